@@ -1,29 +1,7 @@
 // What is wrong with barriers: the launch fails with the place in the source.
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DSOURCE=%s --check-prefix=%{case}
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// REDEFINE: %{case} = unequal_counts
-// RUN: %{run}
-// REDEFINE: %{case} = odd_count
-// RUN: %{run}
-// REDEFINE: %{case} = no_such_barrier
-// RUN: %{run}
-// REDEFINE: %{case} = mixed_reductions
-// RUN: %{run}
-// REDEFINE: %{case} = parts_of_a_warp
-// RUN: %{run}
-// REDEFINE: %{case} = too_few_threads
-// RUN: %{run}
-// REDEFINE: %{case} = too_few_lanes
-// RUN: %{run}
-// REDEFINE: %{case} = half_a_warp
-// RUN: %{run}
-// REDEFINE: %{case} = half_a_warp_that_arrives
-// RUN: %{run}
-// REDEFINE: %{case} = lanes_that_end_behind
-// RUN: %{run}
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so | FileCheck %s -DSOURCE=%s
 
 module attributes {gpu.container_module} {
 
@@ -37,7 +15,8 @@ gpu.module @kernels {
     scf.if %is_first {
       nvvm.barrier id = %id number_of_threads = %c64
     } else {
-      // unequal_counts: [[SOURCE]]:[[# @LINE + 1]]:7: nvvm.barrier.arrive: thread (32, 0, 0) of block (0, 0, 0) comes to barrier 3 for 32 threads, but thread (0, 0, 0) has come for 64 threads at [[SOURCE]]:[[# @LINE - 2]]:7
+      // CHECK-LABEL: run @unequal_counts:
+      // CHECK: [[SOURCE]]:[[#@LINE+1]]:7: nvvm.barrier.arrive: thread (32, 0, 0) of block (0, 0, 0) comes to barrier 3 for 32 threads, but thread (0, 0, 0) has come for 64 threads at [[SOURCE]]:[[#@LINE-3]]:7
       nvvm.barrier.arrive id = %id number_of_threads = %c32
     }
     gpu.return
@@ -46,14 +25,16 @@ gpu.module @kernels {
   gpu.func @odd_count() kernel {
     %id = arith.constant 1 : i32
     %c48 = arith.constant 48 : i32
-    // odd_count: [[SOURCE]]:[[# @LINE + 1]]:5: nvvm.barrier: thread (0, 0, 0) of block (0, 0, 0) expects the number of threads to be a positive multiple of 32, got 48
+    // CHECK-LABEL: run @odd_count:
+    // CHECK: [[SOURCE]]:[[#@LINE+1]]:5: nvvm.barrier: thread (0, 0, 0) of block (0, 0, 0) expects the number of threads to be a positive multiple of 32, got 48
     nvvm.barrier id = %id number_of_threads = %c48
     gpu.return
   }
 
   gpu.func @no_such_barrier() kernel {
     %id = arith.constant 16 : i32
-    // no_such_barrier: [[SOURCE]]:[[# @LINE + 1]]:5: nvvm.barrier: thread (0, 0, 0) of block (0, 0, 0) expects the number of a barrier below 16, got 16
+    // CHECK-LABEL: run @no_such_barrier:
+    // CHECK: [[SOURCE]]:[[#@LINE+1]]:5: nvvm.barrier: thread (0, 0, 0) of block (0, 0, 0) expects the number of a barrier below 16, got 16
     nvvm.barrier id = %id
     gpu.return
   }
@@ -65,7 +46,8 @@ gpu.module @kernels {
     scf.if %is_first {
       nvvm.barrier0
     } else {
-      // mixed_reductions: [[SOURCE]]:[[# @LINE + 1]]:15: nvvm.barrier: thread (32, 0, 0) of block (0, 0, 0) comes to barrier 0 for a reduction, but thread (0, 0, 0) has come for no reduction at [[SOURCE]]:[[# @LINE - 2]]:7
+      // CHECK-LABEL: run @mixed_reductions:
+      // CHECK: [[SOURCE]]:[[#@LINE+1]]:15: nvvm.barrier: thread (32, 0, 0) of block (0, 0, 0) comes to barrier 0 for a reduction, but thread (0, 0, 0) has come for no reduction at [[SOURCE]]:[[#@LINE-3]]:7
       %none = nvvm.barrier #nvvm.reduction<or> %t -> i32
     }
     gpu.return
@@ -80,7 +62,8 @@ gpu.module @kernels {
     scf.if %is_first {
       nvvm.barrier0
     } else {
-      // parts_of_a_warp: [[SOURCE]]:[[# @LINE + 1]]:7: nvvm.barrier: thread (48, 0, 0) of block (0, 0, 0) comes to barrier 0, at which lanes 0 to 15 of its warp came in another instruction, at [[SOURCE]]:[[# @LINE - 2]]:7
+      // CHECK-LABEL: run @parts_of_a_warp:
+      // CHECK: [[SOURCE]]:[[#@LINE+1]]:7: nvvm.barrier: thread (48, 0, 0) of block (0, 0, 0) comes to barrier 0, at which lanes 0 to 15 of its warp came in another instruction, at [[SOURCE]]:[[#@LINE-3]]:7
       nvvm.barrier id = %zero
     }
     gpu.return
@@ -98,16 +81,17 @@ gpu.module @kernels {
     scf.if %is_last {
     } else {
       scf.if %is_first {
-        // too_few_threads:      deadlock: no thread of block (0, 0, 0) can go on
-        // too_few_threads-NEXT: threads 0 to 31 wait in nvvm.barrier at [[SOURCE]]:[[# @LINE + 1]]:9 for barrier 1, which has 32 of 96 threads
+        // CHECK-LABEL: run @too_few_threads:
+        // CHECK:      deadlock: no thread of block (0, 0, 0) can go on
+        // CHECK-NEXT: threads 0 to 31 wait in nvvm.barrier at [[SOURCE]]:[[#@LINE+1]]:9 for barrier 1, which has 32 of 96 threads
         nvvm.barrier id = %one number_of_threads = %c96
       } else {
         nvvm.barrier.arrive id = %two number_of_threads = %c96
-        // too_few_threads-NEXT: threads 32 to 63 wait in nvvm.barrier at [[SOURCE]]:[[# @LINE + 1]]:9 for barrier 2, which has 64 of 96 threads
+        // CHECK-NEXT: threads 32 to 63 wait in nvvm.barrier at [[SOURCE]]:[[#@LINE+1]]:9 for barrier 2, which has 64 of 96 threads
         nvvm.barrier id = %two number_of_threads = %c96
       }
     }
-    // too_few_threads-NEXT: threads 64 to 95 have ended
+    // CHECK-NEXT: threads 64 to 95 have ended
     gpu.return
   }
 
@@ -117,11 +101,12 @@ gpu.module @kernels {
     %c80 = arith.constant 80 : i32
     %is_first = arith.cmpi ult, %t, %c80 : i32
     scf.if %is_first {
-      // too_few_lanes:      deadlock: no thread of block (0, 0, 0) can go on
-      // too_few_lanes-NEXT: threads 0 to 79 wait in nvvm.barrier0 at [[SOURCE]]:[[# @LINE + 1]]:7 for barrier 0, which has 80 of 96 threads
+      // CHECK-LABEL: run @too_few_lanes:
+      // CHECK:      deadlock: no thread of block (0, 0, 0) can go on
+      // CHECK-NEXT: threads 0 to 79 wait in nvvm.barrier0 at [[SOURCE]]:[[#@LINE+1]]:7 for barrier 0, which has 80 of 96 threads
       nvvm.barrier0
     } else {
-      // too_few_lanes-NEXT: threads 80 to 95 wait in nvvm.bar.warp.sync at [[SOURCE]]:[[# @LINE + 1]]:7 for lanes 0 to 15 of warp 2, in the mask 0xffffffff
+      // CHECK-NEXT: threads 80 to 95 wait in nvvm.bar.warp.sync at [[SOURCE]]:[[#@LINE+1]]:7 for lanes 0 to 15 of warp 2, in the mask 0xffffffff
       nvvm.bar.warp.sync %all : i32
     }
     gpu.return
@@ -133,7 +118,8 @@ gpu.module @kernels {
     %c48 = arith.constant 48 : i32
     %stays = arith.cmpi ult, %t, %c48 : i32
     scf.if %stays {
-      // half_a_warp: [[SOURCE]]:[[# @LINE + 1]]:7: nvvm.barrier0: thread (32, 0, 0) of block (0, 0, 0) comes to barrier 0, which wants all threads of a warp, but lanes 16 to 31 of warp 1 have ended
+      // CHECK-LABEL: run @half_a_warp:
+      // CHECK: [[SOURCE]]:[[#@LINE+1]]:7: nvvm.barrier0: thread (32, 0, 0) of block (0, 0, 0) comes to barrier 0, which wants all threads of a warp, but lanes 16 to 31 of warp 1 have ended
       nvvm.barrier0
     }
     gpu.return
@@ -146,7 +132,8 @@ gpu.module @kernels {
     %c64 = arith.constant 64 : i32
     %stays = arith.cmpi ne, %t, %c31 : i32
     scf.if %stays {
-      // half_a_warp_that_arrives: [[SOURCE]]:[[# @LINE + 1]]:7: nvvm.barrier.arrive: thread (0, 0, 0) of block (0, 0, 0) comes to barrier 1, which wants all threads of a warp, but lane 31 of warp 0 has ended
+      // CHECK-LABEL: run @half_a_warp_that_arrives:
+      // CHECK: [[SOURCE]]:[[#@LINE+1]]:7: nvvm.barrier.arrive: thread (0, 0, 0) of block (0, 0, 0) comes to barrier 1, which wants all threads of a warp, but lane 31 of warp 0 has ended
       nvvm.barrier.arrive id = %one number_of_threads = %c64
     }
     gpu.return
@@ -161,7 +148,8 @@ gpu.module @kernels {
     %stays = arith.cmpi ult, %t, %c8 : i32
     scf.if %stays {
       nvvm.bar.warp.sync %low : i32
-      // lanes_that_end_behind: [[SOURCE]]:[[# @LINE + 1]]:7: nvvm.barrier: thread ({{.*}}, 0, 0) of block (0, 0, 0) comes to barrier 1, which wants all threads of a warp, but lanes 8 to 31 of warp 0 have ended
+      // CHECK-LABEL: run @lanes_that_end_behind:
+      // CHECK: [[SOURCE]]:[[#@LINE+1]]:7: nvvm.barrier: thread ({{.*}}, 0, 0) of block (0, 0, 0) comes to barrier 1, which wants all threads of a warp, but lanes 8 to 31 of warp 0 have ended
       nvvm.barrier id = %one number_of_threads = %c32
     }
     gpu.return

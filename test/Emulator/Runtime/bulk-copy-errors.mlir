@@ -2,28 +2,8 @@
 // and the bytes that their barriers expect.
 // PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy".
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// REDEFINE: %{case} = bulk_copy_to_odd_place
-// RUN: %{run} BULK_COPY_TO_ODD_PLACE
-// REDEFINE: %{case} = bulk_copy_of_odd_size
-// RUN: %{run} BULK_COPY_OF_ODD_SIZE
-// REDEFINE: %{case} = bulk_copy_out_of_shared_memory
-// RUN: %{run} BULK_COPY_OUT_OF_SHARED_MEMORY
-// REDEFINE: %{case} = too_few_bytes_expected
-// RUN: %{run} TOO_FEW_BYTES_EXPECTED
-// REDEFINE: %{case} = no_bytes_expected
-// RUN: %{run} NO_BYTES_EXPECTED
-// REDEFINE: %{case} = too_many_bytes_expected
-// RUN: %{run} TOO_MANY_BYTES_EXPECTED
-// REDEFINE: %{case} = bulk_copy_nobody_waits_for
-// RUN: %{run} BULK_COPY_NOBODY_WAITS_FOR
-// REDEFINE: %{case} = inval_with_copy_in_flight
-// RUN: %{run} INVAL_WITH_COPY_IN_FLIGHT
-// REDEFINE: %{case} = bulk_copy_of_what_changes
-// RUN: %{run} BULK_COPY_OF_WHAT_CHANGES
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 
@@ -42,7 +22,8 @@ gpu.module @kernels {
     nvvm.fence.mbarrier.init
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %odd = llvm.getelementptr %tile[8] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // BULK_COPY_TO_ODD_PLACE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got byte 8 of shared @tile
+    // CHECK-LABEL: run @bulk_copy_to_odd_place:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got byte 8 of shared @tile
     nvvm.cp.async.bulk.shared.cluster.global %odd, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -57,7 +38,8 @@ gpu.module @kernels {
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     nvvm.fence.mbarrier.init
     %bytes = llvm.mlir.constant(20 : i32) : i32
-    // BULK_COPY_OF_ODD_SIZE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects a size in multiples of 16 bytes, got 20
+    // CHECK-LABEL: run @bulk_copy_of_odd_size:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects a size in multiples of 16 bytes, got 20
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -72,7 +54,8 @@ gpu.module @kernels {
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     nvvm.fence.mbarrier.init
     %bytes = llvm.mlir.constant(0x80000000 : i32) : i32
-    // BULK_COPY_OUT_OF_SHARED_MEMORY: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) uses 2147483648 bytes at byte 0 of shared @tile, which has 1024 bytes
+    // CHECK-LABEL: run @bulk_copy_out_of_shared_memory:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) uses 2147483648 bytes at byte 0 of shared @tile, which has 1024 bytes
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -89,7 +72,8 @@ gpu.module @kernels {
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
-    // TOO_FEW_BYTES_EXPECTED: [[FILE]]:[[#@LINE+2]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy of 64 bytes in flight when phase 0 of the mbarrier at byte 0 of shared @shared completes, which expected 64 bytes
+    // CHECK-LABEL: run @too_few_bytes_expected:
+    // CHECK: [[FILE]]:[[#@LINE+2]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy of 64 bytes in flight when phase 0 of the mbarrier at byte 0 of shared @shared completes, which expected 64 bytes
     %half = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     nvvm.cp.async.bulk.shared.cluster.global %half, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     %zero = llvm.mlir.constant(0 : i32) : i32
@@ -107,7 +91,8 @@ gpu.module @kernels {
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     nvvm.fence.mbarrier.init
     %bytes = llvm.mlir.constant(64 : i32) : i32
-    // NO_BYTES_EXPECTED: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy of 64 bytes in flight when phase 0 of the mbarrier at byte 0 of shared @shared completes, which expected 0 bytes
+    // CHECK-LABEL: run @no_bytes_expected:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy of 64 bytes in flight when phase 0 of the mbarrier at byte 0 of shared @shared completes, which expected 0 bytes
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     %zero = llvm.mlir.constant(0 : i32) : i32
@@ -128,8 +113,9 @@ gpu.module @kernels {
     %more = llvm.mlir.constant(96 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %more : !llvm.ptr<3>, i32 -> i64
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
-    // TOO_MANY_BYTES_EXPECTED: deadlock: no thread of block (0, 0, 0) can go on
-    // TOO_MANY_BYTES_EXPECTED-NEXT: thread 0 waits in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+2]]:5 for the mbarrier at byte 0 of shared @shared, in phase 0, which has 1 of 1 arrivals and 64 of 96 bytes
+    // CHECK-LABEL: run @too_many_bytes_expected:
+    // CHECK: deadlock: no thread of block (0, 0, 0) can go on
+    // CHECK-NEXT: thread 0 waits in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+2]]:5 for the mbarrier at byte 0 of shared @shared, in phase 0, which has 1 of 1 arrivals and 64 of 96 bytes
     %zero = llvm.mlir.constant(0 : i32) : i32
     nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
     gpu.return
@@ -146,7 +132,8 @@ gpu.module @kernels {
     nvvm.fence.mbarrier.init
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
-    // BULK_COPY_NOBODY_WAITS_FOR: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy to the mbarrier at byte 0 of shared @shared in flight when the block ends: nobody waits for it
+    // CHECK-LABEL: run @bulk_copy_nobody_waits_for:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy to the mbarrier at byte 0 of shared @shared in flight when the block ends: nobody waits for it
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -163,7 +150,8 @@ gpu.module @kernels {
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
-    // INVAL_WITH_COPY_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.inval: thread (0, 0, 0) of block (0, 0, 0) invalidates the mbarrier at byte 0 of shared @shared while a copy issued at [[FILE]]:[[#@LINE-1]]:5 is in flight
+    // CHECK-LABEL: run @inval_with_copy_in_flight:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.inval: thread (0, 0, 0) of block (0, 0, 0) invalidates the mbarrier at byte 0 of shared @shared while a copy issued at [[FILE]]:[[#@LINE-2]]:5 is in flight
     nvvm.mbarrier.inval %b : !llvm.ptr<3>
     gpu.return
   }
@@ -180,7 +168,8 @@ gpu.module @kernels {
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
-    // BULK_COPY_OF_WHAT_CHANGES: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of an allocation of 1024 bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-1]]:5 still reads: they are used again before the wait for it
+    // CHECK-LABEL: run @bulk_copy_of_what_changes:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of an allocation of 1024 bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-2]]:5 still reads: they are used again before the wait for it
     llvm.store %bytes, %g : i32, !llvm.ptr<1>
     %zero = llvm.mlir.constant(0 : i32) : i32
     nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32

@@ -1,72 +1,8 @@
 // What the emulator says of clusters whose blocks access each other where they
 // must not, or without order.
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// REDEFINE: %{case} = rank_outside
-// RUN: %{run} RANK_OUTSIDE
-// REDEFINE: %{case} = not_shared
-// RUN: %{run} NOT_SHARED
-// REDEFINE: %{case} = before_the_first_barrier
-// RUN: %{run} BEFORE_THE_FIRST_BARRIER
-// REDEFINE: %{case} = behind_the_end
-// RUN: %{run} BEHIND_THE_END
-// REDEFINE: %{case} = no_last_barrier
-// RUN: %{run} NO_LAST_BARRIER
-// REDEFINE: %{case} = last_arrival_before_the_access
-// RUN: %{run} LAST_ARRIVAL_BEFORE_THE_ACCESS
-// REDEFINE: %{case} = arrival_behind_the_end
-// RUN: %{run} ARRIVAL_BEHIND_THE_END
-// REDEFINE: %{case} = arrives_twice
-// RUN: %{run} ARRIVES_TWICE
-// REDEFINE: %{case} = waits_without_arrival
-// RUN: %{run} WAITS_WITHOUT_ARRIVAL
-// REDEFINE: %{case} = aligned_without_a_lane
-// RUN: %{run} ALIGNED_WITHOUT_A_LANE
-// REDEFINE: %{case} = deadlock
-// RUN: %{run} DEADLOCK
-// REDEFINE: %{case} = relaxed_barrier
-// RUN: %{run} RELAXED_BARRIER
-// REDEFINE: %{case} = fence_of_the_block
-// RUN: %{run} FENCE_OF_THE_BLOCK
-// REDEFINE: %{case} = fence_of_mbarriers
-// RUN: %{run} FENCE_OF_MBARRIERS
-// REDEFINE: %{case} = arrival_of_the_block
-// RUN: %{run} ARRIVAL_OF_THE_BLOCK
-// REDEFINE: %{case} = wait_of_the_block
-// RUN: %{run} WAIT_OF_THE_BLOCK
-// REDEFINE: %{case} = race
-// RUN: %{run} RACE
-// REDEFINE: %{case} = unfenced_init
-// RUN: %{run} UNFENCED_INIT
-// REDEFINE: %{case} = atomics_of_the_block
-// RUN: %{run} ATOMICS_OF_THE_BLOCK
-// REDEFINE: %{case} = flag_of_the_block
-// RUN: %{run} FLAG_OF_THE_BLOCK
-// REDEFINE: %{case} = out_of_bounds
-// RUN: %{run} OUT_OF_BOUNDS
-// REDEFINE: %{case} = init_elsewhere
-// RUN: %{run} INIT_ELSEWHERE
-// REDEFINE: %{case} = barrier_in_another_block
-// RUN: %{run} BARRIER_IN_ANOTHER_BLOCK
-// REDEFINE: %{case} = copy_in_flight
-// RUN: %{run} COPY_IN_FLIGHT
-// REDEFINE: %{case} = copy_to_what_is_read
-// RUN: %{run} COPY_TO_WHAT_IS_READ
-// REDEFINE: %{case} = race_of_clusters
-// RUN: %{run} RACE_OF_CLUSTERS
-// REDEFINE: %{case} = same_value
-// RUN: %{run} SAME_VALUE
-// REDEFINE: %{case} = uneven_grid
-// RUN: %{run} UNEVEN_GRID
-// REDEFINE: %{case} = uneven_grid_of_the_kernel
-// RUN: %{run} UNEVEN_GRID_OF_THE_KERNEL
-// REDEFINE: %{case} = too_large
-// RUN: %{run} TOO_LARGE
-// REDEFINE: %{case} = another_size
-// RUN: %{run} ANOTHER_SIZE
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 
@@ -111,7 +47,8 @@ gpu.module @kernels {
   gpu.func @rank_outside(%out: memref<256xi32>) kernel {
     %buf = llvm.mlir.addressof @buf : !llvm.ptr<3>
     %two = llvm.mlir.constant(2 : i32) : i32
-    // RANK_OUTSIDE: [[FILE]]:[[#@LINE+1]]:10: nvvm.mapa: thread (0, 0, 0) of block (0, 0, 0) expects the rank of a block of the cluster, below 2, got 2
+    // CHECK-LABEL: run @rank_outside:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.mapa: thread (0, 0, 0) of block (0, 0, 0) expects the rank of a block of the cluster, below 2, got 2
     %p = nvvm.mapa %buf, %two : !llvm.ptr<3> -> !llvm.ptr<7>
     gpu.return
   }
@@ -121,7 +58,8 @@ gpu.module @kernels {
     %index = memref.extract_aligned_pointer_as_index %out : memref<256xi32> -> index
     %number = arith.index_cast %index : index to i64
     %g = llvm.inttoptr %number : i64 to !llvm.ptr
-    // NOT_SHARED: [[FILE]]:[[#@LINE+1]]:10: nvvm.mapa: thread (0, 0, 0) of block (0, 0, 0) expects an address in shared memory of the cluster
+    // CHECK-LABEL: run @not_shared:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.mapa: thread (0, 0, 0) of block (0, 0, 0) expects an address in shared memory of the cluster
     %p = nvvm.mapa %g, %zero : !llvm.ptr -> !llvm.ptr
     gpu.return
   }
@@ -129,7 +67,8 @@ gpu.module @kernels {
   gpu.func @before_the_first_barrier(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
-    // BEFORE_THE_FIRST_BARRIER: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) accesses shared memory of block (1, 0, 0), which may not have begun yet: the thread has not met any of its threads (cluster.arrive and cluster.wait)
+    // CHECK-LABEL: run @before_the_first_barrier:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) accesses shared memory of block (1, 0, 0), which may not have begun yet: the thread has not met any of its threads (cluster.arrive and cluster.wait)
     llvm.store %one, %theirs : i32, !llvm.ptr<7>
     nvvm.cluster.arrive {aligned}
     nvvm.cluster.wait {aligned}
@@ -146,7 +85,8 @@ gpu.module @kernels {
     nvvm.cluster.wait
     %reads = llvm.icmp "eq" %rank, %zero : i32
     scf.if %reads {
-      // BEHIND_THE_END: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (0, 0, 0) of block (0, 0, 0) accesses shared memory of block (1, 0, 0), whose threads have all ended
+      // CHECK-LABEL: run @behind_the_end:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (0, 0, 0) of block (0, 0, 0) accesses shared memory of block (1, 0, 0), whose threads have all ended
       %value = llvm.load %theirs : !llvm.ptr<7> -> i32
       func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
     }
@@ -163,7 +103,8 @@ gpu.module @kernels {
     nvvm.cluster.wait
     %reads = llvm.icmp "eq" %rank, %one : i32
     scf.if %reads {
-      // NO_LAST_BARRIER: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (0, 0, 0) of block (1, 0, 0) accesses shared memory of block (0, 0, 0), whose threads may all have ended by then: none of them waits for the access
+      // CHECK-LABEL: run @no_last_barrier:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (0, 0, 0) of block (1, 0, 0) accesses shared memory of block (0, 0, 0), whose threads may all have ended by then: none of them waits for the access
       %value = llvm.load %theirs : !llvm.ptr<7> -> i32
       func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
     }
@@ -179,7 +120,8 @@ gpu.module @kernels {
     nvvm.cluster.arrive {aligned}
     nvvm.cluster.wait {aligned}
     nvvm.cluster.arrive {aligned}
-    // LAST_ARRIVAL_BEFORE_THE_ACCESS: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) accesses shared memory of block ({{[01]}}, 0, 0), whose threads may all have ended by then: none of them waits for the access
+    // CHECK-LABEL: run @last_arrival_before_the_access:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) accesses shared memory of block ({{[01]}}, 0, 0), whose threads may all have ended by then: none of them waits for the access
     %value = llvm.load %theirs : !llvm.ptr<7> -> i32
     nvvm.cluster.wait {aligned}
     func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
@@ -198,7 +140,8 @@ gpu.module @kernels {
     nvvm.cluster.wait {aligned}
     %is_first = llvm.icmp "eq" %rank, %zero : i32
     scf.if %is_first {
-      // ARRIVAL_BEHIND_THE_END: [[FILE]]:[[#@LINE+1]]:7: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) accesses shared memory of block (1, 0, 0), whose threads may all have ended by then: none of them waits for the access
+      // CHECK-LABEL: run @arrival_behind_the_end:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) accesses shared memory of block (1, 0, 0), whose threads may all have ended by then: none of them waits for the access
       nvvm.mbarrier.arrive %remote {scope = #nvvm.mem_scope<cluster>} : !llvm.ptr<7>
     }
     gpu.return
@@ -206,14 +149,16 @@ gpu.module @kernels {
 
   gpu.func @arrives_twice(%out: memref<256xi32>) kernel {
     nvvm.cluster.arrive
-    // ARRIVES_TWICE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cluster.arrive: thread (0, 0, 0) of block (0, 0, 0) arrives at the barrier of the cluster again without having waited for its arrival at [[FILE]]:[[#@LINE-1]]:5
+    // CHECK-LABEL: run @arrives_twice:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cluster.arrive: thread (0, 0, 0) of block (0, 0, 0) arrives at the barrier of the cluster again without having waited for its arrival at [[FILE]]:[[#@LINE-2]]:5
     nvvm.cluster.arrive
     nvvm.cluster.wait
     gpu.return
   }
 
   gpu.func @waits_without_arrival(%out: memref<256xi32>) kernel {
-    // WAITS_WITHOUT_ARRIVAL: [[FILE]]:[[#@LINE+1]]:5: nvvm.cluster.wait: thread (0, 0, 0) of block (0, 0, 0) waits for the barrier of the cluster without having arrived at it (cluster.arrive)
+    // CHECK-LABEL: run @waits_without_arrival:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cluster.wait: thread (0, 0, 0) of block (0, 0, 0) waits for the barrier of the cluster without having arrived at it (cluster.arrive)
     nvvm.cluster.wait
     gpu.return
   }
@@ -224,7 +169,8 @@ gpu.module @kernels {
     %is_first = llvm.icmp "eq" %t, %zero : i32
     cf.cond_br %is_first, ^end, ^meet
   ^meet:
-    // ALIGNED_WITHOUT_A_LANE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cluster.arrive: thread (1, 0, 0) of block (0, 0, 0) wants all threads of its warp to come, but lane 0 of warp 0 has ended
+    // CHECK-LABEL: run @aligned_without_a_lane:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cluster.arrive: thread (1, 0, 0) of block (0, 0, 0) wants all threads of its warp to come, but lane 0 of warp 0 has ended
     nvvm.cluster.arrive {aligned}
     nvvm.cluster.wait {aligned}
     cf.br ^end
@@ -236,9 +182,10 @@ gpu.module @kernels {
     %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
     %is_first = llvm.icmp "eq" %rank, %zero : i32
-    // DEADLOCK: deadlock: no thread of cluster (0, 0, 0) can go on
-    // DEADLOCK-NEXT: threads 0 to 63 of block (0, 0, 0) wait in nvvm.cluster.wait at [[FILE]]:[[#@LINE+4]]:7 for the barrier of the cluster, which has 64 of 128 arrivals
-    // DEADLOCK-NEXT: threads 0 to 63 of block (1, 0, 0) wait in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+8]]:7 for the mbarrier at byte 0 of shared @bar of block (1, 0, 0), in phase 0, which has 0 of 64 arrivals and 0 of 0 bytes
+    // CHECK-LABEL: run @deadlock:
+    // CHECK: deadlock: no thread of cluster (0, 0, 0) can go on
+    // CHECK-NEXT: threads 0 to 63 of block (0, 0, 0) wait in nvvm.cluster.wait at [[FILE]]:[[#@LINE+4]]:7 for the barrier of the cluster, which has 64 of 128 arrivals
+    // CHECK-NEXT: threads 0 to 63 of block (1, 0, 0) wait in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+8]]:7 for the mbarrier at byte 0 of shared @bar of block (1, 0, 0), in phase 0, which has 0 of 64 arrivals and 0 of 0 bytes
     scf.if %is_first {
       nvvm.cluster.arrive
       nvvm.cluster.wait
@@ -257,7 +204,8 @@ gpu.module @kernels {
     llvm.store %one, %mine : i32, !llvm.ptr<3>
     nvvm.cluster.arrive.relaxed {aligned}
     nvvm.cluster.wait {aligned}
-    // RELAXED_BARRIER: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    // CHECK-LABEL: run @relaxed_barrier:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
     %value = llvm.load %theirs : !llvm.ptr<7> -> i32
     nvvm.cluster.arrive {aligned}
     nvvm.cluster.wait {aligned}
@@ -272,7 +220,8 @@ gpu.module @kernels {
     nvvm.memory.barrier #nvvm.mem_scope<cta>
     nvvm.cluster.arrive.relaxed {aligned}
     nvvm.cluster.wait {aligned}
-    // FENCE_OF_THE_BLOCK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    // CHECK-LABEL: run @fence_of_the_block:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
     %value = llvm.load %theirs : !llvm.ptr<7> -> i32
     nvvm.cluster.arrive {aligned}
     nvvm.cluster.wait {aligned}
@@ -287,7 +236,8 @@ gpu.module @kernels {
     nvvm.fence.mbarrier.init
     nvvm.cluster.arrive.relaxed {aligned}
     nvvm.cluster.wait {aligned}
-    // FENCE_OF_MBARRIERS: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    // CHECK-LABEL: run @fence_of_mbarriers:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
     %value = llvm.load %theirs : !llvm.ptr<7> -> i32
     nvvm.cluster.arrive {aligned}
     nvvm.cluster.wait {aligned}
@@ -314,7 +264,8 @@ gpu.module @kernels {
     } do {
       scf.yield
     }
-    // ARRIVAL_OF_THE_BLOCK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    // CHECK-LABEL: run @arrival_of_the_block:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
     %value = llvm.load %mine : !llvm.ptr<3> -> i32
     func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
     gpu.return
@@ -339,7 +290,8 @@ gpu.module @kernels {
     } do {
       scf.yield
     }
-    // WAIT_OF_THE_BLOCK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    // CHECK-LABEL: run @wait_of_the_block:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
     %value = llvm.load %mine : !llvm.ptr<3> -> i32
     func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
     gpu.return
@@ -352,7 +304,8 @@ gpu.module @kernels {
     llvm.store %zero, %mine : i32, !llvm.ptr<3>
     nvvm.cluster.arrive
     nvvm.cluster.wait
-    // RACE: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads in llvm.load at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    // CHECK-LABEL: run @race:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads in llvm.load at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
     llvm.store %one, %theirs : i32, !llvm.ptr<7>
     %value = llvm.load %mine : !llvm.ptr<3> -> i32
     nvvm.cluster.arrive {aligned}
@@ -375,7 +328,8 @@ gpu.module @kernels {
     }
     nvvm.cluster.arrive.relaxed {aligned}
     nvvm.cluster.wait {aligned}
-    // UNFENCED_INIT: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.arrive: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) atomically updates 8 bytes at byte 0 of shared @bar of block ({{[01]}}, 0, 0), which thread (0, 0, 0) of block ({{[01]}}, 0, 0) writes in nvvm.mbarrier.init at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    // CHECK-LABEL: run @unfenced_init:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.arrive: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) atomically updates 8 bytes at byte 0 of shared @bar of block ({{[01]}}, 0, 0), which thread (0, 0, 0) of block ({{[01]}}, 0, 0) writes in nvvm.mbarrier.init at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
     nvvm.mbarrier.arrive %remote {scope = #nvvm.mem_scope<cluster>} : !llvm.ptr<7>
     scf.while : () -> () {
       %done = nvvm.mbarrier.try_wait %bar, %zero {scope = #nvvm.mem_scope<cluster>} : !llvm.ptr<3>, i32 -> i1
@@ -400,7 +354,8 @@ gpu.module @kernels {
     }
     nvvm.cluster.arrive {aligned}
     nvvm.cluster.wait {aligned}
-    // ATOMICS_OF_THE_BLOCK: [[FILE]]:[[#@LINE+1]]:12: llvm.atomicrmw: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) atomically updates 4 bytes at byte 0 of shared @buf of block (0, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) atomically updates in llvm.atomicrmw at [[FILE]]:[[#@LINE+1]]:12 without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    // CHECK-LABEL: run @atomics_of_the_block:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:12: llvm.atomicrmw: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) atomically updates 4 bytes at byte 0 of shared @buf of block (0, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) atomically updates in llvm.atomicrmw at [[FILE]]:[[#@LINE+1]]:12 without order between them (a race): only what has the scope of the cluster orders threads of different blocks
     %old = llvm.atomicrmw add %first, %one syncscope("block") monotonic : !llvm.ptr<7>, i32
     nvvm.cluster.arrive {aligned}
     nvvm.cluster.wait {aligned}
@@ -432,7 +387,8 @@ gpu.module @kernels {
         scf.yield
       }
       nvvm.memory.barrier #nvvm.mem_scope<cta>
-      // FLAG_OF_THE_BLOCK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (0, 0, 0) of block (1, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+      // CHECK-LABEL: run @flag_of_the_block:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (0, 0, 0) of block (1, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
       %value = llvm.load %mine : !llvm.ptr<3> -> i32
       func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
     }
@@ -445,7 +401,8 @@ gpu.module @kernels {
     nvvm.cluster.arrive {aligned}
     nvvm.cluster.wait {aligned}
     %far = llvm.getelementptr %theirs[256] : (!llvm.ptr<7>) -> !llvm.ptr<7>, i8
-    // OUT_OF_BOUNDS: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) uses 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which has 256 bytes
+    // CHECK-LABEL: run @out_of_bounds:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) uses 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which has 256 bytes
     llvm.store %one, %far : i32, !llvm.ptr<7>
     nvvm.cluster.arrive {aligned}
     nvvm.cluster.wait {aligned}
@@ -459,7 +416,8 @@ gpu.module @kernels {
     %remote = nvvm.mapa %bar, %peer : !llvm.ptr<3> -> !llvm.ptr<7>
     %bits = llvm.ptrtoint %remote : !llvm.ptr<7> to i32
     %address = llvm.inttoptr %bits : i32 to !llvm.ptr<3>
-    // INIT_ELSEWHERE: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) uses 8 bytes at byte 0 of shared @bar of block (1, 0, 0), where the instruction wants shared memory of the thread's own block
+    // CHECK-LABEL: run @init_elsewhere:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) uses 8 bytes at byte 0 of shared @bar of block (1, 0, 0), where the instruction wants shared memory of the thread's own block
     nvvm.mbarrier.init %address, %one : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -484,7 +442,8 @@ gpu.module @kernels {
     %barrier = llvm.inttoptr %bits : i32 to !llvm.ptr<3>
     %is_first = llvm.icmp "eq" %t, %zero : i32
     scf.if %is_first {
-      // BARRIER_IN_ANOTHER_BLOCK: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.shared.cta: thread (0, 0, 0) of block (0, 0, 0) copies to shared memory of block (1, 0, 0) with an mbarrier of block (0, 0, 0): both must be in one block
+      // CHECK-LABEL: run @barrier_in_another_block:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.shared.cta: thread (0, 0, 0) of block (0, 0, 0) copies to shared memory of block (1, 0, 0) with an mbarrier of block (0, 0, 0): both must be in one block
       nvvm.cp.async.bulk.shared.cluster.shared.cta %far, %buf, %bar, %bytes : !llvm.ptr<7>, !llvm.ptr<3>
     }
     nvvm.cluster.arrive {aligned}
@@ -512,7 +471,8 @@ gpu.module @kernels {
     %barrier = llvm.inttoptr %bits : i32 to !llvm.ptr<3>
     %is_first = llvm.icmp "eq" %t, %zero : i32
     scf.if %is_first {
-      // COPY_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.shared.cta: thread (0, 0, 0) of block ({{[01]}}, 0, 0) {{has a copy to|issues a copy that}} {{.*}} in flight when {{the block|block (., 0, 0)}} ends
+      // CHECK-LABEL: run @copy_in_flight:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.shared.cta: thread (0, 0, 0) of block ({{[01]}}, 0, 0) {{has a copy to|issues a copy that}} {{.*}} in flight when {{the block|block (., 0, 0)}} ends
       nvvm.cp.async.bulk.shared.cluster.shared.cta %far, %buf, %barrier, %bytes : !llvm.ptr<7>, !llvm.ptr<3>
     }
     nvvm.cluster.arrive {aligned}
@@ -548,7 +508,8 @@ gpu.module @kernels {
     }
     nvvm.cluster.arrive {aligned}
     nvvm.cluster.wait {aligned}
-    // COPY_TO_WHAT_IS_READ: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-3]}}, 0, 0) of block (1, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block (1, 0, 0), which a copy issued by thread (0, 0, 0) of block (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.shared.cta at [[FILE]]:[[#@LINE-5]]:9 has in flight: its barrier has not completed
+    // CHECK-LABEL: run @copy_to_what_is_read:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-3]}}, 0, 0) of block (1, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block (1, 0, 0), which a copy issued by thread (0, 0, 0) of block (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.shared.cta at [[FILE]]:[[#@LINE-6]]:9 has in flight: its barrier has not completed
     %value = llvm.load %mine : !llvm.ptr<3> -> i32
     nvvm.cluster.arrive {aligned}
     nvvm.cluster.wait {aligned}
@@ -563,7 +524,8 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %is_first = llvm.icmp "eq" %rank, %zero : i32
     scf.if %is_first {
-      // RACE_OF_CLUSTERS: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (2, 0, 0) writes 4 bytes at byte 0 of an allocation of 1024 bytes, which cluster (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:7 without order between the clusters (a race)
+      // CHECK-LABEL: run @race_of_clusters:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (2, 0, 0) writes 4 bytes at byte 0 of an allocation of 1024 bytes, which cluster (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:7 without order between the clusters (a race)
       memref.store %one, %out[%c0] : memref<256xi32>
     }
     gpu.return
@@ -572,7 +534,8 @@ gpu.module @kernels {
   gpu.func @same_value(%out: memref<256xi32>) kernel {
     %one = llvm.mlir.constant(1 : i32) : i32
     %c0 = arith.constant 0 : index
-    // SAME_VALUE: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (1, 0, 0) writes 4 bytes at byte 0 of an allocation of 1024 bytes, which thread (0, 0, 0) of block (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:5 without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    // CHECK-LABEL: run @same_value:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (1, 0, 0) writes 4 bytes at byte 0 of an allocation of 1024 bytes, which thread (0, 0, 0) of block (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:5 without order between them (a race): only what has the scope of the cluster orders threads of different blocks
     memref.store %one, %out[%c0] : memref<256xi32>
     gpu.return
   }
@@ -871,7 +834,8 @@ func.func @uneven_grid() {
   %c3 = arith.constant 3 : index
   %c64 = arith.constant 64 : index
   %out = func.call @make() : () -> memref<256xi32>
-  // UNEVEN_GRID: expects the cluster of kernel @kernels::@uneven_grid to divide the grid, got 2 of 3 blocks along x
+  // CHECK-LABEL: run @uneven_grid:
+  // CHECK: expects the cluster of kernel @kernels::@uneven_grid to divide the grid, got 2 of 3 blocks along x
   gpu.launch_func @kernels::@uneven_grid clusters in (%c2, %c1, %c1) blocks in (%c3, %c1, %c1) threads in (%c64, %c1, %c1)
       args(%out : memref<256xi32>)
   return
@@ -882,7 +846,8 @@ func.func @uneven_grid_of_the_kernel() {
   %c3 = arith.constant 3 : index
   %c64 = arith.constant 64 : index
   %out = func.call @make() : () -> memref<256xi32>
-  // UNEVEN_GRID_OF_THE_KERNEL: expects the cluster of kernel @kernels::@uneven_grid_of_the_kernel to divide the grid, got 2 of 3 blocks along x
+  // CHECK-LABEL: run @uneven_grid_of_the_kernel:
+  // CHECK: expects the cluster of kernel @kernels::@uneven_grid_of_the_kernel to divide the grid, got 2 of 3 blocks along x
   gpu.launch_func @kernels::@uneven_grid_of_the_kernel blocks in (%c3, %c1, %c1) threads in (%c64, %c1, %c1)
       args(%out : memref<256xi32>)
   return
@@ -893,7 +858,8 @@ func.func @too_large() {
   %c16 = arith.constant 16 : index
   %c64 = arith.constant 64 : index
   %out = func.call @make() : () -> memref<256xi32>
-  // TOO_LARGE: expects the cluster of kernel @kernels::@too_large to have at most 8 blocks, got 16 x 1 x 1
+  // CHECK-LABEL: run @too_large:
+  // CHECK: expects the cluster of kernel @kernels::@too_large to have at most 8 blocks, got 16 x 1 x 1
   gpu.launch_func @kernels::@too_large clusters in (%c16, %c1, %c1) blocks in (%c16, %c1, %c1) threads in (%c64, %c1, %c1)
       args(%out : memref<256xi32>)
   return
@@ -904,7 +870,8 @@ func.func @another_size() {
   %c4 = arith.constant 4 : index
   %c64 = arith.constant 64 : index
   %out = func.call @make() : () -> memref<256xi32>
-  // ANOTHER_SIZE: kernel @kernels::@another_size wants clusters of 2 x 1 x 1 blocks, got 4 x 1 x 1
+  // CHECK-LABEL: run @another_size:
+  // CHECK: kernel @kernels::@another_size wants clusters of 2 x 1 x 1 blocks, got 4 x 1 x 1
   gpu.launch_func @kernels::@another_size clusters in (%c4, %c1, %c1) blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
       args(%out : memref<256xi32>)
   return

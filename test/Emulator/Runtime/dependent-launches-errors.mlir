@@ -2,105 +2,10 @@
 // ordered behind the launch before, and of launches that nobody waits for. It
 // finds the same whether launches overlap or not.
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{seed} =
-// DEFINE: %{run} = not env KVCACHE_EMULATOR_SEED=%{seed} mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// REDEFINE: %{case} = read_too_early
-// REDEFINE: %{seed} = 0
-// RUN: %{run} READ_TOO_EARLY
-// REDEFINE: %{seed} = 1
-// RUN: %{run} READ_TOO_EARLY
-// REDEFINE: %{seed} = 6
-// RUN: %{run} READ_TOO_EARLY
-// REDEFINE: %{case} = read_too_early_behind_the_end
-// REDEFINE: %{seed} = 0
-// RUN: %{run} READ_TOO_EARLY_BEHIND_THE_END
-// REDEFINE: %{seed} = 1
-// RUN: %{run} READ_TOO_EARLY_BEHIND_THE_END
-// REDEFINE: %{seed} = 6
-// RUN: %{run} READ_TOO_EARLY_BEHIND_THE_END
-// REDEFINE: %{case} = read_too_early_behind_publishing_too_late
-// REDEFINE: %{seed} = 0
-// RUN: %{run} READ_TOO_EARLY_BEHIND_PUBLISHING_TOO_LATE
-// REDEFINE: %{seed} = 1
-// RUN: %{run} READ_TOO_EARLY_BEHIND_PUBLISHING_TOO_LATE
-// REDEFINE: %{seed} = 6
-// RUN: %{run} READ_TOO_EARLY_BEHIND_PUBLISHING_TOO_LATE
-// REDEFINE: %{case} = read_too_early_behind_publishing_by_each_thread
-// REDEFINE: %{seed} = 0
-// RUN: %{run} READ_TOO_EARLY_BEHIND_PUBLISHING_BY_EACH_THREAD
-// REDEFINE: %{seed} = 1
-// RUN: %{run} READ_TOO_EARLY_BEHIND_PUBLISHING_BY_EACH_THREAD
-// REDEFINE: %{seed} = 6
-// RUN: %{run} READ_TOO_EARLY_BEHIND_PUBLISHING_BY_EACH_THREAD
-// REDEFINE: %{case} = read_too_early_without_fence
-// REDEFINE: %{seed} = 0
-// RUN: %{run} READ_TOO_EARLY_WITHOUT_FENCE
-// REDEFINE: %{seed} = 1
-// RUN: %{run} READ_TOO_EARLY_WITHOUT_FENCE
-// REDEFINE: %{seed} = 6
-// RUN: %{run} READ_TOO_EARLY_WITHOUT_FENCE
-// REDEFINE: %{case} = write_too_early_behind_a_write
-// REDEFINE: %{seed} = 0
-// RUN: %{run} WRITE_TOO_EARLY_BEHIND_A_WRITE
-// REDEFINE: %{seed} = 1
-// RUN: %{run} WRITE_TOO_EARLY_BEHIND_A_WRITE
-// REDEFINE: %{seed} = 6
-// RUN: %{run} WRITE_TOO_EARLY_BEHIND_A_WRITE
-// REDEFINE: %{case} = write_too_early_behind_a_read
-// REDEFINE: %{seed} = 0
-// RUN: %{run} WRITE_TOO_EARLY_BEHIND_A_READ
-// REDEFINE: %{seed} = 1
-// RUN: %{run} WRITE_TOO_EARLY_BEHIND_A_READ
-// REDEFINE: %{seed} = 6
-// RUN: %{run} WRITE_TOO_EARLY_BEHIND_A_READ
-// REDEFINE: %{case} = other_threads_do_not_wait
-// REDEFINE: %{seed} = 0
-// RUN: %{run} OTHER_THREADS_DO_NOT_WAIT
-// REDEFINE: %{seed} = 1
-// RUN: %{run} OTHER_THREADS_DO_NOT_WAIT
-// REDEFINE: %{seed} = 6
-// RUN: %{run} OTHER_THREADS_DO_NOT_WAIT
-// REDEFINE: %{case} = copy_too_early
-// REDEFINE: %{seed} = 0
-// RUN: %{run} COPY_TOO_EARLY
-// REDEFINE: %{seed} = 1
-// RUN: %{run} COPY_TOO_EARLY
-// REDEFINE: %{seed} = 6
-// RUN: %{run} COPY_TOO_EARLY
-// REDEFINE: %{case} = flag_that_orders_nothing
-// REDEFINE: %{seed} = 0
-// RUN: %{run} FLAG_THAT_ORDERS_NOTHING
-// REDEFINE: %{seed} = 1
-// RUN: %{run} FLAG_THAT_ORDERS_NOTHING
-// REDEFINE: %{seed} = 6
-// RUN: %{run} FLAG_THAT_ORDERS_NOTHING
-// REDEFINE: %{case} = read_two_launches_too_early
-// REDEFINE: %{seed} = 0
-// RUN: %{run} READ_TWO_LAUNCHES_TOO_EARLY
-// REDEFINE: %{seed} = 1
-// RUN: %{run} READ_TWO_LAUNCHES_TOO_EARLY
-// REDEFINE: %{seed} = 6
-// RUN: %{run} READ_TWO_LAUNCHES_TOO_EARLY
-// REDEFINE: %{case} = written_before_as_constant
-// REDEFINE: %{seed} = 0
-// RUN: %{run} WRITTEN_BEFORE_AS_CONSTANT
-// REDEFINE: %{case} = nobody_waits
-// REDEFINE: %{seed} = 0
-// RUN: %{run} NOBODY_WAITS
-// REDEFINE: %{seed} = 1
-// RUN: %{run} NOBODY_WAITS
-// REDEFINE: %{seed} = 6
-// RUN: %{run} NOBODY_WAITS
-// REDEFINE: %{case} = error_of_the_launch_before
-// REDEFINE: %{seed} = 0
-// RUN: %{run} ERROR_OF_THE_LAUNCH_BEFORE
-// REDEFINE: %{seed} = 1
-// RUN: %{run} ERROR_OF_THE_LAUNCH_BEFORE
-// REDEFINE: %{seed} = 6
-// RUN: %{run} ERROR_OF_THE_LAUNCH_BEFORE
+// RUN: env KVCACHE_EMULATOR_SEED=0 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: env KVCACHE_EMULATOR_SEED=1 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: env KVCACHE_EMULATOR_SEED=6 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 
@@ -127,12 +32,18 @@ gpu.module @kernels {
     %i = arith.addi %base, %t : index
     %c255 = arith.constant 255 : index
     %mirror = arith.subi %c255, %i : index
-    // READ_TOO_EARLY: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@write writes in llvm.store at [[FILE]]:{{.*}}, a launch that may still run: the thread has not waited for it (griddepcontrol.wait)
-    // READ_TOO_EARLY_BEHIND_THE_END: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@write_without_dependents writes in llvm.store at [[FILE]]:{{.*}}, a launch that may still run
-    // READ_TOO_EARLY_BEHIND_PUBLISHING_TOO_LATE: [[FILE]]:[[#@LINE+4]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@publish_too_late writes in llvm.store
-    // READ_TOO_EARLY_BEHIND_PUBLISHING_BY_EACH_THREAD: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@publish_by_each_thread writes in llvm.store
-    // READ_TOO_EARLY_WITHOUT_FENCE: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@write_without_fence writes in llvm.store
-    // READ_TWO_LAUNCHES_TOO_EARLY: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@write writes in llvm.store
+    // CHECK-LABEL: run @read_too_early:
+    // CHECK: [[FILE]]:[[#@LINE+11]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@write writes in llvm.store at [[FILE]]:{{.*}}, a launch that may still run: the thread has not waited for it (griddepcontrol.wait)
+    // CHECK-LABEL: run @read_too_early_behind_the_end:
+    // CHECK: [[FILE]]:[[#@LINE+9]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@write_without_dependents writes in llvm.store at [[FILE]]:{{.*}}, a launch that may still run
+    // CHECK-LABEL: run @read_too_early_behind_publishing_too_late:
+    // CHECK: [[FILE]]:[[#@LINE+7]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@publish_too_late writes in llvm.store
+    // CHECK-LABEL: run @read_too_early_behind_publishing_by_each_thread:
+    // CHECK: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@publish_by_each_thread writes in llvm.store
+    // CHECK-LABEL: run @read_too_early_without_fence:
+    // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@write_without_fence writes in llvm.store
+    // CHECK-LABEL: run @read_two_launches_too_early:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@write writes in llvm.store
     %v = memref.load %m[%mirror] : memref<256xi32>
     nvvm.griddepcontrol wait
     memref.store %v, %out[%i] : memref<256xi32>
@@ -198,8 +109,10 @@ gpu.module @kernels {
     %c255 = arith.constant 255 : index
     %mirror = arith.subi %c255, %i : index
     %seven = arith.constant 7 : i32
-    // WRITE_TOO_EARLY_BEHIND_A_WRITE: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) writes 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@write writes in llvm.store
-    // WRITE_TOO_EARLY_BEHIND_A_READ: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) writes 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@read reads in llvm.load
+    // CHECK-LABEL: run @write_too_early_behind_a_write:
+    // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) writes 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@write writes in llvm.store
+    // CHECK-LABEL: run @write_too_early_behind_a_read:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) writes 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@read reads in llvm.load
     memref.store %seven, %m[%mirror] : memref<256xi32>
     nvvm.griddepcontrol wait
     gpu.return
@@ -230,7 +143,8 @@ gpu.module @kernels {
     scf.if %is_first {
       nvvm.griddepcontrol wait
     }
-    // OTHER_THREADS_DO_NOT_WAIT: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@write writes in llvm.store
+    // CHECK-LABEL: run @other_threads_do_not_wait:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@write writes in llvm.store
     %v = memref.load %m[%mirror] : memref<256xi32>
     memref.store %v, %out[%i] : memref<256xi32>
     gpu.return
@@ -252,7 +166,8 @@ gpu.module @kernels {
     %here = arith.index_cast %there : index to i64
     %to = llvm.inttoptr %here : i64 to !llvm.ptr<3>
     %slot = llvm.getelementptr %to[%own] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, i32
-    // COPY_TOO_EARLY: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.cp.async.shared.global: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) {{reads|issues a copy that reads}} 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@write writes in llvm.store
+    // CHECK-LABEL: run @copy_too_early:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.cp.async.shared.global: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) {{reads|issues a copy that reads}} 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@write writes in llvm.store
     nvvm.cp.async.shared.global %slot, %piece, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
     nvvm.cp.async.commit.group
     nvvm.cp.async.wait.group 0
@@ -304,7 +219,8 @@ gpu.module @kernels {
     } do {
       scf.yield
     }
-    // FLAG_THAT_ORDERS_NOTHING: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@raise_flag writes in llvm.store
+    // CHECK-LABEL: run @flag_that_orders_nothing:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@raise_flag writes in llvm.store
     %v = memref.load %m[%mirror] : memref<256xi32>
     nvvm.griddepcontrol wait
     memref.store %v, %out[%i] : memref<256xi32>
@@ -332,13 +248,15 @@ gpu.module @kernels {
     %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
     %number = arith.index_cast %index : index to i64
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
-    // WRITTEN_BEFORE_AS_CONSTANT: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of an allocation of 1024 bytes, which block (0, 0, 0) of @kernels::@write writes, as memory that stays the same while this kernel runs (ld.global.nc)
+    // CHECK-LABEL: run @written_before_as_constant:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]+}}, 0, 0) reads 4 bytes at byte 0 of an allocation of 1024 bytes, which block (0, 0, 0) of @kernels::@write writes, as memory that stays the same while this kernel runs (ld.global.nc)
     %v = llvm.load %g invariant : !llvm.ptr<1> -> i32
     memref.store %v, %out[%t] : memref<256xi32>
     gpu.return
   }
 
-  // NOBODY_WAITS: [[FILE]]:[[#@LINE+1]]:3: kernel @kernels::@never_wait has a programmatic launch, and none of its threads waits for the launch before (griddepcontrol.wait): later launches may begin before that has ended
+  // CHECK-LABEL: run @nobody_waits:
+  // CHECK: [[FILE]]:[[#@LINE+1]]:3: kernel @kernels::@never_wait has a programmatic launch, and none of its threads waits for the launch before (griddepcontrol.wait): later launches may begin before that has ended
   gpu.func @never_wait(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
     %b = gpu.block_id x
     %t = gpu.thread_id x
@@ -356,7 +274,8 @@ gpu.module @kernels {
     %is_last = arith.cmpi eq, %b, %c3 : index
     nvvm.griddepcontrol launch_dependents
     scf.if %is_last {
-      // ERROR_OF_THE_LAUNCH_BEFORE: [[FILE]]:{{[0-9]+}}:3: launch of @kernels::@wait_then_read: in the launch of @kernels::@fail_late before: [[FILE]]:[[#@LINE+1]]:7: llvm.intr.trap: thread ({{[0-9]+}}, 0, 0) of block (3, 0, 0) traps
+      // CHECK-LABEL: run @error_of_the_launch_before:
+      // CHECK: [[FILE]]:{{[0-9]+}}:3: launch of @kernels::@wait_then_read: in the launch of @kernels::@fail_late before: [[FILE]]:[[#@LINE+1]]:7: llvm.intr.trap: thread ({{[0-9]+}}, 0, 0) of block (3, 0, 0) traps
       llvm.intr.trap
     }
     gpu.return
@@ -448,6 +367,20 @@ func.func @read_too_early_without_fence() {
   return
 }
 
+func.func @read_two_launches_too_early() {
+  %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c64 = arith.constant 64 : index
+  gpu.launch_func @kernels::@write blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>)
+  gpu.launch_func @kernels::@start_and_wait blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
+  gpu.launch_func @kernels::@read_too_early blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
+      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
+  return
+}
+
 func.func @write_too_early_behind_a_write() {
   %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
   %c1 = arith.constant 1 : index
@@ -504,20 +437,6 @@ func.func @flag_that_orders_nothing() {
   gpu.launch_func @kernels::@raise_flag blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
       args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>)
   gpu.launch_func @kernels::@read_behind_relaxed_flag blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
-  return
-}
-
-func.func @read_two_launches_too_early() {
-  %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %c64 = arith.constant 64 : index
-  gpu.launch_func @kernels::@write blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>)
-  gpu.launch_func @kernels::@start_and_wait blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
-  gpu.launch_func @kernels::@read_too_early blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
       args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
   return
 }

@@ -1,34 +1,8 @@
 // What the emulator says of accesses of global memory, one kernel for each
 // rule.
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// REDEFINE: %{case} = not_written
-// RUN: %{run} NOT_WRITTEN
-// REDEFINE: %{case} = partly_written
-// RUN: %{run} PARTLY_WRITTEN
-// REDEFINE: %{case} = behind_the_end
-// RUN: %{run} BEHIND_THE_END
-// REDEFINE: %{case} = far_behind_the_end
-// RUN: %{run} FAR_BEHIND_THE_END
-// REDEFINE: %{case} = before_the_beginning
-// RUN: %{run} BEFORE_THE_BEGINNING
-// REDEFINE: %{case} = freed
-// RUN: %{run} FREED
-// REDEFINE: %{case} = memory_of_the_host
-// RUN: %{run} MEMORY_OF_THE_HOST
-// REDEFINE: %{case} = misaligned
-// RUN: %{run} MISALIGNED
-// REDEFINE: %{case} = invariant_memory_that_is_written
-// RUN: %{run} INVARIANT_MEMORY_THAT_IS_WRITTEN
-// REDEFINE: %{case} = constant_memory
-// RUN: %{run} CONSTANT_MEMORY
-// REDEFINE: %{case} = copy_of_what_the_kernel_writes
-// RUN: %{run} COPY_OF_WHAT_THE_KERNEL_WRITES
-// REDEFINE: %{case} = copy_of_what_is_written_after_a_fence
-// RUN: %{run} COPY_OF_WHAT_IS_WRITTEN_AFTER_A_FENCE
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 
@@ -39,7 +13,8 @@ gpu.module @kernels {
 
   gpu.func @not_written(%m: memref<16xi32>) kernel {
     %i = arith.constant 4 : index
-    // NOT_WRITTEN: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 16 of an allocation of 64 bytes
+    // CHECK-LABEL: run @not_written:
+    // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 16 of an allocation of 64 bytes
     %v = memref.load %m[%i] : memref<16xi32>
     memref.store %v, %m[%i] : memref<16xi32>
     gpu.return
@@ -50,7 +25,8 @@ gpu.module @kernels {
     %one = arith.constant 1 : i32
     memref.store %one, %m[%i] : memref<16xi32>
     %c0 = arith.constant 0 : index
-    // PARTLY_WRITTEN: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 8 of an allocation of 64 bytes
+    // CHECK-LABEL: run @partly_written:
+    // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 8 of an allocation of 64 bytes
     %v = vector.load %m[%c0] : memref<16xi32>, vector<4xi32>
     vector.store %v, %m[%c0] : memref<16xi32>, vector<4xi32>
     gpu.return
@@ -58,7 +34,8 @@ gpu.module @kernels {
 
   gpu.func @behind_the_end(%m: memref<16xi32>) kernel {
     %i = arith.constant 14 : index
-    // BEHIND_THE_END: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 16 bytes at byte 56 of an allocation of 64 bytes
+    // CHECK-LABEL: run @behind_the_end:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 16 bytes at byte 56 of an allocation of 64 bytes
     %v = vector.load %m[%i] : memref<16xi32>, vector<4xi32>
     vector.store %v, %m[%i] : memref<16xi32>, vector<4xi32>
     gpu.return
@@ -67,7 +44,8 @@ gpu.module @kernels {
   gpu.func @far_behind_the_end(%m: memref<16xi32>) kernel {
     %i = arith.constant 1000 : index
     %one = arith.constant 1 : i32
-    // FAR_BEHIND_THE_END: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 4000 of an allocation of 64 bytes
+    // CHECK-LABEL: run @far_behind_the_end:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 4000 of an allocation of 64 bytes
     memref.store %one, %m[%i] : memref<16xi32>
     gpu.return
   }
@@ -75,14 +53,16 @@ gpu.module @kernels {
   gpu.func @before_the_beginning(%m: memref<16xi32>) kernel {
     %i = arith.constant -1 : index
     %one = arith.constant 1 : i32
-    // BEFORE_THE_BEGINNING: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte -4 of an allocation of 64 bytes
+    // CHECK-LABEL: run @before_the_beginning:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte -4 of an allocation of 64 bytes
     memref.store %one, %m[%i] : memref<16xi32>
     gpu.return
   }
 
   gpu.func @freed(%m: memref<16xi32>) kernel {
     %i = arith.constant 4 : index
-    // FREED: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 16 of an allocation of 64 bytes, which has been freed
+    // CHECK-LABEL: run @freed:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 16 of an allocation of 64 bytes, which has been freed
     %v = memref.load %m[%i] : memref<16xi32>
     memref.store %v, %m[%i] : memref<16xi32>
     gpu.return
@@ -90,7 +70,8 @@ gpu.module @kernels {
 
   gpu.func @memory_of_the_host(%m: memref<16xi32>) kernel {
     %i = arith.constant 0 : index
-    // MEMORY_OF_THE_HOST: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at 0x{{[0-9a-f]+}}, which is no memory of the device
+    // CHECK-LABEL: run @memory_of_the_host:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at 0x{{[0-9a-f]+}}, which is no memory of the device
     %v = memref.load %m[%i] : memref<16xi32>
     memref.store %v, %m[%i] : memref<16xi32>
     gpu.return
@@ -102,7 +83,8 @@ gpu.module @kernels {
     %p = llvm.inttoptr %address : i64 to !llvm.ptr<1>
     %one = llvm.mlir.constant(1 : i32) : i32
     %odd = llvm.getelementptr %p[4] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
-    // MISALIGNED: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got 0x{{[0-9a-f]+}}4
+    // CHECK-LABEL: run @misaligned:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got 0x{{[0-9a-f]+}}4
     %v = llvm.load volatile %odd {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
     gpu.return
   }
@@ -113,7 +95,8 @@ gpu.module @kernels {
     %p = llvm.inttoptr %address : i64 to !llvm.ptr<1>
     %one = llvm.mlir.constant(1 : i32) : i32
     llvm.store %one, %p : i32, !llvm.ptr<1>
-    // INVARIANT_MEMORY_THAT_IS_WRITTEN: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of an allocation of 64 bytes, which the kernel writes, as memory that stays the same (ld.global.nc)
+    // CHECK-LABEL: run @invariant_memory_that_is_written:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of an allocation of 64 bytes, which the kernel writes, as memory that stays the same (ld.global.nc)
     %v = llvm.load %p invariant : !llvm.ptr<1> -> i32
     %next = llvm.getelementptr %p[4] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
     llvm.store %v, %next : i32, !llvm.ptr<1>
@@ -123,7 +106,8 @@ gpu.module @kernels {
   gpu.func @constant_memory(%m: memref<16xi32>) kernel {
     %p = llvm.mlir.addressof @constant : !llvm.ptr<4>
     %one = llvm.mlir.constant(1 : i32) : i32
-    // CONSTANT_MEMORY: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of constant memory of 4 bytes
+    // CHECK-LABEL: run @constant_memory:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of constant memory of 4 bytes
     llvm.store %one, %p : i32, !llvm.ptr<4>
     gpu.return
   }
@@ -140,7 +124,8 @@ gpu.module @kernels {
     nvvm.fence.mbarrier.init
     %fifth = llvm.getelementptr %p[16] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
     llvm.store %one, %fifth : i32, !llvm.ptr<1>
-    // COPY_OF_WHAT_THE_KERNEL_WRITES: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 64 bytes at byte 0 of an allocation of 64 bytes, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-1]]:5 without a proxy fence between them (fence.proxy.async); the first of these bytes is byte 16
+    // CHECK-LABEL: run @copy_of_what_the_kernel_writes:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 64 bytes at byte 0 of an allocation of 64 bytes, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-2]]:5 without a proxy fence between them (fence.proxy.async); the first of these bytes is byte 16
     nvvm.cp.async.bulk.shared.cluster.global %to, %p, %barrier, %size : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -162,7 +147,8 @@ gpu.module @kernels {
     // A fence for the other memory is none.
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
     nvvm.cp.async.bulk.shared.cluster.global %to, %p, %barrier, %size : !llvm.ptr<3>, !llvm.ptr<1>
-    // COPY_OF_WHAT_IS_WRITTEN_AFTER_A_FENCE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 16 bytes at byte 16 of an allocation of 64 bytes, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-4]]:5 without a proxy fence between them (fence.proxy.async)
+    // CHECK-LABEL: run @copy_of_what_is_written_after_a_fence:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 16 bytes at byte 16 of an allocation of 64 bytes, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-5]]:5 without a proxy fence between them (fence.proxy.async)
     nvvm.cp.async.bulk.shared.cluster.global %to, %fifth, %barrier, %size : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }

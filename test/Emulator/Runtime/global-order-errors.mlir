@@ -3,66 +3,9 @@
 // order takes a release and an acquire, or fences on both sides, of all of the
 // device.
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{cores} =
-// DEFINE: %{run} = not env KVCACHE_EMULATOR_THREADS=%{cores} mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// REDEFINE: %{case} = flag_without_acquire
-// REDEFINE: %{cores} = 1
-// RUN: %{run} FLAG_WITHOUT_ACQUIRE
-// REDEFINE: %{cores} = 4
-// RUN: %{run} FLAG_WITHOUT_ACQUIRE
-// REDEFINE: %{case} = flag_without_release
-// REDEFINE: %{cores} = 1
-// RUN: %{run} FLAG_WITHOUT_RELEASE
-// REDEFINE: %{cores} = 4
-// RUN: %{run} FLAG_WITHOUT_RELEASE
-// REDEFINE: %{case} = flag_that_is_not_atomic
-// REDEFINE: %{cores} = 1
-// RUN: %{run} FLAG_THAT_IS_NOT_ATOMIC
-// REDEFINE: %{cores} = 4
-// RUN: %{run} FLAG_THAT_IS_NOT_ATOMIC
-// REDEFINE: %{case} = flag_of_the_block
-// REDEFINE: %{cores} = 1
-// RUN: %{run} FLAG_OF_THE_BLOCK
-// REDEFINE: %{cores} = 4
-// RUN: %{run} FLAG_OF_THE_BLOCK
-// REDEFINE: %{case} = lock_without_order
-// REDEFINE: %{cores} = 1
-// RUN: %{run} LOCK_WITHOUT_ORDER
-// REDEFINE: %{cores} = 4
-// RUN: %{run} LOCK_WITHOUT_ORDER
-// REDEFINE: %{case} = two_blocks_write_one_place
-// REDEFINE: %{cores} = 1
-// RUN: %{run} TWO_BLOCKS_WRITE_ONE_PLACE
-// REDEFINE: %{cores} = 4
-// RUN: %{run} TWO_BLOCKS_WRITE_ONE_PLACE
-// REDEFINE: %{case} = two_threads_without_a_barrier
-// REDEFINE: %{cores} = 1
-// RUN: %{run} TWO_THREADS_WITHOUT_A_BARRIER
-// REDEFINE: %{cores} = 4
-// RUN: %{run} TWO_THREADS_WITHOUT_A_BARRIER
-// REDEFINE: %{case} = two_threads_write_one_place
-// REDEFINE: %{cores} = 1
-// RUN: %{run} TWO_THREADS_WRITE_ONE_PLACE
-// REDEFINE: %{cores} = 4
-// RUN: %{run} TWO_THREADS_WRITE_ONE_PLACE
-// REDEFINE: %{case} = scheduler_that_reads_behind_its_entries
-// REDEFINE: %{cores} = 1
-// RUN: %{run} SCHEDULER_THAT_READS_BEHIND_ITS_ENTRIES
-// REDEFINE: %{cores} = 4
-// RUN: %{run} SCHEDULER_THAT_READS_BEHIND_ITS_ENTRIES
-// REDEFINE: %{case} = bulk_store_read_before_it_is_done
-// REDEFINE: %{cores} = 1
-// RUN: %{run} BULK_STORE_READ_BEFORE_IT_IS_DONE
-// REDEFINE: %{cores} = 4
-// RUN: %{run} BULK_STORE_READ_BEFORE_IT_IS_DONE
-// REDEFINE: %{case} = bulk_load_of_what_another_block_writes
-// REDEFINE: %{cores} = 1
-// RUN: %{run} BULK_LOAD_OF_WHAT_ANOTHER_BLOCK_WRITES
-// REDEFINE: %{cores} = 4
-// RUN: %{run} BULK_LOAD_OF_WHAT_ANOTHER_BLOCK_WRITES
+// RUN: env KVCACHE_EMULATOR_THREADS=1 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: env KVCACHE_EMULATOR_THREADS=4 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 
@@ -94,7 +37,8 @@ gpu.module @kernels {
         scf.yield
       }
       llvm.store %seen, %mine : i32, !llvm.ptr<1>
-      // FLAG_WITHOUT_ACQUIRE: [[FILE]]:[[#@LINE+1]]:15: llvm.load: thread (0, 0, 0) of block (1, 0, 0) reads 4 bytes at byte 0 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}}:7 without order between the blocks (a race)
+      // CHECK-LABEL: run @flag_without_acquire:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:15: llvm.load: thread (0, 0, 0) of block (1, 0, 0) reads 4 bytes at byte 0 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}}:7 without order between the blocks (a race)
       %data = llvm.load %g : !llvm.ptr<1> -> i32
       llvm.store %data, %out : i32, !llvm.ptr<1>
     }
@@ -125,7 +69,8 @@ gpu.module @kernels {
         scf.yield
       }
       llvm.store %seen, %mine : i32, !llvm.ptr<1>
-      // FLAG_WITHOUT_RELEASE: [[FILE]]:[[#@LINE+1]]:15: llvm.load: thread (0, 0, 0) of block (1, 0, 0) reads 4 bytes at byte 0 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}}:7 without order between the blocks (a race)
+      // CHECK-LABEL: run @flag_without_release:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:15: llvm.load: thread (0, 0, 0) of block (1, 0, 0) reads 4 bytes at byte 0 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}}:7 without order between the blocks (a race)
       %data = llvm.load %g : !llvm.ptr<1> -> i32
       llvm.store %data, %out : i32, !llvm.ptr<1>
     }
@@ -148,7 +93,8 @@ gpu.module @kernels {
       llvm.store %one, %flag  : i32, !llvm.ptr<1>
     } else {
       %seen = scf.while : () -> i32 {
-        // FLAG_THAT_IS_NOT_ATOMIC: [[FILE]]:[[#@LINE+1]]:18: llvm.load: thread (0, 0, 0) of block (1, 0, 0) reads 4 bytes at byte 800 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}}:7 without order between the blocks (a race)
+        // CHECK-LABEL: run @flag_that_is_not_atomic:
+        // CHECK: [[FILE]]:[[#@LINE+1]]:18: llvm.load: thread (0, 0, 0) of block (1, 0, 0) reads 4 bytes at byte 800 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}}:7 without order between the blocks (a race)
         %value = llvm.load %flag  : !llvm.ptr<1> -> i32
         %waits = llvm.icmp "eq" %value, %zero : i32
         scf.condition(%waits) %value : i32
@@ -179,7 +125,8 @@ gpu.module @kernels {
       llvm.store %one, %flag atomic syncscope("block") release {alignment = 4 : i64} : i32, !llvm.ptr<1>
     } else {
       %seen = scf.while : () -> i32 {
-        // FLAG_OF_THE_BLOCK: [[FILE]]:[[#@LINE+1]]:18: llvm.load: thread (0, 0, 0) of block (1, 0, 0) atomically reads 4 bytes at byte 800 of an allocation of 1024 bytes, which block (0, 0, 0) atomically updates in llvm.store at [[FILE]]:{{.*}}:7, one of both being atomic for its own block only (a race)
+        // CHECK-LABEL: run @flag_of_the_block:
+        // CHECK: [[FILE]]:[[#@LINE+1]]:18: llvm.load: thread (0, 0, 0) of block (1, 0, 0) atomically reads 4 bytes at byte 800 of an allocation of 1024 bytes, which block (0, 0, 0) atomically updates in llvm.store at [[FILE]]:{{.*}}:7, one of both being atomic for its own block only (a race)
         %value = llvm.load %flag atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr<1> -> i32
         %waits = llvm.icmp "eq" %value, %zero : i32
         scf.condition(%waits) %value : i32
@@ -210,7 +157,8 @@ gpu.module @kernels {
     } do {
       scf.yield
     }
-    // LOCK_WITHOUT_ORDER: [[FILE]]:[[#@LINE+1]]:12: llvm.load: thread (0, 0, 0) of block (1, 0, 0) reads 4 bytes at byte 0 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+3]]:5 without order between the blocks (a race)
+    // CHECK-LABEL: run @lock_without_order:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:12: llvm.load: thread (0, 0, 0) of block (1, 0, 0) reads 4 bytes at byte 0 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+3]]:5 without order between the blocks (a race)
     %old = llvm.load %g : !llvm.ptr<1> -> i32
     %new = llvm.add %old, %one : i32
     llvm.store %new, %g : i32, !llvm.ptr<1>
@@ -224,7 +172,8 @@ gpu.module @kernels {
     %number = arith.index_cast %index : index to i64
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    // TWO_BLOCKS_WRITE_ONE_PLACE: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (1, 0, 0) writes 4 bytes at byte 400 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:5 without order between the blocks (a race)
+    // CHECK-LABEL: run @two_blocks_write_one_place:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (1, 0, 0) writes 4 bytes at byte 400 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:5 without order between the blocks (a race)
     llvm.store %b, %out : i32, !llvm.ptr<1>
     gpu.return
   }
@@ -240,7 +189,8 @@ gpu.module @kernels {
     llvm.store %t, %at : i32, !llvm.ptr<1>
     %three_less = llvm.xor %t, %three : i32
     %from = llvm.getelementptr %g[%three_less] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
-    // TWO_THREADS_WITHOUT_A_BARRIER: [[FILE]]:[[#@LINE-3]]:5: llvm.store: thread (2, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 8 of an allocation of 1024 bytes, which thread (1, 0, 0) reads in llvm.load at [[FILE]]:[[#@LINE+1]]:14 without order between them (a race)
+    // CHECK-LABEL: run @two_threads_without_a_barrier:
+    // CHECK: [[FILE]]:[[#@LINE-4]]:5: llvm.store: thread (2, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 8 of an allocation of 1024 bytes, which thread (1, 0, 0) reads in llvm.load at [[FILE]]:[[#@LINE+1]]:14 without order between them (a race)
     %value = llvm.load %from : !llvm.ptr<1> -> i32
     %to = llvm.getelementptr %out[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     llvm.store %value, %to : i32, !llvm.ptr<1>
@@ -253,7 +203,8 @@ gpu.module @kernels {
     %number = arith.index_cast %index : index to i64
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    // TWO_THREADS_WRITE_ONE_PLACE: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (1, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 400 of an allocation of 1024 bytes, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:5 without order between them (a race)
+    // CHECK-LABEL: run @two_threads_write_one_place:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (1, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 400 of an allocation of 1024 bytes, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:5 without order between them (a race)
     llvm.store %t, %out : i32, !llvm.ptr<1>
     gpu.return
   }
@@ -266,7 +217,8 @@ gpu.module @kernels {
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     // The host has written 4 entries for 5 blocks.
-    // SCHEDULER_THAT_READS_BEHIND_ITS_ENTRIES: [[FILE]]:[[#@LINE+3]]:5: llvm.store: thread (0, 0, 0) of block (4, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:14 read them; the first is byte 16 of an allocation of 1024 bytes
+    // CHECK-LABEL: run @scheduler_that_reads_behind_its_entries:
+    // CHECK: [[FILE]]:[[#@LINE+3]]:5: llvm.store: thread (0, 0, 0) of block (4, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:14 read them; the first is byte 16 of an allocation of 1024 bytes
     %entry = llvm.load %mine : !llvm.ptr<1> -> i32
     %to = llvm.getelementptr %out[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     llvm.store %entry, %to : i32, !llvm.ptr<1>
@@ -286,7 +238,8 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0 {read}
-    // BULK_STORE_READ_BEFORE_IT_IS_DONE: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of {{[0-9]+}} bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:[[#@LINE-3]]:5 may still write: nobody has waited for more than its reads (wait_group without .read)
+    // CHECK-LABEL: run @bulk_store_read_before_it_is_done:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of {{[0-9]+}} bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:[[#@LINE-4]]:5 may still write: nobody has waited for more than its reads (wait_group without .read)
     %value = llvm.load %g : !llvm.ptr<1> -> i32
     llvm.store %value, %out : i32, !llvm.ptr<1>
     nvvm.cp.async.bulk.wait_group 0
@@ -310,7 +263,8 @@ gpu.module @kernels {
       nvvm.mbarrier.init %barrier, %one : !llvm.ptr<3>, i32
       nvvm.fence.mbarrier.init
       %state = nvvm.mbarrier.arrive.expect_tx %barrier, %bytes : !llvm.ptr<3>, i32 -> i64
-      // BULK_LOAD_OF_WHAT_ANOTHER_BLOCK_WRITES: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (1, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-5]]:7 without order between the blocks (a race)
+      // CHECK-LABEL: run @bulk_load_of_what_another_block_writes:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (1, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-6]]:7 without order between the blocks (a race)
       nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %barrier, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
       nvvm.mbarrier.try_wait.parity %barrier, %zero, %zero : !llvm.ptr<3>, i32, i32
     }

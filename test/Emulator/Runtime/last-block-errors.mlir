@@ -2,66 +2,9 @@
 // have written, where the counter orders nothing: it takes a release and an
 // acquire, or fences on both sides, of all of the device.
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{cores} =
-// DEFINE: %{run} = not env KVCACHE_EMULATOR_THREADS=%{cores} mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// REDEFINE: %{case} = no_fence_before_the_last_block_merges
-// REDEFINE: %{cores} = 1
-// RUN: %{run} NO_FENCE_BEFORE_THE_LAST_BLOCK_MERGES
-// REDEFINE: %{cores} = 4
-// RUN: %{run} NO_FENCE_BEFORE_THE_LAST_BLOCK_MERGES
-// REDEFINE: %{case} = no_fence_behind_the_ticket_of_the_last_block
-// REDEFINE: %{cores} = 1
-// RUN: %{run} NO_FENCE_BEHIND_THE_TICKET_OF_THE_LAST_BLOCK
-// REDEFINE: %{cores} = 4
-// RUN: %{run} NO_FENCE_BEHIND_THE_TICKET_OF_THE_LAST_BLOCK
-// REDEFINE: %{case} = fence_of_the_block_between_blocks
-// REDEFINE: %{cores} = 1
-// RUN: %{run} FENCE_OF_THE_BLOCK_BETWEEN_BLOCKS
-// REDEFINE: %{cores} = 4
-// RUN: %{run} FENCE_OF_THE_BLOCK_BETWEEN_BLOCKS
-// REDEFINE: %{case} = fence_of_the_block_in_llvm
-// REDEFINE: %{cores} = 1
-// RUN: %{run} FENCE_OF_THE_BLOCK_IN_LLVM
-// REDEFINE: %{cores} = 4
-// RUN: %{run} FENCE_OF_THE_BLOCK_IN_LLVM
-// REDEFINE: %{case} = fence_that_only_acquires
-// REDEFINE: %{cores} = 1
-// RUN: %{run} FENCE_THAT_ONLY_ACQUIRES
-// REDEFINE: %{cores} = 4
-// RUN: %{run} FENCE_THAT_ONLY_ACQUIRES
-// REDEFINE: %{case} = ticket_that_only_acquires
-// REDEFINE: %{cores} = 1
-// RUN: %{run} TICKET_THAT_ONLY_ACQUIRES
-// REDEFINE: %{cores} = 4
-// RUN: %{run} TICKET_THAT_ONLY_ACQUIRES
-// REDEFINE: %{case} = ticket_that_only_releases
-// REDEFINE: %{cores} = 1
-// RUN: %{run} TICKET_THAT_ONLY_RELEASES
-// REDEFINE: %{cores} = 4
-// RUN: %{run} TICKET_THAT_ONLY_RELEASES
-// REDEFINE: %{case} = ticket_of_the_block
-// REDEFINE: %{cores} = 1
-// RUN: %{run} TICKET_OF_THE_BLOCK
-// REDEFINE: %{cores} = 4
-// RUN: %{run} TICKET_OF_THE_BLOCK
-// REDEFINE: %{case} = split_merged_before_it_is_complete
-// REDEFINE: %{cores} = 1
-// RUN: %{run} SPLIT_MERGED_BEFORE_IT_IS_COMPLETE
-// REDEFINE: %{cores} = 4
-// RUN: %{run} SPLIT_MERGED_BEFORE_IT_IS_COMPLETE
-// REDEFINE: %{case} = split_merged_before_anybody_has_written
-// REDEFINE: %{cores} = 1
-// RUN: %{run} SPLIT_MERGED_BEFORE_ANYBODY_HAS_WRITTEN
-// REDEFINE: %{cores} = 4
-// RUN: %{run} SPLIT_MERGED_BEFORE_ANYBODY_HAS_WRITTEN
-// REDEFINE: %{case} = no_barrier_in_front_of_the_ticket
-// REDEFINE: %{cores} = 1
-// RUN: %{run} NO_BARRIER_IN_FRONT_OF_THE_TICKET
-// REDEFINE: %{cores} = 4
-// RUN: %{run} NO_BARRIER_IN_FRONT_OF_THE_TICKET
+// RUN: env KVCACHE_EMULATOR_THREADS=1 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: env KVCACHE_EMULATOR_THREADS=4 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 
@@ -81,7 +24,8 @@ gpu.module @kernels {
     %is_last = llvm.icmp "eq" %before, %three : i32
     scf.if %is_last {
       nvvm.memory.barrier <gpu>
-      // NO_FENCE_BEFORE_THE_LAST_BLOCK_MERGES: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      // CHECK-LABEL: run @no_fence_before_the_last_block_merges:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
       %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
       %sum = vector.reduction <add>, %all : vector<4xi32> into i32
       llvm.store %sum, %out : i32, !llvm.ptr<1>
@@ -104,7 +48,8 @@ gpu.module @kernels {
     %before = llvm.atomicrmw add %flag, %one monotonic : !llvm.ptr<1>, i32
     %is_last = llvm.icmp "eq" %before, %three : i32
     scf.if %is_last {
-      // NO_FENCE_BEHIND_THE_TICKET_OF_THE_LAST_BLOCK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      // CHECK-LABEL: run @no_fence_behind_the_ticket_of_the_last_block:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
       %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
       %sum = vector.reduction <add>, %all : vector<4xi32> into i32
       llvm.store %sum, %out : i32, !llvm.ptr<1>
@@ -128,7 +73,8 @@ gpu.module @kernels {
     %is_last = llvm.icmp "eq" %before, %three : i32
     scf.if %is_last {
       nvvm.memory.barrier <cta>
-      // FENCE_OF_THE_BLOCK_BETWEEN_BLOCKS: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      // CHECK-LABEL: run @fence_of_the_block_between_blocks:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
       %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
       %sum = vector.reduction <add>, %all : vector<4xi32> into i32
       llvm.store %sum, %out : i32, !llvm.ptr<1>
@@ -152,7 +98,8 @@ gpu.module @kernels {
     %is_last = llvm.icmp "eq" %before, %three : i32
     scf.if %is_last {
       llvm.fence syncscope("device") acq_rel
-      // FENCE_OF_THE_BLOCK_IN_LLVM: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      // CHECK-LABEL: run @fence_of_the_block_in_llvm:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
       %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
       %sum = vector.reduction <add>, %all : vector<4xi32> into i32
       llvm.store %sum, %out : i32, !llvm.ptr<1>
@@ -176,7 +123,8 @@ gpu.module @kernels {
     %is_last = llvm.icmp "eq" %before, %three : i32
     scf.if %is_last {
       nvvm.memory.barrier <gpu>
-      // FENCE_THAT_ONLY_ACQUIRES: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      // CHECK-LABEL: run @fence_that_only_acquires:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
       %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
       %sum = vector.reduction <add>, %all : vector<4xi32> into i32
       llvm.store %sum, %out : i32, !llvm.ptr<1>
@@ -198,7 +146,8 @@ gpu.module @kernels {
     %before = llvm.atomicrmw add %flag, %one acquire : !llvm.ptr<1>, i32
     %is_last = llvm.icmp "eq" %before, %three : i32
     scf.if %is_last {
-      // TICKET_THAT_ONLY_ACQUIRES: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      // CHECK-LABEL: run @ticket_that_only_acquires:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
       %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
       %sum = vector.reduction <add>, %all : vector<4xi32> into i32
       llvm.store %sum, %out : i32, !llvm.ptr<1>
@@ -220,7 +169,8 @@ gpu.module @kernels {
     %before = llvm.atomicrmw add %flag, %one release : !llvm.ptr<1>, i32
     %is_last = llvm.icmp "eq" %before, %three : i32
     scf.if %is_last {
-      // TICKET_THAT_ONLY_RELEASES: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      // CHECK-LABEL: run @ticket_that_only_releases:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
       %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
       %sum = vector.reduction <add>, %all : vector<4xi32> into i32
       llvm.store %sum, %out : i32, !llvm.ptr<1>
@@ -239,7 +189,8 @@ gpu.module @kernels {
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     llvm.store %b, %mine : i32, !llvm.ptr<1>
-    // TICKET_OF_THE_BLOCK: [[FILE]]:[[#@LINE+1]]:15: llvm.atomicrmw: thread (0, 0, 0) of block (1, 0, 0) atomically updates 4 bytes at byte 800 of an allocation of 1024 bytes, which block (0, 0, 0) atomically updates in llvm.atomicrmw at [[FILE]]:[[#@LINE+1]]:15, one of both being atomic for its own block only (a race)
+    // CHECK-LABEL: run @ticket_of_the_block:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:15: llvm.atomicrmw: thread (0, 0, 0) of block (1, 0, 0) atomically updates 4 bytes at byte 800 of an allocation of 1024 bytes, which block (0, 0, 0) atomically updates in llvm.atomicrmw at [[FILE]]:[[#@LINE+1]]:15, one of both being atomic for its own block only (a race)
     %before = llvm.atomicrmw add %flag, %one syncscope("block") acq_rel : !llvm.ptr<1>, i32
     %is_last = llvm.icmp "eq" %before, %three : i32
     scf.if %is_last {
@@ -264,7 +215,8 @@ gpu.module @kernels {
       %sum = vector.reduction <add>, %all : vector<4xi32> into i32
       llvm.store %sum, %out : i32, !llvm.ptr<1>
     } else {
-      // SPLIT_MERGED_BEFORE_IT_IS_COMPLETE: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (1, 0, 0) writes 4 bytes at byte 4 of an allocation of 1024 bytes, which block (0, 0, 0) reads in llvm.load at [[FILE]]:[[#@LINE-4]]:14 without order between the blocks (a race)
+      // CHECK-LABEL: run @split_merged_before_it_is_complete:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (1, 0, 0) writes 4 bytes at byte 4 of an allocation of 1024 bytes, which block (0, 0, 0) reads in llvm.load at [[FILE]]:[[#@LINE-5]]:14 without order between the blocks (a race)
       llvm.store %b, %mine : i32, !llvm.ptr<1>
     }
     gpu.return
@@ -280,7 +232,8 @@ gpu.module @kernels {
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %is_merger = llvm.icmp "eq" %b, %zero : i32
     scf.if %is_merger {
-      // SPLIT_MERGED_BEFORE_ANYBODY_HAS_WRITTEN: [[FILE]]:[[#@LINE+3]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:14 read them; the first is byte 0 of an allocation of 1024 bytes
+      // CHECK-LABEL: run @split_merged_before_anybody_has_written:
+      // CHECK: [[FILE]]:[[#@LINE+3]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:14 read them; the first is byte 0 of an allocation of 1024 bytes
       %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
       %sum = vector.reduction <add>, %all : vector<4xi32> into i32
       llvm.store %sum, %out : i32, !llvm.ptr<1>
@@ -312,7 +265,8 @@ gpu.module @kernels {
     nvvm.barrier0
     %is_reader = llvm.icmp "eq" %b, %one : i32
     scf.if %is_reader {
-      // NO_BARRIER_IN_FRONT_OF_THE_TICKET: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (1, 0, 0) reads 4 bytes at byte 4 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-9]]:7 without order between the blocks (a race)
+      // CHECK-LABEL: run @no_barrier_in_front_of_the_ticket:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (1, 0, 0) reads 4 bytes at byte 4 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-10]]:7 without order between the blocks (a race)
       %value = llvm.load %at : !llvm.ptr<1> -> i32
       %to = llvm.getelementptr %out[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
       llvm.store %value, %to : i32, !llvm.ptr<1>

@@ -1,54 +1,8 @@
 // What the emulator says of kernels that use mbarriers wrongly, one for each rule.
 // PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier".
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// REDEFINE: %{case} = count_of_zero
-// RUN: %{run} COUNT_OF_ZERO
-// REDEFINE: %{case} = count_too_large
-// RUN: %{run} COUNT_TOO_LARGE
-// REDEFINE: %{case} = init_of_a_live_barrier
-// RUN: %{run} INIT_OF_A_LIVE_BARRIER
-// REDEFINE: %{case} = misaligned
-// RUN: %{run} MISALIGNED
-// REDEFINE: %{case} = outside_of_shared_memory
-// RUN: %{run} OUTSIDE_OF_SHARED_MEMORY
-// REDEFINE: %{case} = not_initialized
-// RUN: %{run} NOT_INITIALIZED
-// REDEFINE: %{case} = invalidated
-// RUN: %{run} INVALIDATED
-// REDEFINE: %{case} = use_without_a_barrier_behind_init
-// RUN: %{run} USE_WITHOUT_A_BARRIER_BEHIND_INIT
-// REDEFINE: %{case} = inval_while_a_thread_waits
-// RUN: %{run} INVAL_WHILE_A_THREAD_WAITS
-// REDEFINE: %{case} = arrival_too_many
-// RUN: %{run} ARRIVAL_TOO_MANY
-// REDEFINE: %{case} = arrival_of_none
-// RUN: %{run} ARRIVAL_OF_NONE
-// REDEFINE: %{case} = arrival_that_must_not_complete
-// RUN: %{run} ARRIVAL_THAT_MUST_NOT_COMPLETE
-// REDEFINE: %{case} = arrival_after_all_have_dropped
-// RUN: %{run} ARRIVAL_AFTER_ALL_HAVE_DROPPED
-// REDEFINE: %{case} = too_many_bytes_to_expect
-// RUN: %{run} TOO_MANY_BYTES_TO_EXPECT
-// REDEFINE: %{case} = too_many_bytes_in_all
-// RUN: %{run} TOO_MANY_BYTES_IN_ALL
-// REDEFINE: %{case} = bytes_that_nobody_copies
-// RUN: %{run} BYTES_THAT_NOBODY_COPIES
-// REDEFINE: %{case} = bytes_that_nobody_waits_for
-// RUN: %{run} BYTES_THAT_NOBODY_WAITS_FOR
-// REDEFINE: %{case} = arrival_that_does_not_come
-// RUN: %{run} ARRIVAL_THAT_DOES_NOT_COME
-// REDEFINE: %{case} = test_that_never_succeeds
-// RUN: %{run} TEST_THAT_NEVER_SUCCEEDS
-// REDEFINE: %{case} = missed_phase
-// RUN: %{run} MISSED_PHASE
-// REDEFINE: %{case} = state_of_another_barrier
-// RUN: %{run} STATE_OF_ANOTHER_BARRIER
-// REDEFINE: %{case} = parity_of_two
-// RUN: %{run} PARITY_OF_TWO
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 
@@ -58,7 +12,8 @@ gpu.module @kernels {
   gpu.func @count_of_zero() kernel {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %count = llvm.mlir.constant(0 : i32) : i32
-    // COUNT_OF_ZERO: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) expects a count from 1 to 2^20 - 1, got 0
+    // CHECK-LABEL: run @count_of_zero:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) expects a count from 1 to 2^20 - 1, got 0
     nvvm.mbarrier.init %b, %count : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -66,7 +21,8 @@ gpu.module @kernels {
   gpu.func @count_too_large() kernel {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %count = llvm.mlir.constant(0x100000 : i32) : i32
-    // COUNT_TOO_LARGE: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) expects a count from 1 to 2^20 - 1, got 1048576
+    // CHECK-LABEL: run @count_too_large:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) expects a count from 1 to 2^20 - 1, got 1048576
     nvvm.mbarrier.init %b, %count : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -75,7 +31,8 @@ gpu.module @kernels {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    // INIT_OF_A_LIVE_BARRIER: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) initializes the mbarrier at byte 0 of shared @shared, which has been initialized at [[FILE]]:[[#@LINE-1]]:5 and not been invalidated since
+    // CHECK-LABEL: run @init_of_a_live_barrier:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) initializes the mbarrier at byte 0 of shared @shared, which has been initialized at [[FILE]]:[[#@LINE-2]]:5 and not been invalidated since
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -84,7 +41,8 @@ gpu.module @kernels {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
     %odd = llvm.getelementptr %b[68] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // MISALIGNED: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 8 bytes, got byte 68 of shared @shared
+    // CHECK-LABEL: run @misaligned:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 8 bytes, got byte 68 of shared @shared
     nvvm.mbarrier.init %odd, %one : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -93,14 +51,16 @@ gpu.module @kernels {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
     %behind = llvm.getelementptr %b[4096] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // OUTSIDE_OF_SHARED_MEMORY: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) uses 8 bytes at an address outside of the block's shared memory, which has 1024 bytes
+    // CHECK-LABEL: run @outside_of_shared_memory:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) uses 8 bytes at an address outside of the block's shared memory, which has 1024 bytes
     nvvm.mbarrier.init %behind, %one : !llvm.ptr<3>, i32
     gpu.return
   }
 
   gpu.func @not_initialized() kernel {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    // NOT_INITIALIZED: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) uses the mbarrier at byte 0 of shared @shared, which is not initialized
+    // CHECK-LABEL: run @not_initialized:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) uses the mbarrier at byte 0 of shared @shared, which is not initialized
     %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     gpu.return
   }
@@ -110,7 +70,8 @@ gpu.module @kernels {
     %one = llvm.mlir.constant(1 : i32) : i32
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     nvvm.mbarrier.inval %b : !llvm.ptr<3>
-    // INVALIDATED: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) uses the mbarrier at byte 0 of shared @shared, which has been invalidated
+    // CHECK-LABEL: run @invalidated:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) uses the mbarrier at byte 0 of shared @shared, which has been invalidated
     %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     gpu.return
   }
@@ -124,7 +85,8 @@ gpu.module @kernels {
     scf.if %is_first {
       nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     } else {
-      // USE_WITHOUT_A_BARRIER_BEHIND_INIT: [[FILE]]:[[#@LINE+1]]:12: nvvm.mbarrier.arrive: thread (1, 0, 0) of block (0, 0, 0) atomically updates 8 bytes at byte 0 of shared @shared, which thread (0, 0, 0) writes in nvvm.mbarrier.init at [[FILE]]:[[#@LINE-2]]:7 without order between them (a race)
+      // CHECK-LABEL: run @use_without_a_barrier_behind_init:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:12: nvvm.mbarrier.arrive: thread (1, 0, 0) of block (0, 0, 0) atomically updates 8 bytes at byte 0 of shared @shared, which thread (0, 0, 0) writes in nvvm.mbarrier.init at [[FILE]]:[[#@LINE-3]]:7 without order between them (a race)
       %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     }
     gpu.return
@@ -141,7 +103,8 @@ gpu.module @kernels {
     }
     nvvm.barrier0
     scf.if %is_first {
-      // INVAL_WHILE_A_THREAD_WAITS: [[FILE]]:[[#@LINE+1]]:7: nvvm.mbarrier.inval: thread (0, 0, 0) of block (0, 0, 0) invalidates the mbarrier at byte 0 of shared @shared while 1 thread waits for it
+      // CHECK-LABEL: run @inval_while_a_thread_waits:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.mbarrier.inval: thread (0, 0, 0) of block (0, 0, 0) invalidates the mbarrier at byte 0 of shared @shared while 1 thread waits for it
       nvvm.mbarrier.inval %b : !llvm.ptr<3>
     } else {
       nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
@@ -154,7 +117,8 @@ gpu.module @kernels {
     %two = llvm.mlir.constant(2 : i32) : i32
     nvvm.mbarrier.init %b, %two : !llvm.ptr<3>, i32
     %three = llvm.mlir.constant(3 : i32) : i32
-    // ARRIVAL_TOO_MANY: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) arrives 3 times at the mbarrier at byte 0 of shared @shared, in phase 0, which waits for 2 more of 2 arrivals
+    // CHECK-LABEL: run @arrival_too_many:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) arrives 3 times at the mbarrier at byte 0 of shared @shared, in phase 0, which waits for 2 more of 2 arrivals
     %s = nvvm.mbarrier.arrive %b, %three : !llvm.ptr<3> -> i64
     gpu.return
   }
@@ -164,7 +128,8 @@ gpu.module @kernels {
     %one = llvm.mlir.constant(1 : i32) : i32
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     %zero = llvm.mlir.constant(0 : i32) : i32
-    // ARRIVAL_OF_NONE: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) expects a count from 1 to 2^20 - 1, got 0
+    // CHECK-LABEL: run @arrival_of_none:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) expects a count from 1 to 2^20 - 1, got 0
     %s = nvvm.mbarrier.arrive %b, %zero : !llvm.ptr<3> -> i64
     gpu.return
   }
@@ -173,7 +138,8 @@ gpu.module @kernels {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    // ARRIVAL_THAT_MUST_NOT_COMPLETE: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive.nocomplete: thread (0, 0, 0) of block (0, 0, 0) arrives last in phase 0 of the mbarrier at byte 0 of shared @shared, and must not complete it
+    // CHECK-LABEL: run @arrival_that_must_not_complete:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive.nocomplete: thread (0, 0, 0) of block (0, 0, 0) arrives last in phase 0 of the mbarrier at byte 0 of shared @shared, and must not complete it
     %s = nvvm.mbarrier.arrive.nocomplete %b, %one : !llvm.ptr<3>, i32 -> i64
     gpu.return
   }
@@ -183,7 +149,8 @@ gpu.module @kernels {
     %one = llvm.mlir.constant(1 : i32) : i32
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     %s = nvvm.mbarrier.arrive_drop %b : !llvm.ptr<3> -> i64
-    // ARRIVAL_AFTER_ALL_HAVE_DROPPED: [[FILE]]:[[#@LINE+1]]:11: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) arrives 1 time at the mbarrier at byte 0 of shared @shared, in phase 1, which waits for 0 more of 0 arrivals
+    // CHECK-LABEL: run @arrival_after_all_have_dropped:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:11: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) arrives 1 time at the mbarrier at byte 0 of shared @shared, in phase 1, which waits for 0 more of 0 arrivals
     %s2 = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     gpu.return
   }
@@ -193,7 +160,8 @@ gpu.module @kernels {
     %one = llvm.mlir.constant(1 : i32) : i32
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     %bytes = llvm.mlir.constant(0x100000 : i32) : i32
-    // TOO_MANY_BYTES_TO_EXPECT: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.expect_tx: thread (0, 0, 0) of block (0, 0, 0) expects a number of bytes from 0 to 2^20 - 1, got 1048576
+    // CHECK-LABEL: run @too_many_bytes_to_expect:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.expect_tx: thread (0, 0, 0) of block (0, 0, 0) expects a number of bytes from 0 to 2^20 - 1, got 1048576
     nvvm.mbarrier.expect_tx %b, %bytes : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -204,7 +172,8 @@ gpu.module @kernels {
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     %bytes = llvm.mlir.constant(0xfffff : i32) : i32
     nvvm.mbarrier.expect_tx %b, %bytes : !llvm.ptr<3>, i32
-    // TOO_MANY_BYTES_IN_ALL: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive.expect_tx: thread (0, 0, 0) of block (0, 0, 0) makes the mbarrier at byte 0 of shared @shared wait for 1048576 bytes, which can be 2^20 - 1 at most
+    // CHECK-LABEL: run @too_many_bytes_in_all:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.mbarrier.arrive.expect_tx: thread (0, 0, 0) of block (0, 0, 0) makes the mbarrier at byte 0 of shared @shared wait for 1048576 bytes, which can be 2^20 - 1 at most
     %s = nvvm.mbarrier.arrive.expect_tx %b, %one : !llvm.ptr<3>, i32 -> i64
     gpu.return
   }
@@ -216,8 +185,9 @@ gpu.module @kernels {
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
     %zero = llvm.mlir.constant(0 : i32) : i32
-    // BYTES_THAT_NOBODY_COPIES: deadlock: no thread of block (0, 0, 0) can go on
-    // BYTES_THAT_NOBODY_COPIES-NEXT: thread 0 waits in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+1]]:5 for the mbarrier at byte 0 of shared @shared, in phase 0, which has 1 of 1 arrivals and 0 of 64 bytes
+    // CHECK-LABEL: run @bytes_that_nobody_copies:
+    // CHECK: deadlock: no thread of block (0, 0, 0) can go on
+    // CHECK-NEXT: thread 0 waits in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+1]]:5 for the mbarrier at byte 0 of shared @shared, in phase 0, which has 1 of 1 arrivals and 0 of 64 bytes
     nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
     gpu.return
   }
@@ -225,7 +195,8 @@ gpu.module @kernels {
   gpu.func @bytes_that_nobody_waits_for() kernel {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
-    // BYTES_THAT_NOBODY_WAITS_FOR: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) has made the mbarrier at byte 0 of shared @shared, which has got 0 of 64 bytes in phase 0 when the block ends
+    // CHECK-LABEL: run @bytes_that_nobody_waits_for:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) has made the mbarrier at byte 0 of shared @shared, which has got 0 of 64 bytes in phase 0 when the block ends
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
@@ -241,9 +212,10 @@ gpu.module @kernels {
     scf.if %is_first {
       nvvm.mbarrier.init %b, %two : !llvm.ptr<3>, i32
       %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
-      // ARRIVAL_THAT_DOES_NOT_COME: deadlock: no thread of block (0, 0, 0) can go on
-      // ARRIVAL_THAT_DOES_NOT_COME-NEXT: thread 0 waits in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+2]]:7 for the mbarrier at byte 0 of shared @shared, in phase 0, which has 1 of 2 arrivals and 0 of 0 bytes
-      // ARRIVAL_THAT_DOES_NOT_COME-NEXT: thread 1 has ended
+      // CHECK-LABEL: run @arrival_that_does_not_come:
+      // CHECK: deadlock: no thread of block (0, 0, 0) can go on
+      // CHECK-NEXT: thread 0 waits in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+2]]:7 for the mbarrier at byte 0 of shared @shared, in phase 0, which has 1 of 2 arrivals and 0 of 0 bytes
+      // CHECK-NEXT: thread 1 has ended
       nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
     }
     gpu.return
@@ -255,8 +227,9 @@ gpu.module @kernels {
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     %zero = llvm.mlir.constant(0 : i32) : i32
     scf.while : () -> () {
-      // TEST_THAT_NEVER_SUCCEEDS: deadlock: no thread of block (0, 0, 0) can go on
-      // TEST_THAT_NEVER_SUCCEEDS-NEXT: thread 0 waits in nvvm.mbarrier.test.wait at [[FILE]]:[[#@LINE+1]]:15 for the mbarrier at byte 0 of shared @shared, in phase 0, which has 0 of 1 arrivals and 0 of 0 bytes
+      // CHECK-LABEL: run @test_that_never_succeeds:
+      // CHECK: deadlock: no thread of block (0, 0, 0) can go on
+      // CHECK-NEXT: thread 0 waits in nvvm.mbarrier.test.wait at [[FILE]]:[[#@LINE+1]]:15 for the mbarrier at byte 0 of shared @shared, in phase 0, which has 0 of 1 arrivals and 0 of 0 bytes
       %done = nvvm.mbarrier.test.wait %b, %zero : !llvm.ptr<3>, i32 -> i1
       %true = llvm.mlir.constant(true) : i1
       %again = llvm.xor %done, %true : i1
@@ -273,7 +246,8 @@ gpu.module @kernels {
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     %s1 = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
-    // MISSED_PHASE: [[FILE]]:[[#@LINE+1]]:13: nvvm.mbarrier.test.wait: thread (0, 0, 0) of block (0, 0, 0) waits for phase 0 of the mbarrier at byte 0 of shared @shared, which is in phase 2: it has missed the end of its phase
+    // CHECK-LABEL: run @missed_phase:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:13: nvvm.mbarrier.test.wait: thread (0, 0, 0) of block (0, 0, 0) waits for phase 0 of the mbarrier at byte 0 of shared @shared, which is in phase 2: it has missed the end of its phase
     %done = nvvm.mbarrier.test.wait %b, %s : !llvm.ptr<3>, i64 -> i1
     gpu.return
   }
@@ -285,7 +259,8 @@ gpu.module @kernels {
     %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     %other = llvm.getelementptr %b[8] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     nvvm.mbarrier.init %other, %one : !llvm.ptr<3>, i32
-    // STATE_OF_ANOTHER_BARRIER: [[FILE]]:[[#@LINE+1]]:13: nvvm.mbarrier.test.wait: thread (0, 0, 0) of block (0, 0, 0) waits for the mbarrier at byte 8 of shared @shared with a state that no arrival at it has given
+    // CHECK-LABEL: run @state_of_another_barrier:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:13: nvvm.mbarrier.test.wait: thread (0, 0, 0) of block (0, 0, 0) waits for the mbarrier at byte 8 of shared @shared with a state that no arrival at it has given
     %done = nvvm.mbarrier.test.wait %other, %s : !llvm.ptr<3>, i64 -> i1
     gpu.return
   }
@@ -294,7 +269,8 @@ gpu.module @kernels {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %two = llvm.mlir.constant(2 : i32) : i32
     nvvm.mbarrier.init %b, %two : !llvm.ptr<3>, i32
-    // PARITY_OF_TWO: [[FILE]]:[[#@LINE+1]]:13: nvvm.mbarrier.try_wait: thread (0, 0, 0) of block (0, 0, 0) expects a parity of 0 or 1, got 2
+    // CHECK-LABEL: run @parity_of_two:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:13: nvvm.mbarrier.try_wait: thread (0, 0, 0) of block (0, 0, 0) expects a parity of 0 or 1, got 2
     %done = nvvm.mbarrier.try_wait %b, %two : !llvm.ptr<3>, i32 -> i1
     gpu.return
   }

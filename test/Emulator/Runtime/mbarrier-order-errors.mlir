@@ -1,28 +1,8 @@
 // What the emulator says of kernels that arrive at mbarriers and wait for them
 // where they should, but for one place.
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// REDEFINE: %{case} = arrival_without_release
-// RUN: %{run} ARRIVAL_WITHOUT_RELEASE
-// REDEFINE: %{case} = wait_without_acquire
-// RUN: %{run} WAIT_WITHOUT_ACQUIRE
-// REDEFINE: %{case} = no_wait
-// RUN: %{run} NO_WAIT
-// REDEFINE: %{case} = store_before_an_arrival_of_copies
-// RUN: %{run} STORE_BEFORE_AN_ARRIVAL_OF_COPIES
-// REDEFINE: %{case} = store_behind_an_arrival_of_copies
-// RUN: %{run} STORE_BEHIND_AN_ARRIVAL_OF_COPIES
-// REDEFINE: %{case} = store_before_copies_waited_for
-// RUN: %{run} STORE_BEFORE_COPIES_WAITED_FOR
-// REDEFINE: %{case} = result_of_try_wait_ignored
-// RUN: %{run} RESULT_OF_TRY_WAIT_IGNORED
-// REDEFINE: %{case} = result_of_try_wait_with_limit_ignored
-// RUN: %{run} RESULT_OF_TRY_WAIT_WITH_LIMIT_IGNORED
-// REDEFINE: %{case} = result_of_test_wait_ignored
-// RUN: %{run} RESULT_OF_TEST_WAIT_IGNORED
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 
@@ -56,7 +36,8 @@ gpu.module @kernels {
       } do {
         scf.yield
       }
-      // ARRIVAL_WITHOUT_RELEASE: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+      // CHECK-LABEL: run @arrival_without_release:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
       %value = llvm.load %tile : !llvm.ptr<3> -> i32
       llvm.store %value, %g : i32, !llvm.ptr<1>
     }
@@ -89,7 +70,8 @@ gpu.module @kernels {
       } do {
         scf.yield
       }
-      // WAIT_WITHOUT_ACQUIRE: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+      // CHECK-LABEL: run @wait_without_acquire:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
       %value = llvm.load %tile : !llvm.ptr<3> -> i32
       llvm.store %value, %g : i32, !llvm.ptr<1>
     }
@@ -114,7 +96,8 @@ gpu.module @kernels {
       llvm.store %one, %tile : i32, !llvm.ptr<3>
       %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     } else {
-      // NO_WAIT: [[FILE]]:[[#@LINE+2]]:7: llvm.store: thread (1, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written, and for which no copy had been issued, when llvm.load at [[FILE]]:[[#@LINE+1]]:16 read them; the first is byte 0 of shared @tile
+      // CHECK-LABEL: run @no_wait:
+      // CHECK: [[FILE]]:[[#@LINE+2]]:7: llvm.store: thread (1, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written, and for which no copy had been issued, when llvm.load at [[FILE]]:[[#@LINE+1]]:16 read them; the first is byte 0 of shared @tile
       %value = llvm.load %tile : !llvm.ptr<3> -> i32
       llvm.store %value, %g : i32, !llvm.ptr<1>
     }
@@ -149,7 +132,8 @@ gpu.module @kernels {
     } else {
       nvvm.mbarrier.try_wait.parity %b, %one, %zero : !llvm.ptr<3>, i32, i32
       %copied = llvm.load %tile : !llvm.ptr<3> -> i32
-      // STORE_BEFORE_AN_ARRIVAL_OF_COPIES: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 64 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+      // CHECK-LABEL: run @store_before_an_arrival_of_copies:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 64 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
       %value = llvm.load %plain : !llvm.ptr<3> -> i32
       llvm.store %value, %g : i32, !llvm.ptr<1>
     }
@@ -184,7 +168,8 @@ gpu.module @kernels {
     } else {
       nvvm.mbarrier.try_wait.parity %b, %one, %zero : !llvm.ptr<3>, i32, i32
       %copied = llvm.load %tile : !llvm.ptr<3> -> i32
-      // STORE_BEHIND_AN_ARRIVAL_OF_COPIES: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 64 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+      // CHECK-LABEL: run @store_behind_an_arrival_of_copies:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 64 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
       %value = llvm.load %plain : !llvm.ptr<3> -> i32
       llvm.store %value, %g : i32, !llvm.ptr<1>
     }
@@ -221,7 +206,8 @@ gpu.module @kernels {
     } else {
       nvvm.mbarrier.try_wait.parity %b, %one, %zero : !llvm.ptr<3>, i32, i32
       %copied = llvm.load %tile : !llvm.ptr<3> -> i32
-      // STORE_BEFORE_COPIES_WAITED_FOR: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 64 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+      // CHECK-LABEL: run @store_before_copies_waited_for:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 64 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
       %value = llvm.load %plain : !llvm.ptr<3> -> i32
       llvm.store %value, %g : i32, !llvm.ptr<1>
     }
@@ -242,7 +228,8 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     %zero = llvm.mlir.constant(0 : i32) : i32
     %done = nvvm.mbarrier.try_wait %b, %zero : !llvm.ptr<3>, i32 -> i1
-    // RESULT_OF_TRY_WAIT_IGNORED: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
+    // CHECK-LABEL: run @result_of_try_wait_ignored:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
     %value = llvm.load %tile : !llvm.ptr<3> -> i32
     llvm.store %value, %g : i32, !llvm.ptr<1>
     gpu.return
@@ -262,7 +249,8 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     %zero = llvm.mlir.constant(0 : i32) : i32
     %done = nvvm.mbarrier.try_wait %b, %s, %bytes : !llvm.ptr<3>, i64, i32 -> i1
-    // RESULT_OF_TRY_WAIT_WITH_LIMIT_IGNORED: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
+    // CHECK-LABEL: run @result_of_try_wait_with_limit_ignored:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
     %value = llvm.load %tile : !llvm.ptr<3> -> i32
     llvm.store %value, %g : i32, !llvm.ptr<1>
     gpu.return
@@ -282,7 +270,8 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     %zero = llvm.mlir.constant(0 : i32) : i32
     %done = nvvm.mbarrier.test.wait %b, %s : !llvm.ptr<3>, i64 -> i1
-    // RESULT_OF_TEST_WAIT_IGNORED: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
+    // CHECK-LABEL: run @result_of_test_wait_ignored:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
     %value = llvm.load %tile : !llvm.ptr<3> -> i32
     llvm.store %value, %g : i32, !llvm.ptr<1>
     gpu.return

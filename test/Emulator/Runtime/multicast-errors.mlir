@@ -1,22 +1,8 @@
 // What the emulator says of multicast copies to the wrong blocks, with the wrong
 // bytes, or at the wrong time.
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// REDEFINE: %{case} = mask_outside
-// RUN: %{run} MASK_OUTSIDE
-// REDEFINE: %{case} = empty_mask
-// RUN: %{run} EMPTY_MASK
-// REDEFINE: %{case} = too_few_bytes_in_a_block
-// RUN: %{run} TOO_FEW_BYTES_IN_A_BLOCK
-// REDEFINE: %{case} = too_many_bytes_in_a_block
-// RUN: %{run} TOO_MANY_BYTES_IN_A_BLOCK
-// REDEFINE: %{case} = in_use_by_a_peer
-// RUN: %{run} IN_USE_BY_A_PEER
-// REDEFINE: %{case} = ends_before_its_copy
-// RUN: %{run} ENDS_BEFORE_ITS_COPY
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 
@@ -62,7 +48,8 @@ gpu.module @kernels {
     %mask = llvm.mlir.constant(5 : i16) : i16
     %n = llvm.mlir.constant(256 : i32) : i32
     scf.if %is_first {
-      // MASK_OUTSIDE: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies with a multicast mask that has bit 2: the cluster has 2 blocks
+      // CHECK-LABEL: run @mask_outside:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies with a multicast mask that has bit 2: the cluster has 2 blocks
       nvvm.cp.async.bulk.shared.cluster.global %tile, %source, %bar, %n multicast_mask = %mask : !llvm.ptr<7>, !llvm.ptr<1>
     }
     func.call @wait(%bar) : (!llvm.ptr<3>) -> ()
@@ -79,7 +66,8 @@ gpu.module @kernels {
     %mask = llvm.mlir.constant(0 : i16) : i16
     %n = llvm.mlir.constant(256 : i32) : i32
     scf.if %is_first {
-      // EMPTY_MASK: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies with a multicast mask of 0, to no block
+      // CHECK-LABEL: run @empty_mask:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies with a multicast mask of 0, to no block
       nvvm.cp.async.bulk.shared.cluster.global %tile, %source, %bar, %n multicast_mask = %mask : !llvm.ptr<7>, !llvm.ptr<1>
     }
     func.call @wait(%bar) : (!llvm.ptr<3>) -> ()
@@ -102,9 +90,10 @@ gpu.module @kernels {
     scf.if %is_first {
       nvvm.cp.async.bulk.shared.cluster.global %rest, %source, %bar, %n : !llvm.ptr<7>, !llvm.ptr<1>
     }
-    // TOO_FEW_BYTES_IN_A_BLOCK: deadlock: no thread of cluster (0, 0, 0) can go on
-    // TOO_FEW_BYTES_IN_A_BLOCK-NEXT: thread 0 of block (1, 0, 0) waits in {{.*}} for the mbarrier at byte 0 of shared @bar of block (1, 0, 0), in phase 0, which has 1 of 1 arrivals and 128 of 256 bytes
-    // TOO_FEW_BYTES_IN_A_BLOCK-NEXT: thread 0 of block (0, 0, 0) has ended
+    // CHECK-LABEL: run @too_few_bytes_in_a_block:
+    // CHECK: deadlock: no thread of cluster (0, 0, 0) can go on
+    // CHECK-NEXT: thread 0 of block (1, 0, 0) waits in {{.*}} for the mbarrier at byte 0 of shared @bar of block (1, 0, 0), in phase 0, which has 1 of 1 arrivals and 128 of 256 bytes
+    // CHECK-NEXT: thread 0 of block (0, 0, 0) has ended
     func.call @wait(%bar) : (!llvm.ptr<3>) -> ()
     gpu.return
   }
@@ -124,7 +113,8 @@ gpu.module @kernels {
     scf.if %is_first {
       %more = llvm.getelementptr %tile[256] : (!llvm.ptr<7>) -> !llvm.ptr<7>, i8
       %second = llvm.mlir.constant(2 : i16) : i16
-      // TOO_MANY_BYTES_IN_A_BLOCK: thread (0, 0, 0) of block (0, 0, 0) has a copy of 256 bytes in flight when phase 0 of the mbarrier at byte 0 of shared @bar of block (1, 0, 0) completes, which expected 256 bytes
+      // CHECK-LABEL: run @too_many_bytes_in_a_block:
+      // CHECK: thread (0, 0, 0) of block (0, 0, 0) has a copy of 256 bytes in flight when phase 0 of the mbarrier at byte 0 of shared @bar of block (1, 0, 0) completes, which expected 256 bytes
       nvvm.cp.async.bulk.shared.cluster.global %more, %source, %bar, %n multicast_mask = %second : !llvm.ptr<7>, !llvm.ptr<1>
     }
     func.call @wait(%bar) : (!llvm.ptr<3>) -> ()
@@ -141,7 +131,8 @@ gpu.module @kernels {
     %is_first = llvm.icmp "eq" %rank, %zero : i32
     scf.if %is_first {
       %own = llvm.mlir.addressof @tile : !llvm.ptr<3>
-      // IN_USE_BY_A_PEER: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @tile of block (0, 0, 0), which a copy issued by thread (0, 0, 0) of block (1, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE+3]]:7 has in flight: its barrier has not completed
+      // CHECK-LABEL: run @in_use_by_a_peer:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @tile of block (0, 0, 0), which a copy issued by thread (0, 0, 0) of block (1, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE+3]]:7 has in flight: its barrier has not completed
       llvm.store %zero, %own : i32, !llvm.ptr<3>
     } else {
       nvvm.cp.async.bulk.shared.cluster.global %tile, %source, %bar, %bytes multicast_mask = %mask : !llvm.ptr<7>, !llvm.ptr<1>
@@ -161,7 +152,8 @@ gpu.module @kernels {
     %mask = llvm.mlir.constant(3 : i16) : i16
     %n = llvm.mlir.constant(256 : i32) : i32
     scf.if %is_second {
-      // ENDS_BEFORE_ITS_COPY: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (1, 0, 0) has a copy to the mbarrier at byte 0 of shared @bar of block (1, 0, 0) in flight when the block ends: nobody waits for it
+      // CHECK-LABEL: run @ends_before_its_copy:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (1, 0, 0) has a copy to the mbarrier at byte 0 of shared @bar of block (1, 0, 0) in flight when the block ends: nobody waits for it
       nvvm.cp.async.bulk.shared.cluster.global %tile, %source, %bar, %n multicast_mask = %mask : !llvm.ptr<7>, !llvm.ptr<1>
     }
     scf.if %is_first {

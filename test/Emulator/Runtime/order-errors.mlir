@@ -1,32 +1,8 @@
 // What the emulator says of kernels that wait, arrive or fence where they should,
 // but for one place.
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// REDEFINE: %{case} = tile_read_before_the_wait
-// RUN: %{run} TILE_READ_BEFORE_THE_WAIT
-// REDEFINE: %{case} = thread_copy_read_before_the_wait
-// RUN: %{run} THREAD_COPY_READ_BEFORE_THE_WAIT
-// REDEFINE: %{case} = tile_written_while_in_flight
-// RUN: %{run} TILE_WRITTEN_WHILE_IN_FLIGHT
-// REDEFINE: %{case} = no_proxy_fence_before_a_store
-// RUN: %{run} NO_PROXY_FENCE_BEFORE_A_STORE
-// REDEFINE: %{case} = no_proxy_fence_before_a_load
-// RUN: %{run} NO_PROXY_FENCE_BEFORE_A_LOAD
-// REDEFINE: %{case} = tile_reused_before_it_is_stored
-// RUN: %{run} TILE_REUSED_BEFORE_IT_IS_STORED
-// REDEFINE: %{case} = matrix_of_rows_of_others
-// RUN: %{run} MATRIX_OF_ROWS_OF_OTHERS
-// REDEFINE: %{case} = matrix_read_before_a_barrier
-// RUN: %{run} MATRIX_READ_BEFORE_A_BARRIER
-// REDEFINE: %{case} = memory_read_behind_a_wait_for_reads
-// RUN: %{run} MEMORY_READ_BEHIND_A_WAIT_FOR_READS
-// REDEFINE: %{case} = memory_written_before_a_store_has_come
-// RUN: %{run} MEMORY_WRITTEN_BEFORE_A_STORE_HAS_COME
-// REDEFINE: %{case} = memory_copied_before_a_store_has_come
-// RUN: %{run} MEMORY_COPIED_BEFORE_A_STORE_HAS_COME
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 
@@ -46,7 +22,8 @@ gpu.module @kernels {
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
-    // TILE_READ_BEFORE_THE_WAIT: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
+    // CHECK-LABEL: run @tile_read_before_the_wait:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
     %value = llvm.load %tile : !llvm.ptr<3> -> i32
     llvm.store %value, %g : i32, !llvm.ptr<1>
     gpu.return
@@ -59,7 +36,8 @@ gpu.module @kernels {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
     nvvm.cp.async.commit.group
-    // THREAD_COPY_READ_BEFORE_THE_WAIT: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:{{.*}} has in flight: nobody has waited for it
+    // CHECK-LABEL: run @thread_copy_read_before_the_wait:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:{{.*}} has in flight: nobody has waited for it
     %value = llvm.load %tile : !llvm.ptr<3> -> i32
     llvm.store %value, %g : i32, !llvm.ptr<1>
     gpu.return
@@ -77,7 +55,8 @@ gpu.module @kernels {
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
-    // TILE_WRITTEN_WHILE_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
+    // CHECK-LABEL: run @tile_written_while_in_flight:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
     llvm.store %one, %tile : i32, !llvm.ptr<3>
     %zero = llvm.mlir.constant(0 : i32) : i32
     nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
@@ -92,7 +71,8 @@ gpu.module @kernels {
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %values = llvm.mlir.constant(dense<7> : vector<16xi32>) : vector<16xi32>
     llvm.store %values, %tile {alignment = 4 : i64} : vector<16xi32>, !llvm.ptr<3>
-    // NO_PROXY_FENCE_BEFORE_A_STORE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 64 bytes at byte 0 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without a proxy fence between them (fence.proxy.async)
+    // CHECK-LABEL: run @no_proxy_fence_before_a_store:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 64 bytes at byte 0 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without a proxy fence between them (fence.proxy.async)
     nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0 {read}
@@ -111,7 +91,8 @@ gpu.module @kernels {
     %bytes = llvm.mlir.constant(64 : i32) : i32
     llvm.store %one, %tile : i32, !llvm.ptr<3>
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
-    // NO_PROXY_FENCE_BEFORE_A_LOAD: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that writes 64 bytes at byte 0 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without a proxy fence between them (fence.proxy.async)
+    // CHECK-LABEL: run @no_proxy_fence_before_a_load:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that writes 64 bytes at byte 0 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without a proxy fence between them (fence.proxy.async)
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     %zero = llvm.mlir.constant(0 : i32) : i32
     nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
@@ -129,7 +110,8 @@ gpu.module @kernels {
     llvm.store %values, %tile {alignment = 4 : i64} : vector<16xi32>, !llvm.ptr<3>
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
     nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
-    // TILE_REUSED_BEFORE_IT_IS_STORED: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} still reads: they are used again before the wait for it
+    // CHECK-LABEL: run @tile_reused_before_it_is_stored:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} still reads: they are used again before the wait for it
     llvm.store %one, %tile : i32, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0 {read}
@@ -144,7 +126,8 @@ gpu.module @kernels {
     %row = llvm.getelementptr %tile[%lane] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<16 x i8>
     %values = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
     llvm.store %values, %row : vector<4xi32>, !llvm.ptr<3>
-    // MATRIX_OF_ROWS_OF_OTHERS: [[FILE]]:[[#@LINE+1]]:12: nvvm.ldmatrix: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 4 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
+    // CHECK-LABEL: run @matrix_of_rows_of_others:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:12: nvvm.ldmatrix: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 4 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
     %one = nvvm.ldmatrix %row {num = 1 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> i32
     %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
     %number = arith.index_cast %index : index to i64
@@ -161,7 +144,8 @@ gpu.module @kernels {
     %zero = llvm.mlir.constant(0 : i32) : i32
     nvvm.stmatrix %row, %zero {layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : !llvm.ptr<3>, i32
     %second = llvm.getelementptr %tile[4] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // MATRIX_READ_BEFORE_A_BARRIER: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (31, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 4 of shared @tile, which thread (1, 0, 0) writes in nvvm.stmatrix at [[FILE]]:{{.*}} without order between them (a race)
+    // CHECK-LABEL: run @matrix_read_before_a_barrier:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (31, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 4 of shared @tile, which thread (1, 0, 0) writes in nvvm.stmatrix at [[FILE]]:{{.*}} without order between them (a race)
     %value = llvm.load %second : !llvm.ptr<3> -> i32
     %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
     %number = arith.index_cast %index : index to i64
@@ -183,7 +167,8 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0 {read}
     %last = llvm.getelementptr %g[60] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
-    // MEMORY_READ_BEHIND_A_WAIT_FOR_READS: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of {{[0-9]+}} bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: nobody has waited for more than its reads (wait_group without .read)
+    // CHECK-LABEL: run @memory_read_behind_a_wait_for_reads:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of {{[0-9]+}} bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: nobody has waited for more than its reads (wait_group without .read)
     %value = llvm.load %last : !llvm.ptr<1> -> i32
     llvm.store %value, %tile : i32, !llvm.ptr<3>
     gpu.return
@@ -202,7 +187,8 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0 {read}
     %last = llvm.getelementptr %g[60] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
-    // MEMORY_WRITTEN_BEFORE_A_STORE_HAS_COME: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte {{[0-9]+}} of an allocation of {{[0-9]+}} bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: nobody has waited for more than its reads (wait_group without .read)
+    // CHECK-LABEL: run @memory_written_before_a_store_has_come:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte {{[0-9]+}} of an allocation of {{[0-9]+}} bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: nobody has waited for more than its reads (wait_group without .read)
     llvm.store %bytes, %last : i32, !llvm.ptr<1>
     gpu.return
   }
@@ -220,7 +206,8 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 1
     %last = llvm.getelementptr %g[60] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
-    // MEMORY_COPIED_BEFORE_A_STORE_HAS_COME: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 4 bytes at byte {{[0-9]+}} of an allocation of {{[0-9]+}} bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: nobody has waited for more than its reads (wait_group without .read)
+    // CHECK-LABEL: run @memory_copied_before_a_store_has_come:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 4 bytes at byte {{[0-9]+}} of an allocation of {{[0-9]+}} bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: nobody has waited for more than its reads (wait_group without .read)
     nvvm.cp.async.shared.global %tile, %last, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }

@@ -2,32 +2,8 @@
 // nobody has written, one kernel for each use. Kernels that read such bytes
 // and discard them are in poison.mlir.
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// REDEFINE: %{case} = address
-// RUN: %{run} ADDRESS
-// REDEFINE: %{case} = store
-// RUN: %{run} STORE
-// REDEFINE: %{case} = condition_of_a_select
-// RUN: %{run} CONDITION_OF_A_SELECT
-// REDEFINE: %{case} = switch_on_it
-// RUN: %{run} SWITCH_ON_IT
-// REDEFINE: %{case} = printed
-// RUN: %{run} PRINTED
-// REDEFINE: %{case} = asserted
-// RUN: %{run} ASSERTED
-// REDEFINE: %{case} = divisor
-// RUN: %{run} DIVISOR
-// REDEFINE: %{case} = bulk_copy_out
-// RUN: %{run} BULK_COPY_OUT
-// REDEFINE: %{case} = bulk_copy_out_of_what_never_arrived
-// RUN: %{run} BULK_COPY_OUT_OF_WHAT_NEVER_ARRIVED
-// REDEFINE: %{case} = bulk_copy_of_what_depends_on_it
-// RUN: %{run} BULK_COPY_OF_WHAT_DEPENDS_ON_IT
-// REDEFINE: %{case} = passed_to_a_function
-// RUN: %{run} PASSED_TO_A_FUNCTION
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 !out = memref<64xi32>
 
@@ -39,7 +15,8 @@ gpu.module @kernels {
 
   gpu.func @address(%out: !out) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // ADDRESS: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) computes an address from a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK-LABEL: run @address:
+    // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) computes an address from a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %i = arith.index_cast %v : i32 to index
     memref.store %v, %out[%i] : !out
@@ -49,7 +26,8 @@ gpu.module @kernels {
   gpu.func @store(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // STORE: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK-LABEL: run @store:
+    // CHECK: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     memref.store %v, %out[%c0] : !out
     gpu.return
@@ -59,7 +37,8 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %one = arith.constant 1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // CONDITION_OF_A_SELECT: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK-LABEL: run @condition_of_a_select:
+    // CHECK: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %two = arith.constant 2 : i32
     %is = arith.cmpi sgt, %v, %one : i32
@@ -72,7 +51,8 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %one = arith.constant 1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // SWITCH_ON_IT: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.switch: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK-LABEL: run @switch_on_it:
+    // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.switch: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %i = arith.index_cast %v : i32 to index
     scf.index_switch %i
@@ -91,7 +71,8 @@ gpu.module @kernels {
 
   gpu.func @printed(%out: !out) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // PRINTED: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to a variable whose address is passed on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK-LABEL: run @printed:
+    // CHECK: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to a variable whose address is passed on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     gpu.printf "%d", %v : i32
     gpu.return
@@ -100,7 +81,8 @@ gpu.module @kernels {
   gpu.func @asserted(%out: !out) kernel {
     %one = arith.constant 1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // ASSERTED: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK-LABEL: run @asserted:
+    // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %is = arith.cmpi eq, %v, %one : i32
     cf.assert %is, "is one"
@@ -111,7 +93,8 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %one = arith.constant 1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // DIVISOR: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK-LABEL: run @divisor:
+    // CHECK: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %q = arith.divui %one, %v : i32
     memref.store %q, %out[%c0] : !out
@@ -127,7 +110,8 @@ gpu.module @kernels {
     %word = llvm.mlir.constant(1 : i32) : i32
     llvm.store %word, %tile : i32, !llvm.ptr<3>
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
-    // BULK_COPY_OUT: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 64 bytes at byte 0 of shared @tile, which nobody has written; the first of these bytes is byte 4 of shared @tile
+    // CHECK-LABEL: run @bulk_copy_out:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 64 bytes at byte 0 of shared @tile, which nobody has written; the first of these bytes is byte 4 of shared @tile
     nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0
@@ -146,7 +130,8 @@ gpu.module @kernels {
     nvvm.cp.async.commit.group
     nvvm.cp.async.wait.group 0
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
-    // BULK_COPY_OUT_OF_WHAT_NEVER_ARRIVED: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 64 bytes at byte 0 of shared @tile, which never arrived: nobody has written them, and no copy has been issued that does; the first of these bytes is byte 16 of shared @tile
+    // CHECK-LABEL: run @bulk_copy_out_of_what_never_arrived:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 64 bytes at byte 0 of shared @tile, which never arrived: nobody has written them, and no copy has been issued that does; the first of these bytes is byte 16 of shared @tile
     nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0
@@ -163,7 +148,8 @@ gpu.module @kernels {
     %v = llvm.load %tile {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
     llvm.store %v, %other {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<3>
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
-    // BULK_COPY_OF_WHAT_DEPENDS_ON_IT: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 16 bytes at byte 0 of shared @other, which hold a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE-3]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK-LABEL: run @bulk_copy_of_what_depends_on_it:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 16 bytes at byte 0 of shared @other, which hold a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE-4]]:10 read them; the first is byte 0 of shared @tile
     nvvm.cp.async.bulk.global.shared.cta %g, %other, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0
@@ -179,7 +165,8 @@ gpu.module @kernels {
       scf.yield %to : i32
     } else {
       %rest = arith.subi %n, %one : i32
-      // PASSED_TO_A_FUNCTION: [[FILE]]:[[#@LINE+1]]:16: llvm.call: thread (0, 0, 0) of block (0, 0, 0) passes to a function a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+11]]:10 read them; the first is byte 0 of shared @tile
+      // CHECK-LABEL: run @passed_to_a_function:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.call: thread (0, 0, 0) of block (0, 0, 0) passes to a function a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+11]]:10 read them; the first is byte 0 of shared @tile
       %below = func.call @add(%rest, %to) : (i32, i32) -> i32
       %all = arith.addi %below, %one : i32
       scf.yield %all : i32

@@ -1,30 +1,8 @@
 // What the sanitizer says where a value is used that depends on bytes which
 // nobody has written, behind memory, copies, other lanes and matrices.
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// REDEFINE: %{case} = through_shared_memory
-// RUN: %{run} THROUGH_SHARED_MEMORY
-// REDEFINE: %{case} = through_a_variable
-// RUN: %{run} THROUGH_A_VARIABLE
-// REDEFINE: %{case} = shuffle
-// RUN: %{run} SHUFFLE
-// REDEFINE: %{case} = vote
-// RUN: %{run} VOTE
-// REDEFINE: %{case} = reduction
-// RUN: %{run} REDUCTION
-// REDEFINE: %{case} = matrix
-// RUN: %{run} MATRIX
-// REDEFINE: %{case} = product_of_matrices
-// RUN: %{run} PRODUCT_OF_MATRICES
-// REDEFINE: %{case} = stored_matrix
-// RUN: %{run} STORED_MATRIX
-// REDEFINE: %{case} = copied_by_a_thread
-// RUN: %{run} COPIED_BY_A_THREAD
-// REDEFINE: %{case} = copied_in_bulk
-// RUN: %{run} COPIED_IN_BULK
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 !out = memref<64xi32>
 !four = !llvm.struct<(i32, i32, i32, i32)>
@@ -43,7 +21,8 @@ gpu.module @kernels {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %other = llvm.mlir.addressof @other : !llvm.ptr<3>
     llvm.store %one, %tile : i32, !llvm.ptr<3>
-    // THROUGH_SHARED_MEMORY: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @tile
+    // CHECK-LABEL: run @through_shared_memory:
+    // CHECK: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> vector<4xi32>
     %next = arith.addi %v, %v : vector<4xi32>
     llvm.store %next, %other {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<3>
@@ -63,7 +42,8 @@ gpu.module @kernels {
     %t = gpu.thread_id x
     %mine = memref.alloca() : memref<4xi32>
     %i = arith.addi %t, %c1 : index
-    // THROUGH_A_VARIABLE: [[FILE]]:[[#@LINE+7]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK-LABEL: run @through_a_variable:
+    // CHECK: [[FILE]]:[[#@LINE+7]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     memref.store %one, %mine[%c0] : memref<4xi32>
     memref.store %v, %mine[%i] : memref<4xi32>
@@ -82,7 +62,8 @@ gpu.module @kernels {
     %t = gpu.thread_id x
     %l = arith.index_cast %t : index to i32
     %of_lane = llvm.getelementptr %tile[%l] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
-    // SHUFFLE: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @tile
+    // CHECK-LABEL: run @shuffle:
+    // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @tile
     %v = llvm.load %of_lane : !llvm.ptr<3> -> i32
     %got = nvvm.shfl.sync idx %all, %v, %one, %clamp : i32 -> i32
     memref.store %got, %out[%t] : !out
@@ -96,7 +77,8 @@ gpu.module @kernels {
     %t = gpu.thread_id x
     %l = arith.index_cast %t : index to i32
     %of_lane = llvm.getelementptr %tile[%l] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
-    // VOTE: [[FILE]]:[[#@LINE+4]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
+    // CHECK-LABEL: run @vote:
+    // CHECK: [[FILE]]:[[#@LINE+4]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
     %v = llvm.load %of_lane : !llvm.ptr<3> -> i32
     %is = arith.cmpi eq, %v, %one : i32
     %votes = nvvm.vote.sync ballot %all, %is -> i32
@@ -110,7 +92,8 @@ gpu.module @kernels {
     %t = gpu.thread_id x
     %l = arith.index_cast %t : index to i32
     %of_lane = llvm.getelementptr %tile[%l] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
-    // REDUCTION: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
+    // CHECK-LABEL: run @reduction:
+    // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
     %v = llvm.load %of_lane : !llvm.ptr<3> -> i32
     %sum = nvvm.redux.sync add %v, %all : i32 -> i32
     memref.store %sum, %out[%t] : !out
@@ -122,7 +105,8 @@ gpu.module @kernels {
     %t = gpu.thread_id x
     %l = arith.index_cast %t : index to i32
     %row = llvm.getelementptr %tile[%l] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<16 x i8>
-    // MATRIX: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.ldmatrix at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
+    // CHECK-LABEL: run @matrix:
+    // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.ldmatrix at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
     %a = nvvm.ldmatrix %row {num = 4 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> !four
     %a0 = llvm.extractvalue %a[0] : !four
     memref.store %a0, %out[%t] : !out
@@ -142,7 +126,8 @@ gpu.module @kernels {
       llvm.store %zeros, %row {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<3>
     }
     nvvm.bar.warp.sync %all : i32
-    // PRODUCT_OF_MATRICES: [[FILE]]:[[#@LINE+11]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.ldmatrix at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
+    // CHECK-LABEL: run @product_of_matrices:
+    // CHECK: [[FILE]]:[[#@LINE+11]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.ldmatrix at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
     %b = nvvm.ldmatrix %row {num = 4 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> !four
     %b0 = llvm.extractvalue %b[2] : !four
     %b1 = llvm.extractvalue %b[3] : !four
@@ -165,7 +150,8 @@ gpu.module @kernels {
     %other = llvm.mlir.addressof @other : !llvm.ptr<3>
     %row = llvm.getelementptr %tile[%l] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<16 x i8>
     %to = llvm.getelementptr %other[%l] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<16 x i8>
-    // STORED_MATRIX: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.ldmatrix at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
+    // CHECK-LABEL: run @stored_matrix:
+    // CHECK: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.ldmatrix at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
     %a = nvvm.ldmatrix %row {num = 1 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> i32
     nvvm.stmatrix %to, %a {layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : !llvm.ptr<3>, i32
     nvvm.bar.warp.sync %all : i32
@@ -191,7 +177,8 @@ gpu.module @kernels {
     %third = vector.extract %v[2] : i32 from vector<4xi32>
     %last = vector.extract %v[3] : i32 from vector<4xi32>
     memref.store %third, %out[%c0] : !out
-    // COPIED_BY_A_THREAD: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-7]]:5 read them; the first is byte 0 of an allocation of 256 bytes
+    // CHECK-LABEL: run @copied_by_a_thread:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-8]]:5 read them; the first is byte 0 of an allocation of 256 bytes
     memref.store %last, %out[%c3] : !out
     gpu.return
   }
@@ -213,7 +200,8 @@ gpu.module @kernels {
     nvvm.mbarrier.try_wait.parity %barrier, %zero, %zero : !llvm.ptr<3>, i32, i32
     %third = llvm.getelementptr %tile[2] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i32
     %v = llvm.load %third : !llvm.ptr<3> -> i32
-    // COPIED_IN_BULK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-4]]:5 read them; the first is byte 0 of an allocation of 256 bytes
+    // CHECK-LABEL: run @copied_in_bulk:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-5]]:5 read them; the first is byte 0 of an allocation of 256 bytes
     memref.store %v, %out[%c0] : !out
     gpu.return
   }

@@ -1,32 +1,8 @@
 // What the sanitizer says where a value is used that depends on bytes which
 // nobody has written, behind arithmetic, moves of bits and branches.
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// REDEFINE: %{case} = arithmetic
-// RUN: %{run} ARITHMETIC
-// REDEFINE: %{case} = lane_of_a_vector
-// RUN: %{run} LANE_OF_A_VECTOR
-// REDEFINE: %{case} = shuffled_lanes
-// RUN: %{run} SHUFFLED_LANES
-// REDEFINE: %{case} = inserted_lane
-// RUN: %{run} INSERTED_LANE
-// REDEFINE: %{case} = half_of_a_word
-// RUN: %{run} HALF_OF_A_WORD
-// REDEFINE: %{case} = shifted_bits
-// RUN: %{run} SHIFTED_BITS
-// REDEFINE: %{case} = product_with_zero
-// RUN: %{run} PRODUCT_WITH_ZERO
-// REDEFINE: %{case} = chosen_arm
-// RUN: %{run} CHOSEN_ARM
-// REDEFINE: %{case} = carried_by_a_loop
-// RUN: %{run} CARRIED_BY_A_LOOP
-// REDEFINE: %{case} = packed_pair
-// RUN: %{run} PACKED_PAIR
-// REDEFINE: %{case} = unpacked_pair
-// RUN: %{run} UNPACKED_PAIR
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 !out = memref<64xi32>
 
@@ -38,7 +14,8 @@ gpu.module @kernels {
   gpu.func @arithmetic(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // ARITHMETIC: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK-LABEL: run @arithmetic:
+    // CHECK: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> f32
     %double = arith.addf %v, %v : f32
     %square = arith.mulf %double, %double : f32
@@ -53,7 +30,8 @@ gpu.module @kernels {
     %one = arith.constant 1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     llvm.store %one, %tile : i32, !llvm.ptr<3>
-    // LANE_OF_A_VECTOR: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @tile
+    // CHECK-LABEL: run @lane_of_a_vector:
+    // CHECK: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> vector<4xi32>
     %sum = arith.addi %v, %v : vector<4xi32>
     %first = vector.extract %sum[0] : i32 from vector<4xi32>
@@ -68,7 +46,8 @@ gpu.module @kernels {
     %one = arith.constant 1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     llvm.store %one, %tile : i32, !llvm.ptr<3>
-    // SHUFFLED_LANES: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @tile
+    // CHECK-LABEL: run @shuffled_lanes:
+    // CHECK: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> vector<4xi32>
     %ones = arith.constant dense<1> : vector<4xi32>
     %mixed = vector.shuffle %ones, %v [0, 4, 1, 5] : vector<4xi32>, vector<4xi32>
@@ -81,7 +60,8 @@ gpu.module @kernels {
   gpu.func @inserted_lane(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // INSERTED_LANE: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK-LABEL: run @inserted_lane:
+    // CHECK: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %ones = arith.constant dense<1> : vector<4xi32>
     %mixed = vector.insert %v, %ones[2] : i32 into vector<4xi32>
@@ -96,7 +76,8 @@ gpu.module @kernels {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %half = llvm.mlir.constant(7 : i16) : i16
     llvm.store %half, %tile : i16, !llvm.ptr<3>
-    // HALF_OF_A_WORD: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 2 of shared @tile
+    // CHECK-LABEL: run @half_of_a_word:
+    // CHECK: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 2 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %low = arith.constant 0xffff : i32
     %clean = arith.andi %v, %low : i32
@@ -113,7 +94,8 @@ gpu.module @kernels {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %half = llvm.mlir.constant(7 : i16) : i16
     llvm.store %half, %tile : i16, !llvm.ptr<3>
-    // SHIFTED_BITS: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 2 of shared @tile
+    // CHECK-LABEL: run @shifted_bits:
+    // CHECK: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 2 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %c16 = arith.constant 16 : i32
     %up = arith.shli %v, %c16 : i32
@@ -126,7 +108,8 @@ gpu.module @kernels {
   gpu.func @product_with_zero(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // PRODUCT_WITH_ZERO: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK-LABEL: run @product_with_zero:
+    // CHECK: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> f32
     %zero = arith.constant 0.0 : f32
     %product = arith.mulf %v, %zero : f32
@@ -140,7 +123,8 @@ gpu.module @kernels {
     %one = arith.constant 1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %t = gpu.thread_id x
-    // CHOSEN_ARM: [[FILE]]:[[#@LINE+4]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK-LABEL: run @chosen_arm:
+    // CHECK: [[FILE]]:[[#@LINE+4]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %is = arith.cmpi eq, %t, %c0 : index
     %chosen = arith.select %is, %v, %one : i32
@@ -154,7 +138,8 @@ gpu.module @kernels {
     %one = arith.constant 1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %c3 = arith.constant 3 : index
-    // CARRIED_BY_A_LOOP: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK-LABEL: run @carried_by_a_loop:
+    // CHECK: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %last, %second = scf.for %i = %c0 to %c3 step %c1 iter_args(%a = %v, %b = %one) -> (i32, i32) {
       %sum = arith.addi %b, %one : i32
@@ -169,7 +154,8 @@ gpu.module @kernels {
   gpu.func @packed_pair(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // PACKED_PAIR: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK-LABEL: run @packed_pair:
+    // CHECK: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> f32
     %f = arith.constant 1.0 : f32
     %packed = nvvm.convert.f32x2.to.f16x2 %v, %f {rnd = #nvvm.fp_rnd_mode<rn>} : vector<2xf16>
@@ -186,7 +172,8 @@ gpu.module @kernels {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %byte = llvm.mlir.constant(7 : i8) : i8
     llvm.store %byte, %tile : i8, !llvm.ptr<3>
-    // UNPACKED_PAIR: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 1 of shared @tile
+    // CHECK-LABEL: run @unpacked_pair:
+    // CHECK: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 1 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> vector<2xi8>
     %pair = nvvm.convert.f8x2.to.f16x2 %v : vector<2xi8> (f8E4M3FN) -> vector<2xf16>
     %first = vector.extract %pair[0] : f16 from vector<2xf16>

@@ -1,23 +1,8 @@
 // What the sanitizer says where a value is used that depends on bytes of a
 // thread's own variable which nobody has written.
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{run} = mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs}
-// DEFINE: %{fails} = not %{run} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// REDEFINE: %{case} = array
-// RUN: %{fails} ARRAY
-// REDEFINE: %{case} = loop
-// RUN: %{fails} LOOP
-// REDEFINE: %{case} = call
-// RUN: %{fails} CALL
-// REDEFINE: %{case} = copy
-// RUN: %{fails} COPY
-// REDEFINE: %{case} = scalar
-// RUN: %{fails} SCALAR
-// REDEFINE: %{case} = right
-// RUN: %{run}
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --right=right --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 gpu.module @kernels {
@@ -34,7 +19,8 @@ gpu.module @kernels {
     %j = arith.addi %t, %c2 : index
     %a = memref.load %mine[%t] : memref<4xi32>
     memref.store %a, %out[%c0] : memref<64xi32>
-    // ARRAY: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them; the first is byte 8 of a variable of its own of 16 bytes
+    // CHECK-LABEL: run @array:
+    // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them; the first is byte 8 of a variable of its own of 16 bytes
     %b = memref.load %mine[%j] : memref<4xi32>
     memref.store %b, %out[%c1] : memref<64xi32>
     gpu.return
@@ -51,14 +37,16 @@ gpu.module @kernels {
       scf.if %first {
         memref.store %one, %mine[%t] : memref<4xi32>
       }
-      // LOOP: [[FILE]]:[[#@LINE+2]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them; the first is byte 0 of a variable of its own of 16 bytes
+      // CHECK-LABEL: run @loop:
+      // CHECK: [[FILE]]:[[#@LINE+2]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them; the first is byte 0 of a variable of its own of 16 bytes
       %a = memref.load %mine[%t] : memref<4xi32>
       memref.store %a, %out[%i] : memref<64xi32>
     }
     gpu.return
   }
   llvm.func @callee(%p: !llvm.ptr) -> i32 attributes {no_inline} {
-    // CALL: [[FILE]]:[[#@LINE+2]]:5: llvm.return: thread (0, 0, 0) of block (0, 0, 0) passes to a function a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them; the first is byte 8 of a variable of its own of 16 bytes
+    // CHECK-LABEL: run @call:
+    // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.return: thread (0, 0, 0) of block (0, 0, 0) passes to a function a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them; the first is byte 8 of a variable of its own of 16 bytes
     %v = llvm.load %p : !llvm.ptr -> i32
     llvm.return %v : i32
   }
@@ -78,7 +66,8 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %n = llvm.mlir.constant(1 : i32) : i32
     %mine = llvm.alloca %n x i1 : (i32) -> !llvm.ptr
-    // SCALAR: [[FILE]]:[[#@LINE+2]]:5: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them; the first is byte 0 of a variable of its own of 1 bytes
+    // CHECK-LABEL: run @scalar:
+    // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them; the first is byte 0 of a variable of its own of 1 bytes
     %v = llvm.load volatile %mine : !llvm.ptr -> i1
     scf.if %v {
       memref.store %n, %out[%c0] : memref<64xi32>
@@ -97,7 +86,8 @@ gpu.module @kernels {
     %ok = llvm.load %other : !llvm.ptr -> i32
     memref.store %ok, %out[%c0] : memref<64xi32>
     %p = llvm.getelementptr %other[1] : (!llvm.ptr) -> !llvm.ptr, i32
-    // COPY: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them; the first is byte 4 of a variable of its own of 16 bytes
+    // CHECK-LABEL: run @copy:
+    // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them; the first is byte 4 of a variable of its own of 16 bytes
     %bad = llvm.load %p : !llvm.ptr -> i32
     memref.store %bad, %out[%c0] : memref<64xi32>
     gpu.return
@@ -162,17 +152,17 @@ func.func @call() {
   return
 }
 
-func.func @copy() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc host_shared () : memref<64xi32>
-  gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : memref<64xi32>)
-  return
-}
-
 func.func @scalar() {
   %c1 = arith.constant 1 : index
   %out = gpu.alloc host_shared () : memref<64xi32>
   gpu.launch_func @kernels::@scalar blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : memref<64xi32>)
+  return
+}
+
+func.func @copy() {
+  %c1 = arith.constant 1 : index
+  %out = gpu.alloc host_shared () : memref<64xi32>
+  gpu.launch_func @kernels::@copy blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : memref<64xi32>)
   return
 }
 

@@ -1,37 +1,7 @@
 // What the emulator says of kernels that use products of tiles wrongly, one for each rule.
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// REDEFINE: %{case} = no_wait
-// RUN: %{run} NO_WAIT
-// REDEFINE: %{case} = pending
-// RUN: %{run} PENDING
-// REDEFINE: %{case} = another_is_waited_for
-// RUN: %{run} ANOTHER_IS_WAITED_FOR
-// REDEFINE: %{case} = two_take_over
-// RUN: %{run} TWO_TAKE_OVER
-// REDEFINE: %{case} = fragment_in_flight
-// RUN: %{run} FRAGMENT_IN_FLIGHT
-// REDEFINE: %{case} = no_proxy_fence
-// RUN: %{run} NO_PROXY_FENCE
-// REDEFINE: %{case} = no_barrier
-// RUN: %{run} NO_BARRIER
-// REDEFINE: %{case} = overwrite_in_flight
-// RUN: %{run} OVERWRITE_IN_FLIGHT
-// REDEFINE: %{case} = overwrite_before_others_have_waited
-// RUN: %{run} OVERWRITE_BEFORE_OTHERS_HAVE_WAITED
-// REDEFINE: %{case} = half_a_warpgroup
-// RUN: %{run} HALF_A_WARPGROUP
-// REDEFINE: %{case} = rows_differ
-// RUN: %{run} ROWS_DIFFER
-// REDEFINE: %{case} = beside_the_pattern
-// RUN: %{run} BESIDE_THE_PATTERN
-// REDEFINE: %{case} = in_flight_at_the_end
-// RUN: %{run} IN_FLIGHT_AT_THE_END
-// REDEFINE: %{case} = unwritten
-// RUN: %{run} UNWRITTEN
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 !a = !kvcache.tile<64x16xbf16, swizzle_32b>
 !b = !kvcache.tile<24x16xbf16, swizzle_32b>
@@ -80,7 +50,8 @@ gpu.module @kernels {
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
     gpu.barrier
     %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
-    // NO_WAIT: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.{{.*}}: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-1]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
+    // CHECK-LABEL: run @no_wait:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.{{.*}}: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
     %e = arith.addf %d, %d : vector<4xf32>
     kvcache.mma_wait
     func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
@@ -99,7 +70,8 @@ gpu.module @kernels {
     gpu.barrier
     %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
     %e = kvcache.mma_wait %d pending 1 : vector<4xf32>
-    // PENDING: {{.*}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
+    // CHECK-LABEL: run @pending:
+    // CHECK: {{.*}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-3]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
     func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
     kvcache.mma_wait
     gpu.return
@@ -116,7 +88,8 @@ gpu.module @kernels {
     gpu.barrier
     %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
     %e = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
-    // ANOTHER_IS_WAITED_FOR: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.{{.*}}: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-1]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
+    // CHECK-LABEL: run @another_is_waited_for:
+    // CHECK: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.{{.*}}: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
     %f = kvcache.mma_wait %d pending 1 : vector<4xf32>
     %g = arith.addf %f, %e : vector<4xf32>
     kvcache.mma_wait
@@ -135,7 +108,8 @@ gpu.module @kernels {
     gpu.barrier
     %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
     %e = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] add %d : !a, !b -> vector<4xf32>
-    // TWO_TAKE_OVER: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}}, which nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-1]]:{{[0-9]+}} has taken over in flight
+    // CHECK-LABEL: run @two_take_over:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-3]]:{{[0-9]+}}, which nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}} has taken over in flight
     %f = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] add %d : !a, !b -> vector<4xf32>
     %g, %i = kvcache.mma_wait %e, %f : vector<4xf32>, vector<4xf32>
     %sum = arith.addf %g, %i : vector<4xf32>
@@ -153,7 +127,8 @@ gpu.module @kernels {
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
     gpu.barrier
     %d = kvcache.mma %h[%c0, %c0], %h[%c0, %c0] : !h, !h -> vector<8xf16>
-    // FRAGMENT_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.inline_asm: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-1]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
+    // CHECK-LABEL: run @fragment_in_flight:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.inline_asm: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
     %e = kvcache.mma %d, %h[%c0, %c0] : vector<8xf16>, !h -> vector<4xf32>
     %f = kvcache.mma_wait %e : vector<4xf32>
     func.call @save(%t, %f, %out) : (index, vector<4xf32>, !out) -> ()
@@ -168,7 +143,8 @@ gpu.module @kernels {
     %h = kvcache.alloc_tile : !h
     func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
     gpu.barrier
-    // NO_PROXY_FENCE: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads 16 bytes at byte {{[0-9]+}} of shared @{{.*}}, which thread ({{[0-9]+}}, 0, 0) writes in llvm.store at {{.*}} without a proxy fence between them (fence.proxy.async)
+    // CHECK-LABEL: run @no_proxy_fence:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads 16 bytes at byte {{[0-9]+}} of shared @{{.*}}, which thread ({{[0-9]+}}, 0, 0) writes in llvm.store at {{.*}} without a proxy fence between them (fence.proxy.async)
     %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
     %e = kvcache.mma_wait %d : vector<4xf32>
     func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
@@ -183,7 +159,8 @@ gpu.module @kernels {
     %h = kvcache.alloc_tile : !h
     func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
-    // NO_BARRIER: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads 16 bytes at byte {{[0-9]+}} of shared @{{.*}}, which thread ({{[0-9]+}}, 0, 0) writes in llvm.store at {{.*}} without order between them (a race)
+    // CHECK-LABEL: run @no_barrier:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads 16 bytes at byte {{[0-9]+}} of shared @{{.*}}, which thread ({{[0-9]+}}, 0, 0) writes in llvm.store at {{.*}} without order between them (a race)
     %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
     %e = kvcache.mma_wait %d : vector<4xf32>
     func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
@@ -203,7 +180,8 @@ gpu.module @kernels {
     %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
     %x = arith.constant dense<2.0> : vector<8xbf16>
     %row = arith.remui %t, %c8 : index
-    // OVERWRITE_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) writes 16 bytes at byte {{[0-9]+}} of shared @{{.*}}, which a product issued by thread ({{[0-9]+}}, 0, 0) in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-3]]:{{[0-9]+}} still reads: they are used again before the wait for it
+    // CHECK-LABEL: run @overwrite_in_flight:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) writes 16 bytes at byte {{[0-9]+}} of shared @{{.*}}, which a product issued by thread ({{[0-9]+}}, 0, 0) in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-4]]:{{[0-9]+}} still reads: they are used again before the wait for it
     kvcache.tile_store %x, %b[%row, %c0] : vector<8xbf16>, !b
     %e = kvcache.mma_wait %d : vector<4xf32>
     func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
@@ -225,7 +203,8 @@ gpu.module @kernels {
     %e = kvcache.mma_wait %d : vector<4xf32>
     %x = arith.constant dense<2.0> : vector<8xbf16>
     %row = arith.remui %t, %c8 : index
-    // OVERWRITE_BEFORE_OTHERS_HAVE_WAITED: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) writes 16 bytes at byte {{[0-9]+}} of shared @{{.*}}, which a product issued by thread ({{[0-9]+}}, 0, 0) in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-4]]:{{[0-9]+}} still reads: they are used again before the wait for it
+    // CHECK-LABEL: run @overwrite_before_others_have_waited:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) writes 16 bytes at byte {{[0-9]+}} of shared @{{.*}}, which a product issued by thread ({{[0-9]+}}, 0, 0) in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-5]]:{{[0-9]+}} still reads: they are used again before the wait for it
     kvcache.tile_store %x, %b[%row, %c0] : vector<8xbf16>, !b
     func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
     gpu.return
@@ -240,7 +219,8 @@ gpu.module @kernels {
     func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
     gpu.barrier
-    // HALF_A_WARPGROUP: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) wants all 128 threads of warps 0 to 3, but the block has 64 threads
+    // CHECK-LABEL: run @half_a_warpgroup:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) wants all 128 threads of warps 0 to 3, but the block has 64 threads
     %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
     %e = kvcache.mma_wait %d : vector<4xf32>
     func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
@@ -260,7 +240,8 @@ gpu.module @kernels {
     gpu.barrier
     %half = arith.divui %t, %c64 : index
     %row = arith.muli %half, %c8 : index
-    // ROWS_DIFFER: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: {{.*}} has the descriptor {{.*}} of B, and thread (0, 0, 0) of its warpgroup has
+    // CHECK-LABEL: run @rows_differ:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: {{.*}} has the descriptor {{.*}} of B, and thread (0, 0, 0) of its warpgroup has
     %d = kvcache.mma %a[%c0, %c0], %b[%row, %c0] : !a, !b -> vector<4xf32>
     %e = kvcache.mma_wait %d : vector<4xf32>
     func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
@@ -281,7 +262,8 @@ gpu.module @kernels {
     gpu.barrier
     %n = gpu.block_dim x
     %row = arith.divui %n, %c32 : index
-    // BESIDE_THE_PATTERN: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: {{.*}} has the descriptor {{.*}} of B, which begins at {{.*}}: with a swizzle of 32 bytes and the base offset 0, the pattern starts at a multiple of 256 bytes
+    // CHECK-LABEL: run @beside_the_pattern:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: {{.*}} has the descriptor {{.*}} of B, which begins at {{.*}}: with a swizzle of 32 bytes and the base offset 0, the pattern starts at a multiple of 256 bytes
     %d = kvcache.mma %a[%c0, %c0], %b[%row, %c0] : !a, !b -> vector<4xf32>
     %e = kvcache.mma_wait %d : vector<4xf32>
     func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
@@ -297,7 +279,8 @@ gpu.module @kernels {
     func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
     gpu.barrier
-    // IN_FLIGHT_AT_THE_END: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: {{.*}} is in flight when the block ends
+    // CHECK-LABEL: run @in_flight_at_the_end:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: {{.*}} is in flight when the block ends
     %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
     gpu.return
   }
@@ -314,7 +297,8 @@ gpu.module @kernels {
     func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
     gpu.barrier
-    // UNWRITTEN: {{.*}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them
+    // CHECK-LABEL: run @unwritten:
+    // CHECK: {{.*}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them
     %d = kvcache.mma %a[%c0, %c0], %b[%c16, %c0] : !a, !b -> vector<4xf32>
     %e = kvcache.mma_wait %d : vector<4xf32>
     func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()

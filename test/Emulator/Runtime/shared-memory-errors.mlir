@@ -1,46 +1,8 @@
 // What the sanitizer says of accesses of shared memory, one kernel for each
 // rule. Kernels that are like them and right are in shared-memory.mlir.
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// REDEFINE: %{case} = writes_without_order
-// RUN: %{run} WRITES_WITHOUT_ORDER
-// REDEFINE: %{case} = read_without_order
-// RUN: %{run} READ_WITHOUT_ORDER
-// REDEFINE: %{case} = write_of_what_others_read
-// RUN: %{run} WRITE_OF_WHAT_OTHERS_READ
-// REDEFINE: %{case} = atomic_and_plain
-// RUN: %{run} ATOMIC_AND_PLAIN
-// REDEFINE: %{case} = flag_without_fences
-// RUN: %{run} FLAG_WITHOUT_FENCES
-// REDEFINE: %{case} = not_written
-// RUN: %{run} NOT_WRITTEN
-// REDEFINE: %{case} = partly_written
-// RUN: %{run} PARTLY_WRITTEN
-// REDEFINE: %{case} = out_of_bounds
-// RUN: %{run} OUT_OF_BOUNDS
-// REDEFINE: %{case} = misaligned
-// RUN: %{run} MISALIGNED
-// REDEFINE: %{case} = part_of_an_mbarrier
-// RUN: %{run} PART_OF_AN_MBARRIER
-// REDEFINE: %{case} = read_while_in_flight
-// RUN: %{run} READ_WHILE_IN_FLIGHT
-// REDEFINE: %{case} = read_without_the_wait
-// RUN: %{run} READ_WITHOUT_THE_WAIT
-// REDEFINE: %{case} = copy_over_what_others_read
-// RUN: %{run} COPY_OVER_WHAT_OTHERS_READ
-// REDEFINE: %{case} = copy_over_a_write_without_a_fence
-// RUN: %{run} COPY_OVER_A_WRITE_WITHOUT_A_FENCE
-// REDEFINE: %{case} = copy_of_a_write_without_a_fence
-// RUN: %{run} COPY_OF_A_WRITE_WITHOUT_A_FENCE
-// REDEFINE: %{case} = reuse_before_the_wait
-// RUN: %{run} REUSE_BEFORE_THE_WAIT
-// REDEFINE: %{case} = read_before_the_wait_for_the_group
-// RUN: %{run} READ_BEFORE_THE_WAIT_FOR_THE_GROUP
-// REDEFINE: %{case} = copy_of_another_thread
-// RUN: %{run} COPY_OF_ANOTHER_THREAD
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 
@@ -53,7 +15,8 @@ gpu.module @kernels {
     %t = gpu.thread_id x
     %one = arith.constant 1 : i32
 
-    // WRITES_WITHOUT_ORDER: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (1, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @__wg_writes_without_order_0, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:5 without order between them (a race)
+    // CHECK-LABEL: run @writes_without_order:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (1, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @__wg_writes_without_order_0, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:5 without order between them (a race)
     memref.store %one, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
     gpu.return
   }
@@ -67,7 +30,8 @@ gpu.module @kernels {
     scf.if %is_first {
       memref.store %one, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
     }
-    // READ_WITHOUT_ORDER: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @__wg_read_without_order_0, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-2]]:7 without order between them (a race)
+    // CHECK-LABEL: run @read_without_order:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @__wg_read_without_order_0, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-3]]:7 without order between them (a race)
     %v = memref.load %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
     %c32 = arith.constant 32 : index
     memref.store %v, %tile[%c32] : memref<64xi32, #gpu.address_space<workgroup>>
@@ -86,7 +50,8 @@ gpu.module @kernels {
     nvvm.barrier0
     %v = memref.load %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
     scf.if %is_first {
-      // WRITE_OF_WHAT_OTHERS_READ: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @__wg_write_of_what_others_read_0, which thread (1, 0, 0) reads in llvm.load at [[FILE]]:[[#@LINE-2]]:10 without order between them (a race)
+      // CHECK-LABEL: run @write_of_what_others_read:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @__wg_write_of_what_others_read_0, which thread (1, 0, 0) reads in llvm.load at [[FILE]]:[[#@LINE-3]]:10 without order between them (a race)
       memref.store %v, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
     }
     gpu.return
@@ -103,7 +68,8 @@ gpu.module @kernels {
     }
     nvvm.barrier0
     scf.if %is_first {
-      // ATOMIC_AND_PLAIN: [[FILE]]:[[#@LINE+1]]:14: llvm.atomicrmw: thread (0, 0, 0) of block (0, 0, 0) atomically updates 4 bytes at byte 0 of shared @__wg_atomic_and_plain_0, which thread (1, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+3]]:7 without order between them (a race)
+      // CHECK-LABEL: run @atomic_and_plain:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.atomicrmw: thread (0, 0, 0) of block (0, 0, 0) atomically updates 4 bytes at byte 0 of shared @__wg_atomic_and_plain_0, which thread (1, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+3]]:7 without order between them (a race)
       %old = memref.atomic_rmw addi %one, %tile[%c0] : (i32, memref<64xi32, #gpu.address_space<workgroup>>) -> i32
     } else {
       memref.store %one, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
@@ -131,7 +97,8 @@ gpu.module @kernels {
       } do {
         scf.yield
       }
-      // FLAG_WITHOUT_FENCES: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 4 of shared @__wg_flag_without_fences_0, which thread (1, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+4]]:7 without order between them (a race)
+      // CHECK-LABEL: run @flag_without_fences:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 4 of shared @__wg_flag_without_fences_0, which thread (1, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+4]]:7 without order between them (a race)
       %value = memref.load %flag[%c1] : memref<64xi32, #gpu.address_space<workgroup>>
       memref.store %value, %flag[%c1] : memref<64xi32, #gpu.address_space<workgroup>>
     } else {
@@ -146,7 +113,8 @@ gpu.module @kernels {
     %t = gpu.thread_id x
     %one = arith.constant 1 : i32
 
-    // NOT_WRITTEN: [[FILE]]:[[#@LINE+3]]:5: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @__wg_not_written_0
+    // CHECK-LABEL: run @not_written:
+    // CHECK: [[FILE]]:[[#@LINE+3]]:5: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @__wg_not_written_0
     %v = memref.load %tile[%t] : memref<64xi32, #gpu.address_space<workgroup>>
     %is_one = arith.cmpi eq, %v, %one : i32
     scf.if %is_one {
@@ -161,7 +129,8 @@ gpu.module @kernels {
     %one = arith.constant 1 : i32
 
     memref.store %one, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
-    // PARTLY_WRITTEN: [[FILE]]:[[#@LINE+4]]:15: llvm.atomicrmw: thread (0, 0, 0) of block (0, 0, 0) uses a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @__wg_partly_written_0
+    // CHECK-LABEL: run @partly_written:
+    // CHECK: [[FILE]]:[[#@LINE+4]]:15: llvm.atomicrmw: thread (0, 0, 0) of block (0, 0, 0) uses a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @__wg_partly_written_0
     %v = vector.load %tile[%c0] {alignment = 16 : i64} : memref<64xi32, #gpu.address_space<workgroup>>, vector<4xi32>
     %first = vector.extract %v[0] : i32 from vector<4xi32>
     %second = vector.extract %v[1] : i32 from vector<4xi32>
@@ -177,7 +146,8 @@ gpu.module @kernels {
 
     %c61 = arith.constant 61 : index
     %v = arith.constant dense<0> : vector<4xi32>
-    // OUT_OF_BOUNDS: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) uses 16 bytes at byte 244 of shared @__wg_out_of_bounds_0, which has 256 bytes
+    // CHECK-LABEL: run @out_of_bounds:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) uses 16 bytes at byte 244 of shared @__wg_out_of_bounds_0, which has 256 bytes
     vector.store %v, %tile[%c61] : memref<64xi32, #gpu.address_space<workgroup>>, vector<4xi32>
     gpu.return
   }
@@ -189,7 +159,8 @@ gpu.module @kernels {
 
     %c1 = arith.constant 1 : index
     %v = arith.constant dense<0> : vector<4xi32>
-    // MISALIGNED: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got byte 4 of shared @__wg_misaligned_0
+    // CHECK-LABEL: run @misaligned:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got byte 4 of shared @__wg_misaligned_0
     vector.store %v, %tile[%c1] {alignment = 16 : i64} : memref<64xi32, #gpu.address_space<workgroup>>, vector<4xi32>
     gpu.return
   }
@@ -206,7 +177,8 @@ gpu.module @kernels {
     nvvm.fence.mbarrier.init
     nvvm.mbarrier.arrive.expect_tx %barrier, %size : !llvm.ptr<3>, i32
 
-    // PART_OF_AN_MBARRIER: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @barrier, which is part of an mbarrier
+    // CHECK-LABEL: run @part_of_an_mbarrier:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @barrier, which is part of an mbarrier
     %v = llvm.load volatile %barrier : !llvm.ptr<3> -> i32
     gpu.return
   }
@@ -224,7 +196,8 @@ gpu.module @kernels {
     nvvm.mbarrier.arrive.expect_tx %barrier, %size : !llvm.ptr<3>, i32
     nvvm.cp.async.bulk.shared.cluster.global %to, %from, %barrier, %size : !llvm.ptr<3>, !llvm.ptr<1>
 
-    // READ_WHILE_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-2]]:5 has in flight: its barrier has not completed
+    // CHECK-LABEL: run @read_while_in_flight:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-3]]:5 has in flight: its barrier has not completed
     %v = llvm.load volatile %to : !llvm.ptr<3> -> i32
     gpu.return
   }
@@ -254,7 +227,8 @@ gpu.module @kernels {
     %lane = nvvm.shfl.sync idx %mask, %t, %none, %clamp : i32 -> i32
     scf.if %is_first {
     } else {
-      // READ_WITHOUT_THE_WAIT: [[FILE]]:[[#@LINE+1]]:12: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-10]]:7 has written, but the thread has not waited for its barrier
+      // CHECK-LABEL: run @read_without_the_wait:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:12: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-11]]:7 has written, but the thread has not waited for its barrier
       %v = llvm.load volatile %to : !llvm.ptr<3> -> i32
     }
     gpu.return
@@ -281,7 +255,8 @@ gpu.module @kernels {
       nvvm.mbarrier.init %barrier, %one : !llvm.ptr<3>, i32
       nvvm.fence.mbarrier.init
       nvvm.mbarrier.arrive.expect_tx %barrier, %size : !llvm.ptr<3>, i32
-      // COPY_OVER_WHAT_OTHERS_READ: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that writes 64 bytes at byte 0 of shared @bytes, which thread (1, 0, 0) reads in llvm.load at [[FILE]]:[[#@LINE-6]]:10 without order between them (a race)
+      // CHECK-LABEL: run @copy_over_what_others_read:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that writes 64 bytes at byte 0 of shared @bytes, which thread (1, 0, 0) reads in llvm.load at [[FILE]]:[[#@LINE-7]]:10 without order between them (a race)
       nvvm.cp.async.bulk.shared.cluster.global %to, %from, %barrier, %size : !llvm.ptr<3>, !llvm.ptr<1>
     }
     gpu.return
@@ -299,7 +274,8 @@ gpu.module @kernels {
     nvvm.fence.mbarrier.init
     nvvm.mbarrier.arrive.expect_tx %barrier, %size : !llvm.ptr<3>, i32
     llvm.store %one, %to : i32, !llvm.ptr<3>
-    // COPY_OVER_A_WRITE_WITHOUT_A_FENCE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that writes 64 bytes at byte 0 of shared @bytes, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-1]]:5 without a proxy fence between them (fence.proxy.async)
+    // CHECK-LABEL: run @copy_over_a_write_without_a_fence:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that writes 64 bytes at byte 0 of shared @bytes, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-2]]:5 without a proxy fence between them (fence.proxy.async)
     nvvm.cp.async.bulk.shared.cluster.global %to, %from, %barrier, %size : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -313,7 +289,8 @@ gpu.module @kernels {
     %v = llvm.mlir.constant(dense<1> : vector<4xi32>) : vector<4xi32>
     llvm.store %v, %to : vector<4xi32>, !llvm.ptr<3>
     %sixteen = llvm.mlir.constant(16 : i32) : i32
-    // COPY_OF_A_WRITE_WITHOUT_A_FENCE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 16 bytes at byte 0 of shared @bytes, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-2]]:5 without a proxy fence between them (fence.proxy.async)
+    // CHECK-LABEL: run @copy_of_a_write_without_a_fence:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 16 bytes at byte 0 of shared @bytes, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-3]]:5 without a proxy fence between them (fence.proxy.async)
     nvvm.cp.async.bulk.global.shared.cta %from, %to, %sixteen : !llvm.ptr<1>, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
     gpu.return
@@ -331,7 +308,8 @@ gpu.module @kernels {
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
     nvvm.cp.async.bulk.global.shared.cta %from, %to, %sixteen : !llvm.ptr<1>, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
-    // REUSE_BEFORE_THE_WAIT: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:[[#@LINE-2]]:5 still reads: they are used again before the wait for it
+    // CHECK-LABEL: run @reuse_before_the_wait:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:[[#@LINE-3]]:5 still reads: they are used again before the wait for it
     llvm.store %one, %to : i32, !llvm.ptr<3>
     gpu.return
   }
@@ -344,7 +322,8 @@ gpu.module @kernels {
     %one = llvm.mlir.constant(1 : i32) : i32
     nvvm.cp.async.shared.global %to, %from, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
     nvvm.cp.async.commit.group
-    // READ_BEFORE_THE_WAIT_FOR_THE_GROUP: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-2]]:5 has in flight: nobody has waited for it
+    // CHECK-LABEL: run @read_before_the_wait_for_the_group:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-3]]:5 has in flight: nobody has waited for it
     %v = llvm.load volatile %to : !llvm.ptr<3> -> i32
     gpu.return
   }
@@ -365,7 +344,8 @@ gpu.module @kernels {
       nvvm.cp.async.commit.group
       nvvm.cp.async.wait.group 0
     }
-    // COPY_OF_ANOTHER_THREAD: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-4]]:7 has written, without order between them (a race)
+    // CHECK-LABEL: run @copy_of_another_thread:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-5]]:7 has written, without order between them (a race)
     %v = llvm.load volatile %to : !llvm.ptr<3> -> i32
     gpu.return
   }

@@ -1,47 +1,9 @@
 // Accesses that leave a variable of shared memory, towards another one or not:
 // there is a red zone around each.
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{threads} = 1
-// DEFINE: %{run} = not env KVCACHE_EMULATOR_THREADS=%{threads} mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// REDEFINE: %{case} = store_past_the_end
-// RUN: %{run} STORE_PAST_THE_END
-// REDEFINE: %{case} = load_before_the_start
-// RUN: %{run} LOAD_BEFORE_THE_START
-// REDEFINE: %{case} = load_before_the_first
-// RUN: %{run} LOAD_BEFORE_THE_FIRST
-// REDEFINE: %{case} = load_behind_the_last
-// RUN: %{run} LOAD_BEHIND_THE_LAST
-// REDEFINE: %{case} = wide_store_across_the_end
-// RUN: %{run} WIDE_STORE_ACROSS_THE_END
-// REDEFINE: %{case} = atomic_past_the_end
-// RUN: %{run} ATOMIC_PAST_THE_END
-// REDEFINE: %{case} = generic_store_past_the_end
-// RUN: %{run} GENERIC_STORE_PAST_THE_END
-// REDEFINE: %{case} = store_at_a_number
-// RUN: %{run} STORE_AT_A_NUMBER
-// REDEFINE: %{case} = thread_copy_past_the_end
-// RUN: %{run} THREAD_COPY_PAST_THE_END
-// REDEFINE: %{case} = bulk_copy_past_the_end
-// RUN: %{run} BULK_COPY_PAST_THE_END
-// REDEFINE: %{case} = bulk_store_past_the_end
-// RUN: %{run} BULK_STORE_PAST_THE_END
-// REDEFINE: %{case} = mbarrier_past_the_end
-// RUN: %{run} MBARRIER_PAST_THE_END
-// REDEFINE: %{case} = matrix_past_the_end
-// RUN: %{run} MATRIX_PAST_THE_END
-// REDEFINE: %{case} = past_the_end_of_packed
-// RUN: %{run} PAST_THE_END_OF_PACKED
-// REDEFINE: %{case} = before_packed
-// RUN: %{run} BEFORE_PACKED
-// REDEFINE: %{case} = past_dynamic
-// RUN: %{run} PAST_DYNAMIC
-// REDEFINE: %{threads} = 4
-// RUN: %{run} PAST_DYNAMIC
-// REDEFINE: %{case} = store_past_the_end
-// RUN: %{run} STORE_PAST_THE_END
+// RUN: env KVCACHE_EMULATOR_THREADS=1 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: env KVCACHE_EMULATOR_THREADS=4 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 
@@ -59,7 +21,8 @@ gpu.module @kernels {
     %a = llvm.mlir.addressof @part_a : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
     %p = llvm.getelementptr %a[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // STORE_PAST_THE_END: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte 64 of shared @part_a, which has 64 bytes
+    // CHECK-LABEL: run @store_past_the_end:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte 64 of shared @part_a, which has 64 bytes
     llvm.store %one, %p : i32, !llvm.ptr<3>
     gpu.return
   }
@@ -70,7 +33,8 @@ gpu.module @kernels {
     llvm.store %other_a_value, %other_a : i32, !llvm.ptr<3>
     %b = llvm.mlir.addressof @part_b : !llvm.ptr<3>
     %p = llvm.getelementptr %b[-4] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // LOAD_BEFORE_THE_START: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte -4 of shared @part_b, which has 64 bytes
+    // CHECK-LABEL: run @load_before_the_start:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte -4 of shared @part_b, which has 64 bytes
     %v = llvm.load volatile %p : !llvm.ptr<3> -> i32
     gpu.return
   }
@@ -78,7 +42,8 @@ gpu.module @kernels {
   gpu.func @load_before_the_first(%memory: memref<256xi32>) kernel {
     %a = llvm.mlir.addressof @part_a : !llvm.ptr<3>
     %p = llvm.getelementptr %a[-4] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // LOAD_BEFORE_THE_FIRST: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte -4 of shared @part_a, which has 64 bytes
+    // CHECK-LABEL: run @load_before_the_first:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte -4 of shared @part_a, which has 64 bytes
     %v = llvm.load volatile %p : !llvm.ptr<3> -> i32
     gpu.return
   }
@@ -86,7 +51,8 @@ gpu.module @kernels {
   gpu.func @load_behind_the_last(%memory: memref<256xi32>) kernel {
     %b = llvm.mlir.addressof @part_b : !llvm.ptr<3>
     %p = llvm.getelementptr %b[1000] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // LOAD_BEHIND_THE_LAST: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte 1000 of shared @part_b, which has 64 bytes
+    // CHECK-LABEL: run @load_behind_the_last:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte 1000 of shared @part_b, which has 64 bytes
     %v = llvm.load volatile %p : !llvm.ptr<3> -> i32
     gpu.return
   }
@@ -98,7 +64,8 @@ gpu.module @kernels {
     %a = llvm.mlir.addressof @part_a : !llvm.ptr<3>
     %zeros = llvm.mlir.constant(dense<0> : vector<4xi32>) : vector<4xi32>
     %p = llvm.getelementptr %a[56] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // WIDE_STORE_ACROSS_THE_END: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) uses 16 bytes at byte 56 of shared @part_a, which has 64 bytes
+    // CHECK-LABEL: run @wide_store_across_the_end:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) uses 16 bytes at byte 56 of shared @part_a, which has 64 bytes
     llvm.store %zeros, %p {alignment = 8 : i64} : vector<4xi32>, !llvm.ptr<3>
     gpu.return
   }
@@ -110,7 +77,8 @@ gpu.module @kernels {
     %a = llvm.mlir.addressof @part_a : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
     %p = llvm.getelementptr %a[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // ATOMIC_PAST_THE_END: [[FILE]]:[[#@LINE+1]]:12: llvm.atomicrmw: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte 64 of shared @part_a, which has 64 bytes
+    // CHECK-LABEL: run @atomic_past_the_end:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:12: llvm.atomicrmw: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte 64 of shared @part_a, which has 64 bytes
     %old = llvm.atomicrmw add %p, %one monotonic : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -123,7 +91,8 @@ gpu.module @kernels {
     %one = llvm.mlir.constant(1 : i32) : i32
     %generic = llvm.addrspacecast %a : !llvm.ptr<3> to !llvm.ptr
     %p = llvm.getelementptr %generic[16] : (!llvm.ptr) -> !llvm.ptr, i32
-    // GENERIC_STORE_PAST_THE_END: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte 64 of shared @part_a, which has 64 bytes
+    // CHECK-LABEL: run @generic_store_past_the_end:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte 64 of shared @part_a, which has 64 bytes
     llvm.store %one, %p : i32, !llvm.ptr
     gpu.return
   }
@@ -138,7 +107,8 @@ gpu.module @kernels {
     %distance = llvm.mlir.constant(68 : i32) : i32
     %place = llvm.add %start, %distance : i32
     %p = llvm.inttoptr %place : i32 to !llvm.ptr<3>
-    // STORE_AT_A_NUMBER: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte 68 of shared @part_a, which has 64 bytes
+    // CHECK-LABEL: run @store_at_a_number:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte 68 of shared @part_a, which has 64 bytes
     llvm.store %one, %p : i32, !llvm.ptr<3>
     gpu.return
   }
@@ -152,7 +122,8 @@ gpu.module @kernels {
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %a = llvm.mlir.addressof @part_a : !llvm.ptr<3>
     %p = llvm.getelementptr %a[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // THREAD_COPY_PAST_THE_END: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) uses 16 bytes at byte 64 of shared @part_a, which has 64 bytes
+    // CHECK-LABEL: run @thread_copy_past_the_end:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) uses 16 bytes at byte 64 of shared @part_a, which has 64 bytes
     nvvm.cp.async.shared.global %p, %g, 16, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -170,7 +141,8 @@ gpu.module @kernels {
     nvvm.mbarrier.init %bar, %one : !llvm.ptr<3>, i32
     nvvm.fence.mbarrier.init
     %bytes = llvm.mlir.constant(128 : i32) : i32
-    // BULK_COPY_PAST_THE_END: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) uses 128 bytes at byte 0 of shared @part_a, which has 64 bytes
+    // CHECK-LABEL: run @bulk_copy_past_the_end:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) uses 128 bytes at byte 0 of shared @part_a, which has 64 bytes
     nvvm.cp.async.bulk.shared.cluster.global %a, %g, %bar, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -185,7 +157,8 @@ gpu.module @kernels {
     %a = llvm.mlir.addressof @part_a : !llvm.ptr<3>
     %p = llvm.getelementptr %a[48] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     %bytes = llvm.mlir.constant(32 : i32) : i32
-    // BULK_STORE_PAST_THE_END: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) uses 32 bytes at byte 48 of shared @part_a, which has 64 bytes
+    // CHECK-LABEL: run @bulk_store_past_the_end:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) uses 32 bytes at byte 48 of shared @part_a, which has 64 bytes
     nvvm.cp.async.bulk.global.shared.cta %g, %p, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
     gpu.return
   }
@@ -200,7 +173,8 @@ gpu.module @kernels {
     %one = llvm.mlir.constant(1 : i32) : i32
     %bar = llvm.mlir.addressof @barrier : !llvm.ptr<3>
     %p = llvm.getelementptr %bar[8] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // MBARRIER_PAST_THE_END: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) uses 8 bytes at byte 8 of shared @barrier, which has 8 bytes
+    // CHECK-LABEL: run @mbarrier_past_the_end:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) uses 8 bytes at byte 8 of shared @barrier, which has 8 bytes
     nvvm.mbarrier.init %p, %one : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -209,7 +183,8 @@ gpu.module @kernels {
     %a = llvm.mlir.addressof @part_a : !llvm.ptr<3>
     %lane = nvvm.read.ptx.sreg.laneid range <i32, 0, 32> : i32
     %row = llvm.getelementptr %a[%lane] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<16 x i8>
-    // MATRIX_PAST_THE_END: [[FILE]]:[[#@LINE+1]]:10: nvvm.ldmatrix: thread (4, 0, 0) of block (0, 0, 0) uses 16 bytes at byte 64 of shared @part_a, which has 64 bytes
+    // CHECK-LABEL: run @matrix_past_the_end:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.ldmatrix: thread (4, 0, 0) of block (0, 0, 0) uses 16 bytes at byte 64 of shared @part_a, which has 64 bytes
     %m = nvvm.ldmatrix %row {num = 1 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> i32
     gpu.return
   }
@@ -221,7 +196,8 @@ gpu.module @kernels {
     %small = memref.get_global @small : memref<8192xi32, #gpu.address_space<workgroup>>
     %large = memref.get_global @large : memref<16384xi32, #gpu.address_space<workgroup>>
     memref.store %one, %large[%c0] : memref<16384xi32, #gpu.address_space<workgroup>>
-    // PAST_THE_END_OF_PACKED: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte 32768 of shared @small, which has 32768 bytes
+    // CHECK-LABEL: run @past_the_end_of_packed:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte 32768 of shared @small, which has 32768 bytes
     memref.store %one, %small[%c8192] : memref<8192xi32, #gpu.address_space<workgroup>>
     gpu.return
   }
@@ -235,7 +211,8 @@ gpu.module @kernels {
     %small = memref.get_global @small : memref<8192xi32, #gpu.address_space<workgroup>>
     %large = memref.get_global @large : memref<16384xi32, #gpu.address_space<workgroup>>
     memref.store %one, %small[%c0] : memref<8192xi32, #gpu.address_space<workgroup>>
-    // BEFORE_PACKED: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte -4 of shared @large, which has 65536 bytes
+    // CHECK-LABEL: run @before_packed:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte -4 of shared @large, which has 65536 bytes
     memref.store %one, %large[%before] : memref<16384xi32, #gpu.address_space<workgroup>>
     gpu.return
   }
@@ -248,7 +225,8 @@ gpu.module @kernels {
     llvm.store %one, %a : i32, !llvm.ptr<3>
     %all = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
     %view = memref.view %all[%zero][] : memref<?xi8, #gpu.address_space<workgroup>> to memref<16xi32, #gpu.address_space<workgroup>>
-    // PAST_DYNAMIC: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte 64 of shared @__dynamic_shmem__0, which has 64 bytes
+    // CHECK-LABEL: run @past_dynamic:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte 64 of shared @__dynamic_shmem__0, which has 64 bytes
     memref.store %one, %view[%c16] : memref<16xi32, #gpu.address_space<workgroup>>
     gpu.return
   }

@@ -2,36 +2,8 @@
 // copies and their maps.
 // PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy".
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// REDEFINE: %{case} = store_nobody_waits_for
-// RUN: %{run} STORE_NOBODY_WAITS_FOR
-// REDEFINE: %{case} = no_tensor_map
-// RUN: %{run} NO_TENSOR_MAP
-// REDEFINE: %{case} = no_tensor_map_to_prefetch
-// RUN: %{run} NO_TENSOR_MAP_TO_PREFETCH
-// REDEFINE: %{case} = wrong_number_of_coordinates
-// RUN: %{run} WRONG_NUMBER_OF_COORDINATES
-// REDEFINE: %{case} = tensor_copy_to_odd_place
-// RUN: %{run} TENSOR_COPY_TO_ODD_PLACE
-// REDEFINE: %{case} = gather_of_boxes_of_rows
-// RUN: %{run} GATHER_OF_BOXES_OF_ROWS
-// REDEFINE: %{case} = store_before_the_tensor
-// RUN: %{run} STORE_BEFORE_THE_TENSOR
-// REDEFINE: %{case} = fence_of_half_a_tensor_map
-// RUN: %{run} FENCE_OF_HALF_A_TENSOR_MAP
-// REDEFINE: %{case} = load_of_no_head
-// RUN: %{run} LOAD_OF_NO_HEAD
-// REDEFINE: %{case} = load_of_a_head_before_the_first
-// RUN: %{run} LOAD_OF_A_HEAD_BEFORE_THE_FIRST
-// REDEFINE: %{case} = load_of_no_page
-// RUN: %{run} LOAD_OF_NO_PAGE
-// REDEFINE: %{case} = store_to_no_head
-// RUN: %{run} STORE_TO_NO_HEAD
-// REDEFINE: %{case} = swizzled_tile_beside_its_pattern
-// RUN: %{run} SWIZZLED_TILE_BESIDE_ITS_PATTERN
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 
@@ -73,7 +45,8 @@ gpu.module @kernels {
     %value = llvm.mlir.constant(dense<7> : vector<16xi32>) : vector<16xi32>
     llvm.store %value, %tile {alignment = 4 : i64} : vector<16xi32>, !llvm.ptr<3>
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
-    // STORE_NOBODY_WAITS_FOR: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) has a copy of 64 bytes in flight, which reads shared memory, when the block ends
+    // CHECK-LABEL: run @store_nobody_waits_for:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) has a copy of 64 bytes in flight, which reads shared memory, when the block ends
     nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 1
@@ -91,7 +64,8 @@ gpu.module @kernels {
     nvvm.fence.mbarrier.init
     %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
     %zero = llvm.mlir.constant(0 : i32) : i32
-    // NO_TENSOR_MAP: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects a tensor map, got 128 bytes that are none
+    // CHECK-LABEL: run @no_tensor_map:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects a tensor map, got 128 bytes that are none
     nvvm.cp.async.bulk.tensor.shared.cluster.global %tile, %p, %b, box[%zero, %zero] {isCTAOnly = true}
         : !llvm.ptr<3>, !llvm.ptr
     gpu.return
@@ -103,7 +77,8 @@ gpu.module @kernels {
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
     %zero = llvm.mlir.constant(0 : i32) : i32
-    // NO_TENSOR_MAP_TO_PREFETCH: [[FILE]]:[[#@LINE+1]]:5: nvvm.prefetch: thread (0, 0, 0) of block (0, 0, 0) expects a tensor map, got 128 bytes that are none
+    // CHECK-LABEL: run @no_tensor_map_to_prefetch:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.prefetch: thread (0, 0, 0) of block (0, 0, 0) expects a tensor map, got 128 bytes that are none
     nvvm.prefetch tensormap, %p : !llvm.ptr
     gpu.return
   }
@@ -120,7 +95,8 @@ gpu.module @kernels {
     %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
     %zero = llvm.mlir.constant(0 : i32) : i32
     llvm.call @make_map(%g) : (!llvm.ptr<1>) -> ()
-    // WRONG_NUMBER_OF_COORDINATES: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects a tensor map of 1 dimensions, got one of 2
+    // CHECK-LABEL: run @wrong_number_of_coordinates:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects a tensor map of 1 dimensions, got one of 2
     nvvm.cp.async.bulk.tensor.shared.cluster.global %tile, %p, %b, box[%zero] {isCTAOnly = true}
         : !llvm.ptr<3>, !llvm.ptr
     gpu.return
@@ -139,7 +115,8 @@ gpu.module @kernels {
     %zero = llvm.mlir.constant(0 : i32) : i32
     llvm.call @make_map(%g) : (!llvm.ptr<1>) -> ()
     %odd = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // TENSOR_COPY_TO_ODD_PLACE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 128 bytes, got byte 64 of shared @tile
+    // CHECK-LABEL: run @tensor_copy_to_odd_place:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 128 bytes, got byte 64 of shared @tile
     nvvm.cp.async.bulk.tensor.shared.cluster.global %odd, %p, %b, box[%zero, %zero] {isCTAOnly = true}
         : !llvm.ptr<3>, !llvm.ptr
     gpu.return
@@ -157,7 +134,8 @@ gpu.module @kernels {
     %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
     %zero = llvm.mlir.constant(0 : i32) : i32
     llvm.call @make_map(%g) : (!llvm.ptr<1>) -> ()
-    // GATHER_OF_BOXES_OF_ROWS: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects a tensor map with boxes of 1 row, got 4 rows
+    // CHECK-LABEL: run @gather_of_boxes_of_rows:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects a tensor map with boxes of 1 row, got 4 rows
     nvvm.cp.async.bulk.tensor.shared.cluster.global %tile, %p, %b,
         box[%zero, %zero, %zero, %zero, %zero] {isCTAOnly = true, mode = #nvvm.tma_load_mode<tile_gather4>}
         : !llvm.ptr<3>, !llvm.ptr
@@ -177,7 +155,8 @@ gpu.module @kernels {
     %zero = llvm.mlir.constant(0 : i32) : i32
     llvm.call @make_map(%g) : (!llvm.ptr<1>) -> ()
     %before = llvm.mlir.constant(-1 : i32) : i32
-    // STORE_BEFORE_THE_TENSOR: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) stores a box at coordinate -1 of dimension 1, which must not be negative
+    // CHECK-LABEL: run @store_before_the_tensor:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) stores a box at coordinate -1 of dimension 1, which must not be negative
     nvvm.cp.async.bulk.tensor.global.shared.cta %p, %tile, box[%zero, %before] : !llvm.ptr, !llvm.ptr<3>
     gpu.return
   }
@@ -190,7 +169,8 @@ gpu.module @kernels {
     %zero = llvm.mlir.constant(0 : i32) : i32
     %half = llvm.mlir.constant(128 : i32) : i32
     %odd = llvm.getelementptr %p[32] : (!llvm.ptr) -> !llvm.ptr, i8
-    // FENCE_OF_HALF_A_TENSOR_MAP: [[FILE]]:[[#@LINE+1]]:5: nvvm.fence.proxy.acquire: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 64 bytes, got 0x{{.*}}
+    // CHECK-LABEL: run @fence_of_half_a_tensor_map:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.fence.proxy.acquire: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 64 bytes, got 0x{{.*}}
     nvvm.fence.proxy.acquire #nvvm.mem_scope<gpu> %odd, %half
     gpu.return
   }
@@ -211,7 +191,8 @@ gpu.module @kernels {
     %c0 = llvm.mlir.constant(0 : i32) : i32
     %c1 = llvm.mlir.constant(2 : i32) : i32
     %c2 = llvm.mlir.constant(0 : i32) : i32
-    // LOAD_OF_NO_HEAD: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate 2 of dimension 1, which has nothing of the tensor: there the size is 2
+    // CHECK-LABEL: run @load_of_no_head:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate 2 of dimension 1, which has nothing of the tensor: there the size is 2
     nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %d, %b, box[%c0, %c1, %c2] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
     gpu.return
   }
@@ -232,7 +213,8 @@ gpu.module @kernels {
     %c0 = llvm.mlir.constant(0 : i32) : i32
     %c1 = llvm.mlir.constant(-1 : i32) : i32
     %c2 = llvm.mlir.constant(0 : i32) : i32
-    // LOAD_OF_A_HEAD_BEFORE_THE_FIRST: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate -1 of dimension 1, which has nothing of the tensor: there the size is 2
+    // CHECK-LABEL: run @load_of_a_head_before_the_first:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate -1 of dimension 1, which has nothing of the tensor: there the size is 2
     nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %d, %b, box[%c0, %c1, %c2] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
     gpu.return
   }
@@ -253,7 +235,8 @@ gpu.module @kernels {
     %c0 = llvm.mlir.constant(0 : i32) : i32
     %c1 = llvm.mlir.constant(0 : i32) : i32
     %c2 = llvm.mlir.constant(4 : i32) : i32
-    // LOAD_OF_NO_PAGE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate 4 of dimension 2, which has nothing of the tensor: there the size is 4
+    // CHECK-LABEL: run @load_of_no_page:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate 4 of dimension 2, which has nothing of the tensor: there the size is 4
     nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %d, %b, box[%c0, %c1, %c2] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
     gpu.return
   }
@@ -274,7 +257,8 @@ gpu.module @kernels {
     %c0 = llvm.mlir.constant(0 : i32) : i32
     %c1 = llvm.mlir.constant(2 : i32) : i32
     %c2 = llvm.mlir.constant(0 : i32) : i32
-    // STORE_TO_NO_HEAD: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate 2 of dimension 1, which has nothing of the tensor: there the size is 2
+    // CHECK-LABEL: run @store_to_no_head:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate 2 of dimension 1, which has nothing of the tensor: there the size is 2
     nvvm.cp.async.bulk.tensor.global.shared.cta %d, %to, box[%c0, %c1, %c2] : !llvm.ptr, !llvm.ptr<3>
     gpu.return
   }
@@ -295,7 +279,8 @@ gpu.module @kernels {
     %c0 = llvm.mlir.constant(0 : i32) : i32
     %c1 = llvm.mlir.constant(0 : i32) : i32
     %c2 = llvm.mlir.constant(0 : i32) : i32
-    // SWIZZLED_TILE_BESIDE_ITS_PATTERN: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box with a swizzle of 128 bytes, which wants a multiple of 512 bytes in shared memory, got byte 128 of shared @tile
+    // CHECK-LABEL: run @swizzled_tile_beside_its_pattern:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box with a swizzle of 128 bytes, which wants a multiple of 512 bytes in shared memory, got byte 128 of shared @tile
     nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %d, %b, box[%c0, %c1, %c2] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
     gpu.return
   }

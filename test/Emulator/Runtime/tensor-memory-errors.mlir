@@ -2,56 +2,8 @@
 // allocations, loads and stores of warps.
 // PTX ISA, "TensorCore 5th Generation Family Instructions".
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// REDEFINE: %{case} = odd_number_of_columns
-// RUN: %{run} ODD_NUMBER_OF_COLUMNS
-// REDEFINE: %{case} = growing_allocation
-// RUN: %{run} GROWING_ALLOCATION
-// REDEFINE: %{case} = allocation_after_relinquish
-// RUN: %{run} ALLOCATION_AFTER_RELINQUISH
-// REDEFINE: %{case} = more_columns_than_there_are
-// RUN: %{run} MORE_COLUMNS_THAN_THERE_ARE
-// REDEFINE: %{case} = half_a_warp_allocates
-// RUN: %{run} HALF_A_WARP_ALLOCATES
-// REDEFINE: %{case} = address_outside_of_shared_memory
-// RUN: %{run} ADDRESS_OUTSIDE_OF_SHARED_MEMORY
-// REDEFINE: %{case} = leak
-// RUN: %{run} LEAK
-// REDEFINE: %{case} = dealloc_of_half
-// RUN: %{run} DEALLOC_OF_HALF
-// REDEFINE: %{case} = dealloc_twice
-// RUN: %{run} DEALLOC_TWICE
-// REDEFINE: %{case} = columns_that_nobody_allocated
-// RUN: %{run} COLUMNS_THAT_NOBODY_ALLOCATED
-// REDEFINE: %{case} = columns_behind_the_last
-// RUN: %{run} COLUMNS_BEHIND_THE_LAST
-// REDEFINE: %{case} = lanes_of_another_warp
-// RUN: %{run} LANES_OF_ANOTHER_WARP
-// REDEFINE: %{case} = lanes_of_two_halves
-// RUN: %{run} LANES_OF_TWO_HALVES
-// REDEFINE: %{case} = addresses_that_differ
-// RUN: %{run} ADDRESSES_THAT_DIFFER
-// REDEFINE: %{case} = use_before_the_wait
-// RUN: %{run} USE_BEFORE_THE_WAIT
-// REDEFINE: %{case} = load_before_the_store_is_done
-// RUN: %{run} LOAD_BEFORE_THE_STORE_IS_DONE
-// REDEFINE: %{case} = store_before_the_load_is_done
-// RUN: %{run} STORE_BEFORE_THE_LOAD_IS_DONE
-// REDEFINE: %{case} = no_fence_before
-// RUN: %{run} NO_FENCE_BEFORE
-// REDEFINE: %{case} = no_fence_after
-// RUN: %{run} NO_FENCE_AFTER
-// REDEFINE: %{case} = dealloc_with_a_store_in_flight
-// RUN: %{run} DEALLOC_WITH_A_STORE_IN_FLIGHT
-// REDEFINE: %{case} = words_that_nobody_wrote
-// RUN: %{run} WORDS_THAT_NOBODY_WROTE
-// REDEFINE: %{case} = words_of_an_earlier_allocation
-// RUN: %{run} WORDS_OF_AN_EARLIER_ALLOCATION
-// REDEFINE: %{case} = poison_that_a_store_takes_along
-// RUN: %{run} POISON_THAT_A_STORE_TAKES_ALONG
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 
@@ -90,7 +42,8 @@ gpu.module @kernels {
   gpu.func @odd_number_of_columns(%out: memref<1024xi32>) kernel {
     %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
     %n = llvm.mlir.constant(48 : i32) : i32
-    // ODD_NUMBER_OF_COLUMNS: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) expects the number of columns to be a power of two from 32 to 512, got 48
+    // CHECK-LABEL: run @odd_number_of_columns:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) expects the number of columns to be a power of two from 32 to 512, got 48
     nvvm.tcgen05.alloc %slot, %n : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -100,7 +53,8 @@ gpu.module @kernels {
     %n = llvm.mlir.constant(64 : i32) : i32
     %more = llvm.mlir.constant(128 : i32) : i32
     nvvm.tcgen05.alloc %slot, %n : !llvm.ptr<3>, i32
-    // GROWING_ALLOCATION: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) allocates 128 columns behind an allocation of 64: the number must not grow from one to the next
+    // CHECK-LABEL: run @growing_allocation:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) allocates 128 columns behind an allocation of 64: the number must not grow from one to the next
     nvvm.tcgen05.alloc %slot, %more : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -109,7 +63,8 @@ gpu.module @kernels {
     %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
     %n = llvm.mlir.constant(64 : i32) : i32
     nvvm.tcgen05.relinquish_alloc_permit
-    // ALLOCATION_AFTER_RELINQUISH: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) allocates tensor memory after the block has given up the right to (tcgen05.relinquish_alloc_permit)
+    // CHECK-LABEL: run @allocation_after_relinquish:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) allocates tensor memory after the block has given up the right to (tcgen05.relinquish_alloc_permit)
     nvvm.tcgen05.alloc %slot, %n : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -119,8 +74,9 @@ gpu.module @kernels {
     %other = llvm.getelementptr %slot[4] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     %n = llvm.mlir.constant(512 : i32) : i32
     nvvm.tcgen05.alloc %slot, %n : !llvm.ptr<3>, i32
-    // MORE_COLUMNS_THAN_THERE_ARE: deadlock: no thread of block (0, 0, 0) can go on
-    // MORE_COLUMNS_THAN_THERE_ARE-NEXT: threads 0 to 31 wait in nvvm.tcgen05.alloc at [[FILE]]:[[#@LINE+1]]:5 for columns of tensor memory, of which 512 of 512 are allocated
+    // CHECK-LABEL: run @more_columns_than_there_are:
+    // CHECK: deadlock: no thread of block (0, 0, 0) can go on
+    // CHECK-NEXT: threads 0 to 31 wait in nvvm.tcgen05.alloc at [[FILE]]:[[#@LINE+1]]:5 for columns of tensor memory, of which 512 of 512 are allocated
     nvvm.tcgen05.alloc %other, %n : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -128,7 +84,8 @@ gpu.module @kernels {
   gpu.func @half_a_warp_allocates(%out: memref<1024xi32>) kernel {
     %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
     %n = llvm.mlir.constant(64 : i32) : i32
-    // HALF_A_WARP_ALLOCATES: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) wants all lanes of its warp to come, but lanes 16 to 31 of warp 0 have ended or are not in the block
+    // CHECK-LABEL: run @half_a_warp_allocates:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) wants all lanes of its warp to come, but lanes 16 to 31 of warp 0 have ended or are not in the block
     nvvm.tcgen05.alloc %slot, %n : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -137,7 +94,8 @@ gpu.module @kernels {
     %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
     %n = llvm.mlir.constant(64 : i32) : i32
     %behind = llvm.getelementptr %slot[16] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // ADDRESS_OUTSIDE_OF_SHARED_MEMORY: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte 16 of shared @slot, which has 16 bytes
+    // CHECK-LABEL: run @address_outside_of_shared_memory:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte 16 of shared @slot, which has 16 bytes
     nvvm.tcgen05.alloc %behind, %n : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -145,7 +103,8 @@ gpu.module @kernels {
   gpu.func @leak(%out: memref<1024xi32>) kernel {
     %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
     %n = llvm.mlir.constant(64 : i32) : i32
-    // LEAK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) has allocated 64 columns of tensor memory that nobody has given back when the block ends (tcgen05.dealloc)
+    // CHECK-LABEL: run @leak:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) has allocated 64 columns of tensor memory that nobody has given back when the block ends (tcgen05.dealloc)
     nvvm.tcgen05.alloc %slot, %n : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -155,7 +114,8 @@ gpu.module @kernels {
     %base = func.call @open(%n) : (i32) -> i32
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     %half = llvm.mlir.constant(32 : i32) : i32
-    // DEALLOC_OF_HALF: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.dealloc: thread (0, 0, 0) of block (0, 0, 0) gives back 32 columns at lane 0, column 448 of tensor memory, where 64 columns were allocated
+    // CHECK-LABEL: run @dealloc_of_half:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.dealloc: thread (0, 0, 0) of block (0, 0, 0) gives back 32 columns at lane 0, column 448 of tensor memory, where 64 columns were allocated
     nvvm.tcgen05.dealloc %tensor, %half : !llvm.ptr<6>, i32
     gpu.return
   }
@@ -165,7 +125,8 @@ gpu.module @kernels {
     %base = func.call @open(%n) : (i32) -> i32
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     nvvm.tcgen05.dealloc %tensor, %n : !llvm.ptr<6>, i32
-    // DEALLOC_TWICE: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.dealloc: thread (0, 0, 0) of block (0, 0, 0) gives back 64 columns at lane 0, column 448 of tensor memory, where no allocation begins
+    // CHECK-LABEL: run @dealloc_twice:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.dealloc: thread (0, 0, 0) of block (0, 0, 0) gives back 64 columns at lane 0, column 448 of tensor memory, where no allocation begins
     nvvm.tcgen05.dealloc %tensor, %n : !llvm.ptr<6>, i32
     gpu.return
   }
@@ -175,7 +136,8 @@ gpu.module @kernels {
     %base = func.call @open(%n) : (i32) -> i32
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     %before = llvm.getelementptr %tensor[-2] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
-    // COLUMNS_THAT_NOBODY_ALLOCATED: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) accesses 4 columns of 32 lanes at lane 0, column 446 of tensor memory, of which column 446 is not allocated
+    // CHECK-LABEL: run @columns_that_nobody_allocated:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) accesses 4 columns of 32 lanes at lane 0, column 446 of tensor memory, of which column 446 is not allocated
     %r = nvvm.tcgen05.ld %before {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     func.call @close(%base, %n) : (i32, i32) -> ()
     gpu.return
@@ -186,7 +148,8 @@ gpu.module @kernels {
     %base = func.call @open(%n) : (i32) -> i32
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     %behind = llvm.getelementptr %tensor[62] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
-    // COLUMNS_BEHIND_THE_LAST: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) accesses 4 columns of 32 lanes at lane 0, column 510 of tensor memory, which has 128 lanes of 512 columns
+    // CHECK-LABEL: run @columns_behind_the_last:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) accesses 4 columns of 32 lanes at lane 0, column 510 of tensor memory, which has 128 lanes of 512 columns
     %r = nvvm.tcgen05.ld %behind {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     func.call @close(%base, %n) : (i32, i32) -> ()
     gpu.return
@@ -200,7 +163,8 @@ gpu.module @kernels {
     %c32 = arith.constant 32 : index
     %is_second = arith.cmpi uge, %t, %c32 : index
     scf.if %is_second {
-      // LANES_OF_ANOTHER_WARP: [[FILE]]:[[#@LINE+1]]:12: nvvm.tcgen05.ld: thread (32, 0, 0) of block (0, 0, 0) accesses tensor memory at lane 0, but warp 1 reaches lanes 32 to 63 only
+      // CHECK-LABEL: run @lanes_of_another_warp:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:12: nvvm.tcgen05.ld: thread (32, 0, 0) of block (0, 0, 0) accesses tensor memory at lane 0, but warp 1 reaches lanes 32 to 63 only
       %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     }
     func.call @close(%base, %n) : (i32, i32) -> ()
@@ -212,7 +176,8 @@ gpu.module @kernels {
     %base = func.call @open(%n) : (i32) -> i32
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     %middle = llvm.getelementptr %tensor[1048576] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
-    // LANES_OF_TWO_HALVES: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) accesses tensor memory at lane 16, which must be a multiple of 32 for this shape
+    // CHECK-LABEL: run @lanes_of_two_halves:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) accesses tensor memory at lane 16, which must be a multiple of 32 for this shape
     %r = nvvm.tcgen05.ld %middle {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     func.call @close(%base, %n) : (i32, i32) -> ()
     gpu.return
@@ -225,7 +190,8 @@ gpu.module @kernels {
     %t = nvvm.read.ptx.sreg.tid.x : i32
     %own = llvm.add %base, %t : i32
     %other = llvm.inttoptr %own : i32 to !llvm.ptr<6>
-    // ADDRESSES_THAT_DIFFER: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (1, 0, 0) of block (0, 0, 0) gives another address than lane 0: lane 1 of the warp must have the same
+    // CHECK-LABEL: run @addresses_that_differ:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (1, 0, 0) of block (0, 0, 0) gives another address than lane 0: lane 1 of the warp must have the same
     %r = nvvm.tcgen05.ld %other {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     func.call @close(%base, %n) : (i32, i32) -> ()
     gpu.return
@@ -240,7 +206,8 @@ gpu.module @kernels {
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<store>
     %c0 = arith.constant 0 : index
     %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
-    // USE_BEFORE_THE_WAIT: [[FILE]]:[[#@LINE+2]]:10: llvm.add: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) uses what a load from tensor memory has in flight: nobody has waited for it (tcgen05.wait load)
+    // CHECK-LABEL: run @use_before_the_wait:
+    // CHECK: [[FILE]]:[[#@LINE+2]]:10: llvm.add: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) uses what a load from tensor memory has in flight: nobody has waited for it (tcgen05.wait load)
     %one = vector.extract %r[0] : i32 from vector<4xi32>
     %x = llvm.add %one, %one : i32
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
@@ -255,7 +222,8 @@ gpu.module @kernels {
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     %v = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
     nvvm.tcgen05.st %tensor, %v {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
-    // LOAD_BEFORE_THE_STORE_IS_DONE: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.st at [[FILE]]:[[#@LINE-1]]:5 by warp 0, and that may still be in flight: its warp has not waited for it (tcgen05.wait store)
+    // CHECK-LABEL: run @load_before_the_store_is_done:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.st at [[FILE]]:[[#@LINE-2]]:5 by warp 0, and that may still be in flight: its warp has not waited for it (tcgen05.wait store)
     %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     func.call @close(%base, %n) : (i32, i32) -> ()
@@ -270,7 +238,8 @@ gpu.module @kernels {
     nvvm.tcgen05.st %tensor, %v {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<store>
     %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
-    // STORE_BEFORE_THE_LOAD_IS_DONE: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.st: thread (0, 0, 0) of block (0, 0, 0) writes lane 0, column 448 of tensor memory, which was read in nvvm.tcgen05.ld at [[FILE]]:[[#@LINE-1]]:10 by warp 0, and that may still be in flight: its warp has not waited for it (tcgen05.wait load)
+    // CHECK-LABEL: run @store_before_the_load_is_done:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.st: thread (0, 0, 0) of block (0, 0, 0) writes lane 0, column 448 of tensor memory, which was read in nvvm.tcgen05.ld at [[FILE]]:[[#@LINE-2]]:10 by warp 0, and that may still be in flight: its warp has not waited for it (tcgen05.wait load)
     nvvm.tcgen05.st %tensor, %v {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     func.call @close(%base, %n) : (i32, i32) -> ()
@@ -294,7 +263,8 @@ gpu.module @kernels {
     nvvm.barrier0
     nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
     scf.if %is_fifth {
-      // NO_FENCE_BEFORE: [[FILE]]:[[#@LINE+1]]:12: nvvm.tcgen05.ld: thread (128, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.st at [[FILE]]:[[#@LINE-6]]:7 by warp 0, and that has not been made known to the thread, by a fence (tcgen05.fence before), a synchronization and another fence (tcgen05.fence after)
+      // CHECK-LABEL: run @no_fence_before:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:12: nvvm.tcgen05.ld: thread (128, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.st at [[FILE]]:[[#@LINE-7]]:7 by warp 0, and that has not been made known to the thread, by a fence (tcgen05.fence before), a synchronization and another fence (tcgen05.fence after)
       %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
       nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     }
@@ -319,7 +289,8 @@ gpu.module @kernels {
     nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>
     nvvm.barrier0
     scf.if %is_fifth {
-      // NO_FENCE_AFTER: [[FILE]]:[[#@LINE+1]]:12: nvvm.tcgen05.ld: thread (128, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.st at [[FILE]]:[[#@LINE-6]]:7 by warp 0, and that has not been made known to the thread, by a fence
+      // CHECK-LABEL: run @no_fence_after:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:12: nvvm.tcgen05.ld: thread (128, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.st at [[FILE]]:[[#@LINE-7]]:7 by warp 0, and that has not been made known to the thread, by a fence
       %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
       nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     }
@@ -333,7 +304,8 @@ gpu.module @kernels {
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     %v = llvm.mlir.constant(dense<7> : vector<4xi32>) : vector<4xi32>
     nvvm.tcgen05.st %tensor, %v {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
-    // DEALLOC_WITH_A_STORE_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.dealloc: thread (0, 0, 0) of block (0, 0, 0) writes lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.st at [[FILE]]:[[#@LINE-1]]:5 by warp 0, and that may still be in flight
+    // CHECK-LABEL: run @dealloc_with_a_store_in_flight:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.dealloc: thread (0, 0, 0) of block (0, 0, 0) writes lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.st at [[FILE]]:[[#@LINE-2]]:5 by warp 0, and that may still be in flight
     nvvm.tcgen05.dealloc %tensor, %n : !llvm.ptr<6>, i32
     gpu.return
   }
@@ -346,7 +318,8 @@ gpu.module @kernels {
     %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     %one = vector.extract %r[0] : i32 from vector<4xi32>
-    // WORDS_THAT_NOBODY_WROTE: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which nobody had written when nvvm.tcgen05.ld at [[FILE]]:[[#@LINE-3]]:10 read them; the first is lane {{[0-9]+}}, column 448 of tensor memory
+    // CHECK-LABEL: run @words_that_nobody_wrote:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which nobody had written when nvvm.tcgen05.ld at [[FILE]]:[[#@LINE-4]]:10 read them; the first is lane {{[0-9]+}}, column 448 of tensor memory
     memref.store %one, %out[%c0] : memref<1024xi32>
     func.call @close(%base, %n) : (i32, i32) -> ()
     gpu.return
@@ -366,7 +339,8 @@ gpu.module @kernels {
     %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     %one = vector.extract %r[0] : i32 from vector<4xi32>
-    // WORDS_OF_AN_EARLIER_ALLOCATION: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which nobody had written
+    // CHECK-LABEL: run @words_of_an_earlier_allocation:
+    // CHECK: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which nobody had written
     memref.store %one, %out[%c0] : memref<1024xi32>
     func.call @close(%base, %n) : (i32, i32) -> ()
     gpu.return
@@ -384,7 +358,8 @@ gpu.module @kernels {
     %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     %one = vector.extract %r[0] : i32 from vector<4xi32>
-    // POISON_THAT_A_STORE_TAKES_ALONG: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which nobody had written when nvvm.tcgen05.ld at [[FILE]]:[[#@LINE-7]]:10 read them
+    // CHECK-LABEL: run @poison_that_a_store_takes_along:
+    // CHECK: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which nobody had written when nvvm.tcgen05.ld at [[FILE]]:[[#@LINE-8]]:10 read them
     memref.store %one, %out[%c0] : memref<1024xi32>
     func.call @close(%base, %n) : (i32, i32) -> ()
     gpu.return

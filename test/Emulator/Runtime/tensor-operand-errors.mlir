@@ -2,32 +2,8 @@
 // operands and descriptors of products.
 // PTX ISA, "TensorCore 5th Generation Family Instructions".
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// REDEFINE: %{case} = reserved_bit
-// RUN: %{run} RESERVED_BIT
-// REDEFINE: %{case} = sparsity
-// RUN: %{run} SPARSITY
-// REDEFINE: %{case} = result_of_integers
-// RUN: %{run} RESULT_OF_INTEGERS
-// REDEFINE: %{case} = elements_of_no_kind
-// RUN: %{run} ELEMENTS_OF_NO_KIND
-// REDEFINE: %{case} = odd_m
-// RUN: %{run} ODD_M
-// REDEFINE: %{case} = no_columns
-// RUN: %{run} NO_COLUMNS
-// REDEFINE: %{case} = descriptor_of_wgmma
-// RUN: %{run} DESCRIPTOR_OF_WGMMA
-// REDEFINE: %{case} = swizzle_of_wide_units
-// RUN: %{run} SWIZZLE_OF_WIDE_UNITS
-// REDEFINE: %{case} = operand_out_of_its_array
-// RUN: %{run} OPERAND_OUT_OF_ITS_ARRAY
-// REDEFINE: %{case} = result_at_a_lane_between
-// RUN: %{run} RESULT_AT_A_LANE_BETWEEN
-// REDEFINE: %{case} = result_in_columns_of_nobody
-// RUN: %{run} RESULT_IN_COLUMNS_OF_NOBODY
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 
@@ -129,7 +105,8 @@ gpu.module @kernels {
     %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     scf.if %is_first {
-      // RESERVED_BIT: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects the instruction descriptor to have 0 for bit 6, which is reserved, got 1
+      // CHECK-LABEL: run @reserved_bit:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects the instruction descriptor to have 0 for bit 6, which is reserved, got 1
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
@@ -152,7 +129,8 @@ gpu.module @kernels {
     %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     scf.if %is_first {
-      // SPARSITY: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects the instruction descriptor to have 0 for sparsity, got 1
+      // CHECK-LABEL: run @sparsity:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects the instruction descriptor to have 0 for sparsity, got 1
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
@@ -175,7 +153,8 @@ gpu.module @kernels {
     %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     scf.if %is_first {
-      // RESULT_OF_INTEGERS: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects the instruction descriptor to have a type of D that kind f16 has, got code 2
+      // CHECK-LABEL: run @result_of_integers:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects the instruction descriptor to have a type of D that kind f16 has, got code 2
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
@@ -198,7 +177,8 @@ gpu.module @kernels {
     %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     scf.if %is_first {
-      // ELEMENTS_OF_NO_KIND: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects the instruction descriptor to have types of A and B that kind f16 has, got code 2
+      // CHECK-LABEL: run @elements_of_no_kind:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects the instruction descriptor to have types of A and B that kind f16 has, got code 2
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
@@ -221,7 +201,8 @@ gpu.module @kernels {
     %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     scf.if %is_first {
-      // ODD_M: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects the instruction descriptor to have an M of 64 or 128, got 96
+      // CHECK-LABEL: run @odd_m:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects the instruction descriptor to have an M of 64 or 128, got 96
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
@@ -244,7 +225,8 @@ gpu.module @kernels {
     %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     scf.if %is_first {
-      // NO_COLUMNS: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects the instruction descriptor to have an N from 8 to 256 in steps of 8, got 0
+      // CHECK-LABEL: run @no_columns:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects the instruction descriptor to have an N from 8 to 256 in steps of 8, got 0
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
@@ -269,7 +251,8 @@ gpu.module @kernels {
     scf.if %is_first {
       %version = llvm.mlir.constant(0x0000400000000000 : i64) : i64
       %old = llvm.xor %b, %version : i64
-      // DESCRIPTOR_OF_WGMMA: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) has a descriptor of B with reserved bits or a swizzle that tcgen05 doesn't have
+      // CHECK-LABEL: run @descriptor_of_wgmma:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) has a descriptor of B with reserved bits or a swizzle that tcgen05 doesn't have
       nvvm.tcgen05.mma %tensor, %a, %old, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
@@ -294,7 +277,8 @@ gpu.module @kernels {
     scf.if %is_first {
       %swizzle = llvm.mlir.constant(0x2000000000000000 : i64) : i64
       %wide = llvm.or %b, %swizzle : i64
-      // SWIZZLE_OF_WIDE_UNITS: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) has a descriptor of B with the swizzle of units of 32 bytes, which is for transposed matrices of 32-bit elements
+      // CHECK-LABEL: run @swizzle_of_wide_units:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) has a descriptor of B with the swizzle of units of 32 bytes, which is for transposed matrices of 32-bit elements
       nvvm.tcgen05.mma %tensor, %a, %wide, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
@@ -319,7 +303,8 @@ gpu.module @kernels {
     scf.if %is_first {
       %step = llvm.mlir.constant(16 : i64) : i64
       %behind = llvm.add %b, %step : i64
-      // OPERAND_OUT_OF_ITS_ARRAY: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) uses {{[0-9]+}} bytes at byte 256 of shared @b, which has 256 bytes
+      // CHECK-LABEL: run @operand_out_of_its_array:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) uses {{[0-9]+}} bytes at byte 256 of shared @b, which has 256 bytes
       nvvm.tcgen05.mma %tensor, %a, %behind, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
@@ -343,7 +328,8 @@ gpu.module @kernels {
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     scf.if %is_first {
       %lane = llvm.getelementptr %tensor[524288] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
-      // RESULT_AT_A_LANE_BETWEEN: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects D of 64 rows to begin at lane 0 or 16, got lane 8, column 448 of tensor memory
+      // CHECK-LABEL: run @result_at_a_lane_between:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) expects D of 64 rows to begin at lane 0 or 16, got lane 8, column 448 of tensor memory
       nvvm.tcgen05.mma %lane, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
@@ -367,7 +353,8 @@ gpu.module @kernels {
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     scf.if %is_first {
       %before = llvm.getelementptr %tensor[-4] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
-      // RESULT_IN_COLUMNS_OF_NOBODY: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) accesses 8 columns of 16 lanes at lane 0, column 444 of tensor memory, of which column 444 is not allocated
+      // CHECK-LABEL: run @result_in_columns_of_nobody:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) accesses 8 columns of 16 lanes at lane 0, column 444 of tensor memory, of which column 444 is not allocated
       nvvm.tcgen05.mma %before, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }

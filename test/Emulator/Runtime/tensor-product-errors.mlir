@@ -2,38 +2,8 @@
 // products, in order with others.
 // PTX ISA, "TensorCore 5th Generation Family Instructions".
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// REDEFINE: %{case} = operand_without_a_proxy_fence
-// RUN: %{run} OPERAND_WITHOUT_A_PROXY_FENCE
-// REDEFINE: %{case} = operand_overwritten_in_flight
-// RUN: %{run} OPERAND_OVERWRITTEN_IN_FLIGHT
-// REDEFINE: %{case} = result_without_a_wait
-// RUN: %{run} RESULT_WITHOUT_A_WAIT
-// REDEFINE: %{case} = result_without_a_fence
-// RUN: %{run} RESULT_WITHOUT_A_FENCE
-// REDEFINE: %{case} = commit_of_another_thread
-// RUN: %{run} COMMIT_OF_ANOTHER_THREAD
-// REDEFINE: %{case} = product_nobody_commits
-// RUN: %{run} PRODUCT_NOBODY_COMMITS
-// REDEFINE: %{case} = commit_nobody_waits_for
-// RUN: %{run} COMMIT_NOBODY_WAITS_FOR
-// REDEFINE: %{case} = dealloc_with_a_product_in_flight
-// RUN: %{run} DEALLOC_WITH_A_PRODUCT_IN_FLIGHT
-// REDEFINE: %{case} = store_without_a_wait
-// RUN: %{run} STORE_WITHOUT_A_WAIT
-// REDEFINE: %{case} = factor_from_a_product_in_flight
-// RUN: %{run} FACTOR_FROM_A_PRODUCT_IN_FLIGHT
-// REDEFINE: %{case} = accumulators_of_two_shapes
-// RUN: %{run} ACCUMULATORS_OF_TWO_SHAPES
-// REDEFINE: %{case} = accumulator_of_another_thread
-// RUN: %{run} ACCUMULATOR_OF_ANOTHER_THREAD
-// REDEFINE: %{case} = factor_that_nobody_wrote
-// RUN: %{run} FACTOR_THAT_NOBODY_WROTE
-// REDEFINE: %{case} = rows_without_a_product
-// RUN: %{run} ROWS_WITHOUT_A_PRODUCT
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 
@@ -137,7 +107,8 @@ gpu.module @kernels {
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     func.call @synchronize() : () -> ()
     scf.if %is_first {
-      // OPERAND_WITHOUT_A_PROXY_FENCE: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) issues a product that reads 64 bytes at byte 0 of shared @a, which thread (0, 0, 0) writes in llvm.store at {{.*}} without a proxy fence between them (fence.proxy.async)
+      // CHECK-LABEL: run @operand_without_a_proxy_fence:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) issues a product that reads 64 bytes at byte 0 of shared @a, which thread (0, 0, 0) writes in llvm.store at {{.*}} without a proxy fence between them (fence.proxy.async)
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
@@ -165,7 +136,8 @@ gpu.module @kernels {
     }
     %to = llvm.mlir.addressof @a : !llvm.ptr<3>
     scf.if %is_first {
-      // OPERAND_OVERWRITTEN_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @a, which a product issued by thread (0, 0, 0) in nvvm.tcgen05.mma at [[FILE]]:[[#@LINE-5]]:7 still reads: they are used again before the wait for it
+      // CHECK-LABEL: run @operand_overwritten_in_flight:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @a, which a product issued by thread (0, 0, 0) in nvvm.tcgen05.mma at [[FILE]]:[[#@LINE-6]]:7 still reads: they are used again before the wait for it
       llvm.store %zero, %to : i32, !llvm.ptr<3>
     }
     nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
@@ -191,7 +163,8 @@ gpu.module @kernels {
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
     nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
-    // RESULT_WITHOUT_A_WAIT: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at {{.*}} by thread (0, 0, 0), and that may still be in flight: no commit of its thread has completed (tcgen05.commit)
+    // CHECK-LABEL: run @result_without_a_wait:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at {{.*}} by thread (0, 0, 0), and that may still be in flight: no commit of its thread has completed (tcgen05.commit)
     %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     func.call @close(%base, %n) : (i32, i32) -> ()
@@ -213,7 +186,8 @@ gpu.module @kernels {
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
     nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
-    // RESULT_WITHOUT_A_FENCE: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at {{.*}} by thread (0, 0, 0), and that has completed: the thread has not waited for its commit, or has no fence behind the wait (tcgen05.fence after)
+    // CHECK-LABEL: run @result_without_a_fence:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at {{.*}} by thread (0, 0, 0), and that has completed: the thread has not waited for its commit, or has no fence behind the wait (tcgen05.fence after)
     %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     func.call @close(%base, %n) : (i32, i32) -> ()
@@ -242,7 +216,8 @@ gpu.module @kernels {
     nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
     nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
     scf.if %is_in_first {
-      // COMMIT_OF_ANOTHER_THREAD: [[FILE]]:[[#@LINE+1]]:12: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at {{.*}} by thread (0, 0, 0), and that may still be in flight: no commit of its thread has completed (tcgen05.commit)
+      // CHECK-LABEL: run @commit_of_another_thread:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:12: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at {{.*}} by thread (0, 0, 0), and that may still be in flight: no commit of its thread has completed (tcgen05.commit)
       %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
       nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     }
@@ -261,7 +236,8 @@ gpu.module @kernels {
     %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     scf.if %is_first {
-      // PRODUCT_NOBODY_COMMITS: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) is in flight when the block ends: nobody has waited for a commit of the thread behind it (tcgen05.commit)
+      // CHECK-LABEL: run @product_nobody_commits:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) is in flight when the block ends: nobody has waited for a commit of the thread behind it (tcgen05.commit)
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
     }
     gpu.return
@@ -278,7 +254,8 @@ gpu.module @kernels {
     %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     scf.if %is_first {
-      // COMMIT_NOBODY_WAITS_FOR: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) is in flight when the block ends: nobody has waited for a commit of the thread behind it (tcgen05.commit)
+      // CHECK-LABEL: run @commit_nobody_waits_for:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) is in flight when the block ends: nobody has waited for a commit of the thread behind it (tcgen05.commit)
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
@@ -299,7 +276,8 @@ gpu.module @kernels {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
-    // DEALLOC_WITH_A_PRODUCT_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.dealloc: thread (0, 0, 0) of block (0, 0, 0) writes lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at {{.*}} by thread (0, 0, 0), and that may still be in flight: no commit of its thread has completed (tcgen05.commit)
+    // CHECK-LABEL: run @dealloc_with_a_product_in_flight:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.dealloc: thread (0, 0, 0) of block (0, 0, 0) writes lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at {{.*}} by thread (0, 0, 0), and that may still be in flight: no commit of its thread has completed (tcgen05.commit)
     nvvm.tcgen05.dealloc %tensor, %n : !llvm.ptr<6>, i32
     gpu.return
   }
@@ -320,7 +298,8 @@ gpu.module @kernels {
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
     func.call @synchronize() : () -> ()
     scf.if %is_first {
-      // STORE_WITHOUT_A_WAIT: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) writes lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.st at {{.*}} by warp 0, and that may still be in flight: its warp has not waited for it (tcgen05.wait store)
+      // CHECK-LABEL: run @store_without_a_wait:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) writes lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.st at {{.*}} by warp 0, and that may still be in flight: its warp has not waited for it (tcgen05.wait store)
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
@@ -345,7 +324,8 @@ gpu.module @kernels {
     scf.if %is_first {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       %other = llvm.getelementptr %tensor[32] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
-      // FACTOR_FROM_A_PRODUCT_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at [[FILE]]:[[#@LINE-2]]:7 by thread (0, 0, 0), and that may still be in flight: no commit of its thread has completed (tcgen05.commit)
+      // CHECK-LABEL: run @factor_from_a_product_in_flight:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at [[FILE]]:[[#@LINE-3]]:7 by thread (0, 0, 0), and that may still be in flight: no commit of its thread has completed (tcgen05.commit)
       nvvm.tcgen05.mma %other, %tensor, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, !llvm.ptr<6>, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
@@ -370,7 +350,8 @@ gpu.module @kernels {
     scf.if %is_first {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       %j = llvm.mlir.constant(0x04040010 : i32) : i32
-      // ACCUMULATORS_OF_TWO_SHAPES: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) writes lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at [[FILE]]:[[#@LINE-2]]:7 by thread (0, 0, 0), and that may still be in flight: no commit of its thread has completed (tcgen05.commit)
+      // CHECK-LABEL: run @accumulators_of_two_shapes:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) writes lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at [[FILE]]:[[#@LINE-3]]:7 by thread (0, 0, 0), and that may still be in flight: no commit of its thread has completed (tcgen05.commit)
       nvvm.tcgen05.mma %tensor, %a, %a, %j, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
@@ -401,7 +382,8 @@ gpu.module @kernels {
     %is_other = llvm.icmp "eq" %t, %c32 : i32
     nvvm.barrier0
     scf.if %is_other {
-      // ACCUMULATOR_OF_ANOTHER_THREAD: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (32, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at {{.*}} by thread (0, 0, 0), and that may still be in flight: no commit of its thread has completed (tcgen05.commit)
+      // CHECK-LABEL: run @accumulator_of_another_thread:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (32, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at {{.*}} by thread (0, 0, 0), and that may still be in flight: no commit of its thread has completed (tcgen05.commit)
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %yes {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
     }
     func.call @close(%base, %n) : (i32, i32) -> ()
@@ -430,7 +412,8 @@ gpu.module @kernels {
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     %one = vector.extract %r[0] : i32 from vector<4xi32>
     scf.if %is_first {
-      // FACTOR_THAT_NOBODY_WROTE: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which nobody had written when nvvm.tcgen05.mma at {{.*}} read them; the first is lane 0, column 480 of tensor memory
+      // CHECK-LABEL: run @factor_that_nobody_wrote:
+      // CHECK: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which nobody had written when nvvm.tcgen05.mma at {{.*}} read them; the first is lane 0, column 480 of tensor memory
       memref.store %one, %out[%c0] : memref<1024xi32>
     }
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
@@ -461,7 +444,8 @@ gpu.module @kernels {
     %last = llvm.mlir.constant(31 : i32) : i32
     %is_last = llvm.icmp "eq" %t, %last : i32
     scf.if %is_last {
-      // ROWS_WITHOUT_A_PRODUCT: llvm.store: thread (31, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which nobody had written when nvvm.tcgen05.ld at {{.*}} read them; the first is lane 31, column 448 of tensor memory
+      // CHECK-LABEL: run @rows_without_a_product:
+      // CHECK: llvm.store: thread (31, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which nobody had written when nvvm.tcgen05.ld at {{.*}} read them; the first is lane 31, column 448 of tensor memory
       memref.store %one, %out[%c0] : memref<1024xi32>
     }
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>

@@ -2,24 +2,8 @@
 // by threads (cp.async), and barriers without their fence.
 // PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy".
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// REDEFINE: %{case} = thread_copy_to_odd_place
-// RUN: %{run} THREAD_COPY_TO_ODD_PLACE
-// REDEFINE: %{case} = thread_copy_from_odd_place
-// RUN: %{run} THREAD_COPY_FROM_ODD_PLACE
-// REDEFINE: %{case} = thread_copy_of_too_much
-// RUN: %{run} THREAD_COPY_OF_TOO_MUCH
-// REDEFINE: %{case} = thread_copy_nobody_waits_for
-// RUN: %{run} THREAD_COPY_NOBODY_WAITS_FOR
-// REDEFINE: %{case} = thread_copy_of_what_changes
-// RUN: %{run} THREAD_COPY_OF_WHAT_CHANGES
-// REDEFINE: %{case} = copy_without_fence
-// RUN: %{run} COPY_WITHOUT_FENCE
-// REDEFINE: %{case} = copy_without_barrier
-// RUN: %{run} COPY_WITHOUT_BARRIER
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 
@@ -33,7 +17,8 @@ gpu.module @kernels {
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %odd = llvm.getelementptr %tile[8] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // THREAD_COPY_TO_ODD_PLACE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got byte 8 of shared @tile
+    // CHECK-LABEL: run @thread_copy_to_odd_place:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got byte 8 of shared @tile
     nvvm.cp.async.shared.global %odd, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -44,7 +29,8 @@ gpu.module @kernels {
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %odd = llvm.getelementptr %g[2] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
-    // THREAD_COPY_FROM_ODD_PLACE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 4 bytes, got 0x{{.*}}2
+    // CHECK-LABEL: run @thread_copy_from_odd_place:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 4 bytes, got 0x{{.*}}2
     nvvm.cp.async.shared.global %tile, %odd, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -55,7 +41,8 @@ gpu.module @kernels {
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %nine = llvm.mlir.constant(9 : i32) : i32
-    // THREAD_COPY_OF_TOO_MUCH: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) expects a source of at most 8 bytes, got 9
+    // CHECK-LABEL: run @thread_copy_of_too_much:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) expects a source of at most 8 bytes, got 9
     nvvm.cp.async.shared.global %tile, %g, 8, cache = ca, %nine : !llvm.ptr<3>, !llvm.ptr<1>, i32
     gpu.return
   }
@@ -65,7 +52,8 @@ gpu.module @kernels {
     %number = arith.index_cast %index : index to i64
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // THREAD_COPY_NOBODY_WAITS_FOR: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) has a copy of 16 bytes in flight when the block ends
+    // CHECK-LABEL: run @thread_copy_nobody_waits_for:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) has a copy of 16 bytes in flight when the block ends
     nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
     nvvm.cp.async.commit.group
     nvvm.cp.async.wait.group 1
@@ -79,7 +67,8 @@ gpu.module @kernels {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %two = llvm.mlir.constant(2 : i32) : i32
     nvvm.cp.async.shared.global %tile, %g, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
-    // THREAD_COPY_OF_WHAT_CHANGES: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of an allocation of 1024 bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-1]]:5 still reads: they are used again before the wait for it
+    // CHECK-LABEL: run @thread_copy_of_what_changes:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of an allocation of 1024 bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-2]]:5 still reads: they are used again before the wait for it
     llvm.store %two, %g : i32, !llvm.ptr<1>
     nvvm.cp.async.commit.group
     nvvm.cp.async.wait.group 0
@@ -95,7 +84,8 @@ gpu.module @kernels {
     %one = llvm.mlir.constant(1 : i32) : i32
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     %bytes = llvm.mlir.constant(64 : i32) : i32
-    // COPY_WITHOUT_FENCE: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy to the mbarrier at byte 0 of shared @shared, which has been initialized at [[FILE]]:[[#@LINE-2]]:5 without a fence behind (fence.mbarrier_init)
+    // CHECK-LABEL: run @copy_without_fence:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy to the mbarrier at byte 0 of shared @shared, which has been initialized at [[FILE]]:[[#@LINE-3]]:5 without a fence behind (fence.mbarrier_init)
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -107,7 +97,8 @@ gpu.module @kernels {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %bytes = llvm.mlir.constant(64 : i32) : i32
-    // COPY_WITHOUT_BARRIER: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) uses the mbarrier at byte 0 of shared @shared, which is not initialized
+    // CHECK-LABEL: run @copy_without_barrier:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) uses the mbarrier at byte 0 of shared @shared, which is not initialized
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }

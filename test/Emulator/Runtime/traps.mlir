@@ -1,21 +1,7 @@
 // What ends a kernel, or a thread of it.
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so
-// DEFINE: %{which} =
-// DEFINE: %{run} = mlir-runner %t -e %{which} -entry-point-result=void -shared-libs=%{libs}
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t
-// REDEFINE: %{which} = asserts
-// RUN: not %{run} 2>&1 | FileCheck %s --check-prefix=ASSERTS -DFILE=%s
-// REDEFINE: %{which} = traps
-// RUN: not %{run} 2>&1 | FileCheck %s --check-prefix=TRAPS -DFILE=%s
-// REDEFINE: %{which} = breaks
-// RUN: not %{run} 2>&1 | FileCheck %s --check-prefix=BREAKS -DFILE=%s
-// REDEFINE: %{which} = sleeps
-// RUN: not %{run} 2>&1 | FileCheck %s --check-prefix=SLEEPS -DFILE=%s
-// REDEFINE: %{which} = waits
-// RUN: not %{run} 2>&1 | FileCheck %s --check-prefix=WAITS -DFILE=%s
-// REDEFINE: %{which} = exits
-// RUN: %{run} | FileCheck %s --check-prefix=EXITS
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --right=exits --shared-libs=%kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 
@@ -24,7 +10,8 @@ gpu.module @kernels {
     %t = gpu.thread_id x
     %c2 = arith.constant 2 : index
     %is = arith.cmpi ult, %t, %c2 : index
-    // ASSERTS: [[FILE]]:[[#@LINE+1]]:5: llvm.call: thread (2, 0, 0) of block (0, 0, 0) fails an assertion: {{.*}}traps.mlir:[[#@LINE+1]]: {{.*}}: Assertion `there are two` failed
+    // CHECK-LABEL: run @asserts:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.call: thread (2, 0, 0) of block (0, 0, 0) fails an assertion: {{.*}}traps.mlir:[[#@LINE+1]]: {{.*}}: Assertion `there are two` failed
     cf.assert %is, "there are two"
     gpu.return
   }
@@ -35,7 +22,8 @@ gpu.module @kernels {
     %is = arith.cmpi eq, %b, %c1 : index
     cf.cond_br %is, ^trap, ^end
   ^trap:
-    // TRAPS: [[FILE]]:[[#@LINE+1]]:5: llvm.intr.trap: thread (0, 0, 0) of block (0, 1, 0) traps
+    // CHECK-LABEL: run @traps:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.intr.trap: thread (0, 0, 0) of block (0, 1, 0) traps
     llvm.intr.trap
     cf.br ^end
   ^end:
@@ -43,14 +31,16 @@ gpu.module @kernels {
   }
 
   gpu.func @breaks() kernel {
-    // BREAKS: [[FILE]]:[[#@LINE+1]]:5: nvvm.breakpoint: thread (0, 0, 0) of block (0, 0, 0) traps
+    // CHECK-LABEL: run @breaks:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.breakpoint: thread (0, 0, 0) of block (0, 0, 0) traps
     nvvm.breakpoint
     gpu.return
   }
 
   gpu.func @sleeps() kernel {
     %long = llvm.mlir.constant(1000001 : i32) : i32
-    // SLEEPS: [[FILE]]:[[#@LINE+1]]:5: nvvm.nanosleep: thread (0, 0, 0) of block (0, 0, 0) sleeps for 1000001 ns: a thread can sleep for 1000000 ns at most
+    // CHECK-LABEL: run @sleeps:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.nanosleep: thread (0, 0, 0) of block (0, 0, 0) sleeps for 1000001 ns: a thread can sleep for 1000000 ns at most
     nvvm.nanosleep %long
     gpu.return
   }
@@ -60,7 +50,8 @@ gpu.module @kernels {
     %short = llvm.mlir.constant(0 : i32) : i32
     cf.br ^again
   ^again:
-    // WAITS: [[FILE]]:[[#@LINE+1]]:5: nvvm.nanosleep: thread (0, 0, 0) of block (0, 0, 0) spins without end
+    // CHECK-LABEL: run @waits:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.nanosleep: thread (0, 0, 0) of block (0, 0, 0) spins without end
     nvvm.nanosleep %short
     cf.br ^again
   }
@@ -96,21 +87,6 @@ gpu.module @kernels {
   }
 }
 
-// EXITS:      thread 1 has waited for 2
-// EXITS-NEXT: thread 3 has waited for 2
-// EXITS-NOT:  {{.+}}
-func.func @exits() {
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %zero = arith.constant 0 : i32
-  %word = gpu.alloc() : memref<1xi32>
-  gpu.memset %word, %zero : memref<1xi32>, i32
-  gpu.launch_func @kernels::@exits blocks in (%c1, %c1, %c1) threads in (%c4, %c1, %c1)
-      args(%word : memref<1xi32>)
-  gpu.dealloc %word : memref<1xi32>
-  return
-}
-
 func.func @asserts() {
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -140,6 +116,22 @@ func.func @sleeps() {
 func.func @waits() {
   %c1 = arith.constant 1 : index
   gpu.launch_func @kernels::@waits blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+  return
+}
+
+// CHECK-LABEL: run @exits:
+// CHECK:      thread 1 has waited for 2
+// CHECK-NEXT: thread 3 has waited for 2
+// CHECK-NOT:  {{.+}}
+func.func @exits() {
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0 : i32
+  %word = gpu.alloc() : memref<1xi32>
+  gpu.memset %word, %zero : memref<1xi32>, i32
+  gpu.launch_func @kernels::@exits blocks in (%c1, %c1, %c1) threads in (%c4, %c1, %c1)
+      args(%word : memref<1xi32>)
+  gpu.dealloc %word : memref<1xi32>
   return
 }
 

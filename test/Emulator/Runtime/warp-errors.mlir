@@ -1,36 +1,15 @@
 // What is wrong with what the lanes of a warp do together.
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DSOURCE=%s --check-prefix=%{case}
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// REDEFINE: %{case} = lane_outside_of_its_mask
-// RUN: %{run}
-// REDEFINE: %{case} = unequal_masks
-// RUN: %{run}
-// REDEFINE: %{case} = different_instructions
-// RUN: %{run}
-// REDEFINE: %{case} = masks_that_wait_for_each_other
-// RUN: %{run}
-// REDEFINE: %{case} = inactive_source
-// RUN: %{run}
-// REDEFINE: %{case} = ended_source
-// RUN: %{run}
-// REDEFINE: %{case} = missing_lane
-// RUN: %{run}
-// REDEFINE: %{case} = misaligned_row
-// RUN: %{run}
-// REDEFINE: %{case} = row_outside_of_shared_memory
-// RUN: %{run}
-// REDEFINE: %{case} = matrix_without_all_lanes
-// RUN: %{run}
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so | FileCheck %s -DSOURCE=%s
 
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
   gpu.func @lane_outside_of_its_mask() kernel {
     %mask = arith.constant 0xf0 : i32
-    // lane_outside_of_its_mask: [[SOURCE]]:[[# @LINE + 1]]:5: nvvm.bar.warp.sync: thread (0, 0, 0) of block (0, 0, 0) is lane 0 of its warp, which is not in its mask 0x000000f0
+    // CHECK-LABEL: run @lane_outside_of_its_mask:
+    // CHECK: [[SOURCE]]:[[#@LINE+1]]:5: nvvm.bar.warp.sync: thread (0, 0, 0) of block (0, 0, 0) is lane 0 of its warp, which is not in its mask 0x000000f0
     nvvm.bar.warp.sync %mask : i32
     gpu.return
   }
@@ -43,7 +22,8 @@ gpu.module @kernels {
     %all = arith.constant -1 : i32
     %is_low = arith.cmpi ult, %t, %c4 : i32
     %mask = arith.select %is_low, %low, %all : i32
-    // unequal_masks: [[SOURCE]]:[[# @LINE + 1]]:15: nvvm.vote.sync: thread (4, 0, 0) of block (0, 0, 0) comes with the mask 0xffffffff, while lanes 0 to 3 of warp 0 wait with the mask 0x000000ff
+    // CHECK-LABEL: run @unequal_masks:
+    // CHECK: [[SOURCE]]:[[#@LINE+1]]:15: nvvm.vote.sync: thread (4, 0, 0) of block (0, 0, 0) comes with the mask 0xffffffff, while lanes 0 to 3 of warp 0 wait with the mask 0x000000ff
     %ballot = nvvm.vote.sync ballot %mask, %true -> i32
     func.call @use(%ballot) : (i32) -> ()
     gpu.return
@@ -58,7 +38,8 @@ gpu.module @kernels {
       %sum = nvvm.redux.sync add %t, %all : i32 -> i32
       func.call @use(%sum) : (i32) -> ()
     } else {
-      // different_instructions: [[SOURCE]]:[[# @LINE + 1]]:14: nvvm.redux.sync: thread (5, 0, 0) of block (0, 0, 0) comes with the mask 0xffffffff, while lanes 0 to 4 of warp 0 wait in nvvm.redux.sync at [[SOURCE]]:[[# @LINE - 3]]:14 with the mask 0xffffffff
+      // CHECK-LABEL: run @different_instructions:
+      // CHECK: [[SOURCE]]:[[#@LINE+1]]:14: nvvm.redux.sync: thread (5, 0, 0) of block (0, 0, 0) comes with the mask 0xffffffff, while lanes 0 to 4 of warp 0 wait in nvvm.redux.sync at [[SOURCE]]:[[#@LINE-4]]:14 with the mask 0xffffffff
       %max = nvvm.redux.sync max %t, %all : i32 -> i32
       func.call @use(%max) : (i32) -> ()
     }
@@ -76,7 +57,8 @@ gpu.module @kernels {
       %lanes = nvvm.match.sync any %three, %t : i32 -> i32
       func.call @use(%lanes) : (i32) -> ()
     } else {
-      // masks_that_wait_for_each_other: [[SOURCE]]:[[# @LINE + 1]]:7: nvvm.bar.warp.sync: thread (1, 0, 0) of block (0, 0, 0) comes with the mask 0xffffffff, while lane 0 of warp 0 waits in nvvm.match.sync at [[SOURCE]]:[[# @LINE - 3]]:16 with the mask 0x00000003
+      // CHECK-LABEL: run @masks_that_wait_for_each_other:
+      // CHECK: [[SOURCE]]:[[#@LINE+1]]:7: nvvm.bar.warp.sync: thread (1, 0, 0) of block (0, 0, 0) comes with the mask 0xffffffff, while lane 0 of warp 0 waits in nvvm.match.sync at [[SOURCE]]:[[#@LINE-4]]:16 with the mask 0x00000003
       nvvm.bar.warp.sync %all : i32
     }
     gpu.return
@@ -89,7 +71,8 @@ gpu.module @kernels {
     %clamp = arith.constant 0x1f : i32
     %is_low = arith.cmpi ult, %t, %c8 : i32
     scf.if %is_low {
-      // inactive_source: [[SOURCE]]:[[# @LINE + 1]]:16: nvvm.shfl.sync: thread (0, 0, 0) of block (0, 0, 0) reads from lane 8 of its warp, which is not in the mask 0x000000ff
+      // CHECK-LABEL: run @inactive_source:
+      // CHECK: [[SOURCE]]:[[#@LINE+1]]:16: nvvm.shfl.sync: thread (0, 0, 0) of block (0, 0, 0) reads from lane 8 of its warp, which is not in the mask 0x000000ff
       %other = nvvm.shfl.sync bfly %mask, %t, %c8, %clamp : i32 -> i32
       func.call @use(%other) : (i32) -> ()
     }
@@ -104,7 +87,8 @@ gpu.module @kernels {
     %clamp = arith.constant 0x1f : i32
     %is_low = arith.cmpi ult, %t, %c24 : i32
     scf.if %is_low {
-      // ended_source: [[SOURCE]]:[[# @LINE + 1]]:16: nvvm.shfl.sync: thread (23, 0, 0) of block (0, 0, 0) reads from lane 24 of its warp, which has ended or is not in the block
+      // CHECK-LABEL: run @ended_source:
+      // CHECK: [[SOURCE]]:[[#@LINE+1]]:16: nvvm.shfl.sync: thread (23, 0, 0) of block (0, 0, 0) reads from lane 24 of its warp, which has ended or is not in the block
       %other = nvvm.shfl.sync down %all, %t, %one, %clamp : i32 -> i32
       func.call @use(%other) : (i32) -> ()
     }
@@ -120,9 +104,10 @@ gpu.module @kernels {
     %clamp = arith.constant 0x1f : i32
     %is_seven = arith.cmpi eq, %t, %c7 : i32
     scf.if %is_seven {
-      // missing_lane:      deadlock: no thread of block (0, 0, 0) can go on
-      // missing_lane-NEXT: threads 0 to 6 and 8 to 31 wait in nvvm.shfl.sync at [[SOURCE]]:[[# @LINE + 4]]:16 for lane 7 of warp 0, in the mask 0xffffffff
-      // missing_lane-NEXT: thread 7 waits in nvvm.barrier0 at [[SOURCE]]:[[# @LINE + 1]]:7 for barrier 0, which has 1 of 32 threads
+      // CHECK-LABEL: run @missing_lane:
+      // CHECK:      deadlock: no thread of block (0, 0, 0) can go on
+      // CHECK-NEXT: threads 0 to 6 and 8 to 31 wait in nvvm.shfl.sync at [[SOURCE]]:[[#@LINE+4]]:16 for lane 7 of warp 0, in the mask 0xffffffff
+      // CHECK-NEXT: thread 7 waits in nvvm.barrier0 at [[SOURCE]]:[[#@LINE+1]]:7 for barrier 0, which has 1 of 32 threads
       nvvm.barrier0
     } else {
       %other = nvvm.shfl.sync up %all, %t, %one, %clamp : i32 -> i32
@@ -137,7 +122,8 @@ gpu.module @kernels {
     %base_i64 = arith.index_cast %base : index to i64
     %start = llvm.inttoptr %base_i64 : i64 to !llvm.ptr<3>
     %row = llvm.getelementptr %start[%lane] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i64
-    // misaligned_row: [[SOURCE]]:[[# @LINE + 1]]:12: nvvm.ldmatrix: thread (1, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got byte 8 of shared @__wg_misaligned_row_0
+    // CHECK-LABEL: run @misaligned_row:
+    // CHECK: [[SOURCE]]:[[#@LINE+1]]:12: nvvm.ldmatrix: thread (1, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got byte 8 of shared @__wg_misaligned_row_0
     %one = nvvm.ldmatrix %row {num = 1 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> i32
     func.call @use(%one) : (i32) -> ()
     gpu.return
@@ -151,7 +137,8 @@ gpu.module @kernels {
     %base_i64 = arith.index_cast %base : index to i64
     %start = llvm.inttoptr %base_i64 : i64 to !llvm.ptr<3>
     %row = llvm.getelementptr %start[%lane] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<8 x i16>
-    // row_outside_of_shared_memory: [[SOURCE]]:[[# @LINE + 1]]:5: nvvm.stmatrix: thread (7, 0, 0) of block (0, 0, 0) uses 16 bytes
+    // CHECK-LABEL: run @row_outside_of_shared_memory:
+    // CHECK: [[SOURCE]]:[[#@LINE+1]]:5: nvvm.stmatrix: thread (7, 0, 0) of block (0, 0, 0) uses 16 bytes
     nvvm.stmatrix %row, %zero {layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -162,7 +149,8 @@ gpu.module @kernels {
     %zero = arith.constant 0 : i32
     %is_low = arith.cmpi ult, %t, %c30 : i32
     scf.if %is_low {
-      // matrix_without_all_lanes: [[SOURCE]]:[[# @LINE + 1]]:12: nvvm.mma.sync: thread (0, 0, 0) of block (0, 0, 0) wants all lanes of its warp to come, but lanes 30 to 31 of warp 0 have ended or are not in the block
+      // CHECK-LABEL: run @matrix_without_all_lanes:
+      // CHECK: [[SOURCE]]:[[#@LINE+1]]:12: nvvm.mma.sync: thread (0, 0, 0) of block (0, 0, 0) wants all lanes of its warp to come, but lanes 30 to 31 of warp 0 have ended or are not in the block
       %d = nvvm.mma.sync A[%zero] B[%zero] C[%zero, %zero]
           {layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, shape = #nvvm.shape<m = 8, n = 8, k = 16>,
            multiplicandAPtxType = #nvvm.mma_type<s8>, multiplicandBPtxType = #nvvm.mma_type<s8>,

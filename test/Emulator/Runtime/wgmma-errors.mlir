@@ -1,64 +1,8 @@
 // What the emulator says of kernels that use wgmma wrongly, one for each rule.
 // PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// REDEFINE: %{case} = no_fence
-// RUN: %{run} NO_FENCE
-// REDEFINE: %{case} = no_proxy_fence
-// RUN: %{run} NO_PROXY_FENCE
-// REDEFINE: %{case} = no_barrier
-// RUN: %{run} NO_BARRIER
-// REDEFINE: %{case} = no_wait
-// RUN: %{run} NO_WAIT
-// REDEFINE: %{case} = no_commit
-// RUN: %{run} NO_COMMIT
-// REDEFINE: %{case} = waits_for_the_older_group
-// RUN: %{run} WAITS_FOR_THE_OLDER_GROUP
-// REDEFINE: %{case} = overwrite_in_flight
-// RUN: %{run} OVERWRITE_IN_FLIGHT
-// REDEFINE: %{case} = overwrite_before_others_have_waited
-// RUN: %{run} OVERWRITE_BEFORE_OTHERS_HAVE_WAITED
-// REDEFINE: %{case} = two_take_over
-// RUN: %{run} TWO_TAKE_OVER
-// REDEFINE: %{case} = taken_over
-// RUN: %{run} TAKEN_OVER
-// REDEFINE: %{case} = changed_in_flight
-// RUN: %{run} CHANGED_IN_FLIGHT
-// REDEFINE: %{case} = written_without_fence
-// RUN: %{run} WRITTEN_WITHOUT_FENCE
-// REDEFINE: %{case} = read_without_fence
-// RUN: %{run} READ_WITHOUT_FENCE
-// REDEFINE: %{case} = carried_in_flight
-// RUN: %{run} CARRIED_IN_FLIGHT
-// REDEFINE: %{case} = another_shape_in_flight
-// RUN: %{run} ANOTHER_SHAPE_IN_FLIGHT
-// REDEFINE: %{case} = half_a_warpgroup
-// RUN: %{run} HALF_A_WARPGROUP
-// REDEFINE: %{case} = some_have_ended
-// RUN: %{run} SOME_HAVE_ENDED
-// REDEFINE: %{case} = some_wait_elsewhere
-// RUN: %{run} SOME_WAIT_ELSEWHERE
-// REDEFINE: %{case} = half_a_warp_waits
-// RUN: %{run} HALF_A_WARP_WAITS
-// REDEFINE: %{case} = one_warp_waits
-// RUN: %{run} ONE_WARP_WAITS
-// REDEFINE: %{case} = descriptors_differ
-// RUN: %{run} DESCRIPTORS_DIFFER
-// REDEFINE: %{case} = reserved_bits
-// RUN: %{run} RESERVED_BITS
-// REDEFINE: %{case} = base_offset
-// RUN: %{run} BASE_OFFSET
-// REDEFINE: %{case} = beside_its_pattern
-// RUN: %{run} BESIDE_ITS_PATTERN
-// REDEFINE: %{case} = out_of_bounds
-// RUN: %{run} OUT_OF_BOUNDS
-// REDEFINE: %{case} = in_flight_at_the_end
-// RUN: %{run} IN_FLIGHT_AT_THE_END
-// REDEFINE: %{case} = unwritten_row
-// RUN: %{run} UNWRITTEN_ROW
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 !acc = !llvm.struct<(f32, f32, f32, f32)>
 !out = memref<128x4xf32>
@@ -135,7 +79,8 @@ gpu.module @kernels {
   gpu.func @no_fence(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
-    // NO_FENCE: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) comes before any wgmma.fence
+    // CHECK-LABEL: run @no_fence:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) comes before any wgmma.fence
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
@@ -149,7 +94,8 @@ gpu.module @kernels {
     %t, %a, %b = func.call @fill() : () -> (index, i64, i64)
     nvvm.barrier0
     nvvm.wgmma.fence.aligned
-    // NO_PROXY_FENCE: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads 16 bytes at byte 0 of shared @ops, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{[0-9:]+}} without a proxy fence between them (fence.proxy.async)
+    // CHECK-LABEL: run @no_proxy_fence:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads 16 bytes at byte 0 of shared @ops, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{[0-9:]+}} without a proxy fence between them (fence.proxy.async)
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
@@ -162,7 +108,8 @@ gpu.module @kernels {
     %t, %a, %b = func.call @fill() : () -> (index, i64, i64)
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
     nvvm.wgmma.fence.aligned
-    // NO_BARRIER: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads 16 bytes at byte 0 of shared @ops, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{[0-9:]+}} without order between them (a race)
+    // CHECK-LABEL: run @no_barrier:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads 16 bytes at byte 0 of shared @ops, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{[0-9:]+}} without order between them (a race)
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
@@ -176,7 +123,8 @@ gpu.module @kernels {
     nvvm.wgmma.fence.aligned
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
-    // NO_WAIT: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.call: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
+    // CHECK-LABEL: run @no_wait:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.call: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-3]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
     func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
     nvvm.wgmma.wait.group.sync.aligned 0
     gpu.return
@@ -188,7 +136,8 @@ gpu.module @kernels {
     nvvm.wgmma.fence.aligned
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.wait.group.sync.aligned 0
-    // NO_COMMIT: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.call: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}}, which are in flight: no wgmma.commit_group has followed
+    // CHECK-LABEL: run @no_commit:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.call: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-3]]:{{[0-9]+}}, which are in flight: no wgmma.commit_group has followed
     func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
     gpu.return
   }
@@ -203,7 +152,8 @@ gpu.module @kernels {
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 1
     func.call @save(%t, %d0, %out) : (index, !acc, !out) -> ()
-    // WAITS_FOR_THE_OLDER_GROUP: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.call: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-4]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
+    // CHECK-LABEL: run @waits_for_the_older_group:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.call: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-5]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
     func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
     nvvm.wgmma.wait.group.sync.aligned 0
     gpu.return
@@ -217,7 +167,8 @@ gpu.module @kernels {
     nvvm.wgmma.fence.aligned
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
-    // OVERWRITE_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @ops, which a product issued by thread (0, 0, 0) in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}} still reads
+    // CHECK-LABEL: run @overwrite_in_flight:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @ops, which a product issued by thread (0, 0, 0) in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-3]]:{{[0-9]+}} still reads
     llvm.store %one, %ops : i32, !llvm.ptr<3>
     nvvm.wgmma.wait.group.sync.aligned 0
     func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
@@ -238,7 +189,8 @@ gpu.module @kernels {
     nvvm.wgmma.wait.group.sync.aligned 0
     scf.if %is_first {
       %p = llvm.getelementptr %ops[2048] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // OVERWRITE_BEFORE_OTHERS_HAVE_WAITED: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 2048 of shared @ops, which a product issued by thread (32, 0, 0) in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-5]]:{{[0-9]+}} has read, but the thread has not waited for its barrier
+    // CHECK-LABEL: run @overwrite_before_others_have_waited:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 2048 of shared @ops, which a product issued by thread (32, 0, 0) in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-6]]:{{[0-9]+}} has read, but the thread has not waited for its barrier
       llvm.store %one, %p : i32, !llvm.ptr<3>
     }
     func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
@@ -251,7 +203,8 @@ gpu.module @kernels {
     nvvm.wgmma.fence.aligned
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     %d1 = nvvm.wgmma.mma_async %a, %b, %d, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
-    // TWO_TAKE_OVER: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}}, which nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-1]]:{{[0-9]+}} has taken over in flight
+    // CHECK-LABEL: run @two_take_over:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-3]]:{{[0-9]+}}, which nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}} has taken over in flight
     %d2 = nvvm.wgmma.mma_async %a, %b, %d, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
@@ -270,7 +223,8 @@ gpu.module @kernels {
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
     func.call @save(%t, %d1, %out) : (index, !acc, !out) -> ()
-    // TAKEN_OVER: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.call: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-5]]:{{[0-9]+}}, which nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-4]]:{{[0-9]+}} has taken over in flight
+    // CHECK-LABEL: run @taken_over:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.call: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-6]]:{{[0-9]+}}, which nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-5]]:{{[0-9]+}} has taken over in flight
     func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
     gpu.return
   }
@@ -282,7 +236,8 @@ gpu.module @kernels {
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     %x = llvm.extractvalue %d[0] : !acc
-    // CHANGED_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.fadd: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-3]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
+    // CHECK-LABEL: run @changed_in_flight:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.fadd: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-4]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
     %y = llvm.fadd %x, %x : f32
     %e = llvm.insertvalue %y, %d[0] : !acc
     nvvm.wgmma.fence.aligned
@@ -303,7 +258,8 @@ gpu.module @kernels {
     %x = llvm.extractvalue %d[0] : !acc
     %y = llvm.fadd %x, %x : f32
     %e = llvm.insertvalue %y, %d[0] : !acc
-    // WRITTEN_WITHOUT_FENCE: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has accumulators that another instruction has written since the last wgmma.fence
+    // CHECK-LABEL: run @written_without_fence:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has accumulators that another instruction has written since the last wgmma.fence
     %d1 = nvvm.wgmma.mma_async %a, %b, %e, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
@@ -319,7 +275,8 @@ gpu.module @kernels {
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
     func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
-    // READ_WITHOUT_FENCE: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has accumulators that another instruction has read since the last wgmma.fence
+    // CHECK-LABEL: run @read_without_fence:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has accumulators that another instruction has read since the last wgmma.fence
     %d1 = nvvm.wgmma.mma_async %a, %b, %d, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
@@ -336,7 +293,8 @@ gpu.module @kernels {
     %c3 = arith.constant 3 : index
     %d = scf.for %i = %c0 to %c3 step %c1 iter_args(%acc = %zero) -> !acc {
       %x = llvm.extractvalue %acc[3] : !acc
-    // CARRIED_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.fmul: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE+4]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
+    // CHECK-LABEL: run @carried_in_flight:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.fmul: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE+4]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
       %y = llvm.fmul %x, %x : f32
       %e = llvm.insertvalue %y, %acc[3] : !acc
       nvvm.wgmma.fence.aligned
@@ -354,7 +312,8 @@ gpu.module @kernels {
     %zero = llvm.mlir.zero : !acc
     nvvm.wgmma.fence.aligned
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
-    // ANOTHER_SHAPE_IN_FLIGHT: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has the accumulators of a wgmma of another shape, nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-1]]:{{[0-9]+}}, which are in flight
+    // CHECK-LABEL: run @another_shape_in_flight:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has the accumulators of a wgmma of another shape, nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}}, which are in flight
     %d1 = nvvm.wgmma.mma_async %a, %b, %d, #nvvm.shape<m = 64, n = 8, k = 8>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<tf32>, #nvvm.wgmma_scale_in<one>, <row>], B [<tf32>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
@@ -366,7 +325,8 @@ gpu.module @kernels {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
     nvvm.wgmma.fence.aligned
-    // HALF_A_WARPGROUP: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) wants all 128 threads of warps 0 to 3, but the block has 64 threads
+    // CHECK-LABEL: run @half_a_warpgroup:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) wants all 128 threads of warps 0 to 3, but the block has 64 threads
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
@@ -381,7 +341,8 @@ gpu.module @kernels {
     %is = arith.cmpi ult, %t, %c96 : index
     scf.if %is {
       nvvm.wgmma.fence.aligned
-    // SOME_HAVE_ENDED: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) wants all 128 threads of warps 0 to 3, but thread ({{[0-9]+}}, 0, 0) has ended
+    // CHECK-LABEL: run @some_have_ended:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) wants all 128 threads of warps 0 to 3, but thread ({{[0-9]+}}, 0, 0) has ended
       %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
       nvvm.wgmma.commit.group.sync.aligned
       nvvm.wgmma.wait.group.sync.aligned 0
@@ -398,7 +359,8 @@ gpu.module @kernels {
     scf.if %is {
       %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     } else {
-    // SOME_WAIT_ELSEWHERE: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) comes while thread ({{[0-9]+}}, 0, 0) of its warpgroup waits in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}}
+    // CHECK-LABEL: run @some_wait_elsewhere:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) comes while thread ({{[0-9]+}}, 0, 0) of its warpgroup waits in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-3]]:{{[0-9]+}}
       %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     }
     gpu.return
@@ -413,7 +375,8 @@ gpu.module @kernels {
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     scf.if %is {
-    // HALF_A_WARP_WAITS: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.wait.group.sync.aligned: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) wants all lanes of its warp to come, but lanes 16 to 31 of warp 0 have ended or are not in the block
+    // CHECK-LABEL: run @half_a_warp_waits:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.wait.group.sync.aligned: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) wants all lanes of its warp to come, but lanes 16 to 31 of warp 0 have ended or are not in the block
       nvvm.wgmma.wait.group.sync.aligned 0
     }
     gpu.return
@@ -431,7 +394,8 @@ gpu.module @kernels {
       nvvm.wgmma.wait.group.sync.aligned 0
     }
     nvvm.wgmma.fence.aligned
-    // ONE_WARP_WAITS: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) comes when warp 0 has executed wgmma.wait_group 1 times, and warp 1 0 times: all threads of a warpgroup must execute it
+    // CHECK-LABEL: run @one_warp_waits:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) comes when warp 0 has executed wgmma.wait_group 1 times, and warp 1 0 times: all threads of a warpgroup must execute it
     %d1 = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
@@ -445,7 +409,8 @@ gpu.module @kernels {
     %is = arith.cmpi ult, %t, %c32 : index
     %other = arith.select %is, %a, %b : i64
     nvvm.wgmma.fence.aligned
-    // DESCRIPTORS_DIFFER: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has the descriptor 0x{{[0-9a-f]+}} of A, and thread (0, 0, 0) of its warpgroup has 0x{{[0-9a-f]+}}
+    // CHECK-LABEL: run @descriptors_differ:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has the descriptor 0x{{[0-9a-f]+}} of A, and thread (0, 0, 0) of its warpgroup has 0x{{[0-9a-f]+}}
     %d = nvvm.wgmma.mma_async %other, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
@@ -459,7 +424,8 @@ gpu.module @kernels {
     %bit = llvm.mlir.constant(4503599627370496 : i64) : i64
     %odd = llvm.add %b, %bit : i64
     nvvm.wgmma.fence.aligned
-    // RESERVED_BITS: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has the descriptor 0x{{[0-9a-f]+}} of B, in which reserved bits are set
+    // CHECK-LABEL: run @reserved_bits:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has the descriptor 0x{{[0-9a-f]+}} of B, in which reserved bits are set
     %d = nvvm.wgmma.mma_async %a, %odd, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
@@ -473,7 +439,8 @@ gpu.module @kernels {
     %bit = llvm.mlir.constant(1688849860263936 : i64) : i64
     %odd = llvm.add %a, %bit : i64
     nvvm.wgmma.fence.aligned
-    // BASE_OFFSET: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has the descriptor 0x{{[0-9a-f]+}} of A, which has the base offset 3: the emulator knows only patterns at multiples of their size, whose base offset is 0
+    // CHECK-LABEL: run @base_offset:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has the descriptor 0x{{[0-9a-f]+}} of A, which has the base offset 3: the emulator knows only patterns at multiples of their size, whose base offset is 0
     %d = nvvm.wgmma.mma_async %odd, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
@@ -487,7 +454,8 @@ gpu.module @kernels {
     %bit = llvm.mlir.constant(8 : i64) : i64
     %odd = llvm.add %a, %bit : i64
     nvvm.wgmma.fence.aligned
-    // BESIDE_ITS_PATTERN: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has the descriptor 0x{{[0-9a-f]+}} of A, which begins at byte 128 of shared @ops: with a swizzle of 32 bytes and the base offset 0, the pattern starts at a multiple of 256 bytes
+    // CHECK-LABEL: run @beside_its_pattern:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has the descriptor 0x{{[0-9a-f]+}} of A, which begins at byte 128 of shared @ops: with a swizzle of 32 bytes and the base offset 0, the pattern starts at a multiple of 256 bytes
     %d = nvvm.wgmma.mma_async %odd, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
@@ -501,7 +469,8 @@ gpu.module @kernels {
     %bit = llvm.mlir.constant(64 : i64) : i64
     %odd = llvm.add %a, %bit : i64
     nvvm.wgmma.fence.aligned
-    // OUT_OF_BOUNDS: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads 16 bytes of A at byte 2304 of shared @ops, which has 2304 bytes, for row 40 and k = 0
+    // CHECK-LABEL: run @out_of_bounds:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads 16 bytes of A at byte 2304 of shared @ops, which has 2304 bytes, for row 40 and k = 0
     %d = nvvm.wgmma.mma_async %odd, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
@@ -513,7 +482,8 @@ gpu.module @kernels {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
     nvvm.wgmma.fence.aligned
-    // IN_FLIGHT_AT_THE_END: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) is in flight when the block ends
+    // CHECK-LABEL: run @in_flight_at_the_end:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) is in flight when the block ends
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     gpu.return
@@ -531,7 +501,8 @@ gpu.module @kernels {
     nvvm.wgmma.wait.group.sync.aligned 0
     %c0 = arith.constant 0 : index
     %x = llvm.extractvalue %d[0] : !acc
-    // UNWRITTEN_ROW: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-5]]:{{[0-9]+}} read them; the first is byte 160 of shared @ops
+    // CHECK-LABEL: run @unwritten_row:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-6]]:{{[0-9]+}} read them; the first is byte 160 of shared @ops
     memref.store %x, %out[%t, %c0] : !out
     gpu.return
   }
