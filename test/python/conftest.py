@@ -1,5 +1,6 @@
 """What every test finds: the modules of the benchmarks, and a pack of their kernels."""
 
+import gc
 import importlib.util
 import os
 import sys
@@ -28,6 +29,14 @@ def packed(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pack, "find_nvcc", lambda: None)
         return pack.fill(tmp_path_factory.mktemp("pack"), list(WORKS), [CHIP])
+
+
+@pytest.fixture
+def old_objects_stay():
+    """``gc.collect()`` looks at the objects that the test makes, and not at a million of others."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

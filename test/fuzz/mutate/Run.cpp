@@ -73,7 +73,8 @@ static constexpr StringLiteral kPasses[] = {
     "convert-kvcache-to-memref,kvcache-prepare-host",
     "convert-kvcache-to-memref,kvcache-share-with-host",
     "kvcache-annotate-loops,kvcache-drop-hints,kvcache-track-host-memory",
-    "convert-kvcache-checks,convert-to-llvm,kvcache-inline-checks",
+    "kvcache-check-input,convert-kvcache-checks,convert-to-llvm,"
+    "kvcache-inline-checks",
     "kvcache-check-lowered",
     "kvcache-to-ptx{chip=sm_80 opt-level=0}",
     "kvcache-to-ptx{chip=sm_90a opt-level=1 host=1}",

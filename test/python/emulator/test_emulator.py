@@ -234,7 +234,7 @@ def test_many_calls():
         add(program, size)
 
 
-def test_modules_come_and_go():
+def test_modules_come_and_go(old_objects_stay):
     # A module's code may lie where an earlier one's was: it must not be known.
     for number in range(8):
         program = kvcache.jit(edit(ADD, ("%x, %b", "%b, %b")), target=TARGET)

@@ -77,7 +77,7 @@ def make_library():
 
 
 @pytest.fixture
-def driver():
+def driver(old_objects_stay):
     fake = standin.get()
     fake.reset()
     succeed(bindings().cuInit(0))
