@@ -54,6 +54,28 @@ func.func @copy_scales(%cache: !collection, %pairs: memref<?x2xi32>) {
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
 
+// Eight of 32 threads copy the scales of a token, which are in flight with its
+// elements.
+// CHECK-LABEL: func.func @copy_of_bits(
+// GPU-NOT:       kvcache.load_scale
+// GPU:           kvcache.scales_base
+// GPU:           kvcache.scales_base
+// GPU:           memref.load %{{.*}} : memref<?x64x8x1xf32
+// GPU-COUNT-2:   kvcache.load_quantized
+// GPU-COUNT-2:   kvcache.store
+// GPU:           memref.store %{{.*}} : memref<?x64x8x1xf32
+// CPU:           kvcache.load_scale
+// CPU:           kvcache.store_scale
+func.func @copy_of_bits(%from: !cache, %to: !cache) {
+  kvcache.copy %from to %to : !cache, !cache
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
+
 // A scale for a head: on a GPU 16 threads share it, on the CPU a head is a unit.
 // A warp has two of the eight scales of a sector: eight threads store them when
 // all are in shared memory.

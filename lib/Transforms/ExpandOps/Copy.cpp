@@ -67,7 +67,10 @@ public:
         plan(makePlan(op, frame)),
         scales(frame, op.getTarget(), op.getTargetHead(), op.getNumHeads(),
                plan.headThreads * plan.split.lanes, plan.split),
-        putsScales(!plan.isBits && scales.isNeeded()) {}
+        putsScales(!plan.isBits && scales.isNeeded()),
+        copiesRows(plan.isBits && frame.isGPU &&
+                   hasScaleRows(getType(op.getSource())) &&
+                   hasScaleRows(getType(op.getTarget()))) {}
 
   void expand() {
     auto getExtent = [&](Extent extent) -> Value {
@@ -86,6 +89,10 @@ public:
   }
 
 private:
+  static CacheTypeInterface getType(Value cache) {
+    return cast<CacheTypeInterface>(cache.getType());
+  }
+
   void copyToken(Value b, Value t, ValueRange thread) {
     if (putsScales)
       scales.allocate();
@@ -99,13 +106,34 @@ private:
                           .getResult();
     frame.runIf(isCopied(t, begin, end), [&] {
       Place place{b, t, Value()};
+      if (copiesRows)
+        return copyRow(place, thread);
       copyHeads(place, thread);
       if (!putsScales)
         return;
       gpu::BarrierOp::create(builder, loc);
-      scales.store(
-          place, frame.add(frame.mul(thread[0], plan.split.lanes), thread[1]));
+      scales.store(place, getThreadId(thread));
     });
+  }
+
+  /// Copies the bits of a token with the row of its scales.
+  void copyRow(const Place &place, ValueRange thread) {
+    BitCopy copy{op.getSource(),
+                 op.getTarget(),
+                 place,
+                 place,
+                 frame.index(op.getSourceHead()),
+                 frame.index(op.getTargetHead())};
+    std::function<void()> storeScales =
+        loadScaleRow(frame, copy, op.getNumHeads(), getThreadId(thread),
+                     plan.headThreads * plan.split.lanes);
+    copyHeads(place, thread);
+    storeScales();
+  }
+
+  /// The number of a thread in its block.
+  Value getThreadId(ValueRange thread) {
+    return frame.add(frame.mul(thread[0], plan.split.lanes), thread[1]);
   }
 
   /// Whether token `t`, with all tokens that share its scales in the target, is
@@ -145,7 +173,7 @@ private:
       return loadBits(frame,
                       {op.getSource(), op.getTarget(), place, place, sourceHead,
                        targetHead},
-                      lane, plan.split);
+                      lane, plan.split, /*withScales=*/!copiesRows);
     Value d = frame.mul(lane, frame.index(plan.split.unit));
     Value sourceScale = loadStaticScale(frame, op.getSourceScale(), sourceHead);
     Value targetScale = loadStaticScale(frame, op.getTargetScale(), targetHead);
@@ -179,6 +207,9 @@ private:
   /// own.
   ScaleRow scales;
   bool putsScales;
+  /// Whether threads copy the scales of a token as a row, and not each those of
+  /// its heads.
+  bool copiesRows;
 };
 
 } // namespace

@@ -8,6 +8,7 @@
 
 #include "ExpandOps.h"
 #include "Heads.h"
+#include "ScaleRow.h"
 
 #include "kvcache/IR/CacheShape.h"
 #include "kvcache/IR/QueryOps.h"
@@ -161,22 +162,37 @@ private:
     SmallVector<Value> views = createViews(layer);
     Place source{frame.index(0), token, from},
         target{frame.index(0), token, to};
+    bool copiesRows = frame.isGPU && !width && hasScaleRows(type);
+    SmallVector<std::function<void()>> storesOfScales;
+    if (copiesRows)
+      for (Value view : views)
+        storesOfScales.push_back(loadScaleRow(
+            frame, {view, view, source, target, frame.index(0), frame.index(0)},
+            type.getNumHeads(), getThreadId(thread),
+            headThreads * split.lanes));
     frame.forEach(thread[0], type.getNumHeads(), headThreads, [&](Value head) {
       SmallVector<std::function<void()>> stores;
       for (Value view : views)
-        stores.push_back(loadBits(frame,
-                                  {view, view, source, target, head, head},
-                                  thread[1], split, /*withScales=*/!width));
+        stores.push_back(loadBits(
+            frame, {view, view, source, target, head, head}, thread[1], split,
+            /*withScales=*/!width && !copiesRows));
       for (const auto &store : stores)
         store();
     });
+    for (const auto &store : storesOfScales)
+      store();
+  }
+
+  /// The number of a thread in its block.
+  Value getThreadId(ValueRange thread) {
+    return frame.add(frame.mul(thread[0], split.lanes), thread[1]);
   }
 
   /// Copies what a thread has of a share of the scales of a page, of keys and
   /// values.
   void copyScales(Value from, Value to, Value layer, Value share,
                   ValueRange thread) {
-    Value id = frame.add(frame.mul(thread[0], split.lanes), thread[1]);
+    Value id = getThreadId(thread);
     SmallVector<Value> scales;
     for (Value view : createViews(layer))
       scales.push_back(getScales(view));

@@ -37,9 +37,6 @@ public:
   void store(const Place &place, Value thread) const;
 
 private:
-  /// Numbers that a thread stores at once.
-  int64_t getWidth() const;
-
   Frame frame;
   OpBuilder &builder;
   Location loc;
@@ -52,6 +49,18 @@ private:
   /// Bytes of a number.
   int64_t bytes = 0;
 };
+
+/// Whether the scales of a token, or of tokens that share them, are rows of
+/// heads that `loadScaleRow` copies.
+bool hasScaleRows(CacheTypeInterface cache);
+
+/// Loads what a thread copies of the scales and zero points of a token, and
+/// returns a function that stores it. `copy` has the first of `heads` heads.
+/// `thread` counts the `threads` of the block, of which neighbours copy
+/// neighbouring numbers, so that each sector is read and written once.
+std::function<void()> loadScaleRow(const Frame &frame, const BitCopy &copy,
+                                   int64_t heads, Value thread,
+                                   int64_t threads);
 
 } // namespace mlir::kvcache
 

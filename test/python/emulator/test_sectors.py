@@ -32,6 +32,9 @@ FORMATS = {
     "mla": ("bf16", None, 1, 576),
     "mla-fp8": ("f8E4M3FN", ("f32", 64), 1, 576),
 }
+# Eight tokens share their scales, and are copied together.
+SHARED_BY_TOKENS = {"kivi": ("i4", ("f16", 1, "f16", 8), 8, 128)}
+GROUPS = 16, 8, 24
 each_format = pytest.mark.parametrize("name", FORMATS)
 each_chip = pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_100a"])
 
@@ -46,7 +49,7 @@ class Step:
     """A cache, and the inputs of sequences without tokens that get so many."""
 
     def __init__(self, name, lengths=LENGTHS):
-        dtype, scale, heads, head_dim = FORMATS[name]
+        dtype, scale, heads, head_dim = (FORMATS | SHARED_BY_TOKENS)[name]
         config = KVCacheQuantizationConfig(*scale) if scale else None
         self.params = KVCacheParams(
             dtype, heads, head_dim, page_size=PAGE_SIZE, total_num_layers=2,
@@ -170,17 +173,19 @@ def copy_source(source, target):
     [
         ("bf16", "bf16"), ("f32", "bf16"), ("bf16", "fp8-group"), ("bf16", "fp8-token"),
         ("nvfp4", "bf16"), ("bf16", "nvfp4"), ("bf16", "int4"),
+        *((name, name) for name, (_, scale, *_) in FORMATS.items() if scale), ("kivi", "kivi"),
     ],
     ids="-".join,
 )
 @each_chip
 def test_copy(names, chip):
-    caches = [Step(name) for name in names]
+    lengths = GROUPS if "kivi" in names else LENGTHS
+    caches = [Step(name, lengths) for name in names]
     for cache in caches:
-        for number in range(len(LENGTHS)):
+        for number in range(len(lengths)):
             cache.manager.step([number])
             cache.manager.grow(number, np.arange(1))
-        cache.inputs = cache.manager.inputs(range(len(LENGTHS)))
+        cache.inputs = cache.manager.inputs(range(len(lengths)))
         cache.roles = 1
     source, target = caches
     program = kvcache.jit(
@@ -192,13 +197,14 @@ def test_copy(names, chip):
     program.call("copy", *source.inputs.collection(0), *target.inputs.collection(0))
     (launch,) = program.launches
     warps = np.prod(launch.grid) * -(-np.prod(launch.block) // 32)
-    tokens = sum(LENGTHS)
+    tokens = sum(lengths)
+    rows = tokens // 8 if "kivi" in names else tokens
     for cache, counted, lookups in (
         (source, launch.global_sectors_read, 8),
         (target, launch.global_sectors_written, 0),
     ):
         least = cache.sectors_of_tokens(cache.manager.blocks, tokens)
-        scales = cache.sectors_of_tokens(cache.manager.scales, tokens)
+        scales = cache.sectors_of_tokens(cache.manager.scales, rows)
         assert 0 <= counted - least - scales <= lookups * warps
 
 
