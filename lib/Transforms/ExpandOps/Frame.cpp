@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -166,6 +167,46 @@ void Frame::forThreads(ArrayRef<int64_t> sizes,
   nest();
 }
 
+namespace {
+
+/// A number from 1 up to 2^31 that is known when the host launches a kernel, by
+/// which blocks divide numbers below 2^31. Where s = ceil(log2 d), the quotient
+/// of n is `n * m div 2^(31 + s)` with m = ceil(2^(31 + s) / d), which is below
+/// 2^32 (Granlund and Montgomery, Division by Invariant Integers Using
+/// Multiplication, section 4). The host computes m and s.
+class Divisor {
+public:
+  Divisor(const Frame &frame, Value number)
+      : frame(frame), number(frame.toI32(frame.max(number, frame.index(1)))) {
+    Value wide = frame.fromI32(this->number);
+    Value below = frame.sub(this->number, frame.i32(1));
+    Value zeros =
+        math::CountLeadingZerosOp::create(frame.builder, frame.loc, below);
+    shift = frame.sub(frame.i32(32), zeros);
+    Value power =
+        arith::ShLIOp::create(frame.builder, frame.loc, frame.index(1),
+                              frame.fromI32(frame.add(shift, frame.i32(31))));
+    Value rounded = frame.add(power, frame.sub(wide, frame.index(1)));
+    multiplier = frame.toI32(frame.div(rounded, wide));
+  }
+
+  /// The quotient and the remainder of an i32.
+  std::pair<Value, Value> divide(Value value) const {
+    Value twice = frame.add(value, value);
+    auto product = arith::MulUIExtendedOp::create(frame.builder, frame.loc,
+                                                  twice, multiplier);
+    Value quotient = arith::ShRUIOp::create(frame.builder, frame.loc,
+                                            product.getHigh(), shift);
+    return {quotient, frame.sub(value, frame.mul(quotient, number))};
+  }
+
+private:
+  const Frame &frame;
+  Value number, multiplier, shift;
+};
+
+} // namespace
+
 void Frame::forTokens(Value batch, Value tokens, int64_t step,
                       ArrayRef<int64_t> threads,
                       function_ref<void(Value, Value, ValueRange)> body) const {
@@ -175,12 +216,11 @@ void Frame::forTokens(Value batch, Value tokens, int64_t step,
                  [&](ValueRange thread) { body(ids[0], ids[1], thread); });
     });
   Value count = div(add(tokens, index(step - 1)), step);
+  // A grid has less than 2^31 blocks along x.
+  Divisor blocks(*this, count);
   forBlocks({mul(batch, count)}, {1}, [&](ValueRange ids) {
     forThreads(threads, [&](ValueRange thread) {
-      // A grid has less than 2^31 blocks along x.
-      Value block = toI32(ids[0]), blocks = toI32(count);
-      Value b = arith::DivUIOp::create(builder, loc, block, blocks);
-      Value rest = arith::RemUIOp::create(builder, loc, block, blocks);
+      auto [b, rest] = blocks.divide(toI32(ids[0]));
       body(fromI32(b), mul(fromI32(rest), step), thread);
     });
   });

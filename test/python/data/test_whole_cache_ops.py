@@ -190,6 +190,19 @@ def test_gather(name, ragged, static, target):
             assert not got[shown:].any()
 
 
+def test_gather_finds_the_sequence_of_any_block():
+    """Blocks of eight tokens; none, one, a power of two, and others for a sequence."""
+    manager, inputs, _ = make_cache("f32-small")
+    on_cpu, on_chip = (
+        kvcache.ops.gather(manager.params, target, "f32", block_threads=32) for target in (CPU, "emulator:sm_90a")
+    )
+    for longest in (0, 1, 9, 24, 33, 56, 64, 100, 1000):
+        wanted, got = np.full((2, 2, 3, longest, 1, 16), 7, np.float32)
+        on_cpu(inputs, 1, *wanted)
+        on_chip(inputs, 1, *got)
+        np.testing.assert_array_equal(got, wanted)
+
+
 def read_tokens(manager, table, count, role, static):
     """The tokens of a sequence in layer 1, f32 [count, heads, head size].
 
