@@ -85,7 +85,7 @@ class Layout:
             params: If given, the layout is checked against them.
 
         Raises:
-            ValueError: For another name, and for C in a latent cache.
+            ValueError: For another name.
         """
         check_string(name=name)
         if name in rows.LAYOUTS:
@@ -182,7 +182,20 @@ class Layout:
         token, head = self.distances(sizes)
         result = Distances(token, None if heads == 1 else head, self.interleave)
         packed = Distances(heads * width, None if heads == 1 else width)
-        return None if result == packed else result
+        # With one token, the order of tokens and heads makes no difference: ``hnd`` of a
+        # type says nothing then.
+        is_packed = result == packed or tokens == 1 and result == Distances(width, width)
+        return None if is_packed else result
+
+    def keeps_order(self, kinds: int, tokens: int, heads: int) -> bool:
+        """Whether the dimensions with more than one entry are in the order of ``DIMS``.
+
+        Args:
+            kinds: As for ``of_rows``, and so are the others.
+        """
+        counts = {"role": kinds, "token": tokens, "head": heads}
+        left = [dim for dim in self.order or DIMS if counts.get(dim) != 1]
+        return left == [dim for dim in DIMS if dim in left]
 
     # --- Tensors --------------------------------------------------------------------
 

@@ -561,12 +561,19 @@ class KVCacheParams:
     @property
     def blocks_type(self) -> str:
         """The memref type of the blocks of a collection, on one device."""
-        return self._decided_type.blocks
+        said = self._decided_type
+        return said.blocks(in_order=self._keeps_order(self.layout, said.page_size))
 
     @property
     def scales_type(self) -> str:
         """The memref type of the scales. Raises ``ValueError`` for a cache without."""
-        return self._decided_type.scales
+        said = self._decided_type
+        in_order = self._keeps_order(self.scale_layout, said.scale_page_size)
+        return said.scales(in_order=in_order)
+
+    def _keeps_order(self, layout: Layout | None, rows: int | None) -> bool:
+        kinds, heads = self._type.n_kinds, self._type.n_kv_heads
+        return layout is None or layout.keeps_order(kinds, rows or 1, heads)
 
 
 def _set(instance: object, **fields: object) -> None:

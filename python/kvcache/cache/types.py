@@ -270,34 +270,42 @@ class CacheFormat:
             said += f", interleave = {interleave}"
         return f", {name} = [{said}]"
 
-    @property
-    def blocks(self) -> str:
-        """The memref type of the blocks of a collection."""
+    def blocks(self, *, in_order: bool = True) -> str:
+        """The memref type of the blocks of a collection.
+
+        ``in_order`` says that pages, roles and layers follow each other as in the type.
+        """
         return self._get_memref(
             self.page_size,
             self.stored_head_dim,
             dtypes.mlir_name(self.storage_dtype),
             self.layout,
+            in_order,
         )
 
-    @property
-    def scales(self) -> str:
+    def scales(self, *, in_order: bool = True) -> str:
         """The memref type of the scales. Raises ``ValueError`` for a cache without."""
         return self._get_memref(
             self.scale_page_size,
             self.n_scales,
             self.scale_dtype or "",
             self.scale_layout,
+            in_order,
         )
 
     def _get_memref(
-        self, rows: int | None, width: int, dtype: str, layout: Distances | None
+        self,
+        rows: int | None,
+        width: int,
+        dtype: str,
+        layout: Distances | None,
+        in_order: bool,
     ) -> str:
         tokens = "?" if rows is None else rows
         said = f"?x{self.n_kinds}x?x{tokens}x{self.n_kv_heads}x{width}x{dtype}"
-        if layout is None:
+        if layout is None and in_order:
             return f"memref<{said}>"
-        token, head, _ = layout
+        token, head, _ = layout or Distances(self.n_kv_heads * width, width)
         if self.n_kv_heads == 1:
             head = width
         distances = f"?, ?, ?, {token}, {'?' if head is None else head}, 1"

@@ -69,6 +69,24 @@ def test_tokens_are_appended_where_the_table_says(name, target):
     np.testing.assert_array_equal(blocks, expected)
 
 
+@each_name
+def test_latent_rows_are_appended_in_every_order_of_layers_and_pages(name):
+    """A type says only where tokens are in a page; the blocks say the rest."""
+    params = KVCacheParams("bf16", 1, WIDTH, page_size=TOKENS, total_num_layers=LAYERS, is_mla=True)
+    params = params.with_layout(Layout.from_name(name))
+    assert ("strided" in params.blocks_type) == (name[0] == "L")
+    manager = make_manager(params)
+    manager.claim("a", range(6))
+    inputs = manager.inputs(["a"])
+    rows = np.random.default_rng(5).integers(0, 2**15, (6, 1, WIDTH), np.uint16)
+    kvcache.ops.append(params, "cpu")(inputs, 1, rows.view(params.dtype))
+    blocks = manager.blocks[0].view(np.uint16)
+    expected = np.zeros_like(blocks)
+    for t in range(6):
+        expected[inputs.lut[0, t // TOKENS], 0, 1, t % TOKENS] = rows[t]
+    np.testing.assert_array_equal(blocks, expected)
+
+
 @pytest.mark.parametrize("target", ["cpu", "emulator:sm_80", "emulator:sm_100a"])
 def test_scales_of_four_tokens_share_their_rows(target):
     """FlashInfer's NVFP4 scales of values, against the order of its quantizer."""
@@ -141,6 +159,17 @@ def test_types_with_layouts_come_back(name):
         tensor = make_manager(again).blocks[0]
         expected = make_manager(params).blocks[0]
         assert tensor.strides[3:] == expected.strides[3:] or "head = ?" in params.cache_type
+
+
+@each_name
+def test_pages_of_one_token_come_back(name):
+    """With one token, heads that follow each other are those of packed rows."""
+    params = KVCacheParams("bf16", HEADS, WIDTH, page_size=1, total_num_layers=LAYERS)
+    params = params.with_layout(Layout.from_name(name))
+    fields = {"total_num_layers": LAYERS, "layout": params.layout}
+    assert KVCacheParams.from_type(params.collection_type, **fields) == params
+    assert ("layout" in params.collection_type) == (name[-1] == "C")
+    assert ("strided" in params.blocks_type) == (name[-1] == "C")
 
 
 def test_contradicting_layouts():
