@@ -172,11 +172,16 @@ class Growth:
         sources = match.list_sources()
         count = sum(missing) - sum(map(len, match.pages))
         brought = [page for page in match.shared if not page.is_on(Place.DEVICE)]
-        new = iter(
-            self._pool.provide(
+        before = sequence.prefix
+        sequence.move_to(match.prefix)  # keeps it in the tree while others make room
+        try:
+            provided = self._pool.provide(
                 count, copied=sources.values(), brought=brought, kept=match.kept
             )
-        )
+        except BaseException:
+            self._move(sequence, before)
+            raise
+        new = iter(provided)
         begun = {number: next(new) for number in sources}
         for page in match.shared:
             self._pool.refer(page, is_resident=True)
@@ -190,7 +195,6 @@ class Growth:
         if match.found:
             length = sequence.length + match.found
             sequence.set_length(length)
-            self._move(sequence, match.prefix)
             self.pass_by(sequence, length)
         return match.found
 

@@ -174,6 +174,25 @@ def test_a_snapshot_serves_a_prefix_at_its_border_only():
     assert cache.match([*range(7), 99, 100]) == 0
 
 
+@pytest.mark.parametrize("has_room", [True, False])
+def test_a_prefix_without_reached_pages_keeps_its_place_while_others_make_room(has_room):
+    """Behind a chunk no token of it is reached: all its pages may go for the next ones."""
+    cache = make(group(reach.chunk(8), enable_prefix_caching=True), num_pages=2)
+    cache.claim("a", range(8))
+    cache.step(["a"])
+    cache.release("a")
+    if has_room:
+        assert cache.claim("b", range(13)) == 8
+        cache.step(["b"])
+    else:
+        with pytest.raises(kvcache.OutOfPagesError):
+            cache.claim("b", range(17))
+        assert cache.claim("b", range(3)) == 0
+    cache.release("b")
+    cache.reset_prefix_cache()
+    assert cache.num_free_pages == 2 and not cache.snapshot().pages
+
+
 # --- Histories --------------------------------------------------------------------
 
 
@@ -193,7 +212,7 @@ def run_some():
     for seed, kinds in enumerate(KINDS[:-1] * 4):
         host_pages = (0, 3)[seed % 2]
         groups = Groups(
-            kinds, num_pages=(24, 10)[seed // 14], host_pages=host_pages,
+            kinds, num_pages=(24, 10)[seed // 16], host_pages=host_pages,
             disk_pages=host_pages and seed % 3 * 6,
         )  # fmt: skip
         events += GroupHistory(seed, groups, has_failures=seed % 5 == 4).run(150)

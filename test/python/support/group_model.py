@@ -169,6 +169,7 @@ KINDS = (
     ((reach.window(4), 2, 3), (reach.chunk(8), 3, 2)),
     ((STATE, 1, 2),),
     ((reach.window(6), 1, 2),),
+    ((reach.chunk(6), 1, 3), (reach.window(1), 1, 2)),
     ((reach.full, 1, 2),),
 )
 
