@@ -170,6 +170,8 @@ class PageExchange:
         sequence = self._receptions.pop(reception)
         if is_filled:
             # Nobody filled what no token reaches: it must not become a prefix.
+            for group, gone in zip(self._table.groups, reception.gone, strict=False):
+                group.gone[sequence.row] = gone
             self._growth.pass_by(sequence, len(sequence.tokens))
             self._growth.finish([sequence], np.array([sequence.row]))
         if is_filled and reception.request is not None:

@@ -503,7 +503,7 @@ class Growth:
                     at = 0
                     group.open[sequence.row] = False
                 page, known = sequence.pages[number][at], prefix.pages[number]
-                if page is None or page is known:
+                if page is None or page is known or group.has_gap(sequence.row, at):
                     continue
                 if known is None:
                     prefix.attach(page)

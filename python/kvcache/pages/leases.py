@@ -28,6 +28,9 @@ class Lease:
         pages: The pages of the device, in the order of the tokens, int32. With several
             groups of layers, those of one after another; -1 for a page that no later
             token reaches.
+        gone: For each group of layers the first token behind the sinks that is in its
+            pages, where others before it are missing in them, as behind a conversion
+            from pages of another size; else 0. Empty if all are 0.
     """
 
     def __init__(
@@ -40,6 +43,8 @@ class Lease:
         self.request = request
         self.tokens = np.array(sequence.tokens, np.int64)
         self.pages = _join(sequence.list_rows())
+        gone = tuple(int(group.gone[sequence.row]) for group in sequence.table.groups)
+        self.gone = gone if any(gone) else ()
         self._is_open = True
         self._deadline = time.monotonic() + seconds
         self._end = end
@@ -91,6 +96,7 @@ class Reception:
         numbers: Where the same pages are in ``pages`` of the lease that lends them.
         is_needed: For each whether later tokens reach it; the others need not be filled.
         num_pages: Those of the lease.
+        gone: As for a lease; whoever fills the pages may set it before ``commit``.
         is_filling: Whether a transfer writes to the pages.
     """
 
@@ -113,6 +119,7 @@ class Reception:
             self._parts.append(slice(first, stop))
         self.num_pages = stop
         self.pages = self._choose(_join(rows))
+        self.gone: tuple[int, ...] = ()
         self.is_filling = False
         self._is_open = True
         self._end = end

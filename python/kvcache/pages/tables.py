@@ -28,6 +28,8 @@ class GroupTable:
         open: Whether the page that the next token comes into is known to be of this
             sequence alone, if that is not a new page; bool [rows].
         freed: The first page behind the sinks that may still be reached; int64 [rows].
+        gone: The first token behind the sinks that is in the cache, where the page that it
+            is in has others before it that are not; else 0; int64 [rows].
         pages: Pages of resident sequences in the order of tokens, uint32
             [rows, columns]; unused entries name the null page.
     """
@@ -44,14 +46,18 @@ class GroupTable:
         self.is_bounded = group.reach.kind in ("window", "chunk")
         self.open = np.zeros(0, np.bool_)
         self.freed = np.zeros(0, np.int64)
+        self.gone = np.zeros(0, np.int64)
         self.pages = np.zeros((0, _round(0)), np.uint32)
 
     def add_rows(self, count: int) -> None:
         more = np.full((count, self.pages.shape[1]), self._null_page, np.uint32)
         pages = np.concatenate([self.pages, more])
         is_open = np.concatenate([self.open, np.zeros(count, np.bool_)])
-        freed = np.concatenate([self.freed, np.zeros(count, np.int64)])
-        self.pages, self.open, self.freed = pages, is_open, freed
+        freed, gone = (
+            np.concatenate([values, np.zeros(count, np.int64)])
+            for values in (self.freed, self.gone)
+        )
+        self.pages, self.open, self.freed, self.gone = pages, is_open, freed, gone
 
     def reserve(self, pages: int) -> None:
         """Makes room for rows of so many pages."""
@@ -124,6 +130,14 @@ class GroupTable:
             return ~np.zeros(len(numbers), np.bool_)
         return (numbers >= self.find_first(length)) | (numbers < self._sinks)
 
+    def has_gap(self, row: int, page: int) -> bool:
+        """Whether tokens of a full page of a sequence are missing in it."""
+        if not self.is_bounded:
+            return False
+        start = page * self.page_size
+        is_behind = start + self.page_size > self.reach.sinks
+        return is_behind and start < int(self.gone[row])
+
     def list_sinks(self, first: int) -> range:
         """The pages in front of page ``first`` that are always reached."""
         return range(min(self._sinks, first))
@@ -194,7 +208,7 @@ class SequenceTable:
         self.given[row] = False
         for group in self.groups:
             group.open[row] = False
-            group.freed[row] = 0
+            group.freed[row] = group.gone[row] = 0
         return row
 
     def remove(self, row: int) -> None:
@@ -295,6 +309,7 @@ class Sequence:
         for group in self.table.groups:
             group.pages[self.row] = group.pages[other.row]
             group.freed[self.row] = group.freed[other.row]
+            group.gone[self.row] = group.gone[other.row]
             group.open[rows] = False
 
     def exchange(self, other: Sequence) -> None:
@@ -333,6 +348,8 @@ class Sequence:
         for group in self.table.bounded:
             if group.find_gone(group.find_first(length), int(group.freed[self.row])):
                 return f"pages that group {group.number} reaches from there are gone"
+            if group.reach.first(length) < group.gone[self.row]:
+                return f"tokens that group {group.number} reaches from there are gone"
         return None
 
     def cut(self, length: int) -> list[Page]:
@@ -354,7 +371,7 @@ class Sequence:
             del own[count:]
             group.open[self.row] = False
             if not length:
-                group.freed[self.row] = 0
+                group.freed[self.row] = group.gone[self.row] = 0
         del self.tokens[length:]
         table.totals[self.row] = length
         if not length:

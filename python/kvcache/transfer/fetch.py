@@ -228,6 +228,7 @@ def _post_equal(
         raise ValueError(
             f"expects {reception.num_pages} pages for its tokens, got {len(offer.pages)}"
         )
+    reception.gone = tuple(g if g > reception.found else 0 for g in offer.gone)
     lent, pages = reception.pair(offer.pages)
     if not len(lent):
         return None, 0

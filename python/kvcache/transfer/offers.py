@@ -23,14 +23,15 @@ from ..pages.leases import Lease
 from ..pages.regions import Region, describe_all, describe_groups
 from .transport import TransferRefused, Transport, check_transport
 
-VERSION = 5
+VERSION = 6
 """Of the messages; machines of different ones do not understand each other."""
 
 _DIGEST_BYTES = 16
 _ENCODING = "utf-8", "surrogatepass"  # of names
-# The version, the bytes of the two names and of the object, how many tokens and pages. All
-# versions from 5 on have the version, the sizes of the names and these in the same places.
-_HEADER = struct.Struct("<4I2Q")
+# The version, the bytes of the two names and of the object, how many tokens and pages, and
+# how many groups have tokens that are gone: all or none. All versions from 6 on have the
+# version, the sizes of the names and these in the same places.
+_HEADER = struct.Struct("<4I3Q")
 _TOKEN = np.dtype("<i8")
 _PAGE = np.dtype("<i4")
 
@@ -49,6 +50,7 @@ class Offer(NamedTuple):
         heads: Of keys and values, over all devices.
         layers: Those of the model that are in the pages.
         groups: What describes the format of each group of layers.
+        gone: As a lease has it.
     """
 
     peer: str
@@ -61,6 +63,7 @@ class Offer(NamedTuple):
     heads: int = 0
     layers: tuple[int, ...] = ()
     groups: tuple[str, ...] = ()
+    gone: tuple[int, ...] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -73,7 +76,7 @@ class Offer(NamedTuple):
 
     def to_bytes(self) -> bytes:
         """The message: a digest, the version and all sizes, the names of the peer and the
-        request, an object of JSON, and the bytes of tokens and pages.
+        request, an object of JSON, and the bytes of tokens, pages, and what is gone.
 
         The object is the same in all offers of a cache.
         """
@@ -83,8 +86,12 @@ class Offer(NamedTuple):
             self.request.encode(*_ENCODING),
             _write_common(self.regions, self.address, *model),
         ]
-        counts = len(self.tokens), len(self.pages)
-        arrays = self.tokens.astype(_TOKEN), self.pages.astype(_PAGE)
+        counts = len(self.tokens), len(self.pages), len(self.gone)
+        arrays = (
+            self.tokens.astype(_TOKEN),
+            self.pages.astype(_PAGE),
+            np.array(self.gone, _TOKEN),
+        )
         header = _HEADER.pack(VERSION, *map(len, parts), *counts)
         text = b"".join([header, *parts, *(each.tobytes() for each in arrays)])
         return _digest(text) + text
@@ -101,7 +108,7 @@ class Offer(NamedTuple):
         text = memoryview(message)[_DIGEST_BYTES:]
         if len(text) < _HEADER.size or message[:_DIGEST_BYTES] != _digest(text):
             raise TransferRefused("the offer is damaged or cut off")
-        version, *sizes, tokens, pages = _HEADER.unpack_from(text)
+        version, *sizes, tokens, pages, gone = _HEADER.unpack_from(text)
         peer, request, common, numbers = _split(message, *sizes)
         try:
             if version != VERSION:
@@ -109,8 +116,9 @@ class Offer(NamedTuple):
                     f"the offer has another version than {VERSION}, which is spoken here"
                 )
             names = _read_name("peer", peer), _read_name("request", request)
-            arrays = _read_arrays(numbers, tokens, pages)
-            return cls(*names, *arrays, *_read_common(common))
+            arrays = _read_arrays(numbers, tokens, pages, gone)
+            offer = cls(*names, *arrays, *_read_common(common))
+            return offer._replace(gone=_read_gone(numbers, offer, gone)) if gone else offer
         except TransferRefused as error:
             sender = peer.decode(errors="replace"), request.decode(errors="replace")
             raise TransferRefused(error.reason, *sender) from None
@@ -139,10 +147,10 @@ def _read_name(field: str, name: bytes) -> str:
 
 
 def _read_arrays(
-    numbers: bytes, tokens: int, pages: int
+    numbers: bytes, tokens: int, pages: int, gone: int
 ) -> tuple[np.ndarray, np.ndarray]:
     size = tokens * _TOKEN.itemsize
-    if len(numbers) != size + pages * _PAGE.itemsize:
+    if len(numbers) != size + pages * _PAGE.itemsize + gone * _TOKEN.itemsize:
         raise TransferRefused(
             f"the offer of {tokens} tokens and {pages} pages has {len(numbers)} bytes of them"
         )
@@ -150,6 +158,18 @@ def _read_arrays(
         np.frombuffer(numbers, _TOKEN, tokens).astype(np.int64, copy=False),
         np.frombuffer(numbers, _PAGE, pages, size).astype(np.int32, copy=False),
     )
+
+
+def _read_gone(numbers: bytes, offer: Offer, count: int) -> tuple[int, ...]:
+    start = len(numbers) - count * _TOKEN.itemsize
+    gone = tuple(np.frombuffer(numbers, _TOKEN, count, start).tolist())
+    total = len(offer.tokens)
+    if count != len(offer.groups) or not 0 <= min(gone) <= max(gone) <= total:
+        raise TransferRefused(
+            f"the offer has no valid 'gone': expects {len(offer.groups)} tokens of "
+            f"{total}, got {list(gone)}"
+        )
+    return gone
 
 
 # Many offers are of one cache.
@@ -291,4 +311,5 @@ def offer(cache: PageExchange, lease: Lease, transport: Transport) -> bytes:
         transport.address,
         *described,
         describe_groups(params),
+        lease.gone,
     ).to_bytes()

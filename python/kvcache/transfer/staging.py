@@ -78,10 +78,13 @@ class Staging:
             )
         numbers = np.arange(self._reception.found // size, expected)
         is_lent = offer.pages[numbers] >= 0
-        is_reached = numbers >= reach.first(self._total) // size
-        is_reached |= numbers < -(-reach.sinks // size)
+        first = reach.first(self._total) // size
+        is_reached = (numbers >= first) | (numbers < -(-reach.sinks // size))
         if not is_lent[is_reached].all():
             raise ValueError("it lacks pages that later tokens reach")
+        # Pages here may begin before the first page that is lent.
+        gone = max([first * size, *offer.gone])
+        self._reception.gone = (gone if gone > self._reception.found else 0,)
         return numbers[is_lent]
 
     @property

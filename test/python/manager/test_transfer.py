@@ -216,12 +216,12 @@ def test_damaged_offers_are_refused(pair_of_caches):
 def test_another_version_is_refused(pair_of_caches, monkeypatch):
     there, message, transport = pair_of_caches
     fields = transfer.Offer.from_bytes(message)
-    monkeypatch.setattr("kvcache.transfer.offers.VERSION", 6)
+    monkeypatch.setattr("kvcache.transfer.offers.VERSION", 7)
     newer = fields.to_bytes()
     monkeypatch.undo()
     older = sign(b'{"version": 4, "peer": "p", "request": "r", "tokens": 0}\n{}\n')
     for each, sender in (newer, (transport.name, "r")), (older, ("", "")):
-        with pytest.raises(transfer.TransferRefused, match="version than 5") as error:
+        with pytest.raises(transfer.TransferRefused, match="version than 6") as error:
             transfer.fetch(there, each, transport, request="r")
         assert (error.value.peer, error.value.request) == sender
 
@@ -240,8 +240,8 @@ def test_memory_that_nobody_registered_is_refused(pair_of_caches):
     assert there.num_free_pages == 8
 
 
-HEADER = struct.Struct("<4I2Q")
-PLACES = ["version", "peer", "request", "common", "tokens", "pages"]
+HEADER = struct.Struct("<4I3Q")
+PLACES = ["version", "peer", "request", "common", "tokens", "pages", "gone"]
 
 
 def test_the_messages_are_names_json_and_numbers_behind_a_digest(pair_of_caches):
@@ -319,10 +319,11 @@ WRONG_FIELDS = [
         for name in ("regions", "address", "type", "heads", "layers", "groups")
     ),
     (without("regions", 0, "order"), "no valid 'regions': a region lacks 'order'"),
-    (with_value("version", 3), "another version than 5"),
+    (with_value("version", 3), "another version than 6"),
     (with_value("peer", b"\xff"), "no valid 'peer': 'utf-8' codec can't decode byte 0xff"),
     (with_value("tokens", 12), "the offer of 12 tokens and 3 pages has 100 bytes of them"),
     (with_value("pages", 2**64 - 19), "the offer of 11 tokens and .* pages has 100 bytes"),
+    (with_value("gone", 1), "the offer of 11 tokens and 3 pages has 100 bytes of them"),
     (with_value("groups", [3]), "no valid 'groups': expects 'value' to be a str"),
     (with_value("heads", 1.5), "no valid 'heads': expects 'value' to be an integer"),
     (with_value("heads", "abc"), "no valid 'heads': expects 'value' to be an integer"),
@@ -352,7 +353,7 @@ def test_fields_that_are_missing_or_wrong_are_named(pair_of_caches, change, mess
     """A peer may have an error of its own: the digest fits what it has sent."""
     there, sent, transport = pair_of_caches
     header, names, common, numbers = split(sent)
-    header = {name: header[name] for name in ("version", "tokens", "pages")}
+    header = {name: header[name] for name in ("version", "tokens", "pages", "gone")}
     change(header, names, common)
     forged = join(header, names, common, numbers)
     with pytest.raises(transfer.TransferRefused, match=message) as error:
@@ -374,10 +375,19 @@ def test_sizes_that_do_not_fit_are_refused(pair_of_caches, name, size):
     assert there.num_free_pages == 8
 
 
+@pytest.mark.parametrize("gone", [(12,), (-1,), (3, 3)])
+def test_what_is_gone_is_a_token_of_each_group(pair_of_caches, gone):
+    there, message, transport = pair_of_caches
+    forged = transfer.Offer.from_bytes(message)._replace(gone=gone).to_bytes()
+    with pytest.raises(transfer.TransferRefused, match="no valid 'gone': expects 1"):
+        transfer.fetch(there, forged, transport, request="r")
+    assert there.num_free_pages == 8
+
+
 @pytest.mark.parametrize("text", [b"{", b"[]", b"3", b""])
 def test_offers_have_an_object_of_json(pair_of_caches, text):
     header, names, _, numbers = split(pair_of_caches[1])
-    header = {name: header[name] for name in ("version", "tokens", "pages")}
+    header = {name: header[name] for name in ("version", "tokens", "pages", "gone")}
     with pytest.raises(transfer.TransferRefused, match="no object of JSON"):
         transfer.Offer.from_bytes(join(header, names, text, numbers))
 

@@ -7,6 +7,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 from kvcache import transfer
+from kvcache.pages.leases import Lease
+from kvcache.pages.tables import GroupTable, Sequence
 from kvcache.transfer import staging
 from support.transfers import local
 
@@ -174,6 +176,38 @@ def read_reached(cache):
     return cache.blocks[0][pages[tokens // size], :, :, tokens % size]
 
 
+GAP = {"reach": kvcache.reach.window(4), "enable_prefix_caching": True}
+
+
+def test_tokens_in_front_of_those_that_came_stay_unreached():
+    """Of 13 tokens, the last three come, to a page of which two are missing."""
+    tokens = range(13)
+    source = make({**GAP, "page_size": 1}, num_pages=30)
+    target = make({**GAP, "page_size": 8})
+    moved, lease, ends = begin(source, target, tokens)
+    moved.finish(lease.end())
+    target.fork("r", "fork")
+    caches = [(target, "r"), (target, "fork")]
+    for fields in ({"page_size": 8}, {"page_size": 8, "dtype": "bf16"}):
+        there = make({**GAP, **fields})
+        with target.export("fork", seconds=60) as lease:
+            message = transfer.offer(target, lease, ends[1])
+            moved = transfer.fetch(there, message, local(), request="r")
+            while not moved.poll():
+                pass
+            moved.finish(lease.end())
+        caches.append((there, "r"))
+    for cache, request in caches:
+        with pytest.raises(ValueError, match="tokens that group 0 reaches from there"):
+            cache.truncate(request, 12)
+        cache.grow(request, range(13, 18))
+        cache.inputs([request])
+        cache.step([request])
+        assert cache.match(range(18)) == 0
+        cache.release(request)
+        assert not [page for page in cache.snapshot().pages if page.is_cached]
+
+
 def test_pages_that_only_this_end_reaches_are_missed():
     target = make({"page_size": 3})
     with pytest.raises(transfer.TransferRefused, match="lacks pages that later tokens"):
@@ -280,6 +314,35 @@ def without_last_token(init):
     return changed
 
 
+def say_no(function):
+    return lambda *arguments: False
+
+
+def without_gaps(init):
+    def changed(self, *arguments):
+        init(self, *arguments)
+        self.gone = ()
+
+    return changed
+
+
+def take_without_gaps(take):
+    def changed(self, other):
+        take(self, other)
+        for group in self.table.groups:
+            group.gone[self.row] = 0
+
+    return changed
+
+
+def overlook_gaps(find_obstacle):
+    def changed(self, length, **options):
+        obstacle = find_obstacle(self, length, **options)
+        return obstacle if obstacle and obstacle.startswith("pages") else None
+
+    return changed
+
+
 def turn_tables(make_table):
     return lambda numbers, pages, null_page: make_table(numbers, pages[::-1], null_page)
 
@@ -293,6 +356,10 @@ FAULTS = {
     "takes each device for the first": (staging, "_list_heads", heads_from_zero),
     "leaves the last token out": (staging.Staging, "__init__", without_last_token),
     "turns the tables round": (staging, "_make_table", turn_tables),
+    "publishes pages with gaps": (GroupTable, "has_gap", say_no),
+    "lends gaps as tokens": (Lease, "__init__", without_gaps),
+    "forgets the gaps of a fork": (Sequence, "take", take_without_gaps),
+    "truncates into gaps": (Sequence, "find_obstacle", overlook_gaps),
 }  # fmt: skip
 
 
@@ -301,11 +368,12 @@ def run_some():
         test_values_arrive_in_another_format(ends)
     test_what_is_here_already_is_not_read()
     test_what_no_token_reaches_is_not_converted()
+    test_tokens_in_front_of_those_that_came_stay_unreached()
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_wrong_stagings_are_found(monkeypatch, fault):
     owner, name, change = FAULTS[fault]
     monkeypatch.setattr(owner, name, change(getattr(owner, name)))
-    with pytest.raises((AssertionError, transfer.TransferError)):
+    with pytest.raises((AssertionError, pytest.fail.Exception, transfer.TransferError)):
         run_some()

@@ -1,129 +1,56 @@
-"""Random histories of two caches that send each other sequences, and wrong managers."""
+"""Random histories of caches that send each other sequences, and wrong managers."""
 
 import importlib
-import itertools
-import random
+from collections import Counter
 
 import kvcache
 import pytest
-from kvcache import transfer
+from kvcache import reach, transfer
 from kvcache.pages.exchange import PageExchange
 from kvcache.pages.leases import Lease, Reception
-from support.transfers import PAGE, local, make_cache
+from kvcache.pages.tables import GroupTable
+from kvcache.transfer import staging
+from transfer_histories import QUANTIZED, Ends, TransferHistory
 
 fetching = importlib.import_module("kvcache.transfer.fetch")
 
-
-def write(cache, request, length):
-    """Fills what a sequence has with bytes that its tokens decide."""
-    tokens = cache.tokens(request)
-    inputs = cache.inputs([request])
-    for position in range(length, len(tokens)):
-        seed = hash(tuple(tokens[: position + 1].tolist())) % 97
-        page = int(inputs.lut[0, position // PAGE])
-        for tensor in cache.blocks:
-            tensor[page, :, :, position % PAGE] = seed
-
-
-def check(cache, request):
-    tokens = cache.tokens(request)
-    states = {state.request: state for state in cache.snapshot().sequences}
-    for position in range(len(tokens)):
-        seed = hash(tuple(tokens[: position + 1].tolist())) % 97
-        page = states[request].pages[position // PAGE].index
-        assert (cache.blocks[0][page, :, :, position % PAGE] == seed).all()
-
-
-def run_history(seed, prefixes):
-    draw = random.Random(seed)
-    caches = [
-        make_cache(draw.randint(6, 12), enable_prefix_caching=prefixes) for _ in range(2)
-    ]
-    transports = [local(), local(chunk=200)]
-    names = itertools.count()
-    leases, moving, live = [], [], [[], []]
-
-    def begin(i):
-        request = f"r{next(names)}"
-        tokens = [draw.randint(0, 1) for _ in range(draw.randint(1, 14))]
-        found = caches[i].claim(request, tokens)
-        write(caches[i], request, found)
-        caches[i].step([request])
-        live[i].append(request)
-
-    def grow(i):
-        request = draw.choice(live[i])
-        length = len(caches[i].tokens(request))
-        caches[i].grow(request, [draw.randint(0, 1)])
-        write(caches[i], request, length)
-        caches[i].step([request])
-
-    def release(i):
-        caches[i].release(live[i].pop(draw.randrange(len(live[i]))))
-
-    def export(i):
-        request = draw.choice(live[i])
-        lease = caches[i].export(request, seconds=60)
-        message = transfer.offer(caches[i], lease, transports[i])
-        name = None if prefixes and draw.random() < 0.3 else f"r{next(names)}"
-        there, options = caches[1 - i], {"request": name}
-        try:
-            if draw.random() < 0.5:
-                reserved = there.receive(lease.tokens, **options)
-                options = {"reception": reserved}
-            moved = transfer.fetch(there, message, transports[1 - i], **options)
-        except kvcache.OutOfPagesError:
-            lease.end()
-            return
-        leases.append(lease)
-        moving.append((1 - i, name, lease, moved))
-
-    def advance(_):
-        k = draw.randrange(len(moving))
-        i, name, lease, moved = moving[k]
-        if draw.random() < 0.1:
-            moved.cancel()
-        elif draw.random() < 0.05:
-            lease.end()
-            with pytest.raises(transfer.TransferFailed):
-                while not moved.poll():
-                    pass
-                moved.finish(lease.end())
-        elif moved.poll():
-            moved.finish(lease.end())
-            live[i] += [name] if name else []
-        else:
-            return
-        del moving[k]
-        lease.end()
-
-    for _ in range(400):
-        i = draw.randrange(2)
-        action = draw.choice([begin, begin, grow, grow, release, export, advance, advance])
-        if action in (grow, release, export) and not live[i]:
-            continue
-        if action is advance and not moving:
-            continue
-        try:
-            action(i)
-        except kvcache.OutOfPagesError:
-            assert action in (begin, grow)
-        for cache, requests in zip(caches, live, strict=True):
-            for request in requests:
-                check(cache, request)
-    for _, _, lease, moved in moving:
-        moved.cancel()
-        lease.end()
-    for cache, requests in zip(caches, live, strict=True):
-        for request in requests:
-            cache.release(request)
-        assert cache.num_free_pages == cache.num_pages and len(cache) == 0
+HND = kvcache.Layout.from_name("HND")
+OUTSIDE = kvcache.Layout.from_name("LBNHC")
+LATENT = {"is_mla": True, "n_kv_heads": 1}
+ENDS = {
+    "equal": Ends(),
+    "equal, prefixes": Ends(prefixes=True),
+    "equal, chunks": Ends(prefixes=True, kind=reach.chunk(6), formats=({"page_size": 3},) * 2),
+    "dtypes and layouts": Ends(({"dtype": "f32", "layout": HND}, {}), prefixes=True),
+    "page sizes": Ends(({"page_size": 3}, {"page_size": 2}), (12, 18), prefixes=True),
+    "page sizes behind a window": Ends(
+        ({"page_size": 1}, {"page_size": 4}, {"page_size": 8}),
+        (60, 16, 8), True, reach.window(5, sinks=2),
+    ),
+    "a window of one token": Ends(({"page_size": 8}, {}), kind=reach.window(1)),
+    "devices": Ends(({"n_devices": 2}, {"n_devices": 4, "page_size": 8}), prefixes=True),
+    "scales": Ends((QUANTIZED, {"dtype": "f32"}), kind=reach.window(4), prefixes=True),
+    "latent rows, layers outside": Ends(
+        ({"layout": OUTSIDE}, {"page_size": 1}), (9, 36), True, common=LATENT
+    ),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("prefixes", [False, True])
-@pytest.mark.parametrize("seed", range(4))
-def test_histories_lose_no_page_and_no_byte(seed, prefixes):
-    run_history(seed, prefixes)
+@pytest.mark.parametrize("ends", ENDS)
+def test_histories_lose_no_page_and_no_value(ends):
+    for seed in range(2):
+        TransferHistory(seed, ENDS[ends]).run(200)
+
+
+def test_histories_come_across_everything():
+    events = Counter()
+    for ends in ("page sizes behind a window", "a window of one token"):
+        events += TransferHistory(1, ENDS[ends]).run(800)
+    assert set(events) == {
+        *("begun by a prefix", "arrived", "cancelled", "ran out", "out of pages"),
+        *("no room to receive", "nothing to read", "found by the receiver"),
+        *("gaps in pages", "gaps sent on", "truncated", "not truncated"),
+    }
 
 
 # --- Wrong managers -------------------------------------------------------------------
@@ -173,6 +100,22 @@ def pair_by(choose):
     return change
 
 
+def say_no(function):
+    return lambda *arguments: False
+
+
+def do_nothing(convert):
+    return lambda self: None
+
+
+def first_program(compile_programs):
+    return lambda self: compile_programs(self)[:1]
+
+
+def heads_from_zero(list_heads):
+    return lambda params, device: range(params.n_kv_heads_per_device)
+
+
 FAULTS = {
     "lends pages and counts them as free": (PageExchange, "export", free_at_once),
     "keeps the pages of a lease": (Lease, "end", forget),
@@ -189,14 +132,20 @@ FAULTS = {
     "mixes pages up": (
         Reception, "pair", pair_by(lambda lent, chosen, own: (chosen[::-1], own))
     ),
-}
+    "converts nothing": (staging.Staging, "convert", do_nothing),
+    "converts for one pair of devices": (staging.Staging, "_compile", first_program),
+    "takes each device for the first": (staging, "_list_heads", heads_from_zero),
+    "publishes pages with gaps": (GroupTable, "has_gap", say_no),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_wrong_managers_are_found(monkeypatch, fault):
     owner, name, change = FAULTS[fault]
     monkeypatch.setattr(owner, name, change(getattr(owner, name)))
-    with pytest.raises((AssertionError, pytest.fail.Exception)):
+    with pytest.raises(
+        (AssertionError, AttributeError, transfer.TransferError, pytest.fail.Exception)
+    ):
         for seed in range(4):
-            for prefixes in (False, True):
-                run_history(seed, prefixes)
+            for ends in ENDS.values():
+                TransferHistory(seed, ends).run(300)
