@@ -64,6 +64,54 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
 // -----
 
 #kv = #kvcache.params<num_heads = 2, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!kt = !kvcache.tile<64x64xbf16, swizzle_128b>
+
+// Products read by the asynchronous proxy what threads have copied.
+// CHECK-LABEL: gpu.func @products(
+// CHECK:         nvvm.cp.async.wait.group 0
+// CHECK-NEXT:    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+// CHECK-NEXT:    gpu.barrier
+// CHECK-NEXT:    kvcache.mma
+// They do not write it: a tensor copy into the same tile needs no fence.
+// CHECK-LABEL: gpu.func @products_of_tensor_copies(
+// CHECK-NOT:     nvvm.fence.proxy
+// CHECK:         kvcache.mma
+// CHECK-NOT:     nvvm.fence.proxy
+// CHECK:         gpu.return
+gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
+  gpu.func @products(%k: !cache, %i: index, %out: memref<128x32xf32>) kernel
+      attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %kt = kvcache.alloc_tile : !kt
+    %tok = kvcache.async_load_tile %k[%i, %i, %i, %c0] to %kt {copy = #kvcache.copy<cp_async>} : !cache, !kt
+    kvcache.wait %tok
+    %d = kvcache.mma %kt[%c0, %c0], %kt[%c0, %c0] : !kt, !kt -> vector<32xf32>
+    %e = kvcache.mma_wait %d : vector<32xf32>
+    %t = gpu.thread_id x
+    vector.store %e, %out[%t, %c0] : memref<128x32xf32>, vector<32xf32>
+    gpu.return
+  }
+  gpu.func @products_of_tensor_copies(%k: !cache, %i: index, %n: index, %out: memref<128x32xf32>) kernel
+      attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %t = gpu.thread_id x
+    %kt = kvcache.alloc_tile : !kt
+    scf.for %j = %c0 to %n step %c1 {
+      %tok = kvcache.async_load_tile %k[%i, %i, %j, %c0] to %kt : !cache, !kt
+      kvcache.wait %tok
+      %d = kvcache.mma %kt[%c0, %c0], %kt[%c0, %c0] : !kt, !kt -> vector<32xf32>
+      %e = kvcache.mma_wait %d : vector<32xf32>
+      vector.store %e, %out[%t, %c0] : memref<128x32xf32>, vector<32xf32>
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 2, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 16>
 !kt = !kvcache.tile<16x64xbf16, swizzle_128b>
 !memory = memref<2048xi8, #gpu.address_space<workgroup>>

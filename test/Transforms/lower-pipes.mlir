@@ -252,4 +252,56 @@ gpu.module @kernels {
     }
     gpu.return
   }
+
+  // Products read by the asynchronous proxy what threads have copied. They write no tile: a slot is free without a fence.
+  // CHECK90-LABEL: gpu.func @products_of_copies(
+  // CHECK90:         nvvm.cp.async.shared.global
+  // CHECK90:         nvvm.cp.async.mbarrier.arrive
+  // CHECK90:         nvvm.mbarrier.try_wait
+  // CHECK90:         nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+  // CHECK90:         kvcache.mma
+  // CHECK90-NOT:     nvvm.fence.proxy
+  // CHECK90:         nvvm.bar.warp.sync
+  gpu.func @products_of_copies(%k: !cache, %b: index, %h: index) kernel
+      attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %q = kvcache.alloc_tile : !kt
+    %ring = kvcache.pipe : !kvcache.pipe<2, !kt>
+    kvcache.produce %ring[%c0] : !kvcache.pipe<2, !kt> {
+    ^bb0(%ks: !kt):
+      kvcache.async_load_tile %k[%b, %h, %c0, %c0] to %ks {copy = #kvcache.copy<cp_async>} : !cache, !kt
+    }
+    %s = kvcache.consume %ring[%c0] : !kvcache.pipe<2, !kt> -> (vector<32xf32>) {
+    ^bb0(%ks: !kt):
+      %d = kvcache.mma %q[%c0, %c0], %ks[%c0, %c0] : !kt, !kt -> vector<32xf32>
+      %e = kvcache.mma_wait %d : vector<32xf32>
+      kvcache.yield %e : vector<32xf32>
+    }
+    "test.use"(%s) : (vector<32xf32>) -> ()
+    gpu.return
+  }
+
+  // Tensor copies write by the same proxy as products read.
+  // CHECK90-LABEL: gpu.func @products_of_tensor_copies(
+  // CHECK90-NOT:     nvvm.fence.proxy
+  // CHECK90:         kvcache.mma
+  // CHECK90-NOT:     nvvm.fence.proxy
+  // CHECK90:         gpu.return
+  gpu.func @products_of_tensor_copies(%k: !cache, %b: index, %h: index) kernel
+      attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %ring = kvcache.pipe : !kvcache.pipe<2, !kt>
+    kvcache.produce %ring[%c0] : !kvcache.pipe<2, !kt> {
+    ^bb0(%ks: !kt):
+      kvcache.async_load_tile %k[%b, %h, %c0, %c0] to %ks : !cache, !kt
+    }
+    %s = kvcache.consume %ring[%c0] : !kvcache.pipe<2, !kt> -> (vector<32xf32>) {
+    ^bb0(%ks: !kt):
+      %d = kvcache.mma %ks[%c0, %c0], %ks[%c0, %c0] : !kt, !kt -> vector<32xf32>
+      %e = kvcache.mma_wait %d : vector<32xf32>
+      kvcache.yield %e : vector<32xf32>
+    }
+    "test.use"(%s) : (vector<32xf32>) -> ()
+    gpu.return
+  }
 }

@@ -69,10 +69,10 @@ def KVCache_MmaOp : KVCache_Op<"mma", [
     - threads and copies must not write the tiles. In `consume`, the region must
       wait before its end, which frees the slot.
 
-    wgmma reads tiles by the async proxy. Tensor copies write by this proxy, so
-    that no fence is necessary. A thread that has written a tile, by
-    `tile_store` or by a copy that is not a tensor copy, needs
-    `nvvm.fence.proxy` behind the write, and then a barrier with the warpgroup.
+    wgmma reads tiles by the async proxy. Tensor copies write by this proxy; where
+    threads copy, the lowering of `wait` and `consume` adds the fence. A thread
+    that has written a tile by `tile_store` needs `nvvm.fence.proxy` behind the
+    write, and then a barrier with the warpgroup.
 
     Constraints:
     - (C1) `a_row` and `a_column` are there if `a` is a tile, and only then.

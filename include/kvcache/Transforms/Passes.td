@@ -174,7 +174,8 @@ def LowerPipes : Pass<"kvcache-lower-pipes"> {
     slot and the parity of their phases follow from the index. One elected lane
     of the first warp issues tensor copies, and expects their bytes. The lanes
     of this warp issue bulk copies. All producer threads issue `cp.async`, and
-    the hardware arrives for them. A warp that has used a slot frees it by one
+    the hardware arrives for them; consumers with `mma` then execute a proxy
+    fence. A warp that has used a slot frees it by one
     arrival. One thread initializes the barriers at the start of the kernel.
   }];
   let dependentDialects = dialectsOfCopies;
@@ -193,7 +194,7 @@ def LowerCopies : Pass<"kvcache-lower-copies"> {
 
     A copy by a unit of the hardware completes on a barrier that the kernel
     initializes at its start. A `wait` for `cp_async` waits for all copies of
-    the thread. Before a copy all threads meet, unless none of them can have
+    the thread, and in a function with `mma` it has a proxy fence. Before a copy all threads meet, unless none of them can have
     used the tile.
 
     Rows that are not valid are out of the bounds of a ragged descriptor: they

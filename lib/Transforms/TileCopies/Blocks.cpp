@@ -8,6 +8,7 @@
 
 #include "Blocks.h"
 
+#include "kvcache/IR/MatrixOps.h"
 #include "kvcache/Support/Pointers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -90,6 +91,11 @@ void kvcache::emitArrive(const IndexBuilder &b, Barrier barrier) {
   nvgpu::MBarrierArriveOp::create(
       b.builder, b.loc, nvgpu::MBarrierTokenType::get(b.builder.getContext()),
       barrier.group, barrier.index);
+}
+
+bool kvcache::hasProducts(Operation *op) {
+  return op->walk([](MmaOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
 }
 
 void kvcache::emitProxyFence(const IndexBuilder &b) {

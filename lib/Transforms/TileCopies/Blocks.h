@@ -63,8 +63,11 @@ void emitWait(const IndexBuilder &b, Barrier barrier, Value parity,
               const Chip &chip);
 /// Arrives once.
 void emitArrive(const IndexBuilder &b, Barrier barrier);
-/// Makes writes of this thread to shared memory visible to the copies that come
-/// after it.
+/// Whether code in `op` multiplies tiles, which reads them by the asynchronous
+/// proxy as copies do.
+bool hasProducts(Operation *op);
+/// Makes writes to shared memory that are ordered before visible to the copies
+/// and products that come after it.
 void emitProxyFence(const IndexBuilder &b);
 /// Makes writes to global memory that are ordered before visible to the copies
 /// that this thread issues. PTX ISA, "Causality order": a fence anywhere

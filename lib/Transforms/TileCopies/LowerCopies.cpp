@@ -14,6 +14,7 @@
 #include "ThreadCopies.h"
 
 #include "kvcache/IR/CopyOps.h"
+#include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/PipeOps.h"
 #include "kvcache/IR/TMAOps.h"
 #include "kvcache/IR/TileOps.h"
@@ -49,10 +50,11 @@ static bool mayRepeat(Operation *op) {
 // Synchronization before a copy
 //===----------------------------------------------------------------------===//
 
-/// Whether an op neither writes the tile nor gives it to other ops.
+/// Whether an op neither writes the tile nor gives it to other ops. Products
+/// write registers, which have no resource of their own.
 static bool onlyReads(Operation *user, Value tile) {
   auto effects = dyn_cast<MemoryEffectOpInterface>(user);
-  return isa<TileOffsetOp>(user) ||
+  return isa<TileOffsetOp, MmaOp>(user) ||
          (effects && effects.onlyHasEffect<MemoryEffects::Read>() &&
           effects.getEffectOnValue<MemoryEffects::Read>(tile) &&
           user->getNumRegions() == 0);
@@ -211,11 +213,13 @@ private:
 
 /// Waits for all copies that this thread has started, and for the other
 /// threads.
-static void lowerWait(WaitOp wait, const Chip *chip) {
+static void lowerWait(WaitOp wait, const Chip *chip, bool withFence) {
   OpBuilder builder(wait);
   if (isInGPUCode(wait)) {
     if (chip)
       NVVM::CpAsyncWaitGroupOp::create(builder, wait.getLoc(), /*n=*/0);
+    if (withFence)
+      emitProxyFence(IndexBuilder(builder, wait.getLoc()));
     gpu::BarrierOp::create(builder, wait.getLoc());
   }
   wait.erase();
@@ -305,10 +309,11 @@ private:
     if (failed(checkWaits(all)))
       return failure();
     synchronize(all.copies);
+    bool withFence = hasProducts(function);
     for (WaitOp wait : all.waits)
       // `convert-kvcache-to-nvvm` lowers the wait for a store.
       if (!isForUnit(wait) && !wait.getToken().getDefiningOp<TMAStoreOp>())
-        lowerWait(wait, all.site.chip);
+        lowerWait(wait, all.site.chip, withFence);
     std::optional<KernelSetup> setup;
     if (all.site.kernel)
       setup.emplace(all.site.kernel, *all.site.chip);

@@ -15,6 +15,7 @@
 #include "TensorCopies.h"
 #include "ThreadCopies.h"
 
+#include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/TMAOps.h"
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/Pointers.h"
@@ -77,9 +78,10 @@ bool mayBeTile(Value written) {
 
 /// Whether an op may write to a tile of a slot. Its regions don't count.
 bool mayWriteTile(Operation *op) {
-  // Upstream declares no effects for ldmatrix, which only reads.
+  // Upstream declares no effects for ldmatrix, which only reads. Products write
+  // registers, which have no resource of their own.
   if (op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
-      isa<NVVM::LdMatrixOp>(op))
+      isa<NVVM::LdMatrixOp, MmaOp>(op))
     return false;
   auto interface = dyn_cast<MemoryEffectOpInterface>(op);
   if (!interface)
@@ -371,6 +373,11 @@ private:
   // Consuming
   //===--------------------------------------------------------------------===//
 
+  /// Whether products by the asynchronous proxy read what threads have copied.
+  bool needsFenceOfProducts(ConsumeOp consume) const {
+    return issuers.contains(IssuedBy::All) && hasProducts(consume);
+  }
+
   /// Whether tensor copies may follow other writes to the tiles.
   bool needsFence(ConsumeOp consume) const {
     bool byUnit =
@@ -396,6 +403,8 @@ private:
     Value index = consume.getIndex();
     if (setup)
       emitWait(b, getFull(b, index), getParity(b, index, 0), *chip);
+    if (setup && needsFenceOfProducts(consume))
+      emitProxyFence(b);
     SmallVector<Value> tiles = slots.getTiles(b, getSlot(b, index));
     if (setup) {
       rewriter.setInsertionPointAfter(consume);
