@@ -12,8 +12,8 @@ says how often bytes of the cache are read. Nothing runs on a GPU.
 
 A second table has the kernels for tensor cores. Shared memory limits their blocks as well, and their bytes in flight are
 those of all tiles of keys and values, or of loads. Peaks are those of tensor cores, for 16 bits without sparsity, and the
-parts are estimates for prompts whose rows fill all blocks: the least of what ``mma.sync`` reaches, and of what the other
-instructions of the loop over tiles allow. Waiting is no part of it.
+parts are estimates for prompts whose rows fill all blocks: the least of what ``mma.sync`` or ``wgmma`` reaches, and of what
+the other instructions of the loop over tiles allow. Waiting is no part of it.
 
 examples:
   PYTHONPATH=build/python build/venv/bin/python benchmarks/attention_kernels.py
@@ -57,7 +57,7 @@ class Device:
 
     @property
     def products_a_clock(self) -> float:
-        """Those of ``mma.sync``, for each multiprocessor, at the peak of its tensor cores."""
+        """Those of ``HMMA.16816``, for each multiprocessor, at the peak of its tensor cores."""
         return self.tensor_peak / self.multiprocessors / self.clock / PRODUCT
 
     @property
@@ -204,8 +204,10 @@ def count_clocks(loop: sass.Loop) -> dict[str, float]:
 
 def estimate_products(loop: sass.Loop, device: Device) -> tuple[float, str]:
     """The part of the peak of tensor cores, and what limits it."""
-    products = loop.by_name["HMMA"]
-    clocks = {**count_clocks(loop), "mma.sync": products / PRODUCTS}
+    products = loop.products / PRODUCT
+    by_warps = {"mma.sync": products / PRODUCTS}
+    by_groups = {"wgmma": products / device.products_a_clock}
+    clocks = {**count_clocks(loop), **(by_groups if loop.by_name["HGMMA"] else by_warps)}
     limit = max(clocks, key=lambda kind: clocks[kind])
     return products / clocks[limit] / device.products_a_clock, limit
 

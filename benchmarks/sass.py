@@ -72,6 +72,16 @@ class Instruction:
         return next((_WIDTHS[part] for part in reversed(self.parts) if part in _WIDTHS), 4)
 
     @property
+    def products(self) -> int:
+        """Multiplications and additions of a warp, for an instruction of tensor cores whose name says so."""
+        if self.base == "HMMA" and self.parts[0] == "16816":
+            return 2 * 16 * 8 * 16
+        if self.base == "HGMMA":  # four warps have 64 rows together
+            _, n, k = map(int, self.parts[0].split("x"))
+            return 2 * 16 * n * k
+        return 0
+
+    @property
     def registers(self) -> set[int]:
         """The registers that the text names; of a wide operand that is the first."""
         return {int(number) for number in _REGISTER.findall(self.operands)}
@@ -106,7 +116,8 @@ class Block:
 class Loop:
     """The instructions of a loop, and the bytes that a thread reads in an iteration, but for bulk copies.
 
-    ``bytes_in_flight`` are those of an iteration, and ``by_name`` counts instructions by their base names.
+    ``bytes_in_flight`` are those of an iteration, and ``by_name`` counts instructions by their base names. ``products`` are
+    the multiplications and additions of a warp on tensor cores.
     """
 
     instructions: int
@@ -114,6 +125,7 @@ class Loop:
     shared_bytes: int
     bytes_in_flight: int = field(default=0, compare=False)
     by_name: Counter[str] = field(default_factory=Counter, compare=False)
+    products: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -245,7 +257,8 @@ def _describe_longest(blocks: list[Block], loops: list[set[int]]) -> Loop | None
         read[_SPACES.get(instruction.base, "")] += instruction.width
     global_bytes = read["global load"] + read["global to shared"]
     names = Counter(instruction.base for instruction in longest)
-    return Loop(len(longest), global_bytes, read["shared load"], _find_bytes_in_flight(longest), names)
+    products = sum(instruction.products for instruction in longest)
+    return Loop(len(longest), global_bytes, read["shared load"], _find_bytes_in_flight(longest), names, products)
 
 
 def _count_accesses(code: list[Instruction]) -> dict[str, dict[int, int]]:

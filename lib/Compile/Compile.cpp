@@ -130,6 +130,7 @@ static void buildPipeline(OpPassManager &pm, const CompileOptions &options) {
     ExpandOpsOptions expand;
     expand.forGPU = true;
     expand.checks = true;
+    expand.chips.assign(options.chips.begin(), options.chips.end());
     pm.addPass(createExpandOps(expand));
     pm.addPass(createBoundsChecks());
   }

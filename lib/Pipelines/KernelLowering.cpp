@@ -96,6 +96,7 @@ void kvcache::addKernelLowering(OpPassManager &pm,
   pm.addPass(createHidePowers());
   ExpandOpsOptions expand;
   expand.forGPU = true;
+  expand.chips.assign(options.chips.begin(), options.chips.end());
   pm.addPass(createExpandOps(expand));
   addOutlining(pm);
   AttachTargetsOptions targets;

@@ -7,7 +7,7 @@ import os
 import pathlib
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import ModuleType
 
 import numpy as np
@@ -87,14 +87,20 @@ def _is_file_name(contents: bytes) -> bool:
     return os.path.isfile(contents) or bool(_SOURCE_NAME.fullmatch(contents))
 
 
-def add_checks(passes: str, bounds_checks: bool, *, for_gpu: bool) -> str:
+def add_checks(passes: str, bounds_checks: bool, chips: Sequence[str] | None) -> str:
     """Returns the text of a pipeline, with bounds checks in front if wanted.
 
-    Checks are of accesses, which operations on whole caches become.
+    Checks are of accesses, which operations on whole caches become: on these chips, or
+    on the CPU for None.
     """
     if not bounds_checks:
         return passes
-    expand = f"kvcache-expand-ops{{for-gpu={int(for_gpu)} checks=1}}"
+    options = ["checks=1"]
+    if chips is not None:
+        options.append("for-gpu=1")
+    if chips:
+        options.append(f"chip={','.join(chips)}")
+    expand = f"kvcache-expand-ops{{{' '.join(options)}}}"
     return f"{expand},kvcache-bounds-checks,{passes}"
 
 

@@ -1,5 +1,8 @@
 // RUN: kvcache-opt %s --kvcache-expand-ops --split-input-file | FileCheck %s
 // RUN: kvcache-opt %s --kvcache-expand-ops=for-gpu --split-input-file | FileCheck %s --check-prefix=GPU
+// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a" --split-input-file | FileCheck %s --check-prefix=HOPPER
+// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a,sm_100a" --split-input-file | FileCheck %s --check-prefix=GPU
+// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a,sm_99" --split-input-file | FileCheck %s --check-prefix=GPU
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
@@ -145,6 +148,21 @@ func.func @scale_tokens(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cach
 // GPU:             kvcache.tile_load %[[IDS]]{{.*}} -> vector<2xi32>
 // GPU:           kvcache.tile_store {{.*}}, %[[IDS]]
 // GPU-NOT:     kvcache.load
+// A block of Hopper has 64 heads of a token. Each of two warpgroups computes their scores, and half of their values.
+// HOPPER-LABEL: func.func @attend_to_rows(
+// HOPPER:         scf.parallel (%[[T:.*]]) = (%{{.*}}) to (%c256
+// HOPPER:         %[[QUERIES:.*]] = kvcache.alloc_tile : !kvcache.tile<64x576xbf16, swizzle_128b>
+// HOPPER:         kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x576xbf16, swizzle_128b>>
+// HOPPER:         kvcache.tile_store {{.*}}, %[[QUERIES]]
+// HOPPER:         nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+// HOPPER-NEXT:    gpu.barrier
+// HOPPER:         kvcache.consume
+// HOPPER-NEXT:    ^bb0(%[[ROWS:.*]]: !kvcache.tile
+// HOPPER:           %[[SCORES:.*]] = kvcache.mma %[[QUERIES]][%{{.*}}], %[[ROWS]][%{{.*}}] {{.*}} -> vector<32xf32>
+// HOPPER-NEXT:      kvcache.mma_wait %[[SCORES]]
+// HOPPER:           %[[SUMS:.*]] = kvcache.mma %{{.*}}, %[[ROWS]][%{{.*}}] add %{{.*}} {major_b = #kvcache.major<mn_major>} {{.*}} -> vector<128xf32>
+// HOPPER-NEXT:      kvcache.mma_wait %[[SUMS]]
+// HOPPER-NOT:     nvvm.mma.sync
 func.func @attend_to_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?xi32>, %scale: f32,
                           %out: memref<?x128x512xbf16>, %ids: memref<?x2048xi32>) {
   kvcache.attention %q, %cache, %n, %scale outs(%out) rows %ids

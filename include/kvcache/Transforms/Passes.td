@@ -48,6 +48,9 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
     with all before it, that the workspace of `attention` is large enough, and
     with `for-gpu`, in host code, that dense operands are as aligned as wide
     accesses want them.
+
+    With `chip`, kernels may have instructions that all of these chips have:
+    attention to a latent cache multiplies tiles by `mma` on sm_90a.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
@@ -60,7 +63,9 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
     Option<"forGPU", "for-gpu", "bool", /*default=*/"false",
            "Expand for kernels on a GPU">,
     Option<"checks", "checks", "bool", /*default=*/"false",
-           "Check what accesses do not tell">
+           "Check what accesses do not tell">,
+    ListOption<"chips", "chip", "std::string",
+               "The chips that the kernels are for, such as sm_90a">
   ];
   let statistics = [
     Statistic<"numExpanded", "num-expanded", "Number of ops expanded">

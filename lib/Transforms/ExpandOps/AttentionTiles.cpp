@@ -10,7 +10,9 @@
 #include "QueryTile.h"
 #include "TileGrid.h"
 #include "TileParts.h"
+#include "TilePlan.h"
 #include "TiledCache.h"
+#include "WarpgroupCores.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -27,19 +29,8 @@ namespace {
 
 /// Query rows of a warp: those of a product.
 constexpr int64_t kRowsOfWarp = 16;
-/// Bytes of tiles that every chip from sm_80 on has room for.
-constexpr int64_t kMostBytes = 96 << 10;
-/// Elements of a value of which a warp keeps the sums.
-constexpr int64_t kMostSums = 256;
-/// Rows of a block up to which two warps share 16 rows if these are split.
-constexpr int64_t kMostMerged = 64;
 /// Weights of f16 are at most 2^15, so that small ones do not vanish.
 constexpr float kHalfBias = 15;
-
-/// Tokens of a tile, and tiles of keys and of values that a block has.
-struct TilePlan {
-  int64_t tokens, stages;
-};
 
 /// A block computes `tile_rows` query rows: some tokens of a sequence, for some
 /// heads of a group each. Each warp takes 16 of these rows, or a part of their
@@ -53,15 +44,18 @@ struct TilePlan {
 /// With a workspace, the tokens of sequences of few rows are split into parts.
 /// The block that is the last to end a part of its rows merges all of them, in
 /// their order.
+///
+/// Warps multiply fragments of tiles, or warpgroups multiply tiles: then each
+/// has 64 rows, or a part of their values. What a lane has is the same.
 class TiledAttention : TileGrid {
 public:
-  TiledAttention(AttentionOp op, const Frame &frame, int64_t blockRows)
-      : TileGrid(op, frame, blockRows), blockRows(blockRows), plan(makePlan()),
-        parts(countParts()), partSize(valueSize / parts),
+  TiledAttention(AttentionOp op, const Frame &frame, const TilePlan &given)
+      : TileGrid(op, frame, given.rows), plan(given), groups(frame),
+        partSize(valueSize / plan.parts),
         keys(makeTiles(op.getKeyCache(), keySize,
                        /*isWeighed=*/!op.getValueCache())),
         values(makeTiles(op.getValues(), valueSize, /*isWeighed=*/true)),
-        queries(frame, op.getQ(), keys.getLane(), blockRows, keySize) {
+        queries(frame, op.getQ(), keys.getLane(), plan.rows, keySize) {
     if (!hasCopies())
       plan.stages = 1;
     // Those of the tile in use, of those that copies are for, and of the next.
@@ -76,21 +70,23 @@ public:
 private:
   using State = TileState;
 
-  TilePlan makePlan() {
-    int64_t size = std::max(keySize, valueSize);
-    int64_t tokens = size <= 128 ? 64 : size <= 256 ? 32 : 16;
-    int64_t elements = op.getValueCache() ? keySize + valueSize : keySize;
-    int64_t bytes = 2 * (blockRows * keySize + 2 * tokens * elements);
-    return {tokens, bytes <= kMostBytes ? 2 : 1};
+  int64_t getThreads() const {
+    return plan.rows / kRowsOfWarp * plan.parts * kWarp;
   }
 
-  /// Warps that share the sums of values. Merging takes registers, too.
-  int64_t countParts() {
-    bool isMerged = op.getWorkspace() && blockRows <= kMostMerged;
-    return valueSize > (isMerged ? kMostSums / 2 : kMostSums) ? 2 : 1;
+  /// Finds the rows and the values of a warp. Warps of a group have other rows
+  /// each, and the groups that share these follow one another.
+  void placeWarp() {
+    constexpr int64_t warpsOfGroup = WarpgroupCores::kThreads / kWarp;
+    int64_t together = plan.byWarpgroups ? warpsOfGroup : 1;
+    Value warp = frame.div(thread, kWarp);
+    Value group = frame.div(warp, together);
+    firstOfGroup =
+        frame.mul(frame.div(group, plan.parts), together * kRowsOfWarp);
+    firstRow = frame.add(firstOfGroup,
+                         frame.mul(frame.rem(warp, together), kRowsOfWarp));
+    firstSum = frame.mul(frame.rem(group, plan.parts), partSize);
   }
-
-  int64_t getThreads() const { return blockRows / kRowsOfWarp * parts * kWarp; }
 
   TiledCache makeTiles(Value cache, int64_t size, bool isWeighed) {
     FloatType lane = op.getTileElement(cache);
@@ -156,9 +152,7 @@ private:
   void attendBlock(const TileWork &work) {
     lane = frame.rem(thread, kWarp);
     cores.emplace(frame, lane);
-    Value warp = frame.div(thread, kWarp);
-    firstRow = frame.mul(frame.div(warp, parts), kRowsOfWarp);
-    firstSum = frame.mul(frame.rem(warp, parts), partSize);
+    placeWarp();
     column = frame.mul(frame.rem(lane, 4), 2);
     Value factor = getFactor();
     Value ofWarp = frame.add(firstRow, frame.div(lane, 4));
@@ -204,12 +198,22 @@ private:
   }
 
   void loadQueries() {
-    queries.load(thread, getThreads(), *cores, firstRow, [&](Value ofBlock) {
+    queries.store(thread, getThreads(), [&](Value ofBlock) {
       auto [i, queryHead] = getRow(ofBlock);
       Value row = frame.add(rows.first, i);
       checkRow(row);
       return std::pair(row, queryHead);
     });
+    meet();
+    if (!plan.byWarpgroups)
+      queries.keep(*cores, firstRow);
+  }
+
+  /// All threads meet, and have stored tiles.
+  void meet() {
+    if (plan.byWarpgroups)
+      groups.emitFence();
+    gpu::BarrierOp::create(builder, loc);
   }
 
   //===--------------------------------------------------------------------===//
@@ -289,6 +293,8 @@ private:
 
   /// The scores of a tile, 4 for each 8 tokens.
   State computeScores(Value tile) {
+    if (plan.byWarpgroups)
+      return groups.multiplyRows(queries.getTile(), firstOfGroup, tile);
     State scores(plan.tokens / 2, f.constant(0));
     for (int64_t d = 0; d < keySize; d += 16) {
       Fragment query = queries.get(*cores, firstRow, d);
@@ -420,7 +426,7 @@ private:
     if (!isCopied) {
       for (const TiledCache *side : sides)
         side->fill(thread, tile, getToken(tile), tokens);
-      gpu::BarrierOp::create(builder, loc);
+      meet();
     }
     std::function<void()> storeIds = [] {};
     if (ids)
@@ -487,6 +493,12 @@ private:
   }
 
   State addValues(Value tile, ArrayRef<Fragment> weights, State state) {
+    if (plan.byWarpgroups) {
+      SmallVector<Value> sums = groups.addColumns(
+          weights, tile, firstSum, ArrayRef(state).drop_front(4));
+      llvm::copy(sums, state.begin() + 4);
+      return state;
+    }
     for (int64_t d = 0; d < partSize; d += 16)
       for (auto [t, weight] : llvm::enumerate(weights)) {
         Fragment value = cores->load(tile, frame.index(16 * t),
@@ -517,11 +529,10 @@ private:
     }
   }
 
-  int64_t blockRows;
   TilePlan plan;
-  /// Warps that share the sums of their rows, and elements of which each has
-  /// them.
-  int64_t parts, partSize;
+  WarpgroupCores groups;
+  /// Elements of which a warp or warpgroup has the sums of its rows.
+  int64_t partSize;
   TiledCache keys, values;
   QueryTile queries;
   /// Given with sparse rows.
@@ -531,9 +542,9 @@ private:
   /// The sequence, and the block's first row and number of rows in it.
   QueryRows rows;
   Value first, count;
-  /// The warp's first row in the block, and its first element of values; the
-  /// lane's first column.
-  Value firstRow, firstSum, column;
+  /// The first row in the block of the warp and of its group, and their first
+  /// element of values; the lane's first column.
+  Value firstRow, firstOfGroup, firstSum, column;
   TileLane ofLane;
   /// A place for the number of parts that are stored.
   Value counted;
@@ -547,5 +558,6 @@ private:
 
 void kvcache::expandForTensorCores(AttentionOp op, const Frame &frame,
                                    int64_t blockRows) {
-  TiledAttention(op, frame, blockRows).expand();
+  TiledAttention(op, frame, TilePlan::get(op, frame.target, blockRows))
+      .expand();
 }

@@ -31,6 +31,13 @@ struct ExpandOps : kvcache::impl::ExpandOpsBase<ExpandOps> {
   using ExpandOpsBase::ExpandOpsBase;
 
   void runOnOperation() override {
+    SmallVector<const Chip *> known;
+    for (const std::string &name : chips)
+      known.push_back(lookupChip(name));
+    // `kvcache-attach-targets` reports the others.
+    target.emplace(llvm::is_contained(known, nullptr)
+                       ? ArrayRef<const Chip *>()
+                       : ArrayRef<const Chip *>(known));
     bool changed = false;
     WalkResult result = getOperation()->walk([&](Operation *op) {
       return TypeSwitch<Operation *, WalkResult>(op)
@@ -60,7 +67,7 @@ private:
       return WalkResult::interrupt();
     }
     OpBuilder builder(op);
-    Frame frame(builder, op, forGPU, checks);
+    Frame frame(builder, op, forGPU, checks, *target);
     for (DenseOperand operand : getVectorOperands(op))
       frame.checkAlignment(operand.name, operand.value);
     expand(op, frame);
@@ -68,6 +75,8 @@ private:
     ++numExpanded;
     return WalkResult::skip();
   }
+
+  std::optional<Target> target;
 };
 
 } // namespace

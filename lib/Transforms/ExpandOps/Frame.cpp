@@ -27,6 +27,17 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
+Target::Target(ArrayRef<const Chip *> chips) {
+  if (chips.empty())
+    return;
+  features = chips.front()->supported;
+  sharedBytes = chips.front()->getSharedMemory();
+  for (const Chip *chip : chips.drop_front()) {
+    features &= chip->supported;
+    sharedBytes = std::min(sharedBytes, chip->getSharedMemory());
+  }
+}
+
 /// Threads of a block without a hint, and of the loops of a CPU.
 constexpr int64_t kBlockThreads = 256;
 
@@ -39,9 +50,10 @@ static int64_t getBlockThreads(TiledOpInterface hints) {
                : kBlockThreads;
 }
 
-Frame::Frame(OpBuilder &builder, Operation *op, bool isGPU, bool hasChecks)
+Frame::Frame(OpBuilder &builder, Operation *op, bool isGPU, bool hasChecks,
+             const Target &target)
     : IndexBuilder(builder, op->getLoc()), isGPU(isGPU), hasChecks(hasChecks),
-      blockThreads(getBlockThreads(getHints(op, isGPU))) {
+      target(target), blockThreads(getBlockThreads(getHints(op, isGPU))) {
   if (TiledOpInterface hints = getHints(op, isGPU))
     headsPerThread = hints.getHeadsPerThread();
 }

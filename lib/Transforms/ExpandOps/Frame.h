@@ -10,6 +10,7 @@
 #define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_FRAME_H
 
 #include "kvcache/Support/IndexBuilder.h"
+#include "kvcache/Target/Chip.h"
 
 #include "mlir/IR/Value.h"
 
@@ -22,12 +23,25 @@ struct Size {
   int64_t position = 0;
 };
 
+/// What all chips have that a kernel is compiled for; nothing, if they are not
+/// known.
+struct Target {
+  Feature features = Feature::None;
+  /// Shared memory of a block.
+  int64_t sharedBytes = 0;
+
+  explicit Target(ArrayRef<const Chip *> chips);
+
+  bool has(Feature wanted) const { return (features & wanted) == wanted; }
+};
+
 /// Builds the loops around the accesses of an op: on a GPU a grid of blocks of
 /// threads, on the CPU loops.
 class Frame : public IndexBuilder {
 public:
   /// A frame for `op`, in front of it.
-  Frame(OpBuilder &builder, Operation *op, bool isGPU, bool hasChecks);
+  Frame(OpBuilder &builder, Operation *op, bool isGPU, bool hasChecks,
+        const Target &target);
 
   /// Runs `body` in parallel with the multiples of each step below its end. On
   /// a GPU, a block takes one such index, and `forThreads` is all that `body`
@@ -99,6 +113,7 @@ public:
   const bool isGPU;
   /// Whether what accesses can't tell is checked.
   const bool hasChecks;
+  const Target target;
   /// Threads of a block, at most, unless those of one head are more.
   const int64_t blockThreads;
 

@@ -10,8 +10,6 @@
 #include "Heads.h"
 #include "kvcache/IR/TileOps.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
-
 using namespace mlir;
 using namespace mlir::kvcache;
 
@@ -30,9 +28,9 @@ void QueryTile::allocate() {
       builder, loc, TensorCores::getTile(lane, rows, size), IntegerAttr());
 }
 
-void QueryTile::load(
-    Value thread, int64_t threads, const TensorCores &cores, Value firstRow,
-    function_ref<std::pair<Value, Value>(Value ofTile)> getRow) {
+void QueryTile::store(
+    Value thread, int64_t threads,
+    function_ref<std::pair<Value, Value>(Value ofTile)> getRow) const {
   int64_t units = size / kStored;
   frame.loop(thread, frame.index(rows * units), frame.index(threads),
              [&](Value unit) {
@@ -43,7 +41,9 @@ void QueryTile::load(
                TileStoreOp::create(builder, loc, convertLanes(frame, q, lane),
                                    tile, ofTile, d);
              });
-  gpu::BarrierOp::create(builder, loc);
+}
+
+void QueryTile::keep(const TensorCores &cores, Value firstRow) {
   kept.clear();
   if (size <= kMostKept)
     for (int64_t d = 0; d < size; d += 16)

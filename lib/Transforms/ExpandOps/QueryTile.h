@@ -23,10 +23,13 @@ public:
 
   void allocate();
   /// Stores the rows, of a query and a head that `getRow` gives, by `threads`
-  /// threads, and loads fragments of the 16 rows from `firstRow` on.
-  void load(Value thread, int64_t threads, const TensorCores &cores,
-            Value firstRow,
-            function_ref<std::pair<Value, Value>(Value ofTile)> getRow);
+  /// threads. A barrier behind it is the caller's.
+  void store(Value thread, int64_t threads,
+             function_ref<std::pair<Value, Value>(Value ofTile)> getRow) const;
+  /// Loads fragments of the 16 rows from `firstRow` on, unless there are too
+  /// many.
+  void keep(const TensorCores &cores, Value firstRow);
+  Value getTile() const { return tile; }
   /// The fragment of the elements from `d` on.
   Fragment get(const TensorCores &cores, Value firstRow, int64_t d) const;
 

@@ -71,7 +71,7 @@ def compile(
     library = LibrarySource(
         contents,
         name,
-        _native.add_checks(passes, bounds_checks, for_gpu=True),
+        _native.add_checks(passes, bounds_checks, targets),
         opt_level,
         ("kvcache_runtime", "kvcache_cuda"),
     )

@@ -102,7 +102,7 @@ def jit(
     }[device]
     # Functions that are declared and never used need no definition.
     passes = f"symbol-dce,{pipeline}"
-    checked = _native.add_checks(passes, bounds_checks, for_gpu=bool(device))
+    checked = _native.add_checks(passes, bounds_checks, [chip] if device else None)
     contents, name = _native.read_source(source, filename)
     needed = ("kvcache_runtime", *(("kvcache_cuda",) if device else ()))
     library = LibrarySource(contents, name, checked, opt_level, needed)

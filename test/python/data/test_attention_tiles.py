@@ -123,14 +123,21 @@ def test_tiles_of_other_formats(target, format_, head_dim, page_size, options):
         (CHIPS[2], "bf16", 8, 576, 512, {**SPLITS, "tile_rows": 32}),
         (CHIPS[0], "f16", 40, 576, 512, {**SPLITS, "window": 60}),
         (CHIPS[1], "fp8-token", 16, 576, 512, SPLITS),
+        # By wgmma.
+        (CHIPS[1], "bf16", 64, 576, 512, {"page_size": 64}),
+        (CHIPS[1], "f16", 128, 576, 512, {"page_size": 64, "window": 30, "sinks": True, **SPLITS}),
+        (CHIPS[1], "bf16", 64, 640, 256, {"page_size": 3, "causal": False}),
+        (CHIPS[1], "bf16", 64, 80, 48, {"soft_cap": 9.0}),
+        (CHIPS[1], "fp8-token", 64, 576, 512, {}),
+        (CHIPS[1], "fp8", 64, 576, 512, {"dtype": "bf16", "static_scales": True}),
     ],
 )
 def test_tiles_of_latent_rows(target, format_, group, head_dim, value_dim, options):
-    """A tile is keys and values, and two warps share the sums of large values."""
+    """A tile is keys and values, and two warps or warpgroups share the sums of large values."""
     options = {"value_dim": value_dim, **options}
     dtype = options.pop("dtype", FORMATS[format_][2])
     check(
-        make_params(format_, 1, head_dim, mla=True),
+        make_params(format_, 1, head_dim, options.pop("page_size", 16), mla=True),
         dtype,
         (30, 0, 63),
         (9, 1, 2),
@@ -151,6 +158,8 @@ def test_tiles_of_latent_rows(target, format_, group, head_dim, value_dim, optio
         (CHIPS[0], "fp8-token", 0, 16, 576, 16, {"value_dim": 512, **SPLITS}),
         (CHIPS[1], "int8-token", 0, 20, 64, 16, {"value_dim": 32, "dtype": "f16"}),
         (CHIPS[2], "nvfp4", 0, 3, 64, 16, {"value_dim": 32}),
+        (CHIPS[1], "bf16", 0, 64, 576, 64, {"value_dim": 512}),
+        (CHIPS[1], "fp8-token", 0, 128, 576, 16, {"value_dim": 512, **SPLITS}),
         # Keys and values.
         (CHIPS[0], "bf16", 2, 8, 128, 16, {}),
         (CHIPS[1], "f16", 1, 16, 64, 4, {**SPLITS, "split_rows": 30}),
@@ -369,7 +378,8 @@ def test_sparse_rows_are_read_once_for_the_heads_of_a_block(chip, group, tile_ro
         ids,
     )
     (launch,) = program.launches
-    blocks_of_row = group // (tile_rows and 12 or 32)  # 24 heads in two blocks of 16 rows
+    # 24 heads in two blocks of 16 rows, and 64 heads where wgmma multiplies.
+    blocks_of_row = group // (tile_rows and 12 or (64 if chip == "sm_90a" else 32))
     copied = sum(copies.global_bytes for copies in launch.copies.values())
     assert copied == blocks_of_row * (ids >= 0).sum() * 576 * 2
     assert launch.bank_conflicts == 0

@@ -1,0 +1,64 @@
+//===- WarpgroupCores.cpp - Products of tiles by warpgroups ---------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "WarpgroupCores.h"
+
+#include "kvcache/IR/MatrixOps.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+SmallVector<Value> WarpgroupCores::wait(Value product) const {
+  Value complete =
+      MmaWaitOp::create(builder, loc, product, /*pending=*/0).getResult(0);
+  auto elements = vector::ToElementsOp::create(builder, loc, complete);
+  return SmallVector<Value>(elements.getResults());
+}
+
+SmallVector<Value> WarpgroupCores::multiplyRows(Value queries, Value firstRow,
+                                                Value keys) const {
+  // Half of the 128 threads share a row of a column.
+  int64_t columns = cast<TileType>(keys.getType()).getRows();
+  auto type = VectorType::get(columns / 2, builder.getF32Type());
+  Value zero = frame.index(0);
+  return wait(MmaOp::create(builder, loc, type, queries, firstRow, zero, keys,
+                            zero, zero, /*accumulators=*/Value(),
+                            /*k=*/IntegerAttr()));
+}
+
+SmallVector<Value> WarpgroupCores::addColumns(ArrayRef<Fragment> weights,
+                                              Value values, Value firstColumn,
+                                              ArrayRef<Value> sums) const {
+  Type element = cast<TileType>(values.getType()).getElementType();
+  SmallVector<Value> words;
+  for (const Fragment &fragment : weights)
+    words.append(fragment.begin(), fragment.end());
+  auto getType = [](size_t size, Type element) {
+    return VectorType::get(static_cast<int64_t>(size), element);
+  };
+  Value left = vector::FromElementsOp::create(
+      builder, loc, getType(words.size(), builder.getI32Type()), words);
+  left = vector::BitCastOp::create(builder, loc,
+                                   getType(2 * words.size(), element), left);
+  auto type = getType(sums.size(), builder.getF32Type());
+  Value added = vector::FromElementsOp::create(builder, loc, type, sums);
+  return wait(MmaOp::create(builder, loc, type, left, /*a_row=*/Value(),
+                            /*a_column=*/Value(), values, frame.index(0),
+                            firstColumn, added, /*k=*/IntegerAttr(), Major::K,
+                            Major::MN));
+}
+
+void WarpgroupCores::emitFence() const {
+  NVVM::FenceProxyOp::create(
+      builder, loc, NVVM::ProxyKind::async_shared,
+      NVVM::SharedSpaceAttr::get(builder.getContext(),
+                                 NVVM::SharedSpace::shared_cta));
+}
