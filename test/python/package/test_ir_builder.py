@@ -26,7 +26,11 @@ OPS = {
         {"epsilon": np.float32(1e-5), "interleaved": True, "rope_axes": [0, 2]},
         (),
     ),
-    "gather": ({"output_offsets": NUMBERS, "keys": ROWS, "key_cache": CACHE}, {}, ()),
+    "gather": (
+        {"output_offsets": NUMBERS, "keys": ROWS, "key_cache": CACHE},
+        {"block_threads": 512, "heads_per_thread": 8},
+        (),
+    ),
     "copy": ({"end": NUMBERS, "source": CACHE, "target": CACHE}, {"heads": 4}, ()),
     "copy_pages": ({"pairs": "memref<?x2xi32>", "collection": COLLECTION}, {}, ()),
     "attention": (
@@ -78,7 +82,8 @@ OPS = {
 EXPECTED = {
     "append": "keys, %values to %key_cache, %value_cache rows %row_offsets rope %rope "
     "positions %positions {epsilon = 9.99999974E-6 : f32, interleaved, rope_axes = array<i64: 0, 2>}",
-    "gather": "key_cache outs(%keys) output_offsets %output_offsets",
+    "gather": "key_cache outs(%keys) output_offsets %output_offsets "
+    "{block_threads = 512 : i64, heads_per_thread = 8 : i64}",
     "copy": "source to %target end %end {heads = 4 : i64}",
     "copy_pages": "collection pairs %pairs",
     "attention": "q, %key_cache, %value_cache, %row_offsets, %scale outs(%out) "
