@@ -13,8 +13,6 @@ As a program, this runs histories until they have so many steps, from a seed on:
 import itertools
 import math
 import random
-import sys
-import time
 from collections import Counter
 
 import numpy as np
@@ -22,6 +20,7 @@ import pytest
 from delayed_memory import DelayedMemory
 from group_model import Modeled, Slots, draw_groups, reaches
 from kvcache import OutOfPagesError, Place, transfer
+from long_histories import run_from_command_line
 
 NAMES = itertools.count()
 ALPHABET = (0, 1, 2**61 - 1)
@@ -545,25 +544,11 @@ class GroupHistory:
         return blocks.shape[-1] * blocks.dtype.itemsize
 
 
-def main(steps, first_seed=0):
-    events, done, start = Counter(), 0, time.monotonic()
-    for seed in itertools.count(first_seed):
-        if done >= steps:
-            break
-        groups = draw_groups(seed)
-        history = GroupHistory(seed, groups, has_failures=seed % 4 == 3)
-        try:
-            is_swapping = history.memory and groups.host_pages
-            events += history.run(2_000, history.SWAPS if is_swapping else history.ACTIONS)
-        except BaseException:
-            print(f"seed {seed}: {groups}", flush=True)
-            raise
-        done += 2_000
-        if seed % 25 == 24:
-            print(f"{done:,} steps, {time.monotonic() - start:.0f} s", flush=True)
-    for name, count in sorted(events.items()):
-        print(f"{count:>10,}  {name}")
+def run_one(seed, groups):
+    history = GroupHistory(seed, groups, has_failures=seed % 4 == 3)
+    is_swapping = history.memory and groups.host_pages
+    return history.run(2_000, history.SWAPS if is_swapping else history.ACTIONS)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    run_from_command_line(draw_groups, run_one, length=2_000)

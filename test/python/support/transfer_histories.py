@@ -13,8 +13,6 @@ As a program, this runs histories until they have so many steps, from a seed on:
 import functools
 import itertools
 import random
-import sys
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -22,6 +20,7 @@ import kvcache
 import numpy as np
 import pytest
 from kvcache import reach, transfer
+from long_histories import run_from_command_line
 
 NAMES = itertools.count()
 HEADS, LAYERS, SIZE, GROUP = 4, 2, 16, 8
@@ -327,23 +326,5 @@ class TransferHistory:
         lease.end()
 
 
-def main(steps, first_seed=0):
-    events, done, start = Counter(), 0, time.monotonic()
-    for seed in itertools.count(first_seed):
-        if done >= steps:
-            break
-        ends = draw_ends(seed)
-        try:
-            events += TransferHistory(seed, ends).run(1_000)
-        except BaseException:
-            print(f"seed {seed}: {ends}", flush=True)
-            raise
-        done += 1_000
-        if seed % 25 == 24:
-            print(f"{done:,} steps, {time.monotonic() - start:.0f} s", flush=True)
-    for name, count in sorted(events.items()):
-        print(f"{count:>10,}  {name}")
-
-
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    run_from_command_line(draw_ends, lambda seed, ends: TransferHistory(seed, ends).run(1_000), length=1_000)

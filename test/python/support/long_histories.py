@@ -1,0 +1,29 @@
+"""Random histories one after another, for as many steps as one asks for."""
+
+import itertools
+import sys
+import time
+from collections import Counter
+
+
+def run_from_command_line(draw, run, length):
+    """``STEPS [FIRST_SEED]``: histories of ``length`` steps, and how often each event came.
+
+    ``draw(seed)`` gives the caches of a history, and ``run(seed, caches)`` its events.
+    """
+    steps, seed = map(int, [*sys.argv[1:], "0"][:2])
+    events, done, start = Counter(), 0, time.monotonic()
+    for seed in itertools.count(seed):
+        if done >= steps:
+            break
+        caches = draw(seed)
+        try:
+            events += run(seed, caches)
+        except BaseException:
+            print(f"seed {seed}: {caches}", flush=True)
+            raise
+        done += length
+        if seed % 25 == 24:
+            print(f"{done:,} steps, {time.monotonic() - start:.0f} s", flush=True)
+    for name, count in sorted(events.items()):
+        print(f"{count:>10,}  {name}")
