@@ -82,6 +82,16 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 // GPU-COUNT-64:        nvvm.mma.sync
 // GPU-NOT:             nvvm.mma.sync
 // GPU:             vector.store {{.*}} : memref<?x32x128xbf16>, vector<2xbf16>
+// The warpgroup of a block of Hopper multiplies whole tiles.
+// HOPPER-LABEL: func.func @attend_in_tiles(
+// HOPPER:         scf.parallel (%{{.*}}) = (%{{.*}}) to (%c128
+// HOPPER:         kvcache.consume
+// HOPPER-NEXT:    ^bb0(%[[KEYS:.*]]: !kvcache.tile
+// HOPPER:           kvcache.mma %{{.*}}, %[[KEYS]][%{{.*}}] : {{.*}} -> vector<32xf32>
+// HOPPER:         kvcache.consume
+// HOPPER-NEXT:    ^bb0(%[[VALUES:.*]]: !kvcache.tile
+// HOPPER:           kvcache.mma %{{.*}}, %[[VALUES]][%{{.*}}] add %{{.*}} {major_b = #kvcache.major<mn_major>} : {{.*}} -> vector<64xf32>
+// HOPPER-NOT:     nvvm.mma.sync
 func.func @attend_in_tiles(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,
                            %out: memref<?x32x128xbf16>) {
   %c0 = arith.constant 0 : index

@@ -71,8 +71,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     and otherwise 0. With `rows`, a block has one token, and it is the number of
     query heads that read a head of the cache, rounded up to 16, 32 or 64, but at
     most 32 for latent caches, and 0 below 8 heads for others. Kernels for sm_90a
-    alone have 64 rows, and products by `mma`, for latent caches with a multiple of
-    64 query heads. On tensor cores, a weight
+    alone have products by `mma` in blocks of 64 or 128 rows, and 64 rows for
+    latent caches with a multiple of 64 query heads. On tensor cores, a weight
     `exp(score(t) - lse)` is rounded to the type of the values, relative to the
     largest. So `out` has an additional error of at most 2^-9 times the largest
     value for bf16, and 2^-12 times for f16. Elements of 8 bits or less are

@@ -50,7 +50,7 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
     accesses want them.
 
     With `chip`, kernels may have instructions that all of these chips have:
-    attention to a latent cache multiplies tiles by `mma` on sm_90a.
+    attention in blocks of 64 rows multiplies tiles by `mma` on sm_90a.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",

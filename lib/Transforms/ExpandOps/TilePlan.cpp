@@ -36,10 +36,15 @@ static int64_t countBytes(AttentionOp op, int64_t rows, int64_t tokens) {
   return 2 * (rows * ofKey + 2 * tokens * elements);
 }
 
+/// Tokens of a tile for `mma.sync`, and with values of their own also for
+/// wgmma: the sums of long values leave registers for few scores.
+static int64_t countTokens(AttentionOp op) {
+  int64_t size = std::max(getSizeOf(op.getQ(), 2), getSizeOf(op.getOut(), 2));
+  return size <= 128 ? 64 : size <= 256 ? 32 : 16;
+}
+
 static TilePlan planWarps(AttentionOp op, int64_t rows) {
-  int64_t ofValue = getSizeOf(op.getOut(), 2);
-  int64_t size = std::max(getSizeOf(op.getQ(), 2), ofValue);
-  int64_t tokens = size <= 128 ? 64 : size <= 256 ? 32 : 16;
+  int64_t ofValue = getSizeOf(op.getOut(), 2), tokens = countTokens(op);
   int64_t stages = countBytes(op, rows, tokens) <= kMostOfTiles ? 2 : 1;
   // Merging takes registers, too.
   bool isMerged = op.getWorkspace() && rows <= kMostRowsMerged;
@@ -47,20 +52,26 @@ static TilePlan planWarps(AttentionOp op, int64_t rows) {
   return {rows, tokens, stages, parts, /*byWarpgroups=*/false};
 }
 
-static TilePlan planWarpgroups(AttentionOp op, const Target &target) {
-  constexpr int64_t rows = WarpgroupCores::kRows;
-  int64_t tokens = 64;
-  while (tokens > 16 &&
-         countBytes(op, rows, tokens) > target.sharedBytes - kBesideTiles)
+static TilePlan planWarpgroups(AttentionOp op, const Target &target,
+                               int64_t rows) {
+  auto fits = [&](int64_t tokens) {
+    return countBytes(op, rows, tokens) <= target.sharedBytes - kBesideTiles;
+  };
+  int64_t tokens = countTokens(op), parts = 1;
+  if (!op.getValueCache()) {
+    rows = WarpgroupCores::kRows;
+    tokens = 64;
+    parts = getSizeOf(op.getOut(), 2) > kMostOfSums ? 2 : 1;
+  }
+  while (tokens > 16 && !fits(tokens))
     tokens /= 2;
-  int64_t parts = getSizeOf(op.getOut(), 2) > kMostOfSums ? 2 : 1;
   return {rows, tokens, /*stages=*/2, parts, /*byWarpgroups=*/true};
 }
 
-/// Whether warpgroups can and should multiply the tiles of a latent cache: a
-/// token has enough query heads for all of their rows.
-static bool isForWarpgroups(AttentionOp op, const Target &target) {
-  if (!target.has(Feature::WGMMA) || op.getValueCache() || op.getTileRows())
+/// Whether warpgroups can and should multiply tiles of latent rows: a token has
+/// enough query heads for all of their rows.
+static bool hasLatentRowsForWarpgroups(AttentionOp op) {
+  if (op.getTileRows())
     return false;
   auto cache = cast<CacheTypeInterface>(op.getKeyCache().getType());
   int64_t group = getSizeOf(op.getQ(), 1) / cache.getNumHeads();
@@ -73,6 +84,9 @@ static bool isForWarpgroups(AttentionOp op, const Target &target) {
 }
 
 TilePlan TilePlan::get(AttentionOp op, const Target &target, int64_t rows) {
-  return isForWarpgroups(op, target) ? planWarpgroups(op, target)
-                                     : planWarps(op, rows);
+  bool isForWarpgroups = op.getValueCache() ? rows % WarpgroupCores::kRows == 0
+                                            : hasLatentRowsForWarpgroups(op);
+  return target.has(Feature::WGMMA) && isForWarpgroups
+             ? planWarpgroups(op, target, rows)
+             : planWarps(op, rows);
 }

@@ -25,8 +25,9 @@ struct TilePlan {
   /// Whether warpgroups multiply tiles; otherwise, warps multiply fragments.
   bool byWarpgroups;
 
-  /// Plans a block of `rows` rows for warps; or one of 64 for warpgroups, where
-  /// the chips have them, and tokens have enough query heads.
+  /// Plans a block of `rows` rows, for warpgroups where the chips have these
+  /// and the rows are a multiple of 64. A block of latent rows gets 64 for
+  /// that, if tokens have enough query heads.
   static TilePlan get(AttentionOp op, const Target &target, int64_t rows);
 };
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from compiled import needs_ptxas
 from places import EXAMPLES
-from products import LATENT, Product, attend, attention, jit
+from products import DTYPES, LATENT, Product, attend, attention, jit
 from test_emulator_mutations import check
 from wgmma import say_ptxas
 
@@ -76,6 +76,32 @@ def test_attention_with_a_mistake():
     """
     benign = ["drop nvvm.barrier0 1", "drop nvvm.fence.mbarrier.init 1", "drop nvvm.bar.warp.sync 1"]
     check(attention(), "attend_kernel", "sm_90a", attend, 10, benign)
+
+
+def attend_by_op(program, num_heads=64, size=64):
+    """Latent rows of two sequences, which end in a tile, in f64."""
+    random = np.random.default_rng(3)
+    bf16 = DTYPES["bf16"]
+    blocks = random.standard_normal((4, 1, 1, 64, 1, size)).astype(bf16)
+    lengths, lut = np.array([30, 130], np.uint32), np.array([[2, 0, 0], [3, 1, 0]], np.uint32)
+    q = random.standard_normal((2, num_heads, size)).astype(bf16)
+    out, lse = np.zeros((2, num_heads, size // 2), bf16), np.zeros((2, num_heads), np.float32)
+    offsets = np.arange(3, dtype=np.int32)
+    program.call("attention", blocks, lengths, lut, 1, 131, 0, q, offsets, out, lse, size**-0.5)
+    for b, length in enumerate(lengths + 1):
+        rows = blocks[lut[b], 0, 0, :, 0].reshape(-1, size)[:length].astype(np.float64)
+        scores = q[b].astype(np.float64) @ rows.T * size**-0.5
+        weights = np.exp(scores - scores.max(1, keepdims=True))
+        want = weights @ rows[:, : size // 2] / weights.sum(1, keepdims=True)
+        np.testing.assert_allclose(out[b].astype(np.float64), want, atol=0.02)
+    return out
+
+
+def test_attention_of_the_op_with_a_mistake():
+    """A warp that has waited for its products needs no other synchronization before a lane frees the slot."""
+    params = kvcache.KVCacheParams("bf16", 1, 64, page_size=64, total_num_layers=1, is_mla=True)
+    source = kvcache.ops.attention(params, 64, dtype="bf16", value_dim=32).source
+    check(source, "attention_kernel", "sm_90a", attend_by_op, 20, ["drop nvvm.bar.warp.sync 1"])
 
 
 @needs_ptxas
