@@ -142,9 +142,19 @@ class GroupTable:
         """The pages in front of page ``first`` that are always reached."""
         return range(min(self._sinks, first))
 
-    def find_gone(self, first: int, next_first: int) -> range:
-        """The pages that are not reached any more when the first one is another."""
-        return range(max(first, self._sinks), next_first)
+    def find_gone(self, row: int, length: int) -> str | None:
+        """What of a sequence is gone that tokens from ``length`` on would reach."""
+        first, stop = self.find_first(length), self.count_pages(length)
+        if max(first, self._sinks) < min(int(self.freed[row]), stop):
+            return "pages"
+        if self.reach.first(length) < min(int(self.gone[row]), length):
+            return "tokens"
+        return None
+
+    def forget_gone(self, row: int, length: int) -> None:
+        """Says that a sequence is cut: what is gone from ``length`` on may come again."""
+        self.freed[row] = min(int(self.freed[row]), self.count_pages(length))
+        self.gone[row] = min(int(self.gone[row]), length)
 
 
 def as_slice(rows: np.ndarray) -> np.ndarray | slice:
@@ -346,10 +356,8 @@ class Sequence:
             if is_given or length < self.length:
                 return "its state is that behind later tokens"
         for group in self.table.bounded:
-            if group.find_gone(group.find_first(length), int(group.freed[self.row])):
-                return f"pages that group {group.number} reaches from there are gone"
-            if group.reach.first(length) < group.gone[self.row]:
-                return f"tokens that group {group.number} reaches from there are gone"
+            if gone := group.find_gone(self.row, length):
+                return f"{gone} that group {group.number} reaches from there are gone"
         return None
 
     def cut(self, length: int) -> list[Page]:
@@ -370,8 +378,8 @@ class Sequence:
                 )
             del own[count:]
             group.open[self.row] = False
-            if not length:
-                group.freed[self.row] = group.gone[self.row] = 0
+            if group.is_bounded:
+                group.forget_gone(self.row, length)
         del self.tokens[length:]
         table.totals[self.row] = length
         if not length:

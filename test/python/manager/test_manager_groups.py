@@ -193,6 +193,21 @@ def test_a_prefix_without_reached_pages_keeps_its_place_while_others_make_room(h
     assert cache.num_free_pages == 2 and not cache.snapshot().pages
 
 
+@pytest.mark.parametrize("kind", [reach.window(1), reach.chunk(4)], ids=str)
+def test_what_is_gone_does_not_matter_where_no_token_reaches_it(kind):
+    cache = make(group(kind))
+    cache.claim("a", range(12))
+    cache.step(["a"])
+    with pytest.raises(ValueError, match="can't be truncated"):
+        cache.truncate("a", 7)
+    cache.truncate("a", 4)
+    for length in (8, 12):
+        cache.grow("a", range(length - 4, length))
+        assert cache.num_free_pages == 7
+        cache.step(["a"])
+        assert cache.num_free_pages == 8
+
+
 # --- Histories --------------------------------------------------------------------
 
 
