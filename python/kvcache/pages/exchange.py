@@ -170,10 +170,11 @@ class PageExchange:
         sequence = self._receptions.pop(reception)
         if is_filled:
             # Nobody filled what no token reaches: it must not become a prefix.
-            for group, gone in zip(self._table.groups, reception.gone, strict=False):
-                group.gone[sequence.row] = gone
+            if reception.gone:
+                for group, gone in zip(self._table.groups, reception.gone, strict=True):
+                    group.gone[sequence.row] = gone
             self._growth.pass_by(sequence, len(sequence.tokens))
-            self._growth.finish([sequence], np.array([sequence.row]))
+            self._growth.finish([sequence], sequence.rows)
         if is_filled and reception.request is not None:
             self._sequences[reception.request] = sequence
         else:
@@ -186,7 +187,8 @@ class PageExchange:
         return sequences
 
     def _check_new(self, *requests: Hashable) -> None:
-        received = {reception.request for reception in self._receptions}
+        receptions = self._receptions
+        received = {each.request for each in receptions} if receptions else ()
         for i, request in enumerate(requests):
             if request in self._sequences or request in requests[:i]:
                 raise ValueError(f"request {request!r} has been claimed already")

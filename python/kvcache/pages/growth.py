@@ -95,9 +95,11 @@ class Growth:
             for group, own in zip(self._groups, sequence.pages, strict=True)
         ]
         written = self._list_written(sequence) if length else {}
-        needed = sum(missing) + sum(map(self._is_copied, written.values()))
+        needed = sum(missing)
+        if written:
+            needed += sum(map(self._is_copied, written.values()))
         plan = Plan(None, missing, written, needed, self._pool.count_available())
-        if self._can_match(sequence, length):
+        if self._has_prefixes and self._can_match(sequence, length):
             for match in self._find_matches(sequence, tokens):
                 matched = self._use_match(plan, match) if match else plan
                 if matched.fits:
@@ -115,7 +117,7 @@ class Growth:
 
     def _can_match(self, sequence: Sequence, length: int) -> bool:
         """Whether the next tokens of a sequence may be in pages already."""
-        if not self._has_prefixes or length < len(sequence.tokens):
+        if length < len(sequence.tokens):
             return False
         return not any(length % group.page_size for group in self._groups)
 
@@ -146,7 +148,7 @@ class Growth:
         if not tokens:
             return 0
         plan = self.plan(sequence, tokens)
-        if not plan.fits:
+        if plan.needed > plan.available:
             raise OutOfPagesError("out of pages", plan.needed, plan.available)
         for group, own, count in zip(
             self._groups, sequence.pages, plan.missing, strict=True
@@ -154,7 +156,10 @@ class Growth:
             group.reserve(len(own) + count)
         if plan.match:
             return self._grow_by_match(sequence, tokens, plan.match, plan.missing)
-        copies = self._choose_own_copies(plan.written, plan.available - plan.needed)
+        copies: dict[GroupTable, Page] = {}
+        if plan.written:
+            spare = plan.available - plan.needed
+            copies = self._choose_own_copies(plan.written, spare)
         count = sum(plan.missing) + len(copies)
         new = iter(self._pool.provide(count, copied=copies.values()))
         for group, page in plan.written.items():
@@ -263,11 +268,13 @@ class Growth:
     def pass_by(self, sequence: Sequence, length: int) -> None:
         """Gives back the pages that no token from ``length`` on reaches."""
         if self._table.bounded:
-            row = np.array([sequence.row])
-            self._pass_by_all([sequence], row, np.array([length]))
+            self._pass_by_all([sequence], sequence.rows, np.array([length]))
 
     def _pass_by_all(
-        self, batch: SequenceOf[Sequence], rows: np.ndarray, lengths: np.ndarray
+        self,
+        batch: SequenceOf[Sequence],
+        rows: np.ndarray | slice,
+        lengths: np.ndarray,
     ) -> None:
         for group in self._table.bounded:
             firsts = group.find_firsts(lengths)
@@ -275,11 +282,12 @@ class Growth:
             if not len(passing):
                 continue
             stops = firsts[passing]
-            starts = group.pass_by(rows[passing], stops)
+            sequences = [batch[each] for each in passing]
+            starts = group.pass_by(np.array([each.row for each in sequences]), stops)
             for each, start, stop in zip(
-                passing.tolist(), starts.tolist(), stops.tolist(), strict=True
+                sequences, starts.tolist(), stops.tolist(), strict=True
             ):
-                own = batch[each].pages[group.number]
+                own = each.pages[group.number]
                 for i in range(start, stop):
                     if page := own[i]:
                         own[i] = None
@@ -338,7 +346,7 @@ class Growth:
         if source is not sequence:
             sequence.exchange(source)
         self.cut(sequence, length)
-        self.finish([sequence], np.array([sequence.row]))
+        self.finish([sequence], sequence.rows)
 
     def end(self, sequence: Sequence) -> None:
         self.cut(sequence, 0)
@@ -469,7 +477,9 @@ class Growth:
 
     # --- Full pages ---------------------------------------------------------------
 
-    def finish(self, batch: SequenceOf[Sequence], rows: np.ndarray) -> None:
+    def finish(
+        self, batch: SequenceOf[Sequence], rows: np.ndarray | slice
+    ) -> None:
         """Counts the pending tokens as in the cache, and lets later sequences find them."""
         table = self._table
         totals = table.totals[rows]

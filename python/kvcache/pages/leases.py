@@ -42,7 +42,10 @@ class Lease:
     ) -> None:
         self.request = request
         self.tokens = np.array(sequence.tokens, np.int64)
-        self.pages = _join(sequence.list_rows())
+        groups = zip(sequence.table.groups, sequence.pages, strict=True)
+        self.pages = _join(
+            [group.list_pages(sequence.row, 0, len(own)) for group, own in groups]
+        )
         gone = tuple(int(group.gone[sequence.row]) for group in sequence.table.groups)
         self.gone = gone if any(gone) else ()
         self._is_open = True
@@ -111,14 +114,15 @@ class Reception:
         self._table = sequence.table
         self.found = sequence.length
         self.first = self.found // self._table.groups[0].page_size
-        rows = sequence.list_rows()
         self._parts: list[slice] = []
-        stop = 0
-        for group, row in zip(self._table.groups, rows, strict=True):
-            first, stop = stop + self.found // group.page_size, stop + len(row)
-            self._parts.append(slice(first, stop))
-        self.num_pages = stop
-        self.pages = self._choose(_join(rows))
+        filled, before = [], 0
+        for group, own in zip(self._table.groups, sequence.pages, strict=True):
+            first, stop = self.found // group.page_size, len(own)
+            self._parts.append(slice(before + first, before + stop))
+            filled.append(group.list_pages(sequence.row, first, stop))
+            before += stop
+        self.num_pages = before
+        self.pages = _join(filled)
         self.gone: tuple[int, ...] = ()
         self.is_filling = False
         self._is_open = True
@@ -146,7 +150,9 @@ class Reception:
 
     def _choose(self, lent: np.ndarray) -> np.ndarray:
         """Of something for each page of a lease, what is for the pages to fill."""
-        return _join([lent[part] for part in self._parts])
+        if len(self._parts) == 1:
+            return lent[self._parts[0]]
+        return np.concatenate([lent[part] for part in self._parts])
 
     @property
     def is_open(self) -> bool:

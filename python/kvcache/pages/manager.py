@@ -181,7 +181,8 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         """A sequence without tokens, and those that it is to grow by."""
         if not isinstance(salt, bytes):
             raise TypeError(f"expects 'salt' to be bytes, got {salt!r}")
-        self._end_expired()
+        if self._leases:
+            self._end_expired()
         ids = parse_tokens(tokens)
         self._check_length(len(ids))
         root = self._roots.get(salt) if salt else self._unsalted

@@ -8,6 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
+from operator import attrgetter
 
 from ..cache.groups import LayerGroup
 from .memory import Copy
@@ -36,9 +37,10 @@ class FreeAddresses:
         returned = self._returned
         taken = returned[: -count - 1 : -1]
         del returned[len(returned) - len(taken) :]
-        first = self._begun
-        self._begun += count - len(taken)
-        taken += [PageAddress(self._place, i) for i in range(first, self._begun)]
+        if len(taken) < count:
+            first = self._begun
+            self._begun += count - len(taken)
+            taken += [PageAddress(self._place, i) for i in range(first, self._begun)]
         return taken
 
     def add(self, address: PageAddress) -> None:
@@ -208,7 +210,7 @@ class PagePool:
             brought: Pages that are on the host.
             kept: Pages that must not go to make room; those brought and copied too.
         """
-        contents = [page.address for page in (*brought, *copied)]
+        contents = [*map(_get_address, (*brought, *copied))]
         kept = {*kept, *brought, *copied}
         count += len(brought)
         addresses = self._take_addresses(Place.DEVICE, count, kept, contents)
@@ -358,6 +360,9 @@ class PagePool:
 
     def _add_free(self, address: PageAddress) -> None:
         self._free[address.place].add(address)
+
+
+_get_address = attrgetter("address")
 
 
 def _drain(copies: Sequence[Copy]) -> None:

@@ -74,9 +74,9 @@ class GroupTable:
             page.address.index if page else self._null_page for page in pages
         ]
 
-    def list_pages(self, row: int, count: int) -> np.ndarray:
-        """The first pages of a row, int32; -1 for those that no token reaches any more."""
-        pages = self.pages[row, :count].astype(np.int32)
+    def list_pages(self, row: int, start: int, stop: int) -> np.ndarray:
+        """Pages of a row, int32; -1 for those that no token reaches any more."""
+        pages = self.pages[row, start:stop].astype(np.int32)
         if self.is_bounded:
             pages[pages == self._null_page] = -1
         return pages
@@ -212,17 +212,16 @@ class SequenceTable:
         """A row for a resident sequence without tokens."""
         if not self._free:
             self._add_rows(max(len(self.lengths), 8))
-        row = self._free.pop()
+        return self._free.pop()
+
+    def remove(self, row: int) -> None:
+        """Gives back the row of a sequence without pages."""
         self.lengths[row] = self.totals[row] = 0
         self.resident[row] = True
         self.given[row] = False
         for group in self.groups:
             group.open[row] = False
             group.freed[row] = group.gone[row] = 0
-        return row
-
-    def remove(self, row: int) -> None:
-        """Gives back the row of a sequence without pages."""
         self._free.append(row)
 
     def _add_rows(self, count: int) -> None:
@@ -232,10 +231,11 @@ class SequenceTable:
                 len(group.open) == rows
             ):  # else an attempt before had no memory behind it
                 group.add_rows(count)
-        lengths, totals, resident, given = (
+        lengths, totals, given = (
             np.concatenate([values, np.zeros(count, values.dtype)])
-            for values in (self.lengths, self.totals, self.resident, self.given)
+            for values in (self.lengths, self.totals, self.given)
         )
+        resident = np.concatenate([self.resident, np.ones(count, np.bool_)])
         self.lengths, self.totals = lengths, totals
         self.resident, self.given = resident, given
         self._free += range(rows, rows + count)[::-1]
@@ -260,6 +260,11 @@ class Sequence:
         self.pages = [[] for _ in self.table.groups]
 
     @property
+    def rows(self) -> slice:
+        """Its row of the tables, as the rows of a batch of one."""
+        return slice(self.row, self.row + 1)
+
+    @property
     def length(self) -> int:
         """Tokens in the cache, the first ones."""
         return int(self.table.lengths[self.row])
@@ -277,12 +282,6 @@ class Sequence:
         if len(self.pages) == 1 and not self.table.bounded:
             return self.pages[0]  # type: ignore[return-value]  # none is None
         return [page for pages in self.pages for page in pages if page]
-
-    def list_rows(self) -> list[np.ndarray]:
-        """The addresses of its pages in each group, while it is resident, int32; -1 for
-        those that no token reaches."""
-        groups = zip(self.table.groups, self.pages, strict=True)
-        return [group.list_pages(self.row, len(own)) for group, own in groups]
 
     def add(self, group: GroupTable, pages: SequenceOf[Page | None]) -> None:
         """Adds pages of a group, the last one its own, or none if it has room already."""

@@ -167,12 +167,13 @@ def fetch(
         if request is not None or salt:
             raise ValueError("'reception' has the name and the salt: expects no others")
         cache.begin_filling(reception)
-    offer = _read(message, reception)
+        offer = _read_for(message, reception)
+    else:
+        offer = Offer.from_bytes(message)
+        reception = cache.receive(offer.tokens, request, salt=salt)
+        reception.is_filling = True
     own = cache.regions()
     is_equal, staging = offer.fingerprint == own[0].fingerprint, None
-    if reception is None:
-        reception = cache.receive(offer.tokens, request, salt=salt)
-        cache.begin_filling(reception)
     try:
         if not is_equal:
             staging = Staging(cache, offer, reception, convert)
@@ -194,10 +195,8 @@ def fetch(
     return Transfer(offer, reception, transport, handle, count * page_bytes, staging)
 
 
-def _read(message: bytes, reception: Reception | None) -> Offer:
-    """The offer, which a reception is for, if there is one."""
-    if reception is None:
-        return Offer.from_bytes(message)
+def _read_for(message: bytes, reception: Reception) -> Offer:
+    """The offer that a reception is for; ends that if it is another one."""
     try:
         offer = Offer.from_bytes(message)
         if not reception.has_tokens(offer.tokens):
@@ -228,15 +227,15 @@ def _post_equal(
         raise ValueError(
             f"expects {reception.num_pages} pages for its tokens, got {len(offer.pages)}"
         )
-    reception.gone = tuple(g if g > reception.found else 0 for g in offer.gone)
+    if offer.gone:
+        reception.gone = tuple(g if g > reception.found else 0 for g in offer.gone)
     lent, pages = reception.pair(offer.pages)
     if not len(lent):
         return None, 0
-    # The largest without signs: one of negative numbers, if there are any.
-    last = lent.item(lent.view(np.uint32).argmax())
-    if last < 0:
+    numbers = lent.tolist()
+    if min(numbers) < 0:
         raise ValueError("it lacks pages that later tokens reach")
-    if last >= offer.regions[0].pages:
+    if (last := max(numbers)) >= offer.regions[0].pages:
         raise ValueError(f"it has no page {last}")
     post_pages = getattr(transport, "post_pages", None)
     if post_pages is not None:

@@ -21,6 +21,7 @@ class _Read(NamedTuple):
 
     peer: str
     request: Any  # NIXL's
+    is_done: bool  # when it began
 
 
 class NIXLTransport:
@@ -175,16 +176,19 @@ class NIXLTransport:
             del self._lists[key]
 
     def _begin(self, handle: Any, peer: str) -> _Read:
-        if self._agent.transfer(handle) == "ERR":
+        state = self._agent.transfer(handle)
+        if state == "ERR":
             handle.release()
             self._forget_peer(peer)
             raise TransferRefused("NIXL does not begin to read", peer)
-        return _Read(peer, handle)
+        return _Read(peer, handle, state == "DONE")
 
     def _to_nixl(self, table: np.ndarray) -> Any:
         return self._agent.get_xfer_descs(table.astype(np.uint64), self._memory)
 
     def poll(self, handle: _Read) -> bool:
+        if handle.is_done:
+            return True
         try:
             state = self._agent.check_xfer_state(handle.request)
         except Exception as error:

@@ -105,38 +105,36 @@ class Offer(NamedTuple):
                 missing or wrong; the message names it.
         """
         check_instance(bytes, message=message)
-        text = memoryview(message)[_DIGEST_BYTES:]
-        if len(text) < _HEADER.size or message[:_DIGEST_BYTES] != _digest(text):
+        start = _DIGEST_BYTES + _HEADER.size
+        if len(message) < start or message[:_DIGEST_BYTES] != _digest(
+            memoryview(message)[_DIGEST_BYTES:]
+        ):
             raise TransferRefused("the offer is damaged or cut off")
-        version, *sizes, tokens, pages, gone = _HEADER.unpack_from(text)
-        peer, request, common, numbers = _split(message, *sizes)
+        version, *sizes, tokens, pages, gone = _HEADER.unpack_from(message, _DIGEST_BYTES)
+        if start + sum(sizes) > len(message):  # as one of another version may say
+            sizes = [0, 0, 0]
+        middle = start + sizes[0]
+        end = middle + sizes[1]
+        stop = end + sizes[2]
+        peer, request = message[start:middle], message[middle:end]
         try:
             if version != VERSION:
                 raise TransferRefused(
                     f"the offer has another version than {VERSION}, which is spoken here"
                 )
-            names = _read_name("peer", peer), _read_name("request", request)
-            arrays = _read_arrays(numbers, tokens, pages, gone)
-            offer = cls(*names, *arrays, *_read_common(common))
-            return offer._replace(gone=_read_gone(numbers, offer, gone)) if gone else offer
+            _check_numbers(len(message) - stop, tokens, pages, gone)
+            after = stop + tokens * _TOKEN.itemsize
+            offer = cls(
+                _read_name("peer", peer),
+                _read_name("request", request),
+                np.frombuffer(message, _TOKEN, tokens, stop),
+                np.frombuffer(message, _PAGE, pages, after),
+                *_read_common(message[end:stop]),
+            )
+            return offer._replace(gone=_read_gone(message, offer, gone)) if gone else offer
         except TransferRefused as error:
             sender = peer.decode(errors="replace"), request.decode(errors="replace")
             raise TransferRefused(error.reason, *sender) from None
-
-
-def _split(message: bytes, peer: int, request: int, common: int) -> tuple[bytes, ...]:
-    """The parts of a message behind its header, and the rest; the parts are empty where
-    the message is too short for them, as one of another version may be."""
-    start = _DIGEST_BYTES + _HEADER.size
-    if start + peer + request + common > len(message):
-        return b"", b"", b"", message[start:]
-    stops = start + peer, start + peer + request, start + peer + request + common
-    return (
-        message[start : stops[0]],
-        message[stops[0] : stops[1]],
-        message[stops[1] : stops[2]],
-        message[stops[2] :],
-    )
 
 
 def _read_name(field: str, name: bytes) -> str:
@@ -146,23 +144,16 @@ def _read_name(field: str, name: bytes) -> str:
         raise TransferRefused(f"the offer has no valid {field!r}: {error}") from None
 
 
-def _read_arrays(
-    numbers: bytes, tokens: int, pages: int, gone: int
-) -> tuple[np.ndarray, np.ndarray]:
-    size = tokens * _TOKEN.itemsize
-    if len(numbers) != size + pages * _PAGE.itemsize + gone * _TOKEN.itemsize:
+def _check_numbers(size: int, tokens: int, pages: int, gone: int) -> None:
+    if size != (tokens + gone) * _TOKEN.itemsize + pages * _PAGE.itemsize:
         raise TransferRefused(
-            f"the offer of {tokens} tokens and {pages} pages has {len(numbers)} bytes of them"
+            f"the offer of {tokens} tokens and {pages} pages has {size} bytes of them"
         )
-    return (
-        np.frombuffer(numbers, _TOKEN, tokens).astype(np.int64, copy=False),
-        np.frombuffer(numbers, _PAGE, pages, size).astype(np.int32, copy=False),
-    )
 
 
-def _read_gone(numbers: bytes, offer: Offer, count: int) -> tuple[int, ...]:
-    start = len(numbers) - count * _TOKEN.itemsize
-    gone = tuple(np.frombuffer(numbers, _TOKEN, count, start).tolist())
+def _read_gone(message: bytes, offer: Offer, count: int) -> tuple[int, ...]:
+    start = len(message) - count * _TOKEN.itemsize
+    gone = tuple(np.frombuffer(message, _TOKEN, count, start).tolist())
     total = len(offer.tokens)
     if count != len(offer.groups) or not 0 <= min(gone) <= max(gone) <= total:
         raise TransferRefused(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from typing import Any, Protocol, runtime_checkable
-from weakref import WeakSet
 
 import numpy as np
 
@@ -123,7 +122,7 @@ class PageTransport(Transport, Protocol):
         """
 
 
-_checked: WeakSet[type] = WeakSet()
+_checked: set[type] = set()
 
 
 def check_transport(transport: object) -> None:

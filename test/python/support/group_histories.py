@@ -137,12 +137,18 @@ class GroupHistory:
         self.check()
 
     def check_found(self, found, best):
-        """Of the longest prefix, less is found only where its state has no room to stay."""
+        """Of the longest prefix, less is found only where its state has no room to stay, or
+        where no later token reaches any of it: then nothing may be left of it to find."""
         self.events["prefixes found"] += found > 0
         if not self.is_plain:
             assert found <= best
             has_room = self.manager.num_free_pages > 1 or not self.has_state
-            if self.memory is None and not self.groups.host_pages and has_room:
+            is_reached = not best or any(
+                slots.kind.is_state or self.is_reached_from(slots.kind, best, token)
+                for slots in self.slots
+                for token in range(best)
+            )
+            if self.memory is None and not self.groups.host_pages and has_room and is_reached:
                 assert found == best, "a longer prefix is there"
                 self.events["longest prefixes found"] += found > 0
 
