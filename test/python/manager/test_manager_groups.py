@@ -2,11 +2,10 @@
 
 from collections import Counter
 
-import group_histories
 import kvcache
 import numpy as np
 import pytest
-from group_histories import GroupHistory
+from group_histories import GroupHistory, run_one
 from group_model import KINDS, Groups, draw_groups
 from hypothesis import given
 from hypothesis import strategies as st
@@ -219,7 +218,8 @@ def test_histories(seed):
 
 @pytest.mark.slow
 def test_long_histories():
-    group_histories.main(6_000)
+    for seed in range(3):
+        run_one(seed, draw_groups(seed))
 
 
 def run_some():
