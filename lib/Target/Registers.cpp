@@ -24,6 +24,8 @@ bool kvcache::hasSetMaxRegisters(const Chip &chip) {
 
 int64_t kvcache::getMaxRegisters(int64_t threads, int64_t blocks) {
   constexpr int64_t warp = 32, mostOfThread = 256;
+  if (threads > kRegistersOfSM || blocks > kRegistersOfSM)
+    return 0;
   int64_t ofWarps = llvm::alignTo(threads, warp) * blocks;
   return llvm::alignDown(std::min(kRegistersOfSM / ofWarps, mostOfThread),
                          kRegisterUnit);
@@ -35,7 +37,7 @@ static std::optional<int64_t> getNumber(Operation *kernel, StringRef name) {
   if (!attribute || !attribute.getValue().isSignedIntN(32) ||
       !attribute.getValue().isStrictlyPositive())
     return std::nullopt;
-  return attribute.getInt();
+  return attribute.getValue().getSExtValue();
 }
 
 /// Returns the threads of a block of a kernel, if they are known.

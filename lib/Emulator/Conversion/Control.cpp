@@ -62,6 +62,11 @@ static bool lowerIntrinsic(LLVM::CallIntrinsicOp op, EmulatorCalls &calls) {
   else if (name == "llvm.nvvm.nanosleep" &&
            llvm::equal(op.getArgs().getTypes(), ArrayRef<Type>{calls.i32}))
     calls.replaceByCall(op, "kvcacheEmulatorSleep", op.getArgs());
+  else if (name.consume_front("llvm.nvvm.setmaxnreg.") &&
+           llvm::equal(op.getArgs().getTypes(), ArrayRef<Type>{calls.i32}))
+    calls.replaceByCall(
+        op, "kvcacheEmulatorSetMaxRegisters",
+        {op.getArgs().front(), calls.getI32(op, name.starts_with("inc."))});
   else
     return false;
   return true;

@@ -150,6 +150,12 @@ struct RegisterLane : WarpLane {
 void Registers::change(WarpMeeting &meeting) {
   const RegisterLane &lane = meeting.get<RegisterLane>(0);
   const Thread &thread = *lane.thread;
+  constexpr uint32_t least = 24, most = 256, unit = 8;
+  if (lane.count < least || lane.count > most || lane.count % unit)
+    block.fail(thread, meeting.site,
+               "wants a number of registers that is a multiple of 8 from 24 to "
+               "256, got " +
+                   std::to_string(lane.count));
   prepare(thread, meeting.site);
   Warp &warp = *warps[meeting.warp];
   Change change{meeting.site, lane.count, lane.isIncrease};

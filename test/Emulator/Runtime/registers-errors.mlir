@@ -1,33 +1,7 @@
 // What the emulator says of kernels that change the number of registers wrongly, one for each rule. PTX ISA, "setmaxnreg".
 
-// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
-// DEFINE: %{case} =
-// DEFINE: %{run} = not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix=%{case}
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// REDEFINE: %{case} = too_many_for_all
-// RUN: %{run}
-// REDEFINE: %{case} = nobody_gives
-// RUN: %{run}
-// REDEFINE: %{case} = half_a_warpgroup_executes_it
-// RUN: %{run}
-// REDEFINE: %{case} = another_one
-// RUN: %{run}
-// REDEFINE: %{case} = half_a_warp
-// RUN: %{run}
-// REDEFINE: %{case} = some_have_ended
-// RUN: %{run}
-// REDEFINE: %{case} = block_of_six_warps
-// RUN: %{run}
-// REDEFINE: %{case} = again_without_a_barrier
-// RUN: %{run}
-// REDEFINE: %{case} = increase_to_less
-// RUN: %{run}
-// REDEFINE: %{case} = decrease_to_more
-// RUN: %{run}
-// REDEFINE: %{case} = more_than_a_multiprocessor_has
-// RUN: %{run}
-// REDEFINE: %{case} = unknown_number
-// RUN: %{run}
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 
@@ -40,15 +14,17 @@ gpu.module @kernels {
     scf.if %gives {
       nvvm.setmaxregister decrease 80
     } else {
-      // too_many_for_all: deadlock: no thread of block (0, 0, 0) can go on
-      // too_many_for_all: wait in nvvm.setmaxregister at [[FILE]]:[[# @LINE + 1]]:7 for 1792 registers for warp {{[0-9]+}}, where the block has {{[0-9]+}} that other warps have given back
+      // CHECK-LABEL: run @too_many_for_all:
+      // CHECK: deadlock: no thread of block (0, 0, 0) can go on
+      // CHECK: wait in nvvm.setmaxregister at [[FILE]]:[[# @LINE + 1]]:7 for 1792 registers for warp {{[0-9]+}}, where the block has {{[0-9]+}} that other warps have given back
       nvvm.setmaxregister increase 224
     }
     gpu.return
   }
 
   gpu.func @nobody_gives() kernel attributes {nvvm.maxnreg = 168 : i32} {
-    // nobody_gives: wait in nvvm.setmaxregister at [[FILE]]:[[# @LINE + 1]]:5 for 256 registers for warp {{[0-3]}}, where the block has 0 that
+    // CHECK-LABEL: run @nobody_gives:
+    // CHECK: wait in nvvm.setmaxregister at [[FILE]]:[[# @LINE + 1]]:5 for 256 registers for warp {{[0-3]}}, where the block has 0 that
     nvvm.setmaxregister increase 176
     gpu.return
   }
@@ -58,7 +34,8 @@ gpu.module @kernels {
     %c64 = arith.constant 64 : index
     %is_low = arith.cmpi ult, %t, %c64 : index
     scf.if %is_low {
-      // half_a_warpgroup_executes_it: [[FILE]]:[[# @LINE + 1]]:7: nvvm.setmaxregister: thread ({{0|32}}, 0, 0) of block (0, 0, 0) has executed it, and warp 2 of its warpgroup has not: all warps of a warpgroup must execute the same one
+      // CHECK-LABEL: run @half_a_warpgroup_executes_it:
+      // CHECK: [[FILE]]:[[# @LINE + 1]]:7: nvvm.setmaxregister: thread ({{0|32}}, 0, 0) of block (0, 0, 0) has executed it, and warp 2 of its warpgroup has not: all warps of a warpgroup must execute the same one
       nvvm.setmaxregister decrease 24
     }
     gpu.return
@@ -71,7 +48,8 @@ gpu.module @kernels {
     scf.if %is_low {
       nvvm.setmaxregister decrease 24
     } else {
-      // another_one: [[FILE]]:[[# @LINE + 1]]:7: nvvm.setmaxregister: thread (64, 0, 0) of block (0, 0, 0) comes where warp 0 of its warpgroup has executed nvvm.setmaxregister at [[FILE]]:[[# @LINE - 2]]:7: all warps of a warpgroup must execute the same one
+      // CHECK-LABEL: run @another_one:
+      // CHECK: [[FILE]]:[[# @LINE + 1]]:7: nvvm.setmaxregister: thread (64, 0, 0) of block (0, 0, 0) comes where warp 0 of its warpgroup has executed nvvm.setmaxregister at [[FILE]]:[[# @LINE - 3]]:7: all warps of a warpgroup must execute the same one
       nvvm.setmaxregister decrease 24
     }
     gpu.return
@@ -84,7 +62,8 @@ gpu.module @kernels {
     %lane = arith.remui %t, %c32 : index
     %is_low = arith.cmpi ult, %lane, %c16 : index
     scf.if %is_low {
-      // half_a_warp: [[FILE]]:[[# @LINE + 1]]:7: nvvm.setmaxregister: thread (0, 0, 0) of block (0, 0, 0) wants all lanes of its warp to come, but lanes 16 to 31 of warp 0 have ended
+      // CHECK-LABEL: run @half_a_warp:
+      // CHECK: [[FILE]]:[[# @LINE + 1]]:7: nvvm.setmaxregister: thread (0, 0, 0) of block (0, 0, 0) wants all lanes of its warp to come, but lanes 16 to 31 of warp 0 have ended
       nvvm.setmaxregister decrease 24
     }
     gpu.return
@@ -96,7 +75,8 @@ gpu.module @kernels {
     %is_low = arith.cmpi ult, %t, %c32 : index
     cf.cond_br %is_low, ^end, ^others
   ^others:
-    // some_have_ended: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (32, 0, 0) of block (0, 0, 0) has executed it, and warp 0 of its warpgroup has not: all warps of a warpgroup must execute the same one
+    // CHECK-LABEL: run @some_have_ended:
+    // CHECK: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (32, 0, 0) of block (0, 0, 0) has executed it, and warp 0 of its warpgroup has not: all warps of a warpgroup must execute the same one
     nvvm.setmaxregister decrease 24
     cf.br ^end
   ^end:
@@ -104,7 +84,8 @@ gpu.module @kernels {
   }
 
   gpu.func @block_of_six_warps() kernel attributes {nvvm.maxnreg = 168 : i32} {
-    // block_of_six_warps: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (128, 0, 0) of block (0, 0, 0) wants all 128 threads of warps 4 to 7, but the block has 192 threads
+    // CHECK-LABEL: run @block_of_six_warps:
+    // CHECK: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (128, 0, 0) of block (0, 0, 0) wants all 128 threads of warps 4 to 7, but the block has 192 threads
     nvvm.setmaxregister decrease 24
     gpu.return
   }
@@ -113,13 +94,15 @@ gpu.module @kernels {
     %all = arith.constant -1 : i32
     nvvm.setmaxregister decrease 40
     nvvm.bar.warp.sync %all : i32
-    // again_without_a_barrier: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (0, 0, 0) of block (0, 0, 0) comes without a synchronization of the warpgroup behind nvvm.setmaxregister at [[FILE]]:[[# @LINE - 2]]:5, which warp 1 of its warpgroup may not have executed yet
+    // CHECK-LABEL: run @again_without_a_barrier:
+    // CHECK: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (0, 0, 0) of block (0, 0, 0) comes without a synchronization of the warpgroup behind nvvm.setmaxregister at [[FILE]]:[[# @LINE - 3]]:5, which warp 1 of its warpgroup may not have executed yet
     nvvm.setmaxregister decrease 24
     gpu.return
   }
 
   gpu.func @increase_to_less() kernel attributes {nvvm.maxnreg = 168 : i32} {
-    // increase_to_less: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (0, 0, 0) of block (0, 0, 0) increases the number of registers to 160, but the thread has 168
+    // CHECK-LABEL: run @increase_to_less:
+    // CHECK: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (0, 0, 0) of block (0, 0, 0) increases the number of registers to 160, but the thread has 168
     nvvm.setmaxregister increase 160
     gpu.return
   }
@@ -127,13 +110,15 @@ gpu.module @kernels {
   gpu.func @decrease_to_more() kernel attributes {nvvm.maxnreg = 168 : i32} {
     nvvm.setmaxregister decrease 40
     nvvm.barrier0
-    // decrease_to_more: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (0, 0, 0) of block (0, 0, 0) decreases the number of registers to 48, but the thread has 40
+    // CHECK-LABEL: run @decrease_to_more:
+    // CHECK: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (0, 0, 0) of block (0, 0, 0) decreases the number of registers to 48, but the thread has 40
     nvvm.setmaxregister decrease 48
     gpu.return
   }
 
   gpu.func @more_than_a_multiprocessor_has() kernel attributes {nvvm.maxnreg = 168 : i32} {
-    // more_than_a_multiprocessor_has: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (0, 0, 0) of block (0, 0, 0) is in a block of 512 threads that begin with 168 registers each, 86016 in all: a multiprocessor has 65536
+    // CHECK-LABEL: run @more_than_a_multiprocessor_has:
+    // CHECK: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (0, 0, 0) of block (0, 0, 0) is in a block of 512 threads that begin with 168 registers each, 86016 in all: a multiprocessor has 65536
     nvvm.setmaxregister decrease 24
     gpu.return
   }
@@ -144,9 +129,18 @@ gpu.module @kernels {
   }
 
   func.func private @decrease() attributes {no_inline} {
-    // unknown_number: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (0, 0, 0) of block (0, 0, 0) needs the number of registers that threads of the kernel begin with (nvvm.maxnreg, or nvvm.minctasm and the size of blocks)
+    // CHECK-LABEL: run @unknown_number:
+    // CHECK: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (0, 0, 0) of block (0, 0, 0) needs the number of registers that threads of the kernel begin with (nvvm.maxnreg, or nvvm.minctasm and the size of blocks)
     nvvm.setmaxregister decrease 24
     return
+  }
+
+  gpu.func @number_by_name() kernel attributes {nvvm.maxnreg = 168 : i32} {
+    %n = llvm.mlir.constant(20 : i32) : i32
+    // CHECK-LABEL: run @number_by_name:
+    // CHECK: [[FILE]]:[[# @LINE + 1]]:5: llvm.call_intrinsic: thread (0, 0, 0) of block (0, 0, 0) wants a number of registers that is a multiple of 8 from 24 to 256, got 20
+    llvm.call_intrinsic "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32"(%n) : (i32) -> ()
+    gpu.return
   }
 }
 
@@ -220,6 +214,12 @@ func.func @unknown_number() {
   %c1 = arith.constant 1 : index
   %n = arith.constant 128 : index
   gpu.launch_func @kernels::@unknown_number blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
+  return
+}
+func.func @number_by_name() {
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 128 : index
+  gpu.launch_func @kernels::@number_by_name blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
   return
 }
 

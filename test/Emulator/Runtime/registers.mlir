@@ -18,7 +18,8 @@ gpu.module @kernels {
     %c256 = arith.constant 256 : index
     %gives = arith.cmpi uge, %t, %c256 : index
     scf.if %gives {
-      nvvm.setmaxregister decrease 24
+      %n = llvm.mlir.constant(24 : i32) : i32
+      llvm.call_intrinsic "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32"(%n) : (i32) -> ()
     } else {
       nvvm.setmaxregister increase 240
     }
