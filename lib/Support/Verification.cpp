@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -126,6 +127,19 @@ static LogicalResult checkReduction(scf::ReduceReturnOp op) {
   return op.emitOpError("expects arguments of its block");
 }
 
+/// A change of shape, whose verifier takes the first dimension of each group.
+static LogicalResult checkReassociation(tensor::ExpandShapeOp op) {
+  auto groups = op->getAttrOfType<ArrayAttr>(op.getReassociationAttrName());
+  bool hasEmpty = groups && llvm::any_of(groups, [](Attribute group) {
+                    auto dims = dyn_cast<ArrayAttr>(group);
+                    return dims && dims.empty();
+                  });
+  if (!hasEmpty)
+    return success();
+  return op.emitOpError("expects a dimension in each group of "
+                        "'reassociation'");
+}
+
 static LogicalResult check(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([](gpu::LaunchFuncOp op) { return verifyOperandSegments(op); })
@@ -161,6 +175,7 @@ static LogicalResult check(Operation *op) {
         return checkMemRefs(op, {op.getTagMapAttrStrName()});
       })
       .Case([](memref::GlobalOp op) { return checkInitialValue(op); })
+      .Case([](tensor::ExpandShapeOp op) { return checkReassociation(op); })
       .Case([](scf::ReduceReturnOp op) { return checkReduction(op); })
       .Case([](linalg::LinalgOp op) { return checkOutputs(op); })
       .Default(success());
@@ -179,7 +194,7 @@ static bool mayFail(StringRef text) {
          text.contains("\"llvm.") || text.contains("\"affine.dma_") ||
          text.contains("linalg.") || text.contains("\"cf.switch\"") ||
          text.contains("\"memref.global\"") ||
-         text.contains("scf.reduce.return") ||
+         text.contains("scf.reduce.return") || text.contains("expand_shape") ||
          text.contains("workgroup_attributions");
 }
 

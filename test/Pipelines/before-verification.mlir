@@ -200,3 +200,11 @@ func.func @last(%n: index) -> index {
 // RUN: not kvcache-opt %t/global.mlir 2>&1 | FileCheck %s --check-prefix=GLOBAL
 // GLOBAL: global.mlir:[[#]]:[[#]]: error: 'memref.global' op expects a tensor as 'initial_value', got 'vector<4xf32>'
 "memref.global"() <{initial_value = dense<1.0> : vector<4xf32>, sym_name = "table", type = memref<1x2xi32>}> : () -> ()
+
+//--- shape.mlir
+// RUN: not kvcache-opt %t/shape.mlir 2>&1 | FileCheck %s --check-prefix=SHAPE
+// SHAPE: shape.mlir:[[#]]:[[#]]: error: 'tensor.expand_shape' op expects a dimension in each group of 'reassociation'
+func.func @expand(%x: tensor<4xf32>) {
+  %0 = tensor.expand_shape %x [[]] output_shape [4, 1] : tensor<4xf32> into tensor<4x1xf32>
+  return
+}

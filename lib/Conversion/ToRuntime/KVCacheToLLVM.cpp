@@ -18,6 +18,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -156,7 +157,8 @@ struct KVCacheToLLVMInterface : ConvertToLLVMPatternInterface {
 
   void loadDependentDialects(MLIRContext *context) const override {
     context->loadDialect<arith::ArithDialect, cf::ControlFlowDialect,
-                         NVVM::NVVMDialect, ub::UBDialect>();
+                         memref::MemRefDialect, NVVM::NVVMDialect,
+                         ub::UBDialect, vector::VectorDialect>();
   }
 
   void populateConvertToLLVMConversionPatterns(

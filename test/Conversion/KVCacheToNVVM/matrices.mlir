@@ -1,5 +1,10 @@
 // RUN: kvcache-opt %s --convert-kvcache-to-nvvm --canonicalize --cse | FileCheck %s
 // RUN: kvcache-opt %s --convert-kvcache-to-memref --convert-kvcache-to-nvvm --reconcile-unrealized-casts --canonicalize --cse | FileCheck %s --check-prefix=MEMORY
+// RUN: kvcache-opt %s --pass-pipeline="builtin.module(convert-kvcache-to-memref,gpu.module(convert-gpu-to-nvvm,reconcile-unrealized-casts))" | FileCheck %s --check-prefix=STOCK
+// RUN: not kvcache-opt %s --convert-to-llvm 2>&1 | FileCheck %s --check-prefix=TILES
+
+// TILES:       error: failed to legalize operation 'kvcache.mma'
+// STOCK-NOT:   kvcache.mma
 
 !q = !kvcache.tile<128x128xbf16, swizzle_128b>
 !k = !kvcache.tile<32x128xbf16, swizzle_128b>
