@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 from devices import spread
+from edits import edit
 from hypothesis import given
 from hypothesis import strategies as st
 from model import PagedView
 from programs import Shape, Source, caches, examples, page_span, small_cache
-from sources import edit
 
 SHAPES = [
     Shape("f32", 1, 4, 1),

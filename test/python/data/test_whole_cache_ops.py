@@ -9,6 +9,7 @@ import functools
 import ml_dtypes
 import numpy as np
 import pytest
+from edits import edit
 from quantization import (
     ELEMENTS,
     SCALES,
@@ -16,7 +17,6 @@ from quantization import (
     pack,
     quantize_with_zero_points,
 )
-from sources import edit
 from whole_caches import as_uint, decode_rows, encode_rows, write_attributes
 
 import kvcache

@@ -7,8 +7,8 @@ import sys
 
 import pages
 import pytest
+from edits import edit
 from places import ROOT
-from sources import edit
 
 import kvcache
 

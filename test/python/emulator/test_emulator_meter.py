@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from sources import edit
+from edits import edit
 
 import kvcache
 

@@ -7,9 +7,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 from caches import CONTINUOUS, FP8, MODEL_DEFAULT, MX, NVFP4, SWAPPING, make, scaled
+from edits import edit
 from hypothesis import given
 from hypothesis import strategies as st
-from sources import edit
 
 import kvcache
 from kvcache import KVCacheParams, KVCacheQuantizationConfig

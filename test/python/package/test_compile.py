@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from compiled import GATHER
-from sources import edit
+from edits import edit
 
 import kvcache
 from kvcache import Parameter

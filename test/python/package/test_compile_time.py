@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import pytest
+from edits import edit
 from programs import OPT
-from sources import edit
 
 import kvcache
 

@@ -4,8 +4,8 @@ import pickle
 from pathlib import Path
 
 import pytest
+from edits import edit
 from places import ROOT
-from sources import edit
 
 import kvcache
 from kvcache import CompileError

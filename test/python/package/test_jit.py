@@ -13,10 +13,10 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from edits import edit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from places import BUILD
-from sources import edit
 
 import kvcache
 

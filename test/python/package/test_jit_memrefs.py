@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from sources import edit
+from edits import edit
 
 import kvcache
 

@@ -6,8 +6,8 @@ import subprocess
 import threading
 
 import pytest
+from edits import edit
 from programs import OPT
-from sources import edit
 
 SERVER = OPT.with_name("kvcache-lsp-server")
 URI = "file:///kernel.mlir"

@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from sources import edit
+from edits import edit
 
 import kvcache
 from kvcache import _native

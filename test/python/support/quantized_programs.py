@@ -10,11 +10,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 from bodies import give, lanes, take
+from edits import edit
 from hypothesis import strategies as st
 from model import Cache, PagedView
 from programs import DTYPES, Shape, caches, place, placements, small_cache
 from quantization import ELEMENTS, SCALES, QuantizedCache
-from sources import edit
 
 QUANTIZED_DTYPES = {
     "f8E4M3FN": DTYPES["f8E4M3FN"],
