@@ -75,7 +75,7 @@ def test_a_kernel_runs_with_its_arguments(driver, kernel):
     assert array.numpy()[[0, 31, 32]].tolist() == [2.5, 2.5, -1.5]
 
 
-def test_a_kernel_of_an_artifact(driver, kernel, tmp_path):
+def test_a_kernel_of_an_artifact(driver, kernel, tmp_path, old_objects_stay):
     kvcache.compile(KERNELS).save(tmp_path / "kernels.kvcache")
     driver.calls()
     array = DeviceArray(np.zeros(64, np.float32))
