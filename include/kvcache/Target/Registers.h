@@ -43,9 +43,9 @@ bool hasSetMaxRegisters(const Chip &chip);
 int64_t getMaxRegisters(int64_t threads, int64_t blocks);
 
 /// Returns the registers with which each thread of a kernel begins, a
-/// `gpu.func` or `llvm.func`: what `nvvm.maxnreg` says, or what is left of
-/// `nvvm.minctasm` blocks whose size the kernel has. Without these, ptxas
-/// ignores setmaxnreg (C7508).
+/// `gpu.func` or `llvm.func`: `nvvm.maxnreg`, or the share of a thread where a
+/// multiprocessor has `nvvm.minctasm` blocks of the kernel's size. Without
+/// these attributes, ptxas ignores setmaxnreg (C7508).
 std::optional<int64_t> getInitialRegisters(Operation *kernel);
 
 } // namespace mlir::kvcache

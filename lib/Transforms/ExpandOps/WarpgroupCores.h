@@ -13,7 +13,7 @@
 
 namespace mlir::kvcache {
 
-/// Builds `kvcache.mma`. All threads of a warpgroup execute what is built. Each
+/// Builds `kvcache.mma`. All threads of a warpgroup execute it. Each
 /// of its warps has 16 of the 64 rows of a product, and its lanes have the same
 /// shares of them as with `TensorCores`: for each 8 columns an accumulator, for
 /// each 16 a fragment.

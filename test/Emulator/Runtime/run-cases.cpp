@@ -6,8 +6,9 @@
 //
 // Calls each function of a lowered module that has no arguments and no results,
 // in a process of its own, since an error of a kernel ends the process. It
-// prints `run @name:` and then what the function prints. `mlir-runner` would
-// compile the whole module again for each of them.
+// prints `run @name:` before the function's output, and fails unless the
+// function exits with 1, or with 0 if --right names it. `mlir-runner` would
+// compile the whole module again for each function.
 //
 //===----------------------------------------------------------------------===//
 
