@@ -9,9 +9,6 @@
 #include "kvcache/IR/AttentionOps.h"
 
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MathExtras.h"
-
-#include <algorithm>
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -20,12 +17,8 @@ using namespace mlir::kvcache;
 constexpr int64_t kMostElements = 256;
 /// The largest latent row and value: two warps share the sums of a row.
 constexpr int64_t kMostLatent = 640, kMostOfLatent = 512;
-/// Query rows of a block, unless 'tile_rows' says another number. Those of
-/// latent rows leave room for them in shared memory.
-constexpr int64_t kTileRows = 64, kLatentTileRows = 32;
-/// With sparse rows: the fewest, those of a warp, and query heads of a group
-/// below which warps read sparse rows of a cache of values once or twice.
-constexpr int64_t kLeastRows = 16, kLeastGroup = 8;
+/// Rows of a block that leave room for latent rows in shared memory.
+constexpr int64_t kLatentTileRows = 32;
 
 static FloatType getSixteenBits(Type element) {
   return isa<Float16Type, BFloat16Type>(element) ? cast<FloatType>(element)
@@ -65,21 +58,4 @@ std::string AttentionOp::getTileObstacle() {
       ofValue > (isLatent ? kMostOfLatent : kMostElements))
     return llvm::formatv("heads of {0} elements", ofValue);
   return "";
-}
-
-int64_t AttentionOp::chooseTileRows() {
-  if (std::optional<uint64_t> given = getTileRows())
-    return *given;
-  if (!getTileObstacle().empty())
-    return 0;
-  int64_t most = getValueCache() ? kTileRows : kLatentTileRows;
-  if (!getRows())
-    return getValueCache() && getWorkspace() ? 0 : most;
-  // A block has one token: rows beyond its heads would be wasted.
-  auto heads = cast<CacheTypeInterface>(getKeyCache().getType()).getNumHeads();
-  int64_t group = cast<ShapedType>(getQ().getType()).getDimSize(1) / heads;
-  if (getValueCache() && group < kLeastGroup)
-    return 0;
-  return std::min<int64_t>(most,
-                           llvm::PowerOf2Ceil(std::max(group, kLeastRows)));
 }

@@ -1,6 +1,7 @@
 // RUN: kvcache-opt %s --kvcache-expand-ops --split-input-file | FileCheck %s
 // RUN: kvcache-opt %s --kvcache-expand-ops=for-gpu --split-input-file | FileCheck %s --check-prefix=GPU
 // RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a" --split-input-file | FileCheck %s --check-prefix=HOPPER
+// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a" --split-input-file --remarks-filter=kvcache-expand-ops -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 // RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a,sm_100a" --split-input-file | FileCheck %s --check-prefix=GPU
 // RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a,sm_99" --split-input-file | FileCheck %s --check-prefix=GPU
 
@@ -30,6 +31,7 @@
 // CHECK-NOT:       kvcache.load
 //
 // On a GPU, a warp computes the 4 heads of a group for a row: 16 lanes share a token, and 4 tokens are in flight.
+// REMARK: remark: [Passed] attention | Category:kvcache-expand-ops | Heads=4, Lanes=16, Remark="a row of some heads for each warp", Tokens=4
 // GPU-LABEL: func.func @attend(
 // GPU:         scf.parallel
 // GPU:           scf.parallel (%{{.*}}) = (%{{.*}}) to (%c32{{.*}})
@@ -83,6 +85,7 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 // GPU-NOT:             nvvm.mma.sync
 // GPU:             vector.store {{.*}} : memref<?x32x128xbf16>, vector<2xbf16>
 // The warpgroup of a block of Hopper multiplies whole tiles.
+// REMARK: attention | Category:kvcache-expand-ops | Remark="tiles, by wgmma", Rows=64, Shares=1, Tiles=2, Tokens=64
 // HOPPER-LABEL: func.func @attend_in_tiles(
 // HOPPER:         scf.parallel (%{{.*}}) = (%{{.*}}) to (%c128
 // HOPPER:         kvcache.consume
@@ -275,5 +278,18 @@ func.func @split_latent_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memre
                              %out: memref<?x128x512xbf16>, %w: memref<?xi8>) {
   kvcache.attention %q, %cache, %n, %scale outs(%out) workspace %w
       : memref<?x128x576xbf16>, !mla, memref<?xi32>, f32, memref<?x128x512xbf16>, memref<?xi8>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<f32, #kv, page_size = 64>
+
+// REMARK: remark: [Missed] attention | Category:kvcache-expand-ops | Reason="queries of f32", Remark="no tensor cores"
+func.func @attend_without_tensor_cores(%q: memref<?x32x128xf32>, %keys: !cache, %values: !cache, %n: memref<?xi32>,
+                                       %scale: f32, %out: memref<?x32x128xf32>) {
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out)
+      : memref<?x32x128xf32>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xf32>
   return
 }

@@ -187,9 +187,6 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     FloatType getTileElement(Value cache);
     /// What tensor cores do not compute, or an empty text.
     std::string getTileObstacle();
-    /// The query rows of a block on tensor cores, given or chosen; 0 without
-    /// them.
-    int64_t chooseTileRows();
   }];
   let hasVerifier = 1;
 }

@@ -157,13 +157,6 @@ private:
     return all;
   }
 
-  /// The number of a thread in its block.
-  Value getThreadId(ValueRange thread) {
-    if (thread.size() == 1)
-      return thread[0];
-    return frame.add(frame.mul(thread[0], threads[1]), thread[1]);
-  }
-
   Share getShare(const Part &part, ValueRange thread) {
     if (!frame.isGPU)
       return {frame.index(0), Value(), Value()};
@@ -372,7 +365,7 @@ private:
       return;
     gpu::BarrierOp::create(builder, loc);
     for (ScaleRow *scales : getScales())
-      scales->store(place, getThreadId(thread));
+      scales->store(place, frame.getThreadId(thread, threads.back()));
   }
 
   /// Appends the heads of a thread, with the scales that it stores itself.

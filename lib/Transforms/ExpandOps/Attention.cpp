@@ -14,6 +14,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Remarks.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <limits>
@@ -269,8 +270,25 @@ Value AttentionBase::reduce(Value value, bool isMax, int64_t size,
 void kvcache::expand(AttentionOp op, const Frame &frame) {
   if (!frame.isGPU)
     return expandForCPU(op, frame);
-  if (int64_t tileRows = op.chooseTileRows())
-    expandForTensorCores(op, frame, tileRows);
-  else
-    expandForGPU(op, frame);
+  remark::RemarkOpts options =
+      remark::RemarkOpts::name("attention").category("kvcache-expand-ops");
+  if (std::optional<TilePlan> plan = chooseTiles(op, frame.target)) {
+    remark::passed(op.getLoc(), options)
+        << (plan->unit == TileUnit::Warps ? "tiles, by mma.sync"
+                                          : "tiles, by wgmma")
+        << remark::metric("Rows", plan->rows)
+        << remark::metric("Tokens", plan->tokens)
+        << remark::metric("Tiles", plan->stages)
+        << remark::metric("Shares", plan->parts);
+    return expandForTensorCores(op, frame, *plan);
+  }
+  if (std::string obstacle = op.getTileObstacle(); !obstacle.empty())
+    remark::missed(op.getLoc(), options)
+        << "no tensor cores" << remark::reason("{0}", obstacle);
+  WarpPlan plan = chooseWarps(op);
+  remark::passed(op.getLoc(), options) << "a row of some heads for each warp"
+                                       << remark::metric("Heads", plan.rows)
+                                       << remark::metric("Lanes", plan.lanes)
+                                       << remark::metric("Tokens", plan.tokens);
+  expandForGPU(op, frame, plan);
 }

@@ -9,6 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTION_H
 #define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTION_H
 
+#include "AttentionChoices.h"
 #include "DeviceMath.h"
 #include "ExpandOps.h"
 #include "Heads.h"
@@ -130,10 +131,10 @@ protected:
 };
 
 void expandForCPU(AttentionOp op, const Frame &frame);
-void expandForGPU(AttentionOp op, const Frame &frame);
-/// Expands for blocks of so many query rows, on tensor cores.
+void expandForGPU(AttentionOp op, const Frame &frame, const WarpPlan &plan);
+/// Expands for blocks of tiles, on tensor cores.
 void expandForTensorCores(AttentionOp op, const Frame &frame,
-                          int64_t blockRows);
+                          const TilePlan &plan);
 
 } // namespace mlir::kvcache
 

@@ -11,25 +11,10 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
-#include <numeric>
-
 using namespace mlir;
 using namespace mlir::kvcache;
 
 namespace {
-
-/// Elements of a row that a lane keeps at most, where that is possible.
-constexpr int64_t kMostElements = 32;
-/// Floats of queries and sums of a lane.
-constexpr int64_t kMostFloats = 96;
-
-/// How a warp divides its work.
-struct WarpPlan {
-  /// Lanes that share a token, and elements that a lane loads at once.
-  int64_t lanes = 0, width = 0;
-  /// Query heads of a warp, and tokens of a lane whose loads are in flight.
-  int64_t rows = 1, tokens = 4;
-};
 
 /// The work of a warp: a row, or a part of the tokens that it sees.
 struct Work {
@@ -47,8 +32,8 @@ struct Work {
 /// end a part of a row merges all of them, in their order.
 class GPUAttention : AttentionBase {
 public:
-  GPUAttention(AttentionOp op, const Frame &frame)
-      : AttentionBase(op, frame), plan(makePlan()),
+  GPUAttention(AttentionOp op, const Frame &frame, const WarpPlan &plan)
+      : AttentionBase(op, frame), plan(plan),
         keyPieces(keySize / (plan.lanes * plan.width)),
         valuePieces(valueSize / (plan.lanes * plan.width)) {}
 
@@ -91,32 +76,6 @@ public:
 private:
   /// Sums of the lane: for each query head the maximum, the total, and pieces.
   using Sums = SmallVector<Value>;
-
-  WarpPlan makePlan() {
-    int64_t bits = 8;
-    for (Value cache : {Value(op.getKeyCache()), op.getValues()}) {
-      Type element = cast<CacheTypeInterface>(cache.getType()).getElementType();
-      bits = std::max<int64_t>(bits, element.getIntOrFloatBitWidth());
-    }
-    int64_t most = std::min<int64_t>(8, 128 / bits);
-    int64_t common = std::gcd(getLanes(op.getKeyCache(), keySize, most),
-                              getLanes(op.getValues(), valueSize, most));
-    WarpPlan plan{1, 1};
-    for (int64_t lanes = 1; lanes <= kWarp; lanes *= 2) {
-      if (keySize % lanes || valueSize % lanes)
-        break;
-      int64_t width = std::gcd(std::gcd(keySize, valueSize) / lanes, common);
-      bool fits = keySize / lanes <= kMostElements;
-      bool fitted = keySize / plan.lanes <= kMostElements;
-      if (!fitted || (fits && width >= plan.width))
-        plan = {lanes, width};
-    }
-    int64_t perRow = (keySize + valueSize) / plan.lanes;
-    plan.rows =
-        getDivisorUpTo(group, std::max<int64_t>(kMostFloats / perRow, 1));
-    plan.tokens = keySize / plan.lanes > 16 ? 2 : 4;
-    return plan;
-  }
 
   //===--------------------------------------------------------------------===//
   // Rows and parts
@@ -536,6 +495,7 @@ private:
 
 } // namespace
 
-void kvcache::expandForGPU(AttentionOp op, const Frame &frame) {
-  GPUAttention(op, frame).expand();
+void kvcache::expandForGPU(AttentionOp op, const Frame &frame,
+                           const WarpPlan &plan) {
+  GPUAttention(op, frame, plan).expand();
 }

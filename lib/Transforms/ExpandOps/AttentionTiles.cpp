@@ -10,7 +10,6 @@
 #include "QueryTile.h"
 #include "TileGrid.h"
 #include "TileParts.h"
-#include "TilePlan.h"
 #include "TiledCache.h"
 #include "WarpgroupCores.h"
 
@@ -50,14 +49,13 @@ constexpr float kHalfBias = 15;
 class TiledAttention : TileGrid {
 public:
   TiledAttention(AttentionOp op, const Frame &frame, const TilePlan &given)
-      : TileGrid(op, frame, given.rows), plan(given), groups(frame),
+      : TileGrid(op, frame, given.rows), plan(given),
+        byGroups(plan.unit == TileUnit::Warpgroups), groups(frame),
         partSize(valueSize / plan.parts),
         keys(makeTiles(op.getKeyCache(), keySize,
                        /*isWeighed=*/!op.getValueCache())),
         values(makeTiles(op.getValues(), valueSize, /*isWeighed=*/true)),
         queries(frame, op.getQ(), keys.getLane(), plan.rows, keySize) {
-    if (!hasCopies())
-      plan.stages = 1;
     // Those of the tile in use, of those that copies are for, and of the next.
     if (op.getRows())
       ids.emplace(frame, op, plan.tokens, plan.stages + 1, getThreads());
@@ -78,7 +76,7 @@ private:
   /// each, and the groups that share these follow one another.
   void placeWarp() {
     constexpr int64_t warpsOfGroup = WarpgroupCores::kThreads / kWarp;
-    int64_t together = plan.byWarpgroups ? warpsOfGroup : 1;
+    int64_t together = byGroups ? warpsOfGroup : 1;
     Value warp = frame.div(thread, kWarp);
     Value group = frame.div(warp, together);
     firstOfGroup =
@@ -205,13 +203,13 @@ private:
       return std::pair(row, queryHead);
     });
     meet();
-    if (!plan.byWarpgroups)
+    if (!byGroups)
       queries.keep(*cores, firstRow);
   }
 
   /// All threads meet, and have stored tiles.
   void meet() {
-    if (plan.byWarpgroups)
+    if (byGroups)
       groups.emitFence();
     gpu::BarrierOp::create(builder, loc);
   }
@@ -293,7 +291,7 @@ private:
 
   /// The scores of a tile, 4 for each 8 tokens.
   State computeScores(Value tile) {
-    if (plan.byWarpgroups)
+    if (byGroups)
       return groups.multiplyRows(queries.getTile(), firstOfGroup, tile);
     State scores(plan.tokens / 2, f.constant(0));
     for (int64_t d = 0; d < keySize; d += 16) {
@@ -493,7 +491,7 @@ private:
   }
 
   State addValues(Value tile, ArrayRef<Fragment> weights, State state) {
-    if (plan.byWarpgroups) {
+    if (byGroups) {
       SmallVector<Value> sums = groups.addColumns(
           weights, tile, firstSum, ArrayRef(state).drop_front(4));
       llvm::copy(sums, state.begin() + 4);
@@ -530,6 +528,8 @@ private:
   }
 
   TilePlan plan;
+  /// Whether warpgroups multiply tiles.
+  bool byGroups;
   WarpgroupCores groups;
   /// Elements of which a warp or warpgroup has the sums of its rows.
   int64_t partSize;
@@ -557,7 +557,6 @@ private:
 } // namespace
 
 void kvcache::expandForTensorCores(AttentionOp op, const Frame &frame,
-                                   int64_t blockRows) {
-  TiledAttention(op, frame, TilePlan::get(op, frame.target, blockRows))
-      .expand();
+                                   const TilePlan &plan) {
+  TiledAttention(op, frame, plan).expand();
 }

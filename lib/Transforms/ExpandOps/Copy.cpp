@@ -112,7 +112,7 @@ private:
       if (!putsScales)
         return;
       gpu::BarrierOp::create(builder, loc);
-      scales.store(place, getThreadId(thread));
+      scales.store(place, frame.getThreadId(thread, plan.split.lanes));
     });
   }
 
@@ -125,15 +125,11 @@ private:
                  frame.index(op.getSourceHead()),
                  frame.index(op.getTargetHead())};
     std::function<void()> storeScales =
-        loadScaleRow(frame, copy, op.getNumHeads(), getThreadId(thread),
+        loadScaleRow(frame, copy, op.getNumHeads(),
+                     frame.getThreadId(thread, plan.split.lanes),
                      plan.headThreads * plan.split.lanes);
     copyHeads(place, thread);
     storeScales();
-  }
-
-  /// The number of a thread in its block.
-  Value getThreadId(ValueRange thread) {
-    return frame.add(frame.mul(thread[0], plan.split.lanes), thread[1]);
   }
 
   /// Whether token `t`, with all tokens that share its scales in the target, is

@@ -168,7 +168,7 @@ private:
       for (Value view : views)
         storesOfScales.push_back(loadScaleRow(
             frame, {view, view, source, target, frame.index(0), frame.index(0)},
-            type.getNumHeads(), getThreadId(thread),
+            type.getNumHeads(), frame.getThreadId(thread, split.lanes),
             headThreads * split.lanes));
     frame.forEach(thread[0], type.getNumHeads(), headThreads, [&](Value head) {
       SmallVector<std::function<void()>> stores;
@@ -183,16 +183,11 @@ private:
       store();
   }
 
-  /// The number of a thread in its block.
-  Value getThreadId(ValueRange thread) {
-    return frame.add(frame.mul(thread[0], split.lanes), thread[1]);
-  }
-
   /// Copies what a thread has of a share of the scales of a page, of keys and
   /// values.
   void copyScales(Value from, Value to, Value layer, Value share,
                   ValueRange thread) {
-    Value id = getThreadId(thread);
+    Value id = frame.getThreadId(thread, split.lanes);
     SmallVector<Value> scales;
     for (Value view : createViews(layer))
       scales.push_back(getScales(view));

@@ -179,6 +179,12 @@ void Frame::forThreads(ArrayRef<int64_t> sizes,
   nest();
 }
 
+Value Frame::getThreadId(ValueRange thread, int64_t lanes) const {
+  if (thread.size() == 1)
+    return thread[0];
+  return add(mul(thread[0], lanes), thread[1]);
+}
+
 namespace {
 
 /// A number from 1 up to 2^31 that is known when the host launches a kernel, by

@@ -72,6 +72,10 @@ public:
   void forThreads(ArrayRef<int64_t> sizes,
                   function_ref<void(ValueRange)> body) const;
 
+  /// The number of a thread in its block, by its numbers in `forThreads`. If
+  /// there are two, the second is below `lanes`.
+  Value getThreadId(ValueRange thread, int64_t lanes) const;
+
   /// Runs `body` in parallel with each sequence, the multiples of `step` below
   /// `tokens`, and each thread as `forThreads` does. On a GPU, these are blocks
   /// along the x of a grid.

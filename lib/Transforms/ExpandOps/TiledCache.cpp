@@ -38,9 +38,9 @@ CacheTypeInterface TiledCache::getType() const {
   return cast<CacheTypeInterface>(cache.getType());
 }
 
-bool TiledCache::isCopied() const {
-  return getType().getElementType() == lane && !getType().isQuantized() &&
-         !getType().getLayout();
+bool TiledCache::isCopied(CacheTypeInterface cache, FloatType lane) {
+  return cache.getElementType() == lane && !cache.isQuantized() &&
+         !cache.getLayout();
 }
 
 void TiledCache::allocate() {

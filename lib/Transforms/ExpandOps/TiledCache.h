@@ -36,7 +36,9 @@ public:
              int64_t tokens, int64_t stages, int64_t threads, bool unscaled);
 
   FloatType getLane() const { return lane; }
-  bool isCopied() const;
+  bool isCopied() const { return isCopied(getType(), lane); }
+  /// Whether copies bring tiles of a cache with elements of type `lane`.
+  static bool isCopied(CacheTypeInterface cache, FloatType lane);
   bool isUnscaled() const { return unscaled; }
 
   void allocate();

@@ -1,0 +1,275 @@
+//===- AttentionChoices.cpp - How blocks divide attention -----------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The tables of choices. In each, the first row that fits an op is taken. A
+// remark of `kvcache-expand-ops` says what was chosen, and the table in
+// docs/whole-cache-ops.md has the outcome for ops that users write.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionChoices.h"
+#include "TiledCache.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+
+/// The caches that a row of a table is for: keys and values, or latent rows.
+enum class Caches { Any, OfValues, Latent };
+
+/// The tokens that it is for: those of a sequence, or sparse rows.
+enum class Tokens { Any, OfSequence, OfSequenceInParts, OfIds };
+
+//===----------------------------------------------------------------------===//
+// Query rows of a block
+//===----------------------------------------------------------------------===//
+
+/// Query rows of a block, where `tile_rows` does not give them.
+struct RowsChoice {
+  Caches caches;
+  Tokens tokens;
+  /// Query heads of a head of the cache, at least.
+  int64_t heads;
+  /// The rows; 0 without tensor cores. A block has one sparse row, for at most
+  /// so many heads: rows beyond these would be wasted.
+  int64_t rows;
+};
+
+// A tile of latent rows and their queries leave room for 32 rows in shared
+// memory. Single tokens of a cache of values are read once by warps, and so are
+// its sparse rows for few heads.
+constexpr RowsChoice kRows[] = {
+    // clang-format off
+    // caches          tokens                    heads rows
+    {Caches::OfValues, Tokens::OfSequence,        1,   64},
+    {Caches::OfValues, Tokens::OfSequenceInParts, 1,   0},
+    {Caches::OfValues, Tokens::OfIds,             8,   64},
+    {Caches::OfValues, Tokens::OfIds,             1,   0},
+    {Caches::Latent,   Tokens::Any,               1,   32},
+    // clang-format on
+};
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+/// Tiles of a block, and what multiplies them.
+struct TilesChoice {
+  /// What all chips have.
+  Feature chips;
+  Caches caches;
+  /// What the query heads of a head of the cache are a multiple of.
+  int64_t heads;
+  /// Query rows of a block, from and up to.
+  int64_t leastRows, mostRows;
+  /// Elements of a key or a value, up to.
+  int64_t size;
+
+  TileUnit unit;
+  /// Query rows, unless `tile_rows` gives them; 0 for those of the first table.
+  int64_t rows;
+  /// Tokens of a tile, and tiles. Where there is no room for these, warps have
+  /// one tile, and warpgroups tiles of fewer tokens.
+  int64_t tokens, tiles;
+  /// Shared memory of queries and tiles.
+  int64_t bytes;
+  /// Elements of a value of which a warp or warpgroup keeps the sums, without
+  /// and with a merge of parts, which takes registers, too. Two of them share
+  /// longer values.
+  int64_t sums, sumsOfParts;
+};
+
+constexpr Feature kWgmma = Feature::WGMMA, kAll = Feature::None;
+constexpr Caches kBoth = Caches::Any, kValues = Caches::OfValues,
+                 kLatent = Caches::Latent;
+constexpr TileUnit kWarps = TileUnit::Warps, kGroups = TileUnit::Warpgroups;
+/// Bytes that the chips have, and that every chip from sm_80 on has.
+constexpr int64_t kChip = 0, kEvery = 96 << 10;
+
+// The sums of long values leave registers for the scores of few tokens. The
+// scores of a warpgroup are those of all of its warps, so that long latent rows
+// have as many tokens as others.
+constexpr TilesChoice kTiles[] = {
+    // clang-format off
+    // chips, caches, heads, rows from and to, size;
+    // unit, rows, tokens, tiles, bytes, sums without and with parts
+    {kWgmma, kLatent, 64, 0,   32,  kAny, kGroups, 64, 64, 2, kChip,  256, 256},
+    {kWgmma, kValues, 1,  64,  128, 128,  kGroups, 0,  64, 2, kChip,  256, 256},
+    {kWgmma, kValues, 1,  64,  128, 256,  kGroups, 0,  32, 2, kChip,  256, 256},
+    {kAll,   kBoth,   1,  0,   64,  128,  kWarps,  0,  64, 2, kEvery, 256, 128},
+    {kAll,   kBoth,   1,  0,   64,  256,  kWarps,  0,  32, 2, kEvery, 256, 128},
+    {kAll,   kBoth,   1,  0,   64,  kAny, kWarps,  0,  16, 2, kEvery, 256, 128},
+    {kAll,   kBoth,   1,  128, 128, 128,  kWarps,  0,  64, 2, kEvery, 256, 256},
+    {kAll,   kBoth,   1,  128, 128, 256,  kWarps,  0,  32, 2, kEvery, 256, 256},
+    // clang-format on
+};
+
+/// Bytes of shared memory beside tiles of keys, values and queries: barriers,
+/// ids of sparse rows, and what aligns tiles.
+constexpr int64_t kBesideTiles = 4 << 10;
+/// The fewest rows of a block, and tokens of a tile: those of a product.
+constexpr int64_t kLeastRows = 16, kLeastTokens = 16;
+
+//===----------------------------------------------------------------------===//
+// Warps without tensor cores
+//===----------------------------------------------------------------------===//
+
+/// Elements of a row that a lane keeps at most, where that is possible.
+constexpr int64_t kMostElements = 32;
+/// Floats of queries and sums of a lane.
+constexpr int64_t kMostFloats = 96;
+/// Elements of a lane above which it has loads of 2 tokens in flight, not 4.
+constexpr int64_t kFewElements = 16;
+
+//===----------------------------------------------------------------------===//
+// What an op is like
+//===----------------------------------------------------------------------===//
+
+int64_t getSizeOf(Value rows, unsigned position) {
+  return cast<ShapedType>(rows.getType()).getDimSize(position);
+}
+
+struct Shape {
+  explicit Shape(AttentionOp op)
+      : caches(op.getValueCache() ? Caches::OfValues : Caches::Latent),
+        tokens(op.getRows()        ? Tokens::OfIds
+               : op.getWorkspace() ? Tokens::OfSequenceInParts
+                                   : Tokens::OfSequence),
+        hasParts(op.getWorkspace()),
+        heads(
+            getSizeOf(op.getQ(), 1) /
+            cast<CacheTypeInterface>(op.getKeyCache().getType()).getNumHeads()),
+        ofKey(getSizeOf(op.getQ(), 2)), ofValue(getSizeOf(op.getOut(), 2)) {}
+
+  bool isOf(Caches wanted) const {
+    return wanted == Caches::Any || wanted == caches;
+  }
+  bool isOf(Tokens wanted) const {
+    return wanted == Tokens::Any || wanted == tokens;
+  }
+
+  Caches caches;
+  Tokens tokens;
+  bool hasParts;
+  /// Query heads of a head of the cache, and elements.
+  int64_t heads, ofKey, ofValue;
+};
+
+/// 0 without tensor cores.
+int64_t chooseRows(AttentionOp op, const Shape &shape) {
+  if (std::optional<uint64_t> given = op.getTileRows())
+    return *given;
+  if (!op.getTileObstacle().empty())
+    return 0;
+  const RowsChoice *choice = llvm::find_if(kRows, [&](const RowsChoice &row) {
+    return shape.isOf(row.caches) && shape.isOf(row.tokens) &&
+           shape.heads >= row.heads;
+  });
+  if (shape.tokens != Tokens::OfIds || !choice->rows)
+    return choice->rows;
+  int64_t needed = llvm::PowerOf2Ceil(std::max(shape.heads, kLeastRows));
+  return std::min(choice->rows, needed);
+}
+
+/// Warps or warpgroups that share the sums of a value.
+int64_t countParts(const TilesChoice &choice, const Shape &shape) {
+  int64_t sums = shape.hasParts ? choice.sumsOfParts : choice.sums;
+  return shape.ofValue > sums ? 2 : 1;
+}
+
+bool fits(const TilesChoice &choice, AttentionOp op, const Shape &shape,
+          int64_t rows, const Target &target) {
+  // Rows that are given are not replaced.
+  if (choice.rows && op.getTileRows())
+    return false;
+  // The part of a value that a warpgroup takes begins a span of the swizzle.
+  constexpr int64_t span = 64;
+  int64_t parts = countParts(choice, shape);
+  if (choice.unit == TileUnit::Warpgroups && parts > 1 &&
+      shape.ofValue % (parts * span))
+    return false;
+  return target.has(choice.chips) && shape.isOf(choice.caches) &&
+         shape.heads % choice.heads == 0 && rows >= choice.leastRows &&
+         rows <= choice.mostRows &&
+         std::max(shape.ofKey, shape.ofValue) <= choice.size;
+}
+
+/// The bytes of queries and tiles. Those of latent rows are keys and values.
+int64_t countBytes(const Shape &shape, const TilePlan &plan) {
+  bool isLatent = shape.caches == Caches::Latent;
+  int64_t ofToken = shape.ofKey + (isLatent ? 0 : shape.ofValue);
+  return 2 * (plan.rows * shape.ofKey + plan.stages * plan.tokens * ofToken);
+}
+
+} // namespace
+
+std::optional<TilePlan> kvcache::chooseTiles(AttentionOp op,
+                                             const Target &target) {
+  Shape shape(op);
+  int64_t rows = chooseRows(op, shape);
+  if (!rows)
+    return std::nullopt;
+  const TilesChoice *choice =
+      llvm::find_if(kTiles, [&](const TilesChoice &row) {
+        return fits(row, op, shape, rows, target);
+      });
+  TilePlan plan{choice->unit, choice->rows ? choice->rows : rows,
+                choice->tokens, choice->tiles, countParts(*choice, shape)};
+  int64_t most = choice->bytes == kChip ? target.sharedBytes - kBesideTiles
+                                        : choice->bytes;
+  auto hasRoom = [&] { return countBytes(shape, plan) <= most; };
+  if (plan.unit == TileUnit::Warps && !hasRoom())
+    plan.stages = 1;
+  while (plan.unit == TileUnit::Warpgroups && !hasRoom() &&
+         plan.tokens > kLeastTokens)
+    plan.tokens /= 2;
+  // Threads fill the only tile of elements that they convert.
+  auto isCopied = [&](Value cache) {
+    return TiledCache::isCopied(cast<CacheTypeInterface>(cache.getType()),
+                                op.getTileElement(cache));
+  };
+  if (!isCopied(op.getKeyCache()) && !isCopied(op.getValues()))
+    plan.stages = 1;
+  return plan;
+}
+
+WarpPlan kvcache::chooseWarps(AttentionOp op) {
+  Shape shape(op);
+  int64_t bits = 8;
+  for (Value cache : {Value(op.getKeyCache()), op.getValues()}) {
+    Type element = cast<CacheTypeInterface>(cache.getType()).getElementType();
+    bits = std::max<int64_t>(bits, element.getIntOrFloatBitWidth());
+  }
+  int64_t most = std::min<int64_t>(8, 128 / bits);
+  int64_t common = std::gcd(getLanes(op.getKeyCache(), shape.ofKey, most),
+                            getLanes(op.getValues(), shape.ofValue, most));
+  WarpPlan plan{1, 1};
+  for (int64_t lanes = 1; lanes <= kWarp; lanes *= 2) {
+    if (shape.ofKey % lanes || shape.ofValue % lanes)
+      break;
+    int64_t width =
+        std::gcd(std::gcd(shape.ofKey, shape.ofValue) / lanes, common);
+    bool fits = shape.ofKey / lanes <= kMostElements;
+    bool fitted = shape.ofKey / plan.lanes <= kMostElements;
+    if (!fitted || (fits && width >= plan.width))
+      plan = {lanes, width};
+  }
+  int64_t perRow = (shape.ofKey + shape.ofValue) / plan.lanes;
+  plan.rows =
+      getDivisorUpTo(shape.heads, std::max<int64_t>(kMostFloats / perRow, 1));
+  plan.tokens = shape.ofKey / plan.lanes > kFewElements ? 2 : 4;
+  return plan;
+}

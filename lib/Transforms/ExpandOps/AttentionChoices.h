@@ -1,0 +1,52 @@
+//===- AttentionChoices.h - How blocks divide attention ---------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTIONCHOICES_H
+#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTIONCHOICES_H
+
+#include "Frame.h"
+#include "kvcache/IR/AttentionOps.h"
+
+namespace mlir::kvcache {
+
+/// What multiplies tiles on tensor cores.
+enum class TileUnit {
+  Warps,      ///< `mma.sync`, of fragments that warps load
+  Warpgroups, ///< `wgmma`, of whole tiles
+};
+
+/// How a block of attention on tensor cores divides its work.
+struct TilePlan {
+  TileUnit unit;
+  /// Query rows.
+  int64_t rows;
+  /// Tokens of a tile, and tiles of keys and of values that the block has.
+  int64_t tokens, stages;
+  /// Warps, or warpgroups, that share the sums of their rows.
+  int64_t parts;
+};
+
+/// How a warp divides its work without tensor cores.
+struct WarpPlan {
+  /// Lanes that share a token, and elements that a lane loads at once.
+  int64_t lanes = 0, width = 0;
+  /// Query heads of a warp, and tokens of a lane whose loads are in flight.
+  int64_t rows = 1, tokens = 4;
+};
+
+/// Chooses the blocks of an op for kernels that run on all chips of a target;
+/// nothing if warps compute it without tensor cores. `tile_rows` of the op
+/// overrides the table.
+std::optional<TilePlan> chooseTiles(AttentionOp op, const Target &target);
+
+/// Chooses the warps of an op without tensor cores.
+WarpPlan chooseWarps(AttentionOp op);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTIONCHOICES_H

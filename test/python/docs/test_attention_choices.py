@@ -1,0 +1,88 @@
+"""The table of choices of attention in docs/whole-cache-ops.md is what the compiler chooses."""
+
+import functools
+import re
+import subprocess
+
+import pytest
+from places import ROOT
+from programs import OPT
+
+import kvcache
+
+PARTS, SPARSE = {"split_tokens": 256}, {"rows": True}
+# Elements, granularity of scales, heads of the cache, elements of a head.
+BF16, FP8 = ("bf16", None, 8, 128), ("f8E4M3FN", 128, 8, 128)
+F16 = "f16", None, 8, 256
+LATENT, FP8_LATENT = ("bf16", None, 1, 576), ("f8E4M3FN", None, 1, 576)
+# By the titles of rows: the cache, the query heads, and options.
+OPERATIONS = {
+    "heads of 128 elements": (BF16, 32, {}),
+    "the same with `tile_rows=128`": (BF16, 32, {"tile_rows": 128}),
+    "the same with `tile_rows=16`, in parts": (BF16, 32, {"tile_rows": 16, **PARTS}),
+    "the same in parts": (BF16, 32, PARTS),
+    "the same, sparse `rows` of 8 query heads": (BF16, 64, SPARSE),
+    "the same, sparse `rows` of 4 query heads": (BF16, 32, SPARSE),
+    "the same of 8 bits": (FP8, 32, {}),
+    "heads of 256 elements": (F16, 32, {}),
+    "heads of 256 elements with `tile_rows=128`": (F16, 32, {"tile_rows": 128}),
+    "latent rows of 576 elements, 32 query heads": (LATENT, 32, {}),
+    "latent rows, 64 query heads": (LATENT, 64, {}),
+    "latent rows of 8 bits, 64 query heads": (FP8_LATENT, 64, {}),
+    "sparse latent rows, 16 query heads": (LATENT, 16, SPARSE),
+    "elements of f32": (("f32", None, 8, 128), 32, {}),
+}
+CHIPS = {"sm_90a": ["sm_90a"], "others": ["sm_80", "sm_100a", "sm_120a"]}
+CHIPS["all"] = CHIPS["sm_90a"] + CHIPS["others"]
+NUMBERS = "Rows", "Tokens", "Tiles", "Shares"
+
+
+def read_table():
+    text = (ROOT / "docs/whole-cache-ops.md").read_text()
+    lines = text.split("| attention to |")[-1].split("\n\n")[0].splitlines()[2:]
+    for line in lines:
+        yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+ROWS = list(read_table())
+
+
+@functools.cache
+def choose(chip):
+    """The remarks on all operations."""
+    sources = []
+    for (dtype, granularity, heads, size), query_heads, options in OPERATIONS.values():
+        config = granularity and kvcache.KVCacheQuantizationConfig("f32", granularity)
+        is_latent = size == 576
+        params = kvcache.KVCacheParams(
+            dtype, heads, size, page_size=64, total_num_layers=1, kvcache_quant_config=config, is_mla=is_latent
+        )
+        more = {"value_dim": 512} if is_latent else {}
+        query = "f32" if dtype == "f32" else "f16" if dtype == "f16" else "bf16"
+        sources.append(kvcache.ops.attention(params, query_heads, dtype=query, **options, **more).source)
+    expand = f"--kvcache-expand-ops=for-gpu chip={chip}"
+    command = [OPT, "-", expand, "--split-input-file", "--remarks-filter=kvcache-expand-ops", "-o", "/dev/null"]
+    result = subprocess.run(command, input="\n// -----\n".join(sources), capture_output=True, text=True, check=True)
+    remarks = [line for line in result.stderr.splitlines() if "remark: [Passed] attention" in line]
+    return dict(zip(OPERATIONS, remarks, strict=True))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]}-{row[1]}")
+def test_the_table_says_what_is_chosen(row):
+    title, chips, unit, *numbers = row
+    for chip in CHIPS[chips]:
+        remark = choose(chip)[title]
+        if unit == "warps":
+            assert "a row of some heads for each warp" in remark
+            continue
+        assert f"tiles, by {unit.strip('`')}" in remark
+        found = dict(re.findall(r"(\w+)=(\d+)", remark))
+        assert [found[name] for name in NUMBERS] == numbers
+
+
+def test_the_table_has_all_operations_on_all_chips():
+    named = {}
+    for title, chips, *_ in ROWS:
+        named.setdefault(title, []).extend(CHIPS[chips])
+    assert list(named) == list(OPERATIONS)
+    assert all(sorted(chips) == sorted(CHIPS["all"]) for chips in named.values())
