@@ -62,10 +62,12 @@ enum {
 /// Copies from global to shared memory of a block of the cluster, and counts
 /// the bytes of the box on an mbarrier of that; with a `mask` that is not
 /// negative, to and on those at the same places in each block whose rank is in
-/// it. Coordinates behind the first `numCoordinates` have no meaning.
+/// it. If `isOfPair`, the mbarrier may be in the other block of the pair.
+/// Coordinates behind the first `numCoordinates` have no meaning.
 void kvcacheEmulatorTensorLoad(KVCacheThread *thread, const KVCacheSite *site,
                                void *to, const void *descriptor,
-                               const void *barrier, int32_t mask, uint32_t mode,
+                               const void *barrier, int32_t mask,
+                               uint32_t isOfPair, uint32_t mode,
                                int32_t numCoordinates, int32_t c0, int32_t c1,
                                int32_t c2, int32_t c3, int32_t c4);
 /// Copies from shared to global memory.

@@ -29,9 +29,10 @@ extern "C" {
 //===----------------------------------------------------------------------===//
 
 /// Allocates columns, waits until there are enough, and writes their address to
-/// shared memory.
+/// shared memory. If `isOfPair`, a warp of each of two blocks does that, which
+/// get the same columns.
 void kvcacheEmulatorTmemAlloc(KVCacheThread *thread, const KVCacheSite *site,
-                              void *to, int32_t columns);
+                              void *to, int32_t columns, uint32_t isOfPair);
 void kvcacheEmulatorTmemDealloc(KVCacheThread *thread, const KVCacheSite *site,
                                 const void *address, int32_t columns);
 /// The block allocates nothing more.
@@ -91,39 +92,65 @@ void kvcacheEmulatorTmemUse(KVCacheThread *thread, const KVCacheSite *site,
 void kvcacheEmulatorTmemFence(KVCacheThread *thread, const KVCacheSite *site,
                               uint32_t isAfter);
 /// An arrival at an mbarrier when all products, copies and shifts that the
-/// thread has issued are done.
+/// thread has issued are done; with a `mask` that is not negative, at those at
+/// the same place in each block of the cluster whose rank is in it.
 void kvcacheEmulatorTmemCommit(KVCacheThread *thread, const KVCacheSite *site,
-                               const void *barrier);
+                               const void *barrier, int32_t mask);
 
 //===----------------------------------------------------------------------===//
 // Products, copies and shifts
 //===----------------------------------------------------------------------===//
 
+/// All of these happen in the tensor memory of the thread's block, or if
+/// `isOfPair` in that of both blocks of its pair.
+
 /// Moves 8 columns of 32 rows one row down, all rows but the last.
 void kvcacheEmulatorTmemShift(KVCacheThread *thread, const KVCacheSite *site,
-                              const void *address);
+                              const void *address, uint32_t isOfPair);
 
-/// The kinds of a product.
+/// The shapes of a copy, with what becomes of its rows. PTX ISA, "tcgen05.cp".
+enum {
+  KVCacheTmemCopy128x256b = 0,
+  KVCacheTmemCopy4x256b = 1,
+  KVCacheTmemCopy128x128b = 2,
+  KVCacheTmemCopy64x128bWarps02And13 = 3,
+  KVCacheTmemCopy64x128bWarps01And23 = 4,
+  KVCacheTmemCopy32x128b = 5
+};
+
+/// Copies a matrix of shared memory to the address; each block its own one, to
+/// which the descriptor leads there.
+void kvcacheEmulatorTmemCopy(KVCacheThread *thread, const KVCacheSite *site,
+                             const void *address, uint64_t descriptor,
+                             uint32_t shape, uint32_t isOfPair);
+
+/// The kinds of a product; the last ones have block scales.
 enum {
   KVCacheTmemF16 = 0,
   KVCacheTmemTF32 = 1,
   KVCacheTmemF8F6F4 = 2,
-  KVCacheTmemI8 = 3
+  KVCacheTmemI8 = 3,
+  KVCacheTmemMXF8F6F4 = 4,
+  KVCacheTmemMXF4 = 5,
+  KVCacheTmemMXF4NVF4 = 6
 };
 
-/// The operands of a product that are no addresses of tensor memory.
+/// The operands of a product that are no addresses of D or A.
 typedef struct KVCacheTmemMma {
   /// Descriptors of matrices in shared memory; that of A has no meaning if
   /// `isTensorA`.
   uint64_t a, b;
   /// The instruction descriptor.
   uint32_t instruction;
-  uint32_t kind, isTensorA;
+  uint32_t kind, isTensorA, isOfPair;
   /// Whether the product is added to what is in D, divided by 2 to the power of
   /// `scale`.
   uint32_t accumulates, scale;
   /// A bit for each lane of D that stays as it is.
   uint32_t disabledLanes[4];
+  /// Elements of K that have a block scale of their own, 16 or 32, and the
+  /// addresses of those in tensor memory; 0 for kinds without them.
+  uint32_t blockSize, scaleA, scaleB;
 } KVCacheTmemMma;
 
 /// Multiplies matrices, into D.

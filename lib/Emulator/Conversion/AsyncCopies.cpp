@@ -80,12 +80,11 @@ lowerTensorLoad(NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp op,
   bool isRows = op.getMode() == NVVM::TMALoadMode::TILE_GATHER4;
   if (!isRows && op.getMode() != NVVM::TMALoadMode::TILE)
     return rejectForm(op, "in mode " + stringifyTMALoadMode(op.getMode()));
-  if (op.getGroup() == NVVM::CTAGroupKind::CTA_2)
-    return rejectForm(op, "for a pair of blocks");
   branchOnPredicate(op, op.getPredicate());
-  SmallVector<Value> operands{op.getDstMem(), op.getTmaDescriptor(),
-                              op.getMbar(),
-                              getMask(op, op.getMulticastMask(), calls)};
+  bool isOfPair = op.getGroup() == NVVM::CTAGroupKind::CTA_2;
+  SmallVector<Value> operands{
+      op.getDstMem(), op.getTmaDescriptor(), op.getMbar(),
+      getMask(op, op.getMulticastMask(), calls), calls.getI32(op, isOfPair)};
   addCoordinates(op, calls, isRows, op.getCoordinates(), operands);
   calls.replaceByCall(op, "kvcacheEmulatorTensorLoad", operands);
   return true;

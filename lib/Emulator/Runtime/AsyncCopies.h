@@ -90,11 +90,14 @@ struct Destination {
 
 /// The destinations of a copy of `bytes` to `shared`, which completes on the
 /// mbarrier at `barrier`; with a mask that is not negative, to the same place
-/// of each block whose rank is in it. Fails as an error of the thread where
-/// that can't be.
-std::vector<Destination>
-getDestinations(Thread &thread, const KVCacheSite *site, const void *shared,
-                const void *barrier, int64_t bytes, int32_t mask);
+/// of each block whose rank is in it. If `isOfPair`, the barrier may be one of
+/// the other block of a pair. Fails as an error of the thread where that can't
+/// be.
+std::vector<Destination> getDestinations(Thread &thread,
+                                         const KVCacheSite *site,
+                                         const void *shared,
+                                         const void *barrier, int64_t bytes,
+                                         int32_t mask, bool isOfPair = false);
 
 /// Issues a load to shared memory: it is done in time, and then counts the
 /// bytes of its range on the barriers. The copy has no place yet.

@@ -62,6 +62,53 @@ Block &Block::getOwner(const Thread &thread, const KVCacheSite *site,
   return *owner;
 }
 
+Block &Block::getPeer(const Thread &thread, const KVCacheSite *site) const {
+  uint32_t other = rank ^ 1;
+  if (other >= cluster.numBlocks())
+    fail(thread, site,
+         "is for a pair of blocks: " + describe() + " has rank " +
+             std::to_string(rank) + " in its cluster, of " +
+             std::to_string(cluster.numBlocks()) +
+             (cluster.numBlocks() == 1 ? " block" : " blocks"));
+  return cluster.getBlock(other);
+}
+
+std::vector<Block *> Block::getGroup(const Thread &thread,
+                                     const KVCacheSite *site,
+                                     bool isPair) const {
+  if (!isPair)
+    return {thread.block};
+  Block &peer = getPeer(thread, site);
+  cluster.peers.check(thread, site, peer);
+  Block &own = cluster.getBlock(rank);
+  return rank < peer.rank ? std::vector<Block *>{&own, &peer}
+                          : std::vector<Block *>{&peer, &own};
+}
+
+std::vector<Block *> Block::getMasked(const Thread &thread,
+                                      const KVCacheSite *site, int32_t mask,
+                                      const std::string &verb) const {
+  uint32_t numBlocks = cluster.numBlocks();
+  if (mask == 0)
+    fail(thread, site, verb + " with a multicast mask of 0, to no block");
+  if (mask >> numBlocks)
+    fail(thread, site,
+         verb + " with a multicast mask that has bit " +
+             std::to_string(31 - __builtin_clz(mask)) + ": the cluster has " +
+             std::to_string(numBlocks) +
+             (numBlocks == 1 ? " block" : " blocks"));
+  std::vector<Block *> blocks;
+  for (uint32_t other = 0; other < numBlocks; ++other) {
+    if (!(mask >> other & 1))
+      continue;
+    Block &block = cluster.getBlock(other);
+    if (&block != thread.block)
+      cluster.peers.check(thread, site, block);
+    blocks.push_back(&block);
+  }
+  return blocks;
+}
+
 //===----------------------------------------------------------------------===//
 // Begin and end
 //===----------------------------------------------------------------------===//
@@ -154,6 +201,7 @@ void Block::end() {
   for (uint32_t number = 0; number < numCopying; ++number)
     if (Thread &thread = getThread(number); !thread.copies.isEmpty())
       thread.copies.end(thread);
+  cluster.tensorQueue.end(*this);
   tensorMemory.end();
   warpgroups.end();
   registers.end();

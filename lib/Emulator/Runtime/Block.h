@@ -20,6 +20,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace mlir::kvcache::emulator {
 
@@ -101,6 +102,23 @@ public:
   /// that block may not have begun, or has ended.
   Block &getOwner(const Thread &thread, const KVCacheSite *site,
                   const void *pointer) const;
+  /// The other block of the pair, whose rank differs in the last bit (PTX ISA,
+  /// "CTA Pair"). Fails as an error of `thread` if there is none.
+  Block &getPeer(const Thread &thread, const KVCacheSite *site) const;
+  /// The blocks that an instruction of this one or of its pair is about, by
+  /// rank. Fails likewise, and if the other one may not have begun, or has
+  /// ended.
+  std::vector<Block *> getGroup(const Thread &thread, const KVCacheSite *site,
+                                bool isPair) const;
+  /// The blocks whose ranks are in a multicast mask. Fails likewise, for a
+  /// thread that "copies" with the mask.
+  std::vector<Block *> getMasked(const Thread &thread, const KVCacheSite *site,
+                                 int32_t mask, const std::string &verb) const;
+  /// The address in another block's shared memory of what is at an address in
+  /// that of this one.
+  const void *translate(const void *pointer, const Block &to) const {
+    return to.shared + (static_cast<const char *>(pointer) - shared);
+  }
   std::string describeShared(uint32_t place) const {
     return cluster.describeShared(place);
   }

@@ -172,64 +172,47 @@ void emulator::poison(const Block &block, SharedRange range) {
   std::memset(block.cluster.shared + range.offset, 0xff, range.bytes);
 }
 
-/// The place of an address of `from` in shared memory of `to`.
-static const void *move(const void *pointer, const Block &from,
-                        const Block &to) {
-  return to.shared + (static_cast<const char *>(pointer) - from.shared);
-}
-
 /// The block of the cluster that the thread copies to, or the one of its own.
 static Block &getTarget(const Thread &thread, const KVCacheSite *site,
-                        const void *shared, const void *barrier) {
+                        const void *shared, const Block *ofBarrier,
+                        bool isOfPair) {
   const Block &block = *thread.block;
   Block &owner = block.getOwner(thread, site, shared);
-  const Block *ofBarrier = block.cluster.findBlock(barrier);
-  if (ofBarrier && ofBarrier != &owner)
+  bool isRight = !ofBarrier || ofBarrier == &owner ||
+                 (isOfPair && (ofBarrier->rank ^ 1) == owner.rank);
+  if (!isRight)
     block.fail(thread, site,
                "copies to shared memory of " + owner.describe() +
                    " with an mbarrier of " + ofBarrier->describe() +
-                   ": both must be in one block");
+                   ": both must be in one " + (isOfPair ? "pair" : "block"));
   return owner;
 }
 
-static void checkMask(const Thread &thread, const KVCacheSite *site,
-                      int32_t mask) {
-  const Block &block = *thread.block;
-  uint32_t numBlocks = block.cluster.numBlocks();
-  if (mask == 0)
-    block.fail(thread, site, "copies with a multicast mask of 0, to no block");
-  if (mask >> numBlocks)
-    block.fail(thread, site,
-               "copies with a multicast mask that has bit " +
-                   std::to_string(31 - __builtin_clz(mask)) +
-                   ": the cluster has " + std::to_string(numBlocks) +
-                   (numBlocks == 1 ? " block" : " blocks"));
-}
-
+/// PTX ISA, "cp.async.bulk.tensor": of a pair, the barriers are those of the
+/// blocks with the same last bit of the rank as the given one.
 std::vector<Destination>
 emulator::getDestinations(Thread &thread, const KVCacheSite *site,
                           const void *shared, const void *barrier,
-                          int64_t bytes, int32_t mask) {
+                          int64_t bytes, int32_t mask, bool isOfPair) {
   Cluster &cluster = thread.block->cluster;
+  if (isOfPair)
+    thread.block->getGroup(thread, site, isOfPair);
+  Block *ofBarrier = cluster.findBlock(barrier);
+  Block &target = getTarget(thread, site, shared, ofBarrier, isOfPair);
+  Block &origin = ofBarrier ? *ofBarrier : target;
+  std::vector<Block *> blocks{&target};
+  if (mask >= 0)
+    blocks = target.getMasked(thread, site, mask, "copies");
   std::vector<Destination> destinations;
-  auto add = [&](Block &to, const void *shared, const void *barrier) {
-    MBarrier &of = to.mbarriers.getForCopy(thread, site, barrier);
+  for (Block *to : blocks) {
+    uint32_t other = (to->rank & ~1u) | (origin.rank & 1);
+    Block &of = isOfPair ? cluster.getBlock(other) : *to;
+    MBarrier &barrierOf =
+        of.mbarriers.getForCopy(thread, site, origin.translate(barrier, of));
     destinations.push_back(
-        {&to, &of, to.getSharedOffset(thread, site, shared, bytes)});
-  };
-  Block &target = getTarget(thread, site, shared, barrier);
-  if (mask < 0) {
-    add(target, shared, barrier);
-    return destinations;
-  }
-  checkMask(thread, site, mask);
-  for (uint32_t rank = 0; rank < cluster.numBlocks(); ++rank) {
-    if (!(mask >> rank & 1))
-      continue;
-    Block &to = cluster.getBlock(rank);
-    if (&to != thread.block)
-      cluster.peers.check(thread, site, to);
-    add(to, move(shared, target, to), move(barrier, target, to));
+        {to, &barrierOf,
+         to->getSharedOffset(thread, site, target.translate(shared, *to),
+                             bytes)});
   }
   return destinations;
 }

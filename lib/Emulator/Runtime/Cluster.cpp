@@ -491,6 +491,8 @@ void Cluster::begin(const Grid &newGrid, uint64_t newNumber) {
   peers.begin();
   barrier.begin();
   initFences.begin(numThreads);
+  tensorOrder.begin();
+  tensorQueue.begin();
   scheduler.start(schedule, this);
 }
 

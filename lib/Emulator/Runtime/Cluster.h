@@ -14,6 +14,8 @@
 #include "Interrupt.h"
 #include "Peers.h"
 #include "Sanitizer.h"
+#include "TensorOrder.h"
+#include "TensorQueue.h"
 #include "Thread.h"
 
 #include <cstddef>
@@ -118,6 +120,8 @@ public:
   Peers peers{*this};
   ClusterBarrier barrier{*this};
   InitFences initFences;
+  TensorOrder tensorOrder{*this};
+  TensorQueue tensorQueue{*this};
 
   //===--- Waiting ---===//
 

@@ -29,6 +29,11 @@ inline double fromF32(uint32_t bits) { return floatFromBits(bits); }
 /// not looked at.
 inline double fromTF32(uint32_t bits) { return floatFromBits(bits & ~0x1fffu); }
 
+/// Of one of the narrow formats.
+template <const FloatFormat &format> double fromNarrow(uint32_t bits) {
+  return decode(format, bits);
+}
+
 inline int32_t fromS8(uint32_t bits) { return static_cast<int8_t>(bits); }
 inline int32_t fromUnsigned(uint32_t bits) { return bits; }
 inline int32_t fromS4(uint32_t bits) {

@@ -151,7 +151,7 @@ void MBarrier::arrive(Thread &thread, const KVCacheSite *site, int64_t count,
 /// PTX ISA, "Release and Acquire Patterns": threads of different blocks need
 /// the scope of the cluster.
 void MBarrier::release(Thread &thread, uint32_t flags) {
-  block.cluster.peers.release(thread, gatheredPlaces);
+  notePlaces(thread);
   if (flags & KVCacheMBarrierRelaxed)
     return;
   bool isOwn = thread.block == &block;
@@ -196,7 +196,7 @@ void MBarrier::checkBytes(const Thread &thread, const KVCacheSite *site,
 
 void MBarrier::expect(Thread &thread, const KVCacheSite *site, int64_t bytes) {
   checkBytes(thread, site, bytes);
-  block.cluster.peers.release(thread, gatheredPlaces);
+  notePlaces(thread);
   expectedBytes += bytes;
   if (expectedBytes - completedBytes > kMaxCount)
     block.fail(thread, site,
@@ -209,7 +209,7 @@ void MBarrier::expect(Thread &thread, const KVCacheSite *site, int64_t bytes) {
 void MBarrier::complete(Thread &thread, const KVCacheSite *site,
                         int64_t bytes) {
   checkBytes(thread, site, bytes);
-  block.cluster.peers.release(thread, gatheredPlaces);
+  notePlaces(thread);
   completedBytes += bytes;
   if (completedBytes - expectedBytes > kMaxCount)
     block.fail(thread, site,

@@ -28,6 +28,7 @@ public:
   enum class State : uint8_t { Unused, Valid, Invalidated };
   State getState() const { return state; }
 
+  Block &getBlock() const { return block; }
   /// "the mbarrier at byte 64 of shared @full".
   std::string getName() const;
   std::string describe() const override;
@@ -60,6 +61,11 @@ public:
   void beginCopy(Thread &thread, const KVCacheSite *site, int64_t bytes);
   /// The copy at this site has been done. What it counts comes behind.
   void endCopy(Thread &thread, const KVCacheSite *site, int64_t bytes);
+  /// Those that wait for the phase that goes on learn how far the thread has
+  /// come (`Peers`).
+  void notePlaces(const Thread &thread) {
+    block.cluster.peers.release(thread, gatheredPlaces);
+  }
   /// What those learn that wait for the phase that goes on.
   Knowledge &getKnowledge() { return gathered; }
   /// The end of the block: fails if something is expected or in flight.

@@ -466,47 +466,6 @@ Sanitizer::Copy Sanitizer::issueRead(Thread &thread, const KVCacheSite *site,
   return isOn ? issue(thread, site, range, proxy, Kind::Read, isUsed) : 0;
 }
 
-Sanitizer::Copy Sanitizer::issueReads(Thread &thread, const KVCacheSite *site,
-                                      const std::vector<SharedRange> &ranges,
-                                      Proxy proxy, Unwritten &unwritten) {
-  if (!isOn || ranges.empty())
-    return kNoCopy;
-  Copy copy = addCopy({site,
-                       ranges.front().offset,
-                       ranges.front().bytes,
-                       thread.index,
-                       proxy,
-                       /*isGlobal=*/false,
-                       /*isWrite=*/false,
-                       /*isInFlight=*/true,
-                       0,
-                       {}});
-  for (size_t number = 0; number < ranges.size(); ++number)
-    for (uint32_t place = 0; place < ranges[number].bytes;
-         place += KVCachePoisonBytes) {
-      uint32_t bytes =
-          std::min<uint32_t>(ranges[number].bytes - place, KVCachePoisonBytes);
-      Access access{thread,
-                    site,
-                    ranges[number].offset + place,
-                    bytes,
-                    Kind::Read,
-                    /*reads=*/true,
-                    proxy == Proxy::Async,
-                    copy};
-      access.poisons = true;
-      poison = {};
-      touch(access);
-      if (!poison.origin)
-        continue;
-      unwritten.origin = poison.origin;
-      for (uint32_t byte = 0; byte < bytes; ++byte)
-        if (poison.mask >> byte & 1)
-          unwritten.bytes.push_back({number, place + byte});
-    }
-  return copy;
-}
-
 /// Checks an access that another thread has checked and noted as well.
 void Sanitizer::checkOrder(const Access &access) {
   forEachGranule(access.begin, access.bytes,

@@ -150,20 +150,15 @@ public:
   /// which has one for each, or all if it is empty.
   Copy issueRead(Thread &thread, const KVCacheSite *site, SharedRange range,
                  Proxy proxy, const std::vector<char> &isUsed = {});
-  /// The same, of several ranges, where `unwritten` gets the bytes that nobody
-  /// has written.
-  Copy issueReads(Thread &thread, const KVCacheSite *site,
-                  const std::vector<SharedRange> &ranges, Proxy proxy,
-                  Unwritten &unwritten);
-  /// A read by the asynchronous proxy, for all lanes of a warp, of units of 16
+  /// A read by the asynchronous proxy, for all these threads, of units of 16
   /// bytes of shared memory. If nobody has written some bytes, `unwritten` gets
   /// a mask of those for each unit, and `origin` where their poison comes from.
   Copy issueUnitReads(const std::vector<Thread *> &lanes,
                       const KVCacheSite *site,
                       const std::vector<uint32_t> &units,
                       std::vector<uint16_t> &unwritten, uint32_t &origin);
-  /// The same, of global memory, to write it or to read it: then `unwritten`
-  /// gets the bytes that nobody has written.
+  /// Copies of ranges of global memory, to write them or to read them: then
+  /// `unwritten` gets the bytes that nobody has written.
   Copy issueGlobalWrite(Thread &thread, const KVCacheSite *site,
                         const std::vector<GlobalRange> &ranges, Proxy proxy);
   Copy issueGlobalRead(Thread &thread, const KVCacheSite *site,

@@ -14,10 +14,6 @@
 
 using namespace mlir::kvcache::emulator;
 
-static uint32_t toAddress(const void *pointer) {
-  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer));
-}
-
 /// Fails unless all lanes of the warp give the same for an operand.
 template <typename Lane, typename Field>
 static void checkUniform(Block &block, WarpMeeting &meeting, Field Lane::*field,
@@ -40,6 +36,7 @@ namespace {
 struct AllocLane : WarpLane {
   void *to = nullptr;
   uint32_t address = 0, columns = 0;
+  bool isOfPair = false;
   std::shared_ptr<TensorMemory::Request> request;
 };
 } // namespace
@@ -48,8 +45,8 @@ static void allocate(Block &block, WarpMeeting &meeting) {
   checkUniform(block, meeting, &AllocLane::to, "address");
   checkUniform(block, meeting, &AllocLane::columns, "number of columns");
   const AllocLane &first = meeting.get<AllocLane>(0);
-  auto request = block.tensorMemory.allocate(*first.thread, meeting.site,
-                                             first.to, first.columns);
+  auto request = block.tensorMemory.allocate(
+      *first.thread, meeting.site, first.to, first.columns, first.isOfPair);
   meeting.forEach<AllocLane>(
       [&](uint32_t, AllocLane &lane) { lane.request = request; });
 }
@@ -67,12 +64,13 @@ static void relinquish(Block &block, WarpMeeting &) {
 }
 
 void kvcacheEmulatorTmemAlloc(KVCacheThread *self, const KVCacheSite *site,
-                              void *to, int32_t columns) {
+                              void *to, int32_t columns, uint32_t isOfPair) {
   Thread &thread = Thread::get(self);
   Block &block = *thread.block;
   AllocLane lane;
   lane.to = to;
   lane.columns = columns;
+  lane.isOfPair = isOfPair;
   block.warps.meet(thread, site, kAllLanes, allocate, lane, WarpRule::AllLanes);
   block.tensorMemory.wait(thread, site, *lane.request);
 }
@@ -81,7 +79,7 @@ void kvcacheEmulatorTmemDealloc(KVCacheThread *self, const KVCacheSite *site,
                                 const void *address, int32_t columns) {
   Thread &thread = Thread::get(self);
   AllocLane lane;
-  lane.address = toAddress(address);
+  lane.address = TensorMemory::toAddress(address);
   lane.columns = columns;
   thread.block->warps.meet(thread, site, kAllLanes, deallocate, lane,
                            WarpRule::AllLanes);
@@ -179,9 +177,9 @@ static void begin(Block &block, WarpMeeting &meeting, TensorOp op) {
     memory.check(*first.thread, meeting.site, region);
   if (!block.isSanitized())
     return;
-  uint32_t number = memory.order.issue(*first.thread, op);
-  memory.order.begin(
-      {meeting.site, op, block.getNumber(*first.thread), number});
+  TensorOrder &order = block.cluster.tensorOrder;
+  uint32_t number = order.issue(*first.thread, op);
+  order.begin({meeting.site, op, first.thread->index, number});
   for (const TensorRegion &region : regions)
     memory.touch(region, op == TensorOp::Store);
   meeting.forEach<TensorLane>(
@@ -255,7 +253,7 @@ static TensorLane makeLane(const void *address, int64_t offset, uint32_t shape,
                            uint32_t count, uint32_t isPacked,
                            KVCacheTmemRegisters *registers) {
   TensorLane lane;
-  lane.address = toAddress(address);
+  lane.address = TensorMemory::toAddress(address);
   lane.offset = offset;
   lane.shape = shape;
   lane.count = count;
@@ -289,11 +287,13 @@ void kvcacheEmulatorTmemStore(KVCacheThread *self, const KVCacheSite *site,
 }
 
 static void waitForLoads(Block &block, WarpMeeting &meeting) {
-  block.tensorMemory.order.wait(meeting.warp, TensorOp::Load);
+  block.cluster.tensorOrder.wait(*meeting.get<WarpLane>(0).thread,
+                                 TensorOp::Load);
 }
 
 static void waitForStores(Block &block, WarpMeeting &meeting) {
-  block.tensorMemory.order.wait(meeting.warp, TensorOp::Store);
+  block.cluster.tensorOrder.wait(*meeting.get<WarpLane>(0).thread,
+                                 TensorOp::Store);
 }
 
 void kvcacheEmulatorTmemWait(KVCacheThread *self, const KVCacheSite *site,
@@ -308,8 +308,8 @@ void kvcacheEmulatorTmemWait(KVCacheThread *self, const KVCacheSite *site,
 void kvcacheEmulatorTmemUse(KVCacheThread *self, const KVCacheSite *site,
                             uint32_t load) {
   Thread &thread = Thread::get(self);
-  if (!thread.block->tensorMemory.order.hasWaited(thread.warp, TensorOp::Load,
-                                                  load))
+  if (!thread.block->cluster.tensorOrder.hasWaited(thread, TensorOp::Load,
+                                                   load))
     thread.block->fail(thread, site,
                        "uses what a load from tensor memory has in flight: "
                        "nobody has waited for it (tcgen05.wait load)");
@@ -324,55 +324,9 @@ void kvcacheEmulatorTmemFence(KVCacheThread *self, const KVCacheSite *,
   Thread &thread = Thread::get(self);
   if (!thread.block->isSanitized())
     return;
-  TensorOrder &order = thread.block->tensorMemory.order;
+  TensorOrder &order = thread.block->cluster.tensorOrder;
   if (isAfter)
     order.fenceAfter(thread);
   else
     order.fenceBefore(thread);
-}
-
-void kvcacheEmulatorTmemCommit(KVCacheThread *self, const KVCacheSite *site,
-                               const void *pointer) {
-  Thread &thread = Thread::get(self);
-  Block &block = *thread.block;
-  MBarrier &barrier = block.mbarriers.get(thread, site, pointer);
-  block.tensorMemory.commit(thread, site, barrier);
-}
-
-//===----------------------------------------------------------------------===//
-// Shifts
-//===----------------------------------------------------------------------===//
-
-/// PTX ISA, "tcgen05.shift": of 32 rows all but the last move down by one.
-void kvcacheEmulatorTmemShift(KVCacheThread *self, const KVCacheSite *site,
-                              const void *pointer) {
-  constexpr uint32_t rows = 32, columns = 8;
-  Thread &thread = Thread::get(self);
-  Block &block = *thread.block;
-  TensorMemory &memory = block.tensorMemory;
-  uint32_t address = toAddress(pointer);
-  uint32_t lane = address >> 16, column = address & 0xffff;
-  if (lane % rows != 0)
-    block.fail(thread, site,
-               "expects a lane that is a multiple of 32, got " +
-                   TensorMemory::describe(address));
-  TensorRegion region{lane, column, rows, columns};
-  memory.check(thread, site, region);
-  uint32_t number = 0;
-  if (block.isSanitized()) {
-    number = memory.order.issue(thread, TensorOp::Shift);
-    memory.order.begin(
-        {site, TensorOp::Shift, block.getNumber(thread), number});
-    memory.touch({lane, column, rows - 1, columns}, /*isWrite=*/false);
-    memory.touch({lane + 1, column, rows - 1, columns}, /*isWrite=*/true);
-  }
-  memory.issue(thread, site, number, {}, [&memory, site, region] {
-    for (uint32_t row = region.lanes - 1; row > 0; --row)
-      for (uint32_t i = 0; i < region.columns; ++i) {
-        TensorWord word =
-            memory.read(site, region.lane + row - 1, region.column + i);
-        memory.write(region.lane + row, region.column + i, word.value,
-                     word.poison, word.origin);
-      }
-  });
 }

@@ -194,15 +194,16 @@ static BoxCopy makeCopy(Thread &thread, const KVCacheSite *site,
 
 void kvcacheEmulatorTensorLoad(KVCacheThread *self, const KVCacheSite *site,
                                void *to, const void *descriptor,
-                               const void *barrier, int32_t mask, uint32_t mode,
+                               const void *barrier, int32_t mask,
+                               uint32_t isOfPair, uint32_t mode,
                                int32_t numCoordinates, int32_t c0, int32_t c1,
                                int32_t c2, int32_t c3, int32_t c4) {
   Thread &thread = Thread::get(self);
   TensorBox box = getBox(thread, site, descriptor, mode, numCoordinates,
                          {c0, c1, c2, c3, c4});
   BoxCopy copy = makeCopy(thread, site, box, to);
-  std::vector<Destination> destinations =
-      getDestinations(thread, site, to, barrier, copy.range.bytes, mask);
+  std::vector<Destination> destinations = getDestinations(
+      thread, site, to, barrier, copy.range.bytes, mask, isOfPair);
   checkPlace(thread, site, box);
   for (const Destination &destination : destinations)
     checkSwizzle(thread, site, box, destination.offset);

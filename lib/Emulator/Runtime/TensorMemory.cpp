@@ -9,7 +9,6 @@
 #include "TensorMemory.h"
 #include "Block.h"
 #include "Grid.h"
-#include "MBarrier.h"
 
 #include <algorithm>
 #include <cstring>
@@ -24,36 +23,43 @@ struct TensorMemory::Freed : Waitable {
     uint32_t used = 0;
     for (const Allocation &allocation : memory.allocations)
       used += allocation.columns;
-    return "columns of tensor memory, of which " + std::to_string(used) +
-           " of 512 are allocated";
+    std::string text = "columns of tensor memory, of which " +
+                       std::to_string(used) + " of 512 are allocated";
+    const Request *first =
+        memory.requests.empty() ? nullptr : memory.requests.front().get();
+    if (first && first->peer && first->peer->requests.empty())
+      text += ", together with " + first->peer->block.describe() +
+              ", none of whose warps has come to an allocation";
+    return text;
   }
 
   const TensorMemory &memory;
 };
 
 TensorMemory::TensorMemory(Block &block)
-    : order(block), block(block), freed(std::make_unique<Freed>(*this)) {}
+    : block(block), freed(std::make_unique<Freed>(*this)) {}
 
 TensorMemory::~TensorMemory() = default;
 
 void TensorMemory::begin() {
-  order.begin();
   freed->waiters.clear();
-  commits.clear();
   if (!isUsed())
     return;
   allocations.clear();
   requests.clear();
   numAllocs = lastColumns = 0;
   isRelinquished = false;
-  inFlight.clear();
-  happened.clear();
-  ends.clear();
 }
 
 std::string TensorMemory::describe(uint32_t address) {
   return "lane " + std::to_string(address >> 16) + ", column " +
          std::to_string(address & 0xffff) + " of tensor memory";
+}
+
+std::string TensorMemory::describe(uint32_t address,
+                                   const Thread &thread) const {
+  std::string text = describe(address);
+  return thread.block == &block ? text : text + " of " + block.describe();
 }
 
 //===----------------------------------------------------------------------===//
@@ -75,16 +81,20 @@ void TensorMemory::checkColumns(const Thread &thread, const KVCacheSite *site,
                    std::to_string(columns));
 }
 
+bool TensorMemory::isFree(uint32_t first, uint32_t columns) const {
+  return std::none_of(
+      allocations.begin(), allocations.end(), [&](const Allocation &one) {
+        return first < one.column + one.columns && one.column < first + columns;
+      });
+}
+
 /// The last free columns, so that a kernel which assumes the first fails; where
 /// a seed asks for it, any.
-int64_t TensorMemory::findColumns(uint32_t columns) const {
+int64_t TensorMemory::findColumns(uint32_t columns,
+                                  const TensorMemory &peer) const {
   std::vector<uint32_t> free;
   for (uint32_t first = 0; first < kColumns; first += columns)
-    if (std::none_of(allocations.begin(), allocations.end(),
-                     [&](const Allocation &one) {
-                       return first < one.column + one.columns &&
-                              one.column < first + columns;
-                     }))
+    if (isFree(first, columns) && peer.isFree(first, columns))
       free.push_back(first);
   if (free.empty())
     return -1;
@@ -94,29 +104,62 @@ int64_t TensorMemory::findColumns(uint32_t columns) const {
                               : free.back();
 }
 
-bool TensorMemory::tryAllocate(Request &request) {
-  int64_t column = findColumns(request.columns);
-  if (column < 0)
-    return false;
-  uint32_t address = column;
+void TensorMemory::give(Request &request, uint32_t column) {
   allocations.push_back(
-      {address, request.columns, &request.thread, request.site});
+      {column, request.columns, &request.thread, request.site});
   for (uint32_t lane = 0; lane < kLanes; ++lane)
     for (uint32_t i = 0; i < request.columns; ++i)
       // A NaN in every format of floats.
-      at(lane, address + i) = {~0u, ~0u, 0, 0, false};
+      at(lane, column + i) = {~0u, ~0u, 0, 0, false};
   uint32_t offset = block.getSharedOffset(request.thread, request.site,
-                                          request.to, sizeof(address));
-  block.sanitizer.access(request.thread, request.site,
-                         {offset, sizeof(address)}, KVCacheAccessWrite);
-  std::memcpy(request.to, &address, sizeof(address));
+                                          request.to, sizeof(column));
+  block.sanitizer.access(request.thread, request.site, {offset, sizeof(column)},
+                         KVCacheAccessWrite);
+  std::memcpy(request.to, &column, sizeof(column));
   request.isDone = true;
+  requests.pop_front();
+  block.wake(*freed);
+}
+
+/// "tcgen05.alloc": the warps of a pair execute the same instruction.
+void TensorMemory::checkEqual(const Request &request,
+                              const Request &other) const {
+  if (request.columns != other.columns)
+    block.fail(request.thread, request.site,
+               "allocates " + std::to_string(request.columns) +
+                   " columns together with " + other.thread.block->describe() +
+                   ", which allocates " + std::to_string(other.columns) +
+                   " in " + Block::describe(other.site));
+}
+
+/// Serves the first request, if there are enough columns, and of a pair the
+/// other block wants them too.
+bool TensorMemory::serve(Request &request) {
+  TensorMemory &peer = request.peer ? *request.peer : *this;
+  if (peer.requests.empty())
+    return false;
+  std::shared_ptr<Request> other = peer.requests.front();
+  checkEqual(request, *other);
+  int64_t column = findColumns(request.columns, peer);
+  if (column < 0)
+    return false;
+  give(request, column);
+  if (&peer != this)
+    peer.give(*other, column);
   return true;
+}
+
+void TensorMemory::serve() {
+  while (!requests.empty()) {
+    std::shared_ptr<Request> first = requests.front();
+    if (!serve(*first))
+      return;
+  }
 }
 
 std::shared_ptr<TensorMemory::Request>
 TensorMemory::allocate(Thread &thread, const KVCacheSite *site, void *to,
-                       uint32_t columns) {
+                       uint32_t columns, bool isOfPair) {
   checkColumns(thread, site, columns);
   block.checkAlignment(thread, site, to, sizeof(uint32_t));
   block.getSharedOffset(thread, site, to, sizeof(uint32_t));
@@ -133,9 +176,11 @@ TensorMemory::allocate(Thread &thread, const KVCacheSite *site, void *to,
   reserve();
   ++numAllocs;
   lastColumns = columns;
-  auto request = std::make_shared<Request>(Request{thread, site, to, columns});
-  if (!requests.empty() || !tryAllocate(*request))
-    requests.push_back(request);
+  Block *peer = isOfPair ? &block.getPeer(thread, site) : nullptr;
+  auto request = std::make_shared<Request>(
+      Request{thread, site, to, columns, peer ? &peer->tensorMemory : nullptr});
+  requests.push_back(request);
+  serve();
   return request;
 }
 
@@ -168,14 +213,13 @@ void TensorMemory::deallocate(Thread &thread, const KVCacheSite *site,
                         : "where " + std::to_string(found->columns) +
                               " columns were allocated"));
   if (block.isSanitized()) {
-    order.begin({site, TensorOp::Dealloc, block.getNumber(thread),
+    TensorOrder &order = block.cluster.tensorOrder;
+    order.begin({site, TensorOp::Dealloc, thread.index,
                  order.issue(thread, TensorOp::Dealloc)});
     touch({0, address, kLanes, columns}, /*isWrite=*/true);
   }
   allocations.erase(found);
-  while (!requests.empty() && tryAllocate(*requests.front()))
-    requests.pop_front();
-  block.wake(*freed);
+  serve();
 }
 
 //===----------------------------------------------------------------------===//
@@ -206,7 +250,7 @@ void TensorMemory::check(const Thread &thread, const KVCacheSite *site,
           (region.columns == 1 ? " column of " : " columns of ") +
           std::to_string(region.lanes) +
           (region.lanes == 1 ? " lane at " : " lanes at ") +
-          describe(region.lane << 16 | region.column);
+          describe(region.lane << 16 | region.column, thread);
   if (region.lane + region.lanes > kLanes ||
       region.column + region.columns > kColumns)
     block.fail(thread, site, what + ", which has 128 lanes of 512 columns");
@@ -223,84 +267,20 @@ void TensorMemory::check(const Thread &thread, const KVCacheSite *site,
 void TensorMemory::touch(const TensorRegion &region, bool isWrite) {
   if (!block.isSanitized())
     return;
+  TensorOrder &order = block.cluster.tensorOrder;
   for (uint32_t lane = region.lane; lane < region.lane + region.lanes; ++lane)
     for (uint32_t i = 0; i < region.columns; ++i) {
       TensorWord &word = at(lane, region.column + i);
       word.history =
-          order.touch(word.history, isWrite, lane, region.column + i);
+          order.touch(word.history, isWrite, {&block, lane, region.column + i});
     }
 }
 
 //===----------------------------------------------------------------------===//
-// What is in flight
+// The end of the block
 //===----------------------------------------------------------------------===//
 
-void TensorMemory::issue(Thread &thread, const KVCacheSite *site,
-                         uint32_t number, std::vector<Sanitizer::Copy> reads,
-                         std::function<void()> work) {
-  block.noteProgress();
-  if (!block.isSanitized())
-    return work();
-  inFlight.push_back(
-      {&thread, site, number, std::move(reads), std::move(work)});
-}
-
-void TensorMemory::commit(Thread &thread, const KVCacheSite *site,
-                          MBarrier &barrier) {
-  if (!block.isSanitized())
-    return barrier.arriveByCopies(thread, site);
-  barrier.beginCopy(thread, site, 0);
-  auto commit = std::make_shared<Commit>(Commit{&barrier, &thread, site,
-                                                order.commit(thread),
-                                                numHappened + inFlight.size()});
-  commits.push_back(commit);
-  block.defer(barrier, [this, commit] { deliver(*commit); });
-}
-
-void TensorMemory::deliver(Commit &commit) {
-  for (; numHappened < commit.numIssued; ++numHappened) {
-    inFlight.front().work();
-    inFlight.front().work = nullptr;
-    happened.push_back(std::move(inFlight.front()));
-    inFlight.pop_front();
-  }
-  Sanitizer &sanitizer = block.sanitizer;
-  Knowledge &knowledge = commit.barrier->getKnowledge();
-  Order::End end = sanitizer.completeCommit(knowledge);
-  ends.resize(block.size());
-  Clocks &known = ends[block.getNumber(*commit.thread)];
-  auto isDone = [&](const InFlight &one) {
-    if (one.thread != commit.thread || one.number > commit.known.others)
-      return false;
-    for (Sanitizer::Copy read : one.reads)
-      sanitizer.complete(read, end);
-    return true;
-  };
-  happened.erase(std::remove_if(happened.begin(), happened.end(), isDone),
-                 happened.end());
-  sanitizer.releaseCopies(known, knowledge);
-  known.raise(end.event.who, end.event.clock);
-  order.complete(commit.known, end.event);
-  commit.isDone = true;
-  commits.erase(std::find_if(commits.begin(), commits.end(),
-                             [&](const std::shared_ptr<Commit> &one) {
-                               return one.get() == &commit;
-                             }));
-  MBarrier &barrier = *commit.barrier;
-  barrier.endCopy(*commit.thread, commit.site, 0);
-  barrier.arriveByCopies(*commit.thread, commit.site);
-}
-
-/// Commits that nobody waits for are no error where others tell of the same.
 void TensorMemory::end() {
-  for (const InFlight *one : {happened.empty() ? nullptr : &happened.front(),
-                              inFlight.empty() ? nullptr : &inFlight.front()})
-    if (one)
-      block.fail(*one->thread, one->site,
-                 "is in flight when the block ends: nobody has waited for a "
-                 "commit of the thread behind it (tcgen05.commit)");
-  for (const std::shared_ptr<Commit> &commit : commits)
-    commit->barrier->endCopy(*commit->thread, commit->site, 0);
   if (!allocations.empty()) {
     const Allocation &first = allocations.front();
     block.fail(*first.thread, first.site,

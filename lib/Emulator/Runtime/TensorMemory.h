@@ -14,7 +14,6 @@
 #include "kvcache/Emulator/TensorMemory.h"
 
 #include <deque>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,7 +21,6 @@
 namespace mlir::kvcache::emulator {
 
 class Block;
-class MBarrier;
 struct Thread;
 
 /// A rectangle of tensor memory.
@@ -40,19 +38,20 @@ struct TensorWord {
   bool isWritten;
 };
 
-/// The tensor memory of a block: its allocations, its words, and what is in
-/// flight. PTX ISA, "Tensor Memory". A block runs as if it were alone on its
-/// multiprocessor, with all columns.
+/// The tensor memory of a block: its allocations and its words. PTX ISA,
+/// "Tensor Memory". A block runs as if it were alone on its multiprocessor,
+/// with all columns.
 class TensorMemory {
 public:
   static constexpr uint32_t kLanes = 128, kColumns = 512;
+  /// What a warp reaches.
+  static constexpr uint32_t kLanesOfQuarter = 32;
 
   explicit TensorMemory(Block &block);
   ~TensorMemory();
 
   void begin();
-  /// The end of the block: fails if columns are allocated, or anything is in
-  /// flight.
+  /// The end of the block: fails if columns are allocated.
   void end();
 
   /// Whether the block has ever allocated columns.
@@ -66,10 +65,13 @@ public:
     const KVCacheSite *site;
     void *to;
     uint32_t columns;
+    /// Of the other block of a pair, which allocates the same columns at the
+    /// same time; null without a pair.
+    TensorMemory *peer;
     bool isDone = false;
   };
   std::shared_ptr<Request> allocate(Thread &thread, const KVCacheSite *site,
-                                    void *to, uint32_t columns);
+                                    void *to, uint32_t columns, bool isOfPair);
   void wait(Thread &thread, const KVCacheSite *site, const Request &request);
   void deallocate(Thread &thread, const KVCacheSite *site, uint32_t address,
                   uint32_t columns);
@@ -90,22 +92,18 @@ public:
   /// Fails unless the region is in bounds and in columns that are allocated.
   void check(const Thread &thread, const KVCacheSite *site,
              const TensorRegion &region) const;
-  /// Checks that the access which has begun (`order`) is ordered behind others
-  /// of these words.
+  /// Checks that the access which has begun (`TensorOrder::begin`) is ordered
+  /// behind others of these words.
   void touch(const TensorRegion &region, bool isWrite);
 
+  /// The address that compiled code has as a pointer.
+  static uint32_t toAddress(const void *pointer) {
+    return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer));
+  }
   /// "lane 3, column 5 of tensor memory".
   static std::string describe(uint32_t address);
-
-  //===--- What is in flight ---===//
-
-  /// A product, copy or shift of a thread, which happens when it must have
-  /// happened at the latest, with what it reads of shared memory.
-  void issue(Thread &thread, const KVCacheSite *site, uint32_t number,
-             std::vector<Sanitizer::Copy> reads, std::function<void()> work);
-  void commit(Thread &thread, const KVCacheSite *site, MBarrier &barrier);
-
-  TensorOrder order;
+  /// The same, with the block if that is not the one of the thread.
+  std::string describe(uint32_t address, const Thread &thread) const;
 
 private:
   struct Allocation {
@@ -113,29 +111,16 @@ private:
     const Thread *thread;
     const KVCacheSite *site;
   };
-  struct InFlight {
-    Thread *thread;
-    const KVCacheSite *site;
-    uint32_t number;
-    std::vector<Sanitizer::Copy> reads;
-    std::function<void()> work;
-  };
-  struct Commit {
-    MBarrier *barrier;
-    Thread *thread;
-    const KVCacheSite *site;
-    TensorOrder::Commit known;
-    /// How many of all must have happened.
-    uint64_t numIssued;
-    bool isDone = false;
-  };
   struct Freed;
 
   void reserve();
-  bool tryAllocate(Request &request);
-  int64_t findColumns(uint32_t columns) const;
+  void serve();
+  bool serve(Request &request);
+  void give(Request &request, uint32_t column);
+  void checkEqual(const Request &request, const Request &other) const;
+  bool isFree(uint32_t first, uint32_t columns) const;
+  int64_t findColumns(uint32_t columns, const TensorMemory &peer) const;
   const Allocation *findAllocation(uint32_t column) const;
-  void deliver(Commit &commit);
   void checkColumns(const Thread &thread, const KVCacheSite *site,
                     uint32_t columns) const;
 
@@ -146,15 +131,6 @@ private:
   std::unique_ptr<Freed> freed;
   uint32_t numAllocs = 0, lastColumns = 0;
   bool isRelinquished = false;
-  /// Those that have not happened yet, in the order in which they were issued,
-  /// and how many have.
-  std::deque<InFlight> inFlight;
-  uint64_t numHappened = 0;
-  /// Those that have, and whose reads nobody knows to be done.
-  std::vector<InFlight> happened;
-  std::vector<std::shared_ptr<Commit>> commits;
-  /// By thread, the ends of reads.
-  std::vector<Clocks> ends;
 };
 
 } // namespace mlir::kvcache::emulator

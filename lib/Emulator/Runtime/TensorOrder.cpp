@@ -21,20 +21,22 @@ void TensorOrder::begin() {
   numbers.clear();
 }
 
-TensorOrder::ThreadState &TensorOrder::getThread(uint32_t number) {
-  if (threads.size() < block.size())
-    threads.resize(block.size());
-  return threads[number];
+TensorOrder::ThreadState &TensorOrder::getThread(uint32_t index) {
+  if (threads.size() < cluster.size())
+    threads.resize(cluster.size());
+  return threads[index];
 }
 
-uint32_t TensorOrder::getNumber(const Thread &thread) const {
-  return block.getNumber(thread);
+uint32_t TensorOrder::getWarpNumber(const Thread &thread) const {
+  uint32_t warpsOfBlock = (thread.block->size() + kWarpSize - 1) / kWarpSize;
+  return thread.block->rank * warpsOfBlock + thread.warp;
 }
 
-TensorOrder::WarpState &TensorOrder::getWarp(uint32_t warp) {
-  if (warp >= warps.size())
-    warps.resize(block.size() / kWarpSize + 1);
-  return warps[warp];
+TensorOrder::WarpState &TensorOrder::getWarp(const Thread &thread) {
+  uint32_t number = getWarpNumber(thread);
+  if (number >= warps.size())
+    warps.resize(number + 1);
+  return warps[number];
 }
 
 //===----------------------------------------------------------------------===//
@@ -42,44 +44,42 @@ TensorOrder::WarpState &TensorOrder::getWarp(uint32_t warp) {
 //===----------------------------------------------------------------------===//
 
 uint32_t TensorOrder::issue(const Thread &thread, TensorOp op) {
-  getThread(getNumber(thread));
-  WarpState &warp = getWarp(thread.warp);
+  ThreadState &state = getThread(thread.index);
+  WarpState &warp = getWarp(thread);
   if (op == TensorOp::Load)
     return ++warp.loads;
   if (op == TensorOp::Store)
     return ++warp.stores;
   if (op == TensorOp::Dealloc)
     return 0;
-  return ++getThread(getNumber(thread)).issued;
+  return ++state.issued;
 }
 
-void TensorOrder::wait(uint32_t number, TensorOp op) {
-  WarpState &warp = getWarp(number);
+void TensorOrder::wait(const Thread &thread, TensorOp op) {
+  WarpState &warp = getWarp(thread);
   if (op == TensorOp::Load)
     warp.waitedLoads = warp.loads;
   else
     warp.waitedStores = warp.stores;
 }
 
-bool TensorOrder::hasWaited(uint32_t warp, TensorOp op, uint32_t number) const {
-  const WarpState &state = warps[warp];
+bool TensorOrder::hasWaited(const Thread &thread, TensorOp op,
+                            uint32_t number) const {
+  const WarpState &state = warps[getWarpNumber(thread)];
   return number <=
          (op == TensorOp::Load ? state.waitedLoads : state.waitedStores);
 }
 
 TensorOrder::Publication
 TensorOrder::getPublication(const Thread &thread) const {
-  const WarpState &warp = warps[thread.warp];
-  return {warp.waitedLoads,
-          warp.waitedStores,
-          threads[getNumber(thread)].issued,
-          0,
-          {}};
+  const WarpState &warp = warps[getWarpNumber(thread)];
+  return {
+      warp.waitedLoads, warp.waitedStores, threads[thread.index].issued, 0, {}};
 }
 
 void TensorOrder::fenceBefore(const Thread &thread) {
-  ThreadState &state = getThread(getNumber(thread));
-  getWarp(thread.warp);
+  ThreadState &state = getThread(thread.index);
+  getWarp(thread);
   Publication now = getPublication(thread);
   if (!state.fences.empty()) {
     const Publication &last = state.fences.back();
@@ -87,19 +87,19 @@ void TensorOrder::fenceBefore(const Thread &thread) {
         last.issued == now.issued)
       return;
   }
-  now.event = {thread.index, block.sanitizer.getClock(thread)};
+  now.event = {thread.index, cluster.sanitizer.getClock(thread)};
   state.fences.push_back(now);
 }
 
 void TensorOrder::fenceAfter(const Thread &thread) {
-  getThread(getNumber(thread)).known = block.sanitizer.getKnown(thread);
+  getThread(thread.index).known = cluster.sanitizer.getKnown(thread);
 }
 
 TensorOrder::Commit TensorOrder::commit(const Thread &thread) const {
-  if (thread.warp >= warps.size())
-    return {getNumber(thread), 0, 0, 0};
+  if (getWarpNumber(thread) >= warps.size())
+    return {thread.index, 0, 0, 0};
   Publication now = getPublication(thread);
-  return {getNumber(thread), now.loads, now.stores, now.issued};
+  return {thread.index, now.loads, now.stores, now.issued};
 }
 
 void TensorOrder::complete(const Commit &commit, const Order::Event &event) {
@@ -121,7 +121,7 @@ bool TensorOrder::isComplete(uint32_t thread, uint32_t number) const {
 bool TensorOrder::isKnown(const Thread &thread,
                           const Order::Event &event) const {
   return event.who == thread.index ||
-         event.clock <= threads[getNumber(thread)].known.get(event.who);
+         event.clock <= threads[thread.index].known.get(event.who);
 }
 
 /// Whether the thread knows of something that tells what is looked for; the
@@ -139,20 +139,30 @@ bool TensorOrder::isPublished(uint32_t publisher, const Thread &thread,
   return isAny(state.fences) || isAny(state.commits);
 }
 
-/// PTX ISA, "Pipelined tcgen05 Instructions".
+/// The index behind the last thread of a warp whose first one this is.
+static uint32_t getEndOfWarp(const Thread &first) {
+  uint32_t rest = first.block->size() - first.block->getNumber(first);
+  return first.index + std::min(rest, kWarpSize);
+}
+
+/// PTX ISA, "Pipelined tcgen05 Instructions". It does not have copies behind
+/// products and copies, but the main loops of CUTLASS with block scales rely on
+/// their order (sm100_blockscaled_mma_warpspecialized.hpp).
 bool TensorOrder::keepsOrder(const TensorAccess &before) const {
   const TensorAccess &after = accesses.back();
   using Op = TensorOp;
+  bool isBehindCopy = before.op == Op::Copy || before.op == Op::CopyOfFour;
   switch (after.op) {
   case Op::Multiply:
-    return before.op == Op::Copy || before.op == Op::CopyOfFour ||
-           before.op == Op::Shift ||
+    return isBehindCopy || before.op == Op::Shift ||
            (before.op == Op::Multiply &&
             before.accumulator == after.accumulator);
   case Op::Shift:
     return before.op == Op::Multiply;
+  case Op::Copy:
+    return isBehindCopy || before.op == Op::Multiply;
   case Op::CopyOfFour:
-    return before.op == Op::Shift;
+    return isBehindCopy || before.op == Op::Multiply || before.op == Op::Shift;
   default:
     return false;
   }
@@ -161,10 +171,9 @@ bool TensorOrder::keepsOrder(const TensorAccess &before) const {
 std::optional<std::string>
 TensorOrder::findProblem(const TensorAccess &before,
                          const Thread &thread) const {
-  uint32_t warp = before.thread / kWarpSize;
   if (!before.isOfWarp()) {
     if (keepsOrder(before) &&
-        (before.thread == getNumber(thread) ||
+        (before.thread == thread.index ||
          isPublished(before.thread, thread,
                      [&](const auto &p) { return p.issued >= before.number; })))
       return std::nullopt;
@@ -178,17 +187,17 @@ TensorOrder::findProblem(const TensorAccess &before,
            "(tcgen05.commit)";
   }
   bool isLoad = before.op == TensorOp::Load;
-  if (!hasWaited(warp, before.op, before.number))
+  const Thread &first = cluster.threads[before.thread];
+  if (!hasWaited(first, before.op, before.number))
     return std::string(" may still be in flight: its warp has not waited for "
                        "it (tcgen05.wait ") +
            (isLoad ? "load)" : "store)");
   auto tells = [&](const Publication &one) {
     return (isLoad ? one.loads : one.stores) >= before.number;
   };
-  if (warp == thread.warp)
+  if (getWarpNumber(first) == getWarpNumber(thread))
     return std::nullopt;
-  uint32_t end = std::min((warp + 1) * kWarpSize, block.size());
-  for (uint32_t index = warp * kWarpSize; index < end; ++index)
+  for (uint32_t index = before.thread; index < getEndOfWarp(first); ++index)
     if (isPublished(index, thread, tells))
       return std::nullopt;
   return " has not been made known to the thread, by a fence (tcgen05.fence "
@@ -199,9 +208,10 @@ TensorOrder::findProblem(const TensorAccess &before,
 std::optional<std::string>
 TensorOrder::findProblem(const TensorAccess &before) const {
   const TensorAccess &after = accesses.back();
-  uint32_t end = after.isOfWarp() ? after.thread + kWarpSize : after.thread + 1;
-  for (uint32_t i = after.thread; i < std::min(end, block.size()); ++i)
-    if (auto problem = findProblem(before, block.getThread(i)))
+  uint32_t end = after.isOfWarp() ? getEndOfWarp(cluster.threads[after.thread])
+                                  : after.thread + 1;
+  for (uint32_t i = after.thread; i < end; ++i)
+    if (auto problem = findProblem(before, cluster.threads[i]))
       return problem;
   return std::nullopt;
 }
@@ -223,27 +233,34 @@ TensorOrder::History TensorOrder::add(Accesses next) {
   return found->second;
 }
 
-std::string TensorOrder::describe(const TensorAccess &access) const {
-  std::string who = access.isOfWarp()
-                        ? "warp " + std::to_string(access.thread / kWarpSize)
-                        : Block::describe(block.getThread(access.thread));
+std::string TensorOrder::describe(const TensorAccess &access,
+                                  const Thread &other) const {
+  const Thread &thread = cluster.threads[access.thread];
+  std::string who = Block::describe(thread, other);
+  if (access.isOfWarp()) {
+    who = "warp " + std::to_string(thread.warp);
+    if (thread.block != other.block)
+      who += " of " + thread.block->describe();
+  }
   return Block::describe(access.site) + " by " + who;
 }
 
 TensorOrder::History TensorOrder::advance(History history, bool isWrite,
-                                          uint32_t lane, uint32_t column) {
+                                          const TensorPlace &place) {
   const TensorAccess &access = accesses.back();
+  const Thread &thread = cluster.threads[access.thread];
   uint32_t number = accesses.size() - 1;
   auto check = [&](uint32_t before, const char *verb) {
     if (before == 0 || before == number)
       return;
     if (auto problem = findProblem(accesses[before]))
-      block.fail(block.getThread(access.thread), access.site,
-                 std::string(isWrite ? "writes" : "reads") + " lane " +
-                     std::to_string(lane) + ", column " +
-                     std::to_string(column) + " of tensor memory, which " +
-                     verb + " " + describe(accesses[before]) + ", and that" +
-                     *problem);
+      cluster.fail(thread, access.site,
+                   std::string(isWrite ? "writes " : "reads ") +
+                       place.block->tensorMemory.describe(
+                           place.lane << 16 | place.column, thread) +
+                       ", which " + verb + " " +
+                       describe(accesses[before], thread) + ", and that" +
+                       *problem);
   };
   Accesses next = histories[history];
   check(next.write, "was written in");

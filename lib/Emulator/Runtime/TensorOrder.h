@@ -30,6 +30,7 @@
 namespace mlir::kvcache::emulator {
 
 class Block;
+class Cluster;
 struct Thread;
 
 /// Instructions that access tensor memory. A copy of 4 lanes has rules of its
@@ -49,7 +50,7 @@ enum class TensorOp : uint8_t {
 struct TensorAccess {
   const KVCacheSite *site = nullptr;
   TensorOp op = TensorOp::Load;
-  /// The number in the block of the thread that has issued it; of a warp, of
+  /// The index in the cluster of the thread that has issued it; of a warp, of
   /// lane 0.
   uint32_t thread = 0;
   /// How many loads, stores or others the warp or thread has issued with it.
@@ -63,10 +64,17 @@ struct TensorAccess {
   }
 };
 
-/// The order of the accesses of tensor memory by a block.
+/// A word of the tensor memory of a block.
+struct TensorPlace {
+  const Block *block;
+  uint32_t lane, column;
+};
+
+/// The order of the accesses of tensor memory by the blocks of a cluster, whose
+/// pairs access that of each other.
 class TensorOrder {
 public:
-  explicit TensorOrder(Block &block) : block(block) {}
+  explicit TensorOrder(Cluster &cluster) : cluster(cluster) {}
 
   void begin();
 
@@ -75,9 +83,9 @@ public:
   /// The number of the next load, store or other access of a thread's warp or
   /// of the thread.
   uint32_t issue(const Thread &thread, TensorOp op);
-  /// The warp has waited for all its loads, or stores.
-  void wait(uint32_t warp, TensorOp op);
-  bool hasWaited(uint32_t warp, TensorOp op, uint32_t number) const;
+  /// The warp of the thread has waited for all its loads, or stores.
+  void wait(const Thread &thread, TensorOp op);
+  bool hasWaited(const Thread &thread, TensorOp op, uint32_t number) const;
   /// The thread makes known what is done (fence::before_thread_sync), or learns
   /// what it has been told (fence::after_thread_sync).
   void fenceBefore(const Thread &thread);
@@ -102,12 +110,12 @@ public:
   /// Begins an access, of which `touch` tells the words.
   void begin(const TensorAccess &access);
   /// The history of a word behind the access. Fails if it isn't ordered behind
-  /// one of `history`; `lane` and `column` are the place, for the report.
-  History touch(History history, bool isWrite, uint32_t lane, uint32_t column) {
+  /// one of `history`; `place` is for the report.
+  History touch(History history, bool isWrite, const TensorPlace &place) {
     auto &known = isWrite ? written : read;
     auto found = known.find(history);
     return found != known.end() ? found->second
-                                : advance(history, isWrite, lane, column);
+                                : advance(history, isWrite, place);
   }
 
 private:
@@ -137,8 +145,7 @@ private:
     }
   };
 
-  History advance(History history, bool isWrite, uint32_t lane,
-                  uint32_t column);
+  History advance(History history, bool isWrite, const TensorPlace &place);
   History add(Accesses next);
   /// Why the access that has begun is not ordered behind `before`, or nothing
   /// if it is.
@@ -151,13 +158,14 @@ private:
   bool isPublished(uint32_t publisher, const Thread &thread,
                    Predicate tells) const;
   Publication getPublication(const Thread &thread) const;
-  /// Of a thread, by its number in the block.
-  ThreadState &getThread(uint32_t number);
-  uint32_t getNumber(const Thread &thread) const;
-  WarpState &getWarp(uint32_t warp);
-  std::string describe(const TensorAccess &access) const;
+  /// Of a thread, by its index in the cluster.
+  ThreadState &getThread(uint32_t index);
+  /// The number in the cluster of the thread's warp.
+  uint32_t getWarpNumber(const Thread &thread) const;
+  WarpState &getWarp(const Thread &thread);
+  std::string describe(const TensorAccess &access, const Thread &other) const;
 
-  Block &block;
+  Cluster &cluster;
   std::vector<ThreadState> threads;
   std::vector<WarpState> warps;
   std::vector<TensorAccess> accesses;

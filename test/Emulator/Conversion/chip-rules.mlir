@@ -154,17 +154,6 @@ gpu.module @no_cluster [#nvvm.target<chip = "sm_90a">] {
 
 // -----
 
-gpu.module @pair_of_blocks [#nvvm.target<chip = "sm_100a">] {
-  llvm.func @kernel(%to: !llvm.ptr<7>, %map: !llvm.ptr, %barrier: !llvm.ptr<3>, %c: i32) attributes {nvvm.kernel} {
-    // expected-error @below {{op for a pair of blocks has no lowering for the emulator}}
-    nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %map, %barrier, box[%c, %c]
-        {group = #nvvm.cta_group<cta_2>} : !llvm.ptr<7>, !llvm.ptr
-    llvm.return
-  }
-}
-
-// -----
-
 gpu.module @im2col [#nvvm.target<chip = "sm_90a">] {
   llvm.func @kernel(%to: !llvm.ptr<7>, %map: !llvm.ptr, %barrier: !llvm.ptr<3>, %c: i32, %offset: i16)
       attributes {nvvm.kernel} {

@@ -16,20 +16,21 @@ gpu.module @assembly [#nvvm.target<chip = "sm_90a">] {
 
 // -----
 
-gpu.module @tensor_memory_of_a_pair [#nvvm.target<chip = "sm_100a">] {
-  llvm.func @kernel(%address: !llvm.ptr<3>, %columns: i32) attributes {nvvm.kernel} {
-    // expected-error @below {{'nvvm.tcgen05.alloc' op for a pair of blocks has no lowering for the emulator}}
-    nvvm.tcgen05.alloc %address, %columns {group = #nvvm.cta_group<cta_2>} : !llvm.ptr<3>, i32
+gpu.module @masked_lanes_of_a_pair [#nvvm.target<chip = "sm_100a">] {
+  llvm.func @kernel(%d: !llvm.ptr<6>, %a: i64, %b: i64, %i: i32, %adds: i1, %mask: vector<8xi32>) attributes {nvvm.kernel} {
+    // expected-error @below {{'nvvm.tcgen05.mma' op with a mask of lanes for a pair of blocks has no lowering for the emulator}}
+    nvvm.tcgen05.mma %d, %a, %b, %i, %adds mask = %mask {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_2>}
+        : (!llvm.ptr<6>, i64, i64, i32, i1, vector<8xi32>)
     llvm.return
   }
 }
 
 // -----
 
-gpu.module @multicast_commit [#nvvm.target<chip = "sm_100a">] {
-  llvm.func @kernel(%barrier: !llvm.ptr<3>, %mask: i16) attributes {nvvm.kernel} {
-    // expected-error @below {{'nvvm.tcgen05.commit' op with a multicast mask has no lowering for the emulator}}
-    nvvm.tcgen05.commit %barrier, multicast_mask = %mask : !llvm.ptr<3>, i16
+gpu.module @compressed_source [#nvvm.target<chip = "sm_100a">] {
+  llvm.func @kernel(%to: !llvm.ptr<6>, %descriptor: i64) attributes {nvvm.kernel} {
+    // expected-error @below {{'nvvm.tcgen05.cp' op from b6x16_p32 has no lowering for the emulator}}
+    nvvm.tcgen05.cp %to, %descriptor {shape = #nvvm.tcgen05_cp_shape<shape_128x256b>, srcFormat = #nvvm.tcgen05_cp_src_fmt<b6x16_p32>}
     llvm.return
   }
 }

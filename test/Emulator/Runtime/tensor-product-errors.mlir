@@ -108,7 +108,7 @@ gpu.module @kernels {
     func.call @synchronize() : () -> ()
     scf.if %is_first {
       // CHECK-LABEL: run @operand_without_a_proxy_fence:
-      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) issues a product that reads 64 bytes at byte 0 of shared @a, which thread (0, 0, 0) writes in llvm.store at {{.*}} without a proxy fence between them (fence.proxy.async)
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) issues a product that reads 16 bytes at byte 0 of shared @a, which thread (0, 0, 0) writes in llvm.store at {{.*}} without a proxy fence between them (fence.proxy.async)
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }

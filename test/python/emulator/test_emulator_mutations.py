@@ -12,14 +12,16 @@ import ml_dtypes
 import numpy as np
 import pytest
 import test_emulator_examples as examples
+import test_tensor_products as products
 import wgmma
 from devices import with_launcher
 from programs import OPT
+from tensor_products import write_program
 
 import kvcache
 
 PASS = "convert-nvvm-to-emulator"
-NAME = r"(?:nvvm\.(?:mbarrier|fence|wgmma\.(?:fence|commit|wait)|barrier0|barrier|bar\.warp|cp\.async|memory\.barrier)[\w.]*|llvm\.fence)"
+NAME = r"(?:nvvm\.(?:mbarrier|fence|(?:wgmma|tcgen05)\.(?:fence|commit|wait)|cluster|barrier0|barrier|bar\.warp|cp\.async|memory\.barrier)[\w.]*|llvm\.fence)"
 WITHOUT_RESULT = re.compile(rf"^ *({NAME})\b[^\n]*\n", re.MULTILINE)
 WAIT = re.compile(r"^ *(%\w+) = (nvvm\.mbarrier\.(?:try_wait|test\.wait)[\w.]*)\b[^\n]*\n", re.MULTILINE)
 EXPECT = re.compile(r"^( *nvvm\.mbarrier\.(?:arrive\.)?expect_tx) (%\w+), (%\w+)( [^\n]*\n)", re.MULTILINE)
@@ -295,6 +297,16 @@ def test_products_in_flight():
     """All but the fences that the ISA does not ask for, between products of one shape: ptxas wants them."""
     benign = [f"drop nvvm.wgmma.fence.aligned {number}" for number in (2, 3, 4)]
     check(wgmma.pipeline(4), "pipeline_kernel", "sm_90a", multiply_pages, 37, benign)
+
+
+@pytest.mark.parametrize("case", [products.NVFP4, products.PAIRS[-1]], ids=["block", "pair"])
+def test_products_in_tensor_memory(case):
+    """Scales and products of one block, and of a pair with both of its barriers."""
+
+    def multiply(program):
+        return products.call(case, program)[0]
+
+    check(write_program([case.kernel]), case.kernel.name, "sm_100a", multiply, 14)
 
 
 FP8, BF16 = ml_dtypes.float8_e4m3fn, ml_dtypes.bfloat16

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 import tensor_memory
-from tensor_memory import FUNCTION, KERNEL, REGISTERS, WIDTHS, list_places
+from tensor_memory import REGISTERS, WIDTHS, list_places
 
 import kvcache
 
@@ -73,7 +73,7 @@ def write_kernel(kind, case, first):
         count=count,
     )
     address = ADDRESS.format(offset=(first << 16) + 3, split=SPLIT)
-    return KERNEL.format(
+    return tensor_memory.write_kernel(
         name=get_name(kind, case, first),
         parameters=f"%words: {WORDS}, %registers: {WORDS}",
         columns=COLUMNS,
@@ -92,10 +92,8 @@ def compile(kind):
         for first in get_firsts(case):
             kernels.append(write_kernel(kind, case, first))
             functions.append(
-                FUNCTION.format(
-                    name=get_name(kind, case, first),
-                    parameters=f"%words: {WORDS}, %registers: {WORDS}",
-                    threads=128,
+                tensor_memory.write_function(
+                    get_name(kind, case, first), f"%words: {WORDS}, %registers: {WORDS}"
                 )
             )
     source = tensor_memory.write_module(kernels, functions)

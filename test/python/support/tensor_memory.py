@@ -10,7 +10,8 @@ import numpy as np
 LANES, COLUMNS = 128, 512
 
 # A kernel of `threads` threads with the columns at %base, between an allocation and what
-# gives it back. %warp_address is the first of the lanes of the thread's warp.
+# gives it back. %warp_address is the first of the lanes of the thread's warp, and %rank the
+# number of the block in its cluster: one of a pair, or a block alone.
 KERNEL = """
   gpu.func @{name}({parameters}) kernel {{
     %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
@@ -22,8 +23,8 @@ KERNEL = """
     %warp = arith.divui %t, %c32 : index
     %is_first = arith.cmpi eq, %warp, %c0 : index
     scf.if %is_first {{
-      nvvm.tcgen05.alloc %slot, %columns : !llvm.ptr<3>, i32
-      nvvm.tcgen05.relinquish_alloc_permit
+      nvvm.tcgen05.alloc %slot, %columns {{{group}}} : !llvm.ptr<3>, i32
+      nvvm.tcgen05.relinquish_alloc_permit {{{group}}}
     }}
     nvvm.barrier0
     %base = llvm.load %slot : !llvm.ptr<3> -> i32
@@ -34,12 +35,14 @@ KERNEL = """
     %quarter_i32 = arith.index_cast %quarter : index to i32
     %first_lane = arith.shli %quarter_i32, %c21 : i32
     %warp_address = arith.addi %base, %first_lane : i32
+    %cluster_rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %rank = arith.index_cast %cluster_rank : i32 to index
     {body}
     nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>
-    nvvm.barrier0
+    {meet}
     nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
     scf.if %is_first {{
-      nvvm.tcgen05.dealloc %tensor, %columns : !llvm.ptr<6>, i32
+      nvvm.tcgen05.dealloc %tensor, %columns {{{group}}} : !llvm.ptr<6>, i32
     }}
     gpu.return
   }}
@@ -58,12 +61,33 @@ gpu.module @kernels {{
 FUNCTION = """
 func.func @{name}({parameters}) {{
   %c1 = arith.constant 1 : index
+  %blocks = arith.constant {blocks} : index
   %threads = arith.constant {threads} : index
-  gpu.launch_func @kernels::@{name} blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args({parameters})
+  gpu.launch_func @kernels::@{name} clusters in (%blocks, %c1, %c1) blocks in (%blocks, %c1, %c1)
+      threads in (%threads, %c1, %c1) args({parameters})
   return
 }}
 """
+
+
+# What the threads of a block, or of both blocks of a pair, meet at.
+MEETINGS = {1: "nvvm.barrier0", 2: "nvvm.cluster.arrive\n    nvvm.cluster.wait"}
+
+
+def write_kernel(name, parameters, columns, body, blocks=1):
+    is_pair = blocks == 2
+    return KERNEL.format(
+        name=name,
+        parameters=parameters,
+        columns=columns,
+        body=body,
+        group="group = #nvvm.cta_group<cta_2>" if is_pair else "",
+        meet=MEETINGS[blocks],
+    )
+
+
+def write_function(name, parameters, threads=128, blocks=1):
+    return FUNCTION.format(name=name, parameters=parameters, threads=threads, blocks=blocks)
 
 
 def write_module(kernels, functions):

@@ -1,0 +1,137 @@
+//===- TensorQueue.cpp - Tensor memory: what is in flight ----------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorQueue.h"
+#include "Block.h"
+#include "MBarrier.h"
+
+#include <algorithm>
+
+using namespace mlir::kvcache::emulator;
+
+void TensorQueue::begin() {
+  inFlight.clear();
+  numHappened = 0;
+  happened.clear();
+  commits.clear();
+  ends.clear();
+}
+
+void TensorQueue::issue(TensorWork work) {
+  cluster.noteProgress();
+  if (!cluster.isSanitized())
+    return work.run();
+  inFlight.push_back(std::move(work));
+}
+
+//===----------------------------------------------------------------------===//
+// Commits
+//===----------------------------------------------------------------------===//
+
+void TensorQueue::commit(Thread &thread, const KVCacheSite *site,
+                         MBarrier &barrier) {
+  if (!cluster.isSanitized())
+    return barrier.arriveByCopies(thread, site);
+  barrier.beginCopy(thread, site, 0);
+  auto commit = std::make_shared<Commit>(
+      Commit{&barrier, &thread, site, cluster.tensorOrder.commit(thread),
+             numHappened + inFlight.size()});
+  commits.push_back(commit);
+  cluster.defer(barrier, [this, commit] { deliver(*commit); });
+}
+
+/// Those of the thread that the commit tells of are done, with their reads.
+void TensorQueue::completeReads(const Commit &commit, const Order::End &end) {
+  auto isDone = [&](const TensorWork &work) {
+    if (work.thread != commit.thread || work.number > commit.known.others)
+      return false;
+    for (Sanitizer::Copy read : work.reads)
+      cluster.sanitizer.complete(read, end);
+    return true;
+  };
+  happened.erase(std::remove_if(happened.begin(), happened.end(), isDone),
+                 happened.end());
+}
+
+/// Accesses of other blocks come to their end, of which a thread of theirs must
+/// know before that block ends. Whoever waits for the barrier does.
+void TensorQueue::notePeers(const Commit &commit) {
+  Thread &thread = *commit.thread;
+  const Block &target = commit.barrier->getBlock();
+  bool hasPeers = &target != thread.block;
+  for (const TensorWork &work : happened) {
+    if (work.thread != &thread || work.number > commit.known.others)
+      continue;
+    for (Block *block : work.blocks) {
+      hasPeers |= block != thread.block;
+      cluster.peers.note(thread, work.site, *block);
+    }
+  }
+  cluster.peers.note(thread, commit.site, target);
+  if (hasPeers)
+    commit.barrier->notePlaces(thread);
+}
+
+void TensorQueue::deliver(Commit &commit) {
+  for (; numHappened < commit.numIssued; ++numHappened) {
+    inFlight.front().run();
+    inFlight.front().run = nullptr;
+    happened.push_back(std::move(inFlight.front()));
+    inFlight.pop_front();
+  }
+  MBarrier &barrier = *commit.barrier;
+  Knowledge &knowledge = barrier.getKnowledge();
+  Order::End end = cluster.sanitizer.completeCommit(knowledge);
+  notePeers(commit);
+  completeReads(commit, end);
+  ends.resize(cluster.size());
+  Clocks &known = ends[commit.thread->index];
+  cluster.sanitizer.releaseCopies(known, knowledge);
+  known.raise(end.event.who, end.event.clock);
+  cluster.tensorOrder.complete(commit.known, end.event);
+  commits.erase(std::find_if(commits.begin(), commits.end(),
+                             [&](const std::shared_ptr<Commit> &one) {
+                               return one.get() == &commit;
+                             }));
+  barrier.endCopy(*commit.thread, commit.site, 0);
+  barrier.arriveByCopies(*commit.thread, commit.site);
+}
+
+//===----------------------------------------------------------------------===//
+// The end of a block
+//===----------------------------------------------------------------------===//
+
+/// Commits to barriers of their own block that nobody waits for are no error
+/// where others tell of the same.
+void TensorQueue::end(const Block &block) {
+  auto check = [&](const TensorWork &work) {
+    bool isOfBlock = std::find(work.blocks.begin(), work.blocks.end(),
+                               &block) != work.blocks.end();
+    if (isOfBlock || work.thread->block == &block)
+      block.fail(
+          *work.thread, work.site,
+          "is in flight when " +
+              (work.thread->block == &block ? "the block" : block.describe()) +
+              " ends: nobody has waited for a commit of the thread "
+              "behind it (tcgen05.commit)");
+  };
+  for (const TensorWork &work : happened)
+    check(work);
+  for (const TensorWork &work : inFlight)
+    check(work);
+  for (const std::shared_ptr<Commit> &commit : commits) {
+    if (&commit->barrier->getBlock() != &block)
+      continue;
+    if (commit->thread->block != &block)
+      block.fail(*commit->thread, commit->site,
+                 "has an arrival at " + commit->barrier->getName() +
+                     " in flight when " + block.describe() +
+                     " ends: none of its threads waits for it");
+    commit->barrier->endCopy(*commit->thread, commit->site, 0);
+  }
+}

@@ -1,0 +1,85 @@
+//===- TensorQueue.h - Tensor memory: what is in flight ---------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_EMULATOR_RUNTIME_TENSORQUEUE_H
+#define KVCACHE_LIB_EMULATOR_RUNTIME_TENSORQUEUE_H
+
+#include "Sanitizer.h"
+#include "TensorOrder.h"
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace mlir::kvcache::emulator {
+
+class Block;
+class Cluster;
+class MBarrier;
+struct Thread;
+
+/// A product, copy or shift that a thread has issued.
+struct TensorWork {
+  Thread *thread;
+  const KVCacheSite *site;
+  /// Of the thread (`TensorOrder::issue`).
+  uint32_t number = 0;
+  /// Whose tensor memory it accesses: the block of the thread, or a pair.
+  std::vector<Block *> blocks;
+  /// What it reads of shared memory.
+  std::vector<Sanitizer::Copy> reads;
+  std::function<void()> run;
+};
+
+/// What threads of a cluster have issued on tensor memory. It happens when it
+/// must have happened at the latest: before a thread goes on that waits for a
+/// commit behind it.
+class TensorQueue {
+public:
+  explicit TensorQueue(Cluster &cluster) : cluster(cluster) {}
+
+  void begin();
+  /// The end of a block: fails if anything is in flight that it has issued, or
+  /// that accesses its tensor memory or one of its mbarriers.
+  void end(const Block &block);
+
+  void issue(TensorWork work);
+  /// An arrival at the barrier, which may be one of another block, when all is
+  /// done that the thread has issued.
+  void commit(Thread &thread, const KVCacheSite *site, MBarrier &barrier);
+
+private:
+  struct Commit {
+    MBarrier *barrier;
+    Thread *thread;
+    const KVCacheSite *site;
+    TensorOrder::Commit known;
+    /// How many of all must have happened.
+    uint64_t numIssued;
+  };
+
+  void deliver(Commit &commit);
+  void completeReads(const Commit &commit, const Order::End &end);
+  void notePeers(const Commit &commit);
+
+  Cluster &cluster;
+  /// Those that have not happened yet, in the order in which they were issued,
+  /// and how many have.
+  std::deque<TensorWork> inFlight;
+  uint64_t numHappened = 0;
+  /// Those that have, and that nobody knows to be done.
+  std::vector<TensorWork> happened;
+  std::vector<std::shared_ptr<Commit>> commits;
+  /// By thread, the ends of reads.
+  std::vector<Clocks> ends;
+};
+
+} // namespace mlir::kvcache::emulator
+
+#endif // KVCACHE_LIB_EMULATOR_RUNTIME_TENSORQUEUE_H

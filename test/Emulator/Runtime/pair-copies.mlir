@@ -1,0 +1,222 @@
+// Copies for pairs of blocks (cta_group::2) count their bytes on an mbarrier of either block.
+
+// DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so,%mlir_lib_dir/libmlir_runner_utils.so
+// DEFINE: %{run} = mlir-runner -e main -entry-point-result=void -shared-libs=%{libs}
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
+// RUN: %{run} %t.mlir | FileCheck %s
+// RUN: env KVCACHE_EMULATOR_SEED=1 %{run} %t.mlir | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a sanitize=false" | %{run} | FileCheck %s
+
+module attributes {gpu.container_module} {
+
+gpu.module @kernels {
+  llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<512 x i8>
+  llvm.mlir.global internal @bar() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.array<1 x i64>
+
+  // The mbarrier of the block, which other blocks know of, and which expects
+  // bytes; and the tile as shared memory of the cluster.
+  func.func @init(%bytes: i32) -> (!llvm.ptr<3>, !llvm.ptr<7>) {
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %bar = llvm.mlir.addressof @bar : !llvm.ptr<3>
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    nvvm.mbarrier.init %bar, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    %s = nvvm.mbarrier.arrive.expect_tx %bar, %bytes : !llvm.ptr<3>, i32 -> i64
+    nvvm.cluster.arrive.relaxed
+    nvvm.cluster.wait
+    %to = llvm.addrspacecast %tile : !llvm.ptr<3> to !llvm.ptr<7>
+    return %bar, %to : !llvm.ptr<3>, !llvm.ptr<7>
+  }
+
+  func.func @wait(%bar: !llvm.ptr<3>) {
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+    return
+  }
+
+  func.func @get_map(%map: memref<16xi64>) -> !llvm.ptr {
+    %i = memref.extract_aligned_pointer_as_index %map : memref<16xi64> -> index
+    %n = arith.index_cast %i : index to i64
+    %p = llvm.inttoptr %n : i64 to !llvm.ptr
+    return %p : !llvm.ptr
+  }
+
+  // The mbarrier of the block whose rank has this last bit, of the pair: as CUTLASS does, by a bit
+  // of the address.
+  func.func @get_barrier_of_pair(%bar: !llvm.ptr<3>, %last: i32) -> !llvm.ptr<3> {
+    %others = llvm.mlir.constant(0xfeffffff : i32) : i32
+    %c24 = llvm.mlir.constant(24 : i32) : i32
+    %address = llvm.ptrtoint %bar : !llvm.ptr<3> to i32
+    %even = llvm.and %address, %others : i32
+    %bit = llvm.shl %last, %c24 : i32
+    %there = llvm.or %even, %bit : i32
+    %result = llvm.inttoptr %there : i32 to !llvm.ptr<3>
+    return %result : !llvm.ptr<3>
+  }
+
+  // What the tile has, in the rows of the block.
+  func.func @store(%out: memref<8x64xi32>) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %b = gpu.block_id x
+    scf.for %i = %c0 to %c64 step %c1 {
+      %n = arith.index_cast %i : index to i32
+      %p = llvm.getelementptr %tile[%n] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+      %v = llvm.load %p : !llvm.ptr<3> -> i32
+      memref.store %v, %out[%b, %i] : memref<8x64xi32>
+    }
+    return
+  }
+
+  // Each block copies two rows to its own tile, and the even block of each pair waits for both.
+  gpu.func @boxes(%map: memref<16xi64>, %out: memref<8x64xi32>) kernel {
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %both = llvm.mlir.constant(512 : i32) : i32
+    %two = llvm.mlir.constant(2 : i32) : i32
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %last = llvm.and %rank, %one : i32
+    %is_even = llvm.icmp "eq" %last, %zero : i32
+    %bytes = llvm.select %is_even, %both, %zero : i1, i32
+    %bar, %tile = func.call @init(%bytes) : (i32) -> (!llvm.ptr<3>, !llvm.ptr<7>)
+    %p = func.call @get_map(%map) : (memref<16xi64>) -> !llvm.ptr
+    %there = func.call @get_barrier_of_pair(%bar, %zero) : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>
+    %row = llvm.mul %rank, %two : i32
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %tile, %p, %there, box[%zero, %row] {group = #nvvm.cta_group<cta_2>}
+        : !llvm.ptr<7>, !llvm.ptr
+    func.call @wait(%bar) : (!llvm.ptr<3>) -> ()
+    nvvm.cluster.arrive
+    nvvm.cluster.wait
+    func.call @store(%out) : (memref<8x64xi32>) -> ()
+    gpu.return
+  }
+
+  // The first block copies to all; the odd block of each pair waits for both.
+  gpu.func @multicast(%map: memref<16xi64>, %out: memref<8x64xi32>) kernel {
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %both = llvm.mlir.constant(512 : i32) : i32
+    %all = llvm.mlir.constant(15 : i16) : i16
+    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
+    %last = llvm.and %rank, %one : i32
+    %is_odd = llvm.icmp "ne" %last, %zero : i32
+    %is_first = llvm.icmp "eq" %rank, %zero : i32
+    %bytes = llvm.select %is_odd, %both, %zero : i1, i32
+    %bar, %tile = func.call @init(%bytes) : (i32) -> (!llvm.ptr<3>, !llvm.ptr<7>)
+    %p = func.call @get_map(%map) : (memref<16xi64>) -> !llvm.ptr
+    %there = func.call @get_barrier_of_pair(%bar, %one) : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>
+    scf.if %is_first {
+      nvvm.cp.async.bulk.tensor.shared.cluster.global %tile, %p, %there, box[%zero, %one] multicast_mask = %all
+          {group = #nvvm.cta_group<cta_2>} : !llvm.ptr<7>, !llvm.ptr
+    }
+    func.call @wait(%bar) : (!llvm.ptr<3>) -> ()
+    nvvm.cluster.arrive
+    nvvm.cluster.wait
+    func.call @store(%out) : (memref<8x64xi32>) -> ()
+    gpu.return
+  }
+}
+
+func.func private @printMemrefI32(memref<*xi32>)
+
+func.func @print(%device: memref<8x64xi32>) {
+  %host = memref.alloc() : memref<8x64xi32>
+  gpu.memcpy %host, %device : memref<8x64xi32>, memref<8x64xi32>
+  %some = memref.subview %host[0, 0] [4, 8] [1, 8] : memref<8x64xi32> to memref<4x8xi32, strided<[64, 8]>>
+  %any = memref.cast %some : memref<4x8xi32, strided<[64, 8]>> to memref<*xi32>
+  func.call @printMemrefI32(%any) : (memref<*xi32>) -> ()
+  memref.dealloc %host : memref<8x64xi32>
+  return
+}
+
+// 8 rows of 32 numbers, row r from 100 * r on.
+func.func @make_tensor() -> memref<8x32xi32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c32 = arith.constant 32 : index
+  %c100 = arith.constant 100 : index
+  %host = memref.alloc() : memref<8x32xi32>
+  scf.for %r = %c0 to %c8 step %c1 {
+    scf.for %c = %c0 to %c32 step %c1 {
+      %hundreds = arith.muli %r, %c100 : index
+      %sum = arith.addi %hundreds, %c : index
+      %value = arith.index_cast %sum : index to i32
+      memref.store %value, %host[%r, %c] : memref<8x32xi32>
+    }
+  }
+  %device = gpu.alloc() : memref<8x32xi32>
+  gpu.memcpy %device, %host : memref<8x32xi32>, memref<8x32xi32>
+  memref.dealloc %host : memref<8x32xi32>
+  return %device : memref<8x32xi32>
+}
+
+// The descriptor of the first 6 rows of a tensor, as kvcache/TMA/Encoding.h has
+// it. `box_and_kind` are the two words with the sides of the box and the rank,
+// the bytes of an element and the swizzle.
+func.func @make_map(%tensor: memref<8x32xi32>, %box: i64, %kind: i64) -> memref<16xi64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c4 = arith.constant 4 : index
+  %c8 = arith.constant 8 : index
+  %c10 = arith.constant 10 : index
+  %c12 = arith.constant 12 : index
+  %c16 = arith.constant 16 : index
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %magic = arith.constant 0x000170616d74766b : i64
+  %stride = arith.constant 32 : i64
+  %sizes = arith.constant 0x600000020 : i64
+  %host = memref.alloc() : memref<16xi64>
+  scf.for %i = %c0 to %c16 step %c1 {
+    memref.store %zero, %host[%i] : memref<16xi64>
+  }
+  memref.store %magic, %host[%c0] : memref<16xi64>
+  %i = memref.extract_aligned_pointer_as_index %tensor : memref<8x32xi32> -> index
+  %base = arith.index_cast %i : index to i64
+  memref.store %base, %host[%c1] : memref<16xi64>
+  memref.store %one, %host[%c3] : memref<16xi64>
+  memref.store %stride, %host[%c4] : memref<16xi64>
+  memref.store %sizes, %host[%c8] : memref<16xi64>
+  memref.store %box, %host[%c10] : memref<16xi64>
+  memref.store %kind, %host[%c12] : memref<16xi64>
+  %device = gpu.alloc() : memref<16xi64>
+  gpu.memcpy %device, %host : memref<16xi64>, memref<16xi64>
+  memref.dealloc %host : memref<16xi64>
+  return %device : memref<16xi64>
+}
+
+func.func @main() {
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0 : i32
+  %tensor = call @make_tensor() : () -> memref<8x32xi32>
+  %out = gpu.alloc() : memref<8x64xi32>
+  gpu.memset %out, %zero : memref<8x64xi32>, i32
+  %rows = arith.constant 0x0002002000000000 : i64
+  %plain = arith.constant 0x000402 : i64
+  %map = call @make_map(%tensor, %rows, %plain) : (memref<8x32xi32>, i64, i64) -> memref<16xi64>
+
+  // Rows 6 and 7 are behind the tensor.
+  // CHECK:      [0, 8, 16, 24, 100, 108, 116, 124],
+  // CHECK-NEXT: [200, 208, 216, 224, 300, 308, 316, 324],
+  // CHECK-NEXT: [400, 408, 416, 424, 500, 508, 516, 524],
+  // CHECK-NEXT: [0, 0, 0, 0, 0, 0, 0, 0]
+  gpu.launch_func @kernels::@boxes clusters in (%c4, %c1, %c1) blocks in (%c4, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%map : memref<16xi64>, %out : memref<8x64xi32>)
+  call @print(%out) : (memref<8x64xi32>) -> ()
+
+  // CHECK:      [100, 108, 116, 124, 200, 208, 216, 224],
+  // CHECK-NEXT: [100, 108, 116, 124, 200, 208, 216, 224],
+  // CHECK-NEXT: [100, 108, 116, 124, 200, 208, 216, 224],
+  // CHECK-NEXT: [100, 108, 116, 124, 200, 208, 216, 224]
+  gpu.launch_func @kernels::@multicast clusters in (%c4, %c1, %c1) blocks in (%c4, %c1, %c1) threads in (%c1, %c1, %c1)
+      args(%map : memref<16xi64>, %out : memref<8x64xi32>)
+  call @print(%out) : (memref<8x64xi32>) -> ()
+  return
+}
+
+}
