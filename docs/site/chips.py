@@ -126,18 +126,23 @@ def as_kernel(example: str) -> str:
         return f"  func.call @use_{len(externals) - 1}({values}) : ({types}) -> ()\n"
 
     def begin(match: re.Match[str]) -> str:
-        arguments, shared, body = [], [], ""
+        arguments, shared, tensors, body = [], [], [], ""
         for argument in filter(None, re.split(r",\s*(?=%)", match[2])):
             name, type_ = argument.split(": ", 1)
             meaning = aliases.get(type_.removeprefix("!"), type_)
             if meaning.startswith("!kvcache.tile<"):
                 # Others may have written to it, so that its bytes are not undefined.
                 body += f"  {name} = kvcache.alloc_tile : {type_}\n" + use(name, type_)
+            elif meaning.startswith("!kvcache.tmem_tile<"):
+                tensors.append((name, type_))
             elif meaning.startswith("!nvgpu.mbarrier"):
                 body += f"  {name} = nvgpu.mbarrier.create -> {type_}\n"
             else:
                 of_block = "#gpu.address_space<workgroup>" in meaning
                 (shared if of_block else arguments).append(argument)
+        if tensors:
+            names, types = (", ".join(each) for each in zip(*tensors))
+            body += f"  {names} = kvcache.tmem_alloc : {types}\n"
         workgroup = f" workgroup({', '.join(shared)})" if shared else ""
         head = f"gpu.func @{match[1]}({', '.join(arguments)}){workgroup} kernel {{\n"
         return head + body

@@ -34,6 +34,7 @@ FAMILIES = (
     "CopyOps",
     "PipeOps",
     "MatrixOps",
+    "TensorMemoryOps",
     "TensorMapOps",
     "TMAOps",
     "CheckOps",

@@ -143,7 +143,7 @@ def why_not_lowered(source: str) -> str:
         source = buffers.stdout
     passes = [expand, "--kvcache-expand-copies", "--convert-kvcache-to-memref"]
     multiplies = "kvcache.mma" in source
-    if multiplies or "kvcache.tma_" in source.replace("!kvcache.tma_tile", ""):
+    if multiplies or re.search(r"(?<!!)kvcache\.(?:tma|tmem)_", source):
         source = as_device_code(source)
         attach = f"--kvcache-attach-targets=chip={'sm_90a' if multiplies else 'sm_100a'}"
         passes = [expand, attach, passes[1], "--convert-kvcache-to-nvvm", passes[2]]

@@ -138,6 +138,19 @@ MLIR_CAPI_EXPORTED MlirKVCacheSwizzle
 mlirKVCacheTileTypeGetSwizzle(MlirType type);
 
 //===----------------------------------------------------------------------===//
+// TmemTileType: !kvcache.tmem_tile<64x512xf32>
+//===----------------------------------------------------------------------===//
+
+MLIR_CAPI_EXPORTED bool mlirTypeIsAKVCacheTmemTileType(MlirType type);
+MLIR_CAPI_EXPORTED MlirTypeID mlirKVCacheTmemTileTypeGetTypeID(void);
+MLIR_CAPI_EXPORTED MlirType mlirKVCacheTmemTileTypeGetChecked(
+    MlirLocation loc, int64_t rows, int64_t columns, MlirType elementType);
+MLIR_CAPI_EXPORTED int64_t mlirKVCacheTmemTileTypeGetRows(MlirType type);
+MLIR_CAPI_EXPORTED int64_t mlirKVCacheTmemTileTypeGetColumns(MlirType type);
+MLIR_CAPI_EXPORTED MlirType
+mlirKVCacheTmemTileTypeGetElementType(MlirType type);
+
+//===----------------------------------------------------------------------===//
 // TokenType: !kvcache.token
 //===----------------------------------------------------------------------===//
 

@@ -283,6 +283,36 @@ MlirKVCacheSwizzle mlirKVCacheTileTypeGetSwizzle(MlirType type) {
       cast<TileType>(unwrap(type)).getSwizzle());
 }
 
+bool mlirTypeIsAKVCacheTmemTileType(MlirType type) {
+  return isa_and_present<TmemTileType>(unwrap(type));
+}
+
+MlirTypeID mlirKVCacheTmemTileTypeGetTypeID() {
+  return wrap(TmemTileType::getTypeID());
+}
+
+MlirType mlirKVCacheTmemTileTypeGetChecked(MlirLocation loc, int64_t rows,
+                                           int64_t columns,
+                                           MlirType elementType) {
+  Location where = unwrap(loc);
+  if (failed(checkPresent(where, "an element type", unwrap(elementType))))
+    return {};
+  return wrap(
+      getChecked<TmemTileType>(where, rows, columns, unwrap(elementType)));
+}
+
+int64_t mlirKVCacheTmemTileTypeGetRows(MlirType type) {
+  return cast<TmemTileType>(unwrap(type)).getRows();
+}
+
+int64_t mlirKVCacheTmemTileTypeGetColumns(MlirType type) {
+  return cast<TmemTileType>(unwrap(type)).getColumns();
+}
+
+MlirType mlirKVCacheTmemTileTypeGetElementType(MlirType type) {
+  return wrap(cast<TmemTileType>(unwrap(type)).getElementType());
+}
+
 bool mlirTypeIsAKVCacheTokenType(MlirType type) {
   return isa_and_present<TokenType>(unwrap(type));
 }

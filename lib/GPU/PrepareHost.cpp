@@ -10,6 +10,7 @@
 #include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/TMAOps.h"
 #include "kvcache/IR/TensorMapOps.h"
+#include "kvcache/IR/TensorMemoryOps.h"
 #include "kvcache/Support/Nesting.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -83,7 +84,8 @@ private:
             EncodeTensorMapOp>(op))
       return "copies that can are 'kvcache.async_load_tile' and "
              "'kvcache.async_gather_tile'";
-    if (isa<MmaOp, MmaWaitOp>(op))
+    if (isa<MmaOp, MmaWaitOp, TmemAllocOp, TmemMmaOp, TmemCommitOp, TmemLoadOp,
+            TmemStoreOp>(op))
       return "multiply elements that 'kvcache.tile_load' reads";
     return "";
   }

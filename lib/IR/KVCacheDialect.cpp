@@ -67,6 +67,7 @@ void KVCacheDialect::initialize() {
   registerQueryOps(this);
   registerScalesOps(this);
   registerTensorMapOps(this);
+  registerTensorMemoryOps(this);
   registerTileOps(this);
   registerTMAOps(this);
   registerViewOps(this);

@@ -8,13 +8,8 @@
 
 #include "kvcache/IR/MatrixOps.h"
 
-#include "kvcache/TMA/MatrixDescriptor.h"
-
 using namespace mlir;
 using namespace mlir::kvcache;
-
-/// The bytes of K of one instruction: PTX ISA, "Matrix Shape".
-static constexpr int64_t kStepBytes = 32;
 
 static Type getElementType(Type operand) {
   if (auto tile = dyn_cast<TileType>(operand))
@@ -36,28 +31,12 @@ int64_t MmaOp::getSizeK() {
 }
 
 SmallVector<MatrixPart, 2> MmaOp::getParts() {
-  constexpr int64_t atomRows = 8;
-  int64_t k = getSizeK();
-  auto makePart = [&](StringRef name, TypedValue<TileType> tile, Major major,
-                      Value row, Value column, int64_t size) -> MatrixPart {
-    tma::TileLayout layout = tile.getType().getLayout();
-    bool isKMajor = major == Major::K;
-    int64_t unitBytes = isKMajor ? kStepBytes : tma::getSpan(layout.swizzle);
-    return {name,
-            tile,
-            major,
-            row,
-            column,
-            atomRows,
-            std::max<int64_t>(unitBytes / layout.elementBytes, 1),
-            isKMajor ? size : k,
-            isKMajor ? k : size};
-  };
-  SmallVector<MatrixPart, 2> parts{
-      makePart("b", getB(), getMajorB(), getBRow(), getBColumn(), getSizeN())};
+  SmallVector<MatrixPart, 2> parts{MatrixPart::get("b", getB(), getMajorB(),
+                                                   getBRow(), getBColumn(),
+                                                   getSizeN(), getSizeK())};
   if (TypedValue<TileType> tile = getTileA())
-    parts.push_back(
-        makePart("a", tile, getMajorA(), getARow(), getAColumn(), kM));
+    parts.push_back(MatrixPart::get("a", tile, getMajorA(), getARow(),
+                                    getAColumn(), kM, getSizeK()));
   return parts;
 }
 
@@ -114,7 +93,8 @@ static LogicalResult verifyA(MmaOp op) {
         "only then");
   if (!isTile && op.getK())
     return op.emitOpError("expects no 'k', because 'a' is a fragment");
-  int64_t step = kStepBytes / getElementBytes(op.getA().getType());
+  constexpr int64_t stepBytes = MatrixPart::kStepBytes;
+  int64_t step = stepBytes / getElementBytes(op.getA().getType());
   int64_t k = op.getSizeK();
   if (k % step == 0)
     return success();
@@ -122,26 +102,7 @@ static LogicalResult verifyA(MmaOp op) {
     return op.emitOpError("expects 'a' to have a multiple of ")
            << step / 2 << " lanes, got " << k / 2;
   return op.emitOpError("expects 'k' to be a multiple of ")
-         << step << " (" << kStepBytes << " bytes), got " << k;
-}
-
-/// (C5) and (C7)
-static LogicalResult verifyPart(MmaOp op, const MatrixPart &part) {
-  TileType tile = part.tile.getType();
-  if (tile.getSwizzle() == Swizzle::None)
-    return op.emitOpError("expects '")
-           << part.name << "' to have a swizzle, got " << tile;
-  int64_t bytes = tile.getLayout().getChunkBytes();
-  if (bytes >= tma::MatrixDescriptor::kAddressBytes)
-    return op.emitOpError("expects '") << part.name << "' to have fewer than "
-                                       << tma::MatrixDescriptor::kAddressBytes
-                                       << " bytes in a chunk, got " << bytes;
-  if (part.getLastRow() >= 0 && part.getLastColumn() >= 0)
-    return success();
-  return op.emitOpError("expects '")
-         << part.name << "' to have at least " << part.rows << " rows and "
-         << part.columns << " columns, got " << tile.getRows() << " and "
-         << tile.getColumns();
+         << step << " (" << stepBytes << " bytes), got " << k;
 }
 
 /// (C4)
@@ -164,7 +125,7 @@ LogicalResult MmaOp::verify() {
       failed(verifyA(*this)))
     return failure();
   for (const MatrixPart &part : getParts())
-    if (failed(verifyPart(*this, part)))
+    if (failed(part.verify(*this))) // (C5) and (C7)
       return failure();
   return success();
 }

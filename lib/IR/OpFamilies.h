@@ -29,6 +29,7 @@ void registerQuantizationOps(KVCacheDialect *dialect);
 void registerQueryOps(KVCacheDialect *dialect);
 void registerScalesOps(KVCacheDialect *dialect);
 void registerTensorMapOps(KVCacheDialect *dialect);
+void registerTensorMemoryOps(KVCacheDialect *dialect);
 void registerTileOps(KVCacheDialect *dialect);
 void registerTMAOps(KVCacheDialect *dialect);
 void registerViewOps(KVCacheDialect *dialect);

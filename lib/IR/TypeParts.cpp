@@ -83,6 +83,8 @@ StringRef kvcache::stringifyPartKind(PartKind kind) {
     return "row";
   case PartKind::TileMemory:
     return "tile_memory";
+  case PartKind::TmemAddress:
+    return "tmem_address";
   }
   llvm_unreachable("covered switch");
 }
@@ -268,4 +270,30 @@ SmallVector<Part> TokenType::getParts() const { return {}; }
 
 SmallVector<Part> TileType::getParts() const {
   return {{PartKind::TileMemory, getMemoryType()}};
+}
+
+bool TmemTileType::isPacked() const {
+  return getElementType().getIntOrFloatBitWidth() < 32;
+}
+
+int64_t TmemTileType::getNumProducts() const {
+  constexpr int64_t largest = 256;
+  return !isPacked() && getColumns() > largest ? 2 : 1;
+}
+
+bool TmemTileType::isSplitByLanes() const {
+  return getNumProducts() == 2 && getRows() < kMemoryLanes;
+}
+
+int64_t TmemTileType::getWidth() const {
+  int64_t bits = getColumns() * getElementType().getIntOrFloatBitWidth();
+  return bits / 32 / (isSplitByLanes() ? 2 : 1);
+}
+
+int64_t TmemTileType::getFragmentUnit() const {
+  return getElementType().getIntOrFloatBitWidth() == 8 ? 16 : 8;
+}
+
+SmallVector<Part> TmemTileType::getParts() const {
+  return {{PartKind::TmemAddress, IntegerType::get(getContext(), 32)}};
 }

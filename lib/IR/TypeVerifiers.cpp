@@ -271,6 +271,46 @@ LogicalResult TileType::verify(EmitError emitError, int64_t rows,
   return success();
 }
 
+/// (C3) of a tile in tensor memory
+static LogicalResult verifySums(EmitError emitError, int64_t rows,
+                                int64_t columns, Type elementType) {
+  constexpr int64_t largestProduct = 256, alike = 32;
+  bool isCoarse = rows == TmemTileType::kMemoryLanes ||
+                  (elementType.isInteger() && columns > alike);
+  int64_t step = isCoarse ? 16 : 8;
+  if (columns > largestProduct)
+    step *= 2;
+  if (columns > 0 && columns <= TmemTileType::kMemoryColumns &&
+      columns % step == 0)
+    return success();
+  return emitError() << "expects a multiple of " << step << " from 8 to "
+                     << TmemTileType::kMemoryColumns << " columns of "
+                     << elementType << ", got " << columns;
+}
+
+LogicalResult TmemTileType::verify(EmitError emitError, int64_t rows,
+                                   int64_t columns, Type elementType) {
+  if (rows != 64 && rows != kMemoryLanes) // (C1)
+    return emitError() << "expects 64 or 128 rows, got " << rows;
+  if (elementType.isF32() || elementType.isSignlessInteger(32))
+    return verifySums(emitError, rows, columns, elementType);
+  if (!isa<BFloat16Type, Float16Type, Float8E4M3FNType, Float8E5M2Type>(
+          elementType) &&
+      !elementType.isSignlessInteger(8)) // (C2)
+    return emitError() << "expects f32, i32, bf16, f16, f8E4M3FN, f8E5M2 or i8 "
+                          "as element type, got "
+                       << elementType;
+  // (C4)
+  constexpr int64_t step = 32, largest = 2048;
+  int64_t size = elementType.getIntOrFloatBitWidth() / 8;
+  if (columns > 0 && columns <= largest && columns * size <= largest &&
+      columns * size % step == 0)
+    return success();
+  return emitError() << "expects a row of a multiple of " << step
+                     << " bytes, at most " << largest << ", got " << columns
+                     << "x" << elementType;
+}
+
 LogicalResult PipeType::verify(EmitError emitError, int64_t stages,
                                ArrayRef<Type> tiles, int64_t producers) {
   // (C1)

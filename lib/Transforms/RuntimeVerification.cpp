@@ -15,6 +15,7 @@
 #include "kvcache/IR/PageTableOps.h"
 #include "kvcache/IR/QueryOps.h"
 #include "kvcache/IR/ScalesOps.h"
+#include "kvcache/IR/TensorMemoryOps.h"
 #include "kvcache/IR/TileOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -148,8 +149,8 @@ public:
     multipleOf(op.getColumn(), lanes, "column");
   }
 
-  void checkMatrices(MmaOp op) {
-    for (const MatrixPart &part : op.getParts()) {
+  void checkMatrices(ArrayRef<MatrixPart> parts) {
+    for (const MatrixPart &part : parts) {
       std::string row = (part.name + "_row").str();
       below(part.row, index(part.getLastRow() + 1), row);
       multipleOf(part.row, part.rowUnit, row);
@@ -157,6 +158,21 @@ public:
       below(part.column, index(part.getLastColumn() + 1), column);
       multipleOf(part.column, part.columnUnit, column);
     }
+  }
+
+  /// A fragment of `lanes` elements of a tile in tensor memory.
+  template <typename OpTy> void checkFragment(OpTy op, int64_t lanes) {
+    TmemTileType tile = op.getTile().getType();
+    int64_t columns = tile.getColumns(), n = 2 * lanes;
+    below(op.getColumn(), index(columns - n + 1), "column");
+    multipleOf(op.getColumn(), tile.getFragmentUnit(), "column");
+    if (tile.isSplitByLanes()) {
+      Value inHalf = arith::RemUIOp::create(builder, loc, op.getColumn(),
+                                            index(columns / 2));
+      below(inHalf, index(columns / 2 - n + 1), "column in half of the tile");
+    }
+    if (op.getHalf())
+      below(op.getHalf(), index(2), "half");
   }
 
   /// Rows are counted through pages, or through blocks, that lie whole rows
@@ -506,6 +522,13 @@ unsigned kvcache::insertRuntimeChecks(OpBuilder &builder, Location loc,
         checker.checkTile(op, getNumLanes(op.getValue().getType()));
       })
       .Case([&](TileOffsetOp op) { checker.checkTile(op, /*lanes=*/1); })
-      .Case([&](MmaOp op) { checker.checkMatrices(op); });
+      .Case<MmaOp, TmemMmaOp>(
+          [&](auto op) { checker.checkMatrices(op.getParts()); })
+      .Case([&](TmemLoadOp op) {
+        checker.checkFragment(op, getNumLanes(op.getResult().getType()));
+      })
+      .Case([&](TmemStoreOp op) {
+        checker.checkFragment(op, getNumLanes(op.getValue().getType()));
+      });
   return checker.numChecks;
 }

@@ -12,6 +12,7 @@
 #include "kvcache/IR/PageTableOps.h"
 #include "kvcache/IR/QueryOps.h"
 #include "kvcache/IR/ScalesOps.h"
+#include "kvcache/IR/TensorMemoryOps.h"
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/IR/ViewOps.h"
 
@@ -51,7 +52,8 @@ void kvcache::registerRuntimeVerifiableOpInterfaceExternalModels(
     attach<PagedCollectionOp, ContinuousCollectionOp, PagedCacheOp,
            ContinuousCacheOp, PagedViewOp, ContinuousViewOp, NumKVRowsOp,
            NumScaleRowsOp, GetRowOp, TMARowOp, ColIndexOp, TileLoadOp,
-           TileStoreOp, TileOffsetOp, MmaOp>(context);
+           TileStoreOp, TileOffsetOp, MmaOp, TmemMmaOp, TmemLoadOp,
+           TmemStoreOp>(context);
     // The dialects of what checks are made of.
     context->loadDialect<arith::ArithDialect, memref::MemRefDialect,
                          scf::SCFDialect>();

@@ -126,6 +126,20 @@ static nb::dict getTileFields(MlirType type) {
   return fields;
 }
 
+static MlirType makeTmemTile(MlirLocation loc, const Fields &fields) {
+  return mlirKVCacheTmemTileTypeGetChecked(loc, fields.getInteger("rows"),
+                                           fields.getInteger("columns"),
+                                           fields.getType("dtype"));
+}
+
+static nb::dict getTmemTileFields(MlirType type) {
+  nb::dict fields;
+  fields["rows"] = mlirKVCacheTmemTileTypeGetRows(type);
+  fields["columns"] = mlirKVCacheTmemTileTypeGetColumns(type);
+  fields["dtype"] = toText(mlirKVCacheTmemTileTypeGetElementType(type));
+  return fields;
+}
+
 static MlirType makeToken(MlirLocation loc, const Fields &) {
   return mlirKVCacheTokenTypeGetChecked(loc);
 }
@@ -184,6 +198,8 @@ static const Kind<MlirType> kKinds[] = {
     {"RowIndicesType", mlirTypeIsAKVCacheRowIndicesType, makeRowIndices,
      getRowIndicesFields},
     {"TileType", mlirTypeIsAKVCacheTileType, makeTile, getTileFields},
+    {"TmemTileType", mlirTypeIsAKVCacheTmemTileType, makeTmemTile,
+     getTmemTileFields},
     {"TokenType", mlirTypeIsAKVCacheTokenType, makeToken, getTokenFields},
     {"PipeType", mlirTypeIsAKVCachePipeType, makePipe, getPipeFields},
     {"TMATileType", mlirTypeIsAKVCacheTMATileType, makeTMATile,

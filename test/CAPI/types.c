@@ -148,6 +148,16 @@ static void testTiles(MlirLocation loc) {
          mlirTypeEqual(mlirKVCacheTileTypeGetElementType(tile), bf16),
          (int)mlirKVCacheTileTypeGetSwizzle(tile));
 
+  MlirType f32 = parse(loc, "f32");
+  MlirType sums = mlirKVCacheTmemTileTypeGetChecked(loc, 64, 512, f32);
+  // CHECK-NEXT: !kvcache.tmem_tile<64x512xf32> | 1 0 1 1
+  SHOW(TmemTile, sums, "!kvcache.tmem_tile<64x512xf32>");
+  // CHECK-NEXT: rows 64, columns 512, f32 1
+  printf("rows %d, columns %d, f32 %d\n",
+         (int)mlirKVCacheTmemTileTypeGetRows(sums),
+         (int)mlirKVCacheTmemTileTypeGetColumns(sums),
+         mlirTypeEqual(mlirKVCacheTmemTileTypeGetElementType(sums), f32));
+
   MlirType token = mlirKVCacheTokenTypeGetChecked(loc);
   // CHECK-NEXT: !kvcache.token | 1 0 1 1
   SHOW(Token, token, "!kvcache.token");
@@ -273,6 +283,9 @@ static void testInvalid(MlirLocation loc) {
   // CHECK-NEXT: null
   expectNull(
       mlirKVCacheTileTypeGetChecked(loc, 64, 64, none, MlirKVCacheSwizzleNone));
+  // CHECK-NEXT: model.c:7:3: expects an element type
+  // CHECK-NEXT: null
+  expectNull(mlirKVCacheTmemTileTypeGetChecked(loc, 64, 64, none));
   // CHECK-NEXT: model.c:7:3: expects at least one tile
   // CHECK-NEXT: null
   expectNull(mlirKVCachePipeTypeGetChecked(loc, 3, 0, NULL, 0));

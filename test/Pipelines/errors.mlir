@@ -128,6 +128,14 @@ func.func @multiply(%i: index) -> vector<4xf32> {
   return %e : vector<4xf32>
 }
 
+//--- tensor-memory-on-cpu.mlir
+// RUN: not kvcache-opt %t/tensor-memory-on-cpu.mlir --kvcache-to-cpu 2>&1 | FileCheck %s --check-prefix=TENSOR-MEMORY-ON-CPU
+// TENSOR-MEMORY-ON-CPU: tensor-memory-on-cpu.mlir:[[#]]:[[#]]: error: 'kvcache.tmem_alloc' op can't run on the CPU: multiply elements that 'kvcache.tile_load' reads
+func.func @allocate() {
+  %t = kvcache.tmem_alloc : !kvcache.tmem_tile<64x64xf32>
+  return
+}
+
 //--- launch-func-on-cpu.mlir
 // RUN: not kvcache-opt %t/launch-func-on-cpu.mlir --kvcache-to-cpu 2>&1 | FileCheck %s --check-prefix=LAUNCH-FUNC-ON-CPU
 // LAUNCH-FUNC-ON-CPU: launch-func-on-cpu.mlir:[[#]]:[[#]]: error: 'gpu.launch_func' op can't run on the CPU: write the kernel as nested 'scf.parallel' loops

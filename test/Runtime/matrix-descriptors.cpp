@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvcache/TMA/InstructionDescriptor.h"
 #include "kvcache/TMA/MatrixDescriptor.h"
 
 #include <cinttypes>
@@ -262,8 +263,25 @@ static void testBits() {
   }
 }
 
+/// Of bf16 128x128, with both B; of e4m3 128x256: what CUTLASS's headers
+/// compute. Of i8 64x16 with both MN-major, by the table of the PTX ISA.
+static void printInstructions() {
+  using Descriptor = InstructionDescriptor;
+  Descriptor all[] = {{128, 128, Descriptor::ResultF32, Descriptor::BF16,
+                       Descriptor::BF16, Major::K, Major::K},
+                      {128, 128, Descriptor::ResultF32, Descriptor::BF16,
+                       Descriptor::BF16, Major::K, Major::MN},
+                      {128, 256, Descriptor::ResultF32, Descriptor::E4M3,
+                       Descriptor::E4M3, Major::K, Major::K},
+                      {64, 16, Descriptor::ResultS32, Descriptor::S8,
+                       Descriptor::S8, Major::MN, Major::MN}};
+  for (const Descriptor &each : all)
+    std::printf("instruction: 0x%08" PRIx32 "\n", each.encode());
+}
+
 int main() {
   printGolden();
+  printInstructions();
   TileLayout tile{64, 128, 2, Swizzle::Span128};
   printTile("the second step of K", tile, Major::K, 0, 16);
   printTile("the second chunk of K", tile, Major::K, 8, 64);

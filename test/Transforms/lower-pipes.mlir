@@ -281,6 +281,30 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // So do products into tensor memory.
+  // CHECK90-LABEL: gpu.func @products_into_tensor_memory(
+  // CHECK90:         nvvm.mbarrier.try_wait
+  // CHECK90:         nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+  // CHECK90:         kvcache.tmem_mma
+  // CHECK90-NOT:     nvvm.fence.proxy
+  // CHECK90:         nvvm.bar.warp.sync
+  gpu.func @products_into_tensor_memory(%k: !cache, %b: index, %h: index) kernel
+      attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %q = kvcache.alloc_tile : !kt
+    %d = kvcache.tmem_alloc : !kvcache.tmem_tile<64x64xf32>
+    %ring = kvcache.pipe : !kvcache.pipe<2, !kt>
+    kvcache.produce %ring[%c0] : !kvcache.pipe<2, !kt> {
+    ^bb0(%ks: !kt):
+      kvcache.async_load_tile %k[%b, %h, %c0, %c0] to %ks {copy = #kvcache.copy<cp_async>} : !cache, !kt
+    }
+    kvcache.consume %ring[%c0] : !kvcache.pipe<2, !kt> {
+    ^bb0(%ks: !kt):
+      kvcache.tmem_mma %q[%c0, %c0], %ks[%c0, %c0] into %d : !kt, !kt, !kvcache.tmem_tile<64x64xf32>
+    }
+    gpu.return
+  }
+
   // Tensor copies write by the same proxy as products read.
   // CHECK90-LABEL: gpu.func @products_of_tensor_copies(
   // CHECK90-NOT:     nvvm.fence.proxy

@@ -17,9 +17,10 @@ class ConversionTarget;
 
 namespace mlir::kvcache {
 
-/// Adds the patterns that lower the ops of `TMAOps.td` and `MatrixOps.td` for
-/// the chip of their module. With `mayLoop`, a large number of copies becomes
-/// an `scf.for`.
+/// Adds the patterns that lower the ops of `TMAOps.td`, `MatrixOps.td` and
+/// `TensorMemoryOps.td` for the chip of their module. With `mayLoop`, a large
+/// number of copies becomes an `scf.for`, and `tmem_alloc`, which needs an
+/// `scf.if`, is lowered as well.
 void populateKVCacheToNVVMPatterns(RewritePatternSet &patterns,
                                    bool mayLoop = true);
 
@@ -33,6 +34,9 @@ LogicalResult checkTensorCopy(Operation *op);
 /// Checks the same of an op of `MatrixOps.td`, and the constants that say where
 /// matrices begin in their tiles.
 LogicalResult checkMatrixProduct(Operation *op);
+
+/// Checks the same of an op of `TensorMemoryOps.td`.
+LogicalResult checkTensorMemory(Operation *op);
 
 } // namespace mlir::kvcache
 

@@ -34,8 +34,10 @@ def ConvertKVCacheToNVVM : Pass<"convert-kvcache-to-nvvm"> {
     Lowers, in a `gpu.module` with one target, the ops for instructions of sm_90
     and newer: `tma_prefetch`, `tma_expect`, `tma_load`, `tma_load_rows`,
     `tma_gather4`, `tma_gather_tile`, `tma_store` and waits for stores; `mma` and
-    `mma_wait`, only of sm_90a. If the chip does not support an op, the pass reports an error that names the
-    required chips. It runs before or after `convert-kvcache-to-memref`.
+    `mma_wait`, only of sm_90a; `tmem_alloc`, `tmem_mma`, `tmem_commit`,
+    `tmem_load` and `tmem_store`, of chips with tensor memory. If the chip does
+    not support an op, the pass reports an error that names the required chips. It
+    runs before or after `convert-kvcache-to-memref`.
 
     On sm_100 and newer, gather4 is one instruction for four rows. Its
     destination is the shared memory of the block; in a kernel with clusters, on
@@ -48,6 +50,11 @@ def ConvertKVCacheToNVVM : Pass<"convert-kvcache-to-nvvm"> {
     instruction is inline assembly, which the emulator runs too. A `mma_wait`
     becomes `wgmma.wait_group`, and empty inline assembly that takes and gives
     its values, so that LLVM moves no use of them before the wait.
+
+    A tile in tensor memory becomes its address, an `i32`. The first warp
+    allocates it by `tcgen05.alloc`, and gives up the permit. A `tmem_mma` becomes
+    one `tcgen05.mma` for each 32 bytes of k and 256 columns of D. Fragments of 32
+    bits have the shape 16x256b, smaller ones 16x128b.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",

@@ -22,6 +22,7 @@
 #include "kvcache/IR/ScalesOps.h"
 #include "kvcache/IR/TMAOps.h"
 #include "kvcache/IR/TensorMapOps.h"
+#include "kvcache/IR/TensorMemoryOps.h"
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/IR/ViewOps.h"
 #include "kvcache/IR/WholeCacheOps.h"

@@ -178,6 +178,11 @@ def TileType : DialectType<(type
   Type:$elementType,
   Swizzle:$swizzle
 )>;
+def TmemTileType : DialectType<(type
+  SignedVarInt:$rows,
+  SignedVarInt:$columns,
+  Type:$elementType
+)>;
 def PipeType : DialectType<(type
   SignedVarInt:$stages,
   TypeElements:$tiles,
@@ -198,7 +203,7 @@ def KVCacheTypes : DialectTypes<"KVCache"> {
     QuantizedPagedCacheType, ContinuousCollectionType, ContinuousCacheType,
     ScalesType, RowIndicesType, TileType, TokenType, PipeType, TMATileType,
     LaidOutPagedCollectionType, LaidOutPagedCacheType,
-    GroupedPagedCollectionType, GroupedPagedCacheType
+    GroupedPagedCollectionType, GroupedPagedCacheType, TmemTileType
   ];
 }
 

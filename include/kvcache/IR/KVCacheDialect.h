@@ -66,6 +66,7 @@ enum class PartKind {
   RowsPerPage, ///< rows from a page to the next: S
   Row,         ///< the row of the first token of a page, once per page
   TileMemory,  ///< the memory of a tile
+  TmemAddress, ///< the address of a tile in tensor memory
 };
 
 /// One value of the bundle that a cache type expands to.

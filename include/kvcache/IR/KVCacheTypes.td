@@ -386,6 +386,57 @@ def KVCache_TokenType : TypeDef<KVCache_Dialect, "Token", [
   }];
 }
 
+def KVCache_TmemTileType : KVCache_Type<"TmemTile", "tmem_tile", [
+    DeclareTypeInterfaceMethods<KVCache_ExpandableTypeInterface>]> {
+  let summary = "tile in tensor memory";
+  let description = [{
+    A matrix in the tensor memory of a multiprocessor, which has 128 lanes of 512
+    columns of 32 bits. Row i of 128 is in lane i; row i of 64 is in lane
+    `32 (i / 16) + i mod 16`, and for products of A also 16 lanes further.
+
+    Elements of 32 bits, each in a column, are for C and D of `tmem_mma`.
+    Smaller elements, packed into columns, are for A.
+
+    Constraints:
+    - (C1) the tile has 64 or 128 rows.
+    - (C2) the element type is f32, i32, bf16, f16, f8E4M3FN, f8E5M2 or i8.
+    - (C3) f32 and i32 have 8 to 512 columns, a multiple of 8, or with 128 rows or
+      more than 32 columns of i32 of 16; above 256 columns a multiple of twice
+      that.
+    - (C4) smaller elements have columns of a multiple of 32 bytes, and of at
+      most 2048 bytes.
+
+    Example:
+
+    ```mlir
+    !sums = !kvcache.tmem_tile<64x512xf32>
+    !weights = !kvcache.tmem_tile<64x64xbf16>
+    ```
+  }];
+  let parameters = (ins
+    "int64_t":$rows,
+    "int64_t":$columns,
+    "::mlir::Type":$elementType
+  );
+  let assemblyFormat = "`<` custom<TileShape>($rows, $columns, $elementType) `>`";
+  let extraClassDeclaration = [{
+    /// The columns and lanes of tensor memory.
+    static constexpr int64_t kMemoryColumns = 512, kMemoryLanes = 128;
+
+    /// Whether elements have less than 32 bits.
+    bool isPacked() const;
+    /// Products whose D the tile is: 1, or 2 of half of the columns each.
+    int64_t getNumProducts() const;
+    /// Whether the second product is in the lanes that the first one leaves
+    /// free. Otherwise, it is in the next columns.
+    bool isSplitByLanes() const;
+    /// Columns of tensor memory.
+    int64_t getWidth() const;
+    /// Columns of the tile that are a unit for fragments: 8, or 16 of 8 bits.
+    int64_t getFragmentUnit() const;
+  }];
+}
+
 def KVCache_PipeType : KVCache_Type<"Pipe", "pipe", []> {
   let summary = "pipe of tiles";
   let description = [{

@@ -94,7 +94,9 @@ private:
   LogicalResult checkOnlyMoved() {
     WalkResult result = getOperation()->walk([&](Operation *op) {
       bool isOurs =
-          isa<kvcache::DequantizeOp, kvcache::MmaOp, kvcache::QuantizeOp>(op);
+          isa<kvcache::DequantizeOp, kvcache::MmaOp, kvcache::QuantizeOp,
+              kvcache::TmemLoadOp, kvcache::TmemMmaOp, kvcache::TmemStoreOp>(
+              op);
       if (!isOurs && !computes(op))
         return WalkResult::advance();
       SmallVector<Type> types(op->getOperandTypes());

@@ -18,6 +18,7 @@
 #include "kvcache/IR/QuantizationOps.h"
 #include "kvcache/IR/TMAOps.h"
 #include "kvcache/IR/TensorMapOps.h"
+#include "kvcache/IR/TensorMemoryOps.h"
 #include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -69,13 +70,23 @@ struct ConvertKVCacheToMemRef
     MLIRContext *context = &getContext();
     TypeConverter converter;
     populateKVCacheTypeConversions(converter);
-    // Tensor copies keep their tiles and rows.
+    // Tensor copies and products keep their tiles and rows.
     converter.addSourceMaterialization([](OpBuilder &builder, Type type,
                                           ValueRange parts,
                                           Location loc) -> Value {
-      if (!isa<TileType, RowIndicesType>(type))
+      if (!isa<TileType, TmemTileType, RowIndicesType>(type))
         return {};
       return UnrealizedConversionCastOp::create(builder, loc, type, parts)
+          .getResult(0);
+    });
+
+    // Allocations in tensor memory keep them too, and calls take addresses.
+    converter.addTargetMaterialization([](OpBuilder &builder, Type type,
+                                          ValueRange tiles,
+                                          Location loc) -> Value {
+      if (tiles.size() != 1 || !isa<TmemTileType>(tiles[0].getType()))
+        return {};
+      return UnrealizedConversionCastOp::create(builder, loc, type, tiles)
           .getResult(0);
     });
 
@@ -87,7 +98,8 @@ struct ConvertKVCacheToMemRef
     // What is left of the dialect has lowerings of its own.
     target.addLegalOp<CheckOp, EncodeTensorMapOp, TMAPrefetchOp, TMAExpectOp,
                       TMALoadOp, TMALoadRowsOp, TMAGather4Op, TMAGatherTileOp,
-                      TMAStoreOp, MmaOp, MmaWaitOp>();
+                      TMAStoreOp, MmaOp, MmaWaitOp, TmemAllocOp, TmemMmaOp,
+                      TmemCommitOp, TmemLoadOp, TmemStoreOp>();
     target.addDynamicallyLegalOp<WaitOp>(isForStore);
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))

@@ -165,6 +165,24 @@ template <typename OpTy> struct LowerToMemory : OpConversionPattern<OpTy> {
   }
 };
 
+/// A tile in tensor memory is its address, which `convert-kvcache-to-nvvm`
+/// casts from and to it.
+struct LowerAddressCast : OpConversionPattern<UnrealizedConversionCastOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(UnrealizedConversionCastOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto isTile = [](Type type) { return isa<TmemTileType>(type); };
+    if (op->getNumOperands() != 1 || op->getNumResults() != 1 ||
+        (!isTile(op.getOperand(0).getType()) &&
+         !isTile(op.getResult(0).getType())))
+      return rewriter.notifyMatchFailure(op, "not of a tile in tensor memory");
+    rewriter.replaceOp(op, adaptor.getOperands());
+    return success();
+  }
+};
+
 struct LowerTileOffset : OpConversionPattern<TileOffsetOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -234,6 +252,6 @@ struct LowerTileStore : OpConversionPattern<TileStoreOp> {
 void kvcache::populateTilePatterns(const TypeConverter &converter,
                                    RewritePatternSet &patterns) {
   patterns.add<LowerAllocTile, LowerToMemory<TileMemoryOp>,
-               LowerToMemory<TileViewOp>, LowerTileOffset, LowerTileLoad,
-               LowerTileStore>(converter, patterns.getContext());
+               LowerToMemory<TileViewOp>, LowerAddressCast, LowerTileOffset,
+               LowerTileLoad, LowerTileStore>(converter, patterns.getContext());
 }

@@ -12,6 +12,7 @@
 #include "kvcache/IR/CopyOps.h"
 #include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/TMAOps.h"
+#include "kvcache/IR/TensorMemoryOps.h"
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/Pointers.h"
 
@@ -37,7 +38,11 @@ LogicalResult check(Operation *op) {
   if (isa<TMAPrefetchOp, TMAExpectOp, TMALoadOp, TMALoadRowsOp, TMAGather4Op,
           TMAGatherTileOp, TMAStoreOp>(op))
     return checkTensorCopy(op);
-  return isa<MmaOp, MmaWaitOp>(op) ? checkMatrixProduct(op) : success();
+  if (isa<MmaOp, MmaWaitOp>(op))
+    return checkMatrixProduct(op);
+  return isa<TmemAllocOp, TmemMmaOp, TmemCommitOp, TmemLoadOp, TmemStoreOp>(op)
+             ? checkTensorMemory(op)
+             : success();
 }
 
 struct ConvertKVCacheToNVVM
@@ -65,12 +70,14 @@ void kvcache::populateKVCacheToNVVMPatterns(RewritePatternSet &patterns,
                                             bool mayLoop) {
   populateTensorCopyPatterns(patterns, mayLoop);
   populateMatrixPatterns(patterns);
+  populateTensorMemoryPatterns(patterns, /*mayBranch=*/mayLoop);
 }
 
 void kvcache::addKVCacheToNVVMLegality(ConversionTarget &target) {
   target.addIllegalOp<TMAPrefetchOp, TMAExpectOp, TMALoadOp, TMALoadRowsOp,
                       TMAGather4Op, TMAGatherTileOp, TMAStoreOp, MmaOp,
-                      MmaWaitOp>();
+                      MmaWaitOp, TmemAllocOp, TmemMmaOp, TmemCommitOp,
+                      TmemLoadOp, TmemStoreOp>();
   // Lower only waits for stores.
   target.addDynamicallyLegalOp<WaitOp>(
       [](WaitOp op) { return !op.getToken().getDefiningOp<TMAStoreOp>(); });

@@ -6,15 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Descriptors.h"
 #include "Patterns.h"
 #include "kvcache/IR/MatrixOps.h"
-#include "kvcache/Support/IndexBuilder.h"
-#include "kvcache/TMA/MatrixDescriptor.h"
 #include "kvcache/Target/Wgmma.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Transforms/DialectConversion.h"
 
@@ -70,119 +67,11 @@ static SmallVector<Value> fromStructure(OpBuilder &builder, Location loc,
   return registers;
 }
 
-//===----------------------------------------------------------------------===//
-// Matrices in shared memory
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// Builds the descriptors of a part of a tile.
-class DescriptorBuilder {
-public:
-  DescriptorBuilder(OpBuilder &builder, Location loc, const MatrixPart &part)
-      : b(builder, loc), tile(part.tile),
-        layout(part.tile.getType().getLayout()),
-        major(part.major == Major::K ? tma::Major::K : tma::Major::MN),
-        row(part.row), column(part.column) {}
-
-  /// The descriptor of what begins at element `k` of K.
-  Value get(int64_t k) {
-    if (!start)
-      start = getStart(0);
-    int64_t bytes = 0;
-    if (major == tma::Major::MN) {
-      bytes = k * tma::getSpan(layout.swizzle);
-    } else if (std::optional<int64_t> first = getConstantIntValue(column)) {
-      bytes = getColumnBytes(*first + k) - getColumnBytes(*first);
-    } else if (k != 0) {
-      return getStart(k);
-    }
-    if (bytes == 0)
-      return start;
-    Value units =
-        arith::ConstantIntOp::create(b.builder, b.loc, bytes / kUnitBytes, 64);
-    return arith::AddIOp::create(b.builder, b.loc, start, units);
-  }
-
-private:
-  static constexpr int64_t kUnitBytes = tma::MatrixDescriptor::kUnitBytes;
-
-  /// Where a column is in row 0, without the swizzle.
-  int64_t getColumnBytes(int64_t column) const {
-    int64_t inChunk = layout.getChunkColumns();
-    return column / inChunk * layout.getChunkBytes() +
-           column % inChunk * layout.elementBytes;
-  }
-
-  Value getColumnBytes(Value column) const {
-    if (std::optional<int64_t> constant = getConstantIntValue(column))
-      return b.index(getColumnBytes(*constant));
-    int64_t inChunk = layout.getChunkColumns();
-    Value bytes = b.mul(b.rem(column, inChunk), layout.elementBytes);
-    return b.add(bytes, b.mul(b.div(column, inChunk), layout.getChunkBytes()));
-  }
-
-  Value getStart(int64_t k) const {
-    Value first = k == 0 ? column : b.add(column, b.index(k));
-    Value offset =
-        b.add(b.mul(row, tma::getSpan(layout.swizzle)), getColumnBytes(first));
-    Value pointer = getTileAddress(b.builder, b.loc, tile, offset);
-    Type i64 = b.builder.getI64Type(), i32 = b.builder.getI32Type();
-    Value address = LLVM::PtrToIntOp::create(b.builder, b.loc, i32, pointer);
-    Value unit = b.i32(llvm::Log2_64(kUnitBytes));
-    Value units = arith::ShRUIOp::create(b.builder, b.loc, address, unit);
-    // Otherwise LLVM moves the descriptors of all steps out of a loop, where
-    // they take more registers than there are.
-    units = createRegisterFence(b.builder, b.loc, units).front();
-    units = arith::ExtUIOp::create(b.builder, b.loc, i64, units);
-    // The verifier has checked that the tile has a matrix.
-    uint64_t bits = tma::encode(*tma::getMatrix(layout, 0, major, 0, 0),
-                                tma::MatrixFormat::WGMMA);
-    Value rest = arith::ConstantIntOp::create(b.builder, b.loc,
-                                              static_cast<int64_t>(bits), 64);
-    return arith::AddIOp::create(b.builder, b.loc, rest, units);
-  }
-
-  IndexBuilder b;
-  TypedValue<TileType> tile;
-  tma::TileLayout layout;
-  tma::Major major;
-  Value row, column, start;
-};
-
-} // namespace
-
-/// (C8), of constants.
-static LogicalResult checkPlace(MmaOp op, const MatrixPart &part) {
-  auto check = [&](StringRef index, Value value, int64_t unit,
-                   int64_t last) -> LogicalResult {
-    std::optional<int64_t> constant = getConstantIntValue(value);
-    if (!constant)
-      return success();
-    if (*constant % unit != 0)
-      return op.emitOpError("expects '")
-             << part.name << "_" << index << "' to be a multiple of " << unit
-             << ", got " << *constant;
-    if (*constant < 0 || *constant > last)
-      return op.emitOpError("expects '")
-             << part.name << "_" << index << "' to be from 0 to " << last
-             << ", so that the part is in the tile, got " << *constant;
-    return success();
-  };
-  return failure(
-      failed(check("row", part.row, part.rowUnit, part.getLastRow())) ||
-      failed(
-          check("column", part.column, part.columnUnit, part.getLastColumn())));
-}
-
 LogicalResult kvcache::checkMatrixProduct(Operation *op) {
   if (failed(checkFeature(op, Feature::WGMMA)))
     return failure();
-  if (auto product = dyn_cast<MmaOp>(op))
-    for (const MatrixPart &part : product.getParts())
-      if (failed(checkPlace(product, part)))
-        return failure();
-  return success();
+  auto product = dyn_cast<MmaOp>(op);
+  return success(!product || succeeded(checkPlaces(op, product.getParts())));
 }
 
 //===----------------------------------------------------------------------===//
@@ -210,7 +99,7 @@ class Products {
 public:
   Products(OpBuilder &builder, MmaOp op)
       : builder(builder), op(op), loc(op.getLoc()),
-        descriptorsB(builder, loc, op.getParts()[0]) {
+        descriptorsB(builder, loc, op.getParts()[0], tma::MatrixFormat::WGMMA) {
     form.n = op.getSizeN();
     Type b = op.getB().getType().getElementType();
     constexpr int64_t stepBits = 256;
@@ -239,7 +128,8 @@ private:
   }
 
   SmallVector<Value> multiplyTile(ValueRange registers) {
-    DescriptorBuilder descriptorsA(builder, loc, op.getParts()[1]);
+    DescriptorBuilder descriptorsA(builder, loc, op.getParts()[1],
+                                   tma::MatrixFormat::WGMMA);
     form.typeA = getWgmmaType(op.getTileA().getType().getElementType());
     SmallVector<std::pair<Value, Value>> descriptors;
     for (int64_t k = 0; k < op.getSizeK(); k += form.k)

@@ -28,6 +28,10 @@ void populateTensorCopyPatterns(RewritePatternSet &patterns, bool mayLoop);
 /// Adds the patterns that lower the ops of `MatrixOps.td`.
 void populateMatrixPatterns(RewritePatternSet &patterns);
 
+/// Adds the patterns that lower the ops of `TensorMemoryOps.td`. Without
+/// `mayBranch`, allocations stay.
+void populateTensorMemoryPatterns(RewritePatternSet &patterns, bool mayBranch);
+
 } // namespace mlir::kvcache
 
 #endif // KVCACHE_LIB_CONVERSION_KVCACHETONVVM_PATTERNS_H

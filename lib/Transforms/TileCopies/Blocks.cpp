@@ -9,7 +9,9 @@
 #include "Blocks.h"
 
 #include "kvcache/IR/MatrixOps.h"
+#include "kvcache/IR/TensorMemoryOps.h"
 #include "kvcache/Support/Pointers.h"
+#include "kvcache/Support/Threads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -34,19 +36,11 @@ std::optional<int64_t> BlockBuilder::getKnownSize(Operation *op) {
 
 Threads BlockBuilder::getAll() const {
   Operation *parent = builder.getInsertionBlock()->getParentOp();
-  Threads threads = {index(0), index(1)};
   if (!isInGPUCode(parent))
-    return threads;
-  for (gpu::Dimension dim :
-       {gpu::Dimension::z, gpu::Dimension::y, gpu::Dimension::x}) {
-    Value size = gpu::BlockDimOp::create(builder, loc, dim);
-    Value id = gpu::ThreadIdOp::create(builder, loc, dim);
-    threads.thread = add(mul(threads.thread, size), id);
-    threads.count = mul(threads.count, size);
-  }
-  if (std::optional<int64_t> size = getKnownSize(parent))
-    threads.count = index(*size);
-  return threads;
+    return {index(0), index(1)};
+  std::optional<int64_t> size = getKnownSize(parent);
+  return {kvcache::getThread(*this),
+          size ? index(*size) : kvcache::countThreads(*this)};
 }
 
 Value kvcache::getFromLane(const IndexBuilder &b, Value value, Value lane) {
@@ -94,7 +88,11 @@ void kvcache::emitArrive(const IndexBuilder &b, Barrier barrier) {
 }
 
 bool kvcache::hasProducts(Operation *op) {
-  return op->walk([](MmaOp) { return WalkResult::interrupt(); })
+  return op
+      ->walk([](Operation *each) {
+        return isa<MmaOp, TmemMmaOp>(each) ? WalkResult::interrupt()
+                                           : WalkResult::advance();
+      })
       .wasInterrupted();
 }
 

@@ -17,6 +17,7 @@
 #include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/PipeOps.h"
 #include "kvcache/IR/TMAOps.h"
+#include "kvcache/IR/TensorMemoryOps.h"
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Transforms/Passes.h"
 
@@ -51,10 +52,10 @@ static bool mayRepeat(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 /// Whether an op neither writes the tile nor gives it to other ops. Products
-/// write registers, which have no resource of their own.
+/// write registers or tensor memory, which have no resource of their own.
 static bool onlyReads(Operation *user, Value tile) {
   auto effects = dyn_cast<MemoryEffectOpInterface>(user);
-  return isa<TileOffsetOp, MmaOp>(user) ||
+  return isa<TileOffsetOp, MmaOp, TmemMmaOp>(user) ||
          (effects && effects.onlyHasEffect<MemoryEffects::Read>() &&
           effects.getEffectOnValue<MemoryEffects::Read>(tile) &&
           user->getNumRegions() == 0);

@@ -17,6 +17,7 @@
 
 #include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/TMAOps.h"
+#include "kvcache/IR/TensorMemoryOps.h"
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/Pointers.h"
 #include "kvcache/Transforms/Passes.h"
@@ -79,9 +80,9 @@ bool mayBeTile(Value written) {
 /// Whether an op may write to a tile of a slot. Its regions don't count.
 bool mayWriteTile(Operation *op) {
   // Upstream declares no effects for ldmatrix, which only reads. Products write
-  // registers, which have no resource of their own.
+  // registers or tensor memory, which have no resource of their own.
   if (op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
-      isa<NVVM::LdMatrixOp, MmaOp>(op))
+      isa<NVVM::LdMatrixOp, MmaOp, TmemMmaOp>(op))
     return false;
   auto interface = dyn_cast<MemoryEffectOpInterface>(op);
   if (!interface)

@@ -32,7 +32,7 @@ from .caches import (
     Table,
 )
 from .module import Argument, Function, Module
-from .tiles import PipeType, TileType, TMATileType, TokenType
+from .tiles import PipeType, TileType, TMATileType, TmemTileType, TokenType
 
 __all__ = [
     "DYNAMIC",
@@ -62,6 +62,7 @@ __all__ = [
     "TMATileType",
     "Table",
     "TileType",
+    "TmemTileType",
     "TokenType",
     "Type",
     "Value",

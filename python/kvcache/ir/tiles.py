@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Types of tiles in shared memory, of copies into them, and of descriptors."""
+"""Types of tiles, of copies into them, and of descriptors."""
 
 from __future__ import annotations
 
@@ -39,6 +39,28 @@ class TileType(Type):
             columns=integer("columns", columns),
             dtype=element_type("dtype", dtype),
             swizzle=member("swizzle", Swizzle, swizzle),
+        )
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class TmemTileType(Type):
+    """``!kvcache.tmem_tile``: a tile in tensor memory.
+
+    Attributes:
+        rows: The number of rows.
+        columns: Elements of a row.
+        dtype: MLIR's name of the elements' type.
+    """
+
+    rows: int
+    columns: int
+    dtype: str
+
+    def __init__(self, rows: int, columns: int, dtype: DTypeLike) -> None:
+        self._make(
+            rows=integer("rows", rows),
+            columns=integer("columns", columns),
+            dtype=element_type("dtype", dtype),
         )
 
 

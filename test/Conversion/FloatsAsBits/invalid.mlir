@@ -99,6 +99,14 @@ func.func @not_lowered(%a: !tile, %b: !tile, %i: index) -> vector<4xf16> {
 
 // -----
 
+func.func @not_lowered(%v: vector<8xf8E4M3FN>, %t: !kvcache.tmem_tile<64x32xf8E4M3FN>, %i: index) {
+  // expected-error @+1 {{'kvcache.tmem_store' op is not lowered, and would have integers in 'vector<8xf8E4M3FN>'}}
+  kvcache.tmem_store %v, %t[%i] : vector<8xf8E4M3FN>, !kvcache.tmem_tile<64x32xf8E4M3FN>
+  return
+}
+
+// -----
+
 func.func @not_lowered(%x: vector<4xf32>) -> (vector<4xf8E4M3FN>, f32) {
   // expected-error @+1 {{'kvcache.quantize' op is not lowered, and would have integers in 'vector<4xf8E4M3FN>'}}
   %y, %scale = kvcache.quantize %x : vector<4xf32> -> vector<4xf8E4M3FN>, f32

@@ -89,7 +89,7 @@ private:
     MlirType element = type(), scale = typeOrNull(), zero = typeOrNull();
     MlirAttribute params = attribute();
     int64_t a = number(), b = number(), c = number();
-    switch (input.ConsumeIntegralInRange<int>(0, 9)) {
+    switch (input.ConsumeIntegralInRange<int>(0, 10)) {
     case 0:
       return mlirKVCachePagedCollectionTypeGetChecked(loc, element, params, a,
                                                       scale, b, zero, c);
@@ -112,7 +112,9 @@ private:
       return mlirKVCachePipeTypeGetChecked(
           loc, a, input.ConsumeIntegralInRange<intptr_t>(0, 3), tiles, b);
     }
-    case 8: {
+    case 8:
+      return mlirKVCacheTmemTileTypeGetChecked(loc, a, b, element);
+    case 9: {
       int64_t box[] = {a, b, c, number(), number(), number()};
       return mlirKVCacheTMATileTypeGetChecked(
           loc, input.ConsumeIntegralInRange<intptr_t>(0, 6), box, element,

@@ -75,14 +75,26 @@ def test_matrix_products_compile_on_hopper_only(chip, error):
         assert found == (error and f"'kvcache.mma' op {error}")
 
 
+TMEM_OPS = "tmem_alloc", "tmem_mma", "tmem_commit", "tmem_load", "tmem_store"
+
+
+@pytest.mark.parametrize(
+    ("chip", "error"), [("sm_90a", "for tensor memory, but the target is sm_90a"), ("sm_103a", "")]
+)
+def test_products_in_tensor_memory_compile_on_chips_that_have_it(chip, error):
+    for name in TMEM_OPS:
+        found = chips.outcome(OPS[name], chip).error
+        assert found.endswith(error) and bool(found) == bool(error)
+
+
 def test_every_other_op_compiles_on_the_newest_chip():
     found = {
         op.name: chips.outcome_in(family, op, "sm_121a").error
         for family in dialect_reference.families()
         for op in family.ops
-        if family.name != "MatrixOps"
+        if family.name not in ("MatrixOps", "TensorMemoryOps")
     }
-    assert found == {name: "" for name in OPS if name not in ("mma", "mma_wait")}
+    assert found == {name: "" for name in OPS if name not in ("mma", "mma_wait", *TMEM_OPS)}
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from tensor_products import write_program
 import kvcache
 
 PASS = "convert-nvvm-to-emulator"
-NAME = r"(?:nvvm\.(?:mbarrier|fence|(?:wgmma|tcgen05)\.(?:fence|commit|wait)|cluster|barrier0|barrier|bar\.warp|cp\.async|memory\.barrier)[\w.]*|llvm\.fence)"
+NAME = r"(?:nvvm\.(?:mbarrier|fence|wgmma\.(?:fence|commit|wait)|tcgen05\.(?:commit|dealloc|(?:fence|wait) <)|cluster|barrier0|barrier|bar\.warp|cp\.async|memory\.barrier)[\w.]*|llvm\.fence)"
 WITHOUT_RESULT = re.compile(rf"^ *({NAME})\b[^\n]*\n", re.MULTILINE)
 WAIT = re.compile(r"^ *(%\w+) = (nvvm\.mbarrier\.(?:try_wait|test\.wait)[\w.]*)\b[^\n]*\n", re.MULTILINE)
 EXPECT = re.compile(r"^( *nvvm\.mbarrier\.(?:arrive\.)?expect_tx) (%\w+), (%\w+)( [^\n]*\n)", re.MULTILINE)

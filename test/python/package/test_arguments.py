@@ -131,6 +131,7 @@ CALLS = {
         ir.TileType,
         {"rows": 64, "columns": 64, "dtype": "bf16", "swizzle": "swizzle_128b"},
     ),
+    "TmemTileType": (ir.TmemTileType, {"rows": 64, "columns": 64, "dtype": "f32"}),
     "TMATileType": (
         ir.TMATileType,
         {"box": (64, 64), "dtype": "bf16", "swizzle": "none", "l2_promotion": 64},

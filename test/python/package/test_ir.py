@@ -40,6 +40,7 @@ from kvcache.ir import (
     Table,
     TileType,
     TMATileType,
+    TmemTileType,
     TokenType,
     Type,
 )
@@ -152,6 +153,11 @@ VALUES = [
         TileType(64, 128, "f8E4M3FN"),
         "!kvcache.tile<64x128xf8E4M3FN>",
         {"swizzle": Swizzle.NONE},
+    ),
+    (
+        TmemTileType(64, 512, "f32"),
+        "!kvcache.tmem_tile<64x512xf32>",
+        {"rows": 64, "columns": 512, "dtype": "f32"},
     ),
     (TokenType(), "!kvcache.token", {}),
     (
@@ -334,6 +340,7 @@ def test_what_caches_have_in_common():
         (lambda: RowIndicesType(0), "positive"),
         (lambda: RowIndicesType(24, page_size=16), "multiple"),
         (lambda: TileType(64, 3, "bf16"), "multiple of 16 bytes"),
+        (lambda: TmemTileType(32, 64, "f32"), "64 or 128 rows, got 32"),
         (lambda: TileType(64, 128, "index"), "1, 2, 4 or 8 bytes, got .index."),
         (lambda: PipeType(0, [TILE]), "1 to 64"),
         (lambda: PipeType(2, []), "tile"),

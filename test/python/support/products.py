@@ -119,37 +119,37 @@ func.func @main(%a: memref<{'x'.join(map(str, self.shape_a()))}x{of_a}>, %b: mem
     def shape_a(self):
         return (128, self.k // 2) if self.in_registers else self.shapes[0]
 
+    def draw(self, random, dtype, shape):
+        if dtype.kind == "i":
+            return random.integers(-128, 128, shape).astype(dtype)
+        return random.integers(-3, 4, shape).astype(np.float32).astype(dtype)
+
+    def part(self, matrix, number, size, starts):
+        """A or B of a tile, K along its rows."""
+        (row, column), is_k = starts[number], self.majors[number] == "k"
+        rows, columns = (size, self.k) if is_k else (self.k, size)
+        found = matrix[row : row + rows, column : column + columns].astype(np.float64)
+        return found if is_k else found.T
+
     def run(self, program, random, starts=None):
         """What the program gives, and what it has to give; a dynamic one where the parts begin at `starts`."""
         starts = starts or self.starts
         d, of_a, of_b = (DTYPES[name] for name in self.types)
-
-        def draw(dtype, shape):
-            if dtype.kind == "i":
-                return random.integers(-128, 128, shape).astype(dtype)
-            return random.integers(-3, 4, shape).astype(np.float32).astype(dtype)
-
-        def part(matrix, number, size):
-            (row, column), is_k = starts[number], self.majors[number] == "k"
-            rows, columns = (size, self.k) if is_k else (self.k, size)
-            found = matrix[row : row + rows, column : column + columns].astype(np.float64)
-            return found if is_k else found.T
-
-        b, given = draw(of_b, self.shapes[1]), draw(d, (64, self.n))
+        b, given = self.draw(random, of_b, self.shapes[1]), self.draw(random, d, (64, self.n))
         if self.in_registers:
-            left = draw(of_a, (64, self.k))
+            left = self.draw(random, of_a, (64, self.k))
             a = np.ascontiguousarray(left[fragment_of_a(self.k, of_a.itemsize)])
             left = left.astype(np.float64)
         else:
-            a = draw(of_a, self.shapes[0])
+            a = self.draw(random, of_a, self.shapes[0])
         at = fragment_of_d(self.n)
         out = np.zeros((128, self.n // 2), d)
         program.call("main", a, b, np.ascontiguousarray(given[at]), out, *starts[0], *starts[1])
         got = np.zeros((64, self.n))
         got[at] = out.astype(np.float64)
         if not self.in_registers:
-            left = part(a, 0, 64)
-        return got, left @ part(b, 1, self.n).T + (given.astype(np.float64) if self.adds else 0)
+            left = self.part(a, 0, 64, starts)
+        return got, left @ self.part(b, 1, self.n, starts).T + (given.astype(np.float64) if self.adds else 0)
 
 
 def jit(text, **options):

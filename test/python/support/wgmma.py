@@ -159,13 +159,13 @@ def jit(text, **options):
     return kvcache.jit(text, target=TARGET, opt_level=0, **options)
 
 
-def say_ptxas(source, folder):
-    """What ptxas says of the kernels of a module for sm_90a."""
-    options = ["--kvcache-to-ptx=chip=sm_90a", "--emit-ptx"]
+def say_ptxas(source, folder, chip="sm_90a"):
+    """What ptxas says of the kernels of a module."""
+    options = [f"--kvcache-to-ptx=chip={chip}", "--emit-ptx"]
     result = subprocess.run([OPT, "-", *options], input=source, capture_output=True, text=True, check=True)
     path = folder / "kernels.ptx"
     path.write_text(result.stdout)
-    command = [find_tool("ptxas"), "-v", "-arch=sm_90a", path, "-o", folder / "kernels.cubin"]
+    command = [find_tool("ptxas"), "-v", f"-arch={chip}", path, "-o", folder / "kernels.cubin"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stderr
 
 

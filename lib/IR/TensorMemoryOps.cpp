@@ -1,0 +1,163 @@
+//===- TensorMemoryOps.cpp - Products in tensor memory --------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/IR/TensorMemoryOps.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+//===----------------------------------------------------------------------===//
+// tmem_alloc
+//===----------------------------------------------------------------------===//
+
+LogicalResult TmemAllocOp::verify() {
+  if (getTiles().empty()) // (C1)
+    return emitOpError("expects at least one tile");
+  int64_t columns = 0;
+  for (Type tile : getTiles().getTypes())
+    columns += cast<TmemTileType>(tile).getWidth();
+  if (columns > TmemTileType::kMemoryColumns) // (C2)
+    return emitOpError("expects tiles of at most ")
+           << TmemTileType::kMemoryColumns
+           << " columns of tensor memory together, got " << columns;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// tmem_mma
+//===----------------------------------------------------------------------===//
+
+static Type getElementOf(Value operand) {
+  if (auto tile = dyn_cast<TileType>(operand.getType()))
+    return tile.getElementType();
+  return cast<TmemTileType>(operand.getType()).getElementType();
+}
+
+int64_t TmemMmaOp::getSizeK() {
+  TypedValue<TileType> tile = getTileA();
+  if (!tile)
+    return cast<TmemTileType>(getA().getType()).getColumns();
+  if (std::optional<uint64_t> k = getK())
+    return static_cast<int64_t>(*k);
+  return getMajorA() == Major::K ? tile.getType().getColumns()
+                                 : tile.getType().getRows();
+}
+
+SmallVector<MatrixPart, 2> TmemMmaOp::getParts() {
+  SmallVector<MatrixPart, 2> parts{MatrixPart::get("b", getB(), getMajorB(),
+                                                   getBRow(), getBColumn(),
+                                                   getSizeN(), getSizeK())};
+  if (TypedValue<TileType> tile = getTileA())
+    parts.push_back(MatrixPart::get("a", tile, getMajorA(), getARow(),
+                                    getAColumn(), getSizeM(), getSizeK()));
+  return parts;
+}
+
+/// (C2)
+static LogicalResult verifyElements(TmemMmaOp op) {
+  Type a = getElementOf(op.getA()), b = getElementOf(op.getB()),
+       d = getElementOf(op.getD());
+  auto isFP8 = [](Type type) {
+    return isa<Float8E4M3FNType, Float8E5M2Type>(type);
+  };
+  bool isFloat =
+      (isFP8(a) && isFP8(b)) || (a == b && (a.isF16() || a.isBF16()));
+  bool isInteger = a == b && a.isSignlessInteger(8);
+  if ((isFloat && d.isF32()) || (isInteger && d.isSignlessInteger(32)))
+    return success();
+  return op.emitOpError("expects bf16, bf16 and f32, f16, f16 and f32, "
+                        "f8E4M3FN or f8E5M2 twice and f32, or i8, i8 and i32 "
+                        "as element types, got ")
+         << a << ", " << b << " and " << d;
+}
+
+/// (C1), (C3) and (C5)
+static LogicalResult verifyA(TmemMmaOp op) {
+  bool isShared = op.getTileA() != nullptr;
+  if (bool(op.getARow()) != isShared)
+    return op.emitOpError("expects 'a_row' and 'a_column' if 'a' is in shared "
+                          "memory, and only then");
+  int64_t step = MatrixPart::kStepBytes * 8 /
+                 getElementOf(op.getA()).getIntOrFloatBitWidth();
+  if (isShared) {
+    if (op.getSizeK() % step == 0)
+      return success();
+    return op.emitOpError("expects 'k' to be a multiple of ")
+           << step << " (" << MatrixPart::kStepBytes << " bytes), got "
+           << op.getSizeK();
+  }
+  if (op.getK())
+    return op.emitOpError("expects no 'k', because 'a' is in tensor memory");
+  if (op.getMajorA() != Major::K)
+    return op.emitOpError("expects 'major_a' to be k_major, because 'a' is in "
+                          "tensor memory");
+  int64_t rows = cast<TmemTileType>(op.getA().getType()).getRows();
+  if (rows == op.getSizeM())
+    return success();
+  return op.emitOpError("expects 'a' to have the rows of 'd' (")
+         << op.getSizeM() << "), got " << rows;
+}
+
+/// (C7)
+static LogicalResult verifyHalf(TmemMmaOp op) {
+  int64_t half = op.getSizeN() / op.getD().getType().getNumProducts();
+  int64_t unit = op.getParts().front().columnUnit;
+  if (half == op.getSizeN() || op.getMajorB() == Major::K || half % unit == 0)
+    return success();
+  return op.emitOpError("expects half of the columns of 'd' to be a multiple "
+                        "of ")
+         << unit << ", the span of the mn_major 'b', got " << half;
+}
+
+LogicalResult TmemMmaOp::verify() {
+  if (failed(verifyElements(*this)) || failed(verifyA(*this)))
+    return failure();
+  for (const MatrixPart &part : getParts())
+    if (failed(part.verify(*this))) // (C4) and (C6)
+      return failure();
+  return verifyHalf(*this);
+}
+
+//===----------------------------------------------------------------------===//
+// tmem_load and tmem_store
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyFragment(Operation *op, StringRef name,
+                                    TmemTileType tile, VectorType vector,
+                                    bool hasHalf) {
+  if (vector.getElementType() != tile.getElementType()) // (C1)
+    return op->emitOpError("expects '")
+           << name << "' to have the element type of 'tile' ("
+           << tile.getElementType() << "), got " << vector.getElementType();
+  if (hasHalf != (tile.getRows() == TmemTileType::kMemoryLanes)) // (C2)
+    return op->emitOpError("expects 'half' if 'tile' has ")
+           << TmemTileType::kMemoryLanes << " rows, and only then, got "
+           << tile.getRows() << " rows";
+  // (C3) and (C4)
+  int64_t n = 2 * vector.getNumElements(), unit = tile.getFragmentUnit();
+  if (n % unit != 0)
+    return op->emitOpError("expects '") << name << "' to have a multiple of "
+                                        << unit / 2 << " lanes, got " << n / 2;
+  int64_t most = tile.getColumns() / (tile.isSplitByLanes() ? 2 : 1);
+  if (n > most)
+    return op->emitOpError("expects '") << name << "' to have at most "
+                                        << most / 2 << " lanes, got " << n / 2;
+  return success();
+}
+
+LogicalResult TmemLoadOp::verify() {
+  return verifyFragment(*this, "result", getTile().getType(),
+                        cast<VectorType>(getResult().getType()),
+                        bool(getHalf()));
+}
+
+LogicalResult TmemStoreOp::verify() {
+  return verifyFragment(*this, "value", getTile().getType(),
+                        cast<VectorType>(getValue().getType()),
+                        bool(getHalf()));
+}

@@ -1,0 +1,34 @@
+//===- Threads.cpp - The threads of a block -------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvcache/Support/Threads.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+static constexpr gpu::Dimension kOutermostFirst[] = {
+    gpu::Dimension::z, gpu::Dimension::y, gpu::Dimension::x};
+
+Value kvcache::getThread(const IndexBuilder &b) {
+  Value thread = b.index(0);
+  for (gpu::Dimension dim : kOutermostFirst) {
+    Value size = gpu::BlockDimOp::create(b.builder, b.loc, dim);
+    Value id = gpu::ThreadIdOp::create(b.builder, b.loc, dim);
+    thread = b.add(b.mul(thread, size), id);
+  }
+  return thread;
+}
+
+Value kvcache::countThreads(const IndexBuilder &b) {
+  Value count = b.index(1);
+  for (gpu::Dimension dim : kOutermostFirst)
+    count = b.mul(count, gpu::BlockDimOp::create(b.builder, b.loc, dim));
+  return count;
+}

@@ -1,0 +1,204 @@
+// RUN: kvcache-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @below {{expects 64 or 128 rows, got 32}}
+func.func private @c1_rows(!kvcache.tmem_tile<32x64xf32>)
+
+// -----
+
+// expected-error @below {{expects f32, i32, bf16, f16, f8E4M3FN, f8E5M2 or i8 as element type, got 'f64'}}
+func.func private @c2_element_type(!kvcache.tmem_tile<64x64xf64>)
+
+// -----
+
+// expected-error @below {{expects a multiple of 16 from 8 to 512 columns of 'f32', got 24}}
+func.func private @c3_columns_of_128_rows(!kvcache.tmem_tile<128x24xf32>)
+
+// -----
+
+// expected-error @below {{expects a multiple of 16 from 8 to 512 columns of 'f32', got 264}}
+func.func private @c3_columns_of_two_products(!kvcache.tmem_tile<64x264xf32>)
+
+// -----
+
+// expected-error @below {{expects a multiple of 16 from 8 to 512 columns of 'i32', got 40}}
+func.func private @c3_columns_of_integers(!kvcache.tmem_tile<64x40xi32>)
+
+// -----
+
+// expected-error @below {{expects a multiple of 32 from 8 to 512 columns of 'f32', got 544}}
+func.func private @c3_too_many_columns(!kvcache.tmem_tile<128x544xf32>)
+
+// -----
+
+// expected-error @below {{expects a row of a multiple of 32 bytes, at most 2048, got 24x'bf16'}}
+func.func private @c4_row(!kvcache.tmem_tile<64x24xbf16>)
+
+// -----
+
+func.func @c1_alloc() {
+  // expected-error @below {{'kvcache.tmem_alloc' op expects at least one tile}}
+  "kvcache.tmem_alloc"() : () -> ()
+  return
+}
+
+// -----
+
+func.func @c2_alloc() {
+  // expected-error @below {{'kvcache.tmem_alloc' op expects tiles of at most 512 columns of tensor memory together, got 544}}
+  %a, %b = kvcache.tmem_alloc : !kvcache.tmem_tile<128x512xf32>, !kvcache.tmem_tile<128x64xbf16>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<128x128xbf16, swizzle_128b>
+
+func.func @c1_place_of_a(%a: !kt, %d: !kvcache.tmem_tile<128x128xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_mma' op expects 'a_row' and 'a_column' if 'a' is in shared memory, and only then}}
+  kvcache.tmem_mma %a, %a[%i, %i] into %d : !kt, !kt, !kvcache.tmem_tile<128x128xf32>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<128x128xbf16, swizzle_128b>
+
+func.func @c1_place_in_tensor_memory(%a: !kvcache.tmem_tile<128x128xbf16>, %b: !kt, %d: !kvcache.tmem_tile<128x128xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_mma' op expects 'a_row' and 'a_column' if 'a' is in shared memory, and only then}}
+  kvcache.tmem_mma %a[%i, %i], %b[%i, %i] into %d : !kvcache.tmem_tile<128x128xbf16>, !kt, !kvcache.tmem_tile<128x128xf32>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<128x128xbf16, swizzle_128b>
+!f16 = !kvcache.tile<128x128xf16, swizzle_128b>
+
+func.func @c2_elements(%a: !kt, %b: !f16, %d: !kvcache.tmem_tile<128x128xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_mma' op expects bf16, bf16 and f32, f16, f16 and f32, f8E4M3FN or f8E5M2 twice and f32, or i8, i8 and i32 as element types, got 'bf16', 'f16' and 'f32'}}
+  kvcache.tmem_mma %a[%i, %i], %b[%i, %i] into %d : !kt, !f16, !kvcache.tmem_tile<128x128xf32>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<128x128xbf16, swizzle_128b>
+
+func.func @c2_result(%a: !kt, %d: !kvcache.tmem_tile<128x128xbf16>, %i: index) {
+  // expected-error @below {{as element types, got 'bf16', 'bf16' and 'bf16'}}
+  kvcache.tmem_mma %a[%i, %i], %a[%i, %i] into %d : !kt, !kt, !kvcache.tmem_tile<128x128xbf16>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<128x128xbf16, swizzle_128b>
+
+func.func @c3_major(%a: !kvcache.tmem_tile<128x128xbf16>, %b: !kt, %d: !kvcache.tmem_tile<128x128xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_mma' op expects 'major_a' to be k_major, because 'a' is in tensor memory}}
+  kvcache.tmem_mma %a, %b[%i, %i] into %d {major_a = #kvcache.major<mn_major>} : !kvcache.tmem_tile<128x128xbf16>, !kt, !kvcache.tmem_tile<128x128xf32>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<128x128xbf16, swizzle_128b>
+
+func.func @c3_rows(%a: !kvcache.tmem_tile<64x128xbf16>, %b: !kt, %d: !kvcache.tmem_tile<128x128xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_mma' op expects 'a' to have the rows of 'd' (128), got 64}}
+  kvcache.tmem_mma %a, %b[%i, %i] into %d : !kvcache.tmem_tile<64x128xbf16>, !kt, !kvcache.tmem_tile<128x128xf32>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<128x8xbf16>
+
+func.func @c4_swizzle(%a: !kt, %d: !kvcache.tmem_tile<128x128xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_mma' op expects 'b' to have a swizzle, got '!kvcache.tile<128x8xbf16>'}}
+  kvcache.tmem_mma %a[%i, %i], %a[%i, %i] into %d {k = 16} : !kt, !kt, !kvcache.tmem_tile<128x128xf32>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<128x128xbf16, swizzle_128b>
+
+func.func @c5_k(%a: !kt, %d: !kvcache.tmem_tile<128x128xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_mma' op expects 'k' to be a multiple of 16 (32 bytes), got 24}}
+  kvcache.tmem_mma %a[%i, %i], %a[%i, %i] into %d {k = 24} : !kt, !kt, !kvcache.tmem_tile<128x128xf32>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<128x128xbf16, swizzle_128b>
+
+func.func @c5_no_k(%a: !kvcache.tmem_tile<128x128xbf16>, %b: !kt, %d: !kvcache.tmem_tile<128x128xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_mma' op expects no 'k', because 'a' is in tensor memory}}
+  kvcache.tmem_mma %a, %b[%i, %i] into %d {k = 64} : !kvcache.tmem_tile<128x128xbf16>, !kt, !kvcache.tmem_tile<128x128xf32>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<128x128xbf16, swizzle_128b>
+
+func.func @c6_part_of_b(%a: !kt, %d: !kvcache.tmem_tile<128x144xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_mma' op expects 'b' to have at least 144 rows and 128 columns, got 128 and 128}}
+  kvcache.tmem_mma %a[%i, %i], %a[%i, %i] into %d : !kt, !kt, !kvcache.tmem_tile<128x144xf32>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @c6_part_of_a(%a: !kt, %d: !kvcache.tmem_tile<128x64xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_mma' op expects 'a' to have at least 128 rows and 128 columns, got 64 and 128}}
+  kvcache.tmem_mma %a[%i, %i], %a[%i, %i] into %d : !kt, !kt, !kvcache.tmem_tile<128x64xf32>
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x64xbf16, swizzle_128b>
+!vt = !kvcache.tile<64x320xbf16, swizzle_128b>
+
+func.func @c7_half(%a: !kt, %v: !vt, %d: !kvcache.tmem_tile<64x320xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_mma' op expects half of the columns of 'd' to be a multiple of 64, the span of the mn_major 'b', got 160}}
+  kvcache.tmem_mma %a[%i, %i], %v[%i, %i] into %d {major_b = #kvcache.major<mn_major>} : !kt, !vt, !kvcache.tmem_tile<64x320xf32>
+  return
+}
+
+// -----
+
+func.func @c1_fragment(%a: !kvcache.tmem_tile<64x64xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_load' op expects 'result' to have the element type of 'tile' ('f32'), got 'bf16'}}
+  %v = kvcache.tmem_load %a[%i] : !kvcache.tmem_tile<64x64xf32> -> vector<4xbf16>
+  return
+}
+
+// -----
+
+func.func @c2_fragment(%v: vector<4xf32>, %a: !kvcache.tmem_tile<128x64xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_store' op expects 'half' if 'tile' has 128 rows, and only then, got 128 rows}}
+  kvcache.tmem_store %v, %a[%i] : vector<4xf32>, !kvcache.tmem_tile<128x64xf32>
+  return
+}
+
+// -----
+
+func.func @c3_fragment(%v: vector<4xi8>, %a: !kvcache.tmem_tile<64x64xi8>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_store' op expects 'value' to have a multiple of 8 lanes, got 4}}
+  kvcache.tmem_store %v, %a[%i] : vector<4xi8>, !kvcache.tmem_tile<64x64xi8>
+  return
+}
+
+// -----
+
+func.func @c4_fragment(%a: !kvcache.tmem_tile<64x512xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_load' op expects 'result' to have at most 128 lanes, got 132}}
+  %v = kvcache.tmem_load %a[%i] : !kvcache.tmem_tile<64x512xf32> -> vector<132xf32>
+  return
+}
