@@ -109,7 +109,8 @@ gpu.module @kernels {
       %first = nvvm.mapa %buf, %c0 : !llvm.ptr<3> -> !llvm.ptr<7>
       %of_first = llvm.ptrtoint %first : !llvm.ptr<7> to i32
       %difference = llvm.sub %own, %of_first : i32
-      %found = llvm.call_intrinsic "llvm.nvvm.getctarank.shared.cluster"(%first) : (!llvm.ptr<7>) -> i32
+      %there = llvm.inttoptr %of_first : i32 to !llvm.ptr<3>
+      %found = llvm.call_intrinsic "llvm.nvvm.getctarank.shared.cluster"(%there) : (!llvm.ptr<3>) -> i32
       gpu.printf "rank %d of %d, addresses %x behind those of rank %d\n", %rank, %ranks, %difference, %found : i32, i32, i32, i32
     }
     gpu.return

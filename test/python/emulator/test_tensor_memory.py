@@ -85,8 +85,7 @@ def get_firsts(case):
     return (0,) if case[0] == "32x32b" else (0, 16)
 
 
-@functools.cache
-def compile(kind):
+def write_program(kind):
     kernels, functions = [], []
     for case in list_cases():
         for first in get_firsts(case):
@@ -96,8 +95,12 @@ def compile(kind):
                     get_name(kind, case, first), f"%words: {WORDS}, %registers: {WORDS}"
                 )
             )
-    source = tensor_memory.write_module(kernels, functions)
-    return kvcache.jit(source, target="emulator:sm_100a", opt_level=0)
+    return tensor_memory.write_module(kernels, functions)
+
+
+@functools.cache
+def compile(kind):
+    return kvcache.jit(write_program(kind), target="emulator:sm_100a", opt_level=0)
 
 
 def list_words(case, first):

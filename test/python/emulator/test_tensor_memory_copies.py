@@ -65,8 +65,7 @@ BODY = Template("""
 """)
 
 
-@functools.cache
-def compile(blocks):
+def write_program(blocks):
     kernels, functions = [SHARED], []
     parameters = f"%bytes: memref<?xi8>, %words: memref<{blocks}x128x32xi32>, %descriptor: i64, %place: i32"
     for shape, multicast in SHAPES:
@@ -81,7 +80,12 @@ def compile(blocks):
         )
         kernels.append(tensor_memory.write_kernel(name, parameters, COLUMNS, body, blocks))
         functions.append(tensor_memory.write_function(name, parameters, blocks=blocks))
-    return kvcache.jit(tensor_memory.write_module(kernels, functions), target="emulator:sm_100a", opt_level=0)
+    return tensor_memory.write_module(kernels, functions)
+
+
+@functools.cache
+def compile(blocks):
+    return kvcache.jit(write_program(blocks), target="emulator:sm_100a", opt_level=0)
 
 
 @pytest.mark.parametrize("blocks", [1, 2])

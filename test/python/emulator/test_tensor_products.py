@@ -259,11 +259,16 @@ PAIRS = [
 CASES = KINDS + LAYOUTS + TENSOR_A + OPTIONS + SCALED + PAIRS
 
 
+def list_kernels(blocks, is_scaled):
+    """Those of all cases that need such ones."""
+    kernels = {case.kernel: None for case in CASES if case.blocks == blocks and bool(case.block) == is_scaled}
+    return list(kernels)
+
+
 @functools.cache
 def compile(blocks, is_scaled, sanitize):
-    """The kernels of all cases that need such ones."""
-    kernels = {case.kernel: None for case in CASES if case.blocks == blocks and bool(case.block) == is_scaled}
-    return kvcache.jit(write_program(kernels), target="emulator:sm_100a", opt_level=0, sanitize=sanitize)
+    source = write_program(list_kernels(blocks, is_scaled))
+    return kvcache.jit(source, target="emulator:sm_100a", opt_level=0, sanitize=sanitize)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -1,8 +1,12 @@
 """A source that tests compile, and what they need to assemble it."""
 
+import re
+import subprocess
+
 import kvcache
 import pytest
 from kvcache.compilation import toolchain
+from programs import OPT
 
 
 def has_tool(name):
@@ -14,6 +18,25 @@ def has_tool(name):
 
 needs_ptxas = pytest.mark.skipif(not has_tool("ptxas"), reason="needs ptxas")
 needs_nvdisasm = pytest.mark.skipif(not has_tool("nvdisasm"), reason="needs nvdisasm")
+
+
+def check_assembled(source, chip, folder, messages=()):
+    """ptxas takes the kernels without spills.
+
+    It says nothing of injected waits and fences, or of serialization (C7510 to C7519), but for ``messages``.
+    """
+    options = [f"--kvcache-to-ptx=chip={chip}", "--emit-ptx"]
+    result = subprocess.run([OPT, "-", *options], input=source, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    path = folder / "kernels.ptx"
+    path.write_text(result.stdout)
+    command = [toolchain.find_tool("ptxas"), "-v", f"-arch={chip}", path, "-o", folder / "kernels.cubin"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    spills = re.findall(r"(\d+) bytes spill stores, (\d+) bytes spill loads", result.stderr)
+    assert spills and set(spills) == {("0", "0")}
+    assert set(re.findall(r"\((C75\d+)\)", result.stderr)) == set(messages)
+
 
 GATHER = """
 #kv = #kvcache.params<num_heads = 8, head_size = 128>

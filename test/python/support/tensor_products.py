@@ -122,15 +122,17 @@ PRODUCT = Template("""
     %a_units = func.call @fill(%a, %first, %a_index, %size) : (memref<?xi8>, index, index, index) -> i64
     %b_units = func.call @fill(%b, %first, %b_index, %size) : (memref<?xi8>, index, index, index) -> i64
     %scales_units = func.call @fill(%scales, %first_scale, %scales_index, %scales_size) : (memref<?xi8>, index, index, index) -> i64
-    %half = arith.constant 128 : index
     %tensor_d = llvm.inttoptr %warp_address : i32 to !llvm.ptr<6>
-    %tensor_d2 = llvm.getelementptr %tensor_d[128] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
     %tensor_words = llvm.getelementptr %tensor_d[256] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
-    %before = vector.load %d[%rank, %t, %c0] : memref<${blocks}x128x256xi32>, vector<128xi32>
-    %before2 = vector.load %d[%rank, %t, %half] : memref<${blocks}x128x256xi32>, vector<128xi32>
+    %c64 = arith.constant 64 : index
+    %all_columns = arith.constant 256 : index
+    scf.for %i = %c0 to %all_columns step %c64 {
+      %i_i32 = arith.index_cast %i : index to i32
+      %part = llvm.getelementptr %tensor_d[%i_i32] : (!llvm.ptr<6>, i32) -> !llvm.ptr<6>, i8
+      %before = vector.load %d[%rank, %t, %i] : memref<${blocks}x128x256xi32>, vector<64xi32>
+      nvvm.tcgen05.st %part, %before {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<64xi32>
+    }
     %words = vector.load %words_a[%rank, %t, %c0] : memref<${blocks}x128x32xi32>, vector<32xi32>
-    nvvm.tcgen05.st %tensor_d, %before {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<128xi32>
-    nvvm.tcgen05.st %tensor_d2, %before2 {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<128xi32>
     nvvm.tcgen05.st %tensor_words, %words {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<32xi32>
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<store>
     %one = arith.constant 1 : i32
@@ -187,11 +189,13 @@ PRODUCT = Template("""
     }
     nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
     nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
-    %after = nvvm.tcgen05.ld %tensor_d {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<128xi32>
-    %after2 = nvvm.tcgen05.ld %tensor_d2 {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<128xi32>
-    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
-    vector.store %after, %d[%rank, %t, %c0] : memref<${blocks}x128x256xi32>, vector<128xi32>
-    vector.store %after2, %d[%rank, %t, %half] : memref<${blocks}x128x256xi32>, vector<128xi32>
+    scf.for %i = %c0 to %all_columns step %c64 {
+      %i_i32 = arith.index_cast %i : index to i32
+      %part = llvm.getelementptr %tensor_d[%i_i32] : (!llvm.ptr<6>, i32) -> !llvm.ptr<6>, i8
+      %after = nvvm.tcgen05.ld %part {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<64xi32>
+      nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+      vector.store %after, %d[%rank, %t, %i] : memref<${blocks}x128x256xi32>, vector<64xi32>
+    }
 """)
 
 # The scales of a word: of A, and behind them all of B, each an image of 32 lanes of 16 bytes for

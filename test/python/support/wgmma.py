@@ -4,14 +4,10 @@ The layout of matrices and fragments is from the tables of the PTX ISA ("Canonic
 wgmma") and shares no code with the emulator.
 """
 
-import subprocess
-
 import ml_dtypes
 import numpy as np
-from programs import OPT
 
 import kvcache
-from kvcache.compilation.toolchain import find_tool
 
 TARGET = "emulator:sm_90a"
 DTYPES = {
@@ -157,16 +153,6 @@ def multiply(program, n, types, image, a, b, given):
 
 def jit(text, **options):
     return kvcache.jit(text, target=TARGET, opt_level=0, **options)
-
-
-def say_ptxas(source, folder, chip="sm_90a"):
-    """What ptxas says of the kernels of a module."""
-    options = [f"--kvcache-to-ptx=chip={chip}", "--emit-ptx"]
-    result = subprocess.run([OPT, "-", *options], input=source, capture_output=True, text=True, check=True)
-    path = folder / "kernels.ptx"
-    path.write_text(result.stdout)
-    command = [find_tool("ptxas"), "-v", f"-arch={chip}", path, "-o", folder / "kernels.cubin"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stderr
 
 
 # Sums of keys by keys of pages, each brought by a tensor copy to one of two stages. While a page is multiplied, the copy
