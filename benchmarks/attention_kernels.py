@@ -12,8 +12,8 @@ says how often bytes of the cache are read. Nothing runs on a GPU.
 
 A second table has the kernels for tensor cores. Shared memory limits their blocks as well, and their bytes in flight are
 those of all tiles of keys and values, or of loads. Peaks are those of tensor cores, for 16 bits without sparsity, and the
-parts are estimates for prompts whose rows fill all blocks: the least of what ``mma.sync`` or ``wgmma`` reaches, and of what
-the other instructions of the loop over tiles allow. Waiting is no part of it.
+parts are estimates for prompts whose rows fill all blocks: the least of what ``mma.sync``, ``wgmma`` or ``tcgen05`` reaches,
+and of what the other instructions of the loop over tiles allow. Waiting is no part of it.
 
 examples:
   PYTHONPATH=build/python build/venv/bin/python benchmarks/attention_kernels.py
@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import re
 import sys
 from dataclasses import dataclass, field
 from typing import Any
@@ -75,6 +76,9 @@ PRODUCT = 2 * 16 * 8 * 16  # multiplications and additions of a HMMA.16816
 # HMMAs of a multiprocessor in a clock: taken to be 5/8 of the peak of an H200, which wgmma alone reaches. Newer chips are
 # taken to have as many, since their peaks are those of other instructions.
 PRODUCTS = 5 / 8
+# Rows of a product of tcgen05 at which it is taken to reach the peak of a B200. Those of fewer rows take as long.
+FULL_ROWS = 128
+TENSOR_COLUMNS = 512  # of tensor memory of an SM
 TITLES = (
     "variant",
     "kernels",
@@ -202,12 +206,38 @@ def count_clocks(loop: sass.Loop) -> dict[str, float]:
     return clocks
 
 
-def estimate_products(loop: sass.Loop, device: Device) -> tuple[float, str]:
-    """The part of the peak of tensor cores, and what limits it."""
-    products = loop.products / PRODUCT
-    by_warps = {"mma.sync": products / PRODUCTS}
-    by_groups = {"wgmma": products / device.products_a_clock}
-    clocks = {**count_clocks(loop), **(by_groups if loop.by_name["HGMMA"] else by_warps)}
+@dataclass(frozen=True)
+class TensorProducts:
+    """What a block multiplies into tensor memory in its loop over tiles: the shapes, and the columns that it allocates."""
+
+    shapes: list[tuple[int, int]]
+    columns: int
+
+    @staticmethod
+    def find(ptx: str) -> TensorProducts | None:
+        """Reads the instruction descriptors and the size of the allocation, which are constants."""
+        constants = {name: int(value) for name, value in re.findall(r"mov\.b32\s+(%r\d+), (-?\d+);", ptx)}
+        forms = [constants[name] for name in re.findall(r"tcgen05\.mma\..*, (%r\d+), %p\d+;", ptx)]
+        if not forms:
+            return None
+        (columns,) = re.findall(r"tcgen05\.alloc\..*, (%r\d+);", ptx)
+        return TensorProducts([((form >> 24 & 31) * 16, (form >> 17 & 63) * 8) for form in forms], constants[columns])
+
+    def count(self, least_rows: int = 0) -> float:
+        """Products of elements of 16 bits, in those of ``HMMA.16816``; of at least so many rows."""
+        return sum(2 * max(m, least_rows) * n * 16 for m, n in self.shapes) / PRODUCT
+
+
+def estimate_products(loop: sass.Loop, device: Device, tensor: TensorProducts | None, warps: int) -> tuple[float, str]:
+    """The part of the peak of tensor cores, and what limits it. ``tensor`` has the products that all warps share."""
+    if tensor:
+        products = tensor.count() / warps
+        unit, of_unit = "tcgen05", tensor.count(FULL_ROWS) / warps / device.products_a_clock
+    else:
+        products = loop.products / PRODUCT
+        is_group = loop.by_name["HGMMA"] > 0
+        unit, of_unit = ("wgmma", products / device.products_a_clock) if is_group else ("mma.sync", products / PRODUCTS)
+    clocks = {**count_clocks(loop), unit: of_unit}
     limit = max(clocks, key=lambda kind: clocks[kind])
     return products / clocks[limit] / device.products_a_clock, limit
 
@@ -279,9 +309,12 @@ def measure_tiles(variant: Variant, chip: str) -> tuple[str, ...]:
     threads = kernel.block_size[0]
     shared = found.static_shared + found.dynamic_shared
     blocks = min(count_by_registers(found.registers, threads), SHARED // (shared + RESERVED))
+    tensor = TensorProducts.find(kernel.ptx)
+    if tensor:
+        blocks = min(blocks, TENSOR_COLUMNS // tensor.columns)
     if found.code.bulk_copies or "global to shared" in found.code.accesses:
         rows = threads // 32 * 16  # of a warp, or of two that share the sums of large values
-        if variant.options.get("value_dim", 0) > 256:
+        if variant.options.get("value_dim", 0) > 256 and not tensor:
             rows //= 2
         of_block = shared - rows * variant.size * 2
     else:  # threads convert elements
@@ -292,7 +325,7 @@ def measure_tiles(variant: Variant, chip: str) -> tuple[str, ...]:
         (same,) = variant.make("cpu").compile(device.chip).kernels.values()
         loop = facts.gather(same.ptx, device.chip, same.dynamic_shared_memory or 0).code.main_loop
         assert loop is not None
-        part, limit = estimate_products(loop, device)
+        part, limit = estimate_products(loop, device, TensorProducts.find(same.ptx), same.block_size[0] // 32)
         parts.append(f"{100 * part:.0f} %")
         limits.append(limit)
     counts = found.code.instructions, found.registers, shared, blocks, in_flight

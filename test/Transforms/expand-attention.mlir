@@ -2,6 +2,7 @@
 // RUN: kvcache-opt %s --kvcache-expand-ops=for-gpu --split-input-file | FileCheck %s --check-prefix=GPU
 // RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a" --split-input-file | FileCheck %s --check-prefix=HOPPER
 // RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a" --split-input-file --remarks-filter=kvcache-expand-ops -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_100a,sm_103a" --split-input-file | FileCheck %s --check-prefix=TENSOR
 // RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a,sm_100a" --split-input-file | FileCheck %s --check-prefix=GPU
 // RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a,sm_99" --split-input-file | FileCheck %s --check-prefix=GPU
 
@@ -95,6 +96,31 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 // HOPPER-NEXT:    ^bb0(%[[VALUES:.*]]: !kvcache.tile
 // HOPPER:           kvcache.mma %{{.*}}, %[[VALUES]][%{{.*}}] add %{{.*}} {major_b = #kvcache.major<mn_major>} : {{.*}} -> vector<64xf32>
 // HOPPER-NOT:     nvvm.mma.sync
+// One thread of Blackwell multiplies them, for 128 rows. All threads wait for even and odd phases in turn.
+// TENSOR-LABEL: func.func @attend_in_tiles(
+// TENSOR:         scf.parallel (%[[T:.*]]) = (%{{.*}}) to (%c256
+// TENSOR:         %[[HALF:.*]] = arith.divui %[[T]], %c128
+// TENSOR:         %[[TMEM:.*]]:3 = kvcache.tmem_alloc : !kvcache.tmem_tile<128x64xf32>, !kvcache.tmem_tile<128x64xbf16>, !kvcache.tmem_tile<128x128xf32>
+// TENSOR:         %[[BARRIER:.*]] = nvgpu.mbarrier.create
+// TENSOR:         scf.if %[[IS_ISSUER:.*]] {
+// TENSOR:           nvgpu.mbarrier.init %[[BARRIER]][%c0{{.*}}], %c1
+// TENSOR:         kvcache.consume
+// TENSOR-NEXT:    ^bb0(%[[KEYS:.*]]: !kvcache.tile
+// TENSOR:           scf.if %[[IS_ISSUER]] {
+// TENSOR-NEXT:        kvcache.tmem_mma %{{.*}}, %[[KEYS]][%{{.*}}] into %[[TMEM]]#0 :
+// TENSOR-NEXT:        kvcache.tmem_commit %[[BARRIER]]
+// TENSOR:           nvgpu.mbarrier.try_wait.parity %[[BARRIER]][%{{.*}}], %false
+// TENSOR-NEXT:      kvcache.tmem_load %[[TMEM]]#0[%{{.*}}] half %[[HALF]] : {{.*}} -> vector<32xf32>
+// TENSOR:         nvvm.vote.sync any
+// TENSOR:         kvcache.consume
+// TENSOR-NEXT:    ^bb0(%[[VALUES:.*]]: !kvcache.tile
+// TENSOR:           kvcache.tmem_store %{{.*}}, %[[TMEM]]#1
+// TENSOR-NEXT:      gpu.barrier
+// TENSOR:           scf.if %[[IS_ISSUER]] {
+// TENSOR-NEXT:        kvcache.tmem_mma %[[TMEM]]#1, %[[VALUES]][%{{.*}}] into %[[TMEM]]#2 add %{{.*}} {major_b = #kvcache.major<mn_major>}
+// TENSOR-NEXT:        kvcache.tmem_commit %[[BARRIER]]
+// TENSOR:           nvgpu.mbarrier.try_wait.parity %[[BARRIER]][%{{.*}}], %true
+// TENSOR:         kvcache.tmem_load %[[TMEM]]#2
 func.func @attend_in_tiles(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,
                            %out: memref<?x32x128xbf16>) {
   %c0 = arith.constant 0 : index
@@ -176,6 +202,9 @@ func.func @scale_tokens(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cach
 // HOPPER:           %[[SUMS:.*]] = kvcache.mma %{{.*}}, %[[ROWS]][%{{.*}}] add %{{.*}} {major_b = #kvcache.major<mn_major>} {{.*}} -> vector<128xf32>
 // HOPPER-NEXT:      kvcache.mma_wait %[[SUMS]]
 // HOPPER-NOT:     nvvm.mma.sync
+// A block of Blackwell has them too, with the sums of all values.
+// TENSOR-LABEL: func.func @attend_to_rows(
+// TENSOR:         kvcache.tmem_alloc : !kvcache.tmem_tile<64x64xf32>, !kvcache.tmem_tile<64x64xbf16>, !kvcache.tmem_tile<64x512xf32>
 func.func @attend_to_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?xi32>, %scale: f32,
                           %out: memref<?x128x512xbf16>, %ids: memref<?x2048xi32>) {
   kvcache.attention %q, %cache, %n, %scale outs(%out) rows %ids

@@ -52,7 +52,9 @@ def ConvertKVCacheToNVVM : Pass<"convert-kvcache-to-nvvm"> {
     its values, so that LLVM moves no use of them before the wait.
 
     A tile in tensor memory becomes its address, an `i32`. The first warp
-    allocates it by `tcgen05.alloc`, and gives up the permit. A `tmem_mma` becomes
+    allocates it by `tcgen05.alloc`, and gives up the permit. Its kernel gets
+    `nvvm.minctasm` of 1, unless it has a bound of registers: ptxas then spills
+    none to make room for blocks that tensor memory has no columns for. A `tmem_mma` becomes
     one `tcgen05.mma` for each 32 bytes of k and 256 columns of D. Fragments of 32
     bits have the shape 16x256b, smaller ones 16x128b.
   }];

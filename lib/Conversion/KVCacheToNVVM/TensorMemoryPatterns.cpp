@@ -156,6 +156,8 @@ struct LowerTmemAlloc : OpConversionPattern<TmemAllocOp> {
                   ConversionPatternRewriter &rewriter) const override {
     if (failed(checkTensorMemory(op)))
       return failure();
+    if (auto kernel = op->getParentOfType<gpu::GPUFuncOp>())
+      allowOneBlock(rewriter, kernel);
     Location loc = op.getLoc();
     IndexBuilder b(rewriter, loc);
     Value columns = b.i32(countColumns(op));
@@ -183,6 +185,20 @@ struct LowerTmemAlloc : OpConversionPattern<TmemAllocOp> {
   }
 
 private:
+  /// Tells ptxas that one block is enough for a multiprocessor. Otherwise it
+  /// spills registers to make room for blocks that tensor memory has no columns
+  /// for. PTX ISA, ".minnctapersm": beside a known number of threads.
+  static void allowOneBlock(ConversionPatternRewriter &rewriter,
+                            gpu::GPUFuncOp kernel) {
+    StringRef name = NVVM::NVVMDialect::getMinctasmAttrName();
+    if (!kernel.isKernel() || !kernel.getKnownBlockSize() ||
+        kernel->hasAttr(name) ||
+        kernel->hasAttr(NVVM::NVVMDialect::getMaxnregAttrName()))
+      return;
+    rewriter.modifyOpInPlace(
+        kernel, [&] { kernel->setAttr(name, rewriter.getI32IntegerAttr(1)); });
+  }
+
   static int64_t countColumns(TmemAllocOp op) {
     constexpr uint64_t least = 32;
     uint64_t columns = 0;

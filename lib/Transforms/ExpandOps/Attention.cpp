@@ -267,6 +267,18 @@ Value AttentionBase::reduce(Value value, bool isMax, int64_t size,
   return value;
 }
 
+static StringRef getName(TileUnit unit) {
+  switch (unit) {
+  case TileUnit::Warps:
+    return "mma.sync";
+  case TileUnit::Warpgroups:
+    return "wgmma";
+  case TileUnit::TensorMemory:
+    return "tcgen05";
+  }
+  llvm_unreachable("covered switch");
+}
+
 void kvcache::expand(AttentionOp op, const Frame &frame) {
   if (!frame.isGPU)
     return expandForCPU(op, frame);
@@ -274,8 +286,7 @@ void kvcache::expand(AttentionOp op, const Frame &frame) {
       remark::RemarkOpts::name("attention").category("kvcache-expand-ops");
   if (std::optional<TilePlan> plan = chooseTiles(op, frame.target)) {
     remark::passed(op.getLoc(), options)
-        << (plan->unit == TileUnit::Warps ? "tiles, by mma.sync"
-                                          : "tiles, by wgmma")
+        << ("tiles, by " + Twine(getName(plan->unit))).str()
         << remark::metric("Rows", plan->rows)
         << remark::metric("Tokens", plan->tokens)
         << remark::metric("Tiles", plan->stages)

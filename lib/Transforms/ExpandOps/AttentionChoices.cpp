@@ -73,6 +73,7 @@ struct TilesChoice {
   Caches caches;
   /// What the query heads of a head of the cache are a multiple of.
   int64_t heads;
+  Tokens tokens;
   /// Query rows of a block, from and up to.
   int64_t leastRows, mostRows;
   /// Elements of a key or a value, up to.
@@ -82,38 +83,45 @@ struct TilesChoice {
   /// Query rows, unless `tile_rows` gives them; 0 for those of the first table.
   int64_t rows;
   /// Tokens of a tile, and tiles. Where there is no room for these, warps have
-  /// one tile, and warpgroups tiles of fewer tokens.
-  int64_t tokens, tiles;
+  /// one tile, and others tiles of fewer tokens.
+  int64_t tokensOfTile, tiles;
   /// Shared memory of queries and tiles.
   int64_t bytes;
-  /// Elements of a value of which a warp or warpgroup keeps the sums, without
-  /// and with a merge of parts, which takes registers, too. Two of them share
-  /// longer values.
+  /// Elements of a value of which a warp, a warpgroup or tensor memory keeps
+  /// the sums, without and with a merge of parts, which takes registers, too.
+  /// Two warps or warpgroups share longer values.
   int64_t sums, sumsOfParts;
 };
 
-constexpr Feature kWgmma = Feature::WGMMA, kAll = Feature::None;
+constexpr Feature kWgmma = Feature::WGMMA, kTmem = Feature::TensorMemory,
+                  kAll = Feature::None;
 constexpr Caches kBoth = Caches::Any, kValues = Caches::OfValues,
                  kLatent = Caches::Latent;
-constexpr TileUnit kWarps = TileUnit::Warps, kGroups = TileUnit::Warpgroups;
+constexpr Tokens kTokens = Tokens::Any, kSequence = Tokens::OfSequence;
+constexpr TileUnit kWarps = TileUnit::Warps, kGroups = TileUnit::Warpgroups,
+                   kTensor = TileUnit::TensorMemory;
 /// Bytes that the chips have, and that every chip from sm_80 on has.
 constexpr int64_t kChip = 0, kEvery = 96 << 10;
 
 // The sums of long values leave registers for the scores of few tokens. The
 // scores of a warpgroup are those of all of its warps, so that long latent rows
-// have as many tokens as others.
+// have as many tokens as others. Products of 64 rows into tensor memory take as
+// long as those of 128, but 128 rows have no room for the sums of 512 elements.
 constexpr TilesChoice kTiles[] = {
     // clang-format off
-    // chips, caches, heads, rows from and to, size;
-    // unit, rows, tokens, tiles, bytes, sums without and with parts
-    {kWgmma, kLatent, 64, 0,   32,  kAny, kGroups, 64, 64, 2, kChip,  256, 256},
-    {kWgmma, kValues, 1,  64,  128, 128,  kGroups, 0,  64, 2, kChip,  256, 256},
-    {kWgmma, kValues, 1,  64,  128, 256,  kGroups, 0,  32, 2, kChip,  256, 256},
-    {kAll,   kBoth,   1,  0,   64,  128,  kWarps,  0,  64, 2, kEvery, 256, 128},
-    {kAll,   kBoth,   1,  0,   64,  256,  kWarps,  0,  32, 2, kEvery, 256, 128},
-    {kAll,   kBoth,   1,  0,   64,  kAny, kWarps,  0,  16, 2, kEvery, 256, 128},
-    {kAll,   kBoth,   1,  128, 128, 128,  kWarps,  0,  64, 2, kEvery, 256, 256},
-    {kAll,   kBoth,   1,  128, 128, 256,  kWarps,  0,  32, 2, kEvery, 256, 256},
+    // chips, caches, heads, tokens, rows from and to, size;
+    // unit, rows, tokens of a tile, tiles, bytes, sums without and with parts
+    {kTmem,  kLatent, 64, kTokens,   0,   32,  kAny, kTensor, 64,  64, 2, kChip,  512, 512},
+    {kTmem,  kValues, 1,  kSequence, 64,  64,  kAny, kTensor, 128, 64, 2, kChip,  256, 256},
+    {kTmem,  kValues, 1,  kTokens,   64,  128, kAny, kTensor, 0,   64, 2, kChip,  256, 256},
+    {kWgmma, kLatent, 64, kTokens,   0,   32,  kAny, kGroups, 64,  64, 2, kChip,  256, 256},
+    {kWgmma, kValues, 1,  kTokens,   64,  128, 128,  kGroups, 0,   64, 2, kChip,  256, 256},
+    {kWgmma, kValues, 1,  kTokens,   64,  128, 256,  kGroups, 0,   32, 2, kChip,  256, 256},
+    {kAll,   kBoth,   1,  kTokens,   0,   64,  128,  kWarps,  0,   64, 2, kEvery, 256, 128},
+    {kAll,   kBoth,   1,  kTokens,   0,   64,  256,  kWarps,  0,   32, 2, kEvery, 256, 128},
+    {kAll,   kBoth,   1,  kTokens,   0,   64,  kAny, kWarps,  0,   16, 2, kEvery, 256, 128},
+    {kAll,   kBoth,   1,  kTokens,   128, 128, 128,  kWarps,  0,   64, 2, kEvery, 256, 256},
+    {kAll,   kBoth,   1,  kTokens,   128, 128, 256,  kWarps,  0,   32, 2, kEvery, 256, 256},
     // clang-format on
 };
 
@@ -184,7 +192,8 @@ int64_t chooseRows(AttentionOp op, const Shape &shape) {
   return std::min(choice->rows, needed);
 }
 
-/// Warps or warpgroups that share the sums of a value.
+/// Warps or warpgroups that share the sums of a value. Tensor memory has all of
+/// them.
 int64_t countParts(const TilesChoice &choice, const Shape &shape) {
   int64_t sums = shape.hasParts ? choice.sumsOfParts : choice.sums;
   return shape.ofValue > sums ? 2 : 1;
@@ -195,15 +204,18 @@ bool fits(const TilesChoice &choice, AttentionOp op, const Shape &shape,
   // Rows that are given are not replaced.
   if (choice.rows && op.getTileRows())
     return false;
-  // The part of a value that a warpgroup takes begins a span of the swizzle.
-  constexpr int64_t span = 64;
-  int64_t parts = countParts(choice, shape);
-  if (choice.unit == TileUnit::Warpgroups && parts > 1 &&
+  // The part of a value that a warpgroup takes, or the second product into
+  // tensor memory, begins a span of the swizzle.
+  constexpr int64_t span = 64, sumsOfProduct = 256;
+  int64_t parts = choice.unit == TileUnit::TensorMemory
+                      ? llvm::divideCeil(shape.ofValue, sumsOfProduct)
+                      : countParts(choice, shape);
+  if (choice.unit != TileUnit::Warps && parts > 1 &&
       shape.ofValue % (parts * span))
     return false;
   return target.has(choice.chips) && shape.isOf(choice.caches) &&
-         shape.heads % choice.heads == 0 && rows >= choice.leastRows &&
-         rows <= choice.mostRows &&
+         shape.isOf(choice.tokens) && shape.heads % choice.heads == 0 &&
+         rows >= choice.leastRows && rows <= choice.mostRows &&
          std::max(shape.ofKey, shape.ofValue) <= choice.size;
 }
 
@@ -227,13 +239,14 @@ std::optional<TilePlan> kvcache::chooseTiles(AttentionOp op,
         return fits(row, op, shape, rows, target);
       });
   TilePlan plan{choice->unit, choice->rows ? choice->rows : rows,
-                choice->tokens, choice->tiles, countParts(*choice, shape)};
+                choice->tokensOfTile, choice->tiles,
+                countParts(*choice, shape)};
   int64_t most = choice->bytes == kChip ? target.sharedBytes - kBesideTiles
                                         : choice->bytes;
   auto hasRoom = [&] { return countBytes(shape, plan) <= most; };
   if (plan.unit == TileUnit::Warps && !hasRoom())
     plan.stages = 1;
-  while (plan.unit == TileUnit::Warpgroups && !hasRoom() &&
+  while (plan.unit != TileUnit::Warps && !hasRoom() &&
          plan.tokens > kLeastTokens)
     plan.tokens /= 2;
   // Threads fill the only tile of elements that they convert.

@@ -16,8 +16,9 @@ namespace mlir::kvcache {
 
 /// What multiplies tiles on tensor cores.
 enum class TileUnit {
-  Warps,      ///< `mma.sync`, of fragments that warps load
-  Warpgroups, ///< `wgmma`, of whole tiles
+  Warps,        ///< `mma.sync`, of fragments that warps load
+  Warpgroups,   ///< `wgmma`, of whole tiles
+  TensorMemory, ///< `tcgen05`, of whole tiles, into tensor memory
 };
 
 /// How a block of attention on tensor cores divides its work.

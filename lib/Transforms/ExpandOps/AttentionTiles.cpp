@@ -8,18 +8,12 @@
 
 #include "Attention.h"
 #include "QueryTile.h"
-#include "TileGrid.h"
-#include "TileParts.h"
-#include "TiledCache.h"
+#include "TensorSums.h"
+#include "TileRows.h"
 #include "WarpgroupCores.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-
-#include "llvm/Support/MathExtras.h"
-
-#include <limits>
-#include <numeric>
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -30,6 +24,9 @@ namespace {
 constexpr int64_t kRowsOfWarp = 16;
 /// Weights of f16 are at most 2^15, so that small ones do not vanish.
 constexpr float kHalfBias = 15;
+/// Sums in tensor memory are scaled only where the maximum grows by a factor of
+/// more than 2^8: weights are at most that large.
+constexpr float kSlack = 8;
 
 /// A block computes `tile_rows` query rows: some tokens of a sequence, for some
 /// heads of a group each. Each warp takes 16 of these rows, or a part of their
@@ -45,21 +42,21 @@ constexpr float kHalfBias = 15;
 /// their order.
 ///
 /// Warps multiply fragments of tiles, or warpgroups multiply tiles: then each
-/// has 64 rows, or a part of their values. What a lane has is the same.
-class TiledAttention : TileGrid {
+/// has 64 rows, or a part of their values. Or one thread multiplies the tiles
+/// of the block, and leaves scores and sums in tensor memory. What a lane has
+/// of them is the same.
+class TiledAttention : TileRows {
 public:
-  TiledAttention(AttentionOp op, const Frame &frame, const TilePlan &given)
-      : TileGrid(op, frame, given.rows), plan(given),
-        byGroups(plan.unit == TileUnit::Warpgroups), groups(frame),
+  TiledAttention(AttentionOp op, const Frame &frame, const TilePlan &plan)
+      : TileRows(op, frame, plan, countThreads(plan)),
+        byGroups(plan.unit == TileUnit::Warpgroups),
+        inTensorMemory(plan.unit == TileUnit::TensorMemory), groups(frame),
         partSize(valueSize / plan.parts),
         keys(makeTiles(op.getKeyCache(), keySize,
                        /*isWeighed=*/!op.getValueCache())),
         values(makeTiles(op.getValues(), valueSize, /*isWeighed=*/true)),
-        queries(frame, op.getQ(), keys.getLane(), plan.rows, keySize) {
-    // Those of the tile in use, of those that copies are for, and of the next.
-    if (op.getRows())
-      ids.emplace(frame, op, plan.tokens, plan.stages + 1, getThreads());
-  }
+        queries(frame, op.getQ(), keys.getLane(), plan.rows, keySize),
+        sums(frame, plan.rows, plan.tokens, valueSize, values.getLane()) {}
 
   void expand() {
     forTiles(getThreads(), [&](const TileWork &work) { attendUnit(work); });
@@ -68,13 +65,20 @@ public:
 private:
   using State = TileState;
 
-  int64_t getThreads() const {
+  static int64_t countThreads(const TilePlan &plan) {
     return plan.rows / kRowsOfWarp * plan.parts * kWarp;
   }
+  int64_t getThreads() const { return countThreads(plan); }
 
   /// Finds the rows and the values of a warp. Warps of a group have other rows
   /// each, and the groups that share these follow one another.
   void placeWarp() {
+    if (inTensorMemory) {
+      firstRow =
+          TensorSums::getFirstRow(frame, plan.rows, frame.div(thread, kWarp));
+      firstSum = frame.index(0);
+      return;
+    }
     constexpr int64_t warpsOfGroup = WarpgroupCores::kThreads / kWarp;
     int64_t together = byGroups ? warpsOfGroup : 1;
     Value warp = frame.div(thread, kWarp);
@@ -118,33 +122,9 @@ private:
       isOurs = arith::AndIOp::create(builder, loc, isOurs,
                                      hasRows(work.isWhole, rows.count));
     frame.runIf(isOurs, [&] {
-      if (op.getRows()) {
-        rows = getSparseRow(frame.add(rows.first, first));
-        first = frame.index(0);
-      } else {
-        rows = getRowsOfSequence(work.sequence);
-      }
-      count = frame.min(frame.sub(rows.count, first), frame.index(perBlock));
+      findRows(work);
       attendBlock(work);
     });
-  }
-
-  /// The token and the query head of a row of the block. Those behind the last
-  /// repeat its token.
-  std::pair<Value, Value> getRow(Value ofBlock) {
-    Value last = frame.sub(count, frame.index(1));
-    Value i = frame.add(first, frame.min(frame.div(ofBlock, packed), last));
-    return {i, frame.add(firstHead, frame.rem(ofBlock, packed))};
-  }
-
-  TileRow makeRow(Value ofBlock, Value factor) {
-    TileRow row;
-    std::tie(row.i, row.queryHead) = getRow(ofBlock);
-    row.row = frame.add(rows.first, row.i);
-    row.isReal = frame.below(ofBlock, frame.mul(count, packed));
-    row.seen = getSeen(rows, row.i);
-    row.factor = getFactor(factor, row.queryHead);
-    return row;
   }
 
   void attendBlock(const TileWork &work) {
@@ -161,7 +141,7 @@ private:
     allocate();
     findTokens();
     if (!workspace)
-      return endRows(attendTokens());
+      return endColumns(attendTokens());
     Value zero = frame.index(0), one = frame.index(1);
     Value count = countTokens();
     Value size = getPartSize(work.isWhole, count, plan.tokens);
@@ -172,13 +152,24 @@ private:
       TokenRange &all = tokens.all;
       all.from = frame.add(all.from, frame.mul(part, size));
       all.to = frame.min(all.to, frame.add(all.from, size));
-      State sums = attendTokens();
-      TileParts merged(frame, *workspace, ofLane, thread, work.slot, first,
-                       firstHead, counted);
-      auto ended = runOrKeep(frame.equal(parts, one), sums,
-                             [&] { return merged.publish(part, parts, sums); });
-      frame.runIf(ended.first, [&] { endRows(ended.second); });
+      State state = attendTokens();
+      Value isAlone = frame.equal(parts, one);
+      if (inTensorMemory) {
+        frame.runIf(isAlone, [&] { endColumns(state); });
+        return frame.runIf(frame.below(one, parts), [&] {
+          publishColumns(work.slot, part, parts, state);
+        });
+      }
+      TileParts merged = getParts(work.slot, ofLane);
+      auto ended = runOrKeep(
+          isAlone, state, [&] { return merged.publish(part, parts, state); });
+      frame.runIf(ended.first, [&] { endRows(ofLane, ended.second); });
     });
+  }
+
+  TileParts getParts(Value slot, const TileLane &lane) {
+    return TileParts(frame, *workspace, lane, thread, slot, first, firstHead,
+                     counted);
   }
 
   /// The sums of the block's tokens, with totals of whole rows.
@@ -186,13 +177,15 @@ private:
     tiles = frame.div(frame.add(countTokens(), frame.index(plan.tokens - 1)),
                       plan.tokens);
     startCopies();
+    if (inTensorMemory)
+      sums.allocate(thread);
     loadQueries();
-    State sums = addTokens();
+    State state = addTokens();
     for (int64_t r = 0; r < 2; ++r) {
-      sums[r] = getReference(sums[r]);
-      sums[2 + r] = reduce(sums[2 + r], /*isMax=*/false, 4, 1);
+      state[r] = getReference(state[r]);
+      state[2 + r] = reduce(state[2 + r], /*isMax=*/false, 4, 1);
     }
-    return sums;
+    return state;
   }
 
   void loadQueries() {
@@ -203,13 +196,13 @@ private:
       return std::pair(row, queryHead);
     });
     meet();
-    if (!byGroups)
+    if (!byGroups && !inTensorMemory)
       queries.keep(*cores, firstRow);
   }
 
   /// All threads meet, and have stored tiles.
   void meet() {
-    if (byGroups)
+    if (byGroups || inTensorMemory)
       groups.emitFence();
     gpu::BarrierOp::create(builder, loc);
   }
@@ -226,40 +219,6 @@ private:
       ids->allocate();
     if (workspace)
       counted = TileParts::allocate(frame);
-  }
-
-  /// Finds the tiles of tokens that rows of the block see.
-  void findTokens() {
-    Value last = frame.sub(frame.add(first, count), frame.index(1));
-    TokenRange ofFirst = getSeen(rows, first), ofLast = getSeen(rows, last);
-    TokenRange all{ofFirst.from, ofLast.to};
-    seenByAll = {ofLast.from, ofFirst.to};
-    int64_t alignment = plan.tokens;
-    if (op.getWindow() || op.getChunk()) {
-      // A tile may begin in front of what rows see, but not in another page.
-      int64_t pageSize =
-          cast<CacheTypeInterface>(op.getKeyCache().getType()).getPageSize();
-      int64_t ofValues =
-          cast<CacheTypeInterface>(op.getValues().getType()).getPageSize();
-      bool isKnown =
-          !ShapedType::isDynamic(pageSize) && !ShapedType::isDynamic(ofValues);
-      alignment =
-          isKnown ? std::gcd(std::gcd(plan.tokens, pageSize), ofValues) : 1;
-      all.from = frame.sub(all.from, frame.rem(all.from, alignment));
-    }
-    tokens = {rows.batch, head, all, alignment, ids ? &*ids : nullptr};
-  }
-
-  Value countTokens() {
-    return frame.max(frame.sub(tokens.all.to, tokens.all.from), frame.index(0));
-  }
-
-  Value getToken(Value tile) {
-    return frame.add(tokens.all.from, frame.mul(tile, plan.tokens));
-  }
-
-  std::function<void()> loadIds(Value tile) {
-    return ids->load(thread, rows.first, tile, tokens.all);
   }
 
   void startCopies() {
@@ -291,6 +250,8 @@ private:
 
   /// The scores of a tile, 4 for each 8 tokens.
   State computeScores(Value tile) {
+    if (inTensorMemory)
+      return sums.multiplyRows(queries.getTile(), tile);
     if (byGroups)
       return groups.multiplyRows(queries.getTile(), firstOfGroup, tile);
     State scores(plan.tokens / 2, f.constant(0));
@@ -315,95 +276,18 @@ private:
     std::copy_n(sum.begin(), 4, sums.begin() + position);
   }
 
-  /// Gives the scores of ids that are no row's the weight 0.
-  State maskIds(State scores, Value tile) {
-    Value none = f.constant(-std::numeric_limits<float>::infinity());
-    for (int64_t t = 0; t < plan.tokens / 8; ++t) {
-      Value pair = ids->get(tile, frame.add(column, frame.index(8 * t)), 2);
-      for (int64_t e = 0; e < 2; ++e) {
-        Value isSeen =
-            ids->isRow(vector::ExtractOp::create(builder, loc, pair, e));
-        for (int64_t r = 0; r < 2; ++r) {
-          Value &score = scores[4 * t + 2 * r + e];
-          score = f.select(isSeen, score, none);
-        }
-      }
-    }
-    return scores;
-  }
-
-  /// Gives scores that rows do not see the weight 0, where there are any.
-  State mask(const State &scores, Value tile) {
-    if (ids)
-      return maskIds(scores, tile);
-    Value token = getToken(tile);
-    Value end = frame.add(token, frame.index(plan.tokens));
-    Value isPart = frame.less(seenByAll.to, end);
-    auto orIf = [&](Value condition) {
-      isPart = arith::OrIOp::create(builder, loc, isPart, condition);
-    };
-    if (hasBegin())
-      orIf(frame.less(token, seenByAll.from));
-    if (op.getMask())
-      orIf(frame.less(rows.own, end));
-    auto branch = scf::IfOp::create(
-        builder, loc, isPart,
-        [&](OpBuilder &, Location) {
-          scf::YieldOp::create(builder, loc, maskEach(scores, token));
-        },
-        [&](OpBuilder &, Location) {
-          scf::YieldOp::create(builder, loc, scores);
-        });
-    return State(branch.getResults());
-  }
-
-  bool hasBegin() { return op.getWindow() || op.getChunk(); }
-
-  State maskEach(const State &scores, Value token) {
-    // Bounds relative to the first column of the lane, from 0 on.
-    auto getBound = [&](Value bound) {
-      bound = frame.sub(bound, frame.add(token, column));
-      Value least = frame.index(-plan.tokens);
-      return frame.toI32(
-          frame.max(frame.min(bound, frame.index(plan.tokens)), least));
-    };
-    Value none = f.constant(-std::numeric_limits<float>::infinity());
-    State masked(scores);
-    for (auto [r, row] : llvm::enumerate(ofLane.rows)) {
-      Value to = getBound(row.seen.to);
-      Value from = hasBegin() ? getBound(row.seen.from) : Value();
-      for (int64_t t = 0; t < plan.tokens / 8; ++t)
-        for (int64_t e = 0; e < 2; ++e) {
-          Value number = frame.i32(8 * t + e);
-          Value isSeen = frame.less(number, to);
-          auto andIf = [&](Value condition) {
-            isSeen = arith::AndIOp::create(builder, loc, isSeen, condition);
-          };
-          if (from)
-            andIf(arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge,
-                                        number, from));
-          if (op.getMask())
-            andIf(isUnmasked(
-                rows, row.i,
-                frame.add(frame.add(token, column), frame.index(8 * t + e))));
-          Value &score = masked[4 * t + 2 * r + e];
-          score = f.select(isSeen, score, none);
-        }
-    }
-    return masked;
-  }
-
   //===--------------------------------------------------------------------===//
   // Sums
   //===--------------------------------------------------------------------===//
 
   Value getReference(Value max) {
-    return values.getLane().isF16() ? f.sub(max, f.constant(kHalfBias)) : max;
+    float bias = inTensorMemory ? kHalfBias - kSlack : kHalfBias;
+    return values.getLane().isF16() ? f.sub(max, f.constant(bias)) : max;
   }
 
   State addTokens() {
     State none(2, f.constant(kLowest));
-    none.append(2 + partSize / 2, f.constant(0));
+    none.append(2 + (inTensorMemory ? 0 : partSize / 2), f.constant(0));
     auto loop = scf::ForOp::create(
         builder, loc, frame.index(0), tiles, frame.index(1), none,
         [&](OpBuilder &, Location, Value tile, ValueRange state) {
@@ -438,14 +322,14 @@ private:
     if (!op.getValueCache())
       return keys.use(tile, state.size(), [&](Value keyTile) {
         auto weights = weigh(computeScores(keyTile), tile, state);
-        return addValues(keyTile, weights, state);
+        return addValues(keyTile, tile, weights, state);
       });
     State scores = keys.use(tile, plan.tokens / 2, [&](Value keyTile) {
       return computeScores(keyTile);
     });
     SmallVector<Fragment> weights = weigh(scores, tile, state);
     return values.use(tile, state.size(), [&](Value valueTile) {
-      return addValues(valueTile, weights, state);
+      return addValues(valueTile, tile, weights, state);
     });
   }
 
@@ -457,12 +341,22 @@ private:
     for (auto [i, score] : llvm::enumerate(scores))
       score = bend(f.mul(score, ofLane.rows[i / 2 % 2].factor));
     scores = mask(scores, tile);
+    SmallVector<Value, 2> shrinks;
+    Value isGrown;
     for (int64_t r = 0; r < 2; ++r) {
       Value most = state[r];
       for (int64_t i = 2 * r; i < plan.tokens / 2; i += 4)
         most = f.max(most, f.max(scores[i], scores[i + 1]));
       most = reduce(most, /*isMax=*/true, 4, 1);
-      Value shrink = f.exp2(f.sub(state[r], most));
+      if (inTensorMemory) {
+        Value grows =
+            arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGT,
+                                  f.sub(most, state[r]), f.constant(kSlack));
+        most = f.select(grows, most, state[r]);
+        isGrown =
+            r == 0 ? grows : arith::OrIOp::create(builder, loc, isGrown, grows);
+      }
+      Value shrink = shrinks.emplace_back(f.exp2(f.sub(state[r], most)));
       state[r] = most;
       Value reference = getReference(most);
       Value total = f.mul(state[2 + r], shrink);
@@ -476,6 +370,9 @@ private:
         for (int64_t e = 0; e < 2; ++e)
           state[i + e] = f.mul(state[i + e], shrink);
     }
+    if (inTensorMemory)
+      sums.scale(shrinks,
+                 arith::AndIOp::create(builder, loc, isGrown, hasSums(tile)));
     // Those of values that are keys are beside these.
     const TiledCache &ofValues = op.getValueCache() ? values : keys;
     if (ofValues.isUnscaled())
@@ -490,11 +387,19 @@ private:
     return weights;
   }
 
-  State addValues(Value tile, ArrayRef<Fragment> weights, State state) {
+  /// Whether tiles before this one have sums.
+  Value hasSums(Value tile) { return frame.below(frame.index(0), tile); }
+
+  State addValues(Value tile, Value number, ArrayRef<Fragment> weights,
+                  State state) {
+    if (inTensorMemory) {
+      sums.addColumns(weights, tile, hasSums(number));
+      return state;
+    }
     if (byGroups) {
-      SmallVector<Value> sums = groups.addColumns(
+      SmallVector<Value> added = groups.addColumns(
           weights, tile, firstSum, ArrayRef(state).drop_front(4));
-      llvm::copy(sums, state.begin() + 4);
+      llvm::copy(added, state.begin() + 4);
       return state;
     }
     for (int64_t d = 0; d < partSize; d += 16)
@@ -508,49 +413,94 @@ private:
     return state;
   }
 
-  void endRows(const State &state) {
-    for (auto [r, row] : llvm::enumerate(ofLane.rows)) {
+  //===--------------------------------------------------------------------===//
+  // Results
+  //===--------------------------------------------------------------------===//
+
+  /// Runs `body` with a lane of some of the elements, and its sums behind the
+  /// state of its rows.
+  void forColumns(
+      const State &state,
+      function_ref<void(const TileLane &lane, const State &state)> body) {
+    sums.forColumns(hasSums(tiles), [&](Value first, ValueRange columns) {
+      State all(state);
+      llvm::append_range(all, columns);
+      body(getLane(first), all);
+    });
+  }
+
+  TileLane getLane(Value firstColumn) {
+    return {ofLane.rows, frame.add(firstColumn, column), sums.getColumns()};
+  }
+
+  void endColumns(const State &state) {
+    if (!inTensorMemory)
+      return endRows(ofLane, state);
+    forColumns(state, [&](const TileLane &lane, const State &all) {
+      endRows(lane, all);
+    });
+  }
+
+  /// Stores a part, and if it is the last one merges all of them.
+  void publishColumns(Value slot, Value part, Value parts, const State &state) {
+    forColumns(state, [&](const TileLane &lane, const State &all) {
+      getParts(slot, lane).store(part, all);
+    });
+    TileParts merged = getParts(slot, ofLane);
+    frame.runIf(merged.isLast(parts), [&] {
+      State maxima = merged.findMaxima(parts);
+      auto forLanes = [&](function_ref<void(const TileLane &)> body) {
+        frame.loop(frame.index(0), frame.index(valueSize),
+                   frame.index(sums.getColumns()),
+                   [&](Value first) { body(getLane(first)); });
+      };
+      forLanes([&](const TileLane &lane) {
+        endRows(lane, getParts(slot, lane).merge(parts, maxima));
+      });
+      gpu::BarrierOp::create(builder, loc);
+      forLanes(
+          [&](const TileLane &lane) { getParts(slot, lane).clear(parts); });
+      merged.clearCounter();
+    });
+  }
+
+  /// Ends the rows of a lane, and stores its elements.
+  void endRows(const TileLane &lane, const State &state) {
+    for (auto [r, row] : llvm::enumerate(lane.rows)) {
       frame.runIf(row.isReal, [&, r = r, &row = row] {
         RowSum sum =
             addSink({state[r], state[2 + r], f.constant(1)}, row.queryHead);
         Value quotient = getQuotient(sum, row.queryHead);
-        forPairs(frame, ofLane, r, [&](Value d, int64_t i) {
+        forPairs(frame, lane, r, [&](Value d, int64_t i) {
           Value pair = vector::FromElementsOp::create(
               builder, loc, f.vectorOf(2),
               ValueRange{f.mul(state[i], quotient),
                          f.mul(state[i + 1], quotient)});
           storeDense(frame, pair, op.getOut(), {row.row, row.queryHead}, d);
         });
-        frame.runIf(frame.equal(ofLane.first, frame.index(0)),
+        frame.runIf(frame.equal(lane.first, frame.index(0)),
                     [&] { storeLogarithm(sum, row.row, row.queryHead); });
       });
     }
   }
 
-  TilePlan plan;
-  /// Whether warpgroups multiply tiles.
-  bool byGroups;
+  /// Whether warpgroups multiply tiles, or whether one thread does, into tensor
+  /// memory.
+  bool byGroups, inTensorMemory;
   WarpgroupCores groups;
   /// Elements of which a warp or warpgroup has the sums of its rows.
   int64_t partSize;
   TiledCache keys, values;
   QueryTile queries;
-  /// Given with sparse rows.
-  std::optional<TileIds> ids;
+  TensorSums sums;
   std::optional<TensorCores> cores;
   Value lane;
-  /// The sequence, and the block's first row and number of rows in it.
-  QueryRows rows;
-  Value first, count;
   /// The first row in the block of the warp and of its group, and their first
-  /// element of values; the lane's first column.
-  Value firstRow, firstOfGroup, firstSum, column;
-  TileLane ofLane;
+  /// element of values.
+  Value firstRow, firstOfGroup, firstSum;
   /// A place for the number of parts that are stored.
   Value counted;
-  /// Tokens of tiles, those that all rows see, and the number of tiles.
-  TiledTokens tokens;
-  TokenRange seenByAll;
+  /// The number of tiles.
   Value tiles;
 };
 

@@ -40,6 +40,23 @@ Value TileParts::allocate(const Frame &frame) {
 std::pair<Value, TileState> TileParts::publish(Value part, Value parts,
                                                const TileState &state) const {
   store(part, state);
+  Value isDone = isLast(parts);
+  auto merged = scf::IfOp::create(
+      builder, loc, isDone,
+      [&](OpBuilder &, Location) {
+        TileState sums = merge(parts, findMaxima(parts));
+        gpu::BarrierOp::create(builder, loc);
+        clear(parts);
+        clearCounter();
+        scf::YieldOp::create(builder, loc, sums);
+      },
+      [&](OpBuilder &, Location) {
+        scf::YieldOp::create(builder, loc, state);
+      });
+  return {isDone, TileState(merged.getResults())};
+}
+
+Value TileParts::isLast(Value parts) const {
   gpu::BarrierOp::create(builder, loc);
   Value zero = frame.index(0);
   frame.runIf(frame.equal(thread, zero), [&] {
@@ -50,17 +67,7 @@ std::pair<Value, TileState> TileParts::publish(Value part, Value parts,
   gpu::BarrierOp::create(builder, loc);
   Value before = TileLoadOp::create(builder, loc, builder.getI32Type(), counted,
                                     zero, zero);
-  Value isLast =
-      frame.equal(frame.add(frame.fromI32(before), frame.index(1)), parts);
-  auto merged = scf::IfOp::create(
-      builder, loc, isLast,
-      [&](OpBuilder &, Location) {
-        scf::YieldOp::create(builder, loc, merge(parts));
-      },
-      [&](OpBuilder &, Location) {
-        scf::YieldOp::create(builder, loc, state);
-      });
-  return {isLast, TileState(merged.getResults())};
+  return frame.equal(frame.add(frame.fromI32(before), frame.index(1)), parts);
 }
 
 Value TileParts::getPart(const TileRow &row, Value part) const {
@@ -88,7 +95,7 @@ void TileParts::store(Value part, const TileState &state) const {
     });
 }
 
-TileState TileParts::merge(Value parts) const {
+TileState TileParts::findMaxima(Value parts) const {
   Value zero = frame.index(0), one = frame.index(1);
   TileState none(2, f.constant(kLowest));
   auto maxima = scf::ForOp::create(
@@ -102,19 +109,22 @@ TileState TileParts::merge(Value parts) const {
         }
         scf::YieldOp::create(builder, loc, next);
       });
-  TileState sums(maxima.getResults());
+  return TileState(maxima.getResults());
+}
+
+TileState TileParts::merge(Value parts, const TileState &maxima) const {
+  Value zero = frame.index(0), one = frame.index(1);
   TileState zeros(2 + lane.size / 2, f.constant(0));
   auto loop = scf::ForOp::create(
       builder, loc, zero, parts, one, zeros,
       [&](OpBuilder &, Location, Value part, ValueRange carried) {
-        TileState next(sums);
+        TileState next(maxima);
         next.append(carried.begin(), carried.end());
         for (int64_t r = 0; r < 2; ++r)
           addPart(r, part, next);
         scf::YieldOp::create(builder, loc, ArrayRef(next).drop_front(2));
       });
-  gpu::BarrierOp::create(builder, loc);
-  clear(parts);
+  TileState sums(maxima);
   sums.append(loop.getResults().begin(), loop.getResults().end());
   return sums;
 }
@@ -134,7 +144,7 @@ void TileParts::addPart(int64_t r, Value part, TileState &sums) const {
   });
 }
 
-/// Sets the parts and the counter to 0. Rows that are not real repeat others.
+// Rows that are not real repeat others.
 void TileParts::clear(Value parts) const {
   Value none = f.constant(0), nonePair = f.constant(f.vectorOf(2), 0);
   for (auto [r, row] : llvm::enumerate(lane.rows))
@@ -149,6 +159,9 @@ void TileParts::clear(Value parts) const {
         });
       });
     });
+}
+
+void TileParts::clearCounter() const {
   frame.runIf(frame.equal(thread, frame.index(0)), [&] {
     workspace.clearCounter(frame.add(firstSlot, first), firstHead);
   });

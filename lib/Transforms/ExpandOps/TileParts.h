@@ -58,12 +58,24 @@ public:
   std::pair<Value, TileState> publish(Value part, Value parts,
                                       const TileState &state) const;
 
+  // The steps of `publish`, for lanes that have their elements one range after
+  // the other.
+
+  /// Stores the sums, and with the first element the state of the rows.
+  void store(Value part, const TileState &state) const;
+  /// Whether all other parts of the rows are stored.
+  Value isLast(Value parts) const;
+  /// The maxima of the rows in all parts.
+  TileState findMaxima(Value parts) const;
+  /// The state and the sums of all parts.
+  TileState merge(Value parts, const TileState &maxima) const;
+  /// Sets the sums to 0, and with the first element the state of the rows.
+  void clear(Value parts) const;
+  void clearCounter() const;
+
 private:
   Value getPart(const TileRow &row, Value part) const;
-  void store(Value part, const TileState &state) const;
-  TileState merge(Value parts) const;
   void addPart(int64_t r, Value part, TileState &sums) const;
-  void clear(Value parts) const;
 
   Frame frame;
   OpBuilder &builder;

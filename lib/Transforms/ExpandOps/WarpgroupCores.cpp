@@ -38,17 +38,9 @@ SmallVector<Value> WarpgroupCores::addColumns(ArrayRef<Fragment> weights,
                                               Value values, Value firstColumn,
                                               ArrayRef<Value> sums) const {
   Type element = cast<TileType>(values.getType()).getElementType();
-  SmallVector<Value> words;
-  for (const Fragment &fragment : weights)
-    words.append(fragment.begin(), fragment.end());
-  auto getType = [](size_t size, Type element) {
-    return VectorType::get(static_cast<int64_t>(size), element);
-  };
-  Value left = vector::FromElementsOp::create(
-      builder, loc, getType(words.size(), builder.getI32Type()), words);
-  left = vector::BitCastOp::create(builder, loc,
-                                   getType(2 * words.size(), element), left);
-  auto type = getType(sums.size(), builder.getF32Type());
+  Value left = TensorCores::join(frame, weights, element);
+  auto type =
+      VectorType::get(static_cast<int64_t>(sums.size()), builder.getF32Type());
   Value added = vector::FromElementsOp::create(builder, loc, type, sums);
   return wait(MmaOp::create(builder, loc, type, left, /*a_row=*/Value(),
                             /*a_column=*/Value(), values, frame.index(0),

@@ -16,6 +16,7 @@ gpu.module @kernels [#nvvm.target<chip = "sm_100a">] {
   // A power of two of columns, and the tiles one after the other: 256, 64 and 32. They are given back where the block of
   // ops ends.
   // CHECK-LABEL: gpu.func @alloc(
+  // CHECK-SAME:    nvvm.minctasm = 1 : i32
   // CHECK-DAG:     %[[C512:.*]] = arith.constant 512 : i32
   // CHECK-DAG:     %[[C256:.*]] = arith.constant 256 : i32
   // CHECK-DAG:     %[[C320:.*]] = arith.constant 320 : i32
@@ -38,7 +39,7 @@ gpu.module @kernels [#nvvm.target<chip = "sm_100a">] {
   // CHECK-NEXT:    scf.if %[[IS_FIRST]] {
   // CHECK-NEXT:      %[[POINTER:.*]] = llvm.inttoptr %[[BASE]] : i32 to !llvm.ptr<6>
   // CHECK-NEXT:      nvvm.tcgen05.dealloc %[[POINTER]], %[[C512]] : !llvm.ptr<6>, i32
-  gpu.func @alloc() kernel {
+  gpu.func @alloc() kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
     %o, %s, %w = kvcache.tmem_alloc : !kvcache.tmem_tile<64x512xf32>, !kvcache.tmem_tile<128x64xf32>, !kvcache.tmem_tile<128x64xbf16>
     func.call @use(%o, %s, %w) : (!kvcache.tmem_tile<64x512xf32>, !kvcache.tmem_tile<128x64xf32>, !kvcache.tmem_tile<128x64xbf16>) -> ()
     gpu.return

@@ -130,6 +130,13 @@ def test_tiles_of_other_formats(target, format_, head_dim, page_size, options):
         (CHIPS[1], "bf16", 64, 80, 48, {"soft_cap": 9.0}),
         (CHIPS[1], "fp8-token", 64, 576, 512, {}),
         (CHIPS[1], "fp8", 64, 576, 512, {"dtype": "bf16", "static_scales": True}),
+        # By tcgen05.
+        (CHIPS[2], "bf16", 64, 576, 512, {"page_size": 64}),
+        (CHIPS[2], "f16", 128, 576, 512, {"page_size": 64, "window": 30, "sinks": True, **SPLITS}),
+        (CHIPS[2], "bf16", 64, 640, 256, {"page_size": 3, "causal": False}),
+        (CHIPS[2], "bf16", 64, 80, 48, {"soft_cap": 9.0}),
+        (CHIPS[2], "fp8-token", 64, 576, 512, {}),
+        (CHIPS[2], "fp8", 64, 576, 512, {"dtype": "f16", "static_scales": True}),
     ],
 )
 def test_tiles_of_latent_rows(target, format_, group, head_dim, value_dim, options):
@@ -160,6 +167,8 @@ def test_tiles_of_latent_rows(target, format_, group, head_dim, value_dim, optio
         (CHIPS[2], "nvfp4", 0, 3, 64, 16, {"value_dim": 32}),
         (CHIPS[1], "bf16", 0, 64, 576, 64, {"value_dim": 512}),
         (CHIPS[1], "fp8-token", 0, 128, 576, 16, {"value_dim": 512, **SPLITS}),
+        (CHIPS[2], "f16", 0, 64, 576, 64, {"value_dim": 512}),
+        (CHIPS[2], "int8-token", 0, 128, 576, 16, {"value_dim": 512, **SPLITS}),
         # Keys and values.
         (CHIPS[0], "bf16", 2, 8, 128, 16, {}),
         (CHIPS[1], "f16", 1, 16, 64, 4, {**SPLITS, "split_rows": 30}),
@@ -168,6 +177,7 @@ def test_tiles_of_latent_rows(target, format_, group, head_dim, value_dim, optio
         (CHIPS[0], "int4", 1, 8, 256, 16, {"tile_rows": 128}),
         (CHIPS[1], "fp8-token", 2, 40, 64, 16, {"tile_rows": 16}),
         (CHIPS[1], "bf16", 1, 3, 192, 8, {"tile_rows": 16, "value_dim": 128}),
+        (CHIPS[2], "bf16", 1, 64, 128, 16, SPLITS),
     ],
 )
 def test_tiles_of_sparse_rows(target, format_, heads, group, head_dim, page_size, options):
@@ -378,8 +388,8 @@ def test_sparse_rows_are_read_once_for_the_heads_of_a_block(chip, group, tile_ro
         ids,
     )
     (launch,) = program.launches
-    # 24 heads in two blocks of 16 rows, and 64 heads where wgmma multiplies.
-    blocks_of_row = group // (tile_rows and 12 or (64 if chip == "sm_90a" else 32))
+    # 24 heads in two blocks of 16 rows, and 64 heads where whole tiles are multiplied.
+    blocks_of_row = group // (tile_rows and 12 or (32 if chip == "sm_80" else 64))
     copied = sum(copies.global_bytes for copies in launch.copies.values())
     assert copied == blocks_of_row * (ids >= 0).sum() * 576 * 2
     assert launch.bank_conflicts == 0

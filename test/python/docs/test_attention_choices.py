@@ -32,8 +32,8 @@ OPERATIONS = {
     "sparse latent rows, 16 query heads": (LATENT, 16, SPARSE),
     "elements of f32": (("f32", None, 8, 128), 32, {}),
 }
-CHIPS = {"sm_90a": ["sm_90a"], "others": ["sm_80", "sm_100a", "sm_120a"]}
-CHIPS["all"] = CHIPS["sm_90a"] + CHIPS["others"]
+CHIPS = {"sm_90a": ["sm_90a"], "sm_100a": ["sm_100a"], "others": ["sm_80", "sm_90a,sm_100a", "sm_120a"]}
+CHIPS["all"] = [chip for chips in CHIPS.values() for chip in chips]
 NUMBERS = "Rows", "Tokens", "Tiles", "Shares"
 
 

@@ -78,10 +78,11 @@ def test_attention_with_a_mistake():
 
 
 def attend_by_op(program, num_heads=64, size=64):
-    """Latent rows of two sequences, which end in a tile, in f64."""
+    """Latent rows of two sequences, which end in a tile, in f64. The last ones have the largest scores by far."""
     random = np.random.default_rng(3)
     bf16 = DTYPES["bf16"]
     blocks = random.standard_normal((4, 1, 1, 64, 1, size)).astype(bf16)
+    blocks[0] *= bf16.type(8)
     lengths, lut = np.array([30, 130], np.uint32), np.array([[2, 0, 0], [3, 1, 0]], np.uint32)
     q = random.standard_normal((2, num_heads, size)).astype(bf16)
     out, lse = np.zeros((2, num_heads, size // 2), bf16), np.zeros((2, num_heads), np.float32)
@@ -92,15 +93,29 @@ def attend_by_op(program, num_heads=64, size=64):
         scores = q[b].astype(np.float64) @ rows.T * size**-0.5
         weights = np.exp(scores - scores.max(1, keepdims=True))
         want = weights @ rows[:, : size // 2] / weights.sum(1, keepdims=True)
-        np.testing.assert_allclose(out[b].astype(np.float64), want, atol=0.02)
+        np.testing.assert_allclose(out[b].astype(np.float64), want, atol=0.005 * np.abs(rows).max())
     return out
 
 
-def test_attention_of_the_op_with_a_mistake():
-    """A warp that has waited for its products needs no other synchronization before a lane frees the slot."""
+FENCE_OF_TENSORS, WAIT_OF_TENSORS = "drop nvvm.tcgen05.fence", "drop nvvm.tcgen05.wait"
+BENIGN = {
+    # A warp that has waited for its products needs no other synchronization before a lane frees the slot.
+    "sm_90a": ["drop nvvm.bar.warp.sync 1"],
+    # Nor before it fills the slot again. Where accesses of tensor memory follow each other, one fence does for all.
+    "sm_100a": [
+        *(f"{FENCE_OF_TENSORS} <{what}" for what in ("after 1", "after 3", "after 5", "before 1", "before 2", "before 3")),
+        f"{WAIT_OF_TENSORS} <store 1",
+        "drop nvvm.bar.warp.sync 1",
+        "skip nvvm.mbarrier.try_wait 1",
+    ],
+}
+
+
+@pytest.mark.parametrize(("chip", "at_least"), [("sm_90a", 20), ("sm_100a", 30)])
+def test_attention_of_the_op_with_a_mistake(chip, at_least):
     params = kvcache.KVCacheParams("bf16", 1, 64, page_size=64, total_num_layers=1, is_mla=True)
     source = kvcache.ops.attention(params, 64, dtype="bf16", value_dim=32).source
-    check(source, "attention_kernel", "sm_90a", attend_by_op, 20, ["drop nvvm.bar.warp.sync 1"])
+    check(source, "attention_kernel", chip, attend_by_op, at_least, BENIGN[chip])
 
 
 @needs_ptxas
