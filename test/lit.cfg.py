@@ -8,7 +8,7 @@ import lit.formats
 
 config.name = "kvcache"
 config.test_format = lit.formats.ShTest(execute_external=False)
-config.suffixes = [".mlir", ".test"]
+config.suffixes = [".ll", ".mlir", ".test"]
 config.excludes = ["CMakeLists.txt", "fuzz", "python", "Inputs", "lit.cfg.py"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.kvcache_build_dir, "test")

@@ -9,6 +9,7 @@
 #include "kvcache/Compile/Source.h"
 
 #include "kvcache/IR/KVCacheDialect.h"
+#include "kvcache/Import/Import.h"
 #include "kvcache/InitAll.h"
 #include "kvcache/Support/Nesting.h"
 #include "kvcache/Support/Verification.h"
@@ -37,12 +38,15 @@ const DialectRegistry &kvcache::getRegistry() {
   return registry;
 }
 
-Source::Source(StringRef contents, StringRef filename)
+Source::Source(StringRef contents, StringRef filename, SourceKind kind)
     : context(getRegistry(), MLIRContext::Threading::DISABLED),
       diagnostics(&context) {
   // The op in full would bury the message.
   context.printOpOnDiagnostic(false);
-  parse(contents, filename);
+  if (kind == SourceKind::Kernels && isLLVMIR(contents))
+    module = importLLVMIR(contents, filename, &context);
+  else
+    parse(contents, filename);
   if (!module && !diagnostics.hasError())
     diagnostics.addError("the source could not be parsed");
 }

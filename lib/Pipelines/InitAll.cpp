@@ -14,6 +14,7 @@
 #include "kvcache/GPU/Passes.h"
 #include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/IR/ValueBounds.h"
+#include "kvcache/Import/Passes.h"
 #include "kvcache/LLVMIR/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Target/Passes.h"
@@ -47,6 +48,7 @@ void kvcache::registerPasses() {
   registerKVCacheGPUPasses();
   registerKVCacheLLVMIRPasses();
   registerKVCacheTargetPasses();
+  registerKVCacheImportPasses();
   registerKVCacheEmulatorPasses();
   registerPipelines();
 }

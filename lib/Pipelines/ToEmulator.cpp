@@ -9,7 +9,12 @@
 #include "KernelLowering.h"
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/Emulator/Passes.h"
+#include "kvcache/GPU/Passes.h"
+#include "kvcache/Import/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
+#include "kvcache/Target/Passes.h"
+
+#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -26,10 +31,34 @@ void kvcache::buildToEmulatorPipeline(OpPassManager &pm,
   kernels.overlapLaunches = options.overlapLaunches;
   kernels.makeInlinePTX = false;
   addKernelLowering(pm, kernels);
+  pm.nest<gpu::GPUModuleOp>().addPass(createExpandInlinePTX());
   ConvertNVVMToEmulatorOptions convert;
   convert.sanitize = options.sanitize;
   convert.meter = options.meter;
   pm.addPass(createConvertNVVMToEmulator(convert));
   // Nobody else waits for an emulator.
   addLaunchLowering(pm, options.tvmFFI, /*callerWaits=*/false);
+}
+
+void kvcache::buildKernelsToEmulatorPipeline(
+    OpPassManager &pm, const KernelsToEmulatorOptions &options) {
+  pm.addPass(createWrapKernels());
+  AttachTargetsOptions targets;
+  if (!options.chip.empty())
+    targets.chips = {options.chip};
+  pm.addPass(createAttachTargets(targets));
+  // Nobody needs to know the instructions of functions that no kernel calls.
+  pm.addPass(createSymbolDCEPass());
+  OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
+  kernels.addPass(createExpandInlinePTX());
+  if (options.assumeFences)
+    kernels.addPass(createAssumeFences());
+  kernels.addPass(createCheckInstructions());
+  ConvertNVVMToEmulatorOptions convert;
+  convert.sanitize = options.sanitize;
+  convert.meter = options.meter;
+  // Others let lanes with the same element store it all.
+  convert.rewrites = true;
+  pm.addPass(createConvertNVVMToEmulator(convert));
+  addLaunchLowering(pm, /*tvmFFI=*/false, /*callerWaits=*/false);
 }

@@ -25,14 +25,22 @@ namespace mlir::kvcache {
 /// Returns the registry of all dialects, which contexts copy.
 const DialectRegistry &getRegistry();
 
+/// What a source may be.
+enum class SourceKind {
+  /// Text or bytecode of MLIR.
+  MLIR,
+  /// That, or LLVM IR of another compiler, as text or bitcode.
+  Kernels
+};
+
 /// A module with its own context, so that several threads can compile at the
 /// same time.
 class Source {
 public:
-  /// Parses MLIR text or bytecode. `filename` is the name of the source in
-  /// locations. In text, the names of function arguments become attributes
-  /// `kvcache.name`.
-  Source(StringRef contents, StringRef filename);
+  /// Parses a source. `filename` is its name in locations. In MLIR text, the
+  /// names of function arguments become attributes `kvcache.name`.
+  Source(StringRef contents, StringRef filename,
+         SourceKind kind = SourceKind::MLIR);
 
   /// The module; null if the source has errors.
   ModuleOp getModule() { return *module; }

@@ -183,7 +183,10 @@ enum {
   /// which bytes nobody has written.
   KVCacheAccessCopied = 1024,
   /// Like KVCacheAccessDevice, towards all threads of the cluster.
-  KVCacheAccessCluster = 2048
+  KVCacheAccessCluster = 2048,
+  /// A store to shared memory that may write what another thread of the block
+  /// has just written, if it is the same.
+  KVCacheAccessRewrites = 4096
 };
 
 /// The bytes of an access that the thread's `poison` has.

@@ -35,7 +35,10 @@ def ConvertNVVMToEmulator : Pass<"convert-nvvm-to-emulator",
     Option<"sanitize", "sanitize", "bool", /*default=*/"true",
            "Check accesses: bounds, order and initialization">,
     Option<"meter", "meter", "bool", /*default=*/"false",
-           "Count the memory traffic of kernels">
+           "Count the memory traffic of kernels">,
+    Option<"rewrites", "rewrites", "bool", /*default=*/"false",
+           "Let threads of a block store the same value to the same place of "
+           "shared memory, without an order between them">
   ];
 }
 

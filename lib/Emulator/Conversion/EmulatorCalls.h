@@ -64,6 +64,8 @@ public:
   RuntimeCalls &runtime;
   const Chip &chip;
   const bool isSanitized, isMetered;
+  /// Whether threads of a block may store equal values to shared memory.
+  bool mayRewrite = false;
   LLVM::LLVMPointerType pointerType;
   IntegerType i1, i8, i16, i32, i64;
   Type f32;

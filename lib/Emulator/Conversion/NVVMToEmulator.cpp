@@ -117,6 +117,7 @@ private:
     if (sanitize)
       *localBytes *= 2;
     EmulatorCalls calls(runtime, *chip, sanitize, meter);
+    calls.mayRewrite = rewrites;
     SharedLayout layout(module, /*hasRedZones=*/sanitize);
     SmallVector<KernelFacts, 0> kernels =
         getKernelFacts(module, layout, *localBytes);

@@ -26,8 +26,8 @@ static Poison accessShared(Thread &thread, const KVCacheSite *site,
       owner.getSharedOffset(thread, site, access.pointer, access.bytes);
   block.cluster.peers.note(thread, site, owner);
   Poison poison = block.sanitizer.access(
-      thread, site, {offset, static_cast<uint32_t>(access.bytes)},
-      access.flags);
+      thread, site, {offset, static_cast<uint32_t>(access.bytes)}, access.flags,
+      access.flags & KVCacheAccessRewrites ? access.pointer : nullptr);
   block.meter.accessShared(thread, site, offset, access.bytes, access.flags,
                            access.alignment);
   return poison;

@@ -129,6 +129,7 @@ Poison Sanitizer::accessGlobal(Thread &thread, const KVCacheSite *site,
                 /*isAsync=*/false,
                 std::nullopt};
   access.isGlobal = true;
+  access.rewritten = static_cast<const char *>(pointer);
   access.isOfDevice = isAtomic(access.kind) && (flags & KVCacheAccessDevice);
   access.isOfCluster = getOrdering(flags).isOfCluster;
   access.isVolatile = flags & KVCacheAccessVolatile;
@@ -210,8 +211,8 @@ Sanitizer::Copy Sanitizer::issueGlobal(Thread &thread, const KVCacheSite *site,
 
 bool Sanitizer::isRewrite(const Access &access, const Cell &cell,
                           Kind kind) const {
-  return access.isGlobal && access.kind == Kind::Write && kind == Kind::Write &&
-         !access.copy && !cell.isCopy() &&
+  return access.rewritten && access.kind == Kind::Write &&
+         kind == Kind::Write && !access.copy && !cell.isCopy() &&
          cluster.threads[cell.who].block == access.thread.block;
 }
 
@@ -219,16 +220,15 @@ void Sanitizer::noteRewrite(const Access &access, const Cell &before,
                             uint64_t index, uint16_t mask) {
   Rewrite &rewrite =
       rewrites.emplace_back(Rewrite{access, before, index, mask, {}});
-  std::memcpy(rewrite.bytes.data(),
-              reinterpret_cast<const char *>(rewrite.begin()), rewrite.size());
+  std::memcpy(rewrite.bytes.data(), rewrite.data(), rewrite.size());
 }
 
 /// The stores have happened since they were announced.
 void Sanitizer::finishRewrites() {
   auto changed = std::find_if(
       rewrites.begin(), rewrites.end(), [](const Rewrite &rewrite) {
-        return std::memcmp(reinterpret_cast<const char *>(rewrite.begin()),
-                           rewrite.bytes.data(), rewrite.size()) != 0;
+        return std::memcmp(rewrite.data(), rewrite.bytes.data(),
+                           rewrite.size()) != 0;
       });
   if (changed != rewrites.end())
     fail(changed->access, changed->index, changed->mask,

@@ -228,7 +228,8 @@ void Sanitizer::touch(const Access &access) {
 }
 
 Poison Sanitizer::access(Thread &thread, const KVCacheSite *site,
-                         SharedRange range, uint32_t flags) {
+                         SharedRange range, uint32_t flags,
+                         const void *rewritten) {
   if (!isOn)
     return {};
   checkRewrites();
@@ -243,6 +244,7 @@ Poison Sanitizer::access(Thread &thread, const KVCacheSite *site,
   access.isVolatile = flags & KVCacheAccessVolatile;
   access.poisons = flags & KVCacheAccessPoisons;
   access.isOfCluster = getOrdering(flags).isOfCluster;
+  access.rewritten = static_cast<const char *>(rewritten);
   poison = {};
   touch(access);
   return poison;

@@ -60,9 +60,10 @@ public:
   void begin(bool isOn, LaunchShadow *launch, uint64_t number);
 
   /// An access by a thread, with the flags of `kvcacheEmulatorAccess`. Returns
-  /// what it reads that nobody has written, where that is no error.
+  /// what it reads that nobody has written, where that is no error. The bytes
+  /// of a store at `rewritten` may be there already.
   Poison access(Thread &thread, const KVCacheSite *site, SharedRange range,
-                uint32_t flags);
+                uint32_t flags, const void *rewritten = nullptr);
   /// The same, of global memory.
   Poison accessGlobal(Thread &thread, const KVCacheSite *site,
                       const void *pointer, int64_t bytes, uint32_t flags);
@@ -247,6 +248,8 @@ private:
     bool poisons = false;
     Unwritten *unwritten = nullptr;
     size_t numRange = 0;
+    /// The bytes, if another thread may have written them as they are.
+    const char *rewritten = nullptr;
   };
   struct Rules;
   /// A store that is about to write what another thread has just written: fine
@@ -266,6 +269,10 @@ private:
     uint64_t size() const {
       uint64_t end = (index + 1) * kGranuleBytes;
       return std::min(access.begin + access.bytes, end) - begin();
+    }
+    /// What is there now.
+    const char *data() const {
+      return access.rewritten + (begin() - access.begin);
     }
   };
   /// What a value carries that atomic accesses have written.

@@ -44,7 +44,7 @@ def test_every_family_has_a_place_in_the_nav():
 def test_pipelines_are_those_of_the_compiler():
     found = {name: dict(options) for name, _, options in dialect_reference.pipelines()}
     assert found.keys() == {
-        "kvcache-expand-copies", "kvcache-to-cpu", "kvcache-to-emulator", "kvcache-to-ptx"
+        "kvcache-expand-copies", "kvcache-kernels-to-emulator", "kvcache-to-cpu", "kvcache-to-emulator", "kvcache-to-ptx"
     }
     assert {"chip=<string>", "format=<string>", "host"} <= found["kvcache-to-ptx"].keys()
 

@@ -1,0 +1,412 @@
+//===- Arithmetic.cpp - Arithmetic of inline PTX --------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Emitter.h"
+
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+using namespace mlir::kvcache::ptx;
+
+//===----------------------------------------------------------------------===//
+// Floats
+//===----------------------------------------------------------------------===//
+
+/// The base of the intrinsics that do what an instruction does.
+static StringRef getIntrinsicBase(StringRef name) {
+  return llvm::StringSwitch<StringRef>(name)
+      .Cases({"add", "sub"}, "add")
+      .Cases({"mul", "div", "fma", "neg", "ex2", "lg2"}, name)
+      .Cases({"sin", "cos", "tanh", "sqrt", "rcp", "rsqrt"}, name)
+      .Case("mad", "fma")
+      .Case("min", "fmin")
+      .Case("max", "fmax")
+      .Case("abs", "fabs")
+      .Default("");
+}
+
+/// The type in the names of intrinsics.
+static StringRef getSuffix(const PTXType &type) {
+  return type.name == "f32" ? "f" : type.name == "f64" ? "d" : type.name;
+}
+
+/// Arithmetic on floats is what the intrinsic of the same name does.
+static void emitFloat(StringRef name, const PTXType &type, Emitter &emitter) {
+  StringRef base = getIntrinsicBase(name);
+  bool isRounded = emitter.take("rn");
+  std::string intrinsic = "llvm.nvvm." + base.str() + (isRounded ? ".rn" : "");
+  for (StringRef modifier :
+       {"approx", "full", "ftz", "sat", "relu", "NaN", "xorsign", "abs"})
+    if (emitter.take(modifier))
+      intrinsic += "." + modifier.lower();
+  intrinsic += "." + getSuffix(type).str();
+  mlir::Type floats = emitter.convert(type);
+  if (emitter.size() == 0)
+    return emitter.fail("expects operands");
+  SmallVector<Value> operands;
+  for (size_t i = 1; i < emitter.size(); ++i)
+    operands.push_back(emitter.getValue(i, floats));
+  if (name == "sub" && operands.size() == 2)
+    operands[1] =
+        LLVM::FNegOp::create(emitter.builder, emitter.loc, floats, operands[1]);
+  emitter.set(0, emitter.call(intrinsic, floats, operands));
+}
+
+//===----------------------------------------------------------------------===//
+// Integers
+//===----------------------------------------------------------------------===//
+
+template <typename OpT>
+static Value createBinary(Emitter &emitter, Value a, Value b) {
+  return OpT::create(emitter.builder, emitter.loc, a, b);
+}
+
+using Binary = Value (*)(Emitter &, Value, Value);
+
+static Binary getBinary(StringRef name, bool isSigned) {
+  return llvm::StringSwitch<Binary>(name)
+      .Case("add", createBinary<LLVM::AddOp>)
+      .Case("sub", createBinary<LLVM::SubOp>)
+      .Case("div",
+            isSigned ? createBinary<LLVM::SDivOp> : createBinary<LLVM::UDivOp>)
+      .Case("rem",
+            isSigned ? createBinary<LLVM::SRemOp> : createBinary<LLVM::URemOp>)
+      .Case("min",
+            isSigned ? createBinary<LLVM::SMinOp> : createBinary<LLVM::UMinOp>)
+      .Case("max",
+            isSigned ? createBinary<LLVM::SMaxOp> : createBinary<LLVM::UMaxOp>)
+      .Case("and", createBinary<LLVM::AndOp>)
+      .Case("or", createBinary<LLVM::OrOp>)
+      .Case("xor", createBinary<LLVM::XOrOp>)
+      .Default(nullptr);
+}
+
+/// PTX ISA, "shl" and "shr": amounts beyond the width are clamped to it.
+static void emitShift(bool isLeft, const PTXType &type, Emitter &emitter) {
+  Value value = emitter.getInteger(1, type.bits);
+  Value amount = emitter.getInteger(2, 32);
+  amount = emitter.resize(amount, std::max(type.bits, 32u));
+  Value most = emitter.constant(type.bits - 1, std::max(type.bits, 32u));
+  OpBuilder &builder = emitter.builder;
+  Location loc = emitter.loc;
+  Value clamped = emitter.resize(
+      LLVM::UMinOp::create(builder, loc, amount, most), type.bits);
+  if (!isLeft && type.isSigned())
+    return emitter.set(0, LLVM::AShrOp::create(builder, loc, value, clamped),
+                       /*isSigned=*/true);
+  Value shifted =
+      isLeft ? LLVM::ShlOp::create(builder, loc, value, clamped).getResult()
+             : LLVM::LShrOp::create(builder, loc, value, clamped).getResult();
+  Value isOutside = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ugt,
+                                         amount, most);
+  emitter.set(0,
+              LLVM::SelectOp::create(builder, loc, isOutside,
+                                     emitter.constant(0, type.bits), shifted));
+}
+
+/// The sum of two numbers, a carry into it, and the carry out of it.
+static void emitCarries(bool reads, bool writes, const PTXType &type, Value a,
+                        Value b, Emitter &emitter) {
+  OpBuilder &builder = emitter.builder;
+  unsigned wide = 2 * type.bits;
+  Value sum = LLVM::AddOp::create(builder, emitter.loc, emitter.resize(a, wide),
+                                  emitter.resize(b, wide));
+  if (reads)
+    sum = LLVM::AddOp::create(builder, emitter.loc, sum,
+                              emitter.resize(emitter.getCarry(), wide));
+  emitter.set(0, emitter.resize(sum, type.bits));
+  if (writes)
+    emitter.setCarry(
+        emitter.resize(LLVM::LShrOp::create(builder, emitter.loc, sum,
+                                            emitter.constant(type.bits, wide)),
+                       1));
+}
+
+/// add.cc, addc and madc: sums that carry. (subc has a borrow.)
+static void emitExtended(StringRef name, Emitter &emitter) {
+  PTXType type = emitter.takeType();
+  bool writes = emitter.take("cc"), reads = name.ends_with("c");
+  if (!name.starts_with("mad")) {
+    if (emitter.expectOperands(3))
+      emitCarries(reads, writes, type, emitter.getInteger(1, type.bits),
+                  emitter.getInteger(2, type.bits), emitter);
+    return;
+  }
+  bool isHigh = emitter.take("hi");
+  if (!isHigh && !emitter.take("lo"))
+    return emitter.fail("expects '.lo' or '.hi'");
+  if (!emitter.expectOperands(4))
+    return;
+  unsigned wide = 2 * type.bits;
+  auto getFactor = [&](size_t index) {
+    return emitter.resize(emitter.getInteger(index, type.bits), wide,
+                          type.isSigned());
+  };
+  Value product = LLVM::MulOp::create(emitter.builder, emitter.loc,
+                                      getFactor(1), getFactor(2));
+  if (isHigh)
+    product = LLVM::LShrOp::create(emitter.builder, emitter.loc, product,
+                                   emitter.constant(type.bits, wide));
+  emitCarries(reads, writes, type, emitter.resize(product, type.bits),
+              emitter.getInteger(3, type.bits), emitter);
+}
+
+/// mul and mad: the low half, the high half, or all of the product.
+static void emitProduct(bool adds, const PTXType &type, Emitter &emitter) {
+  bool isWide = emitter.take("wide"), isHigh = emitter.take("hi");
+  if (!isWide && !isHigh && !emitter.take("lo"))
+    return emitter.fail("expects '.lo', '.hi' or '.wide'");
+  OpBuilder &builder = emitter.builder;
+  Location loc = emitter.loc;
+  unsigned bits = isWide || isHigh ? 2 * type.bits : type.bits;
+  auto getFactor = [&](size_t index) {
+    return emitter.resize(emitter.getInteger(index, type.bits), bits,
+                          type.isSigned());
+  };
+  Value result = LLVM::MulOp::create(builder, loc, getFactor(1), getFactor(2));
+  if (isHigh)
+    result =
+        emitter.resize(LLVM::LShrOp::create(builder, loc, result,
+                                            emitter.constant(type.bits, bits)),
+                       type.bits);
+  unsigned resultBits = isHigh ? type.bits : bits;
+  if (adds)
+    result = LLVM::AddOp::create(builder, loc, result,
+                                 emitter.getInteger(3, resultBits));
+  emitter.set(0, result, type.isSigned());
+}
+
+/// PTX ISA, "lop3": bit 4a + 2b + c of the table is the result for these bits.
+static void emitLogic(Emitter &emitter) {
+  if (!emitter.expectOperands(5))
+    return;
+  OpBuilder &builder = emitter.builder;
+  Location loc = emitter.loc;
+  uint64_t table = emitter.getConstant(4);
+  Value all = emitter.constant(-1, 32), result = emitter.constant(0, 32);
+  for (unsigned row = 0; row < 8; ++row) {
+    if (!(table >> row & 1))
+      continue;
+    Value term = all;
+    for (unsigned i = 0; i < 3; ++i) {
+      Value bits = emitter.getInteger(1 + i, 32);
+      if (!(row >> (2 - i) & 1))
+        bits = LLVM::XOrOp::create(builder, loc, bits, all);
+      term = LLVM::AndOp::create(builder, loc, term, bits);
+    }
+    result = LLVM::OrOp::create(builder, loc, result, term);
+  }
+  emitter.set(0, result);
+}
+
+static void emitPermute(Emitter &emitter) {
+  std::string intrinsic = "llvm.nvvm.prmt";
+  StringRef mode =
+      emitter.takeOneOf({"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"});
+  if (!emitter.expectOperands(4))
+    return;
+  SmallVector<Value> operands{emitter.getInteger(1, 32),
+                              emitter.getInteger(2, 32),
+                              emitter.getInteger(3, 32)};
+  if (!mode.empty())
+    intrinsic += "." + mode.str();
+  emitter.set(0, emitter.call(intrinsic, emitter.getIntegerType(32), operands));
+}
+
+/// popc, clz, brev: an intrinsic of LLVM on one operand.
+static bool emitBitCount(StringRef name, const PTXType &type,
+                         Emitter &emitter) {
+  OpBuilder &builder = emitter.builder;
+  Location loc = emitter.loc;
+  mlir::Type integer = emitter.getIntegerType(type.bits);
+  auto getOperand = [&] { return emitter.getInteger(1, type.bits); };
+  if (name == "popc")
+    emitter.set(0, LLVM::CtPopOp::create(builder, loc, integer, getOperand()));
+  else if (name == "brev")
+    emitter.set(
+        0, LLVM::BitReverseOp::create(builder, loc, integer, getOperand()));
+  else if (name == "clz")
+    emitter.set(0, LLVM::CountLeadingZerosOp::create(builder, loc, integer,
+                                                     getOperand(),
+                                                     /*is_zero_poison=*/false));
+  else
+    return false;
+  return true;
+}
+
+static bool emitInteger(StringRef name, const PTXType &type, Emitter &emitter) {
+  OpBuilder &builder = emitter.builder;
+  if (Binary create = getBinary(name, type.isSigned())) {
+    if (emitter.expectOperands(3))
+      emitter.set(0,
+                  create(emitter, emitter.getInteger(1, type.bits),
+                         emitter.getInteger(2, type.bits)),
+                  type.isSigned());
+    return true;
+  }
+  if (name == "not" || name == "neg" || name == "abs") {
+    if (!emitter.expectOperands(2))
+      return true;
+    Value value = emitter.getInteger(1, type.bits);
+    Value zero = emitter.constant(0, type.bits);
+    Value negative = LLVM::SubOp::create(builder, emitter.loc, zero, value);
+    if (name == "not")
+      value = LLVM::XOrOp::create(builder, emitter.loc, value,
+                                  emitter.constant(-1, type.bits));
+    else if (name == "neg")
+      value = negative;
+    else
+      value = LLVM::SMaxOp::create(builder, emitter.loc, value, negative);
+    emitter.set(0, value, type.isSigned());
+    return true;
+  }
+  return emitBitCount(name, type, emitter);
+}
+
+//===----------------------------------------------------------------------===//
+// Comparisons and moves
+//===----------------------------------------------------------------------===//
+
+static Value compareIntegers(StringRef comparison, const PTXType &type,
+                             Emitter &emitter) {
+  using Predicate = LLVM::ICmpPredicate;
+  bool isSigned = type.isSigned();
+  auto predicate = llvm::StringSwitch<std::optional<Predicate>>(comparison)
+                       .Case("eq", Predicate::eq)
+                       .Case("ne", Predicate::ne)
+                       .Case("lt", isSigned ? Predicate::slt : Predicate::ult)
+                       .Case("le", isSigned ? Predicate::sle : Predicate::ule)
+                       .Case("gt", isSigned ? Predicate::sgt : Predicate::ugt)
+                       .Case("ge", isSigned ? Predicate::sge : Predicate::uge)
+                       .Case("lo", Predicate::ult)
+                       .Case("ls", Predicate::ule)
+                       .Case("hi", Predicate::ugt)
+                       .Case("hs", Predicate::uge)
+                       .Default(std::nullopt);
+  if (!predicate)
+    return {};
+  return LLVM::ICmpOp::create(emitter.builder, emitter.loc, *predicate,
+                              emitter.getInteger(1, type.bits),
+                              emitter.getInteger(2, type.bits));
+}
+
+static Value compareFloats(StringRef comparison, const PTXType &type,
+                           Emitter &emitter) {
+  using Predicate = LLVM::FCmpPredicate;
+  auto predicate = llvm::StringSwitch<std::optional<Predicate>>(comparison)
+                       .Case("eq", Predicate::oeq)
+                       .Case("ne", Predicate::one)
+                       .Case("lt", Predicate::olt)
+                       .Case("le", Predicate::ole)
+                       .Case("gt", Predicate::ogt)
+                       .Case("ge", Predicate::oge)
+                       .Case("equ", Predicate::ueq)
+                       .Case("neu", Predicate::une)
+                       .Case("ltu", Predicate::ult)
+                       .Case("leu", Predicate::ule)
+                       .Case("gtu", Predicate::ugt)
+                       .Case("geu", Predicate::uge)
+                       .Case("num", Predicate::ord)
+                       .Case("nan", Predicate::uno)
+                       .Default(std::nullopt);
+  if (!predicate || type.isPair())
+    return {};
+  mlir::Type floats = emitter.convert(type);
+  return LLVM::FCmpOp::create(emitter.builder, emitter.loc, *predicate,
+                              emitter.getValue(1, floats),
+                              emitter.getValue(2, floats));
+}
+
+/// setp: a comparison into a predicate, and its opposite into a second one.
+static void emitComparison(Emitter &emitter) {
+  PTXType type = emitter.takeType();
+  StringRef comparison = emitter.takeOneOf(
+      {"eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu",
+       "ltu", "leu", "gtu", "geu", "num", "nan"});
+  StringRef combine = emitter.takeOneOf({"and", "or", "xor"});
+  if (!emitter.expectOperands(combine.empty() ? 3 : 4))
+    return;
+  Value result = type.isFloat() ? compareFloats(comparison, type, emitter)
+                                : compareIntegers(comparison, type, emitter);
+  if (!result)
+    return emitter.fail("has an unknown comparison");
+  if (Binary create = getBinary(combine, /*isSigned=*/false))
+    result = create(emitter, result, emitter.getPredicate(3));
+  const Operand &to = emitter.get(0);
+  if (to.kind != Operand::Kind::Pair)
+    return emitter.set(to, result);
+  emitter.set(to.parts[0], result);
+  emitter.set(to.parts[1], LLVM::XOrOp::create(emitter.builder, emitter.loc,
+                                               result, emitter.constant(1, 1)));
+}
+
+static void emitSelect(Emitter &emitter) {
+  PTXType type = emitter.takeType();
+  if (!emitter.expectOperands(4))
+    return;
+  emitter.set(0, LLVM::SelectOp::create(emitter.builder, emitter.loc,
+                                        emitter.getPredicate(3),
+                                        emitter.getInteger(1, type.bits),
+                                        emitter.getInteger(2, type.bits)));
+}
+
+/// mov copies bits, also between a register and the parts of a vector.
+static void emitMove(Emitter &emitter) {
+  PTXType type = emitter.takeType();
+  if (!emitter.expectOperands(2))
+    return;
+  Value value = emitter.getInteger(1, type.bits);
+  if (emitter.get(0).kind != Operand::Kind::Vector)
+    return emitter.set(0, value);
+  ArrayRef<Operand> parts = emitter.getParts(0);
+  unsigned bits = type.bits / parts.size();
+  for (auto [index, part] : llvm::enumerate(parts)) {
+    Value shifted =
+        LLVM::LShrOp::create(emitter.builder, emitter.loc, value,
+                             emitter.constant(index * bits, type.bits));
+    emitter.set(part, emitter.resize(shifted, bits));
+  }
+}
+
+bool ptx::emitArithmetic(StringRef name, Emitter &emitter) {
+  constexpr StringLiteral kInteger[] = {"rem", "and", "or",   "xor",
+                                        "not", "clz", "popc", "brev"};
+  bool isInteger = llvm::is_contained(kInteger, name);
+  if (name == "mov")
+    return emitMove(emitter), true;
+  if (name == "setp")
+    return emitComparison(emitter), true;
+  if (name == "selp")
+    return emitSelect(emitter), true;
+  if (name == "lop3" || name == "prmt") {
+    emitter.takeType();
+    return (name == "lop3" ? emitLogic(emitter) : emitPermute(emitter)), true;
+  }
+  bool carries = name == "addc" || name == "madc" ||
+                 ((name == "add" || name == "mad") && emitter.has("cc"));
+  if (carries)
+    return emitExtended(name, emitter), true;
+  if (name != "shl" && name != "shr" && !isInteger &&
+      getIntrinsicBase(name).empty())
+    return false;
+  PTXType type = emitter.takeType();
+  if (type.isFloat())
+    return emitFloat(name, type, emitter), true;
+  if (name == "shl" || name == "shr") {
+    if (emitter.expectOperands(3))
+      emitShift(name == "shl", type, emitter);
+    return true;
+  }
+  if (name == "mul" || name == "mad") {
+    if (emitter.expectOperands(name == "mul" ? 3 : 4))
+      emitProduct(name == "mad", type, emitter);
+    return true;
+  }
+  return emitInteger(name, type, emitter);
+}
