@@ -2,7 +2,8 @@
 """KV-cache operations for MLIR: compile kernels for NVIDIA's chips, or run them here.
 
 ``compile`` makes PTX or machine code of the GPU modules of a source, ``jit`` makes its
-functions callable with NumPy arrays, and ``load`` reads what ``CompiledModule.save``
+functions callable with NumPy arrays, ``emulate`` runs kernels of other compilers on the
+emulator, and ``load`` reads what ``CompiledModule.save``
 wrote. ``ir`` has the types of the dialect.
 """
 
@@ -28,6 +29,7 @@ from .compilation.compiler import chips, compile
 from .compilation.descriptors import Descriptor
 from .compilation.kernels import Kernel, Parameter
 from .compilation.modules import CompiledModule, load
+from .devices.emulated import TensorMap
 from .devices.emulator import BarrierMeter, CopyMeter, LaunchMeter
 from .errors import (
     ArtifactError,
@@ -39,6 +41,12 @@ from .errors import (
     OutOfPagesError,
     TargetError,
     ToolchainError,
+)
+from .execution.emulation import (
+    EmulatedKernel,
+    EmulatedModule,
+    EmulatedParameter,
+    emulate,
 )
 from .execution.runtime import JitModule, jit
 from .pages.cuda_memory import CUDAMemory
@@ -73,6 +81,9 @@ __all__ = [
     "Descriptor",
     "DescriptorFields",
     "Diagnostic",
+    "EmulatedKernel",
+    "EmulatedModule",
+    "EmulatedParameter",
     "Error",
     "JitModule",
     "KVCacheParams",
@@ -98,12 +109,14 @@ __all__ = [
     "StepInputs",
     "Swap",
     "TargetError",
+    "TensorMap",
     "ToolchainError",
     "__version__",
     "chips",
     "compile",
     "describe",
     "descriptor_fields",
+    "emulate",
     "folded_chunks",
     "gather4_box_width",
     "ir",

@@ -39,10 +39,12 @@ def jit(
     opt_level: int,
     device: str,
     keeps_image: bool,
+    is_of_kernels: bool = False,
 ) -> tuple[JIT | None, list[RawDiagnostic]]:
     """Returns the compiled functions, or None on errors.
 
-    ``device`` is ``"emulator"``, ``"cuda"``, or empty for the CPU.
+    ``device`` is ``"emulator"``, ``"cuda"``, or empty for the CPU. A source of kernels
+    may be LLVM IR; then ``functions`` describes the kernels.
     """
 
 def load_image(image: bytes, device: str) -> tuple[JIT | None, list[RawDiagnostic]]:
@@ -159,6 +161,10 @@ class JIT:
         Each has the name of its module, its own, and the address of the
         ``KVCacheBinary`` of the module.
         """
+
+    @property
+    def binaries(self) -> dict[str, int]:
+        """The addresses of ``KVCacheBinary`` of the modules of a source of kernels."""
 
     def load(self, device: int) -> str:
         """Loads the kernels; returns a message on failure, else an empty one."""

@@ -10,6 +10,7 @@
 #include "Object.h"
 #include "Signature.h"
 #include "kvcache/Compile/Guard.h"
+#include "kvcache/Import/Passes.h"
 #include "kvcache/Runtime/Host.h"
 #include "kvcache/Runtime/TVMFFI.h"
 #include "kvcache/Support/RuntimeCalls.h"
@@ -223,6 +224,9 @@ static llvm::Expected<std::unique_ptr<llvm::orc::LLJIT>> createLinker() {
 JIT::~JIT() {
   for (const KVCacheKernel &kernel : kernels)
     device->unloadModule(kernel.binary);
+  for (const auto &binary : binaries)
+    if (binary.second)
+      device->unloadModule(binary.second);
 }
 
 JIT::CreateResult JIT::create(std::string source, std::string filename,
@@ -236,11 +240,20 @@ JIT::CreateResult JIT::create(std::string source, std::string filename,
 
 JIT::CreateResult JIT::createUnguarded(StringRef contents, StringRef filename,
                                        const Options &options) {
-  Source source(contents, filename);
+  Source source(contents, filename,
+                options.isOfKernels ? SourceKind::Kernels : SourceKind::MLIR);
   CreateResult result;
-  if (source.getModule()) {
+  bool isRead =
+      source.getModule() &&
+      (!options.isOfKernels || succeeded(source.run([](OpPassManager &passes) {
+        passes.addPass(createWrapKernels());
+      })));
+  if (isRead) {
     auto jit = std::make_unique<JIT>();
-    jit->describeFunctions(source.getModule());
+    if (options.isOfKernels)
+      jit->describeKernels(source.getModule());
+    else
+      jit->describeFunctions(source.getModule());
     if (succeeded(source.run(options.passes)) &&
         succeeded(jit->compile(source, options)))
       result.jit = std::move(jit);
@@ -292,6 +305,21 @@ void JIT::describeFunctions(ModuleOp module) {
   description = llvm::formatv("{0}", llvm::json::Value(std::move(described)));
 }
 
+void JIT::describeKernels(ModuleOp module) {
+  llvm::json::Array described;
+  for (auto kernels : module.getOps<gpu::GPUModuleOp>()) {
+    binaries[kernels.getName()] = nullptr;
+    for (auto function : kernels.getOps<LLVM::LLVMFuncOp>()) {
+      if (!function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()))
+        continue;
+      llvm::json::Object kernel = describeKernel(function);
+      kernel["module"] = llvm::json::fixUTF8(kernels.getName());
+      described.push_back(std::move(kernel));
+    }
+  }
+  description = llvm::formatv("{0}", llvm::json::Value(std::move(described)));
+}
+
 llvm::Error JIT::openDevice(StringRef name) {
   if (name.empty())
     return llvm::Error::success();
@@ -328,6 +356,9 @@ LogicalResult JIT::compile(Source &source, const Options &options) {
   bool hasKernels = device && table;
   if (hasKernels)
     table.setLinkage(LLVM::Linkage::External);
+  for (const auto &binary : binaries)
+    if (auto global = module.lookupSymbol<LLVM::GlobalOp>(binary.first()))
+      global.setLinkage(LLVM::Linkage::External);
   if (failed(Symbols(device).check(module)) ||
       failed(checkConstructors(module)))
     return failure();
@@ -371,7 +402,8 @@ llvm::Error JIT::linkReporting(StringRef object, bool hasKernels) {
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(object, "kvcache");
   if (llvm::Error error = linker->addObjectFile(std::move(buffer)))
     return error;
-  if (llvm::Error error = lookupWrappers())
+  if (llvm::Error error =
+          binaries.empty() ? lookupWrappers() : lookupBinaries())
     return error;
   if (!hasKernels)
     return llvm::Error::success();
@@ -393,6 +425,16 @@ llvm::Error JIT::lookupWrappers() {
     if (!found)
       return found.takeError();
     wrappers[name] = found->toPtr<void *>();
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error JIT::lookupBinaries() {
+  for (auto &binary : binaries) {
+    auto found = linker->lookup(binary.first());
+    if (!found)
+      return found.takeError();
+    binary.second = found->toPtr<const KVCacheBinary *>();
   }
   return llvm::Error::success();
 }

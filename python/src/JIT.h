@@ -36,6 +36,9 @@ public:
     std::string device;
     /// Whether the image is kept.
     bool keepsImage = false;
+    /// Whether the source is of kernels alone, which others launch, and may be
+    /// LLVM IR.
+    bool isOfKernels = false;
   };
 
   /// The functions of a module or an image, or null on errors.
@@ -63,6 +66,11 @@ public:
   /// The kernels that the functions launch.
   llvm::ArrayRef<KVCacheKernel> getKernels() const { return kernels; }
 
+  /// The binaries of a source of kernels, by the names of their modules.
+  const llvm::StringMap<const KVCacheBinary *> &getBinaries() const {
+    return binaries;
+  }
+
   /// Loads the kernels into a context of a device; of the current one if
   /// `device` is negative. Returns a message on failure.
   std::string load(int32_t device) const;
@@ -76,12 +84,14 @@ private:
                                       const Options &options);
   static CreateResult loadUnguarded(std::string image, StringRef device);
   void describeFunctions(ModuleOp module);
+  void describeKernels(ModuleOp module);
   llvm::Error openDevice(StringRef name);
   LogicalResult compile(Source &source, const Options &options);
   /// Links an object, looks up its wrappers, and the kernels if it has any.
   llvm::Error link(StringRef object, bool hasKernels);
   llvm::Error linkReporting(StringRef object, bool hasKernels);
   llvm::Error lookupWrappers();
+  llvm::Error lookupBinaries();
 
   /// Null for modules that run on the CPU.
   const DeviceLibrary *device = nullptr;
@@ -89,6 +99,7 @@ private:
   /// Constants of the compiled code.
   llvm::ArrayRef<KVCacheKernel> kernels;
   llvm::StringMap<void *> wrappers;
+  llvm::StringMap<const KVCacheBinary *> binaries;
   std::string description;
   std::string image;
 };

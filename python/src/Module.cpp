@@ -59,9 +59,10 @@ static nb::tuple pyCompile(nb::bytes source, const std::string &filename,
 
 static nb::tuple pyJIT(nb::bytes source, const std::string &filename,
                        const std::string &passes, unsigned optLevel,
-                       const std::string &device, bool keepsImage) {
+                       const std::string &device, bool keepsImage,
+                       bool isOfKernels) {
   std::string contents = toString(source);
-  JIT::Options options{passes, optLevel, device, keepsImage};
+  JIT::Options options{passes, optLevel, device, keepsImage, isOfKernels};
   JIT::CreateResult result;
   {
     ReleasedGIL released;
@@ -153,6 +154,16 @@ static nb::list pyKernels(const JIT &jit) {
   return kernels;
 }
 
+/// The addresses of the constants that describe the modules of a source of
+/// kernels.
+static nb::dict pyBinaries(const JIT &jit) {
+  nb::dict binaries;
+  for (const auto &binary : jit.getBinaries())
+    binaries[toStr(binary.first())] =
+        reinterpret_cast<uintptr_t>(binary.second);
+  return binaries;
+}
+
 /// What a chip can do, as diagnostics call it; nothing for one unknown.
 static nb::list pyChipFeatures(const std::string &name) {
   nb::list features;
@@ -194,7 +205,7 @@ NB_MODULE(_kvcache, module) {
              nb::arg("chips"), nb::arg("opt_level"), nb::arg("bounds_checks"));
   module.def("jit", &pyJIT, nb::arg("source"), nb::arg("filename"),
              nb::arg("passes"), nb::arg("opt_level"), nb::arg("device"),
-             nb::arg("keeps_image"));
+             nb::arg("keeps_image"), nb::arg("is_of_kernels") = false);
   module.def("load_image", &pyLoadImage, nb::arg("image"), nb::arg("device"));
   module.def("host", &pyHost);
   module.def("compile_object", &pyCompileObject, nb::arg("source"),
@@ -212,6 +223,7 @@ NB_MODULE(_kvcache, module) {
                    [](const JIT &jit) { return toBytes(jit.getImage()); })
       .def("wrapper", &pyWrapper, nb::arg("name"), nb::keep_alive<0, 1>())
       .def_prop_ro("kernels", &pyKernels)
+      .def_prop_ro("binaries", &pyBinaries)
       .def(
           "load",
           [](const JIT &jit, int32_t device) {

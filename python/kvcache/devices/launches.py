@@ -7,7 +7,7 @@ import ctypes
 import operator
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import POINTER, c_int64, c_void_p
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -107,23 +107,24 @@ def _shape(
         if fixed is None:
             raise ValueError(f"expects 'block': {kernel.name} does not fix its size")
         block = fixed
-    sides = _sides("block", block)
+    sides = parse_sides("block", block)
     if fixed is not None and sides != tuple(fixed):
         raise ValueError(
             f"expects 'block' to be {tuple(fixed)}, which {kernel.name} fixes, got {sides}"
         )
     shared = options.shared_bytes
     shape = cuda.Launch()
-    shape.grid[:] = _sides("grid", grid)
+    shape.grid[:] = parse_sides("grid", grid)
     shape.block[:] = sides
     shape.shared_bytes = kernel.dynamic_shared_memory if shared is None else shared
     if options.cluster is not None:
-        shape.cluster[:] = _sides("cluster", options.cluster)
+        shape.cluster[:] = parse_sides("cluster", options.cluster)
     shape.is_programmatic = options.programmatic
     return shape
 
 
-def _sides(name: str, given: Sides) -> tuple[int, int, int]:
+def parse_sides(name: str, given: Sides) -> tuple[int, int, int]:
+    """Returns three numbers. Raises ``ValueError`` for what is not one to three."""
     try:
         values = tuple(
             map(operator.index, given if isinstance(given, Sequence) else (given,))
@@ -156,7 +157,7 @@ def _pack(kernel: Kernel, args: Sequence[Any]) -> list[ctypes.Array[Any]]:
 
 def _encode(kernel: Kernel, parameter: Parameter, value: Any) -> bytes:
     def expects(wanted: str, got: str = "") -> str:
-        got = got or _kind(value)
+        got = got or describe_kind(value)
         return (
             f"{kernel.name}: parameter {parameter.name!r} expects {wanted} for "
             f"{parameter.type}, got {got}"
@@ -172,20 +173,30 @@ def _encode(kernel: Kernel, parameter: Parameter, value: Any) -> bytes:
         raise TypeError(expects(f"{parameter.size} bytes"))
     if parameter.type.startswith("!llvm.ptr"):
         return _find_address(value, expects).to_bytes(8, sys.byteorder)
-    if parameter.type == "index" or _INTEGER.fullmatch(parameter.type):
-        return _encode_integer(parameter, value, expects)
-    if not isinstance(value, int | float | np.generic):
-        raise TypeError(expects("a float"))
-    return np.array(float(value), dtypes.dtype(parameter.type)).tobytes()
+    return encode_number(parameter.type, parameter.size, value, expects)
 
 
-def _kind(value: Any) -> str:
+def describe_kind(value: Any) -> str:
+    """Returns what an error says of an argument."""
     name = type(value).__name__
     return f"{name} ({value!r:.40})" if np.isscalar(value) else name
 
 
-def _encode_integer(parameter: Parameter, value: Any, expects: Any) -> bytes:
-    match = _INTEGER.fullmatch(parameter.type)
+def encode_number(
+    type_name: str, size: int, value: Any, expects: Callable[[str], str]
+) -> bytes:
+    """Returns a number as bytes of a parameter. ``expects`` makes error messages."""
+    if type_name == "index" or _INTEGER.fullmatch(type_name):
+        return _encode_integer(type_name, size, value, expects)
+    if not isinstance(value, int | float | np.generic):
+        raise TypeError(expects("a float"))
+    return np.array(float(value), dtypes.dtype(type_name)).tobytes()
+
+
+def _encode_integer(
+    type_name: str, size: int, value: Any, expects: Callable[[str], str]
+) -> bytes:
+    match = _INTEGER.fullmatch(type_name)
     bits = int(match[1]) if match else 64
     try:
         number = operator.index(value)
@@ -193,7 +204,7 @@ def _encode_integer(parameter: Parameter, value: Any, expects: Any) -> bytes:
         raise TypeError(expects("an int")) from None
     if not -(1 << bits - 1) <= number < 1 << bits:
         raise OverflowError(expects(f"an int of {bits} bits"))
-    return (number % (1 << bits)).to_bytes(parameter.size, sys.byteorder)
+    return (number % (1 << bits)).to_bytes(size, sys.byteorder)
 
 
 def _find_address(value: Any, expects: Any) -> int:
