@@ -147,6 +147,8 @@ def why_not_lowered(source: str) -> str:
         source = as_device_code(source)
         attach = f"--kvcache-attach-targets=chip={'sm_90a' if multiplies else 'sm_100a'}"
         passes = [expand, attach, passes[1], "--convert-kvcache-to-nvvm", passes[2]]
+    elif "#nvvm.target" in source:
+        passes.insert(2, "--convert-kvcache-to-nvvm")
     result = run_opt(source, *passes)
     if result.returncode:
         return result.stderr

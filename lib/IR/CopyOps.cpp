@@ -104,6 +104,10 @@ LogicalResult AsyncLoadTileOp::verify() {
   if (failed(verifyCopy(*this)) ||
       failed(verifyKind(*this, CopyKind::TensorBoxes))) // (C4), (C5)
     return failure();
+  if (getMulticast() && getCopy() && getCopy() != CopyKind::TensorBoxes) // (C4)
+    return emitOpError(
+               "expects 'copy' to be tensor_boxes with 'multicast', got ")
+           << stringifyCopyKind(*getCopy());
   if (getDescriptor())
     return verifyBoxes(*this, getDescriptor().getType());
   return success();

@@ -9,6 +9,7 @@
 #include "kvcache/Support/Threads.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -31,4 +32,13 @@ Value kvcache::countThreads(const IndexBuilder &b) {
   for (gpu::Dimension dim : kOutermostFirst)
     count = b.mul(count, gpu::BlockDimOp::create(b.builder, b.loc, dim));
   return count;
+}
+
+int64_t kvcache::countBlocksOfCluster(Operation *op) {
+  auto kernel = dyn_cast<gpu::GPUFuncOp>(op);
+  if (!kernel)
+    kernel = op->getParentOfType<gpu::GPUFuncOp>();
+  if (!kernel || !kernel.getKnownClusterSize())
+    return 1;
+  return llvm::product_of(*kernel.getKnownClusterSize(), int64_t(1));
 }

@@ -47,3 +47,20 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
     gpu.return
   }
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!kt = !kvcache.tile<16x64xbf16, swizzle_128b>
+!desc = !kvcache.tma_tile<64x1x16x1xbf16, swizzle_128b>
+
+gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
+  gpu.func @multicast_without_clusters(%k: !cache, %i: index, %desc: !desc) kernel {
+    %kt = kvcache.alloc_tile : !kt
+    // expected-error @below {{'kvcache.async_load_tile' op can't be multicast: the kernel does not state clusters of several blocks ('known_cluster_size')}}
+    %t = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt descriptor %desc {copy = #kvcache.copy<tensor_boxes>, multicast} : !cache, !kt, !desc
+    kvcache.wait %t
+    gpu.return
+  }
+}

@@ -70,6 +70,14 @@ def KVCache_AsyncLoadTileOp : KVCache_TileCopyOp<"async_load_tile", [
     blocks has another static distance, the threads copy. If the type leaves the
     distance open, the host checks it when it creates the descriptor.
 
+    `multicast` asserts that the blocks of a cluster copy the same rows to the
+    same place (C6). Then each block loads its share of the tile, to the tiles
+    of all of them, so that the cluster reads each row once. Where that can't be
+    done, each block copies its whole tile, as without the attribute:
+    `kvcache-choose-copies` removes it, and a remark gives the reason. It needs
+    `tensor_boxes`, and a kernel that states clusters of several blocks
+    (`known_cluster_size`).
+
     Constraints:
     - (C1) the element type of the tile is that of the cache; for a 4-bit cache
       it is i8, which holds two elements.
@@ -77,12 +85,16 @@ def KVCache_AsyncLoadTileOp : KVCache_TileCopyOp<"async_load_tile", [
       elements of a head.
     - (C3) `d` is a multiple of 16 bytes of stored elements. The lowering checks
       constants, the bounds checks other values.
-    - (C4) `copy`, if given, is `plain`, `cp_async` or `tensor_boxes`.
+    - (C4) `copy`, if given, is `plain`, `cp_async` or `tensor_boxes`; with
+      `multicast`, it is `tensor_boxes`.
     - (C5) `descriptor` needs `copy = #kvcache.copy<tensor_boxes>`. Its swizzle
       is that of the tile, and its box (columns, 1, rows, 1), or (columns, rows,
       1, 1) for `valid` or a continuous cache. The columns are those of a chunk
       of the tile. The rows divide those of the tile and those of a page, and
       each box starts at a multiple of 128 bytes of the tile.
+    - (C6) with `multicast`, all blocks of a cluster execute the op equally
+      often, each time with the same cache, index operands and `valid`, and a
+      tile at the same place of their shared memory. This is an assertion.
 
     Example:
 
@@ -107,7 +119,7 @@ def KVCache_AsyncLoadTileOp : KVCache_TileCopyOp<"async_load_tile", [
     Arg<Optional<Index>, "the number of rows to read; all if absent">:$valid),
     KVCache_CopiedTile, (ins
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$base_alignment),
-    KVCache_CopyArgument);
+    KVCache_CopyArgument, (ins UnitAttr:$multicast));
   let assemblyFormat = [{
     $cache `[` $batch `,` $head `,` $token `,` $element `]` (`valid` $valid^)?
     `to` $tile (`descriptor` $descriptor^)? attr-dict `:`
@@ -117,6 +129,7 @@ def KVCache_AsyncLoadTileOp : KVCache_TileCopyOp<"async_load_tile", [
   let extraClassDeclaration = [{
     ::llvm::ArrayRef<::mlir::kvcache::CopyKind> getCopyKinds();
     int64_t getTokenAlignment() { return getBaseAlignment().value_or(1); }
+    bool isMulticast() { return getMulticast(); }
   }];
 }
 

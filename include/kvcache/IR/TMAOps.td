@@ -82,6 +82,14 @@ def KVCache_TMALoadOp : KVCache_Op<"tma_load", [
     tile goes to the rows from `row` on, which must be a multiple of the rows of
     the box.
 
+    With `multicast`, all blocks of a cluster execute the op together, and each
+    issues a share of the copies to all of them. The copies of a tile count from
+    0 on, box by box and chunk by chunk. The block whose rank in the cluster is
+    the number of a copy modulo the number of blocks issues it; the data come to
+    the same place of each block, and the bytes to its barrier, which expects
+    those of the whole tile. The kernel states its clusters by
+    `known_cluster_size`.
+
     Constraints:
     - (C1) the number of coordinates is the number of sides of the box.
     - (C2) the descriptor and the tile have the same swizzle, and the inner side
@@ -93,6 +101,10 @@ def KVCache_TMALoadOp : KVCache_Op<"tma_load", [
       the stores and the op: the op reads by the async proxy (PTX ISA, "Async
       proxy"). The same holds for stores to the tile, whose writers execute a
       fence for `async.shared`. The emulator checks both.
+    - (C5) with `multicast`, the kernel states clusters of several blocks. All
+      blocks of the cluster execute the op with the same coordinates and row,
+      and with barriers and tiles at the same places. Before that, each has
+      initialized its barrier, and no thread of any block still uses the tile.
 
     Example:
 
@@ -116,7 +128,7 @@ def KVCache_TMALoadOp : KVCache_Op<"tma_load", [
     KVCache_BarrierArguments, (ins
     Arg<KVCache_TileType, "the tile">:$tile,
     Arg<Optional<Index>, "the first row of the tile, 0 if absent">:$row),
-    KVCache_L2Hint);
+    KVCache_L2Hint, (ins UnitAttr:$multicast));
   let assemblyFormat = [{
     $descriptor `[` $coordinates `]` `,` $barriers `[` $barrier `]` `to` $tile
     (`at` $row^)? attr-dict `:` qualified(type($descriptor)) `,` type($barriers) `->`

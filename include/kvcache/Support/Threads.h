@@ -19,6 +19,10 @@ Value getThread(const IndexBuilder &b);
 /// The number of threads of a block.
 Value countThreads(const IndexBuilder &b);
 
+/// The number of blocks of a cluster of the kernel that the op is or is in, if
+/// the kernel states it; else 1.
+int64_t countBlocksOfCluster(Operation *op);
+
 } // namespace mlir::kvcache
 
 #endif // KVCACHE_SUPPORT_THREADS_H

@@ -15,6 +15,7 @@
 #include "kvcache/IR/TensorMemoryOps.h"
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/Pointers.h"
+#include "kvcache/Support/Threads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -112,6 +113,11 @@ LogicalResult kvcache::checkFeature(Operation *op, Feature feature) {
 LogicalResult kvcache::checkTensorCopy(Operation *op) {
   if (failed(checkFeature(op, Feature::TMA)))
     return failure();
+  if (auto load = dyn_cast<TMALoadOp>(op);
+      load && load.getMulticast() && countBlocksOfCluster(op) == 1)
+    return op->emitOpError("with 'multicast' requires a kernel that states "
+                           "clusters of several blocks "
+                           "('known_cluster_size')"); // (C5)
   const Chip *chip = getTargetChip(op);
   auto gather = dyn_cast<TMAGather4Op>(op);
   auto gatherTile = dyn_cast<TMAGatherTileOp>(op);

@@ -13,6 +13,7 @@
 #include "kvcache/IR/TMAOps.h"
 #include "kvcache/Support/IndexBuilder.h"
 #include "kvcache/Support/Pointers.h"
+#include "kvcache/Support/Threads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -135,18 +136,62 @@ struct LowerExpect : TensorCopyPattern<TMAExpectOp> {
 // Loads
 //===----------------------------------------------------------------------===//
 
-/// Creates the load instruction.
+/// Creates the load instruction; with a mask, to all blocks in it.
 void createLoad(const CopyBuilder &b, Value address, Value descriptor,
                 ValueRange coordinates, Value barrier, Value policy,
-                NVVM::TMALoadMode mode, bool ctaOnly = true) {
+                NVVM::TMALoadMode mode, bool ctaOnly = true,
+                Value mask = Value()) {
   SmallVector<Value> narrow;
   for (Value coordinate : coordinates)
     narrow.push_back(b.toI32(coordinate));
   NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
       b.builder, b.loc, address, descriptor, narrow, barrier,
-      /*im2colOffsets=*/ValueRange(), /*multicastMask=*/Value(), policy, mode,
+      /*im2colOffsets=*/ValueRange(), /*multicastMask=*/mask, policy, mode,
       ctaOnly, /*group=*/NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
 }
+
+/// The address as one of shared memory of the cluster.
+Value getClusterAddress(const CopyBuilder &b, Value address) {
+  auto type = LLVM::LLVMPointerType::get(
+      b.builder.getContext(),
+      static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
+  return LLVM::AddrSpaceCastOp::create(b.builder, b.loc, type, address);
+}
+
+/// The copies of `tma_load` that this block of the cluster issues for all.
+class SharedCopies {
+public:
+  SharedCopies(const CopyBuilder &b, TMALoadOp op, int64_t numBlocks)
+      : b(b), op(op), numBlocks(numBlocks) {
+    Type i32 = b.builder.getI32Type();
+    Value own = NVVM::ClusterId::create(b.builder, b.loc, i32);
+    rank = arith::IndexCastOp::create(b.builder, b.loc,
+                                      b.builder.getIndexType(), own);
+    mask = arith::ConstantIntOp::create(b.builder, b.loc,
+                                        (int64_t(1) << numBlocks) - 1, 16);
+  }
+
+  /// Runs `issue` in the block whose copy is the one of a chunk.
+  void runInIssuer(int64_t chunk, function_ref<void()> issue) {
+    int64_t numChunks = op.getTile().getType().getLayout().getNumChunks();
+    int64_t boxRows = op.getDescriptor().getType().getRows();
+    Value number = b.index(chunk);
+    if (op.getRow())
+      number =
+          b.add(b.mul(b.div(op.getRow(), b.index(boxRows)), b.index(numChunks)),
+                number);
+    Value issuer = b.rem(number, b.index(numBlocks));
+    b.runIf(b.equal(rank, issuer), issue);
+  }
+
+  Value getMask() const { return mask; }
+
+private:
+  const CopyBuilder &b;
+  TMALoadOp op;
+  int64_t numBlocks;
+  Value rank, mask;
+};
 
 struct LowerLoad : TensorCopyPattern<TMALoadOp> {
   using TensorCopyPattern::TensorCopyPattern;
@@ -154,17 +199,28 @@ struct LowerLoad : TensorCopyPattern<TMALoadOp> {
   LogicalResult lower(TMALoadOp op,
                       ConversionPatternRewriter &rewriter) const override {
     CopyBuilder b(rewriter, op);
+    std::optional<SharedCopies> shared;
+    if (op.getMulticast())
+      shared.emplace(b, op, countBlocksOfCluster(op));
     Value descriptor = b.getDescriptor(op.getDescriptor());
     Value barrier =
         getBarrierPointer(rewriter, b.loc, op.getBarriers(), op.getBarrier());
     Value policy = b.getPolicy(op.getL2Hint());
     SmallVector<Value> coordinates(op.getCoordinates());
+    int64_t chunk = 0;
     forEachChunk(b, op.getDescriptor().getType(), op.getTile(), coordinates[0],
                  op.getRow(), [&](Value column, Value address) {
                    SmallVector<Value> ofChunk(coordinates);
                    ofChunk[0] = column;
-                   createLoad(b, address, descriptor, ofChunk, barrier, policy,
-                              NVVM::TMALoadMode::TILE);
+                   if (!shared)
+                     return createLoad(b, address, descriptor, ofChunk, barrier,
+                                       policy, NVVM::TMALoadMode::TILE);
+                   shared->runInIssuer(chunk++, [&] {
+                     createLoad(b, getClusterAddress(b, address), descriptor,
+                                ofChunk, barrier, policy,
+                                NVVM::TMALoadMode::TILE, /*ctaOnly=*/false,
+                                shared->getMask());
+                   });
                  });
     rewriter.eraseOp(op);
     return success();
@@ -271,22 +327,16 @@ struct LowerGather4 : TensorCopyPattern<TMAGather4Op> {
     Value barrier =
         getBarrierPointer(rewriter, b.loc, op.getBarriers(), op.getBarrier());
     Value policy = b.getPolicy(op.getL2Hint());
-    forEachChunk(
-        b, op.getDescriptor().getType(), op.getTile(), op.getColumn(),
-        op.getRow(), [&](Value column, Value address) {
-          if (ofCluster)
-            address = LLVM::AddrSpaceCastOp::create(
-                rewriter, b.loc,
-                LLVM::LLVMPointerType::get(
-                    getContext(), static_cast<unsigned>(
-                                      NVVM::NVVMMemorySpace::SharedCluster)),
-                address);
-          createLoad(
-              b, address, descriptor,
-              {column, op.getRow0(), op.getRow1(), op.getRow2(), op.getRow3()},
-              barrier, policy, NVVM::TMALoadMode::TILE_GATHER4,
-              /*ctaOnly=*/!ofCluster);
-        });
+    forEachChunk(b, op.getDescriptor().getType(), op.getTile(), op.getColumn(),
+                 op.getRow(), [&](Value column, Value address) {
+                   if (ofCluster)
+                     address = getClusterAddress(b, address);
+                   createLoad(b, address, descriptor,
+                              {column, op.getRow0(), op.getRow1(), op.getRow2(),
+                               op.getRow3()},
+                              barrier, policy, NVVM::TMALoadMode::TILE_GATHER4,
+                              /*ctaOnly=*/!ofCluster);
+                 });
     rewriter.eraseOp(op);
     return success();
   }

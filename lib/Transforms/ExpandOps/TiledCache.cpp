@@ -76,7 +76,7 @@ void TiledCache::copy(Value tile, Value token,
         builder, loc, cache, tokens.batch, tokens.head, token, frame.index(0),
         frame.sub(tokens.all.to, token), body->getArgument(0),
         /*descriptor=*/Value(), builder.getI64IntegerAttr(tokens.alignment),
-        CopyKindAttr());
+        CopyKindAttr(), /*multicast=*/false);
   YieldOp::create(builder, loc);
 }
 

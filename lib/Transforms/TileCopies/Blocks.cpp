@@ -15,6 +15,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -57,7 +58,9 @@ Value kvcache::getFromLane(const IndexBuilder &b, Value value, Value lane) {
 //===----------------------------------------------------------------------===//
 
 void kvcache::emitWait(const IndexBuilder &b, Barrier barrier, Value parity,
-                       const Chip &chip) {
+                       const Chip &chip, bool ofCluster) {
+  auto scope =
+      ofCluster ? NVVM::MemScopeKind::CLUSTER : NVVM::MemScopeKind::CTA;
   Value pointer =
       getBarrierPointer(b.builder, b.loc, barrier.group, barrier.index);
   auto isPending = [&](OpBuilder &builder, Location loc, ValueRange) {
@@ -65,8 +68,8 @@ void kvcache::emitWait(const IndexBuilder &b, Barrier barrier, Value parity,
     Value isDone;
     Type i1 = builder.getI1Type();
     if (chip.has(Feature::TMA))
-      isDone = NVVM::MBarrierTryWaitOp::create(builder, loc, i1, pointer,
-                                               parity, /*ticks=*/Value());
+      isDone = NVVM::MBarrierTryWaitOp::create(
+          builder, loc, i1, pointer, parity, /*ticks=*/Value(), scope);
     else
       isDone =
           NVVM::MBarrierTestWaitOp::create(builder, loc, i1, pointer, parity);
@@ -85,6 +88,25 @@ void kvcache::emitArrive(const IndexBuilder &b, Barrier barrier) {
   nvgpu::MBarrierArriveOp::create(
       b.builder, b.loc, nvgpu::MBarrierTokenType::get(b.builder.getContext()),
       barrier.group, barrier.index);
+}
+
+void kvcache::emitArriveAtBlock(const IndexBuilder &b, Barrier barrier,
+                                Value rank) {
+  Value pointer =
+      getBarrierPointer(b.builder, b.loc, barrier.group, barrier.index);
+  auto type = LLVM::LLVMPointerType::get(
+      b.builder.getContext(),
+      static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
+  Value there =
+      NVVM::MapaOp::create(b.builder, b.loc, type, pointer, b.toI32(rank));
+  NVVM::MBarrierArriveOp::create(b.builder, b.loc, /*res=*/Type(), there,
+                                 /*count=*/Value(),
+                                 NVVM::MemScopeKind::CLUSTER);
+}
+
+void kvcache::emitClusterBarrier(const IndexBuilder &b) {
+  NVVM::ClusterArriveOp::create(b.builder, b.loc, /*aligned=*/UnitAttr());
+  NVVM::ClusterWaitOp::create(b.builder, b.loc, /*aligned=*/UnitAttr());
 }
 
 bool kvcache::hasProducts(Operation *op) {

@@ -58,11 +58,17 @@ struct Barrier {
   Value index;
 };
 
-/// Waits until the phase of this parity, an i32, is complete.
+/// Waits until the phase of this parity, an i32, is complete. If `ofCluster`,
+/// threads of other blocks have arrived at it.
 void emitWait(const IndexBuilder &b, Barrier barrier, Value parity,
-              const Chip &chip);
+              const Chip &chip, bool ofCluster = false);
 /// Arrives once.
 void emitArrive(const IndexBuilder &b, Barrier barrier);
+/// Arrives once at the barrier at the same place of another block of the
+/// cluster, by its rank, or of this one.
+void emitArriveAtBlock(const IndexBuilder &b, Barrier barrier, Value rank);
+/// Lets all threads of all blocks of the cluster meet.
+void emitClusterBarrier(const IndexBuilder &b);
 /// Whether code in `op` multiplies tiles, which reads them by the asynchronous
 /// proxy as copies do.
 bool hasProducts(Operation *op);

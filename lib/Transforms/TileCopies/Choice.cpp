@@ -13,6 +13,7 @@
 #include "kvcache/IR/CacheShape.h"
 #include "kvcache/IR/CopyOps.h"
 #include "kvcache/IR/PipeOps.h"
+#include "kvcache/Support/Threads.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -198,6 +199,17 @@ std::optional<std::string> kvcache::findDrawback(TileCopyOpInterface copy,
   return reason;
 }
 
+std::optional<std::string>
+kvcache::findMulticastObstacle(TileCopyOpInterface copy, CopyKind kind) {
+  if (kind != CopyKind::TensorBoxes)
+    return llvm::formatv("only tensor_boxes can do it, not {0}",
+                         stringifyCopyKind(kind));
+  if (countBlocksOfCluster(copy) == 1)
+    return "the kernel does not state clusters of several blocks "
+           "('known_cluster_size')";
+  return std::nullopt;
+}
+
 //===----------------------------------------------------------------------===//
 // Lowering
 //===----------------------------------------------------------------------===//
@@ -221,5 +233,8 @@ LogicalResult kvcache::checkLowerable(TileCopyOpInterface copy,
   if (obstacle)
     return copy->emitOpError("can't be copied by ")
            << stringifyCopyKind(*kind) << ": " << *obstacle;
+  if (copy.isMulticast())
+    if (auto obstacle = findMulticastObstacle(copy, *kind))
+      return copy->emitOpError("can't be multicast: ") << *obstacle;
   return success();
 }

@@ -52,6 +52,11 @@ findDescriptorObstacle(TileCopyOpInterface copy, const CopySite &site,
 std::optional<std::string> findDrawback(TileCopyOpInterface copy, CopyKind kind,
                                         const CopySite &site);
 
+/// Returns the reason why a copy of this kind can't be multicast where it is,
+/// or nothing if it can.
+std::optional<std::string> findMulticastObstacle(TileCopyOpInterface copy,
+                                                 CopyKind kind);
+
 /// Checks that a copy can be lowered: it has a kind, which is possible, and the
 /// descriptor that the kind needs.
 LogicalResult checkLowerable(TileCopyOpInterface copy, const CopySite &site);

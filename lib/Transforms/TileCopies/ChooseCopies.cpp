@@ -10,6 +10,8 @@
 #include "Geometry.h"
 
 #include "kvcache/GPU/KernelLaunches.h"
+#include "kvcache/IR/CopyOps.h"
+#include "kvcache/Support/Threads.h"
 #include "kvcache/Transforms/Passes.h"
 
 #include "mlir/IR/Remarks.h"
@@ -41,6 +43,24 @@ void remarkChosen(TileCopyOpInterface copy, CopyKind kind, bool isGiven) {
     remark << remark::reason("the attribute 'copy' says so");
   if (kind == CopyKind::TensorBoxes && !copy.getDescriptor())
     remark << remark::metric("BoxRows", getBoxRows(copy));
+}
+
+/// Reports that each block copies for all of its cluster, or removes the
+/// attribute that asks for it.
+void chooseMulticast(TileCopyOpInterface copy, CopyKind kind) {
+  if (!copy.isMulticast())
+    return;
+  std::optional<std::string> obstacle = findMulticastObstacle(copy, kind);
+  if (!obstacle) {
+    remark::passed(copy.getLoc(), getRemarkOptions())
+        << "copies a share for the blocks of the cluster"
+        << remark::metric("Blocks", countBlocksOfCluster(copy));
+    return;
+  }
+  cast<AsyncLoadTileOp>(*copy).setMulticast(false);
+  remark::missed(copy.getLoc(), getRemarkOptions())
+      << "copies the whole tile in each block of the cluster"
+      << remark::reason("{0}", *obstacle);
 }
 
 struct ChooseCopies : kvcache::impl::ChooseCopiesBase<ChooseCopies> {
@@ -104,6 +124,7 @@ private:
 
   void finish(TileCopyOpInterface copy, CopyKind kind, bool isGiven) {
     remarkChosen(copy, kind, isGiven);
+    chooseMulticast(copy, kind);
     switch (kind) {
     case CopyKind::Plain:
       ++numPlain;

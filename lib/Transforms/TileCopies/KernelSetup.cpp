@@ -94,6 +94,20 @@ void KernelSetup::initialize(TypedValue<nvgpu::MBarrierGroupType> barriers,
                                 b.index(index), /*predicate=*/Value());
 }
 
+void KernelSetup::meetInCluster() {
+  auto barrier = dyn_cast<gpu::BarrierOp>(start()->getNextNode());
+  // Another pass has done it.
+  if (!barrier)
+    return;
+  OpBuilder builder(barrier);
+  emitClusterBarrier(IndexBuilder(builder, barrier.getLoc()));
+  barrier.erase();
+  kernel.walk([&](gpu::ReturnOp end) {
+    builder.setInsertionPoint(end);
+    emitClusterBarrier(IndexBuilder(builder, end.getLoc()));
+  });
+}
+
 Value KernelSetup::createVariable() {
   OpBuilder builder(start());
   IndexBuilder b(builder, kernel.getLoc());

@@ -102,13 +102,25 @@ static bool needsFence(TileCopyOpInterface copy) {
   return isByUnit(*copy.getCopy()) && mayBeWritten(copy.getTile());
 }
 
+namespace {
+/// What threads have to do before consecutive copies.
+struct Meeting {
+  bool withFence = false;
+  /// Whether threads of all blocks of the cluster meet.
+  bool ofCluster = false;
+};
+} // namespace
+
 /// Lets all threads meet before a copy: none of them may still use its tile.
-static void synchronize(Operation *copy, bool withFence) {
+static void synchronize(Operation *copy, const Meeting &meeting) {
   OpBuilder builder(copy);
   IndexBuilder b(builder, copy->getLoc());
-  if (withFence)
+  if (meeting.withFence)
     emitProxyFence(b);
-  gpu::BarrierOp::create(builder, b.loc);
+  if (meeting.ofCluster)
+    emitClusterBarrier(b);
+  else
+    gpu::BarrierOp::create(builder, b.loc);
 }
 
 //===----------------------------------------------------------------------===//
@@ -147,6 +159,8 @@ private:
   void lowerTensorCopies() {
     Barrier barrier =
         createBarrier([](const BlockBuilder &b) { return b.index(1); });
+    if (copy.isMulticast())
+      setup->meetInCluster();
     setup->runInIssuer(b, [&](const Issuer &issuer) {
       TensorCopies copies(b, issuer, barrier);
       copies.add(copy);
@@ -229,12 +243,16 @@ static void lowerWait(WaitOp wait, const Chip *chip, bool withFence) {
 /// Lets all threads meet before the copies that need it, with a fence if one of
 /// them does.
 static void synchronize(ArrayRef<TileCopyOpInterface> copies) {
-  llvm::MapVector<Operation *, bool> meetings;
-  for (TileCopyOpInterface copy : copies)
-    if (isInGPUCode(copy) && !isFirstUse(copy))
-      meetings[getFirstOfRun(copy)] |= needsFence(copy);
-  for (auto [copy, withFence] : meetings)
-    synchronize(copy, withFence);
+  llvm::MapVector<Operation *, Meeting> meetings;
+  for (TileCopyOpInterface copy : copies) {
+    if (!isInGPUCode(copy) || isFirstUse(copy))
+      continue;
+    Meeting &meeting = meetings[getFirstOfRun(copy)];
+    meeting.withFence |= needsFence(copy);
+    meeting.ofCluster |= copy.isMulticast();
+  }
+  for (const auto &[copy, meeting] : meetings)
+    synchronize(copy, meeting);
 }
 
 /// Whether the copy of a wait has a barrier of its own.

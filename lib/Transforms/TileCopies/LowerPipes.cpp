@@ -20,6 +20,7 @@
 #include "kvcache/IR/TensorMemoryOps.h"
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/Pointers.h"
+#include "kvcache/Support/Threads.h"
 #include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -167,23 +168,30 @@ private:
     return size && *size % BlockBuilder::kWarp == 0;
   }
 
-  /// The number of arrivals that free a slot.
+  /// The number of arrivals that free a slot: of all blocks whose copies come
+  /// to it, which have as many threads.
   Value getNumConsumers(const BlockBuilder &b) const {
     Value producers = b.index(type.getProducers() * BlockBuilder::kWarp);
     Value threads = b.sub(b.getAll().count, producers);
-    return freesByWarp() ? b.div(threads, b.index(BlockBuilder::kWarp))
-                         : threads;
+    Value ofBlock =
+        freesByWarp() ? b.div(threads, b.index(BlockBuilder::kWarp)) : threads;
+    return b.mul(ofBlock, b.index(numBlocks));
   }
 
   //===--------------------------------------------------------------------===//
   // Barriers
   //===--------------------------------------------------------------------===//
 
+  bool isOfCluster() const { return numBlocks > 1; }
+
   /// All productions have the same arrivals, because a barrier has one count.
   void collectIssuers() {
     for (ProduceOp produce : produces)
-      for (auto copy : produce.getBody().getOps<TileCopyOpInterface>())
+      for (auto copy : produce.getBody().getOps<TileCopyOpInterface>()) {
         issuers.insert(getIssuer(copy));
+        if (copy.isMulticast())
+          numBlocks = countBlocksOfCluster(op);
+      }
     if (issuers.empty())
       issuers.insert(chip->has(Feature::TMA) ? IssuedBy::Thread
                                              : IssuedBy::All);
@@ -203,6 +211,8 @@ private:
   void createBarriers() {
     int64_t stages = type.getStages();
     barriers = setup->createBarriers(2 * stages);
+    if (isOfCluster())
+      setup->meetInCluster();
     for (int64_t stage = 0; stage < stages; ++stage)
       setup->initialize(barriers, stage, [&](const BlockBuilder &b) {
         return getNumArrivals(b);
@@ -233,7 +243,8 @@ private:
     std::optional<int64_t> known = getConstantIntValue(index);
     if (known && *known >= 0 && *known < type.getStages())
       return;
-    emitWait(b, getEmpty(b, index), getParity(b, index, 1), *chip);
+    emitWait(b, getEmpty(b, index), getParity(b, index, 1), *chip,
+             isOfCluster());
   }
 
   //===--------------------------------------------------------------------===//
@@ -392,10 +403,22 @@ private:
     if (needsFence(consume))
       emitProxyFence(b);
     if (!freesByWarp())
-      return emitArrive(b, empty);
+      return arriveOnce(b, empty);
     NVVM::SyncWarpOp::create(b.builder, b.loc, b.i32(-1));
     Value lane = b.rem(b.getAll().thread, b.index(BlockBuilder::kWarp));
-    b.runIf(b.equal(lane, b.index(0)), [&] { emitArrive(b, empty); });
+    if (isOfCluster())
+      b.runIf(b.less(lane, b.index(numBlocks)),
+              [&] { emitArriveAtBlock(b, empty, lane); });
+    else
+      b.runIf(b.equal(lane, b.index(0)), [&] { emitArrive(b, empty); });
+  }
+
+  /// The slot is free for all blocks that copy to it.
+  void arriveOnce(const BlockBuilder &b, Barrier empty) const {
+    if (!isOfCluster())
+      return emitArrive(b, empty);
+    for (int64_t rank = 0; rank < numBlocks; ++rank)
+      emitArriveAtBlock(b, empty, b.index(rank));
   }
 
   void lowerConsume(ConsumeOp consume) {
@@ -428,6 +451,8 @@ private:
   SmallVector<ProduceOp> produces;
   SmallVector<ConsumeOp> consumes;
   llvm::SmallSetVector<IssuedBy, 3> issuers;
+  /// The blocks of the cluster, if they copy to each other's slots; else 1.
+  int64_t numBlocks = 1;
   TypedValue<nvgpu::MBarrierGroupType> barriers;
 };
 

@@ -151,7 +151,7 @@ void TensorCopies::issueBoxes(const Copy &copy) const {
           b.builder, b.loc, op.getDescriptor(), getCoordinates(boxes, op, box),
           barrier.group, barrier.index, op.getTile(),
           boxes.found.size() == 1 ? Value() : b.index(box * boxes.boxRows),
-          /*l2_hint=*/EvictionAttr());
+          /*l2_hint=*/EvictionAttr(), op.isMulticast());
   });
 }
 

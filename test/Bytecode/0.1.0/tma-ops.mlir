@@ -22,6 +22,11 @@ module {
     kvcache.tma_load %arg0[%arg4, %arg5, %arg6], %arg1[%arg3] to %arg2 at %arg7 {l2_hint = #kvcache.eviction<evict_last>} : !kvcache.tma_tile<64x1x16xbf16, swizzle_128b>, <memorySpace = #gpu.address_space<workgroup>, num_barriers = 2> -> !kvcache.tile<64x128xbf16, swizzle_128b>
     return
   }
+  func.func @multicast(%arg0: !kvcache.tma_tile<64x1x64xbf16, swizzle_128b>, %arg1: !kvcache.tma_tile<64x1x16xbf16, swizzle_128b>, %arg2: !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>, num_barriers = 2>, %arg3: !kvcache.tile<64x128xbf16, swizzle_128b>, %arg4: index) {
+    kvcache.tma_load %arg0[%arg4, %arg4, %arg4], %arg2[%arg4] to %arg3 {multicast} : !kvcache.tma_tile<64x1x64xbf16, swizzle_128b>, <memorySpace = #gpu.address_space<workgroup>, num_barriers = 2> -> !kvcache.tile<64x128xbf16, swizzle_128b>
+    kvcache.tma_load %arg1[%arg4, %arg4, %arg4], %arg2[%arg4] to %arg3 at %arg4 {l2_hint = #kvcache.eviction<evict_last>, multicast} : !kvcache.tma_tile<64x1x16xbf16, swizzle_128b>, <memorySpace = #gpu.address_space<workgroup>, num_barriers = 2> -> !kvcache.tile<64x128xbf16, swizzle_128b>
+    return
+  }
   func.func @hints(%arg0: !kvcache.tma_tile<64x1x64xbf16, swizzle_128b>, %arg1: !kvcache.tma_tile<64x1xbf16, swizzle_128b>, %arg2: !kvcache.row_indices<rows = 64, page_size = 64>, %arg3: memref<64xi32>, %arg4: !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>, num_barriers = 2>, %arg5: !kvcache.tile<64x128xbf16, swizzle_128b>, %arg6: index) {
     kvcache.tma_load %arg0[%arg6, %arg6, %arg6], %arg4[%arg6] to %arg5 {l2_hint = #kvcache.eviction<evict_normal>} : !kvcache.tma_tile<64x1x64xbf16, swizzle_128b>, <memorySpace = #gpu.address_space<workgroup>, num_barriers = 2> -> !kvcache.tile<64x128xbf16, swizzle_128b>
     kvcache.tma_load_rows %arg0[%arg6, %arg6] rows %arg2, %arg4[%arg6] to %arg5 {l2_hint = #kvcache.eviction<evict_first>} : !kvcache.tma_tile<64x1x64xbf16, swizzle_128b>, !kvcache.row_indices<rows = 64, page_size = 64>, <memorySpace = #gpu.address_space<workgroup>, num_barriers = 2> -> !kvcache.tile<64x128xbf16, swizzle_128b>

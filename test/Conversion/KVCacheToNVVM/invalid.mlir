@@ -168,3 +168,17 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
     gpu.return
   }
 }
+
+// -----
+
+!desc = !kvcache.tma_tile<64x1x64xbf16, swizzle_128b>
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+!barrier = !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>
+
+gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
+  gpu.func @c5_multicast_without_clusters(%desc: !desc, %i: index, %barrier: !barrier, %kt: !kt) kernel {
+    // expected-error @below {{'kvcache.tma_load' op with 'multicast' requires a kernel that states clusters of several blocks ('known_cluster_size')}}
+    kvcache.tma_load %desc[%i, %i, %i], %barrier[%i] to %kt {multicast} : !desc, !barrier -> !kt
+    gpu.return
+  }
+}

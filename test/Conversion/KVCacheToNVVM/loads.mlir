@@ -34,6 +34,39 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
     gpu.return
   }
 
+  // Copy 0 is the one of block 0 of the cluster, copy 1 of block 1: both go to three blocks.
+  // CHECK-LABEL: gpu.func @multicast(
+  // CHECK-DAG:     %[[MASK:.*]] = arith.constant 7 : i16
+  // CHECK-DAG:     %[[OWN:.*]] = nvvm.read.ptx.sreg.cluster.ctarank : i32
+  // CHECK-DAG:     %[[RANK:.*]] = arith.index_cast %[[OWN]] : i32 to index
+  // CHECK:         %[[IS_FIRST:.*]] = arith.cmpi eq, %[[RANK]], %c0
+  // CHECK-NEXT:    scf.if %[[IS_FIRST]] {
+  // CHECK:           %[[TO:.*]] = llvm.addrspacecast %{{.*}} : !llvm.ptr<3> to !llvm.ptr<7>
+  // CHECK:           nvvm.cp.async.bulk.tensor.shared.cluster.global %[[TO]], {{.*}} multicast_mask = %[[MASK]] : !llvm.ptr<7>, !llvm.ptr
+  // CHECK:         %[[IS_SECOND:.*]] = arith.cmpi eq, %[[RANK]], %c1
+  // CHECK-NEXT:    scf.if %[[IS_SECOND]] {
+  // CHECK:           nvvm.cp.async.bulk.tensor.shared.cluster.global {{.*}} multicast_mask = %[[MASK]]
+  gpu.func @multicast(%desc: !desc, %barrier: !barrier, %kt: !kt, %i: index) kernel
+      attributes {known_cluster_size = array<i32: 3, 1, 1>} {
+    kvcache.tma_load %desc[%i, %i, %i], %barrier[%i] to %kt {multicast} : !desc, !barrier -> !kt
+    gpu.return
+  }
+
+  // The copies of the box at row 16 r are numbers 2 r and 2 r + 1.
+  // CHECK-LABEL: gpu.func @multicast_of_boxes(
+  // CHECK-SAME:    %[[R:[a-z0-9]*]]: index) kernel
+  // CHECK:         %[[BOX:.*]] = arith.divui %[[R]], %c16
+  // CHECK:         %[[NUMBER:.*]] = arith.muli %[[BOX]], %c2
+  // CHECK:         %[[ISSUER:.*]] = arith.remui %[[NUMBER]], %c4
+  // CHECK:         arith.cmpi eq, %{{.*}}, %[[ISSUER]]
+  // CHECK:         %[[NEXT:.*]] = arith.addi %[[NUMBER]], %c1
+  // CHECK:         arith.remui %[[NEXT]], %c4
+  gpu.func @multicast_of_boxes(%desc: !part, %barrier: !barrier, %kt: !kt, %i: index, %r: index) kernel
+      attributes {known_cluster_size = array<i32: 2, 2, 1>} {
+    kvcache.tma_load %desc[%i, %i, %i], %barrier[%i] to %kt at %r {multicast} : !part, !barrier -> !kt
+    gpu.return
+  }
+
   // A copy for each chunk, 64 columns and 64 rows of 128 bytes apart.
   // CHECK-LABEL: gpu.func @chunks(
   // CHECK-SAME:    %[[ARGUMENT:[^:]*]]: !kvcache.tma_tile<{{[^>]*}}>, %[[BARRIERS:[^:]*]]: !nvgpu.{{[^%]*}}%[[KT:[^:]*]]: !kvcache.tile<{{[^>]*}}>, %[[I:[^:]*]]: index, %[[D:[^:]*]]: index, %[[H:[^:]*]]: index, %[[ROW:[^:]*]]: index)

@@ -115,6 +115,18 @@ func.func @c4_load_of_rows(%k: !cache, %kt: !kt, %i: index) {
 !cache = !kvcache.paged<bf16, #kv, page_size = 16>
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
+func.func @c4_multicast_by_threads(%k: !cache, %kt: !kt, %i: index) {
+  // expected-error @below {{'kvcache.async_load_tile' op expects 'copy' to be tensor_boxes with 'multicast', got cp_async}}
+  %tok = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt {copy = #kvcache.copy<cp_async>, multicast} : !cache, !kt
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
 func.func @c6_gather_of_boxes(%k: !cache, %kt: !kt, %i: index, %ids: memref<64xi32>) {
   // expected-error @below {{'kvcache.async_gather_tile' op expects 'copy' to be one of tensor_rows, bulk_rows, cp_async, plain, got tensor_boxes}}
   %tok = kvcache.async_gather_tile %k[%i, %i] rows %ids to %kt {copy = #kvcache.copy<tensor_boxes>} : !cache, memref<64xi32>, !kt

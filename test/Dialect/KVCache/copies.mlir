@@ -56,6 +56,15 @@ func.func @kinds(%k: !cache, %kt: !kt, %i: index, %ids: memref<64xi32>) {
   return
 }
 
+// CHECK-LABEL: func.func @multicast(
+// CHECK:         kvcache.async_load_tile {{.*}} {multicast} :
+// CHECK:         kvcache.async_load_tile {{.*}} {base_alignment = 16 : i64, copy = #kvcache.copy<tensor_boxes>, multicast} :
+func.func @multicast(%k: !cache, %kt: !kt, %i: index) {
+  %a = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt {multicast} : !cache, !kt
+  %b = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt {base_alignment = 16, copy = #kvcache.copy<tensor_boxes>, multicast} : !cache, !kt
+  return
+}
+
 // CHECK-LABEL: func.func @descriptors(
 // CHECK:         kvcache.async_load_tile %{{.*}} valid %{{.*}} to %[[KT:.*]] descriptor %[[RAGGED:.*]] {copy = #kvcache.copy<tensor_boxes>} : {{.*}}, !kvcache.tile<64x128xbf16, swizzle_128b>, !kvcache.tma_tile<64x16x1x1xbf16, swizzle_128b>
 // CHECK:         kvcache.async_load_tile %{{.*}} to %[[KT]] descriptor %{{.*}} {copy = #kvcache.copy<tensor_boxes>} : {{.*}}, !kvcache.tma_tile<64x1x16x1xbf16, swizzle_128b>

@@ -56,6 +56,15 @@ func.func @load_at_a_row(%desc: !part, %barrier: !barrier, %kt: !kt, %i: index, 
   return
 }
 
+// CHECK-LABEL: func.func @multicast(
+// CHECK:         kvcache.tma_load {{.*}} {multicast} :
+// CHECK:         kvcache.tma_load {{.*}} at %{{.*}} {l2_hint = #kvcache.eviction<evict_last>, multicast} :
+func.func @multicast(%desc: !desc, %part: !part, %barrier: !barrier, %kt: !kt, %i: index) {
+  kvcache.tma_load %desc[%i, %i, %i], %barrier[%i] to %kt {multicast} : !desc, !barrier -> !kt
+  kvcache.tma_load %part[%i, %i, %i], %barrier[%i] to %kt at %i {l2_hint = #kvcache.eviction<evict_last>, multicast} : !part, !barrier -> !kt
+  return
+}
+
 // CHECK-LABEL: func.func @hints(
 // CHECK:         kvcache.tma_load {{.*}} {l2_hint = #kvcache.eviction<evict_normal>} :
 // CHECK:         kvcache.tma_load_rows {{.*}} {l2_hint = #kvcache.eviction<evict_first>} :
