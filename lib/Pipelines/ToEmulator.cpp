@@ -13,6 +13,7 @@
 #include "kvcache/Import/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Target/Passes.h"
+#include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Transforms/Passes.h"
 
@@ -54,6 +55,7 @@ void kvcache::buildKernelsToEmulatorPipeline(
   if (options.assumeFences)
     kernels.addPass(createAssumeFences());
   kernels.addPass(createCheckInstructions());
+  kernels.addPass(createVerifyIR());
   ConvertNVVMToEmulatorOptions convert;
   convert.sanitize = options.sanitize;
   convert.meter = options.meter;

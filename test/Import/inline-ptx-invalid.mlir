@@ -51,6 +51,16 @@ llvm.func @no_label() {
 // -----
 
 gpu.module @kernels {
+llvm.func @branch_without_target() {
+  // expected-error @+1 {{inline PTX expects a label before ';'}}
+  llvm.inline_asm has_side_effects "bra.uni;", "" : () -> ()
+  llvm.return
+}
+}
+
+// -----
+
+gpu.module @kernels {
 llvm.func @endless() {
   // expected-error @+1 {{inline PTX never ends}}
   llvm.inline_asm has_side_effects "L: bra L;", "" : () -> ()

@@ -166,11 +166,14 @@ private:
     token.text.split(parts, '.', -1, /*KeepEmpty=*/false);
     for (StringRef part : parts)
       statement.name.push_back(part.str());
-    bool isBranch = !parts.empty() && parts.front() == "bra";
+    if (parts.empty())
+      return fail("expects an instruction before '" + token.text + "'");
     next();
-    if (!isNext(";"))
+    if (parts.front() == "bra")
+      statement.operands.push_back(parseTarget());
+    else if (!isNext(";"))
       do {
-        statement.operands.push_back(isBranch ? parseTarget() : parseOperand());
+        statement.operands.push_back(parseOperand());
       } while (consume(",") && error.empty());
     if (token.kind != Token::End)
       expect(";");
@@ -180,6 +183,8 @@ private:
   //===--- Operands ---===//
 
   Operand parseTarget() {
+    if (token.kind != Token::Name)
+      fail("expects a label before '" + token.text + "'");
     Operand target;
     target.kind = Operand::Kind::Label;
     target.name = token.text.str();
