@@ -20,6 +20,7 @@ CONTENTS = {
     "Conversion": "kvcache to LLVM, NVVM",
     "LLVMIR": "LLVM to LLVM",
     "Runtime": "what host code calls",
+    "Import": "LLVM IR, inline PTX",
     "Emulator": "chips on the CPU",
     "Pipelines": "order of the passes",
     "Compile": "source to objects",

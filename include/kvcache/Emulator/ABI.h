@@ -156,6 +156,9 @@ typedef struct KVCacheEmulatedModule {
   int32_t isSanitized, isMetered;
   /// The most that a program of matrix instructions has (Matrices.h).
   int64_t numRegisters;
+  /// Whether threads of a block may store equal values to the same place of
+  /// shared memory, without an order.
+  int64_t mayRewrite;
 } KVCacheEmulatedModule;
 
 /// The kinds of access, in `flags`.
@@ -183,10 +186,7 @@ enum {
   /// which bytes nobody has written.
   KVCacheAccessCopied = 1024,
   /// Like KVCacheAccessDevice, towards all threads of the cluster.
-  KVCacheAccessCluster = 2048,
-  /// A store to shared memory that may write what another thread of the block
-  /// has just written, if it is the same.
-  KVCacheAccessRewrites = 4096
+  KVCacheAccessCluster = 2048
 };
 
 /// The bytes of an access that the thread's `poison` has.

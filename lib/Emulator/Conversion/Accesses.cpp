@@ -119,8 +119,6 @@ public:
 
   void announceStore(LLVM::StoreOp op) {
     uint32_t flags = KVCacheAccessWrite | getAtomicFlags(op);
-    if (calls.mayRewrite)
-      flags |= KVCacheAccessRewrites;
     announceAligned(op, op.getAddr(), op.getValue().getType(), flags);
   }
 

@@ -414,7 +414,7 @@ LLVM::GlobalOp kvcache::moveToHost(gpu::GPUModuleOp module,
   Type pointer = calls.pointerType, i64 = calls.i64, i32 = calls.i32;
   return runtime.createStruct(
       loc, (module.getName() + "_emulated").str(),
-      {pointer, i64, pointer, i64, i64, i64, i32, i32, i64},
+      {pointer, i64, pointer, i64, i64, i64, i32, i32, i64, i64},
       [&](FieldBuilder &fields, OpBuilder &builder) {
         fields.set(LLVM::AddressOfOp::create(builder, loc, kernelTable), 0);
         fields.set(records.size(), i64, 1);
@@ -425,5 +425,6 @@ LLVM::GlobalOp kvcache::moveToHost(gpu::GPUModuleOp module,
         fields.set(calls.isSanitized, i32, 6);
         fields.set(calls.isMetered, i32, 7);
         fields.set(numRegisters, i64, 8);
+        fields.set(calls.mayRewrite, i64, 9);
       });
 }

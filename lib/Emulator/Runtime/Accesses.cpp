@@ -27,7 +27,7 @@ static Poison accessShared(Thread &thread, const KVCacheSite *site,
   block.cluster.peers.note(thread, site, owner);
   Poison poison = block.sanitizer.access(
       thread, site, {offset, static_cast<uint32_t>(access.bytes)}, access.flags,
-      access.flags & KVCacheAccessRewrites ? access.pointer : nullptr);
+      block.cluster.mayRewrite() ? access.pointer : nullptr);
   block.meter.accessShared(thread, site, offset, access.bytes, access.flags,
                            access.alignment);
   return poison;

@@ -95,6 +95,7 @@ public:
 
   const Grid &getGrid() const { return *grid; }
   bool isSanitized() const { return grid->module->isSanitized; }
+  bool mayRewrite() const { return grid->module->mayRewrite; }
   /// The number of threads, and of those that have not ended.
   uint32_t size() const { return numThreads; }
   uint32_t numLive() const { return live; }

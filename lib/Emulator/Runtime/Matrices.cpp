@@ -109,6 +109,8 @@ private:
   void notePoison(uint32_t lane, uint32_t reg, RegisterBytes bytes,
                   uint32_t numRead, const Poison &read);
   uint32_t getStoredOrigin(uint32_t lane) const;
+  const char *getRewritten(uint32_t lane, uint32_t reg, uint32_t byte,
+                           SharedRange range) const;
   void definePoison();
   void loadRows();
   void loadColumns();
@@ -199,7 +201,8 @@ void MatrixAccess::checkRegister(uint32_t lane, uint32_t reg, uint32_t flags) {
         static_cast<uint32_t>(rows[first.row] + begin - block.cluster.shared);
     SharedRange range{offset, last - begin + 1};
     Poison read =
-        block.sanitizer.access(*threads[lane], what.site, range, flags);
+        block.sanitizer.access(*threads[lane], what.site, range, flags,
+                               getRewritten(lane, reg, byte, range));
     if (read.origin)
       notePoison(lane, reg, {byte, end}, range.bytes, read);
     if (!isLoad && registers.isPoisoned(numbers[reg]))
@@ -211,6 +214,17 @@ void MatrixAccess::checkRegister(uint32_t lane, uint32_t reg, uint32_t flags) {
           getStoredOrigin(lane));
     byte = end;
   }
+}
+
+/// The bytes of a range that a store leaves as they are, if it may; else null.
+const char *MatrixAccess::getRewritten(uint32_t lane, uint32_t reg,
+                                       uint32_t byte, SharedRange range) const {
+  if (isLoad || !block.cluster.mayRewrite())
+    return nullptr;
+  const char *there = block.cluster.shared + range.offset;
+  const auto *stored =
+      reinterpret_cast<const char *>(&registers.get(numbers[reg])[lane]) + byte;
+  return std::memcmp(there, stored, range.bytes) == 0 ? there : nullptr;
 }
 
 /// Of several poisoned registers, that of the last.

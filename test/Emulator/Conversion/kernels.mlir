@@ -5,7 +5,7 @@
 // entry that reads the parameters from where they are.
 
 // CHECK-LABEL: llvm.mlir.global internal constant @kernels_emulated()
-// CHECK-SAME:    !llvm.struct<(ptr, i64, ptr, i64, i64, i64, i32, i32, i64)>
+// CHECK-SAME:    !llvm.struct<(ptr, i64, ptr, i64, i64, i64, i32, i32, i64, i64)>
 // CHECK:         llvm.mlir.constant(1 : i64)
 // CHECK:         llvm.mlir.constant(232448 : i64)
 // CHECK-LABEL: llvm.mlir.global internal constant @kvcache_kernels()

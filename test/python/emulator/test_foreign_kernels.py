@@ -5,15 +5,14 @@ other projects are found in kernels of ours that have the same mistake."""
 import functools
 import re
 
-import ml_dtypes
 import numpy as np
 import pytest
+from foreign_kernels import CHECKS, check_append, check_matmul, random
 from places import ROOT
 
 import kvcache
 
 KERNELS = ROOT / "test/python/support/kernels"
-RANDOM = np.random.default_rng(7)
 
 
 @functools.cache
@@ -26,85 +25,32 @@ def shared_bytes(name):
     return int((KERNELS / name).read_text().split(maxsplit=2)[1])
 
 
-def random(shape, dtype):
-    return RANDOM.standard_normal(shape).astype(dtype)
-
-
 # --- Triton ---------------------------------------------------------------------------
-
-
-def test_append():
-    x, n = random((6, 64), ml_dtypes.bfloat16), 5
-    slots = np.array([4, -1, 7, 0, 2], np.int32)
-    blocks = np.zeros((8, 64), ml_dtypes.float8_e4m3fn)
-    scales = np.zeros(8, np.float32)
-    name = "append_sm90.llir"
-    kernel = load(name, "sm_90a").kernel("append")
-    kernel.launch(
-        2, None, x, slots, blocks, scales, n, 0, 0, shared_bytes=shared_bytes(name)
-    )
-    for row, slot in zip(x.astype(np.float32), slots, strict=False):
-        if slot < 0:
-            continue
-        scale = abs(row).max() / np.float32(448)
-        np.testing.assert_allclose(scales[slot], scale, rtol=1e-6)
-        # Division is approximate: the quotient may be rounded to a neighbour.
-        quantized = (row / scale).astype(blocks.dtype)
-        np.testing.assert_allclose(
-            blocks[slot].astype(np.float32), quantized.astype(np.float32), rtol=0.13
-        )
-    assert not blocks[[1, 3, 5, 6]].astype(np.float32).any()
-
-
-def test_decode():
-    q, blocks = random((2, 16, 32), np.float16), random((6, 16, 32), np.float16)
-    table = np.array([[3, 0, 5], [1, 4, 2]], np.int32)
-    length = np.array([41, 16], np.int32)
-    out = np.zeros((2, 16, 32), np.float32)
-    name = "decode_sm80.llir"
-    kernel = load(name, "sm_80").kernel("decode")
-    arguments = q, blocks, table, length, out, 3, 0, 0
-    kernel.launch(2, None, *arguments, shared_bytes=shared_bytes(name))
-    for b in range(2):
-        k = blocks[table[b]].reshape(-1, 32)[: length[b]].astype(np.float32)
-        scores = q[b].astype(np.float32) @ k.T
-        weights = np.exp2(scores - scores.max(1, keepdims=True))
-        expected = weights @ k / weights.sum(1, keepdims=True)
-        np.testing.assert_allclose(out[b], expected, atol=4e-3)
 
 
 @pytest.mark.parametrize(
     ("name", "target", "options"),
     [
+        ("append_sm90.llir", "sm_90a", {}),
+        ("decode_sm80.llir", "sm_80", {}),
         ("matmul_sm90.llir", "sm_90a", {}),
         ("matmul_sm100.llir", "sm_100a", {"assume_fences": True}),
     ],
 )
-def test_matmul(name, target, options):
-    a, b = random((64, 96), np.float16), random((96, 16), np.float16)
-    c = np.zeros((64, 16), np.float32)
-    kernel = load(name, target, **options).kernel("matmul")
-    kernel.launch(1, None, a, b, c, 96, 0, 0, shared_bytes=shared_bytes(name))
-    np.testing.assert_allclose(
-        c, a.astype(np.float32) @ b.astype(np.float32), rtol=1e-3, atol=1e-3
-    )
+def test_triton(name, target, options):
+    check = CHECKS[name.partition("_")[0]]
+    check(load(name, target, **options), shared_bytes(name))
 
 
 def test_fences_that_triton_leaves_out():
     name = "matmul_sm100.llir"
-    a, b = random((64, 96), np.float16), random((96, 16), np.float16)
-    c = np.zeros((64, 16), np.float32)
-    kernel = load(name, "sm_100a").kernel("matmul")
     with pytest.raises(kvcache.CheckError, match="tcgen05.fence before"):
-        kernel.launch(1, None, a, b, c, 96, 0, 0, shared_bytes=shared_bytes(name))
+        check_matmul(load(name, "sm_100a"), shared_bytes(name))
 
 
 def test_too_little_shared_memory():
-    x, slots = random((4, 64), ml_dtypes.bfloat16), np.zeros(4, np.int32)
-    blocks, scales = np.zeros((8, 64), ml_dtypes.float8_e4m3fn), np.zeros(8, np.float32)
-    kernel = load("append_sm90.llir", "sm_90a").kernel("append")
     with pytest.raises(kvcache.CheckError, match="@global_smem, which has 0 bytes"):
-        kernel.launch(1, None, x, slots, blocks, scales, 4, 0, 0)
+        check_append(load("append_sm90.llir", "sm_90a"), shared_bytes=0)
 
 
 LANES = """
