@@ -74,6 +74,7 @@ def compile_copies(
     begin = f"""
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
   %bytes = arith.constant {BYTES} : index
   %zero = arith.constant 0 : i32
   %collection = kvcache.{paged}_collection %blocks, %lengths, %lut{of_index}, %zero, %zero
@@ -83,9 +84,9 @@ def compile_copies(
     end = f"""
   kvcache.wait %token
   %memory = kvcache.tile_memory %tile : !tile -> {memory}
-  scf.for %i = %c0 to %bytes step %c1 {{
-    %x = memref.load %memory[%i] : {memory}
-    memref.store %x, %raw[%i] : memref<{BYTES}xi8>
+  scf.for %i = %c0 to %bytes step %c16 {{
+    %x = vector.load %memory[%i] : {memory}, vector<16xi8>
+    vector.store %x, %raw[%i] : memref<{BYTES}xi8>, vector<16xi8>
   }}
   return
 }}"""
@@ -382,7 +383,8 @@ gpu.module @kernels {{
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c3 = arith.constant 3 : index
-    %bytes = arith.constant {BYTES} : index
+    %c16 = arith.constant 16 : index
+  %bytes = arith.constant {BYTES} : index
     %zero = arith.constant 0 : i32
     %c = kvcache.paged_collection %blocks, %lengths, %lut, %zero, %zero
         : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection

@@ -97,6 +97,7 @@ GATHER = """
 func.func @gather(%rows: !rows, %lengths: memref<?xi32>, %table: !table, %ids: memref<{ids}xi32>, %raw: memref<{tile_bytes}xi8>) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
   %bytes = arith.constant {tile_bytes} : index
   %zero = arith.constant 0 : i32
   %k = kvcache.paged_cache %rows, %lengths, %table, %zero, %zero : !rows, memref<?xi32>, !table -> !row
@@ -104,9 +105,9 @@ func.func @gather(%rows: !rows, %lengths: memref<?xi32>, %table: !table, %ids: m
   %token = kvcache.async_gather_tile %k[%c0, %c0] rows %ids to %tile : !row, memref<{ids}xi32>, !tile
   kvcache.wait %token
   %memory = kvcache.tile_memory %tile : !tile -> !memory
-  scf.for %i = %c0 to %bytes step %c1 {{
-    %x = memref.load %memory[%i] : !memory
-    memref.store %x, %raw[%i] : memref<{tile_bytes}xi8>
+  scf.for %i = %c0 to %bytes step %c16 {{
+    %x = vector.load %memory[%i] : !memory, vector<16xi8>
+    vector.store %x, %raw[%i] : memref<{tile_bytes}xi8>, vector<16xi8>
   }}
   return
 }}
