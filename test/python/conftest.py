@@ -1,5 +1,6 @@
 """What every test finds: the modules of the benchmarks, and a pack of their kernels."""
 
+import functools
 import gc
 import importlib.util
 import os
@@ -44,17 +45,21 @@ def old_objects_stay():
 
 @pytest.fixture(scope="session", autouse=True)
 def unoptimized_operations():
-    """Kernels of operations are not optimized for the emulator, as in ``devices.jit``: that takes
-    twice as long as all else, and what is tested comes before it."""
+    """Operations are not optimized, as in ``devices.jit``: that takes twice as long as all
+    else, and what is tested comes before it."""
     from kvcache.ops import operations
 
-    def jit(source, target, **options):
-        level = {"opt_level": 0} if target.startswith("emulator") else {}
-        return kvcache.jit(source, target=target, **level, **options)
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(operations, "jit", jit)
+        patch.setattr(operations, "jit", functools.partial(kvcache.jit, opt_level=0))
         yield
+
+
+@pytest.fixture
+def optimized_operations(monkeypatch):
+    """Operations are optimized, as for users: LLVM takes what MLIR says of aliases and overflows."""
+    from kvcache.ops import operations
+
+    monkeypatch.setattr(operations, "jit", kvcache.jit)
 
 
 def pytest_collection_modifyitems(items):

@@ -238,6 +238,7 @@ CHIPS = ["emulator:sm_80", "emulator:sm_90a", "emulator:sm_100a"]
 SPLITS = {"split_tokens": 12, "max_splits": 4, "split_rows": 2}
 
 
+@pytest.mark.usefixtures("optimized_operations")
 @pytest.mark.parametrize("format_", FORMATS)
 def test_formats(format_):
     check(make_params(format_), FORMATS[format_][2], LENGTHS, NEW, group=4)

@@ -87,12 +87,12 @@ def on_device(text, threads=1):
 def jit(text, target="cpu", threads=1, **options):
     """``kvcache.jit`` of functions that do their work on the target.
 
-    Kernels are not optimized if nothing else is said: that takes far longer than they
+    Programs are not optimized if nothing else is said: that takes far longer than they
     run, and what is tested comes before it.
     """
+    options.setdefault("opt_level", 0)
     if target != "cpu":
         text = on_device(text, threads)
-        options.setdefault("opt_level", 0)
     return kvcache.jit(text, target=target, **options)
 
 
