@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Object.h"
+#include "FastSelection.h"
 #include "JIT.h"
 #include "kvcache/Compile/Guard.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
@@ -40,67 +41,6 @@ static void hideFunctions(llvm::Module &module) {
       function.setVisibility(llvm::GlobalValue::HiddenVisibility);
 }
 
-/// Whether the fast instruction selector leaves an instruction to the slow one.
-/// It selects scalar instructions; a call that it can't select costs only
-/// itself.
-static bool isSlowToSelect(const llvm::Instruction &instruction) {
-  if (isa<llvm::CallBase, llvm::PHINode, llvm::ExtractValueInst>(instruction))
-    return false;
-  auto isSlow = [](const llvm::Value *value) {
-    llvm::Type *type = value->getType();
-    return type->isAggregateType() || type->isVectorTy();
-  };
-  return isSlow(&instruction) ||
-         llvm::any_of(instruction.operand_values(), isSlow);
-}
-
-/// Returns where a block changes between runs of slow and of fast instructions.
-/// A few fast ones among slow ones belong to their run.
-static llvm::SmallVector<llvm::Instruction *>
-findBorders(llvm::BasicBlock::iterator begin, llvm::BasicBlock::iterator end) {
-  constexpr unsigned minFast = 8;
-  llvm::SmallVector<llvm::Instruction *> borders;
-  llvm::Instruction *firstFast = nullptr;
-  unsigned numFast = minFast;
-  for (llvm::Instruction &instruction : llvm::make_range(begin, end)) {
-    if (!isSlowToSelect(instruction)) {
-      if (numFast++ == 0)
-        firstFast = &instruction;
-      continue;
-    }
-    if (numFast >= minFast) {
-      if (firstFast)
-        borders.push_back(firstFast);
-      borders.push_back(&instruction);
-    }
-    firstFast = nullptr;
-    numFast = 0;
-  }
-  if (firstFast && numFast >= minFast)
-    borders.push_back(firstFast);
-  return borders;
-}
-
-/// Splits blocks around instructions that are slow to select. The fast selector
-/// goes through a block from its end, and leaves all that is before an
-/// instruction that it can't select to the slow one.
-static void isolateSlowInstructions(llvm::Function &function) {
-  for (llvm::BasicBlock &block : llvm::make_early_inc_range(function)) {
-    auto begin = block.getFirstNonPHIIt();
-    // Variables have fixed places on the stack only in the first block.
-    for (llvm::Instruction &instruction : block)
-      if (isa<llvm::AllocaInst>(instruction))
-        begin = std::next(instruction.getIterator());
-    auto borders = findBorders(begin, block.end());
-    // From the last one on, so that the others stay in this block.
-    for (llvm::Instruction *border : llvm::reverse(borders)) {
-      auto *call = dyn_cast_or_null<llvm::CallInst>(border->getPrevNode());
-      if (border != &block.front() && !(call && call->isMustTailCall()))
-        block.splitBasicBlock(border);
-    }
-  }
-}
-
 llvm::Expected<std::string>
 kvcache::python::createObject(ModuleOp module, llvm::TargetMachine &machine,
                               unsigned optLevel) {
@@ -118,8 +58,7 @@ kvcache::python::createObject(ModuleOp module, llvm::TargetMachine &machine,
     return std::move(error);
   // Other levels do without the fast selector.
   if (machine.getOptLevel() == llvm::CodeGenOptLevel::None)
-    for (llvm::Function &function : *translated)
-      isolateSlowInstructions(function);
+    prepareForFastSelection(*translated);
   llvm::SmallVector<char> object;
   llvm::raw_svector_ostream stream(object);
   llvm::legacy::PassManager passes;

@@ -27,24 +27,29 @@ namespace {
 struct NarrowFloatsPass : kvcache::impl::NarrowFloatsBase<NarrowFloatsPass> {
   using NarrowFloatsBase::NarrowFloatsBase;
 
+  // Once, and not for each of a module's kernels.
+  LogicalResult initialize(MLIRContext *context) override {
+    RewritePatternSet all(context);
+    populateNarrowFloatsPatterns(all, lookupChip(chip));
+    patterns = std::move(all);
+    return success();
+  }
+
   void runOnOperation() override {
-    const Chip *fallback = nullptr;
-    if (!chip.empty()) {
-      fallback = lookupChip(chip);
-      if (!fallback) {
-        getOperation()->emitError(getUnknownChipMessage(chip));
-        return signalPassFailure();
-      }
+    if (!chip.empty() && !lookupChip(chip)) {
+      getOperation()->emitError(getUnknownChipMessage(chip));
+      return signalPassFailure();
     }
-    RewritePatternSet patterns(&getContext());
-    populateNarrowFloatsPatterns(patterns, fallback);
     bool changed = false;
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns),
+    if (failed(applyPatternsGreedily(getOperation(), patterns,
                                      getGreedyRewriteConfig(), &changed)))
       signalPassFailure();
     if (!changed)
       markAllAnalysesPreserved();
   }
+
+private:
+  FrozenRewritePatternSet patterns;
 };
 
 } // namespace

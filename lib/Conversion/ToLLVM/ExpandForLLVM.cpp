@@ -66,21 +66,30 @@ namespace {
 struct ExpandForLLVM : kvcache::impl::ExpandForLLVMBase<ExpandForLLVM> {
   using ExpandForLLVMBase::ExpandForLLVMBase;
 
-  void runOnOperation() override {
-    RewritePatternSet patterns(&getContext());
-    memref::populateExpandStridedMetadataPatterns(patterns);
-    populateAffineToStdConversionPatterns(patterns);
-    populateAffineToVectorConversionPatterns(patterns);
-    populateVectorPatterns(patterns);
+  // Once, and not for each of a module's kernels.
+  LogicalResult initialize(MLIRContext *context) override {
+    RewritePatternSet all(context);
+    memref::populateExpandStridedMetadataPatterns(all);
+    populateAffineToStdConversionPatterns(all);
+    populateAffineToVectorConversionPatterns(all);
+    populateVectorPatterns(all);
     if (gpuMath)
-      populateGPUMathPatterns(patterns);
+      populateGPUMathPatterns(all);
+    patterns = std::move(all);
+    return success();
+  }
+
+  void runOnOperation() override {
     bool changed = false;
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns),
+    if (failed(applyPatternsGreedily(getOperation(), patterns,
                                      getGreedyRewriteConfig(), &changed)))
       signalPassFailure();
     if (!changed)
       markAllAnalysesPreserved();
   }
+
+private:
+  FrozenRewritePatternSet patterns;
 };
 
 } // namespace
