@@ -41,7 +41,7 @@ def test_histories(configuration, seed, has_failures):
 
 @pytest.mark.slow
 @given(configuration=configurations(), seed=st.integers(0, 2**32))
-@settings(examples(4), phases=[Phase.generate])  # each is too long to be made shorter
+@settings(examples(2), phases=[Phase.generate])  # each is too long to be made shorter
 def test_long_histories(configuration, seed):
     History(seed, configuration).run(10_000)
 
