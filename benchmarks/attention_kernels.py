@@ -323,7 +323,8 @@ def measure_tiles(variant: Variant, chip: str) -> tuple[str, ...]:
     parts, limits = [], []
     for device in DEVICES:
         (same,) = variant.make("cpu").compile(device.chip).kernels.values()
-        loop = facts.gather(same.ptx, device.chip, same.dynamic_shared_memory or 0).code.main_loop
+        code = facts.gather(same.ptx, device.chip, same.dynamic_shared_memory or 0).code
+        loop = code.product_loop or code.main_loop
         assert loop is not None
         part, limit = estimate_products(loop, device, TensorProducts.find(same.ptx), same.block_size[0] // 32)
         parts.append(f"{100 * part:.0f} %")

@@ -127,6 +127,11 @@ class Loop:
     by_name: Counter[str] = field(default_factory=Counter, compare=False)
     products: int = field(default=0, compare=False)
 
+    @property
+    def matrix_instructions(self) -> int:
+        """Those of tensor cores: ``HMMA``, ``HGMMA``, ``UTCHMMA`` and kin."""
+        return sum(count for name, count in self.by_name.items() if name.endswith("MMA"))
+
 
 @dataclass(frozen=True)
 class MachineCode:
@@ -139,6 +144,7 @@ class MachineCode:
         accesses: By kind (``"global load"``) and width in bytes, how many instructions.
         bulk_copies: By name (``"UTMALDG.2D"``), how many instructions.
         bytes_in_flight: The most that global loads have under way to registers.
+        product_loop: The shortest of the loops with the most products of tensor cores, or None.
     """
 
     instructions: int
@@ -147,6 +153,7 @@ class MachineCode:
     accesses: dict[str, dict[int, int]]
     bulk_copies: dict[str, int]
     bytes_in_flight: int
+    product_loop: Loop | None = None
 
 
 def read(sass: str) -> MachineCode:
@@ -156,13 +163,17 @@ def read(sass: str) -> MachineCode:
     code = [instruction for index in sorted(reachable) for instruction in blocks[index].instructions]
     loops = _find_loops(blocks, reachable)
     innermost = [body for body in loops if not any(other < body for other in loops)]
+    described = _describe_all(blocks, loops)
+    most = max((loop.matrix_instructions for loop in described), default=0)
+    having = [loop for loop in described if loop.matrix_instructions == most > 0]
     return MachineCode(
         len(code),
-        _describe_longest(blocks, loops),
-        _describe_longest(blocks, innermost),
+        _find_longest(described),
+        _find_longest(_describe_all(blocks, innermost)),
         _count_accesses(code),
         dict(sorted(Counter(i.name for i in code if i.base in _BULK).items())),
         _find_bytes_in_flight(code),
+        min(having, key=lambda loop: loop.instructions, default=None),
     )
 
 
@@ -247,18 +258,22 @@ def _only_waits(blocks: list[Block], body: set[int]) -> bool:
     return "SYNCS" in names and not names & (_SPACES.keys() | _BULK)
 
 
-def _describe_longest(blocks: list[Block], loops: list[set[int]]) -> Loop | None:
-    codes = [[instruction for index in sorted(body) for instruction in blocks[index].instructions] for body in loops]
-    if not codes:
-        return None
-    longest = max(codes, key=len)
+def _describe_all(blocks: list[Block], loops: list[set[int]]) -> list[Loop]:
+    return [_describe([instruction for index in sorted(body) for instruction in blocks[index].instructions]) for body in loops]
+
+
+def _find_longest(loops: list[Loop]) -> Loop | None:
+    return max(loops, key=lambda loop: loop.instructions, default=None)
+
+
+def _describe(code: list[Instruction]) -> Loop:
     read = Counter[str]()
-    for instruction in longest:
+    for instruction in code:
         read[_SPACES.get(instruction.base, "")] += instruction.width
     global_bytes = read["global load"] + read["global to shared"]
-    names = Counter(instruction.base for instruction in longest)
-    products = sum(instruction.products for instruction in longest)
-    return Loop(len(longest), global_bytes, read["shared load"], _find_bytes_in_flight(longest), names, products)
+    names = Counter(instruction.base for instruction in code)
+    products = sum(instruction.products for instruction in code)
+    return Loop(len(code), global_bytes, read["shared load"], _find_bytes_in_flight(code), names, products)
 
 
 def _count_accesses(code: list[Instruction]) -> dict[str, dict[int, int]]:

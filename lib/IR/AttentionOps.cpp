@@ -72,7 +72,7 @@ void AttentionOp::build(OpBuilder &b, OperationState &state, Value q,
         /*key_scale=*/Value(), /*value_scale=*/Value(), /*query_scale=*/Value(),
         /*out_scale=*/Value(), UnitAttr(), IntegerAttr(), FloatAttr(),
         IntegerAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr(),
-        IntegerAttr());
+        IntegerAttr(), IntegerAttr());
 }
 
 void MergeStatesOp::build(OpBuilder &b, OperationState &state, Value parts,
@@ -197,7 +197,9 @@ static LogicalResult verifyWorkspace(AttentionOp op) {
           std::pair(op.getMaxSplitsAttrName(),
                     given.max_splits != defaults.max_splits),
           std::pair(op.getSplitRowsAttrName(),
-                    given.split_rows != defaults.split_rows)})
+                    given.split_rows != defaults.split_rows),
+          std::pair(op.getScheduledBlocksAttrName(),
+                    op.getScheduledBlocks().value_or(0) > 0)})
       if (isGiven)
         return op.emitOpError()
                << "expects " << name << " only with 'workspace'";

@@ -13,8 +13,8 @@ def operand_names(op: str) -> tuple[list[str], bool] | None:
     A name ends in ``?`` if the operand is optional, and in ``*`` if it may be several.
     """
 
-def workspace_bytes(query_heads: int, value_size: int, parts: int, rows: int) -> int:
-    """Returns the bytes of attention's workspace for one sequence."""
+def workspace_bytes(query_heads: int, value_size: int, parts: int, rows: int) -> tuple[int, int]:
+    """Returns the bytes of attention's workspace for one sequence, and those behind all."""
 
 def chip_features(chip: str) -> list[str]:
     """Returns what a chip can do, as diagnostics call it; nothing for one unknown."""

@@ -26,6 +26,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/TargetParser/Host.h"
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -196,7 +197,8 @@ NB_MODULE(_kvcache, module) {
   module.def(
       "workspace_bytes",
       [](int64_t queryHeads, int64_t valueSize, int64_t parts, int64_t rows) {
-        return WorkspaceShape{queryHeads, valueSize, parts, rows}.getBytes();
+        WorkspaceShape shape{queryHeads, valueSize, parts, rows};
+        return std::pair(shape.getBytes(), WorkspaceShape::kScheduleBytes);
       },
       nb::arg("query_heads"), nb::arg("value_size"), nb::arg("parts"),
       nb::arg("rows"));

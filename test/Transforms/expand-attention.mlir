@@ -86,7 +86,7 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 // GPU-NOT:             nvvm.mma.sync
 // GPU:             vector.store {{.*}} : memref<?x32x128xbf16>, vector<2xbf16>
 // The warpgroup of a block of Hopper multiplies whole tiles.
-// REMARK: attention | Category:kvcache-expand-ops | Remark="tiles, by wgmma", Rows=64, Shares=1, Tiles=2, Tokens=64
+// REMARK: attention | Category:kvcache-expand-ops | Blocks=0, Remark="tiles, by wgmma", Rows=64, Shares=1, Tiles=2, Tokens=64
 // HOPPER-LABEL: func.func @attend_in_tiles(
 // HOPPER:         scf.parallel (%{{.*}}) = (%{{.*}}) to (%c128
 // HOPPER:         kvcache.consume
@@ -219,7 +219,8 @@ func.func @attend_to_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?
 
 // The size of a slot: 32 heads, each with 16 times 130 floats and a counter.
 // GPU-LABEL: func.func @split(
-// GPU:         %[[BYTES:.*]] = arith.muli %arg6, %c266368
+// GPU:         %[[OF_SLOTS:.*]] = arith.muli %arg6, %c266368
+// GPU:         %[[BYTES:.*]] = arith.addi %[[OF_SLOTS]], %c16
 // GPU:         %[[SUMS:.*]] = memref.view %arg7[%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?x32x128xf32>
 // GPU:         memref.view %arg7[%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?x32x2xf32>
 // GPU:         memref.view %arg7[%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?x32xi32>
@@ -305,6 +306,46 @@ func.func @split_several_rows(%q: memref<?x32x128xbf16>, %keys: !cache, %values:
 // GPU:         kvcache.tile_load %[[COUNTED]]
 func.func @split_latent_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?xi32>, %scale: f32,
                              %out: memref<?x128x512xbf16>, %w: memref<?xi8>) {
+  kvcache.attention %q, %cache, %n, %scale outs(%out) workspace %w {scheduled_blocks = 0}
+      : memref<?x128x576xbf16>, !mla, memref<?xi32>, f32, memref<?x128x512xbf16>, memref<?xi8>
+  return
+}
+
+// -----
+
+#latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+!mla = !kvcache.paged<bf16, #latent, page_size = 64>
+
+// The blocks of a grid that does not depend on the batch take units of work. Each warp finds the sequence of a unit. Newer
+// chips have a schedule by default.
+// REMARK: attention | Category:kvcache-expand-ops | Blocks=192, Remark="tiles, by wgmma"
+// GPU-LABEL: func.func @take_units(
+// GPU:         scf.parallel (%{{.*}}) = {{.*}} to (%c264{{[_0-9]*}})
+// GPU:           kvcache.pipe
+// GPU:           %[[STATE:.*]] = kvcache.alloc_tile : !kvcache.tile<3x4xi32>
+// GPU:           %[[FIRST:.*]] = llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("device") monotonic
+// GPU:           kvcache.tile_store %{{.*}}, %[[STATE]]
+// GPU:           scf.while
+// GPU:             gpu.barrier
+// GPU:             kvcache.tile_load %[[STATE]]
+// GPU:             scf.while
+// GPU:               gpu.shuffle up
+// GPU:             nvvm.vote.sync ballot
+// GPU:             kvcache.produce
+// GPU:             %[[NEXT:.*]] = scf.if
+// GPU:               llvm.atomicrmw add {{.*}} syncscope("device") monotonic
+// GPU:             gpu.barrier
+// GPU:             vector.from_elements %[[NEXT]]
+// GPU:             kvcache.tile_store %{{.*}}, %[[STATE]]
+// GPU:             nvvm.mma.sync
+// The block that has taken the last number leaves zero.
+// GPU:           llvm.store {{.*}} atomic syncscope("device") monotonic
+// GPU:           llvm.store {{.*}} atomic syncscope("device") monotonic
+// GPU:         return
+func.func @take_units(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?xi32>, %scale: f32,
+                      %out: memref<?x128x512xbf16>, %w: memref<?xi8>) {
+  kvcache.attention %q, %cache, %n, %scale outs(%out) workspace %w {scheduled_blocks = 264}
+      : memref<?x128x576xbf16>, !mla, memref<?xi32>, f32, memref<?x128x512xbf16>, memref<?xi8>
   kvcache.attention %q, %cache, %n, %scale outs(%out) workspace %w
       : memref<?x128x576xbf16>, !mla, memref<?xi32>, f32, memref<?x128x512xbf16>, memref<?xi8>
   return

@@ -32,6 +32,8 @@ struct WorkspaceShape {
     uint64_t words = llvm::SaturatingMultiplyAdd<uint64_t>(parts, part, 1);
     return llvm::SaturatingMultiply<uint64_t>(words, 4 * heads);
   }
+  /// Bytes behind all slots: the counter of a schedule.
+  static constexpr int64_t kScheduleBytes = 16;
   /// Bytes of the slots of a sequence, which may be too many for 64 bits: then
   /// the largest number.
   uint64_t getBytes() const {

@@ -64,6 +64,15 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     leaves it zero, so ops that do not run at the same time may share it. On the
     CPU it is not used.
 
+    On a GPU, the grid of a kernel with a workspace has a block for each part
+    that a row may have. With `scheduled_blocks`, kernels on tensor cores have a
+    grid of so many blocks instead, which take one part, or one block of rows
+    that are not split, after the other: the next one that no block has taken, by
+    a counter in the workspace. The blocks find parts by sums over `row_offsets`
+    and lengths, so the grid does not depend on these, and neither do results
+    depend on the schedule. With 0, there is no schedule. Unless given, the
+    blocks are at least as many as run at a time.
+
     On a GPU, `tile_rows` is the number of query rows of a block that computes on
     tensor cores: tokens of a sequence, for all heads of a group or some. It reads
     a token once for all of them. With 0, a warp computes one row. Unless given,
@@ -98,7 +107,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
       fewer tokens than rows. Otherwise it is undefined which tokens a row sees.
     - (C7) `workspace` is contiguous, and has less than 2^63 bytes for each
       sequence. Without it, `split_tokens`, `max_splits`
-      and `split_rows` have their defaults.
+      and `split_rows` have their defaults, and `scheduled_blocks` is not above
+      0.
     - (C8) `key_scale` and `value_scale` are for caches with scales and no zero
       points, or of fp8, and have one factor or the heads of the cache.
     - (C9) `query_scale` is for `q` of fp8, and `out_scale` for `out` of fp8; they
@@ -157,7 +167,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     DefaultValuedAttr<KVCache_SplitSize, "32">:$max_splits,
     DefaultValuedAttr<KVCache_SplitSize, "1">:$split_rows,
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$chunk,
-    OptionalAttr<KVCache_TileRows>:$tile_rows
+    OptionalAttr<KVCache_TileRows>:$tile_rows,
+    OptionalAttr<KVCache_ScheduledBlocks>:$scheduled_blocks
   );
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let builders = [OpBuilder<(ins
@@ -197,7 +208,8 @@ def KVCache_WorkspaceSizeOp : KVCache_Op<"workspace_size", [Pure]> {
     Returns the least size of the `workspace` of an `attention` to `batch`
     sequences, for every length and number of rows: for each of `split_rows` rows
     of a sequence and of `query_heads` heads, `max_splits` partial results of
-    `value_size` + 2 floats, and a counter.
+    `value_size` + 2 floats, and a counter. Behind these, it has 16 bytes for the
+    counter of a schedule.
 
     Constraints:
     - (C1) a sequence has less than 2^63 bytes.

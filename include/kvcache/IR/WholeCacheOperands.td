@@ -38,6 +38,11 @@ def KVCache_TileRows : ConfinedAttr<I64Attr, [
     AttrConstraint<CPred<"::llvm::is_contained({0, 16, 32, 64, 128}, "
                          "::llvm::cast<::mlir::IntegerAttr>($_self).getInt())">,
                    "whose value is 0, 16, 32, 64 or 128">]>;
+/// Blocks that take units of work by a schedule; 0 for none.
+def KVCache_ScheduledBlocks : ConfinedAttr<I64Attr, [
+    AttrConstraint<And<[IntNonNegative.predicate,
+                        IntMaxValue<1048576>.predicate]>,
+                   "whose value is from 0 to 1048576">]>;
 /// A factor of all elements of a cache, or one for each head.
 def KVCache_StaticScale : AnyTypeOf<[F32, KVCache_DenseOf<[F32], 1>]>;
 /// Threads of a block of a GPU: whole warps.

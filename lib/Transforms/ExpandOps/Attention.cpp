@@ -33,7 +33,9 @@ AttentionBase::AttentionBase(AttentionOp op, const Frame &frame)
     : op(op), frame(frame), builder(frame.builder), loc(frame.loc), f(frame),
       heads(cast<CacheTypeInterface>(op.getKeyCache().getType()).getNumHeads()),
       group(getSize(op.getQ(), 1) / heads), keySize(getSize(op.getQ(), 2)),
-      valueSize(getSize(op.getOut(), 2)) {}
+      valueSize(getSize(op.getOut(), 2)),
+      shape{heads * group, valueSize, static_cast<int64_t>(op.getMaxSplits()),
+            static_cast<int64_t>(op.getSplitRows())} {}
 
 void AttentionBase::checkRow(Value row) {
   frame.checkFirst(row, "row",
@@ -64,8 +66,8 @@ QueryRows AttentionBase::getRowsOfSequence(Value batch) {
 }
 
 QueryRows AttentionBase::getSparseRow(Value row) {
-  return {Value(), row, frame.index(1), frame.dim(op.getRows(), 1),
-          frame.index(0)};
+  return {Value(), row, frame.index(1),
+          columns ? columns : frame.dim(op.getRows(), 1), frame.index(0)};
 }
 
 TokenRange AttentionBase::getSeen(const QueryRows &rows, Value i) {
@@ -171,9 +173,6 @@ void AttentionBase::storeLogarithm(const RowSum &sum, Value row,
 }
 
 void AttentionBase::makeWorkspace() {
-  WorkspaceShape shape{heads * group, valueSize,
-                       static_cast<int64_t>(op.getMaxSplits()),
-                       static_cast<int64_t>(op.getSplitRows())};
   Value batch = frame.sub(frame.dim(op.getRowOffsets(), 0), frame.index(1));
   slots = frame.mul(batch, shape.rows);
   if (frame.hasChecks)
@@ -290,7 +289,8 @@ void kvcache::expand(AttentionOp op, const Frame &frame) {
         << remark::metric("Rows", plan->rows)
         << remark::metric("Tokens", plan->tokens)
         << remark::metric("Tiles", plan->stages)
-        << remark::metric("Shares", plan->parts);
+        << remark::metric("Shares", plan->parts)
+        << remark::metric("Blocks", plan->blocks);
     return expandForTensorCores(op, frame, *plan);
   }
   if (std::string obstacle = op.getTileObstacle(); !obstacle.empty())

@@ -13,7 +13,7 @@
 #include "DeviceMath.h"
 #include "ExpandOps.h"
 #include "Heads.h"
-#include "Workspace.h"
+#include "UnitSchedule.h"
 
 namespace mlir::kvcache {
 
@@ -36,9 +36,6 @@ struct TokenRange {
 
 /// The maximum that is below all scores.
 constexpr float kLowest = -1.0e30f;
-
-/// Threads of a warp.
-constexpr int64_t kWarp = 32;
 
 /// The sum of exponentials of a row: `total` times 2^max. Its weighted values
 /// are to be multiplied by `factor` as well.
@@ -125,9 +122,14 @@ protected:
   int64_t heads, group, keySize, valueSize;
   /// The head of the caches that is computed.
   Value head;
+  WorkspaceShape shape;
   std::optional<Workspace> workspace;
   /// The number of slots of the workspace.
   Value slots;
+  /// The schedule by which a block takes work, if there is one, and then the
+  /// columns of sparse rows.
+  std::optional<UnitSchedule> schedule;
+  Value columns;
 };
 
 void expandForCPU(AttentionOp op, const Frame &frame);

@@ -132,6 +132,23 @@ constexpr int64_t kBesideTiles = 4 << 10;
 constexpr int64_t kLeastRows = 16, kLeastTokens = 16;
 
 //===----------------------------------------------------------------------===//
+// Schedules
+//===----------------------------------------------------------------------===//
+
+// The parts of ragged sequences are computed by a schedule: a grid with a block
+// for each part that there may be has mostly blocks without work. All sparse
+// rows have as many parts, which `max_splits` can say. `mma.sync` of older
+// chips has no registers left where rows are latent.
+constexpr Feature kScheduled = Feature::TMA;
+/// Multiprocessors of the largest GPUs. Blocks that find no room begin when the
+/// others have taken all units, and end.
+constexpr int64_t kMultiprocessors = 192;
+/// Registers of a multiprocessor, and of a thread, and bytes of shared memory
+/// that each block takes besides its own.
+constexpr int64_t kRegisters = 1 << 16, kMostRegisters = 256,
+                  kReserved = 1 << 10;
+
+//===----------------------------------------------------------------------===//
 // Warps without tensor cores
 //===----------------------------------------------------------------------===//
 
@@ -226,6 +243,19 @@ int64_t countBytes(const Shape &shape, const TilePlan &plan) {
   return 2 * (plan.rows * shape.ofKey + plan.stages * plan.tokens * ofToken);
 }
 
+/// The blocks of a grid that take units of work by a schedule, or 0.
+int64_t chooseBlocks(AttentionOp op, const Shape &shape, const TilePlan &plan,
+                     const Target &target) {
+  if (std::optional<uint64_t> given = op.getScheduledBlocks())
+    return *given;
+  if (shape.tokens != Tokens::OfSequenceInParts || !target.has(kScheduled))
+    return 0;
+  int64_t byMemory = target.sharedBytes / (countBytes(shape, plan) + kReserved);
+  int64_t byRegisters = kRegisters / (kMostRegisters * plan.countThreads());
+  return kMultiprocessors *
+         std::max<int64_t>(std::min(byMemory, byRegisters), 1);
+}
+
 } // namespace
 
 std::optional<TilePlan> kvcache::chooseTiles(AttentionOp op,
@@ -256,6 +286,7 @@ std::optional<TilePlan> kvcache::chooseTiles(AttentionOp op,
   };
   if (!isCopied(op.getKeyCache()) && !isCopied(op.getValues()))
     plan.stages = 1;
+  plan.blocks = chooseBlocks(op, shape, plan, target);
   return plan;
 }
 

@@ -21,6 +21,9 @@ enum class TileUnit {
   TensorMemory, ///< `tcgen05`, of whole tiles, into tensor memory
 };
 
+/// Threads of a warp, and its query rows on tensor cores: those of a product.
+constexpr int64_t kWarp = 32, kRowsOfWarp = 16;
+
 /// How a block of attention on tensor cores divides its work.
 struct TilePlan {
   TileUnit unit;
@@ -30,6 +33,10 @@ struct TilePlan {
   int64_t tokens, stages;
   /// Warps, or warpgroups, that share the sums of their rows.
   int64_t parts;
+  /// Blocks of the grid that take units of work by a schedule; 0 without one.
+  int64_t blocks = 0;
+
+  int64_t countThreads() const { return rows / kRowsOfWarp * parts * kWarp; }
 };
 
 /// How a warp divides its work without tensor cores.

@@ -20,8 +20,6 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// Query rows of a warp: those of a product.
-constexpr int64_t kRowsOfWarp = 16;
 /// Weights of f16 are at most 2^15, so that small ones do not vanish.
 constexpr float kHalfBias = 15;
 /// Sums in tensor memory are scaled only where the maximum grows by a factor of
@@ -48,7 +46,7 @@ constexpr float kSlack = 8;
 class TiledAttention : TileRows {
 public:
   TiledAttention(AttentionOp op, const Frame &frame, const TilePlan &plan)
-      : TileRows(op, frame, plan, countThreads(plan)),
+      : TileRows(op, frame, plan, plan.countThreads()),
         byGroups(plan.unit == TileUnit::Warpgroups),
         inTensorMemory(plan.unit == TileUnit::TensorMemory), groups(frame),
         partSize(valueSize / plan.parts),
@@ -59,16 +57,15 @@ public:
         sums(frame, plan.rows, plan.tokens, valueSize, values.getLane()) {}
 
   void expand() {
-    forTiles(getThreads(), [&](const TileWork &work) { attendUnit(work); });
+    forTiles(
+        getThreads(), [&] { allocate(); },
+        [&](const TileWork &work) { attendUnit(work); });
   }
 
 private:
   using State = TileState;
 
-  static int64_t countThreads(const TilePlan &plan) {
-    return plan.rows / kRowsOfWarp * plan.parts * kWarp;
-  }
-  int64_t getThreads() const { return countThreads(plan); }
+  int64_t getThreads() const { return plan.countThreads(); }
 
   /// Finds the rows and the values of a warp. Warps of a group have other rows
   /// each, and the groups that share these follow one another.
@@ -115,8 +112,9 @@ private:
   //===--------------------------------------------------------------------===//
 
   void attendUnit(const TileWork &work) {
-    first = frame.mul(work.number, perBlock);
-    rows = getRows(work.sequence);
+    if (schedule)
+      return attendScheduled(work);
+    findSequence(work);
     Value isOurs = frame.below(first, rows.count);
     if (workspace)
       isOurs = arith::AndIOp::create(builder, loc, isOurs,
@@ -127,7 +125,27 @@ private:
     });
   }
 
-  void attendBlock(const TileWork &work) {
+  /// A schedule has only work that is there. What a unit ends with is found
+  /// twice: registers that kept it would be missing in the loop over tiles.
+  void attendScheduled(const TileWork &work) {
+    placeWork(work);
+    // As many uses of pipes have the same slots and phases.
+    firstUse = frame.rem(frame.fromI32(work.carried), 2 * plan.stages);
+    State state = attendTokens();
+    TileWork same = findWorkAgain();
+    placeWork(same);
+    endPart(same, state);
+  }
+
+  void placeWork(const TileWork &work) {
+    findSequence(work);
+    findRows(work);
+    placeLane();
+    findTokens();
+    takePart(findPart(work));
+  }
+
+  void placeLane() {
     lane = frame.rem(thread, kWarp);
     cores.emplace(frame, lane);
     placeWarp();
@@ -138,33 +156,49 @@ private:
                makeRow(frame.add(ofWarp, frame.index(8)), factor)},
               frame.add(firstSum, column),
               partSize};
+  }
+
+  void attendBlock(const TileWork &work) {
+    placeLane();
     allocate();
     findTokens();
     if (!workspace)
       return endColumns(attendTokens());
-    Value zero = frame.index(0), one = frame.index(1);
-    Value count = countTokens();
-    Value size = getPartSize(work.isWhole, count, plan.tokens);
-    Value parts = getPartCount(count, size);
-    Value part =
-        arith::SelectOp::create(builder, loc, work.isWhole, zero, work.part);
+    Value size = findPart(work);
     frame.runIf(frame.below(part, parts), [&] {
-      TokenRange &all = tokens.all;
-      all.from = frame.add(all.from, frame.mul(part, size));
-      all.to = frame.min(all.to, frame.add(all.from, size));
-      State state = attendTokens();
-      Value isAlone = frame.equal(parts, one);
-      if (inTensorMemory) {
-        frame.runIf(isAlone, [&] { endColumns(state); });
-        return frame.runIf(frame.below(one, parts), [&] {
-          publishColumns(work.slot, part, parts, state);
-        });
-      }
-      TileParts merged = getParts(work.slot, ofLane);
-      auto ended = runOrKeep(
-          isAlone, state, [&] { return merged.publish(part, parts, state); });
-      frame.runIf(ended.first, [&] { endRows(ofLane, ended.second); });
+      takePart(size);
+      endPart(work, attendTokens());
     });
+  }
+
+  /// Finds the part of the tokens that the block has, and how many there are.
+  /// Returns the tokens of a part.
+  Value findPart(const TileWork &work) {
+    Value zero = frame.index(0);
+    Value count = countTokens(tokens.all);
+    Value size = getPartSize(work.isWhole, count, plan.tokens);
+    parts = getPartCount(count, size);
+    part = arith::SelectOp::create(builder, loc, work.isWhole, zero, work.part);
+    return size;
+  }
+
+  void takePart(Value size) {
+    TokenRange &all = tokens.all;
+    all.from = frame.add(all.from, frame.mul(part, size));
+    all.to = frame.min(all.to, frame.add(all.from, size));
+  }
+
+  void endPart(const TileWork &work, const State &state) {
+    Value one = frame.index(1), isAlone = frame.equal(parts, one);
+    if (inTensorMemory) {
+      frame.runIf(isAlone, [&] { endColumns(state); });
+      return frame.runIf(frame.below(one, parts),
+                         [&] { publishColumns(work.slot, state); });
+    }
+    TileParts merged = getParts(work.slot, ofLane);
+    auto ended = runOrKeep(isAlone, state,
+                           [&] { return merged.publish(part, parts, state); });
+    frame.runIf(ended.first, [&] { endRows(ofLane, ended.second); });
   }
 
   TileParts getParts(Value slot, const TileLane &lane) {
@@ -174,12 +208,17 @@ private:
 
   /// The sums of the block's tokens, with totals of whole rows.
   State attendTokens() {
-    tiles = frame.div(frame.add(countTokens(), frame.index(plan.tokens - 1)),
-                      plan.tokens);
+    tiles = frame.div(
+        frame.add(countTokens(tokens.all), frame.index(plan.tokens - 1)),
+        plan.tokens);
     startCopies();
-    if (inTensorMemory)
+    if (inTensorMemory && !schedule)
       sums.allocate(thread);
+    // The copies take longer than the next unit.
+    Value taken = schedule ? schedule->take() : Value();
     loadQueries();
+    if (schedule)
+      schedule->store(taken, frame.toI32(getUse(tiles)));
     State state = addTokens();
     for (int64_t r = 0; r < 2; ++r) {
       state[r] = getReference(state[r]);
@@ -219,6 +258,14 @@ private:
       ids->allocate();
     if (workspace)
       counted = TileParts::allocate(frame);
+    if (inTensorMemory && plan.blocks)
+      sums.allocate(thread);
+  }
+
+  /// The number of a tile among all uses of a pipe, or one with the same slot
+  /// and phase: with a schedule, other work of the block has used it before.
+  Value getUse(Value tile) {
+    return schedule ? frame.add(tile, firstUse) : tile;
   }
 
   void startCopies() {
@@ -240,7 +287,7 @@ private:
       return;
     frame.runIf(frame.below(tile, tiles), [&] {
       for (const TiledCache *side : getSides())
-        side->copy(tile, getToken(tile), tokens);
+        side->copy(getUse(tile), tile, getToken(tile), tokens);
     });
   }
 
@@ -320,15 +367,15 @@ private:
 
   State useTile(Value tile, State state) {
     if (!op.getValueCache())
-      return keys.use(tile, state.size(), [&](Value keyTile) {
+      return keys.use(getUse(tile), state.size(), [&](Value keyTile) {
         auto weights = weigh(computeScores(keyTile), tile, state);
         return addValues(keyTile, tile, weights, state);
       });
-    State scores = keys.use(tile, plan.tokens / 2, [&](Value keyTile) {
+    State scores = keys.use(getUse(tile), plan.tokens / 2, [&](Value keyTile) {
       return computeScores(keyTile);
     });
     SmallVector<Fragment> weights = weigh(scores, tile, state);
-    return values.use(tile, state.size(), [&](Value valueTile) {
+    return values.use(getUse(tile), state.size(), [&](Value valueTile) {
       return addValues(valueTile, tile, weights, state);
     });
   }
@@ -442,7 +489,7 @@ private:
   }
 
   /// Stores a part, and if it is the last one merges all of them.
-  void publishColumns(Value slot, Value part, Value parts, const State &state) {
+  void publishColumns(Value slot, const State &state) {
     forColumns(state, [&](const TileLane &lane, const State &all) {
       getParts(slot, lane).store(part, all);
     });
@@ -500,8 +547,10 @@ private:
   Value firstRow, firstOfGroup, firstSum;
   /// A place for the number of parts that are stored.
   Value counted;
-  /// The number of tiles.
-  Value tiles;
+  /// The block's part of the tokens, and the number of parts.
+  Value part, parts;
+  /// The number of tiles, and the uses of pipes before the first.
+  Value tiles, firstUse;
 };
 
 } // namespace

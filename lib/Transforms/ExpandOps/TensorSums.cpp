@@ -8,6 +8,7 @@
 
 #include "TensorSums.h"
 
+#include "AttentionChoices.h"
 #include "kvcache/IR/TensorMemoryOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -24,8 +25,8 @@ using namespace mlir::kvcache;
 constexpr unsigned kScores = 0, kWeights = 1, kSums = 2;
 /// The phases of the barrier: of a tile of tokens, scores come before sums.
 constexpr bool kOfScores = false, kOfSums = true;
-/// Warps that reach all lanes, and rows of a warp.
-constexpr int64_t kWarpsOfLanes = 4, kRowsOfWarp = 16;
+/// Warps that reach all lanes.
+constexpr int64_t kWarpsOfLanes = 4;
 /// Columns of sums that a lane has in registers at once: beside scores, and at
 /// the end.
 constexpr int64_t kFewColumns = 32, kMostColumns = 64;

@@ -10,13 +10,17 @@
 
 #include "llvm/Support/MathExtras.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace mlir::kvcache;
 
-TileGrid::TileGrid(AttentionOp op, const Frame &frame, int64_t blockRows)
-    : AttentionBase(op, frame), packed(getDivisorUpTo(group, blockRows)),
+TileGrid::TileGrid(AttentionOp op, const Frame &frame, const TilePlan &plan)
+    : AttentionBase(op, frame), plan(plan),
+      packed(getDivisorUpTo(group, plan.rows)),
       // A sparse row sees tokens of its own.
-      perBlock(op.getRows() ? 1 : blockRows / packed),
+      perBlock(op.getRows() ? 1 : plan.rows / packed), shares(group / packed),
+      across(heads * shares),
       splitTiles(llvm::divideCeil(op.getSplitRows(), perBlock)) {}
 
 Value TileGrid::countBlocks() {
@@ -31,9 +35,16 @@ Value TileGrid::countBlocks() {
   return frame.max(units, splitUnits);
 }
 
-void TileGrid::forTiles(int64_t threads,
+void TileGrid::setHeads(Value share) {
+  head = frame.div(share, shares);
+  firstHead = frame.add(frame.mul(head, group),
+                        frame.mul(frame.rem(share, shares), packed));
+}
+
+void TileGrid::forTiles(int64_t threads, function_ref<void()> allocate,
                         function_ref<void(const TileWork &)> body) {
-  int64_t shares = group / packed, across = heads * shares;
+  if (plan.blocks)
+    return forScheduledTiles(threads, allocate, body);
   Value blocks = countBlocks();
   Value layers = frame.index(workspace ? 1 + countLayersOfParts() : 1);
   frame.forBlocks(
@@ -41,10 +52,7 @@ void TileGrid::forTiles(int64_t threads,
       [&](ValueRange block) {
         frame.forThreads({threads}, [&](ValueRange ids) {
           thread = ids[0];
-          Value share = frame.rem(block[0], across);
-          head = frame.div(share, shares);
-          firstHead = frame.add(frame.mul(head, group),
-                                frame.mul(frame.rem(share, shares), packed));
+          setHeads(frame.rem(block[0], across));
           Value number = frame.div(block[0], across);
           // The last rows of a causal prompt see most, and begin first.
           Value unit = frame.sub(frame.sub(units, frame.index(1)), number);
@@ -93,4 +101,121 @@ TileWork TileGrid::getWork(Value number, Value layer, Value unit) {
       // No sequence has as many rows.
       [&]() -> Pair { return {frame.index(0), frame.index(1u << 31)}; });
   return work;
+}
+
+//===----------------------------------------------------------------------===//
+// Tokens
+//===----------------------------------------------------------------------===//
+
+SeenTokens TileGrid::findSeen(const QueryRows &rows, Value first, Value count) {
+  Value last = frame.sub(frame.add(first, count), frame.index(1));
+  TokenRange ofFirst = getSeen(rows, first), ofLast = getSeen(rows, last);
+  SeenTokens seen{
+      {ofFirst.from, ofLast.to}, {ofLast.from, ofFirst.to}, plan.tokens};
+  if (!op.getWindow() && !op.getChunk())
+    return seen;
+  // A tile may begin in front of what rows see, but not in another page.
+  auto getPageSize = [](Value cache) {
+    return cast<CacheTypeInterface>(cache.getType()).getPageSize();
+  };
+  int64_t ofKeys = getPageSize(op.getKeyCache()),
+          ofValues = getPageSize(op.getValues());
+  bool isKnown =
+      !ShapedType::isDynamic(ofKeys) && !ShapedType::isDynamic(ofValues);
+  seen.alignment =
+      isKnown ? std::gcd(std::gcd(plan.tokens, ofKeys), ofValues) : 1;
+  Value &from = seen.all.from;
+  from = frame.sub(from, frame.rem(from, seen.alignment));
+  return seen;
+}
+
+Value TileGrid::countTokens(const TokenRange &tokens) {
+  return frame.max(frame.sub(tokens.to, tokens.from), frame.index(0));
+}
+
+//===----------------------------------------------------------------------===//
+// The schedule
+//===----------------------------------------------------------------------===//
+
+void TileGrid::forScheduledTiles(int64_t threads, function_ref<void()> allocate,
+                                 function_ref<void(const TileWork &)> body) {
+  countBlocks();
+  Value entries = frame.mul(batch, 1 + splitTiles);
+  frame.forBlocks({frame.index(plan.blocks)}, {1}, [&](ValueRange) {
+    frame.forThreads({threads}, [&](ValueRange ids) {
+      thread = ids[0];
+      allocate();
+      schedule.emplace(frame, op.getWorkspace(), slots, shape, plan.blocks,
+                       across, thread);
+      schedule->run(
+          entries, [&](Value entry) { return countUnits(entry); },
+          [&](const ScheduledUnit &unit) { body(getScheduledWork(unit)); });
+    });
+  });
+}
+
+TileWork TileGrid::findWorkAgain() {
+  return getScheduledWork(schedule->getUnit());
+}
+
+TileWork TileGrid::getScheduledWork(const ScheduledUnit &unit) {
+  thread = unit.thread;
+  if (op.getRows())
+    columns =
+        frame.fromI32(schedule->unify(frame.toI32(frame.dim(op.getRows(), 1))));
+  workspace.emplace(frame, op.getWorkspace(), unit.slots, shape);
+  setHeads(unit.share);
+  TileWork work = getEntry(unit.entry);
+  work.part = arith::SelectOp::create(builder, loc, work.isWhole,
+                                      frame.index(0), unit.number);
+  // The last rows of a causal prompt see most, and begin first.
+  QueryRows rows = getRows(work.sequence);
+  Value last = frame.div(frame.sub(rows.count, frame.index(1)), perBlock);
+  work.number = arith::SelectOp::create(
+      builder, loc, work.isWhole, frame.sub(last, unit.number), work.number);
+  work.carried = unit.carried;
+  return work;
+}
+
+TileWork TileGrid::getEntry(Value entry) {
+  TileWork work;
+  work.isWhole = frame.below(entry, batch);
+  Value split = frame.sub(entry, batch);
+  work.sequence = arith::SelectOp::create(builder, loc, work.isWhole, entry,
+                                          frame.div(split, splitTiles));
+  work.number = arith::SelectOp::create(
+      builder, loc, work.isWhole, frame.index(0), frame.rem(split, splitTiles));
+  work.slot = frame.mul(work.sequence, int64_t(op.getSplitRows()));
+  if (op.getRows())
+    work.slot = frame.add(work.slot, work.number);
+  return work;
+}
+
+Value TileGrid::countUnits(Value entry) {
+  TileWork work = getEntry(entry);
+  QueryRows rows = getRows(work.sequence);
+  Value first = frame.mul(work.number, perBlock);
+  auto countParts = [&]() -> Value {
+    QueryRows seen = op.getRows() ? getSparseRow(frame.add(rows.first, first))
+                                  : getRowsOfSequence(work.sequence);
+    Value ofTile =
+        frame.min(frame.sub(rows.count, first), frame.index(perBlock));
+    TokenRange all = op.getRows() ? getSeen(seen, frame.index(0))
+                                  : findSeen(seen, first, ofTile).all;
+    Value count = countTokens(all);
+    Value isWhole =
+        arith::ConstantOp::create(builder, loc, builder.getBoolAttr(false));
+    return getPartCount(count, getPartSize(isWhole, count, plan.tokens));
+  };
+  auto countTiles = [&] {
+    return frame.div(frame.add(rows.count, frame.index(perBlock - 1)),
+                     perBlock);
+  };
+  Value isThere =
+      arith::AndIOp::create(builder, loc, frame.below(first, rows.count),
+                            hasRows(work.isWhole, rows.count));
+  return frame.selectIf(
+      isThere,
+      [&] { return frame.selectIf(work.isWhole, countTiles, countParts); },
+      [&] { return frame.index(0); });
 }

@@ -20,25 +20,49 @@ struct TileWork {
   /// Null without a workspace.
   Value isWhole, part;
   /// If they are split, the slot of the sequence's row 0, or of the sparse row:
-  /// a function of the block's number, which costs no register.
+  /// without a schedule a function of the block's number, which costs no
+  /// register.
   Value slot;
+  /// With a schedule, what the block's work before has left; otherwise null.
+  Value carried;
+};
+
+/// What rows of a block see: tokens that any of them sees, from where tiles may
+/// begin on, and those that all see. The first tokens of tiles are multiples of
+/// a number.
+struct SeenTokens {
+  TokenRange all, byAll;
+  int64_t alignment = 1;
 };
 
 /// The grid of attention on tensor cores: a block takes some tokens of a
 /// sequence, for some heads of a group each.
 class TileGrid : protected AttentionBase {
 protected:
-  /// For blocks of so many query rows.
-  TileGrid(AttentionOp op, const Frame &frame, int64_t blockRows);
+  TileGrid(AttentionOp op, const Frame &frame, const TilePlan &plan);
 
-  /// Runs `body` in the threads of each block.
-  void forTiles(int64_t threads, function_ref<void(const TileWork &)> body);
+  /// Runs `body` in the threads of each block, with a schedule for each unit
+  /// that it takes. `allocate` then runs once in front of these.
+  void forTiles(int64_t threads, function_ref<void()> allocate,
+                function_ref<void(const TileWork &)> body);
 
+  /// With a schedule, the work of the unit that runs, as memory has it.
+  TileWork findWorkAgain();
+
+  /// What rows [first, first + count) of a sequence see.
+  SeenTokens findSeen(const QueryRows &rows, Value first, Value count);
+  Value countTokens(const TokenRange &tokens);
+
+  TilePlan plan;
   /// Query heads of a token in a block, and tokens of a block.
   int64_t packed, perBlock;
   Value thread, firstHead;
 
 private:
+  void forScheduledTiles(int64_t threads, function_ref<void()> allocate,
+                         function_ref<void(const TileWork &)> body);
+  /// The head of the caches, and the first query head, of a share of the heads.
+  void setHeads(Value share);
   /// The blocks of a layer of the grid, for each share of the heads.
   Value countBlocks();
   Value getFirstUnit(Value sequence);
@@ -46,6 +70,15 @@ private:
   /// The first layer of the grid has whole rows, and the next ones have parts.
   TileWork getWork(Value number, Value layer, Value unit);
 
+  TileWork getScheduledWork(const ScheduledUnit &unit);
+  /// An entry of the schedule: the whole rows of a sequence, which take longest
+  /// and come first, or the parts of a tile of its rows.
+  TileWork getEntry(Value entry);
+  /// The units of an entry: tiles, or parts.
+  Value countUnits(Value entry);
+
+  /// Shares of the heads: blocks beside each other, which read the same pages.
+  int64_t shares, across;
   /// Tiles of rows of a sequence that may be split.
   int64_t splitTiles;
   /// Sequences, blocks of whole rows, and blocks of a layer that have parts.

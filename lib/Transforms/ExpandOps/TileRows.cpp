@@ -12,17 +12,21 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <limits>
-#include <numeric>
 
 using namespace mlir;
 using namespace mlir::kvcache;
 
 TileRows::TileRows(AttentionOp op, const Frame &frame, const TilePlan &plan,
                    int64_t threads)
-    : TileGrid(op, frame, plan.rows), plan(plan) {
+    : TileGrid(op, frame, plan) {
   // Those of the tile in use, of those that copies are for, and of the next.
   if (op.getRows())
     ids.emplace(frame, op, plan.tokens, plan.stages + 1, threads);
+}
+
+void TileRows::findSequence(const TileWork &work) {
+  first = frame.mul(work.number, perBlock);
+  rows = getRows(work.sequence);
 }
 
 void TileRows::findRows(const TileWork &work) {
@@ -52,28 +56,9 @@ TileRow TileRows::makeRow(Value ofBlock, Value factor) {
 }
 
 void TileRows::findTokens() {
-  Value last = frame.sub(frame.add(first, count), frame.index(1));
-  TokenRange ofFirst = getSeen(rows, first), ofLast = getSeen(rows, last);
-  TokenRange all{ofFirst.from, ofLast.to};
-  seenByAll = {ofLast.from, ofFirst.to};
-  int64_t alignment = plan.tokens;
-  if (op.getWindow() || op.getChunk()) {
-    // A tile may begin in front of what rows see, but not in another page.
-    int64_t pageSize =
-        cast<CacheTypeInterface>(op.getKeyCache().getType()).getPageSize();
-    int64_t ofValues =
-        cast<CacheTypeInterface>(op.getValues().getType()).getPageSize();
-    bool isKnown =
-        !ShapedType::isDynamic(pageSize) && !ShapedType::isDynamic(ofValues);
-    alignment =
-        isKnown ? std::gcd(std::gcd(plan.tokens, pageSize), ofValues) : 1;
-    all.from = frame.sub(all.from, frame.rem(all.from, alignment));
-  }
-  tokens = {rows.batch, head, all, alignment, ids ? &*ids : nullptr};
-}
-
-Value TileRows::countTokens() {
-  return frame.max(frame.sub(tokens.all.to, tokens.all.from), frame.index(0));
+  SeenTokens seen = findSeen(rows, first, count);
+  seenByAll = seen.byAll;
+  tokens = {rows.batch, head, seen.all, seen.alignment, ids ? &*ids : nullptr};
 }
 
 Value TileRows::getToken(Value tile) {

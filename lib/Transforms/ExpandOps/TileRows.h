@@ -23,7 +23,8 @@ protected:
   TileRows(AttentionOp op, const Frame &frame, const TilePlan &plan,
            int64_t threads);
 
-  /// Finds the rows of a block, whose sequence `rows` has, from `first` on.
+  /// Finds the sequence of a block, and the first of its rows; then its rows.
+  void findSequence(const TileWork &work);
   void findRows(const TileWork &work);
   /// The token and the query head of a row of the block. Those behind the last
   /// repeat its token.
@@ -32,14 +33,12 @@ protected:
 
   /// Finds the tiles of tokens that rows of the block see.
   void findTokens();
-  Value countTokens();
   Value getToken(Value tile);
   std::function<void()> loadIds(Value tile);
 
   /// Gives scores that rows do not see the weight 0, where there are any.
   TileState mask(const TileState &scores, Value tile);
 
-  TilePlan plan;
   /// Given with sparse rows.
   std::optional<TileIds> ids;
   /// The sequence, and the block's first row and number of rows in it.

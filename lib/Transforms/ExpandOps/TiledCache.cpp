@@ -59,11 +59,11 @@ void TiledCache::allocate() {
                                         builder.getF32Type(), Swizzle::None));
 }
 
-void TiledCache::copy(Value tile, Value token,
+void TiledCache::copy(Value use, Value tile, Value token,
                       const TiledTokens &tokens) const {
   if (!pipe)
     return;
-  auto produce = ProduceOp::create(builder, loc, pipe, tile);
+  auto produce = ProduceOp::create(builder, loc, pipe, use);
   OpBuilder::InsertionGuard guard(builder);
   Type type = cast<PipeType>(pipe.getType()).getTiles()[0];
   Block *body = builder.createBlock(&produce.getBody(), {}, type, {loc});

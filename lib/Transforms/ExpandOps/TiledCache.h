@@ -42,15 +42,16 @@ public:
   bool isUnscaled() const { return unscaled; }
 
   void allocate();
-  /// Starts copies of the tile that begins at a token.
-  void copy(Value tile, Value token, const TiledTokens &tokens) const;
+  /// Starts copies of the tile that begins at a token, in a use of the pipe.
+  void copy(Value use, Value tile, Value token,
+            const TiledTokens &tokens) const;
   /// Stores a tile that is not copied. Behind the last token, it has the last
   /// again, and where there is no sparse row, zeros. Barriers around it are the
   /// caller's.
   void fill(Value thread, Value tile, Value token,
             const TiledTokens &tokens) const;
-  /// Runs `body` with a tile.
-  SmallVector<Value> use(Value tile, size_t numResults,
+  /// Runs `body` with a tile, that of a use of the pipe.
+  SmallVector<Value> use(Value number, size_t numResults,
                          function_ref<SmallVector<Value>(Value)> body) const;
   /// Multiplies scores or weights of a lane by the scales of their tokens: for
   /// each 8 tokens, those of `column` and the next one for each of two rows.

@@ -37,6 +37,7 @@ Workspace::Workspace(const Frame &frame, Value memory, Value slots,
   sums = view(parts, {shape.heads, shape.elements}, f32);
   states = view(parts, {shape.heads, 2}, f32);
   counters = view(slots, {shape.heads}, builder.getI32Type());
+  scheduled = view(frame.index(1), {}, builder.getI32Type());
 }
 
 Value Workspace::getPart(Value slot, Value part) const {
@@ -71,10 +72,13 @@ void Workspace::storeState(Value max, Value total, Value part,
 }
 
 Value Workspace::getCounter(Value slot, Value head) const {
-  Value number = frame.add(frame.mul(slot, shape.heads), head);
+  return getElement(counters, frame.add(frame.mul(slot, shape.heads), head));
+}
+
+Value Workspace::getElement(Value array, Value number) const {
   number =
       arith::IndexCastOp::create(builder, loc, builder.getI64Type(), number);
-  Value first = getGlobalPointer(builder, loc, counters);
+  Value first = getGlobalPointer(builder, loc, array);
   return LLVM::GEPOp::create(builder, loc, first.getType(),
                              builder.getI32Type(), first,
                              ArrayRef<LLVM::GEPArg>{number});
@@ -96,8 +100,24 @@ Value Workspace::count(Value slot, Value head) const {
 }
 
 void Workspace::clearCounter(Value slot, Value head) const {
+  clear(getCounter(slot, head));
+}
+
+Value Workspace::takeUnit() const {
+  // Units have no order, so nothing else needs one either.
+  return LLVM::AtomicRMWOp::create(builder, loc, LLVM::AtomicBinOp::add,
+                                   getElement(scheduled, frame.index(0)),
+                                   frame.i32(1),
+                                   LLVM::AtomicOrdering::monotonic, "device");
+}
+
+void Workspace::clearUnits() const {
+  clear(getElement(scheduled, frame.index(0)));
+}
+
+void Workspace::clear(Value counter) const {
   // The fence does not order the updates themselves: this is atomic as they.
-  LLVM::StoreOp::create(builder, loc, frame.i32(0), getCounter(slot, head),
+  LLVM::StoreOp::create(builder, loc, frame.i32(0), counter,
                         /*alignment=*/4, /*isVolatile=*/false,
                         /*isNonTemporal=*/false, /*isInvariantGroup=*/false,
                         LLVM::AtomicOrdering::monotonic, "device");
@@ -108,5 +128,7 @@ void kvcache::expand(WorkspaceSizeOp op, const Frame &frame) {
                        static_cast<int64_t>(op.getValueSize()),
                        static_cast<int64_t>(op.getMaxSplits()),
                        static_cast<int64_t>(op.getSplitRows())};
-  op.replaceAllUsesWith(frame.mul(op.getBatch(), shape.getBytes()));
+  Value slots = frame.mul(op.getBatch(), shape.getBytes());
+  op.replaceAllUsesWith(
+      frame.add(slots, frame.index(WorkspaceShape::kScheduleBytes)));
 }

@@ -15,7 +15,7 @@
 namespace mlir::kvcache {
 
 /// The partial results of slots in a workspace: weighted sums of values, the
-/// maxima and sums of exponentials, and counters of parts.
+/// maxima and sums of exponentials, and counters of parts and of a schedule.
 class Workspace {
 public:
   Workspace(const Frame &frame, Value memory, Value slots,
@@ -37,14 +37,22 @@ public:
   /// Sets the counter to 0.
   void clearCounter(Value slot, Value head) const;
 
+  /// Takes a unit of a schedule, and returns its number as an i32.
+  Value takeUnit() const;
+  /// Sets the number of units that are taken to 0.
+  void clearUnits() const;
+
 private:
   Value getCounter(Value slot, Value head) const;
+  /// A pointer to an i32 of an array.
+  Value getElement(Value array, Value number) const;
+  void clear(Value counter) const;
 
   Frame frame;
   OpBuilder &builder;
   Location loc;
   WorkspaceShape shape;
-  Value sums, states, counters;
+  Value sums, states, counters, scheduled;
 };
 
 } // namespace mlir::kvcache

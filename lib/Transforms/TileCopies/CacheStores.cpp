@@ -40,6 +40,13 @@ static bool isGlobalMemory(Type type) {
   return isa<CacheTypeInterface>(type);
 }
 
+/// The address that a sum adds an offset to, or null.
+static Value getAddress(arith::AddIOp sum) {
+  return sum.getLhs().getDefiningOp<memref::ExtractAlignedPointerAsIndexOp>()
+             ? sum.getLhs()
+             : Value();
+}
+
 /// Returns the value that the op makes its result of, null if it is no view.
 static Value getSource(Operation *op) {
   if (auto view = dyn_cast<ViewLikeOpInterface>(op))
@@ -49,8 +56,14 @@ static Value getSource(Operation *op) {
   if (auto access = dyn_cast<AccessOpInterface>(op))
     return access.getAccessedCache();
   return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case<memref::ExtractStridedMetadataOp>(
-          [](auto metadata) { return metadata.getSource(); })
+      .Case<memref::ExtractStridedMetadataOp,
+            memref::ExtractAlignedPointerAsIndexOp>(
+          [](auto memref) { return memref.getSource(); })
+      // An address and what is added to it, or a pointer.
+      .Case<arith::AddIOp>([](auto sum) { return getAddress(sum); })
+      .Case<arith::IndexCastOp>([](auto cast) { return cast.getIn(); })
+      .Case<LLVM::IntToPtrOp>([](auto cast) { return cast.getArg(); })
+      .Case<LLVM::GEPOp>([](auto element) { return element.getBase(); })
       .Case([](LayerViewOpInterface view) { return view.getCollection(); })
       .Case<ScalesViewOp>([](auto view) { return view.getCache(); })
       .Default(Value());

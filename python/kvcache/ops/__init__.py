@@ -224,6 +224,7 @@ def attention(
     chunk: int | None = None,
     out_dtype: DTypeLike | None = None,
     tile_rows: int | None = None,
+    scheduled_blocks: int | None = None,
     kv_lengths: bool = False,
     bounds_checks: bool = False,
     threads: int | None = None,
@@ -259,6 +260,9 @@ def attention(
             32, 64 or 128, or 0 for none. Unless given, the operation chooses: with
             ``split_tokens``, none but for latent caches. With ``rows``, a block has one
             token, and enough rows for the heads of a group.
+        scheduled_blocks: On a GPU, with ``split_tokens`` and on tensor cores, the blocks
+            of the grid, which take parts one after the other; 0 for a block for each part
+            that there may be. Unless given, the operation chooses. No result changes.
         kv_lengths: Whether calls say how many tokens of the cache each sequence has,
             those of this step included or not. With ``causal=False``, that is
             cross-attention: a decoder's queries see an encoder's tokens, of which there
@@ -294,6 +298,7 @@ def attention(
         static_scales,
         (name, out),
         tile_rows,
+        scheduled_blocks,
     )
     return _make(Attention, (params, spec), name, target, bounds_checks, threads)
 

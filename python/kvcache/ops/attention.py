@@ -57,6 +57,8 @@ class AttentionSpec:
         dtypes: Of queries and outputs.
         tile_rows: Query rows of a block on tensor cores, 0 for none; None if the compiler
             chooses.
+        scheduled_blocks: Blocks that take parts by a schedule, 0 for none; None if the
+            compiler chooses.
     """
 
     query_heads: int
@@ -73,6 +75,7 @@ class AttentionSpec:
     static_scales: bool
     dtypes: tuple[str, str]
     tile_rows: int | None
+    scheduled_blocks: int | None
 
     @property
     def scaled_rows(self) -> tuple[str, ...]:
@@ -99,16 +102,18 @@ class AttentionSpec:
         }
         return {name: type_ for name, type_ in types.items() if getattr(self, name)}
 
-    @cached_property
-    def bytes_per_sequence(self) -> int:
-        """Of the workspace; 0 if rows are not split."""
+    def count_bytes(self, batch: int) -> int:
+        """Those of the workspace for some sequences; 0 if rows are not split."""
         if self.splits is None:
             return 0
-        return int(
-            extension().workspace_bytes(
-                self.query_heads, self.value_dim, self.splits.most, self.splits.rows
-            )
-        )
+        of_sequence, behind = self._workspace_bytes
+        return batch * of_sequence + behind
+
+    @cached_property
+    def _workspace_bytes(self) -> tuple[int, int]:
+        assert self.splits is not None
+        sizes = self.query_heads, self.value_dim, self.splits.most, self.splits.rows
+        return extension().workspace_bytes(*sizes)
 
 
 class Workspaces:
@@ -134,7 +139,7 @@ class Workspaces:
         if self._spec.splits is None:
             check_given("workspace", given, False)
             return ()
-        size = batch * self._spec.bytes_per_sequence
+        size = self._spec.count_bytes(batch)
         if given is None:
             own = self._find_on_gpu if self._is_on_gpu else self._find_on_host
             given = own(size, arrays)
@@ -191,6 +196,7 @@ def make_spec(
     static_scales: bool,
     dtypes: tuple[str, str],
     tile_rows: int | None,
+    scheduled_blocks: int | None,
 ) -> AttentionSpec:
     """The checked arguments of ``kvcache.ops.attention``."""
     check_positive(query_heads=query_heads)
@@ -210,6 +216,10 @@ def make_spec(
         raise ValueError(
             f"expects 'tile_rows' to be one of {_TILE_ROWS}, got {tile_rows!r}"
         )
+    if scheduled_blocks is not None and scheduled_blocks != 0:
+        check_size(_MOST, scheduled_blocks=scheduled_blocks)
+        if splits is None:
+            raise ValueError("expects 'scheduled_blocks' only with 'split_tokens'")
     if rows and (window is not None or chunk is not None or mask):
         raise ValueError("expects no 'window', 'chunk' or 'mask' with 'rows'")
     if rows and kv_lengths:
@@ -238,6 +248,7 @@ def make_spec(
         bool(static_scales),
         dtypes,
         None if tile_rows is None else int(tile_rows),
+        None if scheduled_blocks is None else int(scheduled_blocks),
     )
 
 
@@ -279,6 +290,8 @@ def attention_op(
         options.append(f"soft_cap = {float_text(spec.soft_cap)} : f64")
     if spec.tile_rows is not None:
         options.append(f"tile_rows = {spec.tile_rows}")
+    if spec.scheduled_blocks is not None:
+        options.append(f"scheduled_blocks = {spec.scheduled_blocks}")
     if spec.splits is not None:
         options.append(f"split_tokens = {spec.splits.tokens}")
         options.append(f"max_splits = {spec.splits.most}")

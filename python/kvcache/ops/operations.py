@@ -382,7 +382,7 @@ class Attention(OnLayer):
     def workspace_size(self, batch: int) -> int:
         """The bytes of the workspace of so many sequences; 0 if rows are not split."""
         check_positive(batch=batch)
-        return int(batch) * int(self._spec.bytes_per_sequence)
+        return self._spec.count_bytes(int(batch))
 
     def __call__(
         self,

@@ -171,6 +171,28 @@ func.func @c7_large_workspace(%q: memref<?x1048576x128xbf16>, %k: !cache, %v: !c
 
 // -----
 
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c7_scheduled_blocks(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects "scheduled_blocks" only with 'workspace'}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {scheduled_blocks = 8} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @negative_scheduled_blocks(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
+  // expected-error @below {{attribute 'scheduled_blocks' failed to satisfy constraint: 64-bit signless integer attribute whose value is from 0 to 1048576}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) workspace %w {scheduled_blocks = -1} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
+  return
+}
+
+// -----
+
 // (C1) of workspace_size
 func.func @c1_large_workspace(%batch: index) -> index {
   // expected-error @below {{expects the workspace of a sequence to have less than 2^63 bytes}}

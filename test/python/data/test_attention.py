@@ -55,7 +55,9 @@ def fill(params, dtype, lengths, new, seed=0):
     """A manager with random rows of sequences, and the inputs of their new tokens."""
     page = params.page_size
     pages = sum((length + more) // page + 1 for length, more in zip(lengths, new))
-    manager = PagedKVCacheManager(params, max_batch_size=8, max_seq_len=512, num_pages=pages)
+    manager = PagedKVCacheManager(
+        params, max_batch_size=len(lengths), max_seq_len=512, num_pages=pages
+    )
     is_sealed = params.kvcache_quant_config and params.kvcache_quant_config.token_granularity > 1
     append = (lambda *_: randomize(manager)) if is_sealed else kvcache.ops.append(params, dtype=dtype)
 

@@ -42,6 +42,16 @@ import kvcache
             ValueError,
             r"'tile_rows' to be one of \(0, 16, 32, 64, 128\), got 48",
         ),
+        (
+            {"scheduled_blocks": 8},
+            ValueError,
+            "'scheduled_blocks' only with 'split_tokens'",
+        ),
+        (
+            {"scheduled_blocks": -1, "split_tokens": 4},
+            ValueError,
+            "'scheduled_blocks' to be positive, got -1",
+        ),
         ({"mask": 1}, TypeError, "'mask' to be True or False, got 1"),
         ({"split_tokens": 0}, ValueError, "'split_tokens' to be positive, got 0"),
         (
@@ -82,7 +92,7 @@ def test_wrong_calls():
     with pytest.raises(ValueError, match="takes no 'workspace', as it was made"):
         attend(inputs, 0, q, out=q.copy(), scale=1, workspace=workspace)
     split = kvcache.ops.attention(params, 4, split_tokens=64)
-    assert split.workspace_size(3) == 3 * 4 * (32 * (64 + 2) + 1) * 4
+    assert split.workspace_size(3) == 3 * 4 * (32 * (64 + 2) + 1) * 4 + 16
     message = f"at least {split.workspace_size(1)} bytes for 1 sequences, got 99"
     with pytest.raises(ValueError, match=message):
         split(inputs, 0, q, out=q.copy(), scale=1, workspace=workspace)

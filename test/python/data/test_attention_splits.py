@@ -117,7 +117,16 @@ def test_one_workspace_for_all(options):
         assert own.tobytes() == shared.tobytes() and own.any()
 
 
-@pytest.mark.parametrize("more", [{}, {"tile_rows": 16}, {"max_splits": 2}], ids=str)
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"tile_rows": 16, "scheduled_blocks": 0},
+        {"tile_rows": 16, "scheduled_blocks": 5},
+        {"max_splits": 2},
+    ],
+    ids=str,
+)
 def test_one_launch_for_several_batches(more):
     """The grid and all operands stay, as in a CUDA graph; lengths, table and offsets in memory change."""
     params = make_params("bf16")
@@ -165,29 +174,41 @@ def test_one_launch_for_several_batches(more):
     assert len(grids) == 1
 
 
-def test_sequences_without_rows():
+@pytest.mark.parametrize(
+    "format_, options",
+    [
+        ("f32", {}),
+        ("f32", {"target": CHIPS[2]}),
+        ("f32", {"target": CHIPS[2], **SPLITS}),
+        ("bf16", {"target": CHIPS[1], "tile_rows": 16, **SPLITS, "scheduled_blocks": 3}),
+    ],
+)
+def test_sequences_without_rows(format_, options):
     """They have slots, but no parts."""
-    params = make_params()
-    _, inputs = fill(params, "f32", (30, 20), (1, 1))
+    params = make_params(format_)
+    _, inputs = fill(params, format_, (30, 20), (1, 1))
     batch = kvcache.StepInputs.of(
         blocks=inputs.blocks,
         lengths=np.array([3, *inputs.lengths, 5], np.uint32),
         lut=inputs.lut[[0, 0, 1, 1]],
         row_offsets=np.array([0, 0, 1, 2, 2], np.uint32),
     )
-    for which in ({}, {"target": CHIPS[2]}, {"target": CHIPS[2], **SPLITS}):
-        results = []
-        for each in (inputs, batch):
-            q = np.random.default_rng(3).standard_normal((2, 4, 64)).astype(np.float32)
-            out, lse = np.zeros_like(q), np.zeros((2, 4), np.float32)
-            kvcache.ops.attention(params, 4, **which)(
-                each, LAYER, q, out=out, lse=lse, scale=0.1
-            )
-            results.append((out.tobytes(), lse.tobytes()))
-        assert results[0] == results[1]
+    results = []
+    for each in (inputs, batch):
+        q = np.random.default_rng(3).standard_normal((2, 4, 64))
+        q = q.astype(kvcache.dtypes.dtype(format_))
+        out, lse = np.zeros_like(q), np.zeros((2, 4), np.float32)
+        attend = kvcache.ops.attention(params, 4, **options)
+        attend(each, LAYER, q, out=out, lse=lse, scale=0.1)
+        results.append((out.tobytes(), lse.tobytes()))
+    assert results[0] == results[1]
 
 
-@pytest.mark.parametrize("more", [{}, {"tile_rows": 16}], ids=str)
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"tile_rows": 16}, {"tile_rows": 16, "scheduled_blocks": 3}],
+    ids=str,
+)
 def test_padding_without_sequences(more):
     params = make_params("bf16")
     _, inputs = fill(params, "bf16", (3,), (1,))

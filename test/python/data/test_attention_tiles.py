@@ -260,10 +260,11 @@ def test_tiles_of_other_caches(target, format_, options, kind):
         {"tile_rows": 16},
         {"tile_rows": 64},
         {"tile_rows": 16, **SPLITS, "split_rows": 40},
+        {"tile_rows": 16, **SPLITS, "split_rows": 40, "scheduled_blocks": 3},
         {"tile_rows": 16, "rows": True},
         {"tile_rows": 16, "rows": True, **SPLITS, "split_rows": 40},
     ],
-    ids=["16", "64", "split", "sparse", "sparse-split"],
+    ids=["16", "64", "split", "scheduled", "sparse", "sparse-split"],
 )
 @pytest.mark.parametrize("target", CHIPS)
 def test_a_sequence_alone_and_in_a_batch(target, options):

@@ -165,6 +165,20 @@ def attend_in_parts(program):
     return np.concatenate([out.reshape(-1).view(np.uint8), workspace.view(np.uint8)])
 
 
+def attend_to_parts(program):
+    """Parts of two sequences and the rows of one, of up to four tiles."""
+    rng = np.random.default_rng(7)
+    blocks = examples.random_numbers(rng, (24, 2, 1, 16, 1, 16))
+    lengths, table = np.array([300, 210, 370], np.uint32), rng.permutation(24)[None].repeat(3, 0).astype(np.uint32)
+    q = examples.random_numbers(rng, (13, 4, 16))
+    out, lse = np.zeros_like(q), np.zeros((13, 4), np.float32)
+    workspace = np.zeros(3 * 4 * (4 * 18 + 1) * 4 + 16, np.int8)
+    offsets = np.array([0, 1, 12, 13], np.int32)
+    arguments = blocks, lengths, table, 11, 371, 0, q, offsets, out, lse, examples.SCALE, workspace
+    program.call("attention", *arguments)
+    return np.concatenate([out.reshape(-1).view(np.uint8), workspace.view(np.uint8)])
+
+
 def attend_in_tiles(dtype):
     """One block of rows, which sees four tiles of keys and values."""
 
@@ -245,6 +259,14 @@ TENSOR_COPIES = [*BEGIN_AND_END, "drop nvvm.fence.proxy 1", "skip nvvm.mbarrier.
 THREAD_COPIES = [*BEGIN_AND_END, "skip nvvm.mbarrier.test.wait 1"]
 
 
+# One block takes all units, and merges parts that it has stored itself.
+ONE_BLOCK = ["drop nvvm.barrier0 4", "drop llvm.fence 1", "drop llvm.fence 2"]
+
+# The barrier in front of each unit does the same as the one behind the initialization of mbarriers,
+# and as the waits for the stages that the first copies of a unit fill.
+NEXT_UNIT = ["drop nvvm.barrier0 1"]
+
+
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_100a"])
 def test_tiles_of_keys(chip):
     check(examples.source("key_tile"), "copy_keys_kernel", chip, copy_keys, 3)
@@ -264,6 +286,18 @@ def test_parts_of_attention(chip):
     params = kvcache.KVCacheParams("bf16", 1, 64, page_size=16, total_num_layers=1)
     operation = kvcache.ops.attention(params, 4, split_tokens=16, max_splits=4)
     check(operation.source, "attention_kernel", chip, attend_in_parts, 5)
+
+
+@pytest.mark.parametrize("blocks", [0, 2])
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_100a"])
+def test_parts_of_attention_in_tiles(chip, blocks):
+    """The merge of parts; with a schedule, the barriers around the next unit, and pipes that units share."""
+    params = kvcache.KVCacheParams("bf16", 1, 16, page_size=16, total_num_layers=1)
+    splits = {"split_tokens": 192, "max_splits": 4}
+    operation = kvcache.ops.attention(params, 4, tile_rows=32, scheduled_blocks=blocks, **splits)
+    wait = "test.wait" if chip == "sm_80" else "try_wait"
+    waits = [f"skip nvvm.mbarrier.{wait} {number}" for number in (1, 2)]
+    check(operation.source, "attention_kernel", chip, attend_to_parts, 20, [*ONE_BLOCK, *NEXT_UNIT, *waits] if blocks else [])
 
 
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90a"])
