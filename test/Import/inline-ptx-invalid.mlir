@@ -153,7 +153,7 @@ llvm.func @register(%a: i32) -> i32 {
 gpu.module @kernels {
 llvm.func @scale(%d: i64, %is: i1, %c: f32) -> !llvm.struct<(f32, f32, f32, f32)> {
   // expected-error @+1 {{instruction 'wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16' of inline PTX whose scale of D is not a constant has no lowering}}
-  %w = llvm.inline_asm has_side_effects "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {$0,$1,$2,$3}, $4, $4, $5, 1, 1, 0, 0;", "=f,=f,=f,=f,l,b,0,1,2,3" %d, %is, %c, %c, %c, %c : (i64, i1, f32, f32, f32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+  %w = llvm.inline_asm has_side_effects "@$5 wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {$0,$1,$2,$3}, $4, $4, $5, 1, 1, 0, 0;", "=f,=f,=f,=f,l,b,0,1,2,3" %d, %is, %c, %c, %c, %c : (i64, i1, f32, f32, f32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
   llvm.return %w : !llvm.struct<(f32, f32, f32, f32)>
 }
 }

@@ -154,6 +154,20 @@ llvm.func @matrices(%s: !llvm.ptr<3>, %c: f32, %d: i64) -> f32 {
   llvm.return %sum : f32
 }
 
+// The scale of D is an attribute of the op.
+// CHECK-LABEL: llvm.func @scale(
+// CHECK-SAME: %{{.*}}: i64, %[[ADDS:.*]]: i1
+llvm.func @scale(%d: i64, %adds: i1, %c: f32) -> f32 {
+  // CHECK: llvm.cond_br %[[ADDS]], ^[[ONE:.*]], ^[[ZERO:.*]]
+  // CHECK: ^[[ZERO]]:
+  // CHECK: nvvm.wgmma.mma_async {{.*}}D[<f32>, <zero>]
+  // CHECK: ^[[ONE]]:
+  // CHECK: nvvm.wgmma.mma_async {{.*}}D[<f32>, <one>]
+  %w = llvm.inline_asm has_side_effects "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {$0,$1,$2,$3}, $4, $4, $5, 1, 1, 0, 0;", "=f,=f,=f,=f,l,b,0,1,2,3" %d, %adds, %c, %c, %c, %c : (i64, i1, f32, f32, f32, f32) -> !llvm.struct<(f32, f32, f32, f32)>
+  %w0 = llvm.extractvalue %w[0] : !llvm.struct<(f32, f32, f32, f32)>
+  llvm.return %w0 : f32
+}
+
 // CHECK-LABEL: llvm.func @tensor_memory(
 llvm.func @tensor_memory(%s: !llvm.ptr<3>, %t: i32, %d: i64, %is: i1) {
   // CHECK: nvvm.tcgen05.alloc

@@ -128,10 +128,36 @@ static void emitCarries(bool reads, bool writes, const PTXType &type, Value a,
                        1));
 }
 
-/// add.cc, addc and madc: sums that carry. (subc has a borrow.)
+/// The same of a difference, with borrows.
+static void emitBorrows(bool reads, bool writes, const PTXType &type,
+                        Emitter &emitter) {
+  OpBuilder &builder = emitter.builder;
+  unsigned wide = 2 * type.bits;
+  auto getOperand = [&](size_t index) {
+    return emitter.resize(emitter.getInteger(index, type.bits), wide);
+  };
+  Value difference =
+      LLVM::SubOp::create(builder, emitter.loc, getOperand(1), getOperand(2));
+  if (reads)
+    difference = LLVM::SubOp::create(builder, emitter.loc, difference,
+                                     emitter.resize(emitter.getCarry(), wide));
+  emitter.set(0, emitter.resize(difference, type.bits));
+  if (writes)
+    emitter.setCarry(
+        emitter.resize(LLVM::LShrOp::create(builder, emitter.loc, difference,
+                                            emitter.constant(type.bits, wide)),
+                       1));
+}
+
+/// add.cc, addc, sub.cc, subc, mad.cc and madc.
 static void emitExtended(StringRef name, Emitter &emitter) {
   PTXType type = emitter.takeType();
   bool writes = emitter.take("cc"), reads = name.ends_with("c");
+  if (name.starts_with("sub")) {
+    if (emitter.expectOperands(3))
+      emitBorrows(reads, writes, type, emitter);
+    return;
+  }
   if (!name.starts_with("mad")) {
     if (emitter.expectOperands(3))
       emitCarries(reads, writes, type, emitter.getInteger(1, type.bits),
@@ -240,6 +266,85 @@ static bool emitBitCount(StringRef name, const PTXType &type,
   return true;
 }
 
+/// bfind: the place of the first bit that is not the sign, or how far it is to
+/// be shifted to the front; all ones where there is none.
+static void emitFind(Emitter &emitter) {
+  bool isAmount = emitter.take("shiftamt");
+  PTXType type = emitter.takeType();
+  if (!emitter.expectOperands(2))
+    return;
+  OpBuilder &builder = emitter.builder;
+  Location loc = emitter.loc;
+  Value value = emitter.getInteger(1, type.bits);
+  if (type.isSigned()) {
+    Value sign = LLVM::AShrOp::create(
+        builder, loc, value, emitter.constant(type.bits - 1, type.bits));
+    value = LLVM::XOrOp::create(builder, loc, value, sign);
+  }
+  Value isNone = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::eq,
+                                      value, emitter.constant(0, type.bits));
+  Value zeros = emitter.resize(
+      LLVM::CountLeadingZerosOp::create(builder, loc, value.getType(), value,
+                                        /*is_zero_poison=*/false),
+      32);
+  Value found = zeros;
+  if (!isAmount)
+    found = LLVM::SubOp::create(builder, loc,
+                                emitter.constant(type.bits - 1, 32), zeros);
+  emitter.set(0, LLVM::SelectOp::create(builder, loc, isNone,
+                                        emitter.constant(-1, 32), found));
+}
+
+/// shf.l and shf.r: 32 bits of a pair of registers, shifted.
+static void emitFunnelShift(Emitter &emitter) {
+  bool isLeft = emitter.take("l");
+  bool wraps = emitter.take("wrap");
+  if ((!isLeft && !emitter.take("r")) || (!wraps && !emitter.take("clamp")))
+    return emitter.fail("expects '.l' or '.r', and '.wrap' or '.clamp'");
+  emitter.takeType();
+  if (!emitter.expectOperands(4))
+    return;
+  OpBuilder &builder = emitter.builder;
+  Location loc = emitter.loc;
+  Value amount = emitter.getInteger(3, 32);
+  if (wraps)
+    amount =
+        LLVM::AndOp::create(builder, loc, amount, emitter.constant(31, 32));
+  else
+    amount =
+        LLVM::UMinOp::create(builder, loc, amount, emitter.constant(32, 32));
+  Value high = LLVM::ShlOp::create(
+      builder, loc, emitter.resize(emitter.getInteger(2, 32), 64),
+      emitter.constant(32, 64));
+  Value pair = LLVM::OrOp::create(
+      builder, loc, high, emitter.resize(emitter.getInteger(1, 32), 64));
+  Value by = emitter.resize(amount, 64);
+  if (!isLeft)
+    return emitter.set(
+        0, emitter.resize(LLVM::LShrOp::create(builder, loc, pair, by), 32));
+  Value shifted = LLVM::ShlOp::create(builder, loc, pair, by);
+  emitter.set(0, emitter.resize(LLVM::LShrOp::create(builder, loc, shifted,
+                                                     emitter.constant(32, 64)),
+                                32));
+}
+
+/// dp4a: the sum of four products of bytes and a number.
+static void emitDotProduct(Emitter &emitter) {
+  using Kind = NVVM::DotAccumulateType;
+  PTXType b = emitter.takeType(), a = emitter.takeType();
+  if (!emitter.expectOperands(4))
+    return;
+  mlir::Type bytes = VectorType::get(4, emitter.getIntegerType(8));
+  auto getKind = [](const PTXType &type) {
+    return type.isSigned() ? Kind::SIGNED : Kind::UNSIGNED;
+  };
+  emitter.set(0, NVVM::DotAccumulate4WayOp::create(
+                     emitter.builder, emitter.loc, emitter.getIntegerType(32),
+                     emitter.getValue(1, bytes), getKind(a),
+                     emitter.getValue(2, bytes), getKind(b),
+                     emitter.getInteger(3, 32)));
+}
+
 static bool emitInteger(StringRef name, const PTXType &type, Emitter &emitter) {
   OpBuilder &builder = emitter.builder;
   if (Binary create = getBinary(name, type.isSigned())) {
@@ -315,7 +420,7 @@ static Value compareFloats(StringRef comparison, const PTXType &type,
                        .Case("num", Predicate::ord)
                        .Case("nan", Predicate::uno)
                        .Default(std::nullopt);
-  if (!predicate || type.isPair())
+  if (!predicate)
     return {};
   mlir::Type floats = emitter.convert(type);
   return LLVM::FCmpOp::create(emitter.builder, emitter.loc, *predicate,
@@ -323,18 +428,41 @@ static Value compareFloats(StringRef comparison, const PTXType &type,
                               emitter.getValue(2, floats));
 }
 
+static constexpr StringRef kComparisons[] = {
+    "eq", "ne",  "lt",  "le",  "gt",  "ge",  "lo",  "ls",  "hi",
+    "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
+
+/// set: a comparison as a number, 1 or all ones; of pairs, part by part.
+static void emitSet(Emitter &emitter) {
+  PTXType from = emitter.takeType(), to = emitter.takeType();
+  StringRef comparison = emitter.takeOneOf(kComparisons);
+  emitter.take("ftz");
+  if (!emitter.expectOperands(3))
+    return;
+  if (from.isPair() && to.name != from.name)
+    return emitter.fail("has types that have no lowering");
+  Value result = from.isFloat() ? compareFloats(comparison, from, emitter)
+                                : compareIntegers(comparison, from, emitter);
+  if (!result)
+    return emitter.fail("has an unknown comparison");
+  mlir::Type type = emitter.convert(to);
+  if (to.isFloat())
+    result = LLVM::UIToFPOp::create(emitter.builder, emitter.loc, type, result);
+  else
+    result = LLVM::SExtOp::create(emitter.builder, emitter.loc, type, result);
+  emitter.set(0, result);
+}
+
 /// setp: a comparison into a predicate, and its opposite into a second one.
 static void emitComparison(Emitter &emitter) {
   PTXType type = emitter.takeType();
-  StringRef comparison = emitter.takeOneOf(
-      {"eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu",
-       "ltu", "leu", "gtu", "geu", "num", "nan"});
+  StringRef comparison = emitter.takeOneOf(kComparisons);
   StringRef combine = emitter.takeOneOf({"and", "or", "xor"});
   if (!emitter.expectOperands(combine.empty() ? 3 : 4))
     return;
   Value result = type.isFloat() ? compareFloats(comparison, type, emitter)
                                 : compareIntegers(comparison, type, emitter);
-  if (!result)
+  if (!result || type.isPair())
     return emitter.fail("has an unknown comparison");
   if (Binary create = getBinary(combine, /*isSigned=*/false))
     result = create(emitter, result, emitter.getPredicate(3));
@@ -382,14 +510,22 @@ bool ptx::emitArithmetic(StringRef name, Emitter &emitter) {
     return emitMove(emitter), true;
   if (name == "setp")
     return emitComparison(emitter), true;
+  if (name == "set")
+    return emitSet(emitter), true;
   if (name == "selp")
     return emitSelect(emitter), true;
+  if (name == "bfind")
+    return emitFind(emitter), true;
+  if (name == "shf")
+    return emitFunnelShift(emitter), true;
+  if (name == "dp4a")
+    return emitDotProduct(emitter), true;
   if (name == "lop3" || name == "prmt") {
     emitter.takeType();
     return (name == "lop3" ? emitLogic(emitter) : emitPermute(emitter)), true;
   }
-  bool carries = name == "addc" || name == "madc" ||
-                 ((name == "add" || name == "mad") && emitter.has("cc"));
+  bool carries =
+      name == "addc" || name == "subc" || name == "madc" || emitter.has("cc");
   if (carries)
     return emitExtended(name, emitter), true;
   if (name != "shl" && name != "shr" && !isInteger &&

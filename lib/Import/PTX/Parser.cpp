@@ -110,16 +110,20 @@ private:
     expect(":");
   }
 
-  /// `.reg .b32 a, b<4>;`
+  /// `.reg .b32 a, b<4>;`, also without the space.
   void parseDirective() {
-    if (!consume(".reg"))
+    StringRef name = token.text;
+    if (!name.consume_front(".reg") || (!name.empty() && name[0] != '.'))
       return fail("has the unknown directive '" + token.text + "'");
+    if (name.empty()) {
+      next();
+      name = token.text;
+    }
     std::optional<PTXType> type;
-    if (token.text.starts_with("."))
-      type = PTXType::parse(token.text.drop_front());
+    if (name.consume_front("."))
+      type = PTXType::parse(name);
     if (!type)
-      return fail("declares registers of the unknown type '" + token.text +
-                  "'");
+      return fail("declares registers of the unknown type '" + name + "'");
     next();
     do {
       parseDeclaration(*type);

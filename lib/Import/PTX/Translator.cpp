@@ -154,6 +154,45 @@ LogicalResult Translator::emitGuarded(const Statement &statement) {
   return result;
 }
 
+/// Whether it is a wgmma that adds D only where a predicate is true, which is
+/// not known here.
+static bool hasOpenScale(const Statement &statement, Emitter emitter) {
+  return statement.name.front() == "wgmma" && emitter.has("mma_async") &&
+         statement.operands.size() > 3 && !emitter.getKnownPredicate(3);
+}
+
+/// The op has the scale of D as an attribute: there are two, and a branch.
+LogicalResult Translator::emitBothScales(const Statement &statement) {
+  Location loc = op->getLoc();
+  Value adds =
+      Emitter(builder, loc, program, statement, values).getPredicate(3);
+  Registers before = values;
+  Block *first = op->getBlock();
+  Block *rest = first->splitBlock(op);
+  Block *join = createBlock(rest);
+  Block *bodies[2];
+  for (int64_t scale : {0, 1}) {
+    Statement known = statement;
+    known.operands[3] = Operand();
+    known.operands[3].kind = Operand::Kind::Integer;
+    known.operands[3].value = scale;
+    bodies[scale] = createBlock(join);
+    bodies[scale]->eraseArguments(0, bodies[scale]->getNumArguments());
+    builder.setInsertionPointToEnd(bodies[scale]);
+    values = before;
+    if (failed(emit(known)))
+      return failure();
+    LLVM::BrOp::create(builder, loc, getWritten(), join);
+  }
+  builder.setInsertionPointToEnd(first);
+  LLVM::CondBrOp::create(builder, loc, adds, bodies[1], bodies[0]);
+  join->getOperations().splice(join->end(), rest->getOperations());
+  rest->erase();
+  builder.setInsertionPoint(op);
+  setWritten(join->getArguments());
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Statements
 //===----------------------------------------------------------------------===//
@@ -185,7 +224,11 @@ LogicalResult Translator::translate(const Statement &statement) {
     branch(statement);
     return success();
   }
-  return statement.guard ? emitGuarded(statement) : emit(statement);
+  if (statement.guard)
+    return emitGuarded(statement);
+  Emitter emitter(builder, op->getLoc(), program, statement, values);
+  return hasOpenScale(statement, emitter) ? emitBothScales(statement)
+                                          : emit(statement);
 }
 
 LogicalResult Translator::translate() {

@@ -32,6 +32,7 @@ private:
   LogicalResult translate(const Statement &statement);
   LogicalResult emit(const Statement &statement);
   LogicalResult emitGuarded(const Statement &statement);
+  LogicalResult emitBothScales(const Statement &statement);
   void branch(const Statement &statement);
   void enter(unsigned label);
 

@@ -42,6 +42,16 @@ def test_triton(name, target, options):
     check(load(name, target, **options), shared_bytes(name))
 
 
+def test_open_scale():
+    """Whether a wgmma adds the accumulators may be known only at run time."""
+    name = "matmul_sm90.llir"
+    text = (KERNELS / name).read_text()
+    changed = re.sub(r"^(define .*{)$", r"\1\n  %adds = icmp ne i32 %3, 0", text, flags=re.M)
+    changed = changed.replace("i1 true) #", "i1 %adds) #")
+    assert changed.count("%adds") > 1
+    check_matmul(kvcache.emulate(changed, "sm_90a", opt_level=0), shared_bytes(name))
+
+
 def test_fences_that_triton_leaves_out():
     name = "matmul_sm100.llir"
     with pytest.raises(kvcache.CheckError, match="tcgen05.fence before"):

@@ -13,6 +13,7 @@ A[:4] = 0, 1, 0x80000000, 0xFFFFFFFF
 B[:4] = 0xFFFFFFFF, 0x80000000, 1, 0
 X, Y, Z = RANDOM.standard_normal((3, 32)).astype(np.float32) * 8
 X[:3] = 0.0, -0.0, np.inf
+M = 0xFFFFFFFF
 BF16, F16, E4M3 = ml_dtypes.bfloat16, np.float16, ml_dtypes.float8_e4m3fn
 
 
@@ -105,6 +106,21 @@ INTEGERS = {
     "{.reg .u32 l; mad.lo.cc.u32 l, $1, $2, $3; madc.hi.u32 $0, $1, $2, 0;}": low(
         wide(A) * wide(B) + wide(C) >> 32
     ),
+    "{.reg.u32 l; sub.cc.u32 l, $1, $2; subc.u32 $0, $3, 0;}": C
+    - (A < B).astype(np.uint32),
+    "bfind.u32 $0, $1;": np.array([int(a).bit_length() - 1 for a in A]),
+    "bfind.shiftamt.s32 $0, $1;": np.array(
+        [31 - i if (i := (int(a) ^ -(int(a) >> 31) & M).bit_length() - 1) >= 0 else -1
+         for a in A]
+    ),
+    "shf.l.wrap.b32 $0, $1, $2, $3;": low(
+        (wide(B) << 32 | wide(A)) << (wide(C) & 31) >> 32
+    ),
+    "shf.r.clamp.b32 $0, $1, $2, 40;": B,
+    "dp4a.s32.u32 $0, $1, $2, $3;": (
+        A.view(np.int8).astype(np.int32) * B.view(np.uint8)
+    ).reshape(32, 4).sum(1)
+    + signed(C),
     # The number of halvings of $1 & 255 until nothing is left.
     "{.reg .u32 n; .reg .pred p; and.b32 n, $1, 255; mov.u32 $0, 0; NEXT: "
     "setp.eq.u32 p, n, 0; @p bra DONE; shr.u32 n, n, 1; add.u32 $0, $0, 1; "
@@ -129,6 +145,11 @@ FLOATS = {
     "abs.f32 $0, $1;": bits(np.abs(X)),
     "cvt.rni.f32.f32 $0, $1;": bits(np.rint(X)),
     "cvt.rzi.s32.f32 $0, $2;": Y.astype(np.int32),
+    "set.lt.u32.f32 $0, $1, $2;": np.where(X < Y, M, 0),
+    "{.reg .b32 p, q; cvt.rn.f16x2.f32 p, $2, $3; cvt.rn.f16x2.f32 q, $3, $2; "
+    "set.gt.f16x2.f16x2 $0, p, q;}": pack(
+        (Y.astype(F16) > Z.astype(F16)), (Z.astype(F16) > Y.astype(F16)), F16
+    ),
     "{.reg .pred p; setp.geu.f32 p, $1, $2; selp.b32 $0, 1, 0, p;}": X >= Y,
     "cvt.rn.bf16x2.f32 $0, $2, $3;": pack(Y, Z, BF16),
     "cvt.rn.f16x2.f32 $0, $2, $3;": pack(Y, Z, F16),
