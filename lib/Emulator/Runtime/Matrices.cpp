@@ -105,6 +105,7 @@ private:
   }
 
   void check(uint32_t flags);
+  bool readsRows(const uint32_t (&offsets)[kWarpSize]);
   void checkRegister(uint32_t lane, uint32_t reg, uint32_t flags);
   void notePoison(uint32_t lane, uint32_t reg, RegisterBytes bytes,
                   uint32_t numRead, const Poison &read);
@@ -151,6 +152,8 @@ void MatrixAccess::check(uint32_t flags) {
     return;
   if (isLoad)
     definePoison();
+  if (readsRows(offsets))
+    return;
   for (uint32_t lane = 0; lane < kWarpSize; ++lane)
     for (uint32_t reg = 0; reg < numRegisters(); ++reg)
       checkRegister(lane, reg, flags);
@@ -160,6 +163,21 @@ void MatrixAccess::check(uint32_t flags) {
     registers.define(numbers[reg], /*mayBePoisoned=*/true);
     std::copy_n(origins, kWarpSize, registers.getOrigins(numbers[reg]));
   }
+}
+
+/// Checks and notes the reads of whole rows. False if that has to be done lane
+/// by lane.
+bool MatrixAccess::readsRows(const uint32_t (&offsets)[kWarpSize]) {
+  bool isTransposed = what.layout == KVCacheMatrixB16Transposed;
+  if (!isLoad || (what.layout != KVCacheMatrixB16 && !isTransposed))
+    return false;
+  Sanitizer &sanitizer = block.sanitizer;
+  uint32_t reads = sanitizer.beginRows(*threads[0]);
+  for (uint32_t row = 0; row < what.count * shape.rows; ++row)
+    if (!sanitizer.readRow(*threads[0], reads, what.site, offsets[row],
+                           RowReads::encode(row, isTransposed)))
+      return false;
+  return true;
 }
 
 /// Nothing is poisoned that is going to be loaded, as far as is known.

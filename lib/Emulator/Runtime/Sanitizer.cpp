@@ -34,6 +34,7 @@ void Sanitizer::begin(bool on, LaunchShadow *shadow, uint64_t newNumber) {
   pool.reset();
   atomics.clear();
   copies.clear();
+  rowReads.begin();
   freeCopies.clear();
   hasCopies = false;
   uint32_t sharedBytes = cluster.getGrid().sharedVariables.size();
@@ -63,7 +64,11 @@ Granule &Sanitizer::getGranule(uint64_t index, bool isGlobal) {
 
 /// How `access` is ordered behind the one of a cell, of this kind.
 Sanitizer::Relation Sanitizer::relate(const Access &access, const Cell &cell,
-                                      Kind kind) const {
+                                      Kind kind, uint16_t mask) const {
+  if (cell.isOfLanes())
+    return rowReads.findUnknown(access.thread.index, cell, mask)
+               ? Relation::Unordered
+               : Relation::Ordered;
   Order::End end{{cell.who, cell.clock}};
   bool wantsFence = access.isAsync && isWrite(kind);
   if (cell.isCopy()) {
@@ -86,10 +91,15 @@ void Sanitizer::checkList(const Access &access, const CellList &list, Kind kind,
   if (list.isEmpty())
     return;
   const Cell *cell = list.find(mask, [&](const Cell &cell) {
-    return relate(access, cell, kind) != Relation::Ordered;
+    return relate(access, cell, kind, mask) != Relation::Ordered;
   });
   if (!cell)
     return;
+  std::optional<Cell> ofLane;
+  if (cell->isOfLanes()) {
+    ofLane = rowReads.findUnknown(access.thread.index, *cell, mask);
+    cell = &*ofLane;
+  }
   if (isRewrite(access, *cell, kind))
     noteRewrite(access, *cell, index, cell->mask & mask);
   else
@@ -147,6 +157,9 @@ struct Sanitizer::Rules {
   bool replaces(const Cell &cell) const {
     if (access.copy || (access.kind == Kind::AtomicRead && cell.isWrite))
       return false;
+    if (access.ofLanes)
+      return cell.isOfLanes() &&
+             sanitizer.rowReads.isSameWarp(cell, *access.ofLanes);
     return sanitizer.relate(access, cell, Kind::Read) == Relation::Ordered;
   }
 
@@ -155,6 +168,8 @@ struct Sanitizer::Rules {
   bool isObsolete(const Cell &cell) const {
     if (access.isGlobal)
       return false;
+    if (cell.isOfLanes())
+      return sanitizer.rowReads.isKnownToAll(cell);
     Order::End end{{cell.who, cell.clock}};
     if (cell.isCopy()) {
       const CopyState &copy = sanitizer.copies[cell.clock];
@@ -184,6 +199,9 @@ void Sanitizer::note(const Access &access, Granule &granule, uint16_t mask) {
   cell.isOfDevice = access.isOfDevice;
   cell.isOfCluster = access.isOfCluster;
   cell.isVolatile = access.isVolatile;
+  cell.row = 0;
+  if (access.ofLanes)
+    cell = *access.ofLanes;
   if (access.copy)
     ++copies[*access.copy].numCells;
   if (isAtomic(access.kind))
@@ -248,6 +266,49 @@ Poison Sanitizer::access(Thread &thread, const KVCacheSite *site,
   poison = {};
   touch(access);
   return poison;
+}
+
+/// Whether the lanes that read a row are ordered behind all writes of it.
+bool Sanitizer::isBehindWrites(const CellList &writes, uint32_t reads,
+                               uint32_t row) const {
+  return !writes.find(0xffff, [&](const Cell &cell) {
+    Order::End end{{cell.who, cell.clock}};
+    if (cell.isCopy()) {
+      if (copies[cell.clock].isInFlight)
+        return true;
+      end = copies[cell.clock].end;
+    }
+    return !rowReads.knowAll(reads, row, end);
+  });
+}
+
+bool Sanitizer::readRow(const Thread &first, uint32_t reads,
+                        const KVCacheSite *site, uint32_t offset,
+                        uint32_t row) {
+  constexpr uint16_t all = 0xffff;
+  Access access{first,
+                site,
+                offset,
+                kGranuleBytes,
+                Kind::Read,
+                /*reads=*/true,
+                /*isAsync=*/false,
+                std::nullopt};
+  uint32_t index = offset / kGranuleBytes;
+  Granule &granule = getGranule(index);
+  compact(access, granule);
+  if (granule.initialized != all || granule.barrier ||
+      !granule.atomics.isEmpty() || !isBehindWrites(granule.writes, reads, row))
+    return false;
+  Cell cell{};
+  cell.clock = reads;
+  cell.who = Cell::kLanes;
+  cell.mask = all;
+  cell.site = reinterpret_cast<uintptr_t>(site);
+  cell.row = row;
+  access.ofLanes = cell;
+  note(access, granule, all);
+  return true;
 }
 
 //===----------------------------------------------------------------------===//

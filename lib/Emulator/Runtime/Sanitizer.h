@@ -12,6 +12,7 @@
 #include "LaunchShadow.h"
 #include "Order.h"
 #include "Poison.h"
+#include "RowReads.h"
 #include "Shadow.h"
 #include "Thread.h"
 #include "kvcache/Emulator/ABI.h"
@@ -64,6 +65,16 @@ public:
   /// of a store at `rewritten` may be there already.
   Poison access(Thread &thread, const KVCacheSite *site, SharedRange range,
                 uint32_t flags, const void *rewritten = nullptr);
+  /// What the lanes of a warp, from this thread on, are about to read of rows
+  /// of matrices. `readRow` is the read of the 16 bytes at `offset`, by the
+  /// lanes that `RowReads::encode` gives. False if it may be an error, or reads
+  /// what nobody has written: then the caller tells the access of each lane.
+  uint32_t beginRows(const Thread &first) {
+    checkRewrites();
+    return rowReads.getNumber(first.index);
+  }
+  bool readRow(const Thread &first, uint32_t reads, const KVCacheSite *site,
+               uint32_t offset, uint32_t row);
   /// The same, of global memory.
   Poison accessGlobal(Thread &thread, const KVCacheSite *site,
                       const void *pointer, int64_t bytes, uint32_t flags);
@@ -246,6 +257,8 @@ private:
     /// Whether to read what nobody has written gives poison. A copy of ranges
     /// of global memory, of which this is one, gets the bytes as well.
     bool poisons = false;
+    /// Of lanes of a warp: the cell that stands for them.
+    std::optional<Cell> ofLanes;
     Unwritten *unwritten = nullptr;
     size_t numRange = 0;
     /// The bytes, if another thread may have written them as they are.
@@ -293,7 +306,10 @@ private:
                     uint64_t index, uint16_t mask);
   void checkList(const Access &access, const CellList &list, Kind kind,
                  uint64_t index, uint16_t mask);
-  Relation relate(const Access &access, const Cell &cell, Kind kind) const;
+  Relation relate(const Access &access, const Cell &cell, Kind kind,
+                  uint16_t mask = 0xffff) const;
+  bool isBehindWrites(const CellList &writes, uint32_t reads,
+                      uint32_t row) const;
   void note(const Access &access, Granule &granule, uint16_t mask);
   Granule &getGranule(uint64_t index, bool isGlobal = false);
   Released &getReleased(const void *atomic);
@@ -368,6 +384,7 @@ private:
   /// Counts the clusters, so that granules of earlier ones are told apart.
   uint32_t run = 0;
   Order order;
+  mutable RowReads rowReads{order};
   LaunchShadow *launch = nullptr;
   uint64_t number = 0;
   bool hasTurn = false;

@@ -55,7 +55,7 @@ void CellList::allocate(uint32_t numCells, CellPool &pool) {
   cells = pool.take(capacity);
   size = 0;
   if (isTable())
-    std::fill_n(cells, capacity, Cell{0, Cell::kFree, 0, 0, 0, 0, 0});
+    std::fill_n(cells, capacity, Cell{0, Cell::kFree, 0, 0, 0, 0, 0, 0, 0});
 }
 
 void CellList::insert(const Cell &cell) {

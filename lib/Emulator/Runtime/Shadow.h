@@ -41,11 +41,15 @@ struct Cell {
   uint64_t isVolatile : 1;
   /// Whether it is atomic for all of the cluster, which has other blocks.
   uint64_t isOfCluster : 1;
+  /// Of lanes, the row of a matrix that they read.
+  uint64_t row : 4;
 
-  /// A copy; a place of a table where no cell has ever been.
-  static constexpr uint16_t kCopy = 0xffff, kFree = 0xfffe;
+  /// A copy; a place of a table where no cell has ever been; the lanes of a
+  /// warp (`RowReads`), whose number is the clock.
+  static constexpr uint16_t kCopy = 0xffff, kFree = 0xfffe, kLanes = 0xfffd;
 
   bool isCopy() const { return who == kCopy; }
+  bool isOfLanes() const { return who == kLanes; }
   const KVCacheSite *getSite() const {
     return reinterpret_cast<const KVCacheSite *>(static_cast<uintptr_t>(site));
   }
@@ -219,7 +223,7 @@ void CellList::stripFor(Cell &old, Cell &added, Rules &rules) {
   if (old.who == added.who && old.clock == added.clock &&
       old.site == added.site && old.isWrite == added.isWrite &&
       old.isOfDevice == added.isOfDevice &&
-      old.isOfCluster == added.isOfCluster) {
+      old.isOfCluster == added.isOfCluster && old.row == added.row) {
     added.mask |= old.mask;
     old.mask = 0;
   } else if ((old.mask & added.mask) && rules.replaces(old)) {

@@ -1,0 +1,83 @@
+//===- RowReads.cpp - Rows of matrices that warps read -------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowReads.h"
+
+#include <algorithm>
+
+using namespace mlir::kvcache::emulator;
+
+void RowReads::begin() {
+  warps.clear();
+  last.clear();
+}
+
+uint32_t RowReads::getNumber(uint32_t first) {
+  Warp warp{first, {}, std::nullopt, std::nullopt};
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane)
+    warp.clocks[lane] = order.getClock(first + lane);
+  if (first >= last.size())
+    last.resize(first + 1);
+  std::optional<uint32_t> &number = last[first];
+  if (number && warps[*number].clocks == warp.clocks)
+    return *number;
+  number = warps.size();
+  warps.push_back(warp);
+  return *number;
+}
+
+std::optional<Cell> RowReads::findUnknown(uint32_t thread, const Cell &cell,
+                                          uint16_t mask) {
+  Warp &warp = warps[cell.clock];
+  if (warp.knownBy == thread)
+    return std::nullopt;
+  uint32_t width = getWidth(cell.row);
+  for (uint32_t byte = 0; byte < kGranuleBytes; byte += width) {
+    uint32_t bytes = ((1u << width) - 1) << byte & cell.mask & mask;
+    uint32_t lane = getLane(cell.row, byte);
+    if (!bytes || order.knows(thread, warp.first + lane, warp.clocks[lane]))
+      continue;
+    Cell ofLane = cell;
+    ofLane.who = warp.first + lane;
+    ofLane.clock = warp.clocks[lane];
+    ofLane.mask = bytes;
+    return ofLane;
+  }
+  bool knowsAll = true;
+  for (uint32_t lane = 0; lane < kWarpSize && knowsAll; ++lane)
+    knowsAll = order.knows(thread, warp.first + lane, warp.clocks[lane]);
+  if (knowsAll)
+    warp.knownBy = thread;
+  return std::nullopt;
+}
+
+bool RowReads::isKnownToAll(const Cell &cell) const {
+  const Warp &warp = warps[cell.clock];
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane)
+    if (!order.isKnownToAll(warp.first + lane, warp.clocks[lane]))
+      return false;
+  return true;
+}
+
+bool RowReads::knowAll(uint32_t number, uint32_t row, const Order::End &end) {
+  Warp &warp = warps[number];
+  auto isSame = [&](const Order::End &other) {
+    return other.event.who == end.event.who &&
+           other.event.clock == end.event.clock && other.wait == end.wait;
+  };
+  if (warp.known && isSame(*warp.known))
+    return true;
+  for (uint32_t byte = 0; byte < kGranuleBytes; byte += getWidth(row))
+    if (!order.knows(warp.first + getLane(row, byte), end))
+      return false;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane)
+    if (!order.knows(warp.first + lane, end))
+      return true;
+  warp.known = end;
+  return true;
+}
