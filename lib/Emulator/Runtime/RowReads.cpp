@@ -7,8 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RowReads.h"
-
-#include <algorithm>
+#include "Sanitizer.h"
 
 using namespace mlir::kvcache::emulator;
 
@@ -79,5 +78,52 @@ bool RowReads::knowAll(uint32_t number, uint32_t row, const Order::End &end) {
     if (!order.knows(warp.first + lane, end))
       return true;
   warp.known = end;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// The sanitizer
+//===----------------------------------------------------------------------===//
+
+/// Whether the lanes that read a row are ordered behind all writes of it.
+bool Sanitizer::isBehindWrites(const CellList &writes, uint32_t reads,
+                               uint32_t row) const {
+  return !writes.find(0xffff, [&](const Cell &cell) {
+    Order::End end{{cell.who, cell.clock}};
+    if (cell.isCopy()) {
+      if (copies[cell.clock].isInFlight)
+        return true;
+      end = copies[cell.clock].end;
+    }
+    return !rowReads.knowAll(reads, row, end);
+  });
+}
+
+bool Sanitizer::readRow(const Thread &first, uint32_t reads,
+                        const KVCacheSite *site, uint32_t offset,
+                        uint32_t row) {
+  constexpr uint16_t all = 0xffff;
+  Access access{first,
+                site,
+                offset,
+                kGranuleBytes,
+                Kind::Read,
+                /*reads=*/true,
+                /*isAsync=*/false,
+                std::nullopt};
+  uint32_t index = offset / kGranuleBytes;
+  Granule &granule = getGranule(index);
+  compact(access, granule);
+  if (granule.initialized != all || granule.barrier ||
+      !granule.atomics.isEmpty() || !isBehindWrites(granule.writes, reads, row))
+    return false;
+  Cell cell{};
+  cell.clock = reads;
+  cell.who = Cell::kLanes;
+  cell.mask = all;
+  cell.site = reinterpret_cast<uintptr_t>(site);
+  cell.row = row;
+  access.ofLanes = cell;
+  note(access, granule, all);
   return true;
 }
