@@ -177,7 +177,9 @@ void AttentionBase::makeWorkspace() {
   slots = frame.mul(batch, shape.rows);
   if (frame.hasChecks)
     CheckOp::create(
-        builder, loc, frame.mul(slots, shape.getSlotBytes()),
+        builder, loc,
+        frame.add(frame.mul(slots, shape.getSlotBytes()),
+                  frame.index(WorkspaceShape::kScheduleBytes)),
         frame.add(frame.dim(op.getWorkspace(), 0), frame.index(1)),
         builder.getStringAttr("number of bytes that attention needs of "
                               "'workspace'"));

@@ -275,7 +275,9 @@ private:
         stores.push_back(loadIds(frame.index(i)));
       for (const auto &store : stores)
         store();
-      gpu::BarrierOp::create(builder, loc);
+      // Threads that convert elements meet once more before they do.
+      if (hasCopies())
+        gpu::BarrierOp::create(builder, loc);
     }
     for (int64_t i = 0; i + 1 < plan.stages; ++i)
       produce(frame.index(i));

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_attention import LAYER, fill, make_params
+from attention_checks import LAYER, fill, make_params
 
 import kvcache
 

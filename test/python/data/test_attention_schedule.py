@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_attention import (
+from attention_checks import (
     CHIPS,
     FORMATS,
     LAYER,

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from test_attention import (
+from attention_checks import (
     CHIPS,
     FEW,
     FEW_NEW,

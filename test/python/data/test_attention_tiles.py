@@ -3,8 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from edits import edit
-from test_attention import (
+from attention_checks import (
     CHIPS,
     FORMATS,
     LAYER,
@@ -15,6 +14,7 @@ from test_attention import (
     fill,
     make_params,
 )
+from edits import edit
 
 import kvcache
 

@@ -195,6 +195,24 @@ def attend_in_tiles(dtype):
     return run
 
 
+def attend_by_ids(dtype):
+    """One block, for the heads of a token that sees four tiles of rows; some ids are no row's."""
+
+    def run(program):
+        rng = np.random.default_rng(9)
+        blocks = examples.random_numbers(rng, (14, 1, 1, 16, 1, 64)).astype(dtype)
+        ids = rng.permutation(14 * 16)[None, :200].astype(np.int32)
+        ids[0, ::7] = -1
+        q = examples.random_numbers(rng, (1, 32, 64))
+        out, lse = np.zeros((1, 32, 32), q.dtype), np.zeros((1, 32), np.float32)
+        tables = np.zeros(1, np.uint32), np.zeros((1, 1), np.uint32)
+        offsets = np.array([0, 1], np.int32)
+        program.call("attention", blocks, *tables, 1, 1, 0, q, offsets, out, lse, examples.SCALE, ids)
+        return out
+
+    return run
+
+
 STORE_AND_COPY = """
 #kv = #kvcache.params<num_heads = 2, head_size = 64>
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 16>
@@ -262,6 +280,10 @@ THREAD_COPIES = [*BEGIN_AND_END, "skip nvvm.mbarrier.test.wait 1"]
 # One block takes all units, and merges parts that it has stored itself.
 ONE_BLOCK = ["drop nvvm.barrier0 4", "drop llvm.fence 1", "drop llvm.fence 2"]
 
+# The barrier in front of the first copies, by ids, does the same as the one behind the initialization of
+# mbarriers; and the one in front of each tile of ids the same as the arrivals of those that have used a stage.
+BEFORE_IDS = ["drop nvvm.barrier0 1", "drop nvvm.bar.warp.sync 1"]
+
 # The barrier in front of each unit does the same as the one behind the initialization of mbarriers,
 # and as the waits for the stages that the first copies of a unit fill.
 NEXT_UNIT = ["drop nvvm.barrier0 1"]
@@ -308,6 +330,18 @@ def test_tiles_of_attention(dtype, at_least, chip):
     operation = kvcache.ops.attention(params, 2, tile_rows=32)
     run = attend_in_tiles(kvcache.dtypes.dtype(dtype))
     check(operation.source, "attention_kernel", chip, run, at_least)
+
+
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_100a"])
+@pytest.mark.parametrize(("dtype", "at_least"), [("bf16", 10), ("f8E4M3FN", 3)])
+def test_ids_of_attention(dtype, at_least, chip):
+    """The barriers between the ids of a tile and what reads them: copies, conversions and the mask."""
+    params = kvcache.KVCacheParams(dtype, 1, 64, page_size=16, total_num_layers=1, is_mla=True)
+    operation = kvcache.ops.attention(params, 32, rows=True, value_dim=32, dtype="bf16")
+    run = attend_by_ids(kvcache.dtypes.dtype(dtype))
+    wait = "test.wait" if chip == "sm_80" else "try_wait"
+    benign = [*BEFORE_IDS, f"skip nvvm.mbarrier.{wait} 1"] if dtype == "bf16" else []
+    check(operation.source, "attention_kernel", chip, run, at_least, benign)
 
 
 def test_tiles_of_what_the_kernel_stores():
