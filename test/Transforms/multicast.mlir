@@ -118,6 +118,27 @@ gpu.module @hopper [#nvvm.target<chip = "sm_90a">] {
   }
 }
 
+// Another block need not see what this one has stored before the copy.
+// REMARK: Remark="copies by tensor_boxes"
+// REMARK: Reason="the kernel may store to the cache", Remark="copies the whole tile in each block of the cluster"
+// CHECK-LABEL: gpu.func @stores(
+// CHECK-NOT:     nvvm.cluster
+// CHECK:         nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.global>}
+// CHECK:         kvcache.tma_load
+// CHECK-NOT:     multicast
+// CHECK:         gpu.return
+gpu.module @stores [#nvvm.target<chip = "sm_90a">] {
+  gpu.func @stores(%k: !cache, %b: index, %x: bf16) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %kt = kvcache.alloc_tile : !kt
+    kvcache.store %x, %k[%b, %c0, %c0, %c0] : bf16, !cache
+    gpu.barrier
+    %tok = kvcache.async_load_tile %k[%b, %c0, %c0, %c0] to %kt {multicast} : !cache, !kt
+    kvcache.wait %tok
+    gpu.return
+  }
+}
+
 // REMARK: Remark="copies by cp_async"
 // REMARK: Reason="only tensor_boxes can do it, not cp_async", Remark="copies the whole tile in each block of the cluster"
 // CHECK-LABEL: gpu.module @ampere

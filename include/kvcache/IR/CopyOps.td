@@ -75,8 +75,8 @@ def KVCache_AsyncLoadTileOp : KVCache_TileCopyOp<"async_load_tile", [
     of all of them, so that the cluster reads each row once. Where that can't be
     done, each block copies its whole tile, as without the attribute:
     `kvcache-choose-copies` removes it, and a remark gives the reason. It needs
-    `tensor_boxes`, and a kernel that states clusters of several blocks
-    (`known_cluster_size`).
+    `tensor_boxes`, a kernel that states clusters of several blocks
+    (`known_cluster_size`), and a cache that the kernel does not store to.
 
     Constraints:
     - (C1) the element type of the tile is that of the cache; for a 4-bit cache

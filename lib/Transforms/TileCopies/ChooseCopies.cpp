@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CacheStores.h"
 #include "Choice.h"
 #include "Geometry.h"
 
@@ -45,12 +46,27 @@ void remarkChosen(TileCopyOpInterface copy, CopyKind kind, bool isGiven) {
     remark << remark::metric("BoxRows", getBoxRows(copy));
 }
 
+/// The reason why a block must not copy for others, or nothing. What threads of
+/// a block have stored to the cache before the copy, another block that issues
+/// it need not see.
+std::optional<std::string> findAnyMulticastObstacle(TileCopyOpInterface copy,
+                                                    CopyKind kind,
+                                                    Operation *root) {
+  if (auto obstacle = findMulticastObstacle(copy, kind))
+    return obstacle;
+  CacheStores stores(copy->getParentOfType<FunctionOpInterface>(), root);
+  if (stores.mayWrite(copy.getAccessedCache()))
+    return "the kernel may store to the cache";
+  return std::nullopt;
+}
+
 /// Reports that each block copies for all of its cluster, or removes the
 /// attribute that asks for it.
-void chooseMulticast(TileCopyOpInterface copy, CopyKind kind) {
+void chooseMulticast(TileCopyOpInterface copy, CopyKind kind, Operation *root) {
   if (!copy.isMulticast())
     return;
-  std::optional<std::string> obstacle = findMulticastObstacle(copy, kind);
+  std::optional<std::string> obstacle =
+      findAnyMulticastObstacle(copy, kind, root);
   if (!obstacle) {
     remark::passed(copy.getLoc(), getRemarkOptions())
         << "copies a share for the blocks of the cluster"
@@ -124,7 +140,7 @@ private:
 
   void finish(TileCopyOpInterface copy, CopyKind kind, bool isGiven) {
     remarkChosen(copy, kind, isGiven);
-    chooseMulticast(copy, kind);
+    chooseMulticast(copy, kind, getOperation());
     switch (kind) {
     case CopyKind::Plain:
       ++numPlain;
