@@ -37,13 +37,13 @@ static bool isBitcode(StringRef source) {
 bool kvcache::isLLVMIR(StringRef source) {
   if (isBitcode(source))
     return true;
-  // Entities of a module begin at the start of a line.
+  // Entities of a module begin a line.
   constexpr StringLiteral kStarts[] = {
       "; ModuleID",    "source_filename =", "target datalayout =",
       "target triple", "define ",           "declare "};
   while (!source.empty()) {
     auto [line, rest] = source.split('\n');
-    if (llvm::any_of(kStarts, [&, text = line](StringRef start) {
+    if (llvm::any_of(kStarts, [&, text = line.ltrim()](StringRef start) {
           return text.starts_with(start);
         }))
       return true;
@@ -137,9 +137,15 @@ static void loadDialects(MLIRContext *context) {
                        NVVM::NVVMDialect>();
 }
 
+/// What NVPTX has, for a source that says nothing.
+static constexpr StringLiteral
+    kDataLayout("e-i64:64-i128:128-v16:16-v32:32-n16:32:64");
+
 /// Warnings of the import are about what kernels don't need, such as metadata.
 static OwningOpRef<ModuleOp> translate(std::unique_ptr<llvm::Module> module,
                                        MLIRContext *context) {
+  if (module->getDataLayoutStr().empty())
+    module->setDataLayout(kDataLayout);
   ScopedDiagnosticHandler handler(context, [](Diagnostic &diagnostic) {
     return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
   });

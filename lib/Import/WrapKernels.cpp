@@ -9,7 +9,6 @@
 #include "Reflect.h"
 #include "kvcache/Import/Passes.h"
 
-#include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/IR/SymbolTable.h"
 
 namespace mlir::kvcache {
@@ -123,17 +122,27 @@ static bool isMetadata(Operation &op) {
   return global && global.getLinkage() == LLVM::Linkage::Appending;
 }
 
-/// Sizes and alignments of numbers. Pointers are those of the host.
-static DataLayoutSpecInterface getNumbers(ModuleOp module) {
-  auto spec = dyn_cast_if_present<DataLayoutSpecAttr>(
-      module->getAttr(DLTIDialect::kDataLayoutAttrName));
-  if (!spec)
-    return {};
+/// The sizes and alignments of numbers, with those of NVPTX where the source
+/// says nothing. Pointers are those of the host.
+static DataLayoutSpecInterface getNumbers(Operation *module) {
+  MLIRContext *context = module->getContext();
   SmallVector<DataLayoutEntryInterface> entries;
-  for (DataLayoutEntryInterface entry : spec.getEntries())
-    if (auto type = dyn_cast<Type>(entry.getKey()); type && type.isIntOrFloat())
-      entries.push_back(entry);
-  return DataLayoutSpecAttr::get(module.getContext(), entries);
+  if (auto spec = dyn_cast_if_present<DataLayoutSpecAttr>(
+          module->getAttr(DLTIDialect::kDataLayoutAttrName)))
+    for (DataLayoutEntryInterface entry : spec.getEntries())
+      if (auto type = dyn_cast<Type>(entry.getKey());
+          type && type.isIntOrFloat())
+        entries.push_back(entry);
+  // Integers without an entry would get that of the next wider one.
+  for (int64_t bits : {8, 16, 32, 64, 128}) {
+    Type type = IntegerType::get(context, bits);
+    if (llvm::none_of(entries, [&](DataLayoutEntryInterface entry) {
+          return entry.getKey() == DataLayoutEntryKey(type);
+        }))
+      entries.push_back(DataLayoutEntryAttr::get(
+          type, Builder(context).getI64VectorAttr({bits, bits})));
+  }
+  return DataLayoutSpecAttr::get(context, entries);
 }
 
 /// Whether the flags of a module let the math library flush small numbers.
@@ -150,8 +159,9 @@ static bool flushes(ModuleOp module) {
 }
 
 static bool isKernel(LLVM::LLVMFuncOp function) {
-  return function.getCConv() == LLVM::CConv::PTX_Kernel ||
-         function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName());
+  return !function.isExternal() &&
+         (function.getCConv() == LLVM::CConv::PTX_Kernel ||
+          function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()));
 }
 
 static LogicalResult check(ModuleOp module) {
@@ -168,14 +178,25 @@ static LogicalResult check(ModuleOp module) {
   if (llvm::any_of(module.getOps<LLVM::LLVMFuncOp>(), isKernel))
     return success();
   return module.emitError(
-      "expects a kernel: a function with the calling convention ptx_kernel");
+      "expects a kernel: a function with a body and the calling convention "
+      "ptx_kernel");
 }
 
 /// Kernels of a higher level get other parameters when they are lowered.
 static LogicalResult checkLevel(ModuleOp module) {
-  WalkResult result = module.walk([](gpu::GPUFuncOp function) {
-    function.emitOpError("is not of the LLVM dialect, as kernels of other "
-                         "compilers are: it needs kvcache-to-emulator");
+  WalkResult result = module.walk([](Operation *op) {
+    if (isa<gpu::GPUFuncOp>(op)) {
+      op->emitOpError("is not of the LLVM dialect, as kernels of other "
+                      "compilers are: it needs kvcache-to-emulator");
+      return WalkResult::interrupt();
+    }
+    auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
+    bool isDeclared =
+        function && function.isExternal() &&
+        function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName());
+    if (!isDeclared)
+      return WalkResult::advance();
+    op->emitOpError("expects a kernel to have a body");
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
@@ -188,7 +209,9 @@ struct WrapKernels : kvcache::impl::WrapKernelsBase<WrapKernels> {
     ModuleOp module = getOperation();
     if (!module.getOps<gpu::GPUModuleOp>().empty()) {
       if (failed(checkLevel(module)))
-        signalPassFailure();
+        return signalPassFailure();
+      for (auto kernels : module.getOps<gpu::GPUModuleOp>())
+        kernels->setAttr(DLTIDialect::kDataLayoutAttrName, getNumbers(kernels));
       return;
     }
     if (failed(check(module)))
@@ -204,8 +227,7 @@ struct WrapKernels : kvcache::impl::WrapKernelsBase<WrapKernels> {
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
     auto kernels =
         gpu::GPUModuleOp::create(builder, module.getLoc(), "kernels");
-    if (DataLayoutSpecInterface numbers = getNumbers(module))
-      kernels->setAttr(DLTIDialect::kDataLayoutAttrName, numbers);
+    kernels->setAttr(DLTIDialect::kDataLayoutAttrName, getNumbers(module));
     for (Operation *op : ops)
       if (failed(move(op, kernels)))
         return signalPassFailure();

@@ -9,6 +9,7 @@
 #ifndef KVCACHE_IMPORT_PASSES_H
 #define KVCACHE_IMPORT_PASSES_H
 
+#include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

@@ -24,7 +24,7 @@ def WrapKernels : Pass<"kvcache-wrap-kernels", "::mlir::ModuleOp"> {
     target, and one without a kernel, is an error.
   }];
   let dependentDialects = [
-    "::mlir::gpu::GPUDialect", "::mlir::NVVM::NVVMDialect"
+    "::mlir::DLTIDialect", "::mlir::gpu::GPUDialect", "::mlir::NVVM::NVVMDialect"
   ];
 }
 

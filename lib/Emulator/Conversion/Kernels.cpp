@@ -85,7 +85,8 @@ SmallVector<KernelFacts, 0> kvcache::getKernelFacts(gpu::GPUModuleOp module,
           })
           .wasInterrupted();
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
-    if (!function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()))
+    if (function.isExternal() ||
+        !function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()))
       continue;
     kernels.push_back(getFacts(function, types, layout));
     kernels.back().localBytes = localBytes;

@@ -352,6 +352,8 @@ def _encode_field(
     arrays: Sequence[np.ndarray],
     expects: Callable[[str], str],
 ) -> bytes:
+    if part.kind == "other":
+        raise TypeError(expects("bytes"))
     if part.kind != "pointer":
         return launches.encode_number(part.type, part.bytes, value, expects)
     if isinstance(value, _Place) and value.map is None:

@@ -290,6 +290,23 @@ def test_meter():
         cuda().launches  # noqa: B018, as it raises
 
 
+def test_structures_without_a_layout():
+    """Numbers are aligned as on a chip, also if the source doesn't say it."""
+    source = """
+    define ptx_kernel void @kernel({i32, i64} %x, <2 x float> %y, ptr addrspace(1) %out) {
+      %a = extractvalue {i32, i64} %x, 1
+      store i64 %a, ptr addrspace(1) %out
+      ret void
+    }
+    """
+    kernel = kvcache.emulate(source, "sm_90a", opt_level=0).kernel("kernel")
+    out = np.zeros(1, np.int64)
+    kernel.launch(1, 1, (7, 9), bytes(8), out)
+    assert out == 9
+    with pytest.raises(TypeError, match=r"parameter 1 expects bytes for vector<2xf32>"):
+        kernel.launch(1, 1, (7, 9), (1.0,), out)
+
+
 # --- Sources --------------------------------------------------------------------------
 
 LLVM = """
