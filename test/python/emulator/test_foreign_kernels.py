@@ -132,7 +132,8 @@ BUGS = {
         "reads from lane 16 of its warp, which has ended or is not in the block",
     ),
     "padding_slot": (
-        lambda m: (3, 32, floats(96), np.array([1, 0, -1], np.int32), ZEROS((4, 32))),
+        # No other array lies before these rows.
+        lambda m: (3, 32, floats(96), np.array([1, 0, -1], np.int32), ZEROS((8, 32))[4:]),
         "writes 4 bytes at byte -128 of an allocation of 512 bytes",
     ),
     "live_mbarrier": (
