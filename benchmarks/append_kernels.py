@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +55,12 @@ class Kernel:
     """A kernel by a compiler or a library.
 
     Attributes:
-        compile: The PTX for a chip, and the threads of a block.
+        compile: The PTX for a chip, the threads of a block, and the bytes of shared memory that a launch gives; None
+            if its host computes them.
     """
 
     by: str
-    compile: Callable[[str], tuple[str, int]]
+    compile: Callable[[str], tuple[str, int, int | None]]
 
 
 @dataclass(frozen=True)
@@ -159,23 +160,24 @@ class FlashInfer:
             return self._nvcc.compile_file(source, chip, SECONDS, self._options)
 
     def get(self, kernel: str, threads: int, headers: tuple[str, ...] = ("page.cuh",)) -> Kernel:
-        return Kernel("FlashInfer", lambda chip: (self.compile(kernel, chip, headers), threads))
+        return Kernel("FlashInfer", lambda chip: (self.compile(kernel, chip, headers), threads, None))
 
 
 def get_ours(source: str) -> Kernel:
-    def compile_source(chip: str) -> tuple[str, int]:
+    def compile_source(chip: str) -> tuple[str, int, int]:
         (kernel,) = kvcache.compile(source, target=chip).kernels.values()
-        return kernel.ptx, math.prod(kernel.block_size)
+        return kernel.ptx, math.prod(kernel.block_size), kernel.dynamic_shared_memory or 0
 
     return Kernel("ours", compile_source)
 
 
 def get_cuda(name: str, threads: int) -> Kernel:
     nvcc = contenders.Nvcc()
-    return Kernel("CUDA C++", lambda chip: (nvcc.compile_file(FOLDER / f"peers/{name}.cu", chip), threads))
+    return Kernel("CUDA C++", lambda chip: (nvcc.compile_file(FOLDER / f"peers/{name}.cu", chip), threads, 0))
 
 
-def get_triton(name: str) -> Kernel:
+def get_triton(name: str, **constants: int) -> Kernel:
+    """A function of a module of peers; ``constants`` are other ones than those of its launch."""
     contenders.TritonCompile()  # finds the modules of peers
     compiler = importlib.import_module("triton_compile")
     if name in compiler.LAUNCHES:
@@ -183,10 +185,12 @@ def get_triton(name: str) -> Kernel:
     else:
         module = importlib.import_module(f"{name}_triton")
         function, launch = getattr(module, name), getattr(module, name.upper())
+    launch = replace(launch, constants={**launch.constants, **constants})
 
-    def compile_function(chip: str) -> tuple[str, int]:
+    def compile_function(chip: str) -> tuple[str, int, int]:
         try:
-            return compiler.compile_function(function, launch, chip)[0], 32 * launch.warps
+            ptx, shared = compiler.compile_function(function, launch, chip)
+            return ptx, 32 * launch.warps, shared
         except Exception as error:  # Triton's passes raise errors of any type
             raise contenders.CannotCompileError(contenders.summarize(str(error))) from error
 
@@ -199,46 +203,54 @@ def find_peers(work: Work, flashinfer: FlashInfer) -> list[Kernel]:
     return kernels + ([get_triton(work.triton)] if work.triton else [])
 
 
-def measure(title: str, kernel: Kernel, chip: str, ours: int | None = None) -> tuple[str, ...]:
-    """The row of the table; ``ours`` is our SASS, beside that of others."""
+def measure(
+    title: str, kernel: Kernel, chip: str, ours: int | None = None, has_shared: bool = False
+) -> tuple[str, ...]:
+    """The row of the table; ``ours`` is our SASS, beside that of others. ``has_shared`` adds shared memory."""
     times = []
     for _ in range(RUNS):
         start = time.perf_counter()
-        ptx, threads = kernel.compile(chip)
+        ptx, threads, dynamic = kernel.compile(chip)
         times.append(time.perf_counter() - start)
-    found = facts.gather(ptx, chip, 0)
+    found = facts.gather(ptx, chip, dynamic or 0)
     count = found.code.instructions
     in_flight = found.code.bytes_in_flight
     blocks = min(count_by_registers(found.registers, threads), MOST_BLOCKS, MOST_THREADS // threads)
     numbers = found.registers, found.spill_bytes, in_flight, blocks * threads * in_flight >> 10
     part = f"{ours / count:.2f}" if ours else ""
-    return title, kernel.by, str(count), part, *map(str, numbers), f"{statistics.median(times) * 1e3:.0f}"
+    row = title, kernel.by, str(count), part, *map(str, numbers), f"{statistics.median(times) * 1e3:.0f}"
+    if not has_shared:
+        return row
+    return *row, "" if dynamic is None else str(found.static_shared + found.dynamic_shared)
 
 
-def measure_all(work: Any, peers: Sequence[Kernel], chip: str) -> list[tuple[str, ...]]:
+def measure_all(work: Any, peers: Sequence[Kernel], chip: str, has_shared: bool = False) -> list[tuple[str, ...]]:
     """Our row of a work, and those of others that know the chip."""
-    rows = [measure(work.title, get_ours(work.source), chip)]
+    rows = [measure(work.title, get_ours(work.source), chip, None, has_shared)]
     for peer in peers:
         try:
-            rows.append(measure(work.title, peer, chip, int(rows[0][2])))
+            rows.append(measure(work.title, peer, chip, int(rows[0][2]), has_shared))
         except (kvcache.ToolchainError, contenders.CannotCompileError) as error:
             print(f"{work.title}: none by {peer.by} for {chip}: {error}", file=sys.stderr)
     return rows
 
 
-def run(description: str | None, rows: Callable[[str, FlashInfer], list[tuple[str, ...]]]) -> None:
+def run(
+    description: str | None, rows: Callable[[str, FlashInfer], list[tuple[str, ...]]], titles: Sequence[str] = TITLES
+) -> None:
     """A command that prints a table.
 
     Args:
         description: Of the command.
         rows: Those for a chip.
+        titles: Of the columns.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chip", default=CHIP, help=f"default {CHIP}")
     parser.add_argument("--markdown", action="store_true", help="a Markdown table")
     options = parser.parse_args()
     try:
-        table = Table(TITLES, rows(options.chip, FlashInfer()), names=2)
+        table = Table(titles, rows(options.chip, FlashInfer()), names=2)
     except (kvcache.Error, ValueError, contenders.MissingError, contenders.CannotCompileError) as error:
         sys.exit(f"error: {error}")
     print(table.render(options.markdown))

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What kvcache.attention takes of a chip, beside FlashInfer's kernels for the same work.
+"""What kvcache.attention takes of a chip, beside FlashInfer's kernels for the same work, and one in Triton.
 
 They are compiled as in append_kernels.py. A kernel of ours attends to prompts and single tokens, and merges its parts;
-FlashInfer has a kernel for each of these. Nothing runs on a GPU.
+FlashInfer has a kernel for each of these. The one in Triton, in benchmarks/peers, computes a part of one token, on tensor
+cores, and another kernel has to merge it. Nothing runs on a GPU.
 
 examples:
   scripts/bench attention
@@ -56,6 +57,7 @@ class Work:
 
     Attributes:
         peer: FlashInfer's kernel.
+        triton: Query heads of a head of the cache, of the function in Triton, if it does the same.
     """
 
     title: str
@@ -63,6 +65,7 @@ class Work:
     dtype: str = "bf16"
     query_heads: int = 32
     options: dict[str, Any] = field(default_factory=dict)
+    triton: int = 0
 
     @property
     def source(self) -> str:
@@ -74,9 +77,13 @@ SPLIT = {"split_tokens": 256}
 MERGE = "PersistentVariableLengthMergeStatesKernel<8, 16, 8, 4, float, nv_bfloat16, int32_t>"
 WORKS = [
     Work("decode, 32 heads", decode("nv_bfloat16", 4)),
-    Work("decode, 32 heads, in parts", decode("nv_bfloat16", 4), options=SPLIT),
+    Work("decode, 32 heads, in parts", decode("nv_bfloat16", 4), options=SPLIT, triton=4),
+    Work(
+        "decode, 32 heads, in parts of tiles", decode("nv_bfloat16", 4), options={**SPLIT, "tile_rows": 16}, triton=4
+    ),
     Work("decode, 8 heads", decode("nv_bfloat16", 1), query_heads=8),
     Work("decode, 64 heads", decode("nv_bfloat16", 8), query_heads=64),
+    Work("decode, 64 heads, in parts", decode("nv_bfloat16", 8), query_heads=64, options=SPLIT, triton=8),
     Work("decode, fp8", decode("__nv_fp8_e4m3", 4), "f8E4M3FN"),
     Work(
         "decode, window and soft cap", decode("nv_bfloat16", 4, window=True, cap=True),
@@ -87,15 +94,20 @@ WORKS = [
 
 
 THREADS = 128  # of a block of FlashInfer's, for all of these
+TRITON = "decode_dot"
+TITLES = *append_kernels.TITLES, "shared memory"  # none where a host computes it
 
 
 def make_rows(chip: str, flashinfer: append_kernels.FlashInfer) -> list[tuple[str, ...]]:
     rows = []
     for work in WORKS:
-        rows += append_kernels.measure_all(work, [flashinfer.get(work.peer, THREADS, HEADERS)], chip)
+        peers = [flashinfer.get(work.peer, THREADS, HEADERS)]
+        if work.triton:
+            peers.append(append_kernels.get_triton(TRITON, GQ=work.triton))
+        rows += append_kernels.measure_all(work, peers, chip, has_shared=True)
     merge = flashinfer.get(MERGE, THREADS, HEADERS)
-    return [*rows, append_kernels.measure("merge of parts", merge, chip)]
+    return [*rows, append_kernels.measure("merge of parts", merge, chip, has_shared=True)]
 
 
 if __name__ == "__main__":
-    append_kernels.run(__doc__, make_rows)
+    append_kernels.run(__doc__, make_rows, TITLES)

@@ -2,8 +2,11 @@
 
 import itertools
 
+import append_kernels
 import attention_kernels
+import attention_peers
 import pytest
+from peers.triton_launches import LAUNCHES
 from places import ROOT
 from test_benchmarks import needs_ptxas
 
@@ -56,3 +59,26 @@ def test_docs_show_what_tiles_take(number):
         [float(cell.removesuffix(" %")) for cell in cells[1:-1]] for cells in (found, row)
     )
     assert numbers == pytest.approx(wanted, rel=0.1, abs=1)
+
+
+def test_peers_in_triton_have_launches():
+    """Those of works in parts, for as many query heads of a head of the cache."""
+    launch = LAUNCHES[attention_peers.TRITON]
+    works = [work for work in attention_peers.WORKS if work.triton]
+    assert works and "GQ" in launch.constants
+    for work in works:
+        assert work.triton == work.query_heads // launch.constants["HKV"]
+        assert "split_tokens" in work.options and "page_size = 16" in work.source
+
+
+@needs_ptxas
+def test_docs_show_what_peers_take():
+    """Ours in the table of decode steps in parts."""
+    rows = ROWS[attention_peers.TITLES]
+    works = {work.title: work for work in attention_peers.WORKS if work.triton}
+    assert [row[:2] for row in rows] == [[title, by] for title in works for by in ("ours", "Triton")]
+    row = rows[2]
+    ours = append_kernels.get_ours(works[row[0]].source)
+    found = append_kernels.measure(row[0], ours, append_kernels.CHIP, has_shared=True)
+    numbers, wanted = ([int(cells[number]) for number in (2, 4, 5, 6, 9)] for cells in (found, row))
+    assert numbers == pytest.approx(wanted, rel=0.1)
