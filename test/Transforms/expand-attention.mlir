@@ -96,7 +96,8 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 // HOPPER-NEXT:    ^bb0(%[[VALUES:.*]]: !kvcache.tile
 // HOPPER:           kvcache.mma %{{.*}}, %[[VALUES]][%{{.*}}] add %{{.*}} {major_b = #kvcache.major<mn_major>} : {{.*}} -> vector<64xf32>
 // HOPPER-NOT:     nvvm.mma.sync
-// One thread of Blackwell multiplies them, for 128 rows. All threads wait for even and odd phases in turn.
+// One thread of Blackwell multiplies them, for 128 rows. All threads wait for even and odd phases in turn. The next copies
+// begin while scores are computed.
 // TENSOR-LABEL: func.func @attend_in_tiles(
 // TENSOR:         scf.parallel (%[[T:.*]]) = (%{{.*}}) to (%c256
 // TENSOR:         %[[HALF:.*]] = arith.divui %[[T]], %c128
@@ -108,7 +109,9 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 // TENSOR-NEXT:    ^bb0(%[[KEYS:.*]]: !kvcache.tile
 // TENSOR:           scf.if %[[IS_ISSUER]] {
 // TENSOR-NEXT:        kvcache.tmem_mma %{{.*}}, %[[KEYS]][%{{.*}}] into %[[TMEM]]#0 :
-// TENSOR-NEXT:        kvcache.tmem_commit %[[BARRIER]]
+// TENSOR:             kvcache.tmem_commit %[[BARRIER]]
+// TENSOR:           kvcache.produce
+// TENSOR:           kvcache.produce
 // TENSOR:           nvgpu.mbarrier.try_wait.parity %[[BARRIER]][%{{.*}}], %false
 // TENSOR-NEXT:      kvcache.tmem_load %[[TMEM]]#0[%{{.*}}] half %[[HALF]] : {{.*}} -> vector<32xf32>
 // TENSOR:         nvvm.vote.sync any
@@ -118,7 +121,7 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 // TENSOR-NEXT:      gpu.barrier
 // TENSOR:           scf.if %[[IS_ISSUER]] {
 // TENSOR-NEXT:        kvcache.tmem_mma %[[TMEM]]#1, %[[VALUES]][%{{.*}}] into %[[TMEM]]#2 add %{{.*}} {major_b = #kvcache.major<mn_major>}
-// TENSOR-NEXT:        kvcache.tmem_commit %[[BARRIER]]
+// TENSOR:             kvcache.tmem_commit %[[BARRIER]]
 // TENSOR:           nvgpu.mbarrier.try_wait.parity %[[BARRIER]][%{{.*}}], %true
 // TENSOR:         kvcache.tmem_load %[[TMEM]]#2
 func.func @attend_in_tiles(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,

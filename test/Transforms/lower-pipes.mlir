@@ -305,7 +305,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Tensor copies write by the same proxy as products read.
+  // Tensor copies write by the same proxy as products read, also those that begin while a slot is used.
   // CHECK90-LABEL: gpu.func @products_of_tensor_copies(
   // CHECK90-NOT:     nvvm.fence.proxy
   // CHECK90:         kvcache.mma
@@ -314,6 +314,7 @@ gpu.module @kernels {
   gpu.func @products_of_tensor_copies(%k: !cache, %b: index, %h: index) kernel
       attributes {known_block_size = array<i32: 128, 1, 1>} {
     %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
     %ring = kvcache.pipe : !kvcache.pipe<2, !kt>
     kvcache.produce %ring[%c0] : !kvcache.pipe<2, !kt> {
     ^bb0(%ks: !kt):
@@ -322,6 +323,10 @@ gpu.module @kernels {
     %s = kvcache.consume %ring[%c0] : !kvcache.pipe<2, !kt> -> (vector<32xf32>) {
     ^bb0(%ks: !kt):
       %d = kvcache.mma %ks[%c0, %c0], %ks[%c0, %c0] : !kt, !kt -> vector<32xf32>
+      kvcache.produce %ring[%c1] : !kvcache.pipe<2, !kt> {
+      ^bb0(%next: !kt):
+        kvcache.async_load_tile %k[%b, %h, %c1, %c0] to %next : !cache, !kt
+      }
       %e = kvcache.mma_wait %d : vector<32xf32>
       kvcache.yield %e : vector<32xf32>
     }

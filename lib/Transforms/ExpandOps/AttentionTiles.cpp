@@ -298,9 +298,12 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// The scores of a tile, 4 for each 8 tokens.
-  State computeScores(Value tile) {
+  State computeScores(Value tile, Value number) {
     if (inTensorMemory)
-      return sums.multiplyRows(queries.getTile(), tile);
+      return sums.multiplyRows(queries.getTile(), tile, [&] {
+        if (copiesMeanwhile())
+          produceNext(number);
+      });
     if (byGroups)
       return groups.multiplyRows(queries.getTile(), firstOfGroup, tile);
     State scores(plan.tokens / 2, f.constant(0));
@@ -345,17 +348,27 @@ private:
     return State(loop.getResults());
   }
 
+  bool isCopied() {
+    return llvm::all_of(getSides(),
+                        [](auto *side) { return side->isCopied(); });
+  }
+
+  /// Whether the next copies are started while tensor cores compute scores.
+  bool copiesMeanwhile() { return inTensorMemory && isCopied(); }
+
+  void produceNext(Value tile) {
+    produce(frame.add(tile, frame.index(plan.stages - 1)));
+  }
+
   State addTile(Value tile, const State &state) {
-    SmallVector<TiledCache *> sides = getSides();
-    bool isCopied =
-        llvm::all_of(sides, [](auto *side) { return side->isCopied(); });
     // All threads have used the tile before, and have stored the ids of the
     // next copies.
-    if (ids || !isCopied)
+    if (ids || !isCopied())
       gpu::BarrierOp::create(builder, loc);
-    produce(frame.add(tile, frame.index(plan.stages - 1)));
-    if (!isCopied) {
-      for (const TiledCache *side : sides)
+    if (!copiesMeanwhile())
+      produceNext(tile);
+    if (!isCopied()) {
+      for (const TiledCache *side : getSides())
         side->fill(thread, tile, getToken(tile), tokens);
       meet();
     }
@@ -370,11 +383,11 @@ private:
   State useTile(Value tile, State state) {
     if (!op.getValueCache())
       return keys.use(getUse(tile), state.size(), [&](Value keyTile) {
-        auto weights = weigh(computeScores(keyTile), tile, state);
+        auto weights = weigh(computeScores(keyTile, tile), tile, state);
         return addValues(keyTile, tile, weights, state);
       });
     State scores = keys.use(getUse(tile), plan.tokens / 2, [&](Value keyTile) {
-      return computeScores(keyTile);
+      return computeScores(keyTile, tile);
     });
     SmallVector<Fragment> weights = weigh(scores, tile, state);
     return values.use(getUse(tile), state.size(), [&](Value valueTile) {

@@ -18,7 +18,7 @@ using namespace mlir::kvcache;
 Value DeviceMath::exp2(Value power) const {
   if (!isGPU)
     return exp2Polynomial(power);
-  return math::Exp2Op::create(builder, loc, power);
+  return math::Exp2Op::create(builder, loc, power, arith::FastMathFlags::afn);
 }
 
 /// The series of e^(f ln 2) for |f| <= 0.5 is within 1 ulp.

@@ -21,8 +21,8 @@ public:
   explicit DeviceMath(const Frame &frame)
       : FloatBuilder(frame.builder, frame.loc), isGPU(frame.isGPU) {}
 
-  /// 2 to a power that is not positive, below -126 at most 2^-126. On the CPU
-  /// within an ulp; a GPU has an instruction for it.
+  /// 2 to a power that is not large, below -126 at most 2^-126. On the CPU
+  /// within an ulp; a GPU has an instruction for it, with an error of 2^-22.
   Value exp2(Value power) const;
   /// The logarithm of base 2 of a float.
   Value log2(Value value) const;

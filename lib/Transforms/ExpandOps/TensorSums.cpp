@@ -10,6 +10,7 @@
 
 #include "AttentionChoices.h"
 #include "kvcache/IR/TensorMemoryOps.h"
+#include "kvcache/Support/Loops.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -68,27 +69,30 @@ TypedValue<TmemTileType> TensorSums::getTile(unsigned number) const {
   return cast<TypedValue<TmemTileType>>(tiles[number]);
 }
 
-void TensorSums::run(function_ref<void()> start, bool parity) const {
-  Value zero = frame.index(0);
+void TensorSums::issue(function_ref<void()> start) const {
   frame.runIf(isIssuer, [&] {
     start();
-    TmemCommitOp::create(builder, loc, barriers, zero);
+    TmemCommitOp::create(builder, loc, barriers, frame.index(0));
   });
-  constexpr int64_t nanoseconds = 10'000'000;
-  Value phase = arith::ConstantIntOp::create(builder, loc, parity, /*width=*/1);
-  nvgpu::MBarrierTryWaitParityOp::create(builder, loc, barriers, phase,
-                                         frame.index(nanoseconds), zero);
 }
 
-SmallVector<Value> TensorSums::multiplyRows(Value queries, Value keys) const {
+void TensorSums::wait(bool parity) const {
+  constexpr int64_t nanoseconds = 10'000'000;
+  Value phase = arith::ConstantIntOp::create(builder, loc, parity, /*width=*/1);
+  nvgpu::MBarrierTryWaitParityOp::create(
+      builder, loc, barriers, phase, frame.index(nanoseconds), frame.index(0));
+}
+
+SmallVector<Value>
+TensorSums::multiplyRows(Value queries, Value keys,
+                         function_ref<void()> meanwhile) const {
   Value zero = frame.index(0);
-  run(
-      [&] {
-        TmemMmaOp::create(builder, loc, queries, zero, zero, keys, zero, zero,
-                          getTile(kScores), /*add=*/Value(),
-                          /*k=*/IntegerAttr());
-      },
-      kOfScores);
+  issue([&] {
+    TmemMmaOp::create(builder, loc, queries, zero, zero, keys, zero, zero,
+                      getTile(kScores), /*add=*/Value(), /*k=*/IntegerAttr());
+  });
+  meanwhile();
+  wait(kOfScores);
   auto type = VectorType::get(tokens / 2, builder.getF32Type());
   Value scores =
       TmemLoadOp::create(builder, loc, type, getTile(kScores), zero, half);
@@ -102,14 +106,12 @@ void TensorSums::addColumns(ArrayRef<Fragment> weights, Value values,
   TmemStoreOp::create(builder, loc, TensorCores::join(frame, weights, lane),
                       getTile(kWeights), zero, half);
   gpu::BarrierOp::create(builder, loc);
-  run(
-      [&] {
-        TmemMmaOp::create(builder, loc, getTile(kWeights), /*a_row=*/Value(),
-                          /*a_column=*/Value(), values, zero, zero,
-                          getTile(kSums), adds, /*k=*/IntegerAttr(), Major::K,
-                          Major::MN);
-      },
-      kOfSums);
+  issue([&] {
+    TmemMmaOp::create(builder, loc, getTile(kWeights), /*a_row=*/Value(),
+                      /*a_column=*/Value(), values, zero, zero, getTile(kSums),
+                      adds, /*k=*/IntegerAttr(), Major::K, Major::MN);
+  });
+  wait(kOfSums);
 }
 
 //===----------------------------------------------------------------------===//
@@ -118,6 +120,16 @@ void TensorSums::addColumns(ArrayRef<Fragment> weights, Value values,
 
 int64_t TensorSums::getColumns() const {
   return std::gcd(values, kMostColumns);
+}
+
+void TensorSums::loop(int64_t step,
+                      function_ref<void(Value column)> body) const {
+  auto loop = scf::ForOp::create(builder, loc, frame.index(0),
+                                 frame.index(values), frame.index(step));
+  disableUnrolling(loop);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  body(loop.getInductionVar());
 }
 
 Value TensorSums::load(Value column, int64_t count) const {
@@ -140,33 +152,30 @@ void TensorSums::scale(ArrayRef<Value> factors, Value condition) const {
                                   NVVM::VoteSyncKind::any));
   int64_t count = std::gcd(values, kFewColumns);
   frame.runIf(ofWarp, [&] {
-    frame.loop(frame.index(0), frame.index(values), frame.index(count),
-               [&](Value column) {
-                 auto sums = vector::ToElementsOp::create(builder, loc,
-                                                          load(column, count));
-                 SmallVector<Value> scaled;
-                 for (auto [i, sum] : llvm::enumerate(sums.getResults()))
-                   scaled.push_back(arith::MulFOp::create(builder, loc, sum,
-                                                          factors[i / 2 % 2]));
-                 store(column, scaled);
-               });
+    loop(count, [&](Value column) {
+      auto sums =
+          vector::ToElementsOp::create(builder, loc, load(column, count));
+      SmallVector<Value> scaled;
+      for (auto [i, sum] : llvm::enumerate(sums.getResults()))
+        scaled.push_back(
+            arith::MulFOp::create(builder, loc, sum, factors[i / 2 % 2]));
+      store(column, scaled);
+    });
   });
 }
 
 void TensorSums::forColumns(
     Value hasProducts,
     function_ref<void(Value column, ValueRange sums)> body) const {
-  frame.loop(frame.index(0), frame.index(values), frame.index(getColumns()),
-             [&](Value column) {
-               Value all = frame.selectIf(
-                   hasProducts, [&] { return load(column, getColumns()); },
-                   [&]() -> Value {
-                     auto type = VectorType::get(getColumns() / 2,
-                                                 builder.getF32Type());
-                     return arith::ConstantOp::create(
-                         builder, loc, builder.getZeroAttr(type));
-                   });
-               auto sums = vector::ToElementsOp::create(builder, loc, all);
-               body(column, sums.getResults());
-             });
+  auto type = VectorType::get(getColumns() / 2, builder.getF32Type());
+  loop(getColumns(), [&](Value column) {
+    Value all = frame.selectIf(
+        hasProducts, [&] { return load(column, getColumns()); },
+        [&]() -> Value {
+          return arith::ConstantOp::create(builder, loc,
+                                           builder.getZeroAttr(type));
+        });
+    auto sums = vector::ToElementsOp::create(builder, loc, all);
+    body(column, sums.getResults());
+  });
 }

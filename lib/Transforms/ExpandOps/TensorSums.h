@@ -31,8 +31,10 @@ public:
   /// The first row of a warp of a block.
   static Value getFirstRow(const Frame &frame, int64_t rows, Value warp);
 
-  /// The lane's products of the rows of a tile, and those of another one.
-  SmallVector<Value> multiplyRows(Value queries, Value keys) const;
+  /// The lane's products of the rows of a tile, and those of another one. Runs
+  /// `meanwhile` before it waits for them.
+  SmallVector<Value> multiplyRows(Value queries, Value keys,
+                                  function_ref<void()> meanwhile) const;
 
   /// Adds the products of weights and the columns of a tile, or overwrites the
   /// sums with them.
@@ -50,10 +52,15 @@ public:
   int64_t getColumns() const;
 
 private:
+  /// Runs `body` with each multiple of `step` below the number of sums. Not
+  /// unrolled, because an iteration waits for its accesses.
+  void loop(int64_t step, function_ref<void(Value column)> body) const;
   Value load(Value column, int64_t count) const;
   void store(Value column, ValueRange sums) const;
-  /// Runs `start` in one thread, and waits for what it starts.
-  void run(function_ref<void()> start, bool parity) const;
+  /// Runs `start` in one thread.
+  void issue(function_ref<void()> start) const;
+  /// Waits for what it has started.
+  void wait(bool parity) const;
   TypedValue<TmemTileType> getTile(unsigned number) const;
 
   Frame frame;

@@ -11,6 +11,7 @@
 
 #include "kvcache/IR/QueryOps.h"
 #include "kvcache/IR/TMAOps.h"
+#include "kvcache/Support/Loops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -119,21 +120,9 @@ static void emitFours(const IndexBuilder &b, TileCopyOpInterface op,
 /// counts in 32 bits.
 static void loopOverFours(const IndexBuilder &b, int64_t end,
                           function_ref<void(Value)> body) {
-  MLIRContext *context = b.builder.getContext();
   auto loop =
       scf::ForOp::create(b.builder, b.loc, b.i32(0), b.i32(end), b.i32(4));
-  auto unroll = LLVM::LoopUnrollAttr::get(
-      context, /*disable=*/b.builder.getBoolAttr(true), /*count=*/{},
-      /*runtimeDisable=*/{}, /*full=*/{}, /*followupUnrolled=*/{},
-      /*followupRemainder=*/{}, /*followupAll=*/{});
-  loop->setAttr(LLVM::LoopAnnotationAttr::name,
-                LLVM::LoopAnnotationAttr::get(
-                    context, /*disableNonforced=*/{}, /*vectorize=*/{},
-                    /*interleave=*/{}, unroll, /*unrollAndJam=*/{},
-                    /*licm=*/{}, /*distribute=*/{}, /*pipeline=*/{},
-                    /*peeled=*/{}, /*unswitch=*/{}, /*mustProgress=*/{},
-                    /*isVectorized=*/{}, /*startLoc=*/{}, /*endLoc=*/{},
-                    /*parallelAccesses=*/{}));
+  disableUnrolling(loop);
   OpBuilder::InsertionGuard guard(b.builder);
   b.builder.setInsertionPointToStart(loop.getBody());
   body(b.fromI32(loop.getInductionVar()));

@@ -102,7 +102,10 @@ bool mayWriteTile(Operation *op) {
 /// Whether code that uses a slot may write to its tiles.
 bool mayWriteTiles(ConsumeOp consume) {
   return consume
-      .walk([](Operation *op) {
+      .walk<WalkOrder::PreOrder>([](Operation *op) {
+        // Barriers order what a pipe copies.
+        if (isa<ProduceOp>(op))
+          return WalkResult::skip();
         return mayWriteTile(op) ? WalkResult::interrupt()
                                 : WalkResult::advance();
       })
@@ -122,6 +125,10 @@ public:
       else
         consumes.push_back(cast<ConsumeOp>(user));
     }
+    // Before productions in these regions are lowered.
+    for (ConsumeOp consume : consumes)
+      if (mayWriteTiles(consume))
+        writers.insert(consume);
   }
 
   LogicalResult lower() {
@@ -395,7 +402,7 @@ private:
     bool byUnit =
         issuers.contains(IssuedBy::Thread) || issuers.contains(IssuedBy::Warp);
     return byUnit &&
-           (issuers.contains(IssuedBy::All) || mayWriteTiles(consume));
+           (issuers.contains(IssuedBy::All) || writers.contains(consume));
   }
 
   void release(const BlockBuilder &b, ConsumeOp consume) const {
@@ -450,6 +457,8 @@ private:
   Slots slots;
   SmallVector<ProduceOp> produces;
   SmallVector<ConsumeOp> consumes;
+  /// Consumptions that may write to their tiles.
+  llvm::SmallPtrSet<Operation *, 4> writers;
   llvm::SmallSetVector<IssuedBy, 3> issuers;
   /// The blocks of the cluster, if they copy to each other's slots; else 1.
   int64_t numBlocks = 1;
