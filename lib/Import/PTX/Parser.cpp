@@ -10,8 +10,9 @@
 #include "Program.h"
 #include "Types.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/Twine.h"
 
 using namespace mlir::kvcache::ptx;
 using llvm::StringRef;
