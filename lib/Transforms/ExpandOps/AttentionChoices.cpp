@@ -236,6 +236,18 @@ bool fits(const TilesChoice &choice, AttentionOp op, const Shape &shape,
          std::max(shape.ofKey, shape.ofValue) <= choice.size;
 }
 
+/// Loads of elements that a thread converts. Sums of long rows in registers
+/// leave few for these. A tile of 64 rows of 576 bytes takes 9 times as many of
+/// 256 threads.
+int64_t countLoads(const TilesChoice &choice, const Shape &shape) {
+  constexpr int64_t longRow = 256;
+  if (choice.unit == TileUnit::TensorMemory)
+    return 9;
+  if (shape.ofKey <= longRow)
+    return 4;
+  return choice.unit == TileUnit::Warpgroups ? 3 : 2;
+}
+
 /// The bytes of queries and tiles. Those of latent rows are keys and values.
 int64_t countBytes(const Shape &shape, const TilePlan &plan) {
   bool isLatent = shape.caches == Caches::Latent;
@@ -268,9 +280,12 @@ std::optional<TilePlan> kvcache::chooseTiles(AttentionOp op,
       llvm::find_if(kTiles, [&](const TilesChoice &row) {
         return fits(row, op, shape, rows, target);
       });
-  TilePlan plan{choice->unit, choice->rows ? choice->rows : rows,
-                choice->tokensOfTile, choice->tiles,
-                countParts(*choice, shape)};
+  TilePlan plan{choice->unit,
+                choice->rows ? choice->rows : rows,
+                choice->tokensOfTile,
+                choice->tiles,
+                countParts(*choice, shape),
+                countLoads(*choice, shape)};
   int64_t most = choice->bytes == kChip ? target.sharedBytes - kBesideTiles
                                         : choice->bytes;
   auto hasRoom = [&] { return countBytes(shape, plan) <= most; };

@@ -33,6 +33,9 @@ struct TilePlan {
   int64_t tokens, stages;
   /// Warps, or warpgroups, that share the sums of their rows.
   int64_t parts;
+  /// Loads of a thread that are under way at once, of elements that it
+  /// converts.
+  int64_t loads;
   /// Blocks of the grid that take units of work by a schedule; 0 without one.
   int64_t blocks = 0;
 

@@ -93,7 +93,7 @@ private:
     bool unscaled = hasTokenScales(cast<CacheTypeInterface>(cache.getType())) &&
                     !(isWeighed && lane.isF16());
     return TiledCache(frame, cache, lane, size, plan.tokens, plan.stages,
-                      getThreads(), unscaled);
+                      getThreads(), plan.loads, unscaled);
   }
 
   /// The caches that have tiles: latent rows are keys and values.

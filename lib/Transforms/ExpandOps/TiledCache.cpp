@@ -21,18 +21,12 @@ using namespace mlir::kvcache;
 
 /// Elements of 16 bits that a thread stores into a tile at once.
 constexpr int64_t kUnit = 8;
-/// Loads of a thread that are under way at once, of elements that it converts.
-constexpr int64_t kLoads = 4;
-/// Elements of a row above which it is latent, and sums leave registers for
-/// half of these loads.
-constexpr int64_t kLongRow = 256;
-
 TiledCache::TiledCache(const Frame &frame, Value cache, FloatType lane,
                        int64_t size, int64_t tokens, int64_t stages,
-                       int64_t threads, bool unscaled)
+                       int64_t threads, int64_t loads, bool unscaled)
     : frame(frame), builder(frame.builder), loc(frame.loc), cache(cache),
       lane(lane), size(size), tokensOfTile(tokens), stages(stages),
-      threads(threads), unscaled(unscaled) {}
+      threads(threads), mostLoads(loads), unscaled(unscaled) {}
 
 CacheTypeInterface TiledCache::getType() const {
   return cast<CacheTypeInterface>(cache.getType());
@@ -89,8 +83,7 @@ void TiledCache::fill(Value thread, Value tile, Value token,
   int64_t width =
       getLanes(cache, size, std::min<int64_t>(2 * kUnit, 128 / bits));
   int64_t all = tokensOfTile * (size / width);
-  int64_t most = size > kLongRow ? kLoads / 2 : kLoads;
-  int64_t loads = std::clamp<int64_t>(all / threads, 1, most);
+  int64_t loads = std::clamp<int64_t>(all / threads, 1, mostLoads);
   int64_t step = loads * threads;
   std::function<void()> storeScales;
   // Ids take the registers in which scales would wait.

@@ -30,10 +30,12 @@ struct TiledTokens {
 class TiledCache {
 public:
   /// Tiles of `tokens` rows, with `size` elements of type `lane`; copies have
-  /// so many stages. `threads` threads of a block convert. With `unscaled`,
+  /// so many stages. `threads` threads of a block convert, with at most `loads`
+  /// loads of each under way. With `unscaled`,
   /// tiles have elements without the scales of their tokens.
   TiledCache(const Frame &frame, Value cache, FloatType lane, int64_t size,
-             int64_t tokens, int64_t stages, int64_t threads, bool unscaled);
+             int64_t tokens, int64_t stages, int64_t threads, int64_t loads,
+             bool unscaled);
 
   FloatType getLane() const { return lane; }
   bool isCopied() const { return isCopied(getType(), lane); }
@@ -81,7 +83,7 @@ private:
   Location loc;
   Value cache;
   FloatType lane;
-  int64_t size, tokensOfTile, stages, threads;
+  int64_t size, tokensOfTile, stages, threads, mostLoads;
   bool unscaled;
   /// A pipe of tiles that copies fill, or a tile that threads fill and the
   /// scales of its tokens.
