@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ctypes import POINTER, c_char_p, c_int32, c_int64, c_uint8, c_void_p
 from typing import Any
@@ -72,13 +72,21 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
 }
 
 
+def open_library(
+    name: str, functions: Mapping[str, tuple[Any, ...]]
+) -> ctypes.CDLL:
+    """Opens one of our libraries, with functions that return a status."""
+    loaded = ctypes.CDLL(str(_native.find_library(name)))
+    for function, arguments in functions.items():
+        found = getattr(loaded, function)
+        found.argtypes, found.restype = arguments, c_int32
+    return loaded
+
+
 @functools.cache
 def library() -> ctypes.CDLL:
     """Returns the library, which opens the driver when a function first needs it."""
-    loaded = ctypes.CDLL(str(_native.find_library("kvcache_cuda")))
-    for name, arguments in _FUNCTIONS.items():
-        function = getattr(loaded, name)
-        function.argtypes, function.restype = arguments, c_int32
+    loaded = open_library("kvcache_cuda", _FUNCTIONS)
     loaded.kvcacheScopeLeave.argtypes = (POINTER(_Scope),)
     loaded.kvcacheScopeLeave.restype = None
     loaded.kvcacheGetLastError.restype = c_char_p

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _native, dtypes
+from .. import dtypes
 from ..cache import geometry
 from ..checks import check_positive
 from ..errors import CheckError
@@ -57,10 +57,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
 @functools.cache
 def library() -> ctypes.CDLL:
     """Returns the library of the emulator."""
-    loaded = ctypes.CDLL(str(_native.find_library("kvcache_emulator")))
-    for name, arguments in _FUNCTIONS.items():
-        function = getattr(loaded, name)
-        function.argtypes, function.restype = arguments, c_int32
+    loaded = cuda.open_library("kvcache_emulator", _FUNCTIONS)
     for name in ("kvcacheEmulatorRegister", "kvcacheEmulatorRegisterConstant"):
         getattr(loaded, name).argtypes = (c_void_p, c_int64)
         getattr(loaded, name).restype = None
