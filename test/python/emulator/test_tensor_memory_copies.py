@@ -38,18 +38,7 @@ BODY = Template("""
     %before = vector.load %words[%rank, %t, %c0] : memref<${blocks}x128x32xi32>, vector<32xi32>
     nvvm.tcgen05.st %tensor_words, %before {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<32xi32>
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<store>
-    %one = arith.constant 1 : i32
-    %zero = arith.constant 0 : i32
-    %is_thread_0 = arith.cmpi eq, %t, %c0 : index
-    %is_rank_0 = arith.cmpi eq, %rank, %c0 : index
-    %is_issuer = arith.andi %is_thread_0, %is_rank_0 : i1
-    scf.if %is_thread_0 {
-      nvvm.mbarrier.init %bar, %one : !llvm.ptr<3>, i32
-    }
-    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
-    nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>
-    $meet
-    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    $ready
     scf.if %is_issuer {
       %address = arith.addi %base, %place : i32
       %to = llvm.inttoptr %address : i32 to !llvm.ptr<6>
@@ -73,7 +62,7 @@ def write_program(blocks):
         body = BODY.substitute(
             memory=MEMORY,
             blocks=blocks,
-            meet=tensor_memory.MEETINGS[blocks],
+            ready=tensor_memory.make_ready(blocks),
             commit=COMMITS[blocks],
             shape=shape,
             multicast=multicast,

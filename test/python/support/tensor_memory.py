@@ -4,6 +4,7 @@ The layouts are written down from the PTX ISA's figures, without a look at the e
 """
 
 import itertools
+from string import Template
 
 import numpy as np
 
@@ -72,6 +73,24 @@ func.func @{name}({parameters}) {{
 
 # What the threads of a block, or of both blocks of a pair, meet at.
 MEETINGS = {1: "nvvm.barrier0", 2: "nvvm.cluster.arrive\n    nvvm.cluster.wait"}
+# What all threads wrote is there for the thread that issues, and the mbarrier %bar.
+READY = Template("""
+    %one = arith.constant 1 : i32
+    %zero = arith.constant 0 : i32
+    %is_thread_0 = arith.cmpi eq, %t, %c0 : index
+    %is_rank_0 = arith.cmpi eq, %rank, %c0 : index
+    %is_issuer = arith.andi %is_thread_0, %is_rank_0 : i1
+    scf.if %is_thread_0 {
+      nvvm.mbarrier.init %bar, %one : !llvm.ptr<3>, i32
+    }
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>
+    $meet
+    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>""")
+
+
+def make_ready(blocks):
+    return READY.substitute(meet=MEETINGS[blocks]).strip()
 
 
 def write_kernel(name, parameters, columns, body, blocks=1):

@@ -135,18 +135,7 @@ PRODUCT = Template("""
     %words = vector.load %words_a[%rank, %t, %c0] : memref<${blocks}x128x32xi32>, vector<32xi32>
     nvvm.tcgen05.st %tensor_words, %words {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<32xi32>
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<store>
-    %one = arith.constant 1 : i32
-    %zero = arith.constant 0 : i32
-    %is_thread_0 = arith.cmpi eq, %t, %c0 : index
-    %is_rank_0 = arith.cmpi eq, %rank, %c0 : index
-    %is_issuer = arith.andi %is_thread_0, %is_rank_0 : i1
-    scf.if %is_thread_0 {
-      nvvm.mbarrier.init %bar, %one : !llvm.ptr<3>, i32
-    }
-    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
-    nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>
-    $meet
-    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+    $ready
     scf.if %is_issuer {
       %d_address = arith.addi %base, %place : i32
       %to = llvm.inttoptr %d_address : i32 to !llvm.ptr<6>
@@ -287,7 +276,7 @@ class Kernel:
             memory=MEMORY,
             scales=2 * SCALES,
             blocks=self.blocks,
-            meet=tensor_memory.MEETINGS[self.blocks],
+            ready=tensor_memory.make_ready(self.blocks),
             scale=self.scale,
             num_scales=k // self.block if self.block else 0,
             product=self.write_product(),
