@@ -1,4 +1,4 @@
-//===- TensorQueue.cpp - Tensor memory: what is in flight ----------------===//
+//===- TensorQueue.cpp - Accesses of tensor memory in flight --------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- TensorQueue.h - Tensor memory: what is in flight ---------*- C++ -*-===//
+//===- TensorQueue.h - Accesses of tensor memory in flight ------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
