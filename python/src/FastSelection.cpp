@@ -22,61 +22,50 @@ using namespace mlir::kvcache::python;
 // Aggregates
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// A field of an aggregate that is none itself.
-struct Field {
-  llvm::Type *type;
-  llvm::SmallVector<unsigned, 2> position;
-  uint64_t offset;
-};
-} // namespace
+using Position = llvm::SmallVector<unsigned, 2>;
 
 static bool isAggregate(llvm::Type *type) { return type->isAggregateType(); }
 
-static void findFields(const llvm::DataLayout &layout, const Field &at,
-                       llvm::SmallVectorImpl<Field> &fields) {
-  if (!isAggregate(at.type)) {
+/// Finds the fields of an aggregate that are none themselves.
+static void findFields(llvm::Type *type, const Position &at,
+                       llvm::SmallVectorImpl<Position> &fields) {
+  if (!isAggregate(type)) {
     fields.push_back(at);
     return;
   }
-  auto visit = [&](unsigned index, llvm::Type *type, uint64_t offset) {
-    Field field{type, at.position, at.offset + offset};
-    field.position.push_back(index);
-    findFields(layout, field, fields);
-  };
-  if (auto *record = dyn_cast<llvm::StructType>(at.type)) {
-    for (auto [index, type] : llvm::enumerate(record->elements()))
-      visit(index, type,
-            layout.getStructLayout(record)->getElementOffset(index));
-    return;
+  uint64_t count = type->isStructTy() ? type->getStructNumElements()
+                                      : type->getArrayNumElements();
+  for (unsigned index = 0; index < count; ++index) {
+    Position field = at;
+    field.push_back(index);
+    findFields(llvm::ExtractValueInst::getIndexedType(type, index), field,
+               fields);
   }
-  auto *array = cast<llvm::ArrayType>(at.type);
-  uint64_t bytes = layout.getTypeAllocSize(array->getElementType());
-  for (unsigned index = 0; index < array->getNumElements(); ++index)
-    visit(index, array->getElementType(), index * bytes);
 }
 
-static llvm::SmallVector<Field> findFields(const llvm::DataLayout &layout,
-                                           llvm::Type *type) {
-  llvm::SmallVector<Field> fields;
-  findFields(layout, {type, {}, 0}, fields);
-  return fields;
+static llvm::Value *getAddress(llvm::IRBuilder<> &builder, llvm::Type *type,
+                               llvm::Value *pointer,
+                               llvm::ArrayRef<unsigned> position) {
+  llvm::SmallVector<llvm::Value *> indices = {builder.getInt32(0)};
+  for (unsigned index : position)
+    indices.push_back(builder.getInt32(index));
+  return builder.CreateInBoundsGEP(type, pointer, indices);
 }
 
 /// Stores the fields of an aggregate one by one.
 static void splitStore(llvm::StoreInst &store) {
   llvm::IRBuilder<> builder(&store);
   llvm::Value *stored = store.getValueOperand();
-  for (const Field &field :
-       findFields(store.getDataLayout(), stored->getType())) {
-    llvm::Value *value = llvm::FindInsertedValue(stored, field.position);
+  llvm::SmallVector<Position> fields;
+  findFields(stored->getType(), {}, fields);
+  for (const Position &field : fields) {
+    llvm::Value *value = llvm::FindInsertedValue(stored, field);
     if (!value)
-      value = builder.CreateExtractValue(stored, field.position);
-    builder.CreateAlignedStore(
-        value,
-        builder.CreateConstInBoundsGEP1_64(
-            builder.getInt8Ty(), store.getPointerOperand(), field.offset),
-        llvm::commonAlignment(store.getAlign(), field.offset));
+      value = builder.CreateExtractValue(stored, field);
+    builder.CreateAlignedStore(value,
+                               getAddress(builder, stored->getType(),
+                                          store.getPointerOperand(), field),
+                               llvm::Align());
   }
   store.eraseFromParent();
   llvm::RecursivelyDeleteTriviallyDeadInstructions(stored);
@@ -90,21 +79,14 @@ static void splitLoad(llvm::LoadInst &load) {
       }))
     return;
   llvm::IRBuilder<> builder(&load);
-  for (const Field &field : findFields(load.getDataLayout(), load.getType())) {
-    llvm::Value *value = nullptr;
-    for (llvm::User *user : llvm::make_early_inc_range(load.users())) {
-      auto *extract = cast<llvm::ExtractValueInst>(user);
-      if (extract->getIndices() != llvm::ArrayRef(field.position))
-        continue;
-      if (!value)
-        value = builder.CreateAlignedLoad(
-            field.type,
-            builder.CreateConstInBoundsGEP1_64(
-                builder.getInt8Ty(), load.getPointerOperand(), field.offset),
-            llvm::commonAlignment(load.getAlign(), field.offset));
-      extract->replaceAllUsesWith(value);
-      extract->eraseFromParent();
-    }
+  for (llvm::User *user : llvm::make_early_inc_range(load.users())) {
+    auto *extract = cast<llvm::ExtractValueInst>(user);
+    extract->replaceAllUsesWith(builder.CreateAlignedLoad(
+        extract->getType(),
+        getAddress(builder, load.getType(), load.getPointerOperand(),
+                   extract->getIndices()),
+        llvm::Align()));
+    extract->eraseFromParent();
   }
   load.eraseFromParent();
 }
