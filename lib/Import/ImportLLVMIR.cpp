@@ -121,7 +121,7 @@ static std::unique_ptr<llvm::Module> parseSource(StringRef source,
   if (std::unique_ptr<llvm::Module> newer =
           parseText(rewritten, filename, context, other))
     return newer;
-  // What is wrong with what LLVM 22 can read is the error.
+  // The error in the text that LLVM 22 can read.
   error = std::move(other);
   return nullptr;
 }

@@ -114,8 +114,8 @@ public:
   /// thread that "copies" with the mask.
   std::vector<Block *> getMasked(const Thread &thread, const KVCacheSite *site,
                                  int32_t mask, const std::string &verb) const;
-  /// The address in another block's shared memory of what is at an address in
-  /// that of this one.
+  /// Moves an address in this block's shared memory to the same offset in the
+  /// shared memory of another block.
   const void *translate(const void *pointer, const Block &to) const {
     return to.shared + (static_cast<const char *>(pointer) - shared);
   }

@@ -56,7 +56,7 @@ Sanitizer::Copy Sanitizer::issueWrite(Thread &thread, const KVCacheSite *site,
     return 0;
   hasCopies = true;
   Copy copy = issue(thread, site, range, proxy, Kind::Write);
-  // What reads too early gets what no data are.
+  // A read that comes too early gets NaNs.
   std::memset(cluster.shared + range.offset, 0xff, range.bytes);
   return copy;
 }
