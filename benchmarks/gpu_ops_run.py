@@ -101,7 +101,7 @@ class Pages:
     def read(self, pages: Any, tokens: int, dtype: Any = torch.float64) -> Any:
         """The first tokens of pages, dequantized: [parts, tokens, heads, elements]."""
         pages = pages[: -(-tokens // self.cache.page)].long()
-        x = _bits(self.blocks)[pages].view(self.blocks.dtype)[:, :, 0].to(dtype)
+        x = _bits(self.blocks)[pages].view(self.blocks.dtype)[:, :, 0].float().to(dtype)
         if self.cache.scale:
             x *= self.scales[pages][:, :, 0].to(dtype).repeat_interleave(self.cache.scale[1], -1)
         return x.transpose(0, 1).flatten(1, 2)[:, :tokens]
@@ -407,7 +407,7 @@ def append(work: Work, pages: Pages, target: str) -> Bench:
 
     def check() -> tuple[float, float]:
         """The largest error, relative to the largest element of its head."""
-        written = _bits(pages.blocks)[slots[0], :, 0, slots[1]].view(pages.blocks.dtype).double()
+        written = _bits(pages.blocks)[slots[0], :, 0, slots[1]].view(pages.blocks.dtype).float().double()
         if cache.scale:
             written *= pages.scales[slots[0], :, 0, slots[1]].double().repeat_interleave(cache.scale[1], -1)
         pairs = [(written[:, 0], turn(keys, more["norm"]) if is_fused else keys.double()),
@@ -554,7 +554,7 @@ class HostTimer:
         call(0)
         self.single = [1e3 * (time.perf_counter() - start)]
         self.replayed: list[float] = []
-        self.note = ""
+        self.note, self.host_us = "", 0.0
 
     def take(self) -> None:
         pass
@@ -567,7 +567,7 @@ class DeviceTimer:
         self._call, self._sets = call, sets
         self.single: list[float] = []
         self.replayed: list[float] = []
-        self.note = ""
+        self.note, self.host_us = "", 0.0
         for i in range(3):
             call(i % sets)
         torch.cuda.synchronize()
@@ -588,11 +588,13 @@ class DeviceTimer:
     def _measure(self, count: int) -> list[float]:
         """Milliseconds of calls, which the device begins when it has several of them."""
         events = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
-        torch.cuda._sleep(1_000_000 + count * 60_000)
+        torch.cuda._sleep(1_000_000 + count * 200_000)  # about 0.1 ms a call
         events[0].record()
+        start = time.perf_counter()
         for i, event in enumerate(events[1:]):
             self._call(i % self._sets)
             event.record()
+        self.host_us = 1e6 * (time.perf_counter() - start) / count
         torch.cuda.synchronize()
         return [a.elapsed_time(b) for a, b in zip(events, events[1:])]
 
@@ -647,6 +649,7 @@ def run(
     for result, timer in timers:
         result["ms"] = statistics.median(timer.single) if timer.single else None
         result["graph_ms"] = statistics.median(timer.replayed) if timer.replayed else None
+        result["host_us"] = timer.host_us
         result["fastest_ms"] = min(timer.single + timer.replayed)
         result["note"] = "; ".join(filter(None, (result["note"], timer.note)))
     for name, why in bench.left_out.items():
