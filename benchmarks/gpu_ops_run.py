@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,9 +15,9 @@ from typing import Any
 import kvcache
 import numpy as np
 import torch
+from gpu_ops_timing import Call, DeviceTimer, HostTimer, brief
 from gpu_ops_works import Work
 
-Call = Callable[[int], Any]
 L2_TIMES = 4  # the sets of a work have so many times the bytes of the L2 cache
 MOST_SETS = 64
 NARROW = {"f8E4M3FN": torch.float8_e4m3fn, "i8": torch.int8, "bf16": torch.bfloat16}
@@ -274,91 +273,19 @@ def attend(work: Work, pages: Pages, target: str) -> Bench:
         bench.contenders.append(
             Contender(variant.name, call, given.check, bound, given.reset, variant.estimate, log_bound=max(bound, 0.02))
         )
-    makers = {"flash": _flash, "cudnn": _cudnn, "triton": _triton, "torch": _products}
-    for peer in work.peers if pages.device == "cuda" else set(work.peers) & {"flash", "torch"}:
-        try:
-            bench.contenders.append(makers[peer](work, pages, given))
-        except Exception as error:  # the others go on
-            bench.left_out[peer] = brief(error)
+    add_peers(bench, work, pages, given)
     return bench
 
 
-def _sdpa(work: Work, pages: Pages, given: Attention, backend: Any, name: str) -> Contender:
-    """PyTorch's attention over contiguous keys and values."""
-    from torch.nn.attention import sdpa_kernel
+def add_peers(bench: Bench, work: Work, pages: Pages, given: Attention) -> None:
+    """Adds those contenders that this machine has."""
+    from gpu_ops_peers import MAKERS, ON_HOST
 
-    context, new, batch = work.contexts[0], work.new[0], len(work.contexts)
-    rows = [pages.read_set(i, context).transpose(2, 3).contiguous() for i in range(pages.sets)]
-    q = given.q.view(batch, new, *given.q.shape[1:]).transpose(1, 2).contiguous()
-    outs = {}
-
-    def call(i: int) -> None:
-        with sdpa_kernel(backend):
-            outs[0] = torch.nn.functional.scaled_dot_product_attention(
-                q, *rows[i], is_causal=new > 1, scale=given.scale, enable_gqa=True
-            )
-
-    def check() -> tuple[float, float]:
-        return given.check(outs[0].transpose(1, 2).flatten(0, 1))
-
-    return Contender(name, call, check, 0.01, note="contiguous keys and values")
-
-
-def _flash(work: Work, pages: Pages, given: Attention) -> Contender:
-    from torch.nn.attention import SDPBackend
-
-    if pages.device == "cpu":
-        return _sdpa(work, pages, given, SDPBackend.MATH, "PyTorch")
-    return _sdpa(work, pages, given, SDPBackend.FLASH_ATTENTION, "PyTorch flash")
-
-
-def _cudnn(work: Work, pages: Pages, given: Attention) -> Contender:
-    from torch.nn.attention import SDPBackend
-
-    return _sdpa(work, pages, given, SDPBackend.CUDNN_ATTENTION, "PyTorch cuDNN")
-
-
-def _products(work: Work, pages: Pages, given: Attention) -> Contender:
-    """Latent attention of single tokens by two batched products and a softmax."""
-    rows = [pages.read_set(i, work.contexts[0])[0, :, :, 0].contiguous() for i in range(pages.sets)]
-    outs = {}
-
-    def call(i: int) -> None:
-        weights = (torch.bmm(given.q, rows[i].transpose(1, 2)) * given.scale).softmax(-1)
-        outs[0] = torch.bmm(weights, rows[i][..., : given.value_dim])
-
-    # Its scores are bf16, so that their errors are larger.
-    return Contender("PyTorch bmm", call, lambda: given.check(outs[0]), 0.2, note="contiguous rows")
-
-
-def _triton(work: Work, pages: Pages, given: Attention) -> Contender:
-    """The parts of decode by benchmarks/peers; nothing merges them."""
-    import triton
-    from peers import triton_kernels
-
-    kernel = triton.jit(triton_kernels.decode_dot.fn, do_not_specialize=["L", "layer"])
-    batch, heads, size, context = len(work.contexts), work.cache.heads, work.cache.size, work.contexts[0]
-    group, chunk = work.query_heads // heads, 256 if context <= 32768 else 1024
-    parts = -(-context // chunk)
-    numbers = torch.empty((batch * heads * parts * group, size), device=pages.device)
-    maxima, sums = torch.empty((2, batch * heads * parts * group), device=pages.device)
-    lengths = torch.tensor(work.contexts, dtype=torch.int32, device=pages.device)
-
-    def call(i: int) -> None:
-        lut = pages.luts[i]
-        kernel[(batch, heads, parts)](
-            given.q, pages.blocks, lut, lengths, numbers, maxima, sums, lut.shape[1], 1, 0, chunk, parts,
-            given.scale * 1.4426950408889634, P=work.cache.page, HKV=heads, GQ=group, D=size, BN=32, num_warps=4,
-        )  # fmt: skip
-
-    def check() -> tuple[float, float]:
-        tops = maxima.view(batch, heads, parts, group)
-        factors = (tops - tops.amax(2, keepdim=True)).exp2()
-        total = (sums.view_as(tops) * factors).sum(2)
-        merged = (numbers.view(*tops.shape, size) * factors[..., None]).sum(2) / total[..., None]
-        return given.check(merged.flatten(1, 2).to(torch.bfloat16))
-
-    return Contender("Triton", call, check, 0.01, note="without the merge of parts")
+    for peer in work.peers if pages.device == "cuda" else set(work.peers) & ON_HOST:
+        try:
+            bench.contenders.append(MAKERS[peer](work, pages, given))
+        except Exception as error:  # the others go on
+            bench.left_out[peer] = brief(error)
 
 
 # --- Other operations -----------------------------------------------------------------
@@ -543,73 +470,7 @@ def _paged(work: Work) -> Work:
     return dataclasses.replace(work, contexts=(1,), new=(1,)) if work.kind == "merge_states" else work
 
 
-# --- Times ----------------------------------------------------------------------------
-
-
-class HostTimer:
-    """Times of a target of the host: only that calls work."""
-
-    def __init__(self, call: Call, sets: int) -> None:
-        start = time.perf_counter()
-        call(0)
-        self.single = [1e3 * (time.perf_counter() - start)]
-        self.replayed: list[float] = []
-        self.note, self.host_us = "", 0.0
-
-    def take(self) -> None:
-        pass
-
-
-class DeviceTimer:
-    """Times between events: around each call, and of a CUDA graph of many calls."""
-
-    def __init__(self, call: Call, sets: int) -> None:
-        self._call, self._sets = call, sets
-        self.single: list[float] = []
-        self.replayed: list[float] = []
-        self.note, self.host_us = "", 0.0
-        for i in range(3):
-            call(i % sets)
-        torch.cuda.synchronize()
-        once = self._measure(5)
-        about = max(statistics.median(once), 1e-3)
-        self._count = int(min(max(20 / about, 5), 40))
-        self._in_graph = min(max(self._count, sets), 64)
-        self._graph: Any = torch.cuda.CUDAGraph()
-        try:
-            with torch.cuda.graph(self._graph):
-                for i in range(self._in_graph):
-                    call(i % sets)
-            self._graph.replay()
-            torch.cuda.synchronize()
-        except Exception as error:
-            self._graph, self.note = None, f"no graph: {brief(error)}"
-
-    def _measure(self, count: int) -> list[float]:
-        """Milliseconds of calls, which the device begins when it has several of them."""
-        events = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
-        torch.cuda._sleep(1_000_000 + count * 200_000)  # about 0.1 ms a call
-        events[0].record()
-        start = time.perf_counter()
-        for i, event in enumerate(events[1:]):
-            self._call(i % self._sets)
-            event.record()
-        self.host_us = 1e6 * (time.perf_counter() - start) / count
-        torch.cuda.synchronize()
-        return [a.elapsed_time(b) for a, b in zip(events, events[1:])]
-
-    def take(self) -> None:
-        """One turn of this contender."""
-        self.single += self._measure(self._count)
-        if self._graph is None:
-            return
-        for _ in range(3):
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            begin.record()
-            self._graph.replay()
-            end.record()
-            torch.cuda.synchronize()
-            self.replayed.append(begin.elapsed_time(end) / self._in_graph)
+# --- Results --------------------------------------------------------------------------
 
 
 def run(
@@ -678,8 +539,3 @@ def run_ceilings() -> list[dict[str, Any]]:
             "graph_ms": statistics.median(timer.replayed) if timer.replayed else None, "note": timer.note,
         })  # fmt: skip
     return results
-
-
-def brief(error: BaseException) -> str:
-    """The kind of an error and the first lines of what it says."""
-    return f"{type(error).__name__}: {error}".split("\n\n")[0].replace("\n", " ")[:300]

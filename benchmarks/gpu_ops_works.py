@@ -51,7 +51,7 @@ class Work:
         new: New tokens of each sequence.
         options: Of attention, for all variants.
         chosen: Rows that a token sees, with the option ``rows``.
-        peers: Other contenders: ``flash``, ``cudnn``, ``triton``, ``torch``.
+        peers: Other contenders: ``flash``, ``cudnn``, ``triton``, ``flashinfer``, ``flashinfer mla``, ``torch``.
         is_plain: Whether attention gets neither a workspace nor logarithms to write.
     """
 
@@ -118,7 +118,8 @@ LATENT = Cache(heads=1, size=576, page=64, is_latent=True)
 LATENT_FP8 = dataclasses.replace(LATENT, dtype="f8E4M3FN")
 MLA: dict[str, Any] = {"query_heads": 128, "options": {"value_dim": 512}}
 SPARSE: dict[str, Any] = {"query_heads": 128, "options": {"value_dim": 512, "rows": True}, "chosen": 2 * K}
-ALL = ("flash", "cudnn", "triton")
+OF_LATENT = ("torch", "flashinfer mla")
+ALL = ("flash", "cudnn", "triton", "flashinfer")
 
 
 def both(most: int = 32, warps: str = "90 % of bandwidth") -> tuple[Variant, Variant]:
@@ -133,8 +134,8 @@ NEW = (1,) * 64
 
 WORKS = [
     decode("decode 32/8, 64 x 8K", GQA, 64, 8 * K, *both(), peers=ALL),
-    decode("decode 32/8, 64 x 8K, pages of 64", GQA64, 64, 8 * K, *both()),
-    decode("decode MLA 128, 64 x 8K", LATENT, 64, 8 * K, split("split", "65 % of tensor"), **MLA, peers=("torch",)),
+    decode("decode 32/8, 64 x 8K, pages of 64", GQA64, 64, 8 * K, *both(), peers=("flashinfer",)),
+    decode("decode MLA 128, 64 x 8K", LATENT, 64, 8 * K, split("split", "65 % of tensor"), **MLA, peers=OF_LATENT),
     prompt("prompt 32/8, 1 x 8K", GQA, 1, 8 * K, *PROMPT),
     Work("append, 256 tokens", "append", GQA, (2 * K,) * 256, (1,) * 256, peers=("torch",)),
     Work("append, 16K tokens", "append", GQA, (4 * K,) * 4, (4 * K,) * 4, peers=("torch",)),
@@ -145,8 +146,9 @@ WORKS = [
     decode("decode 64/8, 64 x 8K", GQA, 64, 8 * K, *both(warps="46 % of bandwidth"), query_heads=64, peers=ALL),
     decode("decode fp8 32/8, 64 x 8K", FP8, 64, 8 * K, *both(warps="45 % of bandwidth")),
     decode("decode fp8 / 128, 64 x 8K", SCALED, 64, 8 * K, *both(warps="40 % of bandwidth")),
-    decode("decode MLA 128, 1 x 128K", LATENT, 1, 128 * K, split("split", "", 512), **MLA, peers=("torch",)),
-    decode("decode MLA 128, 256 x 2K", LATENT, 256, 2 * K, split("split"), Variant("whole rows"), **MLA),
+    decode("decode MLA 128, 1 x 128K", LATENT, 1, 128 * K, split("split", "", 512), **MLA, peers=OF_LATENT),
+    decode("decode MLA 128, 256 x 2K", LATENT, 256, 2 * K, split("split"), Variant("whole rows"), **MLA,
+           peers=("flashinfer mla",)),
     decode("decode MLA fp8, 64 x 8K", LATENT_FP8, 64, 8 * K, split("split", "65 % of tensor"), **MLA),
     decode("sparse MLA 2K of 8K, 64", LATENT, 64, 8 * K, Variant("whole rows", {}, "65 % of tensor"),
            split("split", "65 % of tensor"), **SPARSE),
@@ -166,7 +168,7 @@ WORKS = [
     Work("gather fp8 / 128, 8 x 8K", "gather", SCALED, (8 * K,) * 8, (1,) * 8),
     Work("copy_pages, 4,096 pages", "copy_pages", GQA, (8 * K,) * 16, (1,) * 16, peers=("torch",)),
     Work("merge_states, 8 parts of 2,048 rows", "merge_states", GQA, (8,), (2 * K,)),
-    Work("decode 32/8, ragged 64 to 8K", "attention", GQA, RAGGED, NEW, both()),
+    Work("decode 32/8, ragged 64 to 8K", "attention", GQA, RAGGED, NEW, both(), peers=("flashinfer",)),
     Work("prompts of 2K beside 60 decodes of 4K", "attention", GQA, (4 * K,) * 62, (2 * K, 2 * K) + (1,) * 60,
          (split("16-row tiles", tile_rows=16), split("64-row tiles", tile_rows=64))),
     Work("drafts of 4 tokens, 64 x 8K", "attention", GQA, (8 * K,) * 64, (4,) * 64,
@@ -175,7 +177,7 @@ WORKS = [
            options={"window": WINDOW, "soft_cap": 50.0, "sinks": True}),
     decode("decode int8 / 32, 64 x 8K", Cache("i8", scale=("f32", 32)), 64, 8 * K, *both(warps="43 % of bandwidth")),
     decode("decode 8/8, 64 x 4K", GQA, 64, 4 * K, split("warps", "90 % of bandwidth"), query_heads=8,
-           peers=("flash", "cudnn")),
+           peers=("flash", "cudnn", "flashinfer")),
     decode("decode 32/8 of 64, 64 x 8K", Cache(size=64), 64, 8 * K, *both(), peers=("flash",)),
     decode("decode 32/8, 8 x 8K, own workspace, no lse", GQA, 8, 8 * K, *both(64), is_plain=True),
 ]  # fmt: skip
