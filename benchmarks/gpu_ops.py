@@ -37,6 +37,7 @@ PEAKS = {"H100": (3.35e12, 989e12), "H200": (4.8e12, 989e12), "GH200": (4.9e12, 
 """Bytes, and operations of bf16, per second, by words of the device's name."""
 MARK, PROGRESS, LOST = "RESULT ", "AT ", "LOST "
 CEILINGS = "ceilings"
+NO_GRAPH = "no graph: "
 PEERS = "PyTorch", "Triton", "FlashInfer"
 WIDTHS = (44, 20, 8, 9, 9, 7, 5, 7, 5, 9, 18)
 TITLES = ("work", "contender", "status", "ms", "graph", "GB/s", "peak", "TFLOPS", "peak", "error", "estimate")
@@ -146,22 +147,26 @@ def work_off(options: argparse.Namespace) -> None:
         torch.zeros(1, device="cuda")
     print(MARK + json.dumps(facts), flush=True)
     for line in sys.stdin:
-        name, *left_out = json.loads(line)
+        name, left_out, no_graph = json.loads(line)
         try:
             if name == CEILINGS:
                 results = gpu_ops_run.run_ceilings()
             else:
-                results = gpu_ops_run.run(by_name[name], options.target, left_out, report)
+                results = gpu_ops_run.run(by_name[name], options.target, left_out, no_graph, report)
         except Exception as error:
             note = gpu_ops_timing.brief(error)
             if is_cuda and is_lost():
                 print(LOST + note, flush=True)
                 os._exit(1)
             results = [{"work": name, "contender": "", "status": "failed", "note": note}]
-        print(MARK + json.dumps(results), flush=True)
         gc.collect()
         if is_cuda:
-            torch.cuda.empty_cache()
+            try:
+                torch.cuda.empty_cache()
+            except Exception:  # a capture has failed, and PyTorch's allocator still waits for its end
+                print(MARK + json.dumps(results), flush=True)
+                return
+        print(MARK + json.dumps(results), flush=True)
 
 
 def is_lost() -> bool:
@@ -199,11 +204,11 @@ class Worker:
                 self.why = line.removeprefix(LOST).rstrip("\n")
         self._answers.put(None)
 
-    def send(self, name: str, left_out: list[str]) -> None:
+    def send(self, name: str, left_out: list[str], no_graph: list[str]) -> None:
         assert self._process.stdin
         self.at = self.why = ""
         try:
-            self._process.stdin.write(json.dumps([name, *left_out]) + "\n")
+            self._process.stdin.write(json.dumps([name, left_out, no_graph]) + "\n")
             self._process.stdin.flush()
         except OSError:
             pass  # it has ended, and has no answer
@@ -298,6 +303,7 @@ def run(options: argparse.Namespace) -> int:
     deadline = begin + options.seconds
     names = [work.name for work in find_works(options)]
     left_out: dict[str, list[str]] = {}
+    no_graph: set[str] = set()
     facts: dict[str, Any] = find_driver()
     worker = Worker(options)
     prepare_all(options, begin + options.seconds / 3)
@@ -319,7 +325,7 @@ def run(options: argparse.Namespace) -> int:
             is_started = True
         name = names.pop(0)
         start = time.monotonic()
-        worker.send(name, left_out.get(name, []))
+        worker.send(name, left_out.get(name, []), sorted(no_graph))
         answer = worker.take(min(options.work_seconds, deadline - start))
         if answer is None:
             why = worker.why or f"the process ended, or was ended, after {time.monotonic() - start:.0f} s"
@@ -327,6 +333,11 @@ def run(options: argparse.Namespace) -> int:
             if worker.at or name not in left_out:  # the others take another turn, when all works had theirs
                 left_out.setdefault(name, []).append(worker.at)
                 names.append(name)
+            worker, is_started = Worker(options), False
+        failures = {result["contender"] for result in answer if NO_GRAPH in result.get("note", "")}
+        if failures - no_graph and is_started:  # what failed may have left this process in disorder
+            no_graph |= failures
+            worker.end()
             worker, is_started = Worker(options), False
         for number, result in enumerate(answer):
             result["work_s"] = round(time.monotonic() - start, 2)

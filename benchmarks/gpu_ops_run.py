@@ -474,9 +474,16 @@ def _paged(work: Work) -> Work:
 
 
 def run(
-    work: Work, target: str, left_out: Sequence[str] = (), report: Callable[[str], None] = lambda name: None
+    work: Work,
+    target: str,
+    left_out: Sequence[str] = (),
+    no_graph: Sequence[str] = (),
+    report: Callable[[str], None] = lambda name: None,
 ) -> list[dict[str, Any]]:
-    """The results of a work's contenders but for those that are left out. ``report`` is told who runs."""
+    """The results of a work's contenders but for those that are left out.
+
+    Those of ``no_graph`` get no CUDA graphs. ``report`` is told who runs.
+    """
     bench = make(work, target)
     is_cuda = target.startswith("cuda")
     results, timers = [], []
@@ -498,7 +505,9 @@ def run(
             result.update(error=error, log_error=logarithm)
             is_right = error <= contender.bound and logarithm <= contender.log_bound
             result["status"] = "ok" if is_right else "wrong"
-            timers.append((result, (DeviceTimer if is_cuda else HostTimer)(contender.call, bench.sets)))
+            has_graph = contender.name not in no_graph
+            timer = (DeviceTimer if is_cuda else HostTimer)(contender.call, bench.sets, has_graph)
+            timers.append((result, timer))
         except Exception as error:
             result.update(status="failed", note=brief(error))
             if is_cuda:

@@ -16,7 +16,7 @@ Call = Callable[[int], Any]
 class HostTimer:
     """Times of a target of the host: only that calls work."""
 
-    def __init__(self, call: Call, sets: int) -> None:
+    def __init__(self, call: Call, sets: int, has_graph: bool = True) -> None:
         start = time.perf_counter()
         call(0)
         self.single = [1e3 * (time.perf_counter() - start)]
@@ -30,7 +30,7 @@ class HostTimer:
 class DeviceTimer:
     """Times between events: around each call, and of a CUDA graph of many calls."""
 
-    def __init__(self, call: Call, sets: int) -> None:
+    def __init__(self, call: Call, sets: int, has_graph: bool = True) -> None:
         self._call, self._sets = call, sets
         self.single: list[float] = []
         self.replayed: list[float] = []
@@ -42,7 +42,9 @@ class DeviceTimer:
         about = max(statistics.median(once), 1e-3)
         self._count = int(min(max(20 / about, 5), 40))
         self._in_graph = min(max(self._count, sets), 64)
-        self._graph: Any = torch.cuda.CUDAGraph()
+        self._graph: Any = torch.cuda.CUDAGraph() if has_graph else None
+        if not has_graph:
+            return
         try:
             with torch.cuda.graph(self._graph):
                 for i in range(self._in_graph):
