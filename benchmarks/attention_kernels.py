@@ -11,7 +11,7 @@ every second one a function (CUDA C++ programming guide, throughput of native ar
 says how often bytes of the cache are read. Nothing runs on a GPU.
 
 A second table has the kernels for tensor cores. Shared memory limits their blocks as well, and their bytes in flight are
-those of all tiles of keys and values, or of loads. Peaks are those of tensor cores, for 16 bits without sparsity, and the
+those of all tiles of keys and values, or of raw tiles, or of loads. Peaks are those of tensor cores, for 16 bits without sparsity, and the
 parts are estimates for prompts whose rows fill all blocks: the least of what ``mma.sync``, ``wgmma`` or ``tcgen05`` reaches,
 and of what the other instructions of the loop over tiles allow. Waiting is no part of it.
 
@@ -26,7 +26,8 @@ import argparse
 import functools
 import re
 import sys
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 try:
@@ -99,7 +100,7 @@ RATES = {
     "shuffles": (1.0, ["SHFL"]),
     "functions": (0.5, ["MUFU"]),
 }
-TOKENS = 64
+TOKENS = 64  # of a page, and of a tile on tensor cores
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,11 @@ class Variant:
     query_heads: int = 32
     size: int = 128
     options: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def raw_tiles(self) -> int:
+        """Tiles of raw elements that copies bring: of latent rows of 8 bits."""
+        return 2 if "value_dim" in self.options and self.dtype.startswith("f8") else 0
 
     @property
     def params(self) -> kvcache.KVCacheParams:
@@ -165,8 +171,10 @@ TILED = [
     Variant("latent rows, 128 heads", **LATENT, options={"value_dim": 512}),
     Variant("the same, in parts", **LATENT, options={"value_dim": 512, **SPLIT}),
     Variant("the same, fp8", "f8E4M3FN", **LATENT, options={"value_dim": 512}),
+    Variant("the same, fp8, in parts", "f8E4M3FN", **LATENT, options={"value_dim": 512, **SPLIT}),
     Variant("sparse latent rows", **LATENT, options={"value_dim": 512, "rows": True}),
     Variant("the same, in parts", **LATENT, options={"value_dim": 512, "rows": True, **SPLIT}),
+    Variant("the same, in parts, fp8", "f8E4M3FN", **LATENT, options={"value_dim": 512, "rows": True, **SPLIT}),
 ]
 TILED_TITLES = ("on tensor cores", *TITLES[2:7], *TITLES[8:])
 
@@ -247,6 +255,18 @@ def count_by_registers(registers: int, threads: int) -> int:
     return REGISTERS // (threads * -(-registers // 8) * 8)
 
 
+def count_rounds(code: sass.MachineCode, of_thread: int) -> list[tuple[sass.Loop, int]]:
+    """The loops that convert a tile, of which each thread reads so many bytes of shared memory, and how often they run."""
+    return [(loop, of_thread // loop.shared_bytes) for loop in code.loops_of_products if loop.shared_bytes]
+
+
+def unroll(loop: sass.Loop, rounds: list[tuple[sass.Loop, int]]) -> sass.Loop:
+    """The loop, whose inner ones count as often as they run."""
+    names = sum((Counter({name: count * (n - 1) for name, count in inner.by_name.items()}) for inner, n in rounds), loop.by_name)
+    instructions = loop.instructions + sum(inner.instructions * (n - 1) for inner, n in rounds)
+    return replace(loop, instructions=instructions, by_name=names)
+
+
 @functools.lru_cache(maxsize=None)
 def find_need(variant: Variant, chip: str) -> Need:
     (kernel,) = variant.make("cpu").compile(chip).kernels.values()
@@ -312,7 +332,10 @@ def measure_tiles(variant: Variant, chip: str) -> tuple[str, ...]:
     tensor = TensorProducts.find(kernel.ptx)
     if tensor:
         blocks = min(blocks, TENSOR_COLUMNS // tensor.columns)
-    if found.code.bulk_copies or "global to shared" in found.code.accesses:
+    raw = TOKENS * variant.size * variant.raw_tiles
+    if raw:
+        of_block = raw
+    elif found.code.bulk_copies or "global to shared" in found.code.accesses:
         rows = threads // 32 * 16  # of a warp, or of two that share the sums of large values
         if variant.options.get("value_dim", 0) > 256 and not tensor:
             rows //= 2
@@ -326,6 +349,8 @@ def measure_tiles(variant: Variant, chip: str) -> tuple[str, ...]:
         code = facts.gather(same.ptx, device.chip, same.dynamic_shared_memory or 0).code
         loop = code.product_loop or code.main_loop
         assert loop is not None
+        if raw:
+            loop = unroll(loop, count_rounds(code, TOKENS * variant.size // same.block_size[0]))
         part, limit = estimate_products(loop, device, TensorProducts.find(same.ptx), same.block_size[0] // 32)
         parts.append(f"{100 * part:.0f} %")
         limits.append(limit)

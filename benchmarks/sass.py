@@ -145,6 +145,7 @@ class MachineCode:
         bulk_copies: By name (``"UTMALDG.2D"``), how many instructions.
         bytes_in_flight: The most that global loads have under way to registers.
         product_loop: The shortest of the loops with the most products of tensor cores, or None.
+        loops_of_products: The loops inside it that hold no other.
     """
 
     instructions: int
@@ -154,6 +155,7 @@ class MachineCode:
     bulk_copies: dict[str, int]
     bytes_in_flight: int
     product_loop: Loop | None = None
+    loops_of_products: list[Loop] = field(default_factory=list)
 
 
 def read(sass: str) -> MachineCode:
@@ -166,6 +168,7 @@ def read(sass: str) -> MachineCode:
     described = _describe_all(blocks, loops)
     most = max((loop.matrix_instructions for loop in described), default=0)
     having = [loop for loop in described if loop.matrix_instructions == most > 0]
+    product_loop = min(having, key=lambda loop: loop.instructions, default=None)
     return MachineCode(
         len(code),
         _find_longest(described),
@@ -173,7 +176,8 @@ def read(sass: str) -> MachineCode:
         _count_accesses(code),
         dict(sorted(Counter(i.name for i in code if i.base in _BULK).items())),
         _find_bytes_in_flight(code),
-        min(having, key=lambda loop: loop.instructions, default=None),
+        product_loop,
+        _describe_all(blocks, _find_inside(innermost, loops, described, product_loop)),
     )
 
 
@@ -260,6 +264,14 @@ def _only_waits(blocks: list[Block], body: set[int]) -> bool:
 
 def _describe_all(blocks: list[Block], loops: list[set[int]]) -> list[Loop]:
     return [_describe([instruction for index in sorted(body) for instruction in blocks[index].instructions]) for body in loops]
+
+
+def _find_inside(
+    innermost: list[set[int]], loops: list[set[int]], described: list[Loop], outer: Loop | None
+) -> list[set[int]]:
+    """The loops of ``innermost`` inside the one that ``outer`` describes."""
+    body = next((body for body, loop in zip(loops, described) if loop is outer), set[int]())
+    return [inner for inner in innermost if inner < body]
 
 
 def _find_longest(loops: list[Loop]) -> Loop | None:

@@ -86,7 +86,7 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 // GPU-NOT:             nvvm.mma.sync
 // GPU:             vector.store {{.*}} : memref<?x32x128xbf16>, vector<2xbf16>
 // The warpgroup of a block of Hopper multiplies whole tiles.
-// REMARK: attention | Category:kvcache-expand-ops | Blocks=0, Remark="tiles, by wgmma", Rows=64, Shares=1, Tiles=2, Tokens=64
+// REMARK: attention | Category:kvcache-expand-ops | Blocks=0, Raw=0, Remark="tiles, by wgmma", Rows=64, Shares=1, Tiles=2, Tokens=64
 // HOPPER-LABEL: func.func @attend_in_tiles(
 // HOPPER:         scf.parallel (%{{.*}}) = (%{{.*}}) to (%c128
 // HOPPER:         kvcache.consume
@@ -217,6 +217,47 @@ func.func @attend_to_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?
 
 // -----
 
+#latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+!mla = !kvcache.paged<f8E4M3FN, #latent, page_size = 64, scale = f32, granularity = 576>
+
+// Copies bring two raw tiles ahead of their use. Threads convert one, free its slot, which the next copies fill, and then
+// multiply.
+// REMARK: attention | Category:kvcache-expand-ops | Blocks=0, Raw=2, Remark="tiles, by wgmma", Rows=64, Shares=2, Tiles=1, Tokens=64
+// CHECK-LABEL: func.func @attend_to_raw_rows(
+// GPU-LABEL: func.func @attend_to_raw_rows(
+// GPU:         kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<16x576xf8E4M3FN, swizzle_64b>>
+// HOPPER-LABEL: func.func @attend_to_raw_rows(
+// HOPPER:         %[[RAW:.*]] = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x576xf8E4M3FN, swizzle_64b>>
+// HOPPER:         %[[ROWS:.*]] = kvcache.alloc_tile : !kvcache.tile<64x576xbf16, swizzle_128b>
+// HOPPER:         %[[SCALES:.*]] = kvcache.alloc_tile : !kvcache.tile<1x64xf32>
+// HOPPER:         kvcache.produce %[[RAW]][%c0{{.*}}]
+// HOPPER:         kvcache.produce %[[RAW]][%c1{{.*}}]
+// HOPPER:         scf.for %[[TILE:.*]] = %c0
+// HOPPER:           gpu.barrier
+// HOPPER-NOT:       kvcache.produce
+// HOPPER:           %[[SCALE:.*]] = kvcache.load_scale
+// HOPPER:           kvcache.consume %[[RAW]][%[[TILE]]]
+// HOPPER-NEXT:      ^bb0(%[[OF_SLOT:.*]]: !kvcache.tile
+// HOPPER-COUNT-6:     kvcache.tile_load %[[OF_SLOT]]{{.*}} -> vector<8xf8E4M3FN>
+// HOPPER-COUNT-6:     kvcache.tile_store %{{.*}}, %[[ROWS]]
+// HOPPER:           kvcache.tile_store %[[SCALE]], %[[SCALES]]
+// HOPPER:           nvvm.fence.proxy
+// HOPPER-NEXT:      gpu.barrier
+// HOPPER:           %[[NEXT:.*]] = arith.addi %[[TILE]], %c2
+// HOPPER:           kvcache.produce %[[RAW]][%[[NEXT]]]
+// HOPPER:             kvcache.async_load_tile
+// HOPPER:           kvcache.mma %{{.*}}, %[[ROWS]]
+// HOPPER:           kvcache.tile_load %[[SCALES]]
+// HOPPER:           kvcache.mma %{{.*}}, %[[ROWS]]
+func.func @attend_to_raw_rows(%q: memref<?x64x576xbf16>, %cache: !mla, %n: memref<?xi32>, %scale: f32,
+                              %out: memref<?x64x512xbf16>) {
+  kvcache.attention %q, %cache, %n, %scale outs(%out)
+      : memref<?x64x576xbf16>, !mla, memref<?xi32>, f32, memref<?x64x512xbf16>
+  return
+}
+
+// -----
+
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
@@ -321,7 +362,7 @@ func.func @split_latent_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memre
 
 // The blocks of a grid that does not depend on the batch take units of work. Each warp finds the sequence of a unit. Newer
 // chips have a schedule by default.
-// REMARK: attention | Category:kvcache-expand-ops | Blocks=192, Remark="tiles, by wgmma"
+// REMARK: attention | Category:kvcache-expand-ops | Blocks=192, Raw=0, Remark="tiles, by wgmma"
 // GPU-LABEL: func.func @take_units(
 // GPU:         scf.parallel (%{{.*}}) = {{.*}} to (%c264{{[_0-9]*}})
 // GPU:           kvcache.pipe

@@ -291,6 +291,7 @@ void kvcache::expand(AttentionOp op, const Frame &frame) {
         << remark::metric("Rows", plan->rows)
         << remark::metric("Tokens", plan->tokens)
         << remark::metric("Tiles", plan->stages)
+        << remark::metric("Raw", plan->raw)
         << remark::metric("Shares", plan->parts)
         << remark::metric("Blocks", plan->blocks);
     return expandForTensorCores(op, frame, *plan);

@@ -91,6 +91,8 @@ struct TilesChoice {
   /// the sums, without and with a merge of parts, which takes registers, too.
   /// Two warps or warpgroups share longer values.
   int64_t sums, sumsOfParts;
+  /// Tiles of raw elements of 8 bits, at most, if there is room for these.
+  int64_t raw;
 };
 
 constexpr Feature kWgmma = Feature::WGMMA, kTmem = Feature::TensorMemory,
@@ -107,21 +109,26 @@ constexpr int64_t kChip = 0, kEvery = 96 << 10;
 // scores of a warpgroup are those of all of its warps, so that long latent rows
 // have as many tokens as others. Products of 64 rows into tensor memory take as
 // long as those of 128, but 128 rows have no room for the sums of 512 elements.
+// Raw tiles are for blocks that have a multiprocessor alone or with few others:
+// loads of several blocks are under way while one computes.
 constexpr TilesChoice kTiles[] = {
     // clang-format off
     // chips, caches, heads, tokens, rows from and to, size;
-    // unit, rows, tokens of a tile, tiles, bytes, sums without and with parts
-    {kTmem,  kLatent, 64, kTokens,   0,   32,  kAny, kTensor, 64,  64, 2, kChip,  512, 512},
-    {kTmem,  kValues, 1,  kSequence, 64,  64,  kAny, kTensor, 128, 64, 2, kChip,  256, 256},
-    {kTmem,  kValues, 1,  kTokens,   64,  128, kAny, kTensor, 0,   64, 2, kChip,  256, 256},
-    {kWgmma, kLatent, 64, kTokens,   0,   32,  kAny, kGroups, 64,  64, 2, kChip,  256, 256},
-    {kWgmma, kValues, 1,  kTokens,   64,  128, 128,  kGroups, 0,   64, 2, kChip,  256, 256},
-    {kWgmma, kValues, 1,  kTokens,   64,  128, 256,  kGroups, 0,   32, 2, kChip,  256, 256},
-    {kAll,   kBoth,   1,  kTokens,   0,   64,  128,  kWarps,  0,   64, 2, kEvery, 256, 128},
-    {kAll,   kBoth,   1,  kTokens,   0,   64,  256,  kWarps,  0,   32, 2, kEvery, 256, 128},
-    {kAll,   kBoth,   1,  kTokens,   0,   64,  kAny, kWarps,  0,   16, 2, kEvery, 256, 128},
-    {kAll,   kBoth,   1,  kTokens,   128, 128, 128,  kWarps,  0,   64, 2, kEvery, 256, 256},
-    {kAll,   kBoth,   1,  kTokens,   128, 128, 256,  kWarps,  0,   32, 2, kEvery, 256, 256},
+    // unit, rows, tokens of a tile, tiles, bytes, sums without and with parts,
+    // raw tiles
+    {kTmem,  kLatent, 64, kTokens,   0,   32,  kAny, kTensor, 64,  64, 2, kChip,  512, 512, 2},
+    {kTmem,  kValues, 1,  kSequence, 64,  64,  kAny, kTensor, 128, 64, 2, kChip,  256, 256, 0},
+    {kTmem,  kValues, 1,  kTokens,   64,  128, kAny, kTensor, 0,   64, 2, kChip,  256, 256, 0},
+    {kWgmma, kLatent, 64, kTokens,   0,   32,  kAny, kGroups, 64,  64, 2, kChip,  256, 256, 2},
+    {kWgmma, kValues, 1,  kTokens,   64,  128, 128,  kGroups, 0,   64, 2, kChip,  256, 256, 0},
+    {kWgmma, kValues, 1,  kTokens,   64,  128, 256,  kGroups, 0,   32, 2, kChip,  256, 256, 0},
+    {kAll,   kLatent, 1,  kTokens,   0,   64,  128,  kWarps,  0,   64, 2, kEvery, 256, 128, 2},
+    {kAll,   kLatent, 1,  kTokens,   0,   64,  256,  kWarps,  0,   32, 2, kEvery, 256, 128, 2},
+    {kAll,   kLatent, 1,  kTokens,   0,   64,  kAny, kWarps,  0,   16, 2, kEvery, 256, 128, 2},
+    {kAll,   kValues, 1,  kTokens,   0,   64,  128,  kWarps,  0,   64, 2, kEvery, 256, 128, 0},
+    {kAll,   kValues, 1,  kTokens,   0,   64,  256,  kWarps,  0,   32, 2, kEvery, 256, 128, 0},
+    {kAll,   kBoth,   1,  kTokens,   128, 128, 128,  kWarps,  0,   64, 2, kEvery, 256, 256, 0},
+    {kAll,   kBoth,   1,  kTokens,   128, 128, 256,  kWarps,  0,   32, 2, kEvery, 256, 256, 0},
     // clang-format on
 };
 
@@ -252,7 +259,8 @@ int64_t countLoads(const TilesChoice &choice, const Shape &shape) {
 int64_t countBytes(const Shape &shape, const TilePlan &plan) {
   bool isLatent = shape.caches == Caches::Latent;
   int64_t ofToken = shape.ofKey + (isLatent ? 0 : shape.ofValue);
-  return 2 * (plan.rows * shape.ofKey + plan.stages * plan.tokens * ofToken);
+  return 2 * (plan.rows * shape.ofKey + plan.stages * plan.tokens * ofToken) +
+         plan.raw * plan.tokens * ofToken;
 }
 
 /// The blocks of a grid that take units of work by a schedule, or 0.
@@ -295,12 +303,18 @@ std::optional<TilePlan> kvcache::chooseTiles(AttentionOp op,
          plan.tokens > kLeastTokens)
     plan.tokens /= 2;
   // Threads fill the only tile of elements that they convert.
-  auto isCopied = [&](Value cache) {
-    return TiledCache::isCopied(cast<CacheTypeInterface>(cache.getType()),
-                                op.getTileElement(cache));
-  };
-  if (!isCopied(op.getKeyCache()) && !isCopied(op.getValues()))
+  Value caches[] = {op.getKeyCache(), op.getValues()};
+  if (llvm::none_of(
+          caches, [&](Value cache) { return TiledCache::isCopied(op, cache); }))
     plan.stages = 1;
+  if (llvm::any_of(
+          caches, [&](Value cache) { return TiledCache::canBeRaw(op, cache); }))
+    for (int64_t raw = 1; raw <= choice->raw; ++raw) {
+      TilePlan more = plan;
+      more.raw = raw;
+      if (countBytes(shape, more) <= most)
+        plan = more;
+    }
   plan.blocks = chooseBlocks(op, shape, plan, target);
   return plan;
 }

@@ -12,6 +12,8 @@
 #include "Frame.h"
 #include "kvcache/IR/AttentionOps.h"
 
+#include <algorithm>
+
 namespace mlir::kvcache {
 
 /// What multiplies tiles on tensor cores.
@@ -36,10 +38,14 @@ struct TilePlan {
   /// Loads of a thread that are under way at once, of elements that it
   /// converts.
   int64_t loads;
+  /// Tiles of such elements that copies bring; 0 where the threads load them.
+  int64_t raw = 0;
   /// Blocks of the grid that take units of work by a schedule; 0 without one.
   int64_t blocks = 0;
 
   int64_t countThreads() const { return rows / kRowsOfWarp * parts * kWarp; }
+  /// Tiles whose copies are under way while one is used, at most.
+  int64_t countAhead() const { return std::max(stages - 1, raw); }
 };
 
 /// How a warp divides its work without tensor cores.

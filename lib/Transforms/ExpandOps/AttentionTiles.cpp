@@ -46,13 +46,11 @@ constexpr float kSlack = 8;
 class TiledAttention : TileRows {
 public:
   TiledAttention(AttentionOp op, const Frame &frame, const TilePlan &plan)
-      : TileRows(op, frame, plan, plan.countThreads()),
-        byGroups(plan.unit == TileUnit::Warpgroups),
+      : TileRows(op, frame, plan), byGroups(plan.unit == TileUnit::Warpgroups),
         inTensorMemory(plan.unit == TileUnit::TensorMemory), groups(frame),
         partSize(valueSize / plan.parts),
-        keys(makeTiles(op.getKeyCache(), keySize,
-                       /*isWeighed=*/!op.getValueCache())),
-        values(makeTiles(op.getValues(), valueSize, /*isWeighed=*/true)),
+        keys(frame, op, op.getKeyCache(), keySize, plan),
+        values(frame, op, op.getValues(), valueSize, plan),
         queries(frame, op.getQ(), keys.getLane(), plan.rows, keySize),
         sums(frame, plan.rows, plan.tokens, valueSize, values.getLane()) {}
 
@@ -87,15 +85,6 @@ private:
     firstSum = frame.mul(frame.rem(group, plan.parts), partSize);
   }
 
-  TiledCache makeTiles(Value cache, int64_t size, bool isWeighed) {
-    FloatType lane = op.getTileElement(cache);
-    // Scales may make weights of f16 infinite.
-    bool unscaled = hasTokenScales(cast<CacheTypeInterface>(cache.getType())) &&
-                    !(isWeighed && lane.isF16());
-    return TiledCache(frame, cache, lane, size, plan.tokens, plan.stages,
-                      getThreads(), plan.loads, unscaled);
-  }
-
   /// The caches that have tiles: latent rows are keys and values.
   SmallVector<TiledCache *> getSides() {
     return op.getValueCache() ? SmallVector<TiledCache *>{&keys, &values}
@@ -104,7 +93,7 @@ private:
 
   bool hasCopies() {
     return llvm::any_of(getSides(),
-                        [](auto *side) { return side->isCopied(); });
+                        [](auto *side) { return side->hasCopies(); });
   }
 
   //===--------------------------------------------------------------------===//
@@ -130,7 +119,8 @@ private:
   void attendScheduled(const TileWork &work) {
     placeWork(work);
     // As many uses of pipes have the same slots and phases.
-    firstUse = frame.rem(frame.fromI32(work.carried), 2 * plan.stages);
+    firstUse = frame.rem(frame.fromI32(work.carried),
+                         2 * plan.stages * std::max<int64_t>(plan.raw, 1));
     State state = attendTokens();
     TileWork same = findWorkAgain();
     placeWork(same);
@@ -269,9 +259,10 @@ private:
   }
 
   void startCopies() {
+    int64_t ahead = plan.countAhead();
     if (ids) {
       SmallVector<std::function<void()>> stores;
-      for (int64_t i = 0; i < plan.stages; ++i)
+      for (int64_t i = 0; i <= ahead; ++i)
         stores.push_back(loadIds(frame.index(i)));
       for (const auto &store : stores)
         store();
@@ -279,16 +270,20 @@ private:
       if (hasCopies())
         gpu::BarrierOp::create(builder, loc);
     }
-    for (int64_t i = 0; i + 1 < plan.stages; ++i)
-      produce(frame.index(i));
+    for (int64_t i = 0; i < ahead; ++i)
+      produce(frame.index(i),
+              [i](const TiledCache &side) { return i < side.countAhead(); });
   }
 
-  /// Copies a tile of keys and one of values, if there is such a tile.
-  void produce(Value tile) {
-    if (!hasCopies())
+  /// Copies a tile of those of keys and values that are wanted, if there is
+  /// such a tile.
+  void produce(Value tile, function_ref<bool(const TiledCache &)> isWanted) {
+    SmallVector<TiledCache *> sides = getSides();
+    llvm::erase_if(sides, [&](auto *side) { return !isWanted(*side); });
+    if (sides.empty())
       return;
     frame.runIf(frame.below(tile, tiles), [&] {
-      for (const TiledCache *side : getSides())
+      for (const TiledCache *side : sides)
         side->copy(getUse(tile), tile, getToken(tile), tokens);
     });
   }
@@ -301,8 +296,9 @@ private:
   State computeScores(Value tile, Value number) {
     if (inTensorMemory)
       return sums.multiplyRows(queries.getTile(), tile, [&] {
-        if (copiesMeanwhile())
-          produceNext(number);
+        for (bool isRaw : {false, true})
+          if (copiesMeanwhile(isRaw))
+            produceNext(number, isRaw);
       });
     if (byGroups)
       return groups.multiplyRows(queries.getTile(), firstOfGroup, tile);
@@ -354,10 +350,17 @@ private:
   }
 
   /// Whether the next copies are started while tensor cores compute scores.
-  bool copiesMeanwhile() { return inTensorMemory && isCopied(); }
+  bool copiesMeanwhile(bool isRaw) {
+    return inTensorMemory && (isRaw || isCopied());
+  }
 
-  void produceNext(Value tile) {
-    produce(frame.add(tile, frame.index(plan.stages - 1)));
+  /// Starts the next copies, where the tile in use leaves no more room: of
+  /// tiles, or of raw ones.
+  void produceNext(Value tile, bool isRaw) {
+    for (int64_t ahead = 1; ahead <= plan.countAhead(); ++ahead)
+      produce(frame.add(tile, frame.index(ahead)), [=](const TiledCache &side) {
+        return side.isRaw() == isRaw && side.countAhead() == ahead;
+      });
   }
 
   State addTile(Value tile, const State &state) {
@@ -365,16 +368,29 @@ private:
     // next copies.
     if (ids || !isCopied())
       gpu::BarrierOp::create(builder, loc);
-    if (!copiesMeanwhile())
-      produceNext(tile);
+    if (!copiesMeanwhile(/*isRaw=*/false))
+      produceNext(tile, /*isRaw=*/false);
+    std::function<void()> storeIds = [] {};
+    auto loadNextIds = [&] {
+      if (ids)
+        storeIds = loadIds(frame.add(tile, frame.index(plan.countAhead() + 1)));
+    };
+    // Ids that wait in registers while a tile is used leave products too few.
+    if (plan.raw)
+      loadNextIds();
     if (!isCopied()) {
       for (const TiledCache *side : getSides())
-        side->fill(thread, tile, getToken(tile), tokens);
+        side->fill(thread, getUse(tile), tile, getToken(tile), tokens);
+      if (plan.raw)
+        storeIds();
       meet();
+      // Threads have converted the raw tile.
+      if (!copiesMeanwhile(/*isRaw=*/true))
+        produceNext(tile, /*isRaw=*/true);
     }
-    std::function<void()> storeIds = [] {};
-    if (ids)
-      storeIds = loadIds(frame.add(tile, frame.index(plan.stages)));
+    if (plan.raw)
+      return useTile(tile, state);
+    loadNextIds();
     State next = useTile(tile, state);
     storeIds();
     return next;

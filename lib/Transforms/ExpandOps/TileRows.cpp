@@ -16,12 +16,12 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-TileRows::TileRows(AttentionOp op, const Frame &frame, const TilePlan &plan,
-                   int64_t threads)
+TileRows::TileRows(AttentionOp op, const Frame &frame, const TilePlan &plan)
     : TileGrid(op, frame, plan) {
   // Those of the tile in use, of those that copies are for, and of the next.
   if (op.getRows())
-    ids.emplace(frame, op, plan.tokens, plan.stages + 1, threads);
+    ids.emplace(frame, op, plan.tokens, plan.countAhead() + 2,
+                plan.countThreads());
 }
 
 void TileRows::findSequence(const TileWork &work) {

@@ -19,9 +19,7 @@ namespace mlir::kvcache {
 /// The rows of a block of tiles, and the tokens that they see.
 class TileRows : protected TileGrid {
 protected:
-  /// For blocks of so many threads.
-  TileRows(AttentionOp op, const Frame &frame, const TilePlan &plan,
-           int64_t threads);
+  TileRows(AttentionOp op, const Frame &frame, const TilePlan &plan);
 
   /// Finds the sequence of a block, and the first of its rows; then its rows.
   void findSequence(const TileWork &work);

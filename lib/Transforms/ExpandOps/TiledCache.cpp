@@ -10,6 +10,7 @@
 #include "TensorCores.h"
 #include "kvcache/IR/CopyOps.h"
 #include "kvcache/IR/PipeOps.h"
+#include "kvcache/IR/QuantizationOps.h"
 #include "kvcache/IR/TileOps.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -21,29 +22,75 @@ using namespace mlir::kvcache;
 
 /// Elements of 16 bits that a thread stores into a tile at once.
 constexpr int64_t kUnit = 8;
-TiledCache::TiledCache(const Frame &frame, Value cache, FloatType lane,
-                       int64_t size, int64_t tokens, int64_t stages,
-                       int64_t threads, int64_t loads, bool unscaled)
-    : frame(frame), builder(frame.builder), loc(frame.loc), cache(cache),
-      lane(lane), size(size), tokensOfTile(tokens), stages(stages),
-      threads(threads), mostLoads(loads), unscaled(unscaled) {}
+/// Units of a raw tile that a thread loads before it converts one. Ids of
+/// sparse rows take registers as well.
+constexpr int64_t kRawLoads = 6, kGatheredRawLoads = 2;
+/// The widest box of a tensor copy without a swizzle, in elements.
+constexpr int64_t kWidestBox = 256;
 
-CacheTypeInterface TiledCache::getType() const {
+TiledCache::TiledCache(const Frame &frame, AttentionOp op, Value cache,
+                       int64_t size, const TilePlan &plan)
+    : frame(frame), builder(frame.builder), loc(frame.loc), cache(cache),
+      lane(op.getTileElement(cache)), size(size), tokensOfTile(plan.tokens),
+      stages(plan.stages), threads(plan.countThreads()), mostLoads(plan.loads),
+      unscaled(isUnscaled(op, cache)), gathered(op.getRows()),
+      copied(isCopied(op, cache)), raw(plan.raw && canBeRaw(op, cache)) {
+  if (raw)
+    stages = plan.raw;
+}
+
+static CacheTypeInterface getCacheType(Value cache) {
   return cast<CacheTypeInterface>(cache.getType());
 }
 
-bool TiledCache::isCopied(CacheTypeInterface cache, FloatType lane) {
-  return cache.getElementType() == lane && !cache.isQuantized() &&
-         !cache.getLayout();
+CacheTypeInterface TiledCache::getType() const { return getCacheType(cache); }
+
+bool TiledCache::isCopied(AttentionOp op, Value cache) {
+  CacheTypeInterface type = getCacheType(cache);
+  return type.getElementType() == op.getTileElement(cache) &&
+         !type.isQuantized() && !type.getLayout();
+}
+
+bool TiledCache::canBeRaw(AttentionOp op, Value cache) {
+  CacheTypeInterface type = getCacheType(cache);
+  return type.getElementType().getIntOrFloatBitWidth() == 8 &&
+         !type.getLayout() && (!type.isQuantized() || isUnscaled(op, cache));
+}
+
+bool TiledCache::isUnscaled(AttentionOp op, Value cache) {
+  // Scales may make weights of f16 infinite.
+  bool isWeighed = !op.getValueCache() || cache == op.getValueCache();
+  return hasTokenScales(getCacheType(cache)) &&
+         !(isWeighed && op.getTileElement(cache).isF16());
+}
+
+int64_t TiledCache::countAhead() const {
+  if (raw)
+    return stages;
+  return copied ? stages - 1 : 0;
+}
+
+// Rows that are wider than a box are several chunks, which need a swizzle. Rows
+// by id are single copies of whole rows.
+TileType TiledCache::getRawTile() const {
+  constexpr int64_t bytesOfLane = 2;
+  Swizzle swizzle = size <= kWidestBox || gathered
+                        ? Swizzle::None
+                        : TensorCores::getSwizzle(size / bytesOfLane);
+  return TileType::get(builder.getContext(), tokensOfTile, size,
+                       getType().getElementType(), swizzle);
 }
 
 void TiledCache::allocate() {
   TileType type = TensorCores::getTile(lane, tokensOfTile, size);
-  if (isCopied()) {
+  auto allocatePipe = [&](TileType type) {
     pipe = PipeOp::create(
         builder, loc, PipeType::get(builder.getContext(), stages, {type}, 0));
-    return;
-  }
+  };
+  if (isCopied())
+    return allocatePipe(type);
+  if (raw)
+    allocatePipe(getRawTile());
   auto allocateTile = [&](TileType type) {
     return AllocTileOp::create(builder, loc, type, IntegerAttr());
   };
@@ -74,39 +121,56 @@ void TiledCache::copy(Value use, Value tile, Value token,
   YieldOp::create(builder, loc);
 }
 
-void TiledCache::fill(Value thread, Value tile, Value token,
+void TiledCache::fill(Value thread, Value use, Value tile, Value token,
                       const TiledTokens &tokens) const {
-  if (pipe)
+  if (isCopied())
     return;
   Source source{tile, token, tokens};
-  int64_t bits = getType().getElementType().getIntOrFloatBitWidth();
-  int64_t width =
-      getLanes(cache, size, std::min<int64_t>(2 * kUnit, 128 / bits));
-  int64_t all = tokensOfTile * (size / width);
-  int64_t loads = std::clamp<int64_t>(all / threads, 1, mostLoads);
-  int64_t step = loads * threads;
   std::function<void()> storeScales;
   // Ids take the registers in which scales would wait.
-  if (scales && tokens.ids)
+  if (scales && tokens.ids && !raw)
     loadScales(thread, source)();
   else if (scales)
     storeScales = loadScales(thread, source);
-  frame.loop(
-      frame.index(0), frame.index(all), frame.index(step), [&](Value base) {
-        SmallVector<Unit> loaded;
-        for (int64_t i = 0; i < loads; ++i) {
-          Value ofStep = frame.add(thread, frame.index(i * threads));
-          loaded.push_back(loadUnit(source, width, frame.add(base, ofStep)));
-        }
-        for (const Unit &unit : loaded) {
-          Value isInTile;
-          if (all % step)
-            isInTile = frame.below(unit.row, frame.index(tokensOfTile));
-          runIfGiven(frame, isInTile, [&] { storeUnit(unit); });
-        }
-      });
+  if (raw) {
+    useOfPipe(use, {}, [&](Value rawTile) {
+      storeUnits(thread, kUnit, gathered ? kGatheredRawLoads : kRawLoads,
+                 [&](Value number) { return loadRawUnit(rawTile, number); });
+      return SmallVector<Value>();
+    });
+  } else {
+    int64_t bits = getType().getElementType().getIntOrFloatBitWidth();
+    int64_t width =
+        getLanes(cache, size, std::min<int64_t>(2 * kUnit, 128 / bits));
+    storeUnits(thread, width, mostLoads,
+               [&](Value number) { return loadUnit(source, width, number); });
+  }
   if (storeScales)
     storeScales();
+}
+
+void TiledCache::storeUnits(Value thread, int64_t width, int64_t mostLoads,
+                            function_ref<Unit(Value number)> load) const {
+  int64_t all = tokensOfTile * (size / width);
+  int64_t loads =
+      raw ? getDivisorUpTo(std::max<int64_t>(all / threads, 1), mostLoads)
+          : std::clamp<int64_t>(all / threads, 1, mostLoads);
+  int64_t step = loads * threads;
+  frame.loop(
+      frame.index(0), frame.index(all), frame.index(step), [&](Value base) {
+        SmallVector<std::pair<Value, Unit>> loaded;
+        for (int64_t i = 0; i < loads; ++i) {
+          Value ofStep = frame.add(thread, frame.index(i * threads));
+          Value number = frame.add(base, ofStep);
+          loaded.emplace_back(number, load(number));
+        }
+        for (const auto &[number, unit] : loaded) {
+          Value isInTile;
+          if (all % step)
+            isInTile = frame.below(number, frame.index(all));
+          runIfGiven(frame, isInTile, [&, &unit = unit] { storeUnit(unit); });
+        }
+      });
 }
 
 std::pair<Place, Value> TiledCache::getPlace(const Source &source,
@@ -147,6 +211,33 @@ TiledCache::Unit TiledCache::loadUnit(const Source &source, int64_t width,
   return {row, d, selectIfGiven(frame, isRow, elements)};
 }
 
+// Neighbouring threads have units of a row, and then of the next row of the
+// same chunk: so they are in different banks, of raw tiles and of those that
+// they store.
+TiledCache::Unit TiledCache::loadRawUnit(Value rawTile, Value number) const {
+  TileType type = getRawTile();
+  // Some threads have units behind the last.
+  int64_t all = tokensOfTile * size / kUnit;
+  if (all % threads)
+    number = frame.min(number, frame.index(all - 1));
+  int64_t columns = type.getLayout().getChunkColumns();
+  int64_t units = columns / kUnit;
+  Value row = frame.div(number, units), first = frame.index(0);
+  if (columns < size) {
+    first = frame.mul(frame.div(row, tokensOfTile), columns);
+    row = frame.rem(row, tokensOfTile);
+  }
+  Value d = frame.add(first, frame.mul(frame.rem(number, units), kUnit));
+  Value elements = TileLoadOp::create(
+      builder, loc, VectorType::get(kUnit, type.getElementType()), rawTile, row,
+      d);
+  Value one =
+      arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(1));
+  return {row, d,
+          DequantizeOp::create(builder, loc, VectorType::get(kUnit, lane),
+                               elements, one, /*tensor_scale=*/Value())};
+}
+
 void TiledCache::storeUnit(const Unit &unit) const {
   int64_t width = cast<VectorType>(unit.elements.getType()).getNumElements();
   for (int64_t i = 0; i < width; i += kUnit) {
@@ -184,9 +275,15 @@ std::function<void()> TiledCache::loadScales(Value thread,
 SmallVector<Value>
 TiledCache::use(Value number, size_t numResults,
                 function_ref<SmallVector<Value>(Value)> body) const {
-  if (!pipe)
+  if (tile)
     return body(tile);
   SmallVector<Type> types(numResults, builder.getF32Type());
+  return useOfPipe(number, types, body);
+}
+
+SmallVector<Value>
+TiledCache::useOfPipe(Value number, TypeRange types,
+                      function_ref<SmallVector<Value>(Value)> body) const {
   auto consume = ConsumeOp::create(builder, loc, types, pipe, number);
   OpBuilder::InsertionGuard guard(builder);
   Type type = cast<PipeType>(pipe.getType()).getTiles()[0];

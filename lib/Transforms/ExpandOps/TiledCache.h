@@ -9,6 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEDCACHE_H
 #define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEDCACHE_H
 
+#include "AttentionChoices.h"
 #include "TileIds.h"
 
 namespace mlir::kvcache {
@@ -26,31 +27,37 @@ struct TiledTokens {
 
 /// Tiles of the keys or values of a head in shared memory, a row for each
 /// token. Copies bring them through a pipe if the tile has the elements of the
-/// cache in whole rows. Otherwise, threads convert elements.
+/// cache in whole rows. Otherwise, threads convert elements, which they load
+/// from the cache, or from tiles of raw elements that copies bring.
 class TiledCache {
 public:
-  /// Tiles of `tokens` rows, with `size` elements of type `lane`; copies have
-  /// so many stages. `threads` threads of a block convert, with at most `loads`
-  /// loads of each under way. With `unscaled`,
-  /// tiles have elements without the scales of their tokens.
-  TiledCache(const Frame &frame, Value cache, FloatType lane, int64_t size,
-             int64_t tokens, int64_t stages, int64_t threads, int64_t loads,
-             bool unscaled);
+  /// Tiles of the keys or the values of an op, with `size` elements of a row.
+  TiledCache(const Frame &frame, AttentionOp op, Value cache, int64_t size,
+             const TilePlan &plan);
 
   FloatType getLane() const { return lane; }
-  bool isCopied() const { return isCopied(getType(), lane); }
-  /// Whether copies bring tiles of a cache with elements of type `lane`.
-  static bool isCopied(CacheTypeInterface cache, FloatType lane);
+  /// Whether copies bring tiles of a cache of the op.
+  bool isCopied() const { return copied; }
+  static bool isCopied(AttentionOp op, Value cache);
+  /// Whether copies bring raw elements, or could bring them.
+  bool isRaw() const { return raw; }
+  static bool canBeRaw(AttentionOp op, Value cache);
+  /// Whether tiles have elements without the scales of their tokens.
   bool isUnscaled() const { return unscaled; }
+  static bool isUnscaled(AttentionOp op, Value cache);
+  bool hasCopies() const { return copied || raw; }
+  /// Tiles whose copies are under way while one is used.
+  int64_t countAhead() const;
 
   void allocate();
   /// Starts copies of the tile that begins at a token, in a use of the pipe.
   void copy(Value use, Value tile, Value token,
             const TiledTokens &tokens) const;
-  /// Stores a tile that is not copied. Behind the last token, it has the last
-  /// again, and where there is no sparse row, zeros. Barriers around it are the
-  /// caller's.
-  void fill(Value thread, Value tile, Value token,
+  /// Stores a tile that is not copied, from raw elements in a use of the pipe
+  /// if there are any. Behind the last token, it has the last again, or with
+  /// raw elements zeros, and where there is no sparse row, zeros. Barriers
+  /// around it are the caller's.
+  void fill(Value thread, Value use, Value tile, Value token,
             const TiledTokens &tokens) const;
   /// Runs `body` with a tile, that of a use of the pipe.
   SmallVector<Value> use(Value number, size_t numResults,
@@ -60,6 +67,9 @@ public:
   void scale(MutableArrayRef<Value> scores, Value column) const;
 
 private:
+  SmallVector<Value>
+  useOfPipe(Value number, TypeRange types,
+            function_ref<SmallVector<Value>(Value)> body) const;
   /// Elements of a row of a tile, from `d` on.
   struct Unit {
     Value row, d, elements;
@@ -73,7 +83,13 @@ private:
   };
   /// The place of a row of a tile, and whether there is one; null if always.
   std::pair<Place, Value> getPlace(const Source &source, Value row) const;
+  /// Unit `number` of the elements of a tile in the cache, or in a raw tile.
   Unit loadUnit(const Source &source, int64_t width, Value number) const;
+  Unit loadRawUnit(Value rawTile, Value number) const;
+  TileType getRawTile() const;
+  /// Stores all units of a tile, of so many elements.
+  void storeUnits(Value thread, int64_t width, int64_t mostLoads,
+                  function_ref<Unit(Value number)> load) const;
   void storeUnit(const Unit &unit) const;
   /// Loads the scales of the tokens, and returns a function that stores them.
   std::function<void()> loadScales(Value thread, const Source &source) const;
@@ -84,8 +100,8 @@ private:
   Value cache;
   FloatType lane;
   int64_t size, tokensOfTile, stages, threads, mostLoads;
-  bool unscaled;
-  /// A pipe of tiles that copies fill, or a tile that threads fill and the
+  bool unscaled, gathered, copied, raw;
+  /// A pipe of tiles that copies fill, and a tile that threads fill and the
   /// scales of its tokens.
   Value pipe, tile, scales;
 };

@@ -24,6 +24,7 @@ OPERATIONS = {
     "the same, sparse `rows` of 8 query heads": (BF16, 64, SPARSE),
     "the same, sparse `rows` of 4 query heads": (BF16, 32, SPARSE),
     "the same of 8 bits": (FP8, 32, {}),
+    "the same with `tile_rows=16`, of 8 bits, in parts": (FP8, 32, {"tile_rows": 16, **PARTS}),
     "heads of 256 elements": (F16, 32, {}),
     "heads of 256 elements with `tile_rows=128`": (F16, 32, {"tile_rows": 128}),
     "latent rows of 576 elements, 32 query heads": (LATENT, 32, {}),
@@ -35,7 +36,7 @@ OPERATIONS = {
 }
 # Those of one kernel, by their names in the table.
 CHIPS = {chip: chip for chip in ("sm_80", "sm_90a", "sm_100a")} | {"both": "sm_90a,sm_100a"}
-NUMBERS = "Rows", "Tokens", "Tiles", "Shares", "Blocks"
+NUMBERS = "Rows", "Tokens", "Tiles", "Raw", "Shares", "Blocks"
 
 
 def list_chips(cell):

@@ -96,6 +96,9 @@ def survivors(source, kernel, chip, run):
             found += 1
         else:
             missed[what] = "same" if result.tobytes() == right.tobytes() else "wrong"
+            # What a copy of another tile has left is there: tests of data find it.
+            if missed[what] == "wrong" and what.startswith("drop nvvm.cp.async.shared"):
+                found += missed.pop(what) == "wrong"
     return found, missed
 
 
@@ -196,12 +199,12 @@ def attend_in_tiles(dtype):
 
 
 def attend_by_ids(dtype):
-    """One block, for the heads of a token that sees four tiles of rows; some ids are no row's."""
+    """One block, for the heads of a token that sees five tiles of rows; some ids are no row's."""
 
     def run(program):
         rng = np.random.default_rng(9)
-        blocks = examples.random_numbers(rng, (14, 1, 1, 16, 1, 64)).astype(dtype)
-        ids = rng.permutation(14 * 16)[None, :200].astype(np.int32)
+        blocks = examples.random_numbers(rng, (19, 1, 1, 16, 1, 64)).astype(dtype)
+        ids = rng.permutation(19 * 16)[None, :300].astype(np.int32)
         ids[0, ::7] = -1
         q = examples.random_numbers(rng, (1, 32, 64))
         out, lse = np.zeros((1, 32, 32), q.dtype), np.zeros((1, 32), np.float32)
@@ -211,6 +214,18 @@ def attend_by_ids(dtype):
         return out
 
     return run
+
+
+def attend_to_latent_rows(program):
+    """One block, for the heads of a token that sees four tiles of rows."""
+    rng = np.random.default_rng(10)
+    blocks = examples.random_numbers(rng, (14, 1, 1, 16, 1, 64)).astype(FP8)
+    lengths, table = np.array([203], np.uint32), rng.permutation(14)[None].astype(np.uint32)
+    q = examples.random_numbers(rng, (1, 64, 64))
+    out, lse = np.zeros((1, 64, 64), q.dtype), np.zeros((1, 64), np.float32)
+    offsets = np.array([0, 1], np.int32)
+    program.call("attention", blocks, lengths, table, 1, 204, 0, q, offsets, out, lse, examples.SCALE)
+    return out
 
 
 STORE_AND_COPY = """
@@ -284,6 +299,13 @@ ONE_BLOCK = ["drop nvvm.barrier0 4", "drop llvm.fence 1", "drop llvm.fence 2"]
 # mbarriers; and the one in front of each tile of ids the same as the arrivals of those that have used a stage.
 BEFORE_IDS = ["drop nvvm.barrier0 1", "drop nvvm.bar.warp.sync 1"]
 
+# The barrier behind the conversion of a raw tile does the same as the arrivals of those that have converted it.
+# Those in front of the products of its first tile do the same as those behind the queries.
+CONVERTED = ["drop nvvm.bar.warp.sync 1", "drop nvvm.barrier0 2", "drop nvvm.fence.proxy 1"]
+
+# Those of the second slot, and of the next tile, follow zeros of the first slot as well.
+ZEROS = ["drop nvvm.fence.proxy 1", "drop nvvm.fence.proxy 2"]
+
 # The barrier in front of each unit does the same as the one behind the initialization of mbarriers,
 # and as the waits for the stages that the first copies of a unit fill.
 NEXT_UNIT = ["drop nvvm.barrier0 1"]
@@ -332,16 +354,35 @@ def test_tiles_of_attention(dtype, at_least, chip):
     check(operation.source, "attention_kernel", chip, run, at_least)
 
 
-@pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_100a"])
-@pytest.mark.parametrize(("dtype", "at_least"), [("bf16", 10), ("f8E4M3FN", 3)])
+@pytest.mark.parametrize(
+    ("dtype", "at_least", "chip"),
+    [
+        ("bf16", 10, "sm_80"),
+        ("bf16", 10, "sm_90a"),
+        ("bf16", 10, "sm_100a"),
+        ("f8E4M3FN", 10, "sm_80"),
+        ("f8E4M3FN", 10, "sm_90a"),
+    ],
+)
 def test_ids_of_attention(dtype, at_least, chip):
     """The barriers between the ids of a tile and what reads them: copies, conversions and the mask."""
     params = kvcache.KVCacheParams(dtype, 1, 64, page_size=16, total_num_layers=1, is_mla=True)
     operation = kvcache.ops.attention(params, 32, rows=True, value_dim=32, dtype="bf16")
     run = attend_by_ids(kvcache.dtypes.dtype(dtype))
     wait = "test.wait" if chip == "sm_80" else "try_wait"
-    benign = [*BEFORE_IDS, f"skip nvvm.mbarrier.{wait} 1"] if dtype == "bf16" else []
+    # Of a free slot, which raw tiles need last.
+    benign = [*BEFORE_IDS, f"skip nvvm.mbarrier.{wait} {1 if dtype == 'bf16' else 2}"]
+    if chip == "sm_90a" and dtype != "bf16":
+        benign += ZEROS
     check(operation.source, "attention_kernel", chip, run, at_least, benign)
+
+
+def test_raw_tiles_of_attention():
+    """The pipe of raw tiles, and the fence and the barriers between conversions and products."""
+    params = kvcache.KVCacheParams("f8E4M3FN", 1, 64, page_size=16, total_num_layers=1, is_mla=True)
+    operation = kvcache.ops.attention(params, 64, value_dim=64, dtype="bf16")
+    benign = [*CONVERTED, "skip nvvm.mbarrier.try_wait 2"]
+    check(operation.source, "attention_kernel", "sm_90a", attend_to_latent_rows, 10, benign)
 
 
 def test_tiles_of_what_the_kernel_stores():
