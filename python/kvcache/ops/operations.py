@@ -230,7 +230,7 @@ class Append(OnLayer):
             check_given(name, array, name in self._extra)
         collection, offsets = _step(inputs, layer, device)
         check_rows(
-            offsets,
+            inputs.row_offsets,
             keys=keys,
             values=values,
             latent_rope=latent_rope,
@@ -446,10 +446,10 @@ class Attention(OnLayer):
                     f"this operation was made with {name}={made}: expects "
                     f"{'' if made else 'no '}'{name}'"
                 )
-        check_rows(offsets, q=q, out=out, lse=lse, mask=mask, rows=rows)
+        check_rows(inputs.row_offsets, q=q, out=out, lse=lse, mask=mask, rows=rows)
         page_size = self._of_layer.params.page_size or 0
-        placed = offsets if self._spec.has_positions else None
-        check_kv_lengths(kv_lengths, inputs.lut, page_size, placed)
+        starts = inputs.row_offsets if self._spec.has_positions else None
+        check_kv_lengths(kv_lengths, inputs.lut, page_size, starts)
         more = [array for array in given.values() if array is not None]
         logarithms = Filled(0, (0, self._spec.query_heads)) if lse is None else lse
         dense = q, offsets, out, logarithms, float(scale), *workspaces, *more
@@ -478,10 +478,10 @@ def _collection(inputs: StepInputs, device: int) -> tuple[Any, ...]:
 
 
 def _step(inputs: StepInputs, layer: int, device: int) -> tuple[tuple[Any, ...], Any]:
-    """What a layer of the cache takes of the inputs, and the offsets of rows."""
+    """What a layer of the cache takes of the inputs, and the offsets of rows for kernels."""
     collection = _collection(inputs, device)
     check_layer(layer, collection[0])
-    offsets = inputs.row_offsets
+    offsets = inputs.placed_offsets
     return collection, (
         offsets.view(np.int32) if isinstance(offsets, np.ndarray) else offsets
     )

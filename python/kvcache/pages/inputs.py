@@ -26,7 +26,9 @@ class StepInputs:
         requests: The sequences, in the order of the batch.
         tokens: The ids of the pending tokens, int64 [total], one sequence after another.
         positions: Where in its sequence each stands, int64 [total].
-        row_offsets: Where each sequence's begin among them, uint32 [batch + 1].
+        row_offsets: Where each sequence's begin among them, uint32 [batch + 1], in host
+            memory.
+        placed_offsets: The same for kernels, in the memory of the cache.
         lengths: Tokens in the cache before this step, uint32 [batch].
         lut: The lookup table, uint32 [batch, columns]: pages in the order of tokens;
             unused entries name the null page. The columns are the pages of the longest
@@ -50,7 +52,13 @@ class StepInputs:
     max_cache_length: int
     blocks: tuple[Array, ...]
     scales: tuple[Array, ...]
+    _placed_offsets: Array | None = None
     _others: tuple[StepInputs, ...] = ()
+
+    @property
+    def placed_offsets(self) -> Array:
+        placed = self._placed_offsets
+        return self.row_offsets if placed is None else placed
 
     @property
     def groups(self) -> tuple[StepInputs, ...]:
@@ -193,11 +201,13 @@ def gather_inputs(
     # What to add to the place of a token among all of them.
     offsets = lengths - ends + pending
     longest = int(totals.max())
+    row_offsets = np.concatenate([[0], ends]).astype(np.uint32)
     common: dict[str, Any] = {
         "requests": requests,
         "tokens": _join_tokens(batch, pending),
         "positions": np.arange(ends[-1]) + offsets.repeat(pending),
-        "row_offsets": np.concatenate([[0], ends]).astype(np.uint32),
+        "row_offsets": row_offsets,
+        "_placed_offsets": memory.upload(row_offsets),
         "lengths": memory.upload(lengths.astype(np.uint32)),
         "max_seq_length": int(pending.max()),
         "max_cache_length": int(lengths.max()),

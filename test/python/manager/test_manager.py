@@ -117,6 +117,8 @@ def test_tensors_are_those_of_the_memory():
         assert any(allocated is tensor for allocated in memory.allocated)
     assert any(array is inputs.lut for array in memory.uploads)
     assert any(array is inputs.lengths for array in memory.uploads)
+    assert any(array is inputs.placed_offsets for array in memory.uploads)
+    assert inputs.placed_offsets.tolist() == inputs.row_offsets.tolist()
 
 
 # Steps
