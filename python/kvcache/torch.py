@@ -42,7 +42,8 @@ def op(
     copies no cache. Pass the whole cache, and the layer as an int: while
     ``torch.compile`` traces, a tensor that the operator changes must neither be a view
     nor begin behind the start of its storage: graphs for dynamic shapes may lose the
-    offset.
+    offset. What is compiled for ``"cuda"`` takes tensors of a GPU, and works on PyTorch's
+    current stream.
 
     Args:
         function: An operation of ``kvcache.ops``, or a module of ``kvcache.jit``.
@@ -70,7 +71,8 @@ def _define(binding: Binding) -> Any:
     if name not in _operators:
         library = _library()
         library.define(f"{name}{_schema(binding)}", tags=(torch.Tag.pt2_compliant_tag,))
-        library.impl(name, _make_kernel(binding), "CPU")
+        on_gpu = binding.program.target.startswith("cuda")
+        library.impl(name, _make_kernel(binding), "CUDA" if on_gpu else "CPU")
         fake = _make_fake(binding)
         torch.library.register_fake(f"{_NAMESPACE}::{name}", fake, lib=library)
         _operators[name] = getattr(torch.ops.kvcache, name).default
