@@ -23,6 +23,21 @@ gc.set_threshold(100_000, 20, 20)
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--on-gpu",
+        action="store_true",
+        help="run on the GPU of this machine what tests compile for emulated chips",
+    )
+
+
+def pytest_configure(config):
+    if config.getoption("--on-gpu"):
+        import on_gpu
+
+        on_gpu.install(config)
+
+
 @pytest.fixture(scope="session")
 def packed(tmp_path_factory):
     """A pack of our kernels for one chip."""

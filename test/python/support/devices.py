@@ -43,8 +43,9 @@ def launch_function(match, threads):
     results = [t.strip() for t in (match["results"] or "").split(",") if t.strip()]
     assert len(values) == len(results), (values, results)
     slots = list(enumerate(zip(values, results)))
+    # Results are read when the kernel is done.
     launch = (
-        "gpu.launch blocks(%device_bx, %device_by, %device_bz) in "
+        f"{'%device_done = gpu.launch async [%device_start]' if slots else 'gpu.launch'} blocks(%device_bx, %device_by, %device_bz) in "
         "(%device_gx = %device_one, %device_gy = %device_one, %device_gz = %device_one) "
         "threads(%device_tx, %device_ty, %device_tz) in "
         "(%device_sx = %device_threads, %device_sy = %device_one, %device_sz = %device_one) {"
@@ -57,6 +58,7 @@ def launch_function(match, threads):
             f"  %device_slot{i} = gpu.alloc host_shared () : memref<1x{type}>"
             for i, (_, type) in slots
         ),
+        *(["  %device_start = gpu.wait async"] if slots else []),
         f"  {launch}",
         body[: found[0].start()],
         *(
@@ -65,6 +67,7 @@ def launch_function(match, threads):
         ),
         "  gpu.terminator",
         "  }",
+        *(["  gpu.wait [%device_done]"] if slots else []),
         *(
             f"  %device_result{i} = memref.load %device_slot{i}[%device_zero] : memref<1x{type}>\n"
             f"  gpu.dealloc %device_slot{i} : memref<1x{type}>"
