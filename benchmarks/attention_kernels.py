@@ -15,6 +15,11 @@ those of all tiles of keys and values, or of raw tiles, or of loads. Peaks are t
 parts are estimates for prompts whose rows fill all blocks: the least of what ``mma.sync``, ``wgmma`` or ``tcgen05`` reaches,
 and of what the other instructions of the loop over tiles allow. Waiting is no part of it.
 
+A third table has kernels of sm_90a for few query rows, by ``mma.sync`` and by ``wgmma`` with swapped operands. Its clocks are
+those of a multiprocessor for 64 tokens of a block: of the instructions of the loop over tiles, of its tensor cores, of what
+it reads of shared memory at 128 bytes a clock, operands of ``wgmma`` included, and of an H200's memory at its peak. The part
+of that peak is what copies reach, or the least that the others allow.
+
 examples:
   PYTHONPATH=build/python build/venv/bin/python benchmarks/attention_kernels.py
   PYTHONPATH=build/python build/venv/bin/python benchmarks/attention_kernels.py --chip sm_100a --markdown
@@ -80,6 +85,7 @@ PRODUCTS = 5 / 8
 # Rows of a product of tcgen05 at which it is taken to reach the peak of a B200. Those of fewer rows take as long.
 FULL_ROWS = 128
 TENSOR_COLUMNS = 512  # of tensor memory of an SM
+SHARED_A_CLOCK = 128  # bytes of shared memory that an SM reads in a clock
 TITLES = (
     "variant",
     "kernels",
@@ -176,6 +182,26 @@ TILED = [
     Variant("the same, in parts", **LATENT, options={"value_dim": 512, "rows": True, **SPLIT}),
     Variant("the same, in parts, fp8", "f8E4M3FN", **LATENT, options={"value_dim": 512, "rows": True, **SPLIT}),
 ]
+FEW = {"heads": 1, "size": 576}
+LATENT_PARTS = {"value_dim": 512, **SPLIT}
+GROUPED = {"query_heads": 64, "options": {"tile_rows": 16, **SPLIT}}
+FEW_ROWS = [
+    Variant("latent rows, 32 heads", query_heads=32, **FEW, options=LATENT_PARTS),
+    Variant("latent rows, 16 heads", query_heads=16, **FEW, options=LATENT_PARTS),
+    Variant("latent rows of fp8, 32 heads", "f8E4M3FN", query_heads=32, **FEW, options=LATENT_PARTS),
+    Variant("sparse latent rows, 16 heads", query_heads=16, **FEW, options={**LATENT_PARTS, "rows": True}),
+    Variant("64 over 8 heads of 128, 16 rows", **GROUPED),
+]
+FEW_TITLES = (
+    "few query rows, in parts",
+    "by",
+    *TITLES[2:7],
+    "clocks of instructions",
+    "of tensor cores",
+    "of shared memory",
+    "of an H200's memory",
+    "of H200's peak",
+)
 TILED_TITLES = ("on tensor cores", *TITLES[2:7], *TITLES[8:])
 
 
@@ -358,6 +384,38 @@ def measure_tiles(variant: Variant, chip: str) -> tuple[str, ...]:
     return variant.title, *map(str, counts), *parts, ", ".join(dict.fromkeys(limits))
 
 
+def measure_few_rows(variant: Variant, swap: bool) -> tuple[str, ...]:
+    """The row of the table of kernels for few query rows."""
+    variant = replace(variant, options={**variant.options, "swap_operands": swap})
+    (kernel,) = variant.make("cpu").compile(CHIP).kernels.values()
+    found = facts.gather(kernel.ptx, CHIP, kernel.dynamic_shared_memory or 0)
+    threads, shared, loop = kernel.block_size[0], found.static_shared + found.dynamic_shared, found.code.product_loop
+    assert loop is not None
+    warps = threads // 32
+    tokens = 16 if variant.size > 256 and not swap else TOKENS
+    if variant.raw_tiles:
+        loop = unroll(loop, count_rounds(found.code, tokens * variant.size // threads))
+    read = 32 * loop.shared_bytes * warps
+    products = loop.products * warps / PRODUCT
+    if swap:
+        of_row = loop.products * warps / (2 * 64 * 16)  # rows of all instructions
+        read += 32 * (64 * loop.by_name["HGMMA"] + of_row)
+    clocks = (
+        loop.instructions * warps / ISSUED,
+        products / (DEVICES[0].products_a_clock if swap else PRODUCTS),
+        read / SHARED_A_CLOCK,
+    )
+    of_token = variant.size if variant.raw_tiles else 2 * variant.size * (1 if "value_dim" in variant.options else 2)
+    needed = [TOKENS / tokens * each for each in clocks]
+    memory = TOKENS * of_token / DEVICES[0].bytes_a_clock
+    part = min(REACHABLE, memory / max(needed))
+    blocks = min(count_by_registers(found.registers, threads), SHARED // (shared + RESERVED))
+    in_flight = blocks * 2 * tokens * of_token >> 10  # two tiles, raw ones if there are any
+    counts = found.code.instructions, found.registers, shared, blocks, in_flight
+    unit = "`wgmma`, swapped" if swap else "`mma.sync`"
+    return variant.title, unit, *map(str, counts), *(f"{each:.0f}" for each in (*needed, memory)), f"{100 * part:.0f} %"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chip", default=CHIP, help=f"default {CHIP}")
@@ -367,6 +425,8 @@ def main() -> None:
     print(Table(TITLES, rows, names=1).render(options.markdown))
     tiled = [measure_tiles(variant, options.chip) for variant in TILED]
     print(f"\n{Table(TILED_TITLES, tiled, names=1).render(options.markdown)}")
+    few = [measure_few_rows(variant, swap) for variant in FEW_ROWS for swap in (False, True)]
+    print(f"\n{Table(FEW_TITLES, few, names=2).render(options.markdown)}")
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ void AttentionOp::build(OpBuilder &b, OperationState &state, Value q,
         /*key_scale=*/Value(), /*value_scale=*/Value(), /*query_scale=*/Value(),
         /*out_scale=*/Value(), UnitAttr(), IntegerAttr(), FloatAttr(),
         IntegerAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr(),
-        IntegerAttr(), IntegerAttr());
+        IntegerAttr(), IntegerAttr(), BoolAttr());
 }
 
 void MergeStatesOp::build(OpBuilder &b, OperationState &state, Value parts,
@@ -241,6 +241,12 @@ LogicalResult AttentionOp::verify() {
   if (!obstacle.empty() && getTileRows().value_or(0) > 0)
     return emitOpError() << "expects 'tile_rows' to be 0 with " << obstacle
                          << ", got " << *getTileRows();
+  // (C11)
+  std::optional<uint64_t> rows = getTileRows();
+  if (getSwapOperands().value_or(false) && rows && *rows != 16 && *rows != 32)
+    return emitOpError("expects 'tile_rows' to be 16 or 32 with "
+                       "'swap_operands', got ")
+           << *rows;
   if (failed(verifyCommonSize(*this, "rows",
                               {{getQ(), 0},
                                {getOut(), 0},

@@ -360,6 +360,33 @@ func.func @split_latent_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memre
 #latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
 !mla = !kvcache.paged<bf16, #latent, page_size = 64>
 
+// With few query heads, tokens are the rows of products, 64 at a time, and query rows their columns; so are the elements of
+// values. Weights go through shared memory, and maxima, too.
+// REMARK: attention | Category:kvcache-expand-ops | Blocks=0, Raw=0, Remark="tiles, by wgmma of swapped operands", Rows=32
+// HOPPER-LABEL: func.func @few_heads(
+// HOPPER:         %[[QUERIES:.*]] = kvcache.alloc_tile : !kvcache.tile<32x576xbf16, swizzle_128b>
+// HOPPER:         %[[WEIGHTS:.*]] = kvcache.alloc_tile : !kvcache.tile<64x32xbf16, swizzle_64b>
+// HOPPER:         %[[MAXIMA:.*]] = kvcache.alloc_tile : !kvcache.tile<4x32xf32>
+// HOPPER:         kvcache.mma %[[TOKENS:.*]][%{{.*}}], %[[QUERIES]][%{{.*}}] : {{.*}} -> vector<16xf32>
+// HOPPER:         kvcache.tile_store %{{.*}}, %[[MAXIMA]]
+// HOPPER:         gpu.barrier
+// HOPPER:         kvcache.tile_store %{{.*}}, %[[WEIGHTS]]
+// HOPPER:         nvvm.fence.proxy
+// HOPPER:         gpu.barrier
+// HOPPER-COUNT-8: kvcache.mma %[[TOKENS]][%{{.*}}], %[[WEIGHTS]][%{{.*}}] add %{{.*}} {major_a = #kvcache.major<mn_major>, major_b = #kvcache.major<mn_major>}
+// HOPPER:         kvcache.mma_wait
+func.func @few_heads(%q: memref<?x32x576xbf16>, %cache: !mla, %n: memref<?xi32>, %scale: f32,
+                     %out: memref<?x32x512xbf16>) {
+  kvcache.attention %q, %cache, %n, %scale outs(%out)
+      : memref<?x32x576xbf16>, !mla, memref<?xi32>, f32, memref<?x32x512xbf16>
+  return
+}
+
+// -----
+
+#latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+!mla = !kvcache.paged<bf16, #latent, page_size = 64>
+
 // The blocks of a grid that does not depend on the batch take units of work. Each warp finds the sequence of a unit. Newer
 // chips have a schedule by default.
 // REMARK: attention | Category:kvcache-expand-ops | Blocks=192, Raw=0, Remark="tiles, by wgmma"

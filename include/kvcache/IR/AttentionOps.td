@@ -81,7 +81,12 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     query heads that read a head of the cache, rounded up to 16, 32 or 64, but at
     most 32 for latent caches, and 0 below 8 heads for others. Kernels for sm_90a
     alone have products by `mma` in blocks of 64 or 128 rows, and 64 rows for
-    latent caches with a multiple of 64 query heads. On tensor cores, a weight
+    latent caches with a multiple of 64 query heads. In blocks of 16 or 32 rows,
+    they may have such products with swapped operands: of keys and queries, and
+    of values and weights, whose 64 rows are tokens, or elements of values. Unless
+    `swap_operands` says whether they do, those of 32 rows for latent caches do,
+    and others do not. Kernels for other chips, and for values whose elements are not a
+    multiple of 64, ignore it. On tensor cores, a weight
     `exp(score(t) - lse)` is rounded to the type of the values, relative to the
     largest. So `out` has an additional error of at most 2^-9 times the largest
     value for bf16, and 2^-12 times for f16. Elements of 8 bits or less are
@@ -118,6 +123,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
       of 16 bits, or is f16, bf16 or fp8. Heads have a multiple of 16 elements,
       and at most 256. Rows of latent caches have at most 640, and their values
       512, above 256 a multiple of 32.
+    - (C11) with `swap_operands`, `tile_rows` is 16 or 32 if it is there.
 
     Example:
 
@@ -168,7 +174,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     DefaultValuedAttr<KVCache_SplitSize, "1">:$split_rows,
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$chunk,
     OptionalAttr<KVCache_TileRows>:$tile_rows,
-    OptionalAttr<KVCache_ScheduledBlocks>:$scheduled_blocks
+    OptionalAttr<KVCache_ScheduledBlocks>:$scheduled_blocks,
+    OptionalAttr<BoolAttr>:$swap_operands
   );
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let builders = [OpBuilder<(ins

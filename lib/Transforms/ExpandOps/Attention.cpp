@@ -287,7 +287,9 @@ void kvcache::expand(AttentionOp op, const Frame &frame) {
       remark::RemarkOpts::name("attention").category("kvcache-expand-ops");
   if (std::optional<TilePlan> plan = chooseTiles(op, frame.target)) {
     remark::passed(op.getLoc(), options)
-        << ("tiles, by " + Twine(getName(plan->unit))).str()
+        << ("tiles, by " + Twine(getName(plan->unit)) +
+            (plan->isSwapped ? " of swapped operands" : ""))
+               .str()
         << remark::metric("Rows", plan->rows)
         << remark::metric("Tokens", plan->tokens)
         << remark::metric("Tiles", plan->stages)

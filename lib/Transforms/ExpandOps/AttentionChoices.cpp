@@ -66,6 +66,10 @@ constexpr RowsChoice kRows[] = {
 // Tiles
 //===----------------------------------------------------------------------===//
 
+/// Whether the operands of products are swapped: never, unless
+/// `swap_operands` is false, or only if it is true.
+enum class Swap { Never, Unless, If };
+
 /// Tiles of a block, and what multiplies them.
 struct TilesChoice {
   /// What all chips have.
@@ -93,6 +97,7 @@ struct TilesChoice {
   int64_t sums, sumsOfParts;
   /// Tiles of raw elements of 8 bits, at most, if there is room for these.
   int64_t raw;
+  Swap swap = Swap::Never;
 };
 
 constexpr Feature kWgmma = Feature::WGMMA, kTmem = Feature::TensorMemory,
@@ -109,17 +114,22 @@ constexpr int64_t kChip = 0, kEvery = 96 << 10;
 // scores of a warpgroup are those of all of its warps, so that long latent rows
 // have as many tokens as others. Products of 64 rows into tensor memory take as
 // long as those of 128, but 128 rows have no room for the sums of 512 elements.
+// Swapped products read a tile from shared memory once for all query rows, as
+// warps of 16 rows do if there is one; 32 rows of latent caches have four.
 // Raw tiles are for blocks that have a multiprocessor alone or with few others:
 // loads of several blocks are under way while one computes.
 constexpr TilesChoice kTiles[] = {
     // clang-format off
     // chips, caches, heads, tokens, rows from and to, size;
     // unit, rows, tokens of a tile, tiles, bytes, sums without and with parts,
-    // raw tiles
+    // raw tiles, swap
+    {kWgmma, kLatent, 1,  kTokens,   16,  32,  kAny, kGroups, 0,   64, 2, kChip,  512, 512, 2, Swap::If},
+    {kWgmma, kValues, 1,  kTokens,   16,  32,  kAny, kGroups, 0,   64, 2, kChip,  256, 256, 0, Swap::If},
     {kTmem,  kLatent, 64, kTokens,   0,   32,  kAny, kTensor, 64,  64, 2, kChip,  512, 512, 2},
     {kTmem,  kValues, 1,  kSequence, 64,  64,  kAny, kTensor, 128, 64, 2, kChip,  256, 256, 0},
     {kTmem,  kValues, 1,  kTokens,   64,  128, kAny, kTensor, 0,   64, 2, kChip,  256, 256, 0},
     {kWgmma, kLatent, 64, kTokens,   0,   32,  kAny, kGroups, 64,  64, 2, kChip,  256, 256, 2},
+    {kWgmma, kLatent, 1,  kTokens,   32,  32,  kAny, kGroups, 0,   64, 2, kChip,  512, 512, 2, Swap::Unless},
     {kWgmma, kValues, 1,  kTokens,   64,  128, 128,  kGroups, 0,   64, 2, kChip,  256, 256, 0},
     {kWgmma, kValues, 1,  kTokens,   64,  128, 256,  kGroups, 0,   32, 2, kChip,  256, 256, 0},
     {kAll,   kLatent, 1,  kTokens,   0,   64,  128,  kWarps,  0,   64, 2, kEvery, 256, 128, 2},
@@ -154,6 +164,8 @@ constexpr int64_t kMultiprocessors = 192;
 /// that each block takes besides its own.
 constexpr int64_t kRegisters = 1 << 16, kMostRegisters = 256,
                   kReserved = 1 << 10;
+/// Registers of a thread beside the sums of swapped products.
+constexpr int64_t kBesideSums = 128;
 
 //===----------------------------------------------------------------------===//
 // Warps without tensor cores
@@ -223,6 +235,14 @@ int64_t countParts(const TilesChoice &choice, const Shape &shape) {
   return shape.ofValue > sums ? 2 : 1;
 }
 
+/// The rows of swapped products are 64 tokens, or elements of values.
+bool fitsSwap(const TilesChoice &choice, AttentionOp op, const Shape &shape) {
+  if (choice.swap == Swap::Never)
+    return true;
+  return op.getSwapOperands().value_or(choice.swap == Swap::Unless) &&
+         shape.ofValue % kRowsOfWarpgroup == 0;
+}
+
 bool fits(const TilesChoice &choice, AttentionOp op, const Shape &shape,
           int64_t rows, const Target &target) {
   // Rows that are given are not replaced.
@@ -237,9 +257,10 @@ bool fits(const TilesChoice &choice, AttentionOp op, const Shape &shape,
   if (choice.unit != TileUnit::Warps && parts > 1 &&
       shape.ofValue % (parts * span))
     return false;
-  return target.has(choice.chips) && shape.isOf(choice.caches) &&
-         shape.isOf(choice.tokens) && shape.heads % choice.heads == 0 &&
-         rows >= choice.leastRows && rows <= choice.mostRows &&
+  return target.has(choice.chips) && fitsSwap(choice, op, shape) &&
+         shape.isOf(choice.caches) && shape.isOf(choice.tokens) &&
+         shape.heads % choice.heads == 0 && rows >= choice.leastRows &&
+         rows <= choice.mostRows &&
          std::max(shape.ofKey, shape.ofValue) <= choice.size;
 }
 
@@ -259,8 +280,11 @@ int64_t countLoads(const TilesChoice &choice, const Shape &shape) {
 int64_t countBytes(const Shape &shape, const TilePlan &plan) {
   bool isLatent = shape.caches == Caches::Latent;
   int64_t ofToken = shape.ofKey + (isLatent ? 0 : shape.ofValue);
-  return 2 * (plan.rows * shape.ofKey + plan.stages * plan.tokens * ofToken) +
-         plan.raw * plan.tokens * ofToken;
+  int64_t elements =
+      plan.rows * shape.ofKey + plan.stages * plan.tokens * ofToken;
+  if (plan.isSwapped)
+    elements += plan.rows * plan.tokens;
+  return 2 * elements + plan.raw * plan.tokens * ofToken;
 }
 
 /// The blocks of a grid that take units of work by a schedule, or 0.
@@ -271,7 +295,11 @@ int64_t chooseBlocks(AttentionOp op, const Shape &shape, const TilePlan &plan,
   if (shape.tokens != Tokens::OfSequenceInParts || !target.has(kScheduled))
     return 0;
   int64_t byMemory = target.sharedBytes / (countBytes(shape, plan) + kReserved);
-  int64_t byRegisters = kRegisters / (kMostRegisters * plan.countThreads());
+  int64_t ofThread = kMostRegisters;
+  if (plan.isSwapped)
+    ofThread = std::min(ofThread, kBesideSums + plan.rows * shape.ofValue /
+                                                    plan.countThreads());
+  int64_t byRegisters = kRegisters / (ofThread * plan.countThreads());
   return kMultiprocessors *
          std::max<int64_t>(std::min(byMemory, byRegisters), 1);
 }
@@ -294,6 +322,7 @@ std::optional<TilePlan> kvcache::chooseTiles(AttentionOp op,
                 choice->tiles,
                 countParts(*choice, shape),
                 countLoads(*choice, shape)};
+  plan.isSwapped = choice->swap != Swap::Never;
   int64_t most = choice->bytes == kChip ? target.sharedBytes - kBesideTiles
                                         : choice->bytes;
   auto hasRoom = [&] { return countBytes(shape, plan) <= most; };

@@ -25,6 +25,8 @@ enum class TileUnit {
 
 /// Threads of a warp, and its query rows on tensor cores: those of a product.
 constexpr int64_t kWarp = 32, kRowsOfWarp = 16;
+/// Threads of a warpgroup, and the rows of its products.
+constexpr int64_t kWarpgroup = 128, kRowsOfWarpgroup = 64;
 
 /// How a block of attention on tensor cores divides its work.
 struct TilePlan {
@@ -42,8 +44,13 @@ struct TilePlan {
   int64_t raw = 0;
   /// Blocks of the grid that take units of work by a schedule; 0 without one.
   int64_t blocks = 0;
+  /// Whether the left operands of products are the keys and values of 64
+  /// tokens, in a warpgroup: query rows are columns of the products.
+  bool isSwapped = false;
 
-  int64_t countThreads() const { return rows / kRowsOfWarp * parts * kWarp; }
+  int64_t countThreads() const {
+    return isSwapped ? kWarpgroup : rows / kRowsOfWarp * parts * kWarp;
+  }
   /// Tiles whose copies are under way while one is used, at most.
   int64_t countAhead() const { return std::max(stages - 1, raw); }
 };

@@ -8,8 +8,8 @@
 
 #include "Attention.h"
 #include "QueryTile.h"
-#include "TensorSums.h"
-#include "TileRows.h"
+#include "SwappedCores.h"
+#include "TileResults.h"
 #include "WarpgroupCores.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -42,17 +42,20 @@ constexpr float kSlack = 8;
 /// Warps multiply fragments of tiles, or warpgroups multiply tiles: then each
 /// has 64 rows, or a part of their values. Or one thread multiplies the tiles
 /// of the block, and leaves scores and sums in tensor memory. What a lane has
-/// of them is the same.
-class TiledAttention : TileRows {
+/// of them is the same. Or the operands of a warpgroup are swapped, and lanes
+/// have other shares.
+class TiledAttention : TileResults {
 public:
   TiledAttention(AttentionOp op, const Frame &frame, const TilePlan &plan)
-      : TileRows(op, frame, plan), byGroups(plan.unit == TileUnit::Warpgroups),
-        inTensorMemory(plan.unit == TileUnit::TensorMemory), groups(frame),
+      : TileResults(op, frame, plan),
+        byGroups(plan.unit == TileUnit::Warpgroups), groups(frame),
         partSize(valueSize / plan.parts),
         keys(frame, op, op.getKeyCache(), keySize, plan),
         values(frame, op, op.getValues(), valueSize, plan),
-        queries(frame, op.getQ(), keys.getLane(), plan.rows, keySize),
-        sums(frame, plan.rows, plan.tokens, valueSize, values.getLane()) {}
+        queries(frame, op.getQ(), keys.getLane(), plan.rows, keySize) {
+    if (plan.isSwapped)
+      swapped.emplace(frame, plan, values.getLane());
+  }
 
   void expand() {
     forTiles(
@@ -124,6 +127,7 @@ private:
     State state = attendTokens();
     TileWork same = findWorkAgain();
     placeWork(same);
+    findRowsLate();
     endPart(same, state);
   }
 
@@ -136,16 +140,35 @@ private:
   }
 
   void placeLane() {
-    lane = frame.rem(thread, kWarp);
-    cores.emplace(frame, lane);
-    placeWarp();
-    column = frame.mul(frame.rem(lane, 4), 2);
-    Value factor = getFactor();
-    Value ofWarp = frame.add(firstRow, frame.div(lane, 4));
-    ofLane = {{makeRow(ofWarp, factor),
-               makeRow(frame.add(ofWarp, frame.index(8)), factor)},
-              frame.add(firstSum, column),
-              partSize};
+    if (swapped) {
+      placeSwapped(thread);
+      firstSum = frame.index(0);
+    } else {
+      Value lane = frame.rem(thread, kWarp);
+      cores.emplace(frame, lane);
+      placeWarp();
+      column = frame.mul(frame.rem(lane, 4), 2);
+      firstOfLane = frame.add(firstRow, frame.div(lane, 4));
+      findRowsOfLane();
+    }
+    makeFactors();
+  }
+
+  void placeSwapped(Value ofBlock) {
+    swapped->placeLane(ofBlock);
+    column = swapped->getColumn();
+    firstOfLane = swapped->getFirstRow();
+  }
+
+  void findRowsOfLane() {
+    ofLane = makeLane(layout, firstOfLane, Value(), partSize);
+    ofLane.first = frame.add(firstSum, column);
+  }
+
+  /// Registers that kept many rows would be missing in the loop over tiles.
+  void findRowsLate() {
+    if (swapped)
+      findRowsOfLane();
   }
 
   void attendBlock(const TileWork &work) {
@@ -161,41 +184,6 @@ private:
     });
   }
 
-  /// Finds the part of the tokens that the block has, and how many there are.
-  /// Returns the tokens of a part.
-  Value findPart(const TileWork &work) {
-    Value zero = frame.index(0);
-    Value count = countTokens(tokens.all);
-    Value size = getPartSize(work.isWhole, count, plan.tokens);
-    parts = getPartCount(count, size);
-    part = arith::SelectOp::create(builder, loc, work.isWhole, zero, work.part);
-    return size;
-  }
-
-  void takePart(Value size) {
-    TokenRange &all = tokens.all;
-    all.from = frame.add(all.from, frame.mul(part, size));
-    all.to = frame.min(all.to, frame.add(all.from, size));
-  }
-
-  void endPart(const TileWork &work, const State &state) {
-    Value one = frame.index(1), isAlone = frame.equal(parts, one);
-    if (inTensorMemory) {
-      frame.runIf(isAlone, [&] { endColumns(state); });
-      return frame.runIf(frame.below(one, parts),
-                         [&] { publishColumns(work.slot, state); });
-    }
-    TileParts merged = getParts(work.slot, ofLane);
-    auto ended = runOrKeep(isAlone, state,
-                           [&] { return merged.publish(part, parts, state); });
-    frame.runIf(ended.first, [&] { endRows(ofLane, ended.second); });
-  }
-
-  TileParts getParts(Value slot, const TileLane &lane) {
-    return TileParts(frame, *workspace, lane, thread, slot, first, firstHead,
-                     counted);
-  }
-
   /// The sums of the block's tokens, with totals of whole rows.
   State attendTokens() {
     tiles = frame.div(
@@ -206,15 +194,41 @@ private:
       sums.allocate(thread);
     // The copies take longer than the next unit.
     Value taken = schedule ? schedule->take() : Value();
+    storeBounds();
     loadQueries();
     if (schedule)
       schedule->store(taken, frame.toI32(getUse(tiles)));
     State state = addTokens();
-    for (int64_t r = 0; r < 2; ++r) {
+    if (swapped)
+      placeSwapped(thread);
+    MutableArrayRef<Value> totals = getTotals(state);
+    for (auto [r, total] : llvm::enumerate(totals)) {
       state[r] = getReference(state[r]);
-      state[2 + r] = reduce(state[2 + r], /*isMax=*/false, 4, 1);
+      total = reduceOverLanes(total, /*isMax=*/false);
     }
+    if (swapped)
+      llvm::copy(reduceOverWarps(totals, /*isMax=*/false), totals.begin());
+    if (!schedule)
+      findRowsLate();
     return state;
+  }
+
+  MutableArrayRef<Value> getTotals(State &state) {
+    return MutableArrayRef(state).slice(layout.countRows(), layout.countRows());
+  }
+  MutableArrayRef<Value> getSums(State &state) {
+    return MutableArrayRef(state).drop_front(2 * layout.countRows());
+  }
+
+  /// Of the lanes of a warp that share a row.
+  Value reduceOverLanes(Value value, bool isMax) {
+    return reduce(value, isMax, layout.countSharers(),
+                  layout.getSharerStride());
+  }
+  SmallVector<Value> reduceOverWarps(ArrayRef<Value> values, bool isMax) {
+    return swapped->reduceRows(values, [&](Value a, Value b) {
+      return isMax ? f.max(a, b) : f.add(a, b);
+    });
   }
 
   void loadQueries() {
@@ -246,6 +260,10 @@ private:
       side->allocate();
     if (ids)
       ids->allocate();
+    if (swapped) {
+      swapped->allocate();
+      allocateBounds();
+    }
     if (workspace)
       counted = TileParts::allocate(frame);
     if (inTensorMemory && plan.blocks)
@@ -300,6 +318,8 @@ private:
           if (copiesMeanwhile(isRaw))
             produceNext(number, isRaw);
       });
+    if (swapped)
+      return swapped->multiplyRows(queries.getTile(), tile);
     if (byGroups)
       return groups.multiplyRows(queries.getTile(), firstOfGroup, tile);
     State scores(plan.tokens / 2, f.constant(0));
@@ -334,8 +354,11 @@ private:
   }
 
   State addTokens() {
-    State none(2, f.constant(kLowest));
-    none.append(2 + (inTensorMemory ? 0 : partSize / 2), f.constant(0));
+    int64_t count = layout.countRows();
+    State none(count, f.constant(kLowest));
+    if (!inTensorMemory)
+      count += layout.countElements(partSize);
+    none.append(count, f.constant(0));
     auto loop = scf::ForOp::create(
         builder, loc, frame.index(0), tiles, frame.index(1), none,
         [&](OpBuilder &, Location, Value tile, ValueRange state) {
@@ -402,7 +425,8 @@ private:
         auto weights = weigh(computeScores(keyTile, tile), tile, state);
         return addValues(keyTile, tile, weights, state);
       });
-    State scores = keys.use(getUse(tile), plan.tokens / 2, [&](Value keyTile) {
+    int64_t count = layout.countElements(plan.tokens);
+    State scores = keys.use(getUse(tile), count, [&](Value keyTile) {
       return computeScores(keyTile, tile);
     });
     SmallVector<Fragment> weights = weigh(scores, tile, state);
@@ -411,21 +435,38 @@ private:
     });
   }
 
-  /// The weights of the scores of a tile, as left operands. Updates maxima and
-  /// totals, and scales the sums.
+  SmallVector<int64_t> getScoresOf(int64_t row) {
+    return layout.getElements(row, plan.tokens);
+  }
+
+  /// The maximum of a row over the lanes of a warp, with the scores of a tile.
+  Value findMax(int64_t row, const State &scores, Value most) {
+    SmallVector<int64_t> ofRow = getScoresOf(row);
+    for (size_t i = 0; i < ofRow.size(); i += 2)
+      most = f.max(most, f.max(scores[ofRow[i]], scores[ofRow[i + 1]]));
+    return reduceOverLanes(most, /*isMax=*/true);
+  }
+
+  /// The weights of the scores of a tile, as left operands, or in shared memory
+  /// as right ones. Updates maxima and totals, and scales the sums.
   SmallVector<Fragment> weigh(State scores, Value tile, State &state) {
+    if (swapped)
+      placeSwapped(swapped->hide(thread));
     if (keys.isUnscaled())
-      keys.scale(scores, column);
+      keys.scale(scores, layout, column);
     for (auto [i, score] : llvm::enumerate(scores))
-      score = bend(f.mul(score, ofLane.rows[i / 2 % 2].factor));
+      score = bend(f.mul(score, factors[layout.getRowOf(i)]));
     scores = mask(scores, tile);
-    SmallVector<Value, 2> shrinks;
+    SmallVector<Value> maxima;
+    if (swapped) {
+      for (int64_t r = 0; r < layout.countRows(); ++r)
+        maxima.push_back(findMax(r, scores, state[r]));
+      maxima = reduceOverWarps(maxima, /*isMax=*/true);
+    }
+    SmallVector<Value> shrinks;
     Value isGrown;
-    for (int64_t r = 0; r < 2; ++r) {
-      Value most = state[r];
-      for (int64_t i = 2 * r; i < plan.tokens / 2; i += 4)
-        most = f.max(most, f.max(scores[i], scores[i + 1]));
-      most = reduce(most, /*isMax=*/true, 4, 1);
+    for (int64_t r = 0; r < layout.countRows(); ++r) {
+      Value most = swapped ? maxima[r] : findMax(r, scores, state[r]);
       if (inTensorMemory) {
         Value grows =
             arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGT,
@@ -437,16 +478,16 @@ private:
       Value shrink = shrinks.emplace_back(f.exp2(f.sub(state[r], most)));
       state[r] = most;
       Value reference = getReference(most);
-      Value total = f.mul(state[2 + r], shrink);
-      for (int64_t i = 2 * r; i < plan.tokens / 2; i += 4)
-        for (int64_t e = 0; e < 2; ++e) {
-          scores[i + e] = f.exp2(f.sub(scores[i + e], reference));
-          total = f.add(total, scores[i + e]);
-        }
-      state[2 + r] = total;
-      for (size_t i = 4 + 2 * r; i < state.size(); i += 4)
-        for (int64_t e = 0; e < 2; ++e)
-          state[i + e] = f.mul(state[i + e], shrink);
+      Value &ofRow = getTotals(state)[r];
+      Value total = f.mul(ofRow, shrink);
+      for (int64_t i : getScoresOf(r)) {
+        scores[i] = f.exp2(f.sub(scores[i], reference));
+        total = f.add(total, scores[i]);
+      }
+      ofRow = total;
+      if (!inTensorMemory)
+        for (int64_t i : layout.getElements(r, partSize))
+          getSums(state)[i] = f.mul(getSums(state)[i], shrink);
     }
     if (inTensorMemory)
       sums.scale(shrinks,
@@ -454,9 +495,11 @@ private:
     // Those of values that are keys are beside these.
     const TiledCache &ofValues = op.getValueCache() ? values : keys;
     if (ofValues.isUnscaled())
-      ofValues.scale(scores, column);
+      ofValues.scale(scores, layout, column);
     SmallVector<Fragment> weights;
-    for (int64_t i = 0; i < plan.tokens / 2; i += 8) {
+    if (swapped)
+      swapped->storeWeights(scores);
+    for (int64_t i = 0; !swapped && i < plan.tokens / 2; i += 8) {
       Fragment &fragment = weights.emplace_back();
       for (auto [p, pair] : llvm::enumerate(fragment))
         pair = cores->pack(scores[i + 2 * p], scores[i + 2 * p + 1],
@@ -465,9 +508,6 @@ private:
     return weights;
   }
 
-  /// Whether tiles before this one have sums.
-  Value hasSums(Value tile) { return frame.below(frame.index(0), tile); }
-
   State addValues(Value tile, Value number, ArrayRef<Fragment> weights,
                   State state) {
     if (inTensorMemory) {
@@ -475,9 +515,11 @@ private:
       return state;
     }
     if (byGroups) {
-      SmallVector<Value> added = groups.addColumns(
-          weights, tile, firstSum, ArrayRef(state).drop_front(4));
-      llvm::copy(added, state.begin() + 4);
+      MutableArrayRef<Value> ofState = getSums(state);
+      SmallVector<Value> added =
+          swapped ? swapped->addColumns(tile, ofState)
+                  : groups.addColumns(weights, tile, firstSum, ofState);
+      llvm::copy(added, ofState.begin());
       return state;
     }
     for (int64_t d = 0; d < partSize; d += 16)
@@ -491,97 +533,21 @@ private:
     return state;
   }
 
-  //===--------------------------------------------------------------------===//
-  // Results
-  //===--------------------------------------------------------------------===//
-
-  /// Runs `body` with a lane of some of the elements, and its sums behind the
-  /// state of its rows.
-  void forColumns(
-      const State &state,
-      function_ref<void(const TileLane &lane, const State &state)> body) {
-    sums.forColumns(hasSums(tiles), [&](Value first, ValueRange columns) {
-      State all(state);
-      llvm::append_range(all, columns);
-      body(getLane(first), all);
-    });
-  }
-
-  TileLane getLane(Value firstColumn) {
-    return {ofLane.rows, frame.add(firstColumn, column), sums.getColumns()};
-  }
-
-  void endColumns(const State &state) {
-    if (!inTensorMemory)
-      return endRows(ofLane, state);
-    forColumns(state, [&](const TileLane &lane, const State &all) {
-      endRows(lane, all);
-    });
-  }
-
-  /// Stores a part, and if it is the last one merges all of them.
-  void publishColumns(Value slot, const State &state) {
-    forColumns(state, [&](const TileLane &lane, const State &all) {
-      getParts(slot, lane).store(part, all);
-    });
-    TileParts merged = getParts(slot, ofLane);
-    frame.runIf(merged.isLast(parts), [&] {
-      State maxima = merged.findMaxima(parts);
-      auto forLanes = [&](function_ref<void(const TileLane &)> body) {
-        frame.loop(frame.index(0), frame.index(valueSize),
-                   frame.index(sums.getColumns()),
-                   [&](Value first) { body(getLane(first)); });
-      };
-      forLanes([&](const TileLane &lane) {
-        endRows(lane, getParts(slot, lane).merge(parts, maxima));
-      });
-      gpu::BarrierOp::create(builder, loc);
-      forLanes(
-          [&](const TileLane &lane) { getParts(slot, lane).clear(parts); });
-      merged.clearCounter();
-    });
-  }
-
-  /// Ends the rows of a lane, and stores its elements.
-  void endRows(const TileLane &lane, const State &state) {
-    for (auto [r, row] : llvm::enumerate(lane.rows)) {
-      frame.runIf(row.isReal, [&, r = r, &row = row] {
-        RowSum sum =
-            addSink({state[r], state[2 + r], f.constant(1)}, row.queryHead);
-        Value quotient = getQuotient(sum, row.queryHead);
-        forPairs(frame, lane, r, [&](Value d, int64_t i) {
-          Value pair = vector::FromElementsOp::create(
-              builder, loc, f.vectorOf(2),
-              ValueRange{f.mul(state[i], quotient),
-                         f.mul(state[i + 1], quotient)});
-          storeDense(frame, pair, op.getOut(), {row.row, row.queryHead}, d);
-        });
-        frame.runIf(frame.equal(lane.first, frame.index(0)),
-                    [&] { storeLogarithm(sum, row.row, row.queryHead); });
-      });
-    }
-  }
-
-  /// Whether warpgroups multiply tiles, or whether one thread does, into tensor
-  /// memory.
-  bool byGroups, inTensorMemory;
+  /// Whether warpgroups multiply tiles.
+  bool byGroups;
   WarpgroupCores groups;
   /// Elements of which a warp or warpgroup has the sums of its rows.
   int64_t partSize;
   TiledCache keys, values;
   QueryTile queries;
-  TensorSums sums;
   std::optional<TensorCores> cores;
-  Value lane;
+  /// Given with swapped operands.
+  std::optional<SwappedCores> swapped;
   /// The first row in the block of the warp and of its group, and their first
   /// element of values.
   Value firstRow, firstOfGroup, firstSum;
-  /// A place for the number of parts that are stored.
-  Value counted;
-  /// The block's part of the tokens, and the number of parts.
-  Value part, parts;
-  /// The number of tiles, and the uses of pipes before the first.
-  Value tiles, firstUse;
+  /// The uses of pipes before the first tile.
+  Value firstUse;
 };
 
 } // namespace

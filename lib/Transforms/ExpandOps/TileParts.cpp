@@ -17,10 +17,24 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-void kvcache::forPairs(const Frame &frame, const TileLane &lane, int64_t r,
-                       function_ref<void(Value d, int64_t i)> body) {
-  for (int64_t d = 0; d < lane.size; d += 8)
-    body(frame.add(lane.first, frame.index(d)), 4 + d / 2 + 2 * r);
+void kvcache::forRuns(
+    const Frame &frame, const TileLane &lane, int64_t r,
+    function_ref<void(Value d, ArrayRef<int64_t> sums)> body) {
+  const LaneLayout &layout = lane.layout;
+  for (int64_t run = 0; run < layout.countRuns(lane.size); ++run) {
+    SmallVector<int64_t, 2> sums;
+    for (int64_t e = 0; e < layout.getRunSize(); ++e)
+      sums.push_back(2 * layout.countRows() + layout.getElement(r, run, e));
+    body(frame.add(lane.first, frame.index(layout.getColumn(run))), sums);
+  }
+}
+
+Value kvcache::joinRun(const Frame &frame, const TileState &state,
+                       ArrayRef<int64_t> sums) {
+  auto values = llvm::map_to_vector(sums, [&](int64_t i) { return state[i]; });
+  auto type = VectorType::get(static_cast<int64_t>(values.size()),
+                              frame.builder.getF32Type());
+  return vector::FromElementsOp::create(frame.builder, frame.loc, type, values);
 }
 
 TileParts::TileParts(const Frame &frame, const Workspace &workspace,
@@ -84,20 +98,20 @@ void TileParts::store(Value part, const TileState &state) const {
   for (auto [r, row] : llvm::enumerate(lane.rows))
     frame.runIf(row.isReal, [&, r = r, &row = row] {
       Value number = getPart(row, part);
-      forPairs(frame, lane, r, [&](Value d, int64_t i) {
-        Value pair = vector::FromElementsOp::create(
-            builder, loc, f.vectorOf(2), ValueRange{state[i], state[i + 1]});
-        workspace.storeSums(pair, number, row.queryHead, d);
+      forRuns(frame, lane, r, [&](Value d, ArrayRef<int64_t> sums) {
+        workspace.storeSums(joinRun(frame, state, sums), number, row.queryHead,
+                            d);
       });
       frame.runIf(hasFirst(frame, lane), [&] {
-        workspace.storeState(state[r], state[2 + r], number, row.queryHead);
+        workspace.storeState(state[r], state[lane.rows.size() + r], number,
+                             row.queryHead);
       });
     });
 }
 
 TileState TileParts::findMaxima(Value parts) const {
   Value zero = frame.index(0), one = frame.index(1);
-  TileState none(2, f.constant(kLowest));
+  TileState none(lane.rows.size(), f.constant(kLowest));
   auto maxima = scf::ForOp::create(
       builder, loc, zero, parts, one, none,
       [&](OpBuilder &, Location, Value part, ValueRange carried) {
@@ -114,15 +128,16 @@ TileState TileParts::findMaxima(Value parts) const {
 
 TileState TileParts::merge(Value parts, const TileState &maxima) const {
   Value zero = frame.index(0), one = frame.index(1);
-  TileState zeros(2 + lane.size / 2, f.constant(0));
+  size_t rows = lane.rows.size();
+  TileState zeros(rows + lane.layout.countElements(lane.size), f.constant(0));
   auto loop = scf::ForOp::create(
       builder, loc, zero, parts, one, zeros,
       [&](OpBuilder &, Location, Value part, ValueRange carried) {
         TileState next(maxima);
         next.append(carried.begin(), carried.end());
-        for (int64_t r = 0; r < 2; ++r)
+        for (size_t r = 0; r < rows; ++r)
           addPart(r, part, next);
-        scf::YieldOp::create(builder, loc, ArrayRef(next).drop_front(2));
+        scf::YieldOp::create(builder, loc, ArrayRef(next).drop_front(rows));
       });
   TileState sums(maxima);
   sums.append(loop.getResults().begin(), loop.getResults().end());
@@ -134,25 +149,29 @@ void TileParts::addPart(int64_t r, Value part, TileState &sums) const {
   Value number = getPart(row, part);
   auto [max, total] = workspace.loadState(number, row.queryHead);
   Value weight = f.exp2(f.sub(max, sums[r]));
-  sums[2 + r] = f.fma(weight, total, sums[2 + r]);
-  forPairs(frame, lane, r, [&](Value d, int64_t i) {
-    Value pair = workspace.loadSums(number, row.queryHead, d, 2);
-    for (int64_t e = 0; e < 2; ++e)
-      sums[i + e] =
-          f.fma(weight, vector::ExtractOp::create(builder, loc, pair, e),
-                sums[i + e]);
+  Value &ofRow = sums[lane.rows.size() + r];
+  ofRow = f.fma(weight, total, ofRow);
+  forRuns(frame, lane, r, [&](Value d, ArrayRef<int64_t> run) {
+    Value loaded = workspace.loadSums(number, row.queryHead, d,
+                                      static_cast<int64_t>(run.size()));
+    for (auto [e, i] : llvm::enumerate(run)) {
+      Value sum = vector::ExtractOp::create(builder, loc, loaded,
+                                            static_cast<int64_t>(e));
+      sums[i] = f.fma(weight, sum, sums[i]);
+    }
   });
 }
 
 // Rows that are not real repeat others.
 void TileParts::clear(Value parts) const {
-  Value none = f.constant(0), nonePair = f.constant(f.vectorOf(2), 0);
+  Value none = f.constant(0),
+        noRun = f.constant(f.vectorOf(lane.layout.getRunSize()), 0);
   for (auto [r, row] : llvm::enumerate(lane.rows))
     frame.runIf(row.isReal, [&, r = r, &row = row] {
       frame.loop(frame.index(0), parts, frame.index(1), [&](Value part) {
         Value number = getPart(row, part);
-        forPairs(frame, lane, r, [&](Value d, int64_t) {
-          workspace.storeSums(nonePair, number, row.queryHead, d);
+        forRuns(frame, lane, r, [&](Value d, ArrayRef<int64_t>) {
+          workspace.storeSums(noRun, number, row.queryHead, d);
         });
         frame.runIf(hasFirst(frame, lane), [&] {
           workspace.storeState(none, none, number, row.queryHead);

@@ -10,8 +10,7 @@
 #define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEPARTS_H
 
 #include "Attention.h"
-
-#include <array>
+#include "LaneLayout.h"
 
 namespace mlir::kvcache {
 
@@ -19,14 +18,14 @@ namespace mlir::kvcache {
 struct TileRow {
   /// Among those of the sequence, and among all.
   Value i, row;
-  Value queryHead, isReal, factor;
+  Value queryHead, isReal;
   TokenRange seen;
 };
 
-/// What a lane has of the sums of a warp on tensor cores: of each of two rows,
-/// every 8 elements, two that are beside each other.
+/// What a lane has of the sums of a warp on tensor cores.
 struct TileLane {
-  std::array<TileRow, 2> rows;
+  LaneLayout layout;
+  SmallVector<TileRow> rows;
   /// The first element, and the number of those of the warp.
   Value first;
   int64_t size;
@@ -35,10 +34,13 @@ struct TileLane {
 /// For each row of a lane the maximum and the total, then the sums.
 using TileState = SmallVector<Value>;
 
-/// Runs `body` with the first element of each pair of row `r` of a lane, and
-/// where its sum is in a state.
-void forPairs(const Frame &frame, const TileLane &lane, int64_t r,
-              function_ref<void(Value d, int64_t i)> body);
+/// Runs `body` with the first element of each run of row `r` of a lane, and
+/// where its sums are in a state.
+void forRuns(const Frame &frame, const TileLane &lane, int64_t r,
+             function_ref<void(Value d, ArrayRef<int64_t> sums)> body);
+/// The sums of a run, as a vector.
+Value joinRun(const Frame &frame, const TileState &state,
+              ArrayRef<int64_t> sums);
 
 /// Merges the parts of the rows of a block in the workspace.
 class TileParts {

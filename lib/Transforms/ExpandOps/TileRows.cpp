@@ -8,6 +8,8 @@
 
 #include "TileRows.h"
 
+#include "kvcache/IR/TileOps.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -17,7 +19,7 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 TileRows::TileRows(AttentionOp op, const Frame &frame, const TilePlan &plan)
-    : TileGrid(op, frame, plan) {
+    : TileGrid(op, frame, plan), layout(plan) {
   // Those of the tile in use, of those that copies are for, and of the next.
   if (op.getRows())
     ids.emplace(frame, op, plan.tokens, plan.countAhead() + 2,
@@ -45,13 +47,34 @@ std::pair<Value, Value> TileRows::getRow(Value ofBlock) {
   return {i, frame.add(firstHead, frame.rem(ofBlock, packed))};
 }
 
-TileRow TileRows::makeRow(Value ofBlock, Value factor) {
+Value TileRows::getRowOfBlock(const LaneLayout &layout, Value first,
+                              int64_t row) {
+  int64_t distance = layout.getRow(row);
+  return distance ? frame.add(first, frame.index(distance)) : first;
+}
+
+TileLane TileRows::makeLane(const LaneLayout &layout, Value firstRow,
+                            Value first, int64_t size) {
+  TileLane lane{layout, {}, first, size};
+  for (int64_t r = 0; r < layout.countRows(); ++r)
+    lane.rows.push_back(makeRow(getRowOfBlock(layout, firstRow, r)));
+  return lane;
+}
+
+void TileRows::makeFactors() {
+  factors.clear();
+  Value factor = getFactor();
+  for (int64_t r = 0; r < layout.countRows(); ++r)
+    factors.push_back(getFactor(
+        factor, getRow(getRowOfBlock(layout, firstOfLane, r)).second));
+}
+
+TileRow TileRows::makeRow(Value ofBlock) {
   TileRow row;
   std::tie(row.i, row.queryHead) = getRow(ofBlock);
   row.row = frame.add(rows.first, row.i);
   row.isReal = frame.below(ofBlock, frame.mul(count, packed));
   row.seen = getSeen(rows, row.i);
-  row.factor = getFactor(factor, row.queryHead);
   return row;
 }
 
@@ -70,18 +93,61 @@ std::function<void()> TileRows::loadIds(Value tile) {
 }
 
 //===----------------------------------------------------------------------===//
+// Bounds
+//===----------------------------------------------------------------------===//
+
+void TileRows::allocateBounds() {
+  if (ids)
+    return;
+  auto type = TileType::get(builder.getContext(), 3, plan.rows,
+                            builder.getI32Type(), Swizzle::None);
+  bounds = AllocTileOp::create(builder, loc, type, IntegerAttr());
+}
+
+void TileRows::storeBounds() {
+  if (!bounds)
+    return;
+  frame.runIf(frame.below(thread, frame.index(plan.rows)), [&] {
+    TileRow row = makeRow(thread);
+    // A row in front of all tokens sees none.
+    Value to = frame.max(row.seen.to, frame.index(0));
+    Value all[] = {row.i, row.seen.from, to};
+    for (auto [number, value] : llvm::enumerate(all))
+      TileStoreOp::create(builder, loc, frame.toI32(value), bounds,
+                          frame.index(static_cast<int64_t>(number)), thread);
+  });
+}
+
+TileRows::Bounds TileRows::getBounds(int64_t row) {
+  if (!bounds) {
+    const TileRow &kept = ofLane.rows[row];
+    return {kept.i, kept.seen.from, kept.seen.to};
+  }
+  auto load = [&](int64_t number) {
+    return frame.fromI32(TileLoadOp::create(
+        builder, loc, builder.getI32Type(), bounds, frame.index(number),
+        getRowOfBlock(layout, firstOfLane, row)));
+  };
+  return {load(0), load(1), load(2)};
+}
+
+//===----------------------------------------------------------------------===//
 // Masks
 //===----------------------------------------------------------------------===//
 
 TileState TileRows::maskIds(TileState scores, Value tile) {
   Value none = f.constant(-std::numeric_limits<float>::infinity());
-  for (int64_t t = 0; t < plan.tokens / 8; ++t) {
-    Value pair = ids->get(tile, frame.add(column, frame.index(8 * t)), 2);
-    for (int64_t e = 0; e < 2; ++e) {
-      Value isSeen =
-          ids->isRow(vector::ExtractOp::create(builder, loc, pair, e));
-      for (int64_t r = 0; r < 2; ++r) {
-        Value &score = scores[4 * t + 2 * r + e];
+  int64_t size = layout.getRunSize();
+  for (int64_t run = 0; run < layout.countRuns(plan.tokens); ++run) {
+    Value first = frame.add(column, frame.index(layout.getColumn(run)));
+    Value all = ids->get(tile, first, size);
+    for (int64_t e = 0; e < size; ++e) {
+      Value id = all;
+      if (size > 1)
+        id = vector::ExtractOp::create(builder, loc, all, e);
+      Value isSeen = ids->isRow(id);
+      for (int64_t r = 0; r < layout.countRows(); ++r) {
+        Value &score = scores[layout.getElement(r, run, e)];
         score = f.select(isSeen, score, none);
       }
     }
@@ -125,12 +191,14 @@ TileState TileRows::maskEach(const TileState &scores, Value token) {
   };
   Value none = f.constant(-std::numeric_limits<float>::infinity());
   TileState masked(scores);
-  for (auto [r, row] : llvm::enumerate(ofLane.rows)) {
-    Value to = getBound(row.seen.to);
-    Value from = hasBegin() ? getBound(row.seen.from) : Value();
-    for (int64_t t = 0; t < plan.tokens / 8; ++t)
-      for (int64_t e = 0; e < 2; ++e) {
-        Value number = frame.i32(8 * t + e);
+  for (int64_t r = 0; r < layout.countRows(); ++r) {
+    Bounds row = getBounds(r);
+    Value to = getBound(row.to);
+    Value from = hasBegin() ? getBound(row.from) : Value();
+    for (int64_t run = 0; run < layout.countRuns(plan.tokens); ++run)
+      for (int64_t e = 0; e < layout.getRunSize(); ++e) {
+        int64_t offset = layout.getColumn(run) + e;
+        Value number = frame.i32(offset);
         Value isSeen = frame.less(number, to);
         auto andIf = [&](Value condition) {
           isSeen = arith::AndIOp::create(builder, loc, isSeen, condition);
@@ -141,8 +209,8 @@ TileState TileRows::maskEach(const TileState &scores, Value token) {
         if (op.getMask())
           andIf(isUnmasked(
               rows, row.i,
-              frame.add(frame.add(token, column), frame.index(8 * t + e))));
-        Value &score = masked[4 * t + 2 * r + e];
+              frame.add(frame.add(token, column), frame.index(offset))));
+        Value &score = masked[layout.getElement(r, run, e)];
         score = f.select(isSeen, score, none);
       }
   }

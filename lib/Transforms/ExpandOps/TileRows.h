@@ -27,12 +27,21 @@ protected:
   /// The token and the query head of a row of the block. Those behind the last
   /// repeat its token.
   std::pair<Value, Value> getRow(Value ofBlock);
-  TileRow makeRow(Value ofBlock, Value factor);
+  /// A lane of rows from `firstRow` on, and `size` elements of their values.
+  TileLane makeLane(const LaneLayout &layout, Value firstRow, Value first,
+                    int64_t size);
+  /// Finds what the products of the lane's rows are multiplied by.
+  void makeFactors();
 
   /// Finds the tiles of tokens that rows of the block see.
   void findTokens();
   Value getToken(Value tile);
   std::function<void()> loadIds(Value tile);
+
+  /// Where a lane has many rows, what they see is in shared memory while tiles
+  /// are computed. A barrier behind the stores is the caller's.
+  void allocateBounds();
+  void storeBounds();
 
   /// Gives scores that rows do not see the weight 0, where there are any.
   TileState mask(const TileState &scores, Value tile);
@@ -42,18 +51,36 @@ protected:
   /// The sequence, and the block's first row and number of rows in it.
   QueryRows rows;
   Value first, count;
+  LaneLayout layout;
   TileLane ofLane;
-  /// The lane's first column.
+  /// The lane's first row in the block, and what products of rows are
+  /// multiplied by.
+  Value firstOfLane;
+  SmallVector<Value> factors;
+  /// The lane's first column of scores.
   Value column;
   /// Tokens of tiles, and those that all rows see.
   TiledTokens tokens;
   TokenRange seenByAll;
 
 private:
+  /// What a row sees, as the mask takes it.
+  struct Bounds {
+    Value i, from, to;
+  };
+
+  /// A row of a lane, in the block.
+  Value getRowOfBlock(const LaneLayout &layout, Value first, int64_t row);
+  TileRow makeRow(Value ofBlock);
+  Bounds getBounds(int64_t row);
+
   /// Gives the scores of ids that are no row's the weight 0.
   TileState maskIds(TileState scores, Value tile);
   TileState maskEach(const TileState &scores, Value token);
   bool hasBegin();
+
+  /// The members of `Bounds` for each row of the block; null unless allocated.
+  Value bounds;
 };
 
 } // namespace mlir::kvcache

@@ -292,16 +292,19 @@ TiledCache::useOfPipe(Value number, TypeRange types,
   return SmallVector<Value>(consume.getResults());
 }
 
-void TiledCache::scale(MutableArrayRef<Value> scores, Value column) const {
+void TiledCache::scale(MutableArrayRef<Value> scores, const LaneLayout &layout,
+                       Value column) const {
   DeviceMath f(frame);
-  for (size_t i = 0; i < scores.size(); i += 4) {
-    Value pair =
-        TileLoadOp::create(builder, loc, f.vectorOf(2), scales, frame.index(0),
-                           frame.add(column, frame.index(2 * i)));
-    for (int64_t e = 0; e < 2; ++e) {
-      Value scale = vector::ExtractOp::create(builder, loc, pair, e);
-      for (int64_t r = 0; r < 2; ++r)
-        scores[i + 2 * r + e] = f.mul(scores[i + 2 * r + e], scale);
+  for (int64_t run = 0; run < layout.countRuns(tokensOfTile); ++run) {
+    Value all = TileLoadOp::create(
+        builder, loc, f.vectorOf(layout.getRunSize()), scales, frame.index(0),
+        frame.add(column, frame.index(layout.getColumn(run))));
+    for (int64_t e = 0; e < layout.getRunSize(); ++e) {
+      Value scale = vector::ExtractOp::create(builder, loc, all, e);
+      for (int64_t r = 0; r < layout.countRows(); ++r) {
+        Value &score = scores[layout.getElement(r, run, e)];
+        score = f.mul(score, scale);
+      }
     }
   }
 }

@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEDCACHE_H
 #define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEDCACHE_H
 
-#include "AttentionChoices.h"
+#include "LaneLayout.h"
 #include "TileIds.h"
 
 namespace mlir::kvcache {
@@ -62,9 +62,10 @@ public:
   /// Runs `body` with a tile, that of a use of the pipe.
   SmallVector<Value> use(Value number, size_t numResults,
                          function_ref<SmallVector<Value>(Value)> body) const;
-  /// Multiplies scores or weights of a lane by the scales of their tokens: for
-  /// each 8 tokens, those of `column` and the next one for each of two rows.
-  void scale(MutableArrayRef<Value> scores, Value column) const;
+  /// Multiplies scores or weights of a lane, whose first token is `column`, by
+  /// the scales of their tokens.
+  void scale(MutableArrayRef<Value> scores, const LaneLayout &layout,
+             Value column) const;
 
 private:
   SmallVector<Value>

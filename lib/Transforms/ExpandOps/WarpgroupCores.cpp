@@ -16,11 +16,13 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-SmallVector<Value> WarpgroupCores::wait(Value product) const {
-  Value complete =
-      MmaWaitOp::create(builder, loc, product, /*pending=*/0).getResult(0);
-  auto elements = vector::ToElementsOp::create(builder, loc, complete);
-  return SmallVector<Value>(elements.getResults());
+SmallVector<Value> WarpgroupCores::wait(ValueRange started) const {
+  auto wait = MmaWaitOp::create(builder, loc, started, /*pending=*/0);
+  SmallVector<Value> all;
+  for (Value complete : wait.getResults())
+    llvm::append_range(
+        all, vector::ToElementsOp::create(builder, loc, complete).getResults());
+  return all;
 }
 
 SmallVector<Value> WarpgroupCores::multiplyRows(Value queries, Value firstRow,
@@ -31,7 +33,8 @@ SmallVector<Value> WarpgroupCores::multiplyRows(Value queries, Value firstRow,
   Value zero = frame.index(0);
   return wait(MmaOp::create(builder, loc, type, queries, firstRow, zero, keys,
                             zero, zero, /*accumulators=*/Value(),
-                            /*k=*/IntegerAttr()));
+                            /*k=*/IntegerAttr())
+                  .getResult());
 }
 
 SmallVector<Value> WarpgroupCores::addColumns(ArrayRef<Fragment> weights,
@@ -45,7 +48,26 @@ SmallVector<Value> WarpgroupCores::addColumns(ArrayRef<Fragment> weights,
   return wait(MmaOp::create(builder, loc, type, left, /*a_row=*/Value(),
                             /*a_column=*/Value(), values, frame.index(0),
                             firstColumn, added, /*k=*/IntegerAttr(), Major::K,
-                            Major::MN));
+                            Major::MN)
+                  .getResult());
+}
+
+SmallVector<Value> WarpgroupCores::addTransposed(Value values, Value weights,
+                                                 ArrayRef<Value> sums) const {
+  // Half of the 128 threads share a row of a column.
+  int64_t size = cast<TileType>(weights.getType()).getColumns() / 2;
+  auto type = VectorType::get(size, builder.getF32Type());
+  Value zero = frame.index(0);
+  SmallVector<Value> started;
+  for (int64_t i = 0, end = static_cast<int64_t>(sums.size()) / size; i < end;
+       ++i) {
+    Value added = vector::FromElementsOp::create(builder, loc, type,
+                                                 sums.slice(i * size, size));
+    started.push_back(MmaOp::create(
+        builder, loc, type, values, zero, frame.index(i * kRows), weights, zero,
+        zero, added, /*k=*/IntegerAttr(), Major::MN, Major::MN));
+  }
+  return wait(started);
 }
 
 void WarpgroupCores::emitFence() const {

@@ -225,6 +225,7 @@ def attention(
     out_dtype: DTypeLike | None = None,
     tile_rows: int | None = None,
     scheduled_blocks: int | None = None,
+    swap_operands: bool | None = None,
     kv_lengths: bool = False,
     bounds_checks: bool = False,
     threads: int | None = None,
@@ -263,6 +264,9 @@ def attention(
         scheduled_blocks: On a GPU, with ``split_tokens`` and on tensor cores, the blocks
             of the grid, which take parts one after the other; 0 for a block for each part
             that there may be. Unless given, the operation chooses. No result changes.
+        swap_operands: On sm_90a, whether tokens are the rows of products, and query rows
+            their columns, in blocks of 16 or 32 rows. Unless given, they are in those
+            of 32 rows for latent caches.
         kv_lengths: Whether calls say how many tokens of the cache each sequence has,
             those of this step included or not. With ``causal=False``, that is
             cross-attention: a decoder's queries see an encoder's tokens, of which there
@@ -299,6 +303,7 @@ def attention(
         (name, out),
         tile_rows,
         scheduled_blocks,
+        swap_operands,
     )
     return _make(Attention, (params, spec), name, target, bounds_checks, threads)
 

@@ -59,6 +59,8 @@ class AttentionSpec:
             chooses.
         scheduled_blocks: Blocks that take parts by a schedule, 0 for none; None if the
             compiler chooses.
+        swap_operands: Whether query rows are columns of products; None if the compiler
+            chooses.
     """
 
     query_heads: int
@@ -76,6 +78,7 @@ class AttentionSpec:
     dtypes: tuple[str, str]
     tile_rows: int | None
     scheduled_blocks: int | None
+    swap_operands: bool | None
 
     @property
     def scaled_rows(self) -> tuple[str, ...]:
@@ -197,6 +200,7 @@ def make_spec(
     dtypes: tuple[str, str],
     tile_rows: int | None,
     scheduled_blocks: int | None,
+    swap_operands: bool | None,
 ) -> AttentionSpec:
     """The checked arguments of ``kvcache.ops.attention``."""
     check_positive(query_heads=query_heads)
@@ -220,6 +224,13 @@ def make_spec(
         check_size(_MOST, scheduled_blocks=scheduled_blocks)
         if splits is None:
             raise ValueError("expects 'scheduled_blocks' only with 'split_tokens'")
+    if swap_operands is not None:
+        check_flag(swap_operands=swap_operands)
+        if swap_operands and tile_rows not in (None, 16, 32):
+            raise ValueError(
+                "expects 'tile_rows' to be 16 or 32 with 'swap_operands', got "
+                f"{tile_rows!r}"
+            )
     if rows and (window is not None or chunk is not None or mask):
         raise ValueError("expects no 'window', 'chunk' or 'mask' with 'rows'")
     if rows and kv_lengths:
@@ -249,6 +260,7 @@ def make_spec(
         dtypes,
         None if tile_rows is None else int(tile_rows),
         None if scheduled_blocks is None else int(scheduled_blocks),
+        None if swap_operands is None else bool(swap_operands),
     )
 
 
@@ -292,6 +304,8 @@ def attention_op(
         options.append(f"tile_rows = {spec.tile_rows}")
     if spec.scheduled_blocks is not None:
         options.append(f"scheduled_blocks = {spec.scheduled_blocks}")
+    if spec.swap_operands is not None:
+        options.append(f"swap_operands = {str(spec.swap_operands).lower()}")
     if spec.splits is not None:
         options.append(f"split_tokens = {spec.splits.tokens}")
         options.append(f"max_splits = {spec.splits.most}")

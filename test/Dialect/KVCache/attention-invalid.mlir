@@ -441,6 +441,17 @@ func.func @c10_latent(%q: memref<?x32x64xbf16>, %k: !mla, %n: memref<?xi32>, %s:
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
+func.func @c11_swap_operands(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'tile_rows' to be 16 or 32 with 'swap_operands', got 64}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {swap_operands = true, tile_rows = 64} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
 func.func @tile_rows(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{attribute 'tile_rows' failed to satisfy constraint: 64-bit signless integer attribute whose value is 0, 16, 32, 64 or 128}}
   kvcache.attention %q, %k, %k, %n, %s outs(%out) {tile_rows = 48} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>

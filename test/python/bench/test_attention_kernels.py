@@ -61,6 +61,18 @@ def test_docs_show_what_tiles_take(number):
     assert numbers == pytest.approx(wanted, rel=0.1, abs=1)
 
 
+@needs_ptxas
+def test_docs_show_what_few_query_rows_take():
+    rows = ROWS[attention_kernels.FEW_TITLES]
+    shown = [(variant.title, swap) for variant in attention_kernels.FEW_ROWS for swap in (False, True)]
+    assert [(row[0], "swapped" in row[1]) for row in rows] == shown
+    found = attention_kernels.measure_few_rows(attention_kernels.FEW_ROWS[0], swap=True)
+    numbers, wanted = (
+        [float(cell.removesuffix(" %")) for cell in cells[2:]] for cells in (found, rows[1])
+    )
+    assert numbers == pytest.approx(wanted, rel=0.1, abs=1)
+
+
 def test_peers_in_triton_have_launches():
     """Those of works in parts, for as many query heads of a head of the cache."""
     launch = LAUNCHES[attention_peers.TRITON]

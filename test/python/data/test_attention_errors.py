@@ -43,6 +43,12 @@ import kvcache
             r"'tile_rows' to be one of \(0, 16, 32, 64, 128\), got 48",
         ),
         (
+            {"tile_rows": 64, "swap_operands": True},
+            ValueError,
+            "'tile_rows' to be 16 or 32 with 'swap_operands', got 64",
+        ),
+        ({"swap_operands": 1}, TypeError, "'swap_operands' to be True or False, got 1"),
+        (
             {"scheduled_blocks": 8},
             ValueError,
             "'scheduled_blocks' only with 'split_tokens'",

@@ -18,6 +18,7 @@ from edits import edit
 
 import kvcache
 
+SWAP = {"swap_operands": True}
 # Sequences of no tokens, of several blocks of rows, of one row, and whose last tile is full.
 TILES, TILES_NEW = (30, 0, 131, 63, 3), (70, 1, 5, 1, 0)
 
@@ -65,6 +66,7 @@ TILES, TILES_NEW = (30, 0, 131, 63, 3), (70, 1, 5, 1, 0)
         ),
         (CHIPS[1], "bf16", 1, 4, 256, 64, {**SPLITS, "tile_rows": 32, "causal": False}),
         (CHIPS[0], "bf16", 1, 8, 64, 16, {**SPLITS, "split_rows": 5, "tile_rows": 16}),
+        (CHIPS[1], "bf16", 1, 6, 64, 16, {"mask": True, "causal": False, "tile_rows": 32, **SWAP}),
     ],
 )
 def test_tiles(target, format_, heads, group, head_dim, page_size, options):
@@ -123,7 +125,8 @@ def test_tiles_of_other_formats(target, format_, head_dim, page_size, options):
         (CHIPS[2], "bf16", 8, 576, 512, {**SPLITS, "tile_rows": 32}),
         (CHIPS[0], "f16", 40, 576, 512, {**SPLITS, "window": 60}),
         (CHIPS[1], "fp8-token", 16, 576, 512, SPLITS),
-        # By wgmma.
+        # By wgmma, of swapped operands with fewer heads.
+        (CHIPS[1], "bf16", 12, 576, 512, {**SPLITS, "window": 30, "soft_cap": 9.0, "sinks": True}),
         (CHIPS[1], "bf16", 64, 576, 512, {"page_size": 64}),
         (CHIPS[1], "f16", 128, 576, 512, {"page_size": 64, "window": 30, "sinks": True, **SPLITS}),
         (CHIPS[1], "bf16", 64, 640, 256, {"page_size": 3, "causal": False}),
@@ -159,7 +162,7 @@ def test_tiles_of_latent_rows(target, format_, group, head_dim, value_dim, optio
     [
         # Latent caches, whose `heads` is 0.
         (CHIPS[0], "bf16", 0, 128, 576, 16, {"value_dim": 512}),
-        (CHIPS[1], "f16", 0, 16, 576, 64, {"value_dim": 512, **SPLITS, "sinks": True}),
+        (CHIPS[1], "f16", 0, 16, 576, 64, {"value_dim": 512, **SPLITS, "sinks": True, **SWAP}),
         (CHIPS[2], "bf16", 0, 40, 64, 3, {"value_dim": 48, "soft_cap": 9.0}),
         (CHIPS[2], "bf16", 0, 128, 576, 64, {"value_dim": 512, **SPLITS, "split_rows": 40}),
         (CHIPS[0], "fp8-token", 0, 16, 576, 16, {"value_dim": 512, **SPLITS}),
@@ -442,6 +445,16 @@ LARGE = [
 ]
 
 
+# Those of swapped operands.
+LARGE_SWAPPED = [
+    (
+        make_params("bf16", 1, 576, mla=True),
+        12,
+        {"value_dim": 512, "split_tokens": 64, "mask": True, **ALL},
+    ),
+]
+
+
 @pytest.mark.parametrize(
     "chip, count",
     [
@@ -457,7 +470,8 @@ LARGE = [
 )
 def test_kernels_have_no_spills(chip, count):
     """Chips beside one of the same family compile the largest kernels alone."""
-    for params, group, options in LARGE[:count]:
+    swapped = LARGE_SWAPPED if chip == "sm_90a" else []
+    for params, group, options in LARGE[:count] + swapped:
         attend = kvcache.ops.attention(
             params, group * params.n_kv_heads_per_device, **options
         )

@@ -20,6 +20,7 @@ OPERATIONS = {
     "heads of 128 elements": (BF16, 32, {}),
     "the same with `tile_rows=128`": (BF16, 32, {"tile_rows": 128}),
     "the same with `tile_rows=16`, in parts": (BF16, 32, {"tile_rows": 16, **PARTS}),
+    "the same with `swap_operands=True`": (BF16, 32, {"tile_rows": 16, "swap_operands": True, **PARTS}),
     "the same in parts": (BF16, 32, PARTS),
     "the same, sparse `rows` of 8 query heads": (BF16, 64, SPARSE),
     "the same, sparse `rows` of 4 query heads": (BF16, 32, SPARSE),
@@ -28,6 +29,7 @@ OPERATIONS = {
     "heads of 256 elements": (F16, 32, {}),
     "heads of 256 elements with `tile_rows=128`": (F16, 32, {"tile_rows": 128}),
     "latent rows of 576 elements, 32 query heads": (LATENT, 32, {}),
+    "the same in parts, 12 query heads": (LATENT, 12, PARTS),
     "latent rows, 64 query heads": (LATENT, 64, {}),
     "latent rows, 64 query heads, in parts": (LATENT, 64, PARTS),
     "latent rows of 8 bits, 64 query heads": (FP8_LATENT, 64, {}),
@@ -81,7 +83,8 @@ def test_the_table_says_what_is_chosen(row):
         if unit == "warps":
             assert "a row of some heads for each warp" in remark
             continue
-        assert f"tiles, by {unit.strip('`')}" in remark
+        by = unit.replace("`", "").replace(", swapped", " of swapped operands")
+        assert f'"tiles, by {by}"' in remark
         found = dict(re.findall(r"(\w+)=(\d+)", remark))
         assert [found[name] for name in NUMBERS] == numbers
 

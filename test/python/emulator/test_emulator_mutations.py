@@ -168,18 +168,22 @@ def attend_in_parts(program):
     return np.concatenate([out.reshape(-1).view(np.uint8), workspace.view(np.uint8)])
 
 
-def attend_to_parts(program):
+def attend_to_parts(size):
     """Parts of two sequences and the rows of one, of up to four tiles."""
-    rng = np.random.default_rng(7)
-    blocks = examples.random_numbers(rng, (24, 2, 1, 16, 1, 16))
-    lengths, table = np.array([300, 210, 370], np.uint32), rng.permutation(24)[None].repeat(3, 0).astype(np.uint32)
-    q = examples.random_numbers(rng, (13, 4, 16))
-    out, lse = np.zeros_like(q), np.zeros((13, 4), np.float32)
-    workspace = np.zeros(3 * 4 * (4 * 18 + 1) * 4 + 16, np.int8)
-    offsets = np.array([0, 1, 12, 13], np.int32)
-    arguments = blocks, lengths, table, 11, 371, 0, q, offsets, out, lse, examples.SCALE, workspace
-    program.call("attention", *arguments)
-    return np.concatenate([out.reshape(-1).view(np.uint8), workspace.view(np.uint8)])
+
+    def run(program):
+        rng = np.random.default_rng(7)
+        blocks = examples.random_numbers(rng, (24, 2, 1, 16, 1, size))
+        table = rng.permutation(24)[None].repeat(3, 0).astype(np.uint32)
+        q = examples.random_numbers(rng, (13, 4, size))
+        out, lse = np.zeros_like(q), np.zeros((13, 4), np.float32)
+        workspace = np.zeros(3 * 4 * (4 * (size + 2) + 1) * 4 + 16, np.int8)
+        tables = np.array([300, 210, 370], np.uint32), table, 11, 371, 0
+        offsets = np.array([0, 1, 12, 13], np.int32)
+        program.call("attention", blocks, *tables, q, offsets, out, lse, examples.SCALE, workspace)
+        return np.concatenate([out.reshape(-1).view(np.uint8), workspace.view(np.uint8)])
+
+    return run
 
 
 def attend_in_tiles(dtype):
@@ -198,7 +202,7 @@ def attend_in_tiles(dtype):
     return run
 
 
-def attend_by_ids(dtype):
+def attend_by_ids(dtype, size):
     """One block, for the heads of a token that sees five tiles of rows; some ids are no row's."""
 
     def run(program):
@@ -207,7 +211,7 @@ def attend_by_ids(dtype):
         ids = rng.permutation(19 * 16)[None, :300].astype(np.int32)
         ids[0, ::7] = -1
         q = examples.random_numbers(rng, (1, 32, 64))
-        out, lse = np.zeros((1, 32, 32), q.dtype), np.zeros((1, 32), np.float32)
+        out, lse = np.zeros((1, 32, size), q.dtype), np.zeros((1, 32), np.float32)
         tables = np.zeros(1, np.uint32), np.zeros((1, 1), np.uint32)
         offsets = np.array([0, 1], np.int32)
         program.call("attention", blocks, *tables, 1, 1, 0, q, offsets, out, lse, examples.SCALE, ids)
@@ -292,12 +296,19 @@ TENSOR_COPIES = [*BEGIN_AND_END, "drop nvvm.fence.proxy 1", "skip nvvm.mbarrier.
 THREAD_COPIES = [*BEGIN_AND_END, "skip nvvm.mbarrier.test.wait 1"]
 
 
-# One block takes all units, and merges parts that it has stored itself.
-ONE_BLOCK = ["drop nvvm.barrier0 4", "drop llvm.fence 1", "drop llvm.fence 2"]
+# One block takes all units, and merges parts that it has stored itself: by this barrier, with swapped operands by
+# the next.
+ONE_BLOCK = ["drop llvm.fence 1", "drop llvm.fence 2"]
+MERGE, SWAPPED_MERGE = "drop nvvm.barrier0 4", "drop nvvm.barrier0 7"
+
+# Each warp waits for its products of tiles before it frees a stage.
+WAITED = ["drop nvvm.bar.warp.sync 1", "drop nvvm.bar.warp.sync 2"]
 
 # The barrier in front of the first copies, by ids, does the same as the one behind the initialization of
 # mbarriers; and the one in front of each tile of ids the same as the arrivals of those that have used a stage.
 BEFORE_IDS = ["drop nvvm.barrier0 1", "drop nvvm.bar.warp.sync 1"]
+# Products of queries in shared memory come behind the barrier in front of a tile of ids.
+QUERIES = "drop nvvm.barrier0 3"
 
 # The barrier behind the conversion of a raw tile does the same as the arrivals of those that have converted it.
 # Those in front of the products of its first tile do the same as those behind the queries.
@@ -332,16 +343,27 @@ def test_parts_of_attention(chip):
     check(operation.source, "attention_kernel", chip, attend_in_parts, 5)
 
 
-@pytest.mark.parametrize("blocks", [0, 2])
-@pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_100a"])
+@pytest.mark.parametrize(
+    ("chip", "blocks"), [("sm_80", 0), ("sm_80", 2), ("sm_90a", 2), ("sm_100a", 0), ("sm_100a", 2)]
+)
 def test_parts_of_attention_in_tiles(chip, blocks):
-    """The merge of parts; with a schedule, the barriers around the next unit, and pipes that units share."""
-    params = kvcache.KVCacheParams("bf16", 1, 16, page_size=16, total_num_layers=1)
-    splits = {"split_tokens": 192, "max_splits": 4}
-    operation = kvcache.ops.attention(params, 4, tile_rows=32, scheduled_blocks=blocks, **splits)
+    """The merge of parts; with a schedule, the barriers around the next unit, and pipes that units share.
+
+    On sm_90a, also maxima, totals and weights of swapped products in shared memory.
+    """
+    is_swapped = chip == "sm_90a"
+    size = 64 if is_swapped else 16
+    params = kvcache.KVCacheParams("bf16", 1, size, page_size=16, total_num_layers=1)
+    more = {"split_tokens": 192, "max_splits": 4, "swap_operands": True}
+    operation = kvcache.ops.attention(params, 4, tile_rows=32, scheduled_blocks=blocks, **more)
     wait = "test.wait" if chip == "sm_80" else "try_wait"
-    waits = [f"skip nvvm.mbarrier.{wait} {number}" for number in (1, 2)]
-    check(operation.source, "attention_kernel", chip, attend_to_parts, 20, [*ONE_BLOCK, *NEXT_UNIT, *waits] if blocks else [])
+    benign = []
+    if blocks:
+        # The barriers of a swapped tile also come between its keys and those that replace them.
+        waits = [f"skip nvvm.mbarrier.{wait} {number}" for number in range(1, 4 if is_swapped else 3)]
+        merge = [SWAPPED_MERGE, *WAITED] if is_swapped else [MERGE]
+        benign = [*ONE_BLOCK, *NEXT_UNIT, *merge, *waits]
+    check(operation.source, "attention_kernel", chip, attend_to_parts(size), 20, benign)
 
 
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90a"])
@@ -365,15 +387,21 @@ def test_tiles_of_attention(dtype, at_least, chip):
     ],
 )
 def test_ids_of_attention(dtype, at_least, chip):
-    """The barriers between the ids of a tile and what reads them: copies, conversions and the mask."""
+    """The barriers between the ids of a tile and what reads them: copies, conversions and the mask.
+
+    On sm_90a, copied tiles have swapped products.
+    """
+    is_swapped = chip == "sm_90a" and dtype == "bf16"
+    size = 64 if is_swapped else 32
     params = kvcache.KVCacheParams(dtype, 1, 64, page_size=16, total_num_layers=1, is_mla=True)
-    operation = kvcache.ops.attention(params, 32, rows=True, value_dim=32, dtype="bf16")
-    run = attend_by_ids(kvcache.dtypes.dtype(dtype))
+    operation = kvcache.ops.attention(params, 32, rows=True, value_dim=size, dtype="bf16")
+    run = attend_by_ids(kvcache.dtypes.dtype(dtype), size)
     wait = "test.wait" if chip == "sm_80" else "try_wait"
     # Of a free slot, which raw tiles need last.
     benign = [*BEFORE_IDS, f"skip nvvm.mbarrier.{wait} {1 if dtype == 'bf16' else 2}"]
     if chip == "sm_90a" and dtype != "bf16":
         benign += ZEROS
+    benign += [QUERIES] if is_swapped else []
     check(operation.source, "attention_kernel", chip, run, at_least, benign)
 
 

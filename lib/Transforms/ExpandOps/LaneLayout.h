@@ -1,0 +1,78 @@
+//===- LaneLayout.h - What a lane has of products ---------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_LANELAYOUT_H
+#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_LANELAYOUT_H
+
+#include "AttentionChoices.h"
+
+namespace mlir::kvcache {
+
+/// What a lane has of the products of a block: elements in some query rows and
+/// some columns, which are tokens or elements of values. Columns come in runs
+/// that are beside each other.
+///
+/// A lane of a warp with 16 query rows has two of them, and of each 8 columns a
+/// run of two. With swapped operands, query rows are the columns of products: a
+/// lane has two of each 8 query rows, and of each 64 columns two runs of one.
+class LaneLayout {
+public:
+  /// That of a warp with 16 query rows.
+  LaneLayout() = default;
+  explicit LaneLayout(const TilePlan &plan)
+      : swapped(plan.isSwapped), rows(swapped ? plan.rows / 4 : 2) {}
+
+  int64_t countRows() const { return rows; }
+  int64_t countRuns(int64_t columns) const {
+    return columns / (swapped ? 32 : 8);
+  }
+  int64_t countElements(int64_t columns) const {
+    return rows * countRuns(columns) * getRunSize();
+  }
+  int64_t getRunSize() const { return swapped ? 1 : 2; }
+
+  /// The distance of a run from the lane's first column.
+  int64_t getColumn(int64_t run) const {
+    return swapped ? run / 2 * 64 + run % 2 * 8 : 8 * run;
+  }
+  /// The distance of a row from the lane's first row.
+  int64_t getRow(int64_t row) const {
+    return swapped ? row / 2 * 8 + row % 2 : 8 * row;
+  }
+  /// The number of an element of a run among those of the lane.
+  int64_t getElement(int64_t row, int64_t run, int64_t ofRun) const {
+    if (!swapped)
+      return 4 * run + 2 * row + ofRun;
+    return run / 2 * 2 * rows + row / 2 * 4 + run % 2 * 2 + row % 2;
+  }
+  /// The row of an element.
+  int64_t getRowOf(int64_t element) const {
+    return swapped ? element % (2 * rows) / 4 * 2 + element % 2
+                   : element / 2 % 2;
+  }
+  /// The elements of a row, an even number.
+  SmallVector<int64_t> getElements(int64_t row, int64_t columns) const {
+    SmallVector<int64_t> elements;
+    for (int64_t run = 0; run < countRuns(columns); ++run)
+      for (int64_t e = 0; e < getRunSize(); ++e)
+        elements.push_back(getElement(row, run, e));
+    return elements;
+  }
+
+  /// Lanes that share the columns of a row, and the distance between them.
+  int64_t countSharers() const { return swapped ? 8 : 4; }
+  int64_t getSharerStride() const { return swapped ? 4 : 1; }
+
+private:
+  bool swapped = false;
+  int64_t rows = 2;
+};
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_LANELAYOUT_H

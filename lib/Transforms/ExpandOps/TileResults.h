@@ -1,0 +1,67 @@
+//===- TileResults.h - Parts and outputs of a block -------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILERESULTS_H
+#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILERESULTS_H
+
+#include "TensorSums.h"
+#include "TileRows.h"
+
+namespace mlir::kvcache {
+
+/// The part of the tokens that a block takes, and what becomes of its sums:
+/// they are outputs, or are merged with those of other blocks.
+class TileResults : protected TileRows {
+protected:
+  TileResults(AttentionOp op, const Frame &frame, const TilePlan &plan);
+
+  /// Finds the part of the tokens that the block has, and how many there are.
+  /// Returns the tokens of a part.
+  Value findPart(const TileWork &work);
+  void takePart(Value size);
+
+  /// Stores the outputs of the lane's rows from their state, which has the sums
+  /// unless they are in tensor memory.
+  void endColumns(const TileState &state);
+  /// The same, or with other parts stores the part, and merges all of them if
+  /// it is the last one.
+  void endPart(const TileWork &work, const TileState &state);
+
+  /// Whether tiles before this one have sums.
+  Value hasSums(Value tile) { return frame.below(frame.index(0), tile); }
+
+  /// Whether sums are in tensor memory.
+  bool inTensorMemory;
+  TensorSums sums;
+  /// A place for the number of parts that are stored.
+  Value counted;
+  /// The block's part of the tokens, and the number of parts.
+  Value part, parts;
+  /// The number of tiles.
+  Value tiles;
+
+private:
+  TileParts getParts(Value slot, const TileLane &lane);
+  /// Runs `body` with a lane of some of the elements, and its sums behind the
+  /// state of its rows.
+  void forColumns(
+      const TileState &state,
+      function_ref<void(const TileLane &lane, const TileState &state)> body);
+  TileLane getLane(Value firstColumn);
+  /// A lane that merges the first of some elements, and their number. With
+  /// swapped operands, a warp merges 16 rows: few for each lane.
+  std::pair<TileLane, int64_t> getLaneOfMerge();
+  /// Stores a part, and if it is the last one merges all of them.
+  void publishColumns(Value slot, const TileState &state);
+  /// Ends the rows of a lane, and stores its elements.
+  void endRows(const TileLane &lane, const TileState &state);
+};
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILERESULTS_H
