@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PTX.h"
+#include "KeepBits.h"
 
 #include "kvcache/Target/BackEndErrors.h"
 
@@ -212,6 +213,7 @@ protected:
     if (llvm::Error error = runMiddleEnd(module, **machine, level))
       return getOperation().emitError(
           describeFatalError(llvm::toString(std::move(error))));
+    keepBits(module);
     return success();
   }
 
