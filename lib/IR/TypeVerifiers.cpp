@@ -275,6 +275,7 @@ LogicalResult TileType::verify(EmitError emitError, int64_t rows,
 static LogicalResult verifySums(EmitError emitError, int64_t rows,
                                 int64_t columns, Type elementType) {
   constexpr int64_t largestProduct = 256, alike = 32;
+  // For 128 rows, the PTX ISA has steps of 8, and CUTLASS of 16.
   bool isCoarse = rows == TmemTileType::kMemoryLanes ||
                   (elementType.isInteger() && columns > alike);
   int64_t step = isCoarse ? 16 : 8;

@@ -30,7 +30,7 @@ from .compilation.descriptors import Descriptor
 from .compilation.kernels import Kernel, Parameter
 from .compilation.modules import CompiledModule, load
 from .devices.emulated import TensorMap
-from .devices.emulator import BarrierMeter, CopyMeter, LaunchMeter
+from .devices.emulator import BarrierMeter, CopyMeter, LaunchMeter, ProductMeter
 from .errors import (
     ArtifactError,
     CheckError,
@@ -103,6 +103,7 @@ __all__ = [
     "PagedKVCacheManager",
     "Parameter",
     "Place",
+    "ProductMeter",
     "Reception",
     "Region",
     "SequenceState",

@@ -22,8 +22,12 @@ using namespace mlir::kvcache::emulator;
 
 /// By `CopyKind`.
 static constexpr const char *kCopyNames[kNumCopyKinds] = {
-    "async_copy",      "tensor_load", "tensor_gather4", "tensor_store",
-    "tensor_scatter4", "bulk_load",   "bulk_store",     "prefetch"};
+    "async_copy",   "tensor_load",     "tensor_gather4",
+    "tensor_store", "tensor_scatter4", "bulk_load",
+    "bulk_store",   "prefetch",        "tensor_memory_copy"};
+/// By `ProductKind`.
+static constexpr const char *kProductNames[kNumProductKinds] = {"wgmma",
+                                                                "tcgen05"};
 
 void MeterTotals::add(const MeterTotals &other) {
   globalRead.add(other.globalRead.bytes, other.globalRead.sectors);
@@ -35,6 +39,9 @@ void MeterTotals::add(const MeterTotals &other) {
   for (size_t i = 0; i < kNumCopyKinds; ++i)
     copies[i].add(other.copies[i].count, other.copies[i].globalBytes,
                   other.copies[i].sharedBytes);
+  for (size_t i = 0; i < kNumProductKinds; ++i)
+    products[i].add(other.products[i].count, other.products[i].operations,
+                    other.products[i].sharedBytes);
   for (const auto &[offset, phases] : other.barriers)
     barriers[offset].add(phases.phases, phases.bytes);
 }
@@ -93,6 +100,18 @@ static std::string toJSON(const Grid &grid, const MeterTotals &totals) {
     os << separator << quote(kCopyNames[i]) << ": {\"count\": " << copies.count
        << ", \"global_bytes\": " << copies.globalBytes
        << ", \"shared_bytes\": " << copies.sharedBytes << "}";
+    separator = ", ";
+  }
+  os << "}, \"products\": {";
+  separator = "";
+  for (size_t i = 0; i < kNumProductKinds; ++i) {
+    const MeterTotals::Products &products = totals.products[i];
+    if (!products.count)
+      continue;
+    os << separator << quote(kProductNames[i])
+       << ": {\"count\": " << products.count
+       << ", \"operations\": " << products.operations
+       << ", \"shared_bytes\": " << products.sharedBytes << "}";
     separator = ", ";
   }
   os << "}, \"barriers\": {";
@@ -168,6 +187,14 @@ static std::string makeTable(const Grid &grid, const MeterTotals &totals) {
     table.add(name, copies.count, "instructions");
     table.add("", copies.globalBytes, "bytes in global memory");
     table.add("", copies.sharedBytes, "bytes in shared memory");
+  }
+  for (size_t i = 0; i < kNumProductKinds; ++i) {
+    const MeterTotals::Products &products = totals.products[i];
+    if (!products.count)
+      continue;
+    table.add(kProductNames[i], products.count, "instructions");
+    table.add("", products.operations, "operations");
+    table.add("", products.sharedBytes, "bytes in shared memory");
   }
   for (const auto &[offset, phases] : totals.barriers) {
     table.add("mbarrier at " + grid.sharedVariables.describeOffset(offset),

@@ -27,9 +27,17 @@ enum class CopyKind : uint8_t {
   TensorScatter4,
   BulkLoad,
   BulkStore,
-  Prefetch
+  Prefetch,
+  TensorMemoryCopy ///< tcgen05.cp
 };
-inline constexpr size_t kNumCopyKinds = 8;
+inline constexpr size_t kNumCopyKinds = 9;
+
+/// Products that read matrices in shared memory.
+enum class ProductKind : uint8_t {
+  Warpgroup,   ///< wgmma
+  TensorMemory ///< tcgen05.mma
+};
+inline constexpr size_t kNumProductKinds = 2;
 
 /// What is counted of a block or of a launch.
 struct MeterTotals {
@@ -49,6 +57,15 @@ struct MeterTotals {
       sharedBytes += moreShared;
     }
   };
+  struct Products {
+    uint64_t count = 0, operations = 0;
+    int64_t sharedBytes = 0;
+    void add(uint64_t more, uint64_t moreOperations, int64_t moreShared) {
+      count += more;
+      operations += moreOperations;
+      sharedBytes += moreShared;
+    }
+  };
   struct Phases {
     uint64_t phases = 0;
     int64_t bytes = 0;
@@ -65,6 +82,7 @@ struct MeterTotals {
   uint64_t bankConflicts = 0;
   /// By kind.
   Copies copies[kNumCopyKinds];
+  Products products[kNumProductKinds];
   /// By the offset of the mbarrier in shared memory, without red zones.
   std::map<uint32_t, Phases> barriers;
 

@@ -313,6 +313,13 @@ void Meter::copy(CopyKind kind, int64_t globalBytes, int64_t sharedBytes) {
     totals.copies[static_cast<size_t>(kind)].add(1, globalBytes, sharedBytes);
 }
 
+void Meter::multiply(ProductKind kind, uint32_t m, uint32_t n, uint32_t k,
+                     int64_t sharedBytes) {
+  if (isOn)
+    totals.products[static_cast<size_t>(kind)].add(1, uint64_t{2} * m * n * k,
+                                                   sharedBytes);
+}
+
 void Meter::copyGlobal(uint64_t address, int64_t bytes, bool isWrite) {
   if (!isOn || bytes <= 0)
     return;

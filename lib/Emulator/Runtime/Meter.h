@@ -56,6 +56,10 @@ public:
   /// One other copy instruction. The bytes in global memory are those that are
   /// in bounds.
   void copy(CopyKind kind, int64_t globalBytes, int64_t sharedBytes);
+  /// A product of matrices m x k and k x n, which reads so many bytes of shared
+  /// memory.
+  void multiply(ProductKind kind, uint32_t m, uint32_t n, uint32_t k,
+                int64_t sharedBytes);
   /// Global memory that a copy reads or writes in one piece, for its sectors.
   void copyGlobal(uint64_t address, int64_t bytes, bool isWrite);
 

@@ -94,6 +94,7 @@ void kvcacheEmulatorTmemCopy(KVCacheThread *self, const KVCacheSite *site,
   auto copies = std::make_shared<std::vector<MatrixCopy>>();
   TensorWork work{&thread, site};
   work.blocks = thread.block->getGroup(thread, site, isOfPair);
+  int64_t sharedBytes = 0;
   for (Block *block : work.blocks) {
     MatrixCopy &copy = copies->emplace_back(
         MatrixCopy{shape, site, TensorMemory::toAddress(pointer), {}});
@@ -105,8 +106,10 @@ void kvcacheEmulatorTmemCopy(KVCacheThread *self, const KVCacheSite *site,
       copy.getMemory().check(thread, site, region);
     });
     copy.matrix.locate(thread, site, "the source", descriptor);
+    sharedBytes += copy.matrix.countBytes();
     work.reads.push_back(copy.matrix.issueRead(thread, site));
   }
+  thread.block->meter.copy(CopyKind::TensorMemoryCopy, 0, sharedBytes);
   if (thread.block->isSanitized()) {
     TensorOrder &order = thread.block->cluster.tensorOrder;
     work.number = order.issue(thread, shape.op);

@@ -48,6 +48,9 @@ struct SharedMatrix {
   Sanitizer::Copy issueRead(Thread &thread, const KVCacheSite *site);
 
   const char *getUnit(size_t unit) const;
+  int64_t countBytes() const {
+    return static_cast<int64_t>(units.size()) * kUnitBytes;
+  }
   uint32_t countUnitsOfLine() const {
     return (getLineBytes() + kUnitBytes - 1) / kUnitBytes;
   }

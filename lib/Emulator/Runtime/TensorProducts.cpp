@@ -365,12 +365,19 @@ void kvcacheEmulatorTmemMma(KVCacheThread *self, const KVCacheSite *site,
   checkOperands(*product);
   Thread &thread = *product->thread;
   TensorWork work{&thread, site};
+  int64_t sharedBytes = 0;
   for (Part &part : product->parts) {
+    if (!product->tensorA)
+      sharedBytes += part.a.countBytes();
+    sharedBytes += part.b.countBytes();
     work.blocks.push_back(part.block);
     if (!product->tensorA)
       work.reads.push_back(part.a.issueRead(thread, site));
     work.reads.push_back(part.b.issueRead(thread, site));
   }
+  const TensorInstruction &form = product->instruction;
+  thread.block->meter.multiply(ProductKind::TensorMemory, form.m, form.n,
+                               form.a.countK(), sharedBytes);
   work.number = thread.block->isSanitized() ? touch(*product) : 0;
   work.run = [product] { multiply(*product); };
   thread.block->cluster.tensorQueue.issue(std::move(work));

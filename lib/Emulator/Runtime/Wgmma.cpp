@@ -63,6 +63,7 @@ public:
   void checkDescriptors();
   /// Reads the matrices as the sanitizer sees it, and poisons accumulators.
   void check(Sanitizer::Copy (&reads)[Warpgroups::kNumWarps]);
+  void meter() const;
   void run();
 
 private:
@@ -408,6 +409,12 @@ void Multiplication::run() {
   });
 }
 
+void Multiplication::meter() const {
+  uint32_t rows = form.hasRegistersA ? form.n : form.n + kM;
+  block.meter.multiply(ProductKind::Warpgroup, kM, form.n, a.sizeK(),
+                       int64_t{kStepBytes} * rows);
+}
+
 void emulator::multiply(Block &block, const KVCacheSite *site,
                         const KVCacheWgmma &form,
                         const std::vector<WgmmaThread *> &threads,
@@ -416,5 +423,6 @@ void emulator::multiply(Block &block, const KVCacheSite *site,
   auto all = std::make_unique<Multiplication>(block, site, form, threads);
   all->checkDescriptors();
   all->check(reads);
+  all->meter();
   all->run();
 }

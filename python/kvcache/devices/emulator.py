@@ -29,6 +29,21 @@ class CopyMeter:
 
 
 @dataclass(frozen=True)
+class ProductMeter:
+    """The products of tensor cores of one kind, whose matrices are in shared memory.
+
+    Attributes:
+        count: Instructions, each by the warpgroup or the thread that issues it.
+        operations: Multiplications and additions.
+        shared_bytes: Bytes of the matrices that they read from shared memory.
+    """
+
+    count: int
+    operations: int
+    shared_bytes: int
+
+
+@dataclass(frozen=True)
 class BarrierMeter:
     """The mbarriers at one offset in shared memory, of all blocks.
 
@@ -74,8 +89,9 @@ class LaunchMeter:
             have taken.
         copies: By kind: ``"async_copy"`` (cp.async), ``"tensor_load"``,
             ``"tensor_gather4"``, ``"tensor_store"``, ``"tensor_scatter4"``,
-            ``"bulk_load"``, ``"bulk_store"``, ``"prefetch"``. Kinds that the kernel
-            doesn't use are not there.
+            ``"bulk_load"``, ``"bulk_store"``, ``"prefetch"``, ``"tensor_memory_copy"``
+            (tcgen05.cp). Kinds that the kernel doesn't use are not there.
+        products: By kind: ``"wgmma"`` and ``"tcgen05"``, likewise.
         barriers: By the offset of the mbarrier in a block's shared memory, in bytes.
     """
 
@@ -92,6 +108,9 @@ class LaunchMeter:
     shared_wavefronts: int = 0
     bank_conflicts: int = 0
     copies: Mapping[str, CopyMeter] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    products: Mapping[str, ProductMeter] = field(
         default_factory=lambda: MappingProxyType({})
     )
     barriers: Mapping[int, BarrierMeter] = field(
@@ -121,6 +140,10 @@ class LaunchMeter:
             rows.append((kind.replace("_", " "), copy.count, "instructions"))
             rows.append(("", copy.global_bytes, "bytes in global memory"))
             rows.append(("", copy.shared_bytes, "bytes in shared memory"))
+        for kind, product in self.products.items():
+            rows.append((kind, product.count, "instructions"))
+            rows.append(("", product.operations, "operations"))
+            rows.append(("", product.shared_bytes, "bytes in shared memory"))
         for barrier in self.barriers.values():
             rows.append((f"mbarrier at {barrier.place}", barrier.phases, "phases"))
             rows.append(("", barrier.bytes, "bytes"))
@@ -153,6 +176,9 @@ def _parse_launch(described: dict[str, Any]) -> LaunchMeter:
     fields["block"] = tuple(fields["block"])
     fields["copies"] = MappingProxyType(
         {kind: CopyMeter(**copy) for kind, copy in fields["copies"].items()}
+    )
+    fields["products"] = MappingProxyType(
+        {kind: ProductMeter(**meter) for kind, meter in fields["products"].items()}
     )
     fields["barriers"] = MappingProxyType(
         {int(at): BarrierMeter(**meter) for at, meter in fields["barriers"].items()}

@@ -334,13 +334,18 @@ def test_blocks_read_what_their_rows_see(chip, tile_rows, window):
     )
     program.call("attention", blocks, *arguments)
     (launch,) = program.launches
-    seen = 0
+    seen = tiles = 0
     for first in range(0, tokens, tile_rows // 4):
         begin = 0 if window is None else max(first + 1 - window, 0)
-        seen += min(first + tile_rows // 4, tokens) - begin // 16 * 16
+        of_block = min(first + tile_rows // 4, tokens) - begin // 16 * 16
+        seen += of_block
+        tiles += -(-of_block // 64)
     copied = sum(copies.global_bytes for copies in launch.copies.values())
     assert copied == seen * 2 * 64 * 2
     assert launch.bank_conflicts == 0
+    # Scores and sums of values, by instructions that the meter knows.
+    operations = [meter.operations for meter in launch.products.values()]
+    assert operations == ([] if chip == "sm_80" else [tiles * tile_rows * 64 * 2 * (64 + 64)])
 
 
 @pytest.mark.parametrize(

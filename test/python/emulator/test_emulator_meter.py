@@ -416,6 +416,7 @@ def test_tables_of_copies_and_barriers():
         (1, 1, 1),
         (1, 1, 1),
         copies={"tensor_load": kvcache.CopyMeter(2, 1000, 1024)},
+        products={"wgmma": kvcache.ProductMeter(3, 98304, 7680)},
         barriers={64: kvcache.BarrierMeter(2, 1024, "byte 64 of shared @full")},
     )
     assert launch.barriers[64].bytes_per_phase == 512
@@ -423,6 +424,9 @@ def test_tables_of_copies_and_barriers():
         "tensor load 2 instructions",
         "1,000 bytes in global memory",
         "1,024 bytes in shared memory",
+        "wgmma 3 instructions",
+        "98,304 operations",
+        "7,680 bytes in shared memory",
         "mbarrier at byte 64 of shared @full 2 phases",
         "1,024 bytes",
     ]

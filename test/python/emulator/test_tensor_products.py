@@ -268,7 +268,7 @@ def list_kernels(blocks, is_scaled):
 @functools.cache
 def compile(blocks, is_scaled, sanitize):
     source = write_program(list_kernels(blocks, is_scaled))
-    return kvcache.jit(source, target="emulator:sm_100a", opt_level=0, sanitize=sanitize)
+    return kvcache.jit(source, target="emulator:sm_100a", opt_level=0, sanitize=sanitize, meter=not sanitize)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -283,3 +283,8 @@ def test_disabled_lanes():
 @pytest.mark.parametrize("case", [LAYOUTS[0], NVFP4, PAIRS[0], PAIRS[-1]], ids=str)
 def test_without_the_sanitizer(case):
     run(case, sanitize=False)
+    (launch,) = compile(case.blocks, bool(case.block), False).launches
+    products = launch.products["tcgen05"]
+    assert products.count == case.steps
+    assert products.operations == 2 * case.m * case.n * case.k * case.steps
+    assert ("tensor_memory_copy" in launch.copies) == bool(case.block)
