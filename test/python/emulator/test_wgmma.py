@@ -9,6 +9,7 @@ from compiled import check_assembled, needs_ptxas
 from wgmma import (
     DTYPES,
     STEP_BYTES,
+    add_as_chip,
     descriptor,
     fragment,
     jit,
@@ -76,7 +77,7 @@ def as_signed(bits):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_products(case):
+def test_products(case, pytestconfig):
     types, n, majors, spans, options = CASES[case]
     types, majors = types.split(), majors.split()
     random = np.random.default_rng(7)
@@ -94,13 +95,17 @@ def test_products(case):
     signs = [-1 if sign == "neg" else 1 for sign in options.get("signs", ("one", "one"))]
     if types[1] == "tf32":
         a, b = ((x.view(np.uint32) & ~np.uint32(0x1FFF)).view(np.float32) for x in (a, b))
-    product = signs[0] * a.astype(number) @ (signs[1] * b.astype(number)).T
-    want = product + (given.astype(number) if options.get("accumulates", True) else 0)
+    a, b = signs[0] * a.astype(number), signs[1] * b.astype(number)
+    if not options.get("accumulates", True):
+        given = np.zeros_like(given)
+    want = a @ b.T + given.astype(number)
     if number is int:
         limits = np.iinfo(np.int32)
         want = np.clip(want, limits.min, limits.max) if "extra" in options else want.astype(np.int32)
         np.testing.assert_array_equal(got, want)
     else:
+        if pytestconfig.getoption("--on-gpu"):
+            want = add_as_chip(a, b, given, 13 if types[1].startswith("e") else 25)
         np.testing.assert_array_equal(got.astype(float), want.astype(got.dtype).astype(float))
 
 

@@ -59,6 +59,31 @@ def fragment(n):
     return t // 32 * 16 + t % 32 // 4 + i // 2 % 2 * 8, i // 4 * 8 + t % 4 * 2 + i % 2
 
 
+def exponents(numbers):
+    return np.where(numbers == 0, -999, np.frexp(numbers)[1] - 1)
+
+
+def drop_bits(numbers, exponents, bits):
+    """Numbers towards 0, with so many bits behind the one of ``exponents``."""
+    units = np.ldexp(1.0, exponents - bits)
+    return np.trunc(numbers / units) * units
+
+
+def add_as_chip(a, b, given, bits):
+    """``a @ b.T + given`` as an H200 adds.
+
+    All lose the bits that are more than ``bits`` below the first one of the largest: 25, and 13 for products of fp8.
+    Sums of f32 have no more than that, and are not rounded. Those of f16 are.
+    """
+    addends = np.concatenate([a[:, None, :] * b, given[:, :, None].astype(float)], axis=2)
+    # The product of two numbers below 2 may be above.
+    highest = np.concatenate([exponents(a)[:, None, :] + exponents(b), exponents(given)[:, :, None]], axis=2).max(2)
+    sums = drop_bits(addends, highest[:, :, None], bits).sum(2)
+    if given.dtype == np.float32:
+        sums = drop_bits(sums, exponents(sums), min(bits, 23))
+    return sums.astype(given.dtype)
+
+
 def structure(element, n):
     count, type = (n // 4, "vector<2xf16>") if element == "f16" else (n // 2, {"f32": "f32", "s32": "i32"}[element])
     return count, type, f"!llvm.struct<({', '.join([type] * count)})>"
