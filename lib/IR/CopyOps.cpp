@@ -100,6 +100,17 @@ static LogicalResult verifyBoxes(AsyncLoadTileOp op, TMATileType descriptor) {
   return success();
 }
 
+/// Checks (C5): boxes of the same bytes.
+static LogicalResult verifyZeros(AsyncLoadTileOp op, TMATileType descriptor,
+                                 TMATileType zeros) {
+  if (zeros.getInnerBytes() == descriptor.getInnerBytes() &&
+      zeros.getRows() == descriptor.getRows() &&
+      zeros.getSwizzle() == descriptor.getSwizzle())
+    return success();
+  return op.emitOpError("expects boxes of 'zeros' like those of 'descriptor' (")
+         << descriptor << "), got " << zeros;
+}
+
 LogicalResult AsyncLoadTileOp::verify() {
   if (failed(verifyCopy(*this)) ||
       failed(verifyKind(*this, CopyKind::TensorBoxes))) // (C4), (C5)
@@ -108,8 +119,14 @@ LogicalResult AsyncLoadTileOp::verify() {
     return emitOpError(
                "expects 'copy' to be tensor_boxes with 'multicast', got ")
            << stringifyCopyKind(*getCopy());
-  if (getDescriptor())
-    return verifyBoxes(*this, getDescriptor().getType());
+  if (getZeros() && (!getDescriptor() || !getValid())) // (C5)
+    return emitOpError("expects 'zeros' only with 'descriptor' and 'valid'");
+  if (!getDescriptor())
+    return success();
+  if (failed(verifyBoxes(*this, getDescriptor().getType())))
+    return failure();
+  if (getZeros())
+    return verifyZeros(*this, getDescriptor().getType(), getZeros().getType());
   return success();
 }
 

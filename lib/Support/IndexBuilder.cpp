@@ -99,11 +99,17 @@ Value IndexBuilder::selectIf(Value condition, function_ref<Value()> then,
   return branch.getResult(0);
 }
 
-void IndexBuilder::runIf(Value condition, function_ref<void()> body) const {
-  auto branch = scf::IfOp::create(builder, loc, condition);
+void IndexBuilder::runIf(Value condition, function_ref<void()> body,
+                         function_ref<void()> otherwise) const {
+  auto branch = scf::IfOp::create(builder, loc, condition,
+                                  /*withElseRegion=*/bool(otherwise));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.thenBlock());
   body();
+  if (!otherwise)
+    return;
+  builder.setInsertionPointToStart(branch.elseBlock());
+  otherwise();
 }
 
 void IndexBuilder::loop(Value first, Value end, Value step,

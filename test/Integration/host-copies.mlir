@@ -79,6 +79,7 @@ func.func private @keys(%blocks: !blocks, %lengths: !lengths, %lut: !lut, %valid
 // CHECK-NEXT:   param 0: 8 bytes, {{.*}} = 0x[[# %x, LATENT:]]
 // CHECK-DAG:    param {{[0-9]+}}: 128 bytes, tensor map of 8-byte elements, dims (72, 256), strides (1, 72), box (72, 1), swizzle none, l2 promotion 0, offset 0, base 0x[[# LATENT]]
 // CHECK-DAG:    param {{[0-9]+}}: 128 bytes, tensor map of 1-byte elements, dims (576, 64, 1, 257), strides (1, 576, 576, 576), box (64, 64, 1, 1), swizzle 64b, l2 promotion 0, offset -36864, base 0x[[# LATENT]]
+// CHECK-DAG:    param {{[0-9]+}}: 128 bytes, tensor map of 1-byte elements, dims (576, 1, 64, 4), strides (1, 576, 576, 36864), box (64, 1, 64, 1), swizzle 64b, l2 promotion 0, offset 0, base 0x[[# LATENT]]
 // CHECK-NOT:  {{param|launch}}
 
 func.func private @sparse(%blocks: !latent, %lengths: !lengths, %lut: !lut, %ids: memref<64xi32>, %valid: index,

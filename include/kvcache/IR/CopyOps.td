@@ -62,7 +62,11 @@ def KVCache_AsyncLoadTileOp : KVCache_TileCopyOp<"async_load_tile", [
     kind that is possible, and keeps the kind that the author sets.
     `descriptor` is the tensor map of `tensor_boxes`.
     `kvcache-materialize-descriptors` adds it; the rows of each of its boxes lie
-    in one page.
+    in one page. The descriptor for `valid` begins before the cache, where there
+    may be no memory, and GPUs read the first address of a tensor for a box that
+    has nothing of it (seen on an H200). So boxes without a valid row are those
+    of `zeros`, outside of a tensor that begins in the cache, where the op has
+    it; the pass adds it, too.
 
     The distance between pages may be any multiple of 16 bytes. A tensor copy
     with `valid`, of a continuous cache, or of `async_gather_tile` needs a whole
@@ -91,7 +95,8 @@ def KVCache_AsyncLoadTileOp : KVCache_TileCopyOp<"async_load_tile", [
       is that of the tile, and its box (columns, 1, rows, 1), or (columns, rows,
       1, 1) for `valid` or a continuous cache. The columns are those of a chunk
       of the tile. The rows divide those of the tile and those of a page, and
-      each box starts at a multiple of 128 bytes of the tile.
+      each box starts at a multiple of 128 bytes of the tile. `zeros` needs
+      `descriptor` and `valid`, and its boxes have as many columns and rows.
     - (C6) with `multicast`, all blocks of a cluster execute the op equally
       often, each time with the same cache, index operands and `valid`, and a
       tile at the same place of their shared memory. This is an assertion.
@@ -118,13 +123,15 @@ def KVCache_AsyncLoadTileOp : KVCache_TileCopyOp<"async_load_tile", [
   let arguments = !con(KVCache_CopiedCache, KVCache_IndexArguments, (ins
     Arg<Optional<Index>, "the number of rows to read; all if absent">:$valid),
     KVCache_CopiedTile, (ins
+    Arg<Optional<KVCache_TMATileType>, "a descriptor that begins in the cache">
+        :$zeros,
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$base_alignment),
     KVCache_CopyArgument, (ins UnitAttr:$multicast));
   let assemblyFormat = [{
     $cache `[` $batch `,` $head `,` $token `,` $element `]` (`valid` $valid^)?
-    `to` $tile (`descriptor` $descriptor^)? attr-dict `:`
+    `to` $tile (`descriptor` $descriptor^)? (`zeros` $zeros^)? attr-dict `:`
     qualified(type($cache)) `,` qualified(type($tile))
-    (`,` qualified(type($descriptor))^)?
+    (`,` qualified(type($descriptor))^)? (`zeros` qualified(type($zeros))^)?
   }];
   let extraClassDeclaration = [{
     ::llvm::ArrayRef<::mlir::kvcache::CopyKind> getCopyKinds();

@@ -52,8 +52,9 @@ public:
   /// same type.
   Value selectIf(Value condition, function_ref<Value()> then,
                  function_ref<Value()> otherwise) const;
-  /// Runs `body` if the condition holds.
-  void runIf(Value condition, function_ref<void()> body) const;
+  /// Runs `body` if the condition holds, else `otherwise` if there is one.
+  void runIf(Value condition, function_ref<void()> body,
+             function_ref<void()> otherwise = nullptr) const;
   /// Runs `body` with `first, first + step, …` below `end`.
   void loop(Value first, Value end, Value step,
             function_ref<void(Value)> body) const;

@@ -8,6 +8,7 @@
 
 #include "AsyncCopies.h"
 #include "Grid.h"
+#include "Memory.h"
 #include "kvcache/Emulator/AsyncCopies.h"
 #include "kvcache/TMA/Encoding.h"
 
@@ -155,6 +156,25 @@ static void checkPlace(const Thread &thread, const KVCacheSite *site,
   }
 }
 
+/// Fails for a box that has nothing of a tensor whose first address is in no
+/// memory: GPUs touch that address for such a box, wherever the box is. Seen on
+/// an H200, where it is CUDA_ERROR_ILLEGAL_ADDRESS; the PTX ISA does not say
+/// so.
+static void checkOrigin(const Thread &thread, const KVCacheSite *site,
+                        const TensorBox &box) {
+  const Block &block = *thread.block;
+  const tma::Descriptor &descriptor = box.descriptor;
+  uint64_t origin = descriptor.base + descriptor.map.offset;
+  if (!block.isSanitized() || !box.getPieces().empty() ||
+      Memory::get().findRange(origin))
+    return;
+  block.fail(thread, site,
+             "copies a box that has nothing of the tensor, for which GPUs "
+             "touch the first address of the tensor, and it " +
+                 Memory::get().describeWrong(
+                     reinterpret_cast<const void *>(origin), 1, /*flags=*/0));
+}
+
 /// Fails for a tile that a swizzle would store elsewhere than reads of the tile
 /// look: the pattern goes by addresses, and repeats after 8 rows of its span. A
 /// box of fewer rows may be any part of a tile that is where it should be.
@@ -205,6 +225,7 @@ void kvcacheEmulatorTensorLoad(KVCacheThread *self, const KVCacheSite *site,
   std::vector<Destination> destinations = getDestinations(
       thread, site, to, barrier, copy.range.bytes, mask, isOfPair);
   checkPlace(thread, site, box);
+  checkOrigin(thread, site, box);
   for (const Destination &destination : destinations)
     checkSwizzle(thread, site, box, destination.offset);
   copy.meter(box.isRows ? CopyKind::TensorGather4 : CopyKind::TensorLoad,
@@ -233,6 +254,7 @@ void kvcacheEmulatorTensorStore(KVCacheThread *self, const KVCacheSite *site,
   copy.range.offset =
       thread.block->getSharedOffset(thread, site, from, copy.range.bytes);
   checkPlace(thread, site, box);
+  checkOrigin(thread, site, box);
   checkSwizzle(thread, site, box, copy.range.offset);
   copy.meter(box.isRows ? CopyKind::TensorScatter4 : CopyKind::TensorStore,
              /*isWrite=*/true);

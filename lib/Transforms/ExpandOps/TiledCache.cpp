@@ -116,8 +116,9 @@ void TiledCache::copy(Value use, Value tile, Value token,
     AsyncLoadTileOp::create(
         builder, loc, cache, tokens.batch, tokens.head, token, frame.index(0),
         frame.sub(tokens.all.to, token), body->getArgument(0),
-        /*descriptor=*/Value(), builder.getI64IntegerAttr(tokens.alignment),
-        CopyKindAttr(), /*multicast=*/false);
+        /*descriptor=*/Value(), /*zeros=*/Value(),
+        builder.getI64IntegerAttr(tokens.alignment), CopyKindAttr(),
+        /*multicast=*/false);
   YieldOp::create(builder, loc);
 }
 

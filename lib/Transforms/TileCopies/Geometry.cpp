@@ -64,20 +64,39 @@ static tma::OpenTensorMap getBoxes(TileCopyOpInterface copy) {
   return tma::getPagedTile(shape, rows, layout.columns, layout.swizzle);
 }
 
-static DescriptorRequest requestBoxes(TileCopyOpInterface copy) {
+/// The request for boxes of the tile, of which ragged ones count the rows of
+/// all pages.
+static DescriptorRequest requestBoxes(TileCopyOpInterface copy,
+                                      StringRef opName, bool hasColumns) {
   TileType tile = copy.getTile().getType();
   MLIRContext *context = tile.getContext();
   Builder builder(context);
-  bool isRagged = countsRowsOfAllPages(copy);
   NamedAttrList attributes;
   attributes.set("rows", builder.getI64IntegerAttr(getBoxRows(copy)));
   attributes.set("swizzle", SwizzleAttr::get(context, tile.getSwizzle()));
-  // With a swizzle, the columns of a ragged box are a span.
-  if (!isRagged || tile.getSwizzle() == Swizzle::None)
+  // With a swizzle, the columns of other boxes are a span.
+  if (hasColumns || tile.getSwizzle() == Swizzle::None)
     attributes.set("columns", builder.getI64IntegerAttr(tile.getColumns()));
-  return {isRagged ? CreateRaggedTMATileOp::getOperationName()
-                   : CreatePagedTMATileOp::getOperationName(),
-          attributes.getDictionary(context)};
+  return {opName, attributes.getDictionary(context)};
+}
+
+static DescriptorRequest requestBoxes(TileCopyOpInterface copy) {
+  if (countsRowsOfAllPages(copy))
+    return requestBoxes(copy, CreateRaggedTMATileOp::getOperationName(),
+                        /*hasColumns=*/false);
+  return requestBoxes(copy, CreatePagedTMATileOp::getOperationName(),
+                      /*hasColumns=*/true);
+}
+
+std::optional<DescriptorRequest>
+kvcache::requestZeros(TileCopyOpInterface copy) {
+  if (copy.getRowIds() || !copy.getValid())
+    return std::nullopt;
+  if (copy.getViewType().isPaged())
+    return requestBoxes(copy, CreatePagedTMATileOp::getOperationName(),
+                        /*hasColumns=*/true);
+  return requestBoxes(copy, CreateTMATileOp::getOperationName(),
+                      /*hasColumns=*/false);
 }
 
 //===----------------------------------------------------------------------===//

@@ -47,6 +47,11 @@ struct DescriptorRequest {
 /// The request for the descriptor with the geometry of `getTensorMap`.
 DescriptorRequest requestDescriptor(TileCopyOpInterface copy);
 
+/// The request for a descriptor with boxes of the same bytes whose tensor
+/// begins in the cache, for boxes of `getTensorMap` without a valid row; none
+/// where all have one.
+std::optional<DescriptorRequest> requestZeros(TileCopyOpInterface copy);
+
 } // namespace mlir::kvcache
 
 #endif // KVCACHE_LIB_TRANSFORMS_TILECOPIES_GEOMETRY_H

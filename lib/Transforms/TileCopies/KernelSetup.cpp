@@ -8,6 +8,7 @@
 
 #include "KernelSetup.h"
 
+#include "kvcache/IR/CopyOps.h"
 #include "kvcache/IR/TMAOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -42,6 +43,14 @@ scf::IfOp KernelSetup::findBranch() {
   return dyn_cast_or_null<scf::IfOp>(findMarked(kernel, kBranchMark));
 }
 
+/// Whether copies need a descriptor only behind the last valid row.
+static bool isOnlyForZeros(BlockArgument descriptor) {
+  return llvm::all_of(descriptor.getUsers(), [&](Operation *user) {
+    auto copy = dyn_cast<AsyncLoadTileOp>(user);
+    return copy && copy.getZeros() == descriptor;
+  });
+}
+
 scf::IfOp KernelSetup::start() {
   if (scf::IfOp branch = findBranch())
     return branch;
@@ -62,7 +71,7 @@ scf::IfOp KernelSetup::start() {
        kernel.getArguments().take_front(numArguments)) {
     bool isOurs = kernel.getArgAttr(argument.getArgNumber(),
                                     KVCacheDialect::kDescriptorAttr) != nullptr;
-    if (isOurs)
+    if (isOurs && !isOnlyForZeros(argument))
       TMAPrefetchOp::create(builder, b.loc,
                             cast<TypedValue<TMATileType>>(Value(argument)));
   }

@@ -11,6 +11,7 @@
 #include "HostView.h"
 
 #include "kvcache/GPU/KernelLaunches.h"
+#include "kvcache/IR/CopyOps.h"
 #include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Interfaces/InferTypeOpInterface.h"
@@ -105,7 +106,11 @@ private:
     TMATileType type;
     tma::OpenTensorMap map;
     SmallVector<TileCopyOpInterface> copies;
+    /// Copies whose boxes without a valid row are those of this descriptor.
+    SmallVector<AsyncLoadTileOp> zeros;
   };
+  /// The descriptor for a request, of the cache that a copy reads.
+  Entry &find(const DescriptorRequest &request, TileCopyOpInterface copy);
 
   /// The attribute `kvcache.descriptor`: the view, and its geometry.
   static DictionaryAttr describe(gpu::GPUFuncOp kernel, const Entry &entry);
@@ -115,18 +120,27 @@ private:
   SmallVector<gpu::GPUFuncOp> kernels;
   ArrayRef<gpu::LaunchFuncOp> launches;
   SmallVector<Entry, 0> entries;
+  /// The copies some of whose boxes may have no valid row.
+  SmallVector<AsyncLoadTileOp> partial;
 };
 
 } // namespace
 
-void KernelDescriptors::request(TileCopyOpInterface copy) {
-  DescriptorRequest request = requestDescriptor(copy);
+KernelDescriptors::Entry &
+KernelDescriptors::find(const DescriptorRequest &request,
+                        TileCopyOpInterface copy) {
   HostView view = *HostView::find(copy.getAccessedCache());
   for (Entry &entry : entries)
     if (entry.request == request && entry.view.isSameAs(view))
-      return entry.copies.push_back(copy);
+      return entry;
   auto [type, map] = inspect(request, view.getView());
-  entries.push_back({request, view, type, map, {copy}});
+  return entries.emplace_back(Entry{request, view, type, map, {}, {}});
+}
+
+void KernelDescriptors::request(TileCopyOpInterface copy) {
+  find(requestDescriptor(copy), copy).copies.push_back(copy);
+  if (requestZeros(copy))
+    partial.push_back(cast<AsyncLoadTileOp>(copy));
 }
 
 void KernelDescriptors::addOperands(gpu::LaunchFuncOp launch) const {
@@ -183,10 +197,16 @@ void KernelDescriptors::addArguments(gpu::GPUFuncOp kernel) {
     for (TileCopyOpInterface copy : entry.copies)
       if (kernel->isAncestor(copy))
         copy.getDescriptorMutable().assign(kernel.getArgument(argument));
+    for (AsyncLoadTileOp copy : entry.zeros)
+      if (kernel->isAncestor(copy))
+        copy.getZerosMutable().assign(kernel.getArgument(argument));
   }
 }
 
 void KernelDescriptors::materialize() {
+  // Behind the descriptors of rows.
+  for (AsyncLoadTileOp copy : partial)
+    find(*requestZeros(copy), copy).zeros.push_back(copy);
   // Launches first: they repeat what kernels compute from their arguments.
   for (gpu::LaunchFuncOp launch : launches)
     addOperands(launch);

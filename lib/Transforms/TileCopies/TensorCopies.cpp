@@ -10,6 +10,7 @@
 
 #include "Gathers.h"
 
+#include "kvcache/IR/CopyOps.h"
 #include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/IR/QueryOps.h"
 #include "kvcache/IR/TMAOps.h"
@@ -142,16 +143,40 @@ SmallVector<Value> TensorCopies::getCoordinates(const Boxes &boxes,
           b.add(found, valid)};
 }
 
+/// Coordinates of a box before the first page or row: nothing of the tensor.
+static SmallVector<Value> getCoordinatesOfZeros(const IndexBuilder &b,
+                                                TMATileType zeros) {
+  SmallVector<Value> coordinates(zeros.getBox().size(), b.index(0));
+  coordinates.back() = b.index(-zeros.getBox().back());
+  return coordinates;
+}
+
+void TensorCopies::issueBox(const Boxes &boxes, TileCopyOpInterface op,
+                            int64_t box) const {
+  auto load = [&](Value descriptor, ValueRange coordinates) {
+    TMALoadOp::create(b.builder, b.loc, descriptor, coordinates, barrier.group,
+                      barrier.index, op.getTile(),
+                      boxes.found.size() == 1 ? Value()
+                                              : b.index(box * boxes.boxRows),
+                      /*l2_hint=*/EvictionAttr(), op.isMulticast());
+  };
+  auto loadRows = [&] {
+    load(op.getDescriptor(), getCoordinates(boxes, op, box));
+  };
+  auto withZeros = dyn_cast<AsyncLoadTileOp>(op.getOperation());
+  if (!withZeros || !withZeros.getZeros())
+    return loadRows();
+  b.runIf(b.less(b.index(box * boxes.boxRows), boxes.valid), loadRows, [&] {
+    TypedValue<TMATileType> zeros = withZeros.getZeros();
+    load(zeros, getCoordinatesOfZeros(b, zeros.getType()));
+  });
+}
+
 void TensorCopies::issueBoxes(const Copy &copy) const {
   const Boxes &boxes = allBoxes[*copy.boxes];
-  TileCopyOpInterface op = copy.op;
   b.runIf(issuer.isElected, [&] {
     for (size_t box = 0; box < boxes.found.size(); ++box)
-      TMALoadOp::create(
-          b.builder, b.loc, op.getDescriptor(), getCoordinates(boxes, op, box),
-          barrier.group, barrier.index, op.getTile(),
-          boxes.found.size() == 1 ? Value() : b.index(box * boxes.boxRows),
-          /*l2_hint=*/EvictionAttr(), op.isMulticast());
+      issueBox(boxes, copy.op, box);
   });
 }
 

@@ -48,6 +48,7 @@ private:
   Value lookUpBox(const Boxes &boxes, Value row) const;
   SmallVector<Value> getCoordinates(const Boxes &boxes, TileCopyOpInterface op,
                                     int64_t box) const;
+  void issueBox(const Boxes &boxes, TileCopyOpInterface op, int64_t box) const;
   void issueBoxes(const Copy &copy) const;
 
   IndexBuilder b;

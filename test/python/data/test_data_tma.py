@@ -89,6 +89,31 @@ def test_heads_and_pages_outside_of_the_tensor(target):
 
 
 @targets
+def test_boxes_without_rows_of_a_tensor_that_begins_before_the_cache(target):
+    """Chips touch its first address for them, and nothing else outside of the cache."""
+    kind = Kind(head_size=64, mla=True)
+    memory, tile = Memory(kind), Tile(16, 64, "bf16", "128b")
+    program = compile_copy(
+        *(target, kind, tile, descriptor_type((64, 16, 1, 1), "bf16", "128b")),
+        create("create_ragged_tma_tile", "rows = 16", "128b"),
+        "kvcache.tma_load %desc[%c0, %missing, %c0, %row], %barrier[%c0] to %tile : !desc, !barrier -> !tile",
+        "%missing: index, %row: index",
+    )
+    *cache, _ = memory.arguments()
+    for layer, valid in [(1, 0), (1, 3), (0, 16), (0, 1), (0, 0)]:
+        raw = np.full(tile.num_bytes, 77, np.int8)
+        if (layer, valid) == (0, 0):
+            message = "has nothing of the tensor, for which GPUs touch the first address of the tensor, and it .*reads"
+            with pytest.raises(kvcache.CheckError, match=message):
+                program.call("run", *cache, layer, raw, 16, 0)
+            continue
+        program.call("run", *cache, layer, raw, 16 - valid, valid)
+        rows = memory.flat.reshape(-1, kind.heads * 64)[layer * memory.page :][:16, :64].copy()
+        rows[valid:] = 0
+        assert (raw.view(np.uint8) == stored(rows, "128b")).all(), (layer, valid)
+
+
+@targets
 @lays
 def test_smaller_boxes_at_rows_of_a_tile(swizzle, target):
     """Two boxes of the rows of a page, in any order."""

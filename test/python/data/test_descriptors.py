@@ -87,7 +87,9 @@ def blackwell():
 
 
 def test_rows_that_may_be_missing(blackwell):
-    (descriptor,) = blackwell.kernel("load").descriptors
+    descriptor, zeros = blackwell.kernel("load").descriptors
+    assert (zeros.parameter, zeros.kind, zeros.view, zeros.offset) == ("descriptor1", "paged", {"cache": "keys"}, 0)
+    assert zeros.box == (64, 1, 64, 1)
     assert descriptor == kvcache.Descriptor(
         parameter="descriptor0",
         view={"cache": "keys"},
@@ -138,7 +140,8 @@ gpu.module @kernels {
 
 def test_layouts():
     kernel = kvcache.compile(TYPES + LAYOUTS, target="sm_100a").kernel("layouts")
-    paged, ragged, gather = kernel.descriptors
+    paged, ragged, gather, zeros = kernel.descriptors
+    assert zeros.kind == "paged" and zeros.view == ragged.view
     shape = {"dtype": "bf16", "swizzle": "128b", "num_heads": 8, "head_size": 128}
     page = {"page_size": 64, "num_pages": 12, "page_stride": 2**20, "rows": 64, "columns": 128}
     assert paged.fields(pages=12, page_stride=2**20, head_stride=2**17) == kvcache.descriptor_fields(
