@@ -72,6 +72,7 @@ static constexpr std::pair<StringLiteral, StringLiteral> kInstructions[] = {
     {"idp4a.u.s", "dp4a.u32.s32 $0, $1, $2, $3;"},
     {"idp4a.u.u", "dp4a.u32.u32 $0, $1, $2, $3;"},
     {"elect.sync", "elect.sync $0|$1, $2;"},
+    {"activemask", "activemask.b32 $0;"},
     {"cp.async.commit.group", "cp.async.commit_group;"},
     {"cp.async.wait.group", "cp.async.wait_group $0;"},
     {"cp.async.wait.all", "cp.async.wait_all;"},

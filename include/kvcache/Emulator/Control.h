@@ -32,6 +32,20 @@ void kvcacheEmulatorAssertFail(KVCacheThread *thread, const KVCacheSite *site,
 /// Ends the launch.
 void kvcacheEmulatorTrap(KVCacheThread *thread, const KVCacheSite *site);
 
+/// State spaces (PTX ISA, "isspacep"). The shared memory of a block is in that
+/// of its cluster.
+enum {
+  KVCacheSpaceGlobal = 0,
+  KVCacheSpaceShared = 1,
+  KVCacheSpaceSharedCluster = 2,
+  KVCacheSpaceLocal = 3
+};
+
+/// Whether a generic pointer is into a space: 1 or 0.
+uint32_t kvcacheEmulatorIsInSpace(KVCacheThread *thread,
+                                  const KVCacheSite *site, const void *pointer,
+                                  uint32_t space);
+
 /// What ends the launch where no number, or nothing, can come out.
 enum {
   KVCacheDividesByZero = 0,

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvcache/Emulator/Control.h"
 #include "Families.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -50,9 +51,34 @@ static FailureOr<bool> lowerSystemCall(LLVM::CallOp op, EmulatorCalls &calls) {
   return false;
 }
 
-/// Intrinsics that have an op, called by name.
+/// `isspacep.shared`: whether a pointer is into a space.
+static bool lowerIsInSpace(LLVM::CallIntrinsicOp op, StringRef name,
+                           EmulatorCalls &calls) {
+  std::optional<uint32_t> space =
+      llvm::StringSwitch<std::optional<uint32_t>>(name)
+          .Case("global", KVCacheSpaceGlobal)
+          .Case("shared", KVCacheSpaceShared)
+          .Case("shared.cluster", KVCacheSpaceSharedCluster)
+          .Case("local", KVCacheSpaceLocal)
+          .Default(std::nullopt);
+  if (!space || op.getArgs().size() != 1 ||
+      !isa<LLVM::LLVMPointerType>(op.getArgs()[0].getType()))
+    return false;
+  OpBuilder builder(op);
+  Value is = calls.call(op, "kvcacheEmulatorIsInSpace", calls.i32,
+                        {op.getArgs()[0], calls.getI32(op, *space)});
+  is = LLVM::ICmpOp::create(builder, op.getLoc(), LLVM::ICmpPredicate::ne, is,
+                            calls.getI32(op, 0));
+  op->getResult(0).replaceAllUsesWith(is);
+  op->erase();
+  return true;
+}
+
+/// Intrinsics that have an op, called by name, or have none.
 static bool lowerIntrinsic(LLVM::CallIntrinsicOp op, EmulatorCalls &calls) {
   StringRef name = op.getIntrin();
+  if (name.consume_front("llvm.nvvm.isspacep."))
+    return lowerIsInSpace(op, name, calls);
   if (op->getNumResults() != 0)
     return false;
   if (name == "llvm.trap" || name == "llvm.debugtrap")

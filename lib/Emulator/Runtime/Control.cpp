@@ -249,6 +249,25 @@ void kvcacheEmulatorFail(KVCacheThread *self, const KVCacheSite *site,
   thread.block->fail(thread, site, messages[reason]);
 }
 
+uint32_t kvcacheEmulatorIsInSpace(KVCacheThread *self, const KVCacheSite *,
+                                  const void *pointer, uint32_t space) {
+  Thread &thread = Thread::get(self);
+  const Block &block = *thread.block;
+  bool isShared = block.isShared(pointer);
+  bool isOfCluster = isShared || block.cluster.isShared(pointer);
+  bool isLocal = thread.fiber && thread.fiber->contains(pointer);
+  switch (space) {
+  case KVCacheSpaceShared:
+    return isShared;
+  case KVCacheSpaceSharedCluster:
+    return isOfCluster;
+  case KVCacheSpaceLocal:
+    return isLocal;
+  default:
+    return !isOfCluster && !isLocal;
+  }
+}
+
 void kvcacheEmulatorExit(KVCacheThread *self, const KVCacheSite *) {
   Thread &thread = Thread::get(self);
   thread.block->cluster.exit(thread);

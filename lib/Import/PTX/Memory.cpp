@@ -210,6 +210,27 @@ static void emitAtomic(bool hasResult, Emitter &emitter) {
     emitter.set(0, old, type.isSigned());
 }
 
+/// isspacep.shared p, a;
+static void emitIsInSpace(Emitter &emitter) {
+  StringRef space = emitter.takeOneOf(
+      {"global", "shared", "shared::cta", "shared::cluster", "local"});
+  if (space.empty())
+    return emitter.fail("expects '.global', '.shared' or '.local'");
+  StringRef name = llvm::StringSwitch<StringRef>(space)
+                       .Case("shared::cta", "shared")
+                       .Case("shared::cluster", "shared.cluster")
+                       .Default(space);
+  if (!emitter.expectOperands(2))
+    return;
+  OpBuilder &builder = emitter.builder;
+  Value is = LLVM::CallIntrinsicOp::create(
+                 builder, emitter.loc, emitter.getIntegerType(1),
+                 builder.getStringAttr("llvm.nvvm.isspacep." + name),
+                 emitter.getPointer(emitter.get(1), kGeneric))
+                 ->getResult(0);
+  emitter.set(0, is);
+}
+
 bool ptx::emitMemory(StringRef name, Emitter &emitter) {
   if (name == "ld")
     return emitLoad(emitter), true;
@@ -217,5 +238,7 @@ bool ptx::emitMemory(StringRef name, Emitter &emitter) {
     return emitStore(emitter), true;
   if (name == "atom" || name == "red")
     return emitAtomic(name == "atom", emitter), true;
+  if (name == "isspacep")
+    return emitIsInSpace(emitter), true;
   return false;
 }

@@ -139,6 +139,15 @@ static void emitElect(Emitter &emitter) {
                                                  /*is_zero_poison=*/false));
 }
 
+/// activemask.b32 d: the lane alone. PTX promises no other, because lanes may
+/// run one after the other.
+static void emitActiveMask(Emitter &emitter) {
+  emitter.takeType();
+  if (emitter.expectOperands(1))
+    emitter.set(0, NVVM::LaneMaskEqOp::create(emitter.builder, emitter.loc,
+                                              emitter.getIntegerType(32)));
+}
+
 bool ptx::emitWarp(StringRef name, Emitter &emitter) {
   using Emit = void (*)(Emitter &);
   auto emit = llvm::StringSwitch<Emit>(name)
@@ -147,6 +156,7 @@ bool ptx::emitWarp(StringRef name, Emitter &emitter) {
                   .Case("match", emitMatch)
                   .Case("redux", emitReduce)
                   .Case("elect", emitElect)
+                  .Case("activemask", emitActiveMask)
                   .Default(nullptr);
   if (emit)
     emit(emitter);

@@ -87,6 +87,7 @@ INTEGERS = {
     "lop3.b32 $0, $1, $2, $3, 0xca;": (A & B) | (~A & C),
     "prmt.b32 $0, $1, $2, $3;": pick_bytes(),
     "popc.b32 $0, $1;": np.bitwise_count(A),
+    "activemask.b32 $0;": 1 << np.arange(32),
     "clz.b32 $0, $1;": np.array([32 - int(a).bit_length() for a in A]),
     "brev.b32 $0, $1;": np.array([int(f"{a:032b}"[::-1], 2) for a in A]),
     "{.reg .u32 n; and.b32 n, $2, 63; shl.b32 $0, $1, n;}": shift_left(A, B & 63),
@@ -211,3 +212,41 @@ def test_instructions(expected, constraint, operands):
     for text, result in expected.items():
         wanted = np.asarray(result).astype(np.int64).astype(np.uint32)
         np.testing.assert_array_equal(computed[text], wanted, err_msg=text)
+
+
+SPACES = "global", "shared", "shared.cluster", "local"
+
+
+def test_spaces():
+    """Of pointers to global and shared memory, and to a variable: by PTX, and by names of LLVM."""
+    lines, number = [], 0
+    for pointer in "global", "shared", "local":
+        for space in SPACES:
+            ptx = space.replace(".", "::")
+            lines += [
+                f"%s{number} = call i1 @llvm.nvvm.isspacep.{space}(ptr %{pointer})",
+                f"%z{number} = zext i1 %s{number} to i32",
+                f'%r{number} = call i32 asm "{{.reg .pred p; isspacep.{ptx} p, $1; '
+                f'selp.u32 $0, 2, 0, p;}}", "=r,l"(ptr %{pointer})',
+                f"%v{number} = or i32 %z{number}, %r{number}",
+                f"%q{number} = getelementptr i32, ptr addrspace(1) %out, i32 {number}",
+                f"store i32 %v{number}, ptr addrspace(1) %q{number}",
+            ]
+            number += 1
+    declared = "\n".join(f"declare i1 @llvm.nvvm.isspacep.{space}(ptr)" for space in SPACES)
+    body = "\n  ".join(lines)
+    source = f"""
+target triple = "nvptx64-nvidia-cuda"
+@memory = internal addrspace(3) global [64 x i32] undef
+{declared}
+define ptx_kernel void @kernel(ptr addrspace(1) %out) {{
+  %global = addrspacecast ptr addrspace(1) %out to ptr
+  %shared = addrspacecast ptr addrspace(3) @memory to ptr
+  %local = alloca i32
+  {body}
+  ret void
+}}
+"""
+    out = np.zeros((3, 4), np.uint32)
+    kvcache.emulate(source, "sm_90a", opt_level=0).kernel("kernel").launch(1, 1, out)
+    np.testing.assert_array_equal(out, 3 * np.array([[1, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]]))
