@@ -23,7 +23,6 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassRegistry.h"
 #include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
@@ -39,12 +38,9 @@ const DialectRegistry &kvcache::getRegistry() {
 }
 
 Source::Source(StringRef contents, StringRef filename, SourceKind kind)
-    : context(getRegistry(), MLIRContext::Threading::DISABLED),
-      diagnostics(&context) {
-  // The op in full would bury the message.
-  context.printOpOnDiagnostic(false);
+    : context(leaseContext(contents)), diagnostics(context->get()) {
   if (kind == SourceKind::Kernels && isLLVMIR(contents))
-    module = importLLVMIR(contents, filename, &context);
+    module = importLLVMIR(contents, filename, context->get());
   else
     parse(contents, filename);
   if (!module && !diagnostics.hasError())
@@ -84,21 +80,22 @@ void Source::parse(StringRef contents, StringRef filename) {
   if (std::optional<Unreadable> found = findUnreadable(text)) {
     auto [line, column] =
         sourceMgr.getLineAndColumn(SMLoc::getFromPointer(found->place));
-    emitError(FileLineColLoc::get(&context, filename, line, column))
+    emitError(FileLineColLoc::get(context->get(), filename, line, column))
         << found->reason;
     return;
   }
 
   Block block;
   AsmParserState state;
-  ParserConfig config(&context, /*verifyAfterParse=*/false);
+  ParserConfig config(context->get(), /*verifyAfterParse=*/false);
   LogicalResult parsed =
       isText ? parseAsmSourceFile(sourceMgr, &block, config, &state)
              : parseSourceFile(sourceMgr, &block, config);
   if (failed(parsed))
     return;
   module = mlir::detail::constructContainerOpForParserIfNecessary<ModuleOp>(
-      &block, &context, FileLineColLoc::get(&context, filename, 0, 0));
+      &block, context->get(),
+      FileLineColLoc::get(context->get(), filename, 0, 0));
   if (module &&
       (failed(checkBeforeVerification(*module)) || failed(verify(*module))))
     module = nullptr;
@@ -107,24 +104,21 @@ void Source::parse(StringRef contents, StringRef filename) {
 }
 
 LogicalResult Source::run(StringRef passes) {
-  registerAllPasses();
-  auto passManager = PassManager::on<ModuleOp>(&context);
   std::string message;
-  llvm::raw_string_ostream stream(message);
-  if (succeeded(parsePassPipeline(passes, passManager, stream)))
-    return run(passManager);
+  if (PassManager *pipeline = context->getPipeline(passes, message))
+    return run(*pipeline);
   diagnostics.addError(StringRef(message).trim());
   return failure();
 }
 
 LogicalResult Source::run(function_ref<void(OpPassManager &)> build) {
-  auto passManager = PassManager::on<ModuleOp>(&context);
+  auto passManager = PassManager::on<ModuleOp>(context->get());
   build(passManager);
+  passManager.enableVerifier(false);
   return run(passManager);
 }
 
 LogicalResult Source::run(PassManager &passManager) {
-  passManager.enableVerifier(false);
   if (succeeded(passManager.run(*module)))
     return success();
   if (!diagnostics.hasError())

@@ -9,6 +9,7 @@
 #ifndef KVCACHE_COMPILE_SOURCE_H
 #define KVCACHE_COMPILE_SOURCE_H
 
+#include "kvcache/Compile/Contexts.h"
 #include "kvcache/Compile/Diagnostics.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -33,8 +34,8 @@ enum class SourceKind {
   Kernels
 };
 
-/// A module with its own context, so that several threads can compile at the
-/// same time.
+/// A module with a context that no other has, so that several threads can
+/// compile at the same time.
 class Source {
 public:
   /// Parses a source. `filename` is its name in locations. In MLIR text, the
@@ -57,7 +58,7 @@ private:
   void parse(StringRef contents, StringRef filename);
   LogicalResult run(PassManager &passManager);
 
-  MLIRContext context;
+  ContextLease context;
   DiagnosticCollector diagnostics;
   OwningOpRef<ModuleOp> module;
 };
