@@ -2,7 +2,8 @@
 
 The NVVM-level module of a right program is changed in one place: an arrival, a fence, a
 barrier or a copy's group is dropped, a wait is taken as done, or other bytes are
-expected. What may be missing without harm is listed, with the reason.
+expected. What may be missing without harm is listed, with the reason. One module
+has all mutants of a kernel, and is compiled once: an argument says which of them runs.
 """
 
 import re
@@ -51,47 +52,94 @@ def get_kernel(text, name):
     return start, text.index("\n    }\n", start) + 1
 
 
-def some_of_each(mutants, most=6):
+def some_of_each(changes, most=6):
     """Not each of a hundred copies: at most so many that have changed alike."""
     alike = {}
-    for what, mutant in mutants:
-        alike.setdefault(what, []).append((f"{what} {len(alike.get(what, [])) + 1}", mutant))
+    for what, *change in changes:
+        alike.setdefault(what, []).append((f"{what} {len(alike.get(what, [])) + 1}", *change))
     for group in alike.values():
         yield from group[:: -(-len(group) // most)]
 
 
-def mutants(text, kernel):
-    """(what has changed, the changed module)."""
+def find_changes(text, kernel):
+    """(what changes, the line that does, what it becomes)."""
     begin, end = get_kernel(text, kernel)
-
-    def change(what, match, replacement):
-        return what, text[: match.start()] + replacement + text[match.end() :]
-
     for match in WITHOUT_RESULT.finditer(text, begin, end):
-        yield change(f"drop {match[1]}", match, "")
+        yield f"drop {match[1]}", match.span(), ""
     for match in WAIT.finditer(text, begin, end):
-        yield change(f"skip {match[2]}", match, f"{match[1]} = llvm.mlir.constant(true) : i1\n")
+        yield f"skip {match[2]}", match.span(), f"{match[1]} = llvm.mlir.constant(true) : i1\n"
     for match in EXPECT.finditer(text, begin, end):
-        for change_of_bytes in (-16, 16):
+        for number, change_of_bytes in enumerate((-16, 16)):
+            name = f"%bytes_{match.start()}_{number}"
             more = (
-                f"%more = llvm.mlir.constant({change_of_bytes} : i32) : i32\n"
-                f"%others = llvm.add {match[3]}, %more : i32\n"
+                f"{name}_more = llvm.mlir.constant({change_of_bytes} : i32) : i32\n"
+                f"{name} = llvm.add {match[3]}, {name}_more : i32\n"
             )
-            line = f"{more}{match[1]} {match[2]}, %others{match[4]}"
-            yield change(f"expect {change_of_bytes:+}", match, line)
+            line = f"{more}{match[1]} {match[2]}, {name}{match[4]}"
+            yield f"expect {change_of_bytes:+}", match.span(), line
     for match in GROUP.finditer(text, begin, end):
-        yield change("wait for a group less", match, f"{match[1]} {int(match[2]) + 1}")
+        begin_of_line, end_of_line = match.start(), text.index("\n", match.end()) + 1
+        rest = text[match.end() : end_of_line]
+        yield "wait for a group less", (begin_of_line, end_of_line), f"{match[1]} {int(match[2]) + 1}{rest}"
+
+
+def choose(place, line, changed):
+    """``line``, or what it becomes for a mutant of one of the numbers in ``changed``."""
+    result = re.match(r" *(%\w+) =", line)
+    rest, passed = f"^rest_{place}", ""
+    cases = {f"^case_{place}_{number}": text for number, text in [(0, line), *changed.items()]}
+    blocks = []
+    for case, text in cases.items():
+        if result:
+            name = f"%result{case[5:]}"
+            text = text.replace(f"{result[1]} =", f"{name} =")
+            passed = f"({name} : i1)"
+        blocks.append(f"{case}:\n{text}llvm.br {rest}{passed}\n")
+    numbers = ", ".join(f"{number}: ^case_{place}_{number}" for number in changed)
+    argument = f"({result[1]}: i1)" if result else ""
+    return (
+        f"llvm.switch %mutant : i32, ^case_{place}_0 [{numbers}]\n"
+        f"{''.join(blocks)}{rest}{argument}:\n"
+    )
+
+
+def with_mutants(text, kernel):
+    """The module with all mutants, of which the last argument of host functions takes one, and their names.
+
+    Number 0 is the kernel as it was.
+    """
+    names, lines = ["none"], {}
+    for what, span, becomes in some_of_each(find_changes(text, kernel)):
+        lines.setdefault(span, {})[len(names)] = becomes
+        names.append(what)
+    for place, ((begin, end), changed) in enumerate(sorted(lines.items(), reverse=True)):
+        text = text[:begin] + choose(place, text[begin:end], changed) + text[end:]
+    text = re.sub(rf"^(    llvm\.func @{kernel}\()", r"\1%mutant: i32, ", text, flags=re.MULTILINE)
+    text = text.replace("kvcache.parameters = [", 'kvcache.parameters = [{name = "mutant", type = i32}, ')
+    text = re.sub(rf"(gpu\.launch_func .*@{kernel} .*\bargs\()", r"\1%mutant : i32, ", text)
+    # Names of functions that launch no kernel stay as they are.
+    return re.sub(r"^(  func\.func @\w+\()(?=.*\{$)", r"\1%mutant: i32, ", text, flags=re.MULTILINE), names
+
+
+class Mutant:
+    """A program, of which calls run one of its mutants."""
+
+    def __init__(self, program, number):
+        self.program, self.number = program, number
+
+    def call(self, name, *arguments):
+        self.program.call(name, self.number, *arguments)
 
 
 def survivors(source, kernel, chip, run):
     """The mutants that the sanitizer lets pass, with what became of their results."""
-    text, target = to_nvvm(source, chip), f"emulator:{chip}"
-    right = run(kvcache.jit(text, target=target, opt_level=0))
+    text, names = with_mutants(to_nvvm(source, chip), kernel)
+    program = kvcache.jit(text, target=f"emulator:{chip}", opt_level=0)
+    right = run(Mutant(program, 0))
     found, missed = 0, {}
-    for what, mutant in some_of_each(mutants(text, kernel)):
-        program = kvcache.jit(mutant, target=target, opt_level=0)
+    for number, what in enumerate(names[1:], 1):
         try:
-            result = run(program)
+            result = run(Mutant(program, number))
         except kvcache.CheckError:
             found += 1
         else:
