@@ -86,7 +86,7 @@ def test_contiguous_keys(target, example, function):
     caches = Caches()
     tokens = 133 if example == "gather" else 64
     out = random_bits(caches.rng, (len(LENGTHS), tokens, HEADS, HEAD_SIZE))
-    program = kvcache.jit(EXAMPLES / f"{example}.mlir", target=target)
+    program = kvcache.jit(EXAMPLES / f"{example}.mlir", target=target, opt_level=0)
     program.call(function, *caches.arguments(caches.blocks, 1), out)
     lengths = LENGTHS if example == "gather" else np.full_like(LENGTHS, tokens)
     expected = reference.gather(
@@ -102,7 +102,7 @@ def test_append(target):
     new = [random_bits(caches.rng, (int(rows[-1]), HEADS, HEAD_SIZE)) for _ in range(2)]
     expected = caches.blocks.copy()
     reference.append(expected, LENGTHS, caches.table, LAYER, *new, rows)
-    program = kvcache.jit(EXAMPLES / "append.mlir", target=target)
+    program = kvcache.jit(EXAMPLES / "append.mlir", target=target, opt_level=0)
     program.call("append", *caches.arguments(caches.blocks, max(STEP)), *new, rows)
     assert_same_bits(caches.blocks, expected)
 
@@ -122,10 +122,10 @@ def test_append_fp8(target, groups):
     arguments = *caches.arguments(caches.fp8, max(STEP), scales), *new, rows
     if groups == 1:
         text = with_launcher(source("append_fp8"), "append_per_token", (16, 8))
-        program = kvcache.jit(text, target=target)
+        program = kvcache.jit(text, target=target, opt_level=0)
         program.call("launch", *arguments, max(STEP), len(LENGTHS))
     else:
-        program = kvcache.jit(source("append_fp8"), target=target)
+        program = kvcache.jit(source("append_fp8"), target=target, opt_level=0)
         program.call("append_per_group", *arguments)
     is_nan = np.isnan(expected_scales)
     np.testing.assert_array_equal(scales, expected_scales)
@@ -136,7 +136,8 @@ def test_append_fp8(target, groups):
 def check_attention(target, name, kernel, arguments, rng, expect, group=4):
     q = random_numbers(rng, (len(LENGTHS), group * HEADS, HEAD_SIZE))
     out = random_bits(rng, q.shape)
-    program = kvcache.jit(with_launcher(source(name), kernel, (128, 1)), target=target)
+    text = with_launcher(source(name), kernel, (128, 1))
+    program = kvcache.jit(text, target=target, opt_level=0)
     program.call("launch", *arguments, SCALE, q, out, HEADS, len(LENGTHS))
     expected = expect(q)
     error = np.abs(out.astype(np.float64) - expected)

@@ -79,7 +79,7 @@ class Step:
     def launch(self, operation, *arguments):
         """What the one launch of an operation asks of memory, and its warps."""
         operation.__dict__["program"] = kvcache.jit(
-            operation.source, target=operation.target, meter=True, sanitize=False
+            operation.source, target=operation.target, meter=True, sanitize=False, opt_level=0
         )
         operation(self.inputs, *arguments)
         (launch,) = operation.program.launches
@@ -193,6 +193,7 @@ def test_copy(names, chip):
         target=f"emulator:{chip}",
         meter=True,
         sanitize=False,
+        opt_level=0,
     )
     program.call("copy", *source.inputs.collection(0), *target.inputs.collection(0))
     (launch,) = program.launches
@@ -218,7 +219,7 @@ def test_grids_of_sequences_grow_along_x(name):
             launch, _ = step.launch(gather, LAYER, *step.rows(count, 20))
         else:
             source = copy_source(step.params, step.params)
-            program = kvcache.jit(source, target="emulator:sm_90a", meter=True, sanitize=False)
+            program = kvcache.jit(source, target="emulator:sm_90a", meter=True, sanitize=False, opt_level=0)
             for number in range(count):
                 step.manager.step([number])
                 step.manager.grow(number, np.arange(1))
@@ -246,14 +247,14 @@ def test_grids_grow_along_x(name):
             launch, _ = step.launch(kvcache.ops.copy_pages(step.params, target), pairs)
         elif name == "merge_states":
             merge = kvcache.ops.merge_states(16, 128, target, step.dtype)
-            program = kvcache.jit(merge.source, target=target, meter=True, sanitize=False)
+            program = kvcache.jit(merge.source, target=target, meter=True, sanitize=False, opt_level=0)
             lses = np.zeros((1, *q.shape[:2]), np.float32)
             program.call("merge_states", q[None], lses, out, lses[0].copy())
             (launch,) = program.launches
         else:
             options = {"split_tokens": 16, "max_splits": 4} if name == "split" else {}
             attend = kvcache.ops.attention(step.params, 16, target=target, dtype=step.dtype, **options)
-            program = kvcache.jit(attend.source, target=target, meter=True, sanitize=False)
+            program = kvcache.jit(attend.source, target=target, meter=True, sanitize=False, opt_level=0)
             more = [np.zeros(attend.workspace_size(len(LENGTHS)), np.int8)] if options else []
             offsets = step.inputs.row_offsets.view(np.int32)
             lse = np.zeros(q.shape[:2], np.float32)
