@@ -125,19 +125,19 @@ static nb::list takeDiagnostics(DiagnosticCollector &collector) {
   return toPython(diagnostics);
 }
 
-/// Parses into a context of its own: a name, such as that of a structure of
-/// LLVM, means the same all over a context.
+/// Parses into a context that has seen no other names: one, such as that of a
+/// structure of LLVM, means the same all over a context.
 template <typename Value>
 static nb::tuple parse(const nb::bytes &text,
                        Value (*parse)(MlirContext, MlirStringRef)) {
-  MLIRContext context(getRegistry(), MLIRContext::Threading::DISABLED);
-  DiagnosticCollector diagnostics(&context);
-  nb::object result = nb::none();
   std::string contents = toString(text);
+  ContextLease context = leaseContext(contents);
+  DiagnosticCollector diagnostics(context->get());
+  nb::object result = nb::none();
   if (std::optional<Unreadable> found = findUnreadable(contents)) {
     diagnostics.addError(found->reason);
   } else {
-    Value value = parse(wrap(&context),
+    Value value = parse(wrap(context->get()),
                         mlirStringRefCreate(contents.data(), contents.size()));
     if (value.ptr)
       result = python::describe(value);
