@@ -128,6 +128,8 @@ def both(most: int = 32, warps: str = "90 % of bandwidth") -> tuple[Variant, Var
 
 
 PROMPT = Variant("64-row tiles", {}, "94 % of tensor"), Variant("128-row tiles", {"tile_rows": 128}, "88 % of tensor")
+SWAPPED = split("swapped", "90 % of bandwidth"), split("mma.sync", "66 % of bandwidth", swap_operands=False)
+OF_512: dict[str, Any] = {"options": {"value_dim": 512}}
 RAGGED = tuple(2**i for i in range(6, 14)) * 8
 WINDOW = 4 * K
 NEW = (1,) * 64
@@ -143,13 +145,16 @@ WORKS = [
     decode("decode 32/8, 8 x 32K", GQA, 8, 32 * K, *both(128), peers=ALL),
     decode("decode 32/8, 256 x 1K", GQA, 256, K, *both(), peers=ALL),
     decode("decode 32/8, 1 x 1K", GQA, 1, K, *both(), peers=ALL),
-    decode("decode 64/8, 64 x 8K", GQA, 64, 8 * K, *both(warps="46 % of bandwidth"), query_heads=64, peers=ALL),
+    decode("decode 64/8, 64 x 8K", GQA, 64, 8 * K, *both(warps="46 % of bandwidth"),
+           split("16-row tiles, swapped", "90 % of bandwidth", tile_rows=16, swap_operands=True), query_heads=64, peers=ALL),
     decode("decode fp8 32/8, 64 x 8K", FP8, 64, 8 * K, *both(warps="45 % of bandwidth")),
     decode("decode fp8 / 128, 64 x 8K", SCALED, 64, 8 * K, *both(warps="40 % of bandwidth")),
     decode("decode MLA 128, 1 x 128K", LATENT, 1, 128 * K, split("split", "", 512), **MLA, peers=OF_LATENT),
     decode("decode MLA 128, 256 x 2K", LATENT, 256, 2 * K, split("split"), Variant("whole rows"), **MLA,
            peers=("flashinfer mla",)),
     decode("decode MLA fp8, 64 x 8K", LATENT_FP8, 64, 8 * K, split("split", "65 % of tensor"), **MLA),
+    decode("decode MLA 32, 64 x 8K", LATENT, 64, 8 * K, *SWAPPED, query_heads=32, **OF_512, peers=("torch",)),
+    decode("decode MLA 16, 64 x 8K", LATENT, 64, 8 * K, *SWAPPED, query_heads=16, **OF_512, peers=("torch",)),
     decode("sparse MLA 2K of 8K, 64", LATENT, 64, 8 * K, Variant("whole rows", {}, "65 % of tensor"),
            split("split", "65 % of tensor"), **SPARSE),
     prompt("prompt 32/8, 4 x 4K", GQA, 4, 4 * K, *PROMPT),
