@@ -160,7 +160,7 @@ def _compare_flight(work: str, ours: Facts, theirs: Facts | None) -> tuple[bool 
 
 
 _CODE_TARGETS: tuple[tuple[str, _Compare], ...] = (
-    ("SASS instructions of the whole kernel: at most 0.75 of nvcc's for gathers, 1.00 for the others", _compare_length),
+    ("SASS instructions of the whole kernel: at most 0.75 of nvcc's for gathers, 0.85 with fp8, 1.00 for the others", _compare_length),
     ("SASS instructions of the main loop: at most nvcc's, in all or for each byte that it reads", _compare_main_loop),
     ("SASS instructions of the inner loop: at most nvcc's, in all or for each byte that it reads", _compare_inner_loop),
     ("no spills", _compare_spills),

@@ -46,7 +46,7 @@ WORKS = {
     for work in (
         Work("gather", "a layer's tokens, bf16, into an array", 0.75, "gather"),
         Work("gather_dynamic", "the same, shapes known at run time", 0.75, "gather_dynamic"),
-        Work("gather_fp8", "fp8 tokens with f32 scales into a bf16 array", 0.75, "gather_fp8"),
+        Work("gather_fp8", "fp8 tokens with f32 scales into a bf16 array", 0.85, "gather_fp8"),
         Work("append_fp8", "new bf16 tokens, quantized into the pages", 1.0, "append_fp8"),
         Work("decode", "split decode attention, bf16, 8 queries a head", 1.0, "decode"),
         Work("sparse_rows", "rows by id into swizzled tiles, cp.async", 1.0, "sparse_rows", _TILES),
