@@ -263,27 +263,25 @@ func.func @attend_to_raw_rows(%q: memref<?x64x576xbf16>, %cache: !mla, %n: memre
 
 // The size of a slot: 32 heads, each with 16 times 130 floats and a counter.
 // GPU-LABEL: func.func @split(
-// GPU:         %[[OF_SLOTS:.*]] = arith.muli %arg6, %c266368
+// GPU:         %[[OF_SLOTS:.*]] = arith.muli %arg6, %c266240
 // GPU:         %[[BYTES:.*]] = arith.addi %[[OF_SLOTS]], %c16
 // GPU:         %[[SUMS:.*]] = memref.view %arg7[%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?x32x128xf32>
 // GPU:         memref.view %arg7[%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?x32x2xf32>
-// GPU:         memref.view %arg7[%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?x32xi32>
 // GPU:         scf.parallel
 // Each token is read once.
 // GPU-COUNT-8:   kvcache.load {{.*}} {nontemporal = true}
 // GPU-NOT:       kvcache.load
-// A part goes to the workspace, behind a barrier and between fences a counter.
+// A part goes to the workspace.
 // GPU:           vector.store {{.*}}, %[[SUMS]]
-// GPU:           gpu.barrier
-// GPU:           llvm.fence syncscope("device") acq_rel
-// GPU-NEXT:      llvm.atomicrmw add {{.*}} syncscope("device") monotonic
-// GPU-NEXT:      llvm.fence syncscope("device") acq_rel
-// GPU:           gpu.barrier
-// The last one merges, and leaves zeros.
-// GPU:           vector.load %[[SUMS]]
-// GPU:           vector.store %cst{{.*}}, %[[SUMS]]
-// GPU:           gpu.barrier
-// GPU:           llvm.store {{.*}} atomic syncscope("device") monotonic
+// Another launch merges the parts of a row and a head, 8 teams of a warp 4 each at once.
+// GPU:         %[[PARTS:.*]] = memref.view %arg7[%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?x32x128xf32>
+// GPU:         scf.parallel (%{{.*}}) =
+// GPU:           scf.parallel (%{{.*}}, %{{.*}}) = {{.*}} to (%c8{{[_0-9]*}}, %c32{{[_0-9]*}})
+// GPU-COUNT-4:     vector.load %[[PARTS]]
+// GPU:             kvcache.tile_store {{.*}} : vector<4xf32>, !kvcache.tile<8x128xf32
+// GPU:             gpu.barrier
+// GPU-COUNT-8:     kvcache.tile_load {{.*}} : !kvcache.tile<8x128xf32
+// GPU:           function = @split_merge_kernel
 // GPU:         return %[[BYTES]]
 // CHECK-LABEL: func.func @split(
 // CHECK-SAME:      %arg7: memref<?xi8>) -> index {
@@ -336,18 +334,13 @@ func.func @split_several_rows(%q: memref<?x32x128xbf16>, %keys: !cache, %values:
 #latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
 !mla = !kvcache.paged<bf16, #latent, page_size = 64>
 
-// Latent rows are split on tensor cores. A layer of the grid has whole rows, and 32 layers have parts, which the last block
-// of a row merges. Rows and heads are the grid's x.
+// Latent rows are split on tensor cores. A layer of the grid has whole rows, and 32 layers have parts, which another
+// launch merges. Rows and heads are the grid's x.
 // GPU-LABEL: func.func @split_latent_rows(
 // GPU:         scf.parallel (%{{.*}}, %{{.*}}) = {{.*}} to (%c33{{[_0-9]*}}, %{{.*}})
 // GPU:         kvcache.alloc_tile : !kvcache.tile<32x576xbf16
-// GPU:         %[[COUNTED:.*]] = kvcache.alloc_tile : !kvcache.tile<1x4xi32>
 // GPU:         nvvm.mma.sync
-// GPU:         gpu.barrier
-// GPU:         %[[BEFORE:.*]] = llvm.atomicrmw add {{.*}} syncscope("device") monotonic
-// GPU:         kvcache.tile_store %[[BEFORE]], %[[COUNTED]]
-// GPU:         gpu.barrier
-// GPU:         kvcache.tile_load %[[COUNTED]]
+// GPU:         function = @split_latent_rows_merge_kernel
 func.func @split_latent_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?xi32>, %scale: f32,
                              %out: memref<?x128x512xbf16>, %w: memref<?xi8>) {
   kvcache.attention %q, %cache, %n, %scale outs(%out) workspace %w {scheduled_blocks = 0}
@@ -410,7 +403,6 @@ func.func @few_heads(%q: memref<?x32x576xbf16>, %cache: !mla, %n: memref<?xi32>,
 // GPU:             kvcache.tile_store %{{.*}}, %[[STATE]]
 // GPU:             nvvm.mma.sync
 // The block that has taken the last number leaves zero.
-// GPU:           llvm.store {{.*}} atomic syncscope("device") monotonic
 // GPU:           llvm.store {{.*}} atomic syncscope("device") monotonic
 // GPU:         return
 func.func @take_units(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?xi32>, %scale: f32,

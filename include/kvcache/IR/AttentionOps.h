@@ -26,13 +26,13 @@ struct WorkspaceShape {
   int64_t heads, elements, parts, rows;
 
   /// Bytes of a slot: the weighted sum of values, the maximum and the sum of
-  /// exponentials of each part, and a counter.
+  /// exponentials of each part.
   uint64_t getSlotBytes() const {
     uint64_t part = llvm::SaturatingAdd<uint64_t>(elements, 2);
-    uint64_t words = llvm::SaturatingMultiplyAdd<uint64_t>(parts, part, 1);
+    uint64_t words = llvm::SaturatingMultiply<uint64_t>(parts, part);
     return llvm::SaturatingMultiply<uint64_t>(words, 4 * heads);
   }
-  /// Bytes behind all slots: the counter of a schedule.
+  /// Bytes in front of all slots: the counter of a schedule.
   static constexpr int64_t kScheduleBytes = 16;
   /// Bytes of the slots of a sequence, which may be too many for 64 bits: then
   /// the largest number.

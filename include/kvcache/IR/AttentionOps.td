@@ -54,14 +54,15 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     divided by `out_scale` and saturates: one number, or one for each head of `q`.
 
     With `workspace`, kernels split what a row sees into parts, which blocks
-    compute side by side; the last one merges them. Only rows of sequences of at
+    compute side by side; a second launch merges them. Only rows of sequences of at
     most `split_rows` rows are split. A part has `split_tokens` tokens, or more
     where there would be more than `max_splits` parts, on tensor cores a multiple
     of a tile. So the parts of a row
     depend only on what the row sees, and its result has the same bits alone and
     in any batch. The workspace has the bytes that `workspace_size` computes, or
-    more, and its address is a multiple of 16. It is zeroed once, and each op
-    leaves it zero, so ops that do not run at the same time may share it. On the
+    more, and its address is a multiple of 16. Its first 16 bytes are zeroed once,
+    and each op leaves them zero, so ops that do not run at the same time may
+    share it, whatever their shapes. On the
     CPU it is not used.
 
     On a GPU, the grid of a kernel with a workspace has a block for each part

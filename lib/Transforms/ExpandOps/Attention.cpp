@@ -172,9 +172,14 @@ void AttentionBase::storeLogarithm(const RowSum &sum, Value row,
   });
 }
 
-void AttentionBase::makeWorkspace() {
+void AttentionBase::findWorkspace() {
   Value batch = frame.sub(frame.dim(op.getRowOffsets(), 0), frame.index(1));
   slots = frame.mul(batch, shape.rows);
+  workspace.emplace(frame, op.getWorkspace(), slots, shape);
+}
+
+void AttentionBase::makeWorkspace() {
+  findWorkspace();
   if (frame.hasChecks)
     CheckOp::create(
         builder, loc,
@@ -183,7 +188,6 @@ void AttentionBase::makeWorkspace() {
         frame.add(frame.dim(op.getWorkspace(), 0), frame.index(1)),
         builder.getStringAttr("number of bytes that attention needs of "
                               "'workspace'"));
-  workspace.emplace(frame, op.getWorkspace(), slots, shape);
 }
 
 int64_t AttentionBase::countPartsOfLayer() {
@@ -231,29 +235,6 @@ AttentionBase::Pair AttentionBase::selectPair(Value condition,
       builder, loc, condition, [&](OpBuilder &, Location) { yield(then()); },
       [&](OpBuilder &, Location) { yield(otherwise()); });
   return {branch.getResult(0), branch.getResult(1)};
-}
-
-std::pair<Value, SmallVector<Value>> AttentionBase::runOrKeep(
-    Value condition, const SmallVector<Value> &given,
-    function_ref<std::pair<Value, SmallVector<Value>>()> otherwise) {
-  auto yield = [&](Value isGiven, SmallVector<Value> values) {
-    values.push_back(isGiven);
-    scf::YieldOp::create(builder, loc, values);
-  };
-  auto branch = scf::IfOp::create(
-      builder, loc, condition,
-      [&](OpBuilder &, Location) {
-        yield(
-            arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true)),
-            given);
-      },
-      [&](OpBuilder &, Location) {
-        auto [isGiven, values] = otherwise();
-        yield(isGiven, values);
-      });
-  SmallVector<Value> values(branch.getResults());
-  Value isGiven = values.pop_back_val();
-  return {isGiven, values};
 }
 
 Value AttentionBase::reduce(Value value, bool isMax, int64_t size,

@@ -83,7 +83,8 @@ protected:
   void storeLogarithm(const RowSum &sum, Value row, Value queryHead);
 
   /// Makes the workspace of rows that are split: `split_rows` slots for each
-  /// sequence.
+  /// sequence. The second checks its size, where accesses are checked.
+  void findWorkspace();
   void makeWorkspace();
   /// Blocks with parts are in layers of a grid: the first parts of all slots,
   /// the second parts and so on, so that blocks without work come last. A layer
@@ -105,11 +106,6 @@ protected:
   using Pair = std::pair<Value, Value>;
   Pair selectPair(Value condition, function_ref<Pair()> then,
                   function_ref<Pair()> otherwise);
-  /// `values` if the condition holds, or else what `otherwise` gives, and
-  /// whether there is something.
-  std::pair<Value, SmallVector<Value>>
-  runOrKeep(Value condition, const SmallVector<Value> &values,
-            function_ref<std::pair<Value, SmallVector<Value>>()> otherwise);
 
   /// Sums, or maxima, over `size` lanes of a warp that are `stride` apart.
   Value reduce(Value value, bool isMax, int64_t size, int64_t stride);
@@ -137,6 +133,8 @@ void expandForGPU(AttentionOp op, const Frame &frame, const WarpPlan &plan);
 /// Expands for blocks of tiles, on tensor cores.
 void expandForTensorCores(AttentionOp op, const Frame &frame,
                           const TilePlan &plan);
+/// Expands for the launch that merges the parts of rows.
+void expandMerge(AttentionOp op, const Frame &frame, const TilePlan &plan);
 
 } // namespace mlir::kvcache
 

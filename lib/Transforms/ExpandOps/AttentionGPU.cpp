@@ -28,8 +28,7 @@ struct Work {
 /// shared memory. Softmax is online, and in base 2. A result does not depend on
 /// other rows.
 ///
-/// With a workspace, rows are split into parts. The warp that is the last to
-/// end a part of a row merges all of them, in their order.
+/// With a workspace, rows are split into parts, which another launch merges.
 class GPUAttention : AttentionBase {
 public:
   GPUAttention(AttentionOp op, const Frame &frame, const WarpPlan &plan)
@@ -159,11 +158,9 @@ private:
       Value to = frame.min(seen.to, frame.add(from, size));
       loadQueries();
       Sums sums = addRange({from, to}, i);
-      Value isAlone = frame.equal(parts, one);
-      auto ended = runOrKeep(isAlone, sums, [&] {
-        return publish(work.slot, work.part, parts, sums);
-      });
-      frame.runIf(ended.first, [&] { endRows(ended.second); });
+      frame.runIf(frame.equal(parts, one), [&] { endRows(sums); });
+      frame.runIf(frame.below(one, parts),
+                  [&] { storePart(work.slot, work.part, sums); });
     });
   }
 
@@ -171,10 +168,7 @@ private:
   // Parts in the workspace
   //===--------------------------------------------------------------------===//
 
-  /// Stores a part. Returns whether all other parts of the row are stored, and
-  /// their sums if they are.
-  std::pair<Value, Sums> publish(Value slot, Value part, Value parts,
-                                 const Sums &sums) {
+  void storePart(Value slot, Value part, const Sums &sums) {
     Value number = workspace->getPart(slot, part);
     Value isFirst = frame.equal(ofWarp, frame.index(0));
     for (int64_t g = 0; g < plan.rows; ++g) {
@@ -188,98 +182,6 @@ private:
         });
       });
     }
-    gpu::BarrierOp::create(builder, loc);
-    Value before = frame.selectIf(
-        frame.equal(thread, frame.index(0)),
-        [&] { return workspace->count(slot, firstHead); },
-        [&] { return frame.i32(0); });
-    before = gpu::ShuffleOp::create(builder, loc, before, 0,
-                                    static_cast<int32_t>(kWarp),
-                                    gpu::ShuffleMode::IDX)
-                 .getShuffleResult();
-    gpu::BarrierOp::create(builder, loc);
-    Value isLast =
-        frame.equal(frame.add(frame.fromI32(before), frame.index(1)), parts);
-    auto merged = scf::IfOp::create(
-        builder, loc, isLast,
-        [&](OpBuilder &, Location) {
-          scf::YieldOp::create(builder, loc, merge(slot, parts));
-        },
-        [&](OpBuilder &, Location) {
-          scf::YieldOp::create(builder, loc, getNoSums());
-        });
-    return {isLast, Sums(merged.getResults())};
-  }
-
-  /// The sums of all parts of the row, as of tokens: `ofWarp` takes every
-  /// `kWarp / lanes`-th part. Leaves zeros in the workspace.
-  Sums merge(Value slot, Value parts) {
-    Value first = workspace->getPart(slot, frame.index(0));
-    Sums maxima = findMaxima(first, parts);
-    Sums none = getNoSums();
-    auto loop = scf::ForOp::create(
-        builder, loc, ofWarp, parts, frame.index(kWarp / plan.lanes),
-        ArrayRef(none).drop_front(plan.rows),
-        [&](OpBuilder &, Location, Value part, ValueRange carried) {
-          Sums sums(maxima);
-          sums.append(carried.begin(), carried.end());
-          for (int64_t g = 0; g < plan.rows; ++g)
-            addPart(g, frame.add(first, part), sums);
-          scf::YieldOp::create(builder, loc,
-                               ArrayRef(sums).drop_front(plan.rows));
-        });
-    gpu::BarrierOp::create(builder, loc);
-    clear(slot, first, parts);
-    maxima.append(loop.getResults().begin(), loop.getResults().end());
-    return maxima;
-  }
-
-  /// The largest maximum of each query head.
-  Sums findMaxima(Value first, Value parts) {
-    Sums none(plan.rows, f.constant(kLowest));
-    auto loop = scf::ForOp::create(
-        builder, loc, thread, parts, frame.index(kWarp), none,
-        [&](OpBuilder &, Location, Value part, ValueRange carried) {
-          Sums next;
-          for (int64_t g = 0; g < plan.rows; ++g) {
-            auto [max, total] =
-                workspace->loadState(frame.add(first, part), getQueryHead(g));
-            next.push_back(f.max(carried[g], max));
-          }
-          scf::YieldOp::create(builder, loc, next);
-        });
-    Sums maxima;
-    for (Value max : loop.getResults())
-      maxima.push_back(reduce(max, /*isMax=*/true, kWarp, 1));
-    return maxima;
-  }
-
-  void addPart(int64_t g, Value part, Sums &sums) {
-    Value queryHead = getQueryHead(g);
-    auto [max, partTotal] = workspace->loadState(part, queryHead);
-    Value weight = f.exp2(f.sub(max, sums[g]));
-    Value &total = sums[plan.rows + g];
-    total = f.fma(weight, partTotal, total);
-    Value weights = f.splat(weight, plan.width);
-    Value none = f.constant(f.vectorOf(plan.width), 0);
-    for (auto [p, piece] : llvm::enumerate(getPieces(sums, g))) {
-      Value d = getElement(p);
-      piece = f.fma(weights,
-                    workspace->loadSums(part, queryHead, d, plan.width), piece);
-      workspace->storeSums(none, part, queryHead, d);
-    }
-  }
-
-  /// Sets the states of parts and their counter to 0.
-  void clear(Value slot, Value first, Value parts) {
-    Value none = f.constant(0);
-    frame.loop(thread, parts, frame.index(kWarp), [&](Value part) {
-      for (int64_t g = 0; g < plan.rows; ++g)
-        workspace->storeState(none, none, frame.add(first, part),
-                              getQueryHead(g));
-    });
-    frame.runIf(frame.equal(thread, frame.index(0)),
-                [&] { workspace->clearCounter(slot, firstHead); });
   }
 
   //===--------------------------------------------------------------------===//
@@ -498,4 +400,13 @@ private:
 void kvcache::expandForGPU(AttentionOp op, const Frame &frame,
                            const WarpPlan &plan) {
   GPUAttention(op, frame, plan).expand();
+  if (!op.getWorkspace())
+    return;
+  // The rows of a warp are those of a token.
+  int64_t heads =
+      cast<CacheTypeInterface>(op.getKeyCache().getType()).getNumHeads();
+  int64_t group = cast<MemRefType>(op.getQ().getType()).getDimSize(1) / heads;
+  expandMerge(op, frame,
+              {TileUnit::Warps, group, /*tokens=*/1, /*stages=*/1, /*parts=*/1,
+               /*loads=*/1});
 }

@@ -35,9 +35,8 @@ constexpr float kSlack = 8;
 /// With sparse rows, a block has one token, and tiles are gathered by ids. What
 /// is said of tokens is true of the columns of ids.
 ///
-/// With a workspace, the tokens of sequences of few rows are split into parts.
-/// The block that is the last to end a part of its rows merges all of them, in
-/// their order.
+/// With a workspace, the tokens of sequences of few rows are split into parts,
+/// which another launch merges.
 ///
 /// Warps multiply fragments of tiles, or warpgroups multiply tiles: then each
 /// has 64 rows, or a part of their values. Or one thread multiplies the tiles
@@ -264,8 +263,6 @@ private:
       swapped->allocate();
       allocateBounds();
     }
-    if (workspace)
-      counted = TileParts::allocate(frame);
     if (inTensorMemory && plan.blocks)
       sums.allocate(thread);
   }
@@ -555,4 +552,6 @@ private:
 void kvcache::expandForTensorCores(AttentionOp op, const Frame &frame,
                                    const TilePlan &plan) {
   TiledAttention(op, frame, plan).expand();
+  if (op.getWorkspace())
+    expandMerge(op, frame, plan);
 }

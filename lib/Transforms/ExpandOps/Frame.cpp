@@ -62,9 +62,9 @@ int64_t Frame::getHeadsInFlight(int64_t heads, int64_t most) const {
   return isGPU ? getDivisorUpTo(heads, headsPerThread.value_or(most)) : 1;
 }
 
-void Frame::forBlocks(ArrayRef<Value> ends, ArrayRef<int64_t> steps,
-                      function_ref<void(ValueRange)> body,
-                      std::optional<unsigned> alongX) const {
+Operation *Frame::forBlocks(ArrayRef<Value> ends, ArrayRef<int64_t> steps,
+                            function_ref<void(ValueRange)> body,
+                            std::optional<unsigned> alongX) const {
   // The last loop becomes the grid's x.
   SmallVector<unsigned> order =
       llvm::to_vector(llvm::seq<unsigned>(ends.size()));
@@ -84,6 +84,7 @@ void Frame::forBlocks(ArrayRef<Value> ends, ArrayRef<int64_t> steps,
   for (auto [position, id] : llvm::zip_equal(order, loop.getInductionVars()))
     ids[position] = id;
   body(ids);
+  return loop;
 }
 
 void Frame::checkFirst(Value index, StringRef what,
@@ -160,12 +161,13 @@ void Frame::forThreads(ArrayRef<int64_t> sizes,
   SmallVector<Value> ends;
   for (int64_t size : sizes)
     ends.push_back(index(size));
-  if (isGPU)
-    return forBlocks(ends, SmallVector<int64_t>(sizes.size(), 1),
-                     [&](ValueRange ids) {
-                       orderLaunches();
-                       body(ids);
-                     });
+  if (isGPU) {
+    forBlocks(ends, SmallVector<int64_t>(sizes.size(), 1), [&](ValueRange ids) {
+      orderLaunches();
+      body(ids);
+    });
+    return;
+  }
   SmallVector<Value> ids;
   std::function<void()> nest = [&] {
     if (ids.size() == sizes.size())
@@ -228,11 +230,13 @@ private:
 void Frame::forTokens(Value batch, Value tokens, int64_t step,
                       ArrayRef<int64_t> threads,
                       function_ref<void(Value, Value, ValueRange)> body) const {
-  if (!isGPU)
-    return forBlocks({batch, tokens}, {1, step}, [&](ValueRange ids) {
+  if (!isGPU) {
+    forBlocks({batch, tokens}, {1, step}, [&](ValueRange ids) {
       forThreads(threads,
                  [&](ValueRange thread) { body(ids[0], ids[1], thread); });
     });
+    return;
+  }
   Value count = div(add(tokens, index(step - 1)), step);
   // A grid has less than 2^31 blocks along x.
   Divisor blocks(*this, count);

@@ -47,10 +47,10 @@ public:
   /// a GPU, a block takes one such index, and `forThreads` is all that `body`
   /// builds. Blocks that differ in index `alongX`, by default the last one, are
   /// beside each other, and a grid may have 2^31 of them, but 65,535 along
-  /// other dimensions.
-  void forBlocks(ArrayRef<Value> ends, ArrayRef<int64_t> steps,
-                 function_ref<void(ValueRange)> body,
-                 std::optional<unsigned> alongX = std::nullopt) const;
+  /// other dimensions. Returns the loop.
+  Operation *forBlocks(ArrayRef<Value> ends, ArrayRef<int64_t> steps,
+                       function_ref<void(ValueRange)> body,
+                       std::optional<unsigned> alongX = std::nullopt) const;
 
   /// With checks, `index` is below the first size of each memref that is given.
   /// `what` says what it is of the memref with that name.

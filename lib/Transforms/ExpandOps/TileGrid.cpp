@@ -133,6 +133,18 @@ Value TileGrid::countTokens(const TokenRange &tokens) {
   return frame.max(frame.sub(tokens.to, tokens.from), frame.index(0));
 }
 
+Value TileGrid::countParts(const QueryRows &rows, Value first) {
+  QueryRows seen = op.getRows() ? getSparseRow(frame.add(rows.first, first))
+                                : getRowsOfSequence(rows.batch);
+  Value ofTile = frame.min(frame.sub(rows.count, first), frame.index(perBlock));
+  TokenRange all = op.getRows() ? getSeen(seen, frame.index(0))
+                                : findSeen(seen, first, ofTile).all;
+  Value count = countTokens(all);
+  Value isWhole =
+      arith::ConstantOp::create(builder, loc, builder.getBoolAttr(false));
+  return getPartCount(count, getPartSize(isWhole, count, plan.tokens));
+}
+
 //===----------------------------------------------------------------------===//
 // The schedule
 //===----------------------------------------------------------------------===//
@@ -195,18 +207,6 @@ Value TileGrid::countUnits(Value entry) {
   TileWork work = getEntry(entry);
   QueryRows rows = getRows(work.sequence);
   Value first = frame.mul(work.number, perBlock);
-  auto countParts = [&]() -> Value {
-    QueryRows seen = op.getRows() ? getSparseRow(frame.add(rows.first, first))
-                                  : getRowsOfSequence(work.sequence);
-    Value ofTile =
-        frame.min(frame.sub(rows.count, first), frame.index(perBlock));
-    TokenRange all = op.getRows() ? getSeen(seen, frame.index(0))
-                                  : findSeen(seen, first, ofTile).all;
-    Value count = countTokens(all);
-    Value isWhole =
-        arith::ConstantOp::create(builder, loc, builder.getBoolAttr(false));
-    return getPartCount(count, getPartSize(isWhole, count, plan.tokens));
-  };
   auto countTiles = [&] {
     return frame.div(frame.add(rows.count, frame.index(perBlock - 1)),
                      perBlock);
@@ -214,8 +214,9 @@ Value TileGrid::countUnits(Value entry) {
   Value isThere =
       arith::AndIOp::create(builder, loc, frame.below(first, rows.count),
                             hasRows(work.isWhole, rows.count));
-  return frame.selectIf(
-      isThere,
-      [&] { return frame.selectIf(work.isWhole, countTiles, countParts); },
-      [&] { return frame.index(0); });
+  auto count = [&]() -> Value {
+    return frame.selectIf(work.isWhole, countTiles,
+                          [&] { return countParts(rows, first); });
+  };
+  return frame.selectIf(isThere, count, [&] { return frame.index(0); });
 }

@@ -52,6 +52,8 @@ protected:
   /// What rows [first, first + count) of a sequence see.
   SeenTokens findSeen(const QueryRows &rows, Value first, Value count);
   Value countTokens(const TokenRange &tokens);
+  /// The parts of a block's rows, from `first` on of those of a sequence.
+  Value countParts(const QueryRows &rows, Value first);
 
   TilePlan plan;
   /// Query heads of a token in a block, and tokens of a block.

@@ -8,10 +8,6 @@
 
 #include "TileResults.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
-
-#include <numeric>
-
 using namespace mlir;
 using namespace mlir::kvcache;
 
@@ -38,26 +34,20 @@ void TileResults::takePart(Value size) {
 }
 
 void TileResults::endPart(const TileWork &work, const TileState &state) {
-  Value one = frame.index(1), isAlone = frame.equal(parts, one);
-  if (inTensorMemory || plan.isSwapped) {
-    frame.runIf(isAlone, [&] { endColumns(state); });
-    return frame.runIf(frame.below(one, parts),
-                       [&] { publishColumns(work.slot, state); });
-  }
-  TileParts merged = getParts(work.slot, ofLane);
-  auto ended = runOrKeep(isAlone, state,
-                         [&] { return merged.publish(part, parts, state); });
-  frame.runIf(ended.first, [&] { endRows(ofLane, ended.second); });
-}
-
-TileParts TileResults::getParts(Value slot, const TileLane &lane) {
-  return TileParts(frame, *workspace, lane, thread, slot, first, firstHead,
-                   counted);
+  Value one = frame.index(1);
+  frame.runIf(frame.equal(parts, one), [&] { endColumns(state); });
+  frame.runIf(frame.below(one, parts), [&] {
+    forColumns(state, [&](const TileLane &lane, const TileState &all) {
+      storePart(frame, *workspace, lane, work.slot, part, all);
+    });
+  });
 }
 
 void TileResults::forColumns(
     const TileState &state,
     function_ref<void(const TileLane &lane, const TileState &state)> body) {
+  if (!inTensorMemory)
+    return body(ofLane, state);
   sums.forColumns(hasSums(tiles), [&](Value first, ValueRange columns) {
     TileState all(state);
     llvm::append_range(all, columns);
@@ -71,53 +61,8 @@ TileLane TileResults::getLane(Value firstColumn) {
 }
 
 void TileResults::endColumns(const TileState &state) {
-  if (!inTensorMemory)
-    return endRows(ofLane, state);
   forColumns(state, [&](const TileLane &lane, const TileState &all) {
     endRows(lane, all);
-  });
-}
-
-std::pair<TileLane, int64_t> TileResults::getLaneOfMerge() {
-  if (!plan.isSwapped)
-    return {getLane(frame.index(0)), valueSize};
-  Value lane = frame.rem(thread, kWarp), warp = frame.div(thread, kWarp);
-  int64_t groups = plan.rows / kRowsOfWarp;
-  int64_t size = valueSize * groups * kWarp / plan.countThreads();
-  Value firstRow = frame.add(frame.mul(frame.rem(warp, groups), kRowsOfWarp),
-                             frame.div(lane, 4));
-  Value first = frame.add(frame.mul(frame.div(warp, groups), size),
-                          frame.mul(frame.rem(lane, 4), 2));
-  return {makeLane(LaneLayout(), firstRow, first,
-                   std::gcd(size, sums.getColumns())),
-          size};
-}
-
-void TileResults::publishColumns(Value slot, const TileState &state) {
-  if (plan.isSwapped)
-    getParts(slot, ofLane).store(part, state);
-  else
-    forColumns(state, [&](const TileLane &lane, const TileState &all) {
-      getParts(slot, lane).store(part, all);
-    });
-  auto [ofMerge, size] = getLaneOfMerge();
-  TileParts merged = getParts(slot, ofMerge);
-  frame.runIf(merged.isLast(parts), [&, &ofMerge = ofMerge, &size = size] {
-    TileState maxima = merged.findMaxima(parts);
-    auto forLanes = [&](function_ref<void(const TileLane &)> body) {
-      frame.loop(frame.index(0), frame.index(size), frame.index(ofMerge.size),
-                 [&](Value first) {
-                   TileLane lane = ofMerge;
-                   lane.first = frame.add(first, ofMerge.first);
-                   body(lane);
-                 });
-    };
-    forLanes([&](const TileLane &lane) {
-      endRows(lane, getParts(slot, lane).merge(parts, maxima));
-    });
-    gpu::BarrierOp::create(builder, loc);
-    forLanes([&](const TileLane &lane) { getParts(slot, lane).clear(parts); });
-    merged.clearCounter();
   });
 }
 

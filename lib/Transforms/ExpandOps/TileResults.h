@@ -15,7 +15,7 @@
 namespace mlir::kvcache {
 
 /// The part of the tokens that a block takes, and what becomes of its sums:
-/// they are outputs, or are merged with those of other blocks.
+/// they are outputs, or another launch merges them with those of other blocks.
 class TileResults : protected TileRows {
 protected:
   TileResults(AttentionOp op, const Frame &frame, const TilePlan &plan);
@@ -28,8 +28,7 @@ protected:
   /// Stores the outputs of the lane's rows from their state, which has the sums
   /// unless they are in tensor memory.
   void endColumns(const TileState &state);
-  /// The same, or with other parts stores the part, and merges all of them if
-  /// it is the last one.
+  /// The same, or with other parts stores the part.
   void endPart(const TileWork &work, const TileState &state);
 
   /// Whether tiles before this one have sums.
@@ -38,26 +37,18 @@ protected:
   /// Whether sums are in tensor memory.
   bool inTensorMemory;
   TensorSums sums;
-  /// A place for the number of parts that are stored.
-  Value counted;
   /// The block's part of the tokens, and the number of parts.
   Value part, parts;
   /// The number of tiles.
   Value tiles;
 
 private:
-  TileParts getParts(Value slot, const TileLane &lane);
   /// Runs `body` with a lane of some of the elements, and its sums behind the
-  /// state of its rows.
+  /// state of its rows; in registers, it has all.
   void forColumns(
       const TileState &state,
       function_ref<void(const TileLane &lane, const TileState &state)> body);
   TileLane getLane(Value firstColumn);
-  /// A lane that merges the first of some elements, and their number. With
-  /// swapped operands, a warp merges 16 rows: few for each lane.
-  std::pair<TileLane, int64_t> getLaneOfMerge();
-  /// Stores a part, and if it is the last one merges all of them.
-  void publishColumns(Value slot, const TileState &state);
   /// Ends the rows of a lane, and stores its elements.
   void endRows(const TileLane &lane, const TileState &state);
 };

@@ -21,8 +21,12 @@ using namespace mlir::kvcache;
 Workspace::Workspace(const Frame &frame, Value memory, Value slots,
                      const WorkspaceShape &shape)
     : frame(frame), builder(frame.builder), loc(frame.loc), shape(shape) {
-  // Vectors of sums are aligned, because they come first.
-  Value begin = frame.index(0);
+  // The counter comes first: ops of other shapes have it in the same place.
+  // Vectors of sums are aligned behind it.
+  scheduled = memref::ViewOp::create(builder, loc,
+                                     MemRefType::get({1}, builder.getI32Type()),
+                                     memory, frame.index(0), ValueRange());
+  Value begin = frame.index(WorkspaceShape::kScheduleBytes);
   Value parts = frame.mul(slots, shape.parts);
   auto view = [&](Value count, ArrayRef<int64_t> sizes, Type element) -> Value {
     SmallVector<int64_t> all{ShapedType::kDynamic};
@@ -36,8 +40,6 @@ Workspace::Workspace(const Frame &frame, Value memory, Value slots,
   Type f32 = builder.getF32Type();
   sums = view(parts, {shape.heads, shape.elements}, f32);
   states = view(parts, {shape.heads, 2}, f32);
-  counters = view(slots, {shape.heads}, builder.getI32Type());
-  scheduled = view(frame.index(1), {}, builder.getI32Type());
 }
 
 Value Workspace::getPart(Value slot, Value part) const {
@@ -71,53 +73,18 @@ void Workspace::storeState(Value max, Value total, Value part,
   store(total, 1);
 }
 
-Value Workspace::getCounter(Value slot, Value head) const {
-  return getElement(counters, frame.add(frame.mul(slot, shape.heads), head));
-}
-
-Value Workspace::getElement(Value array, Value number) const {
-  number =
-      arith::IndexCastOp::create(builder, loc, builder.getI64Type(), number);
-  Value first = getGlobalPointer(builder, loc, array);
-  return LLVM::GEPOp::create(builder, loc, first.getType(),
-                             builder.getI32Type(), first,
-                             ArrayRef<LLVM::GEPArg>{number});
-}
-
-Value Workspace::count(Value slot, Value head) const {
-  Value counter = getCounter(slot, head), one = frame.i32(1);
-  // LLVM's NVPTX drops the order of an atomic update, so fences order it.
-  auto fence = [&] {
-    LLVM::FenceOp::create(builder, loc, LLVM::AtomicOrdering::acq_rel,
-                          "device");
-  };
-  fence();
-  Value before =
-      LLVM::AtomicRMWOp::create(builder, loc, LLVM::AtomicBinOp::add, counter,
-                                one, LLVM::AtomicOrdering::monotonic, "device");
-  fence();
-  return before;
-}
-
-void Workspace::clearCounter(Value slot, Value head) const {
-  clear(getCounter(slot, head));
-}
-
 Value Workspace::takeUnit() const {
   // Units have no order, so nothing else needs one either.
   return LLVM::AtomicRMWOp::create(builder, loc, LLVM::AtomicBinOp::add,
-                                   getElement(scheduled, frame.index(0)),
+                                   getGlobalPointer(builder, loc, scheduled),
                                    frame.i32(1),
                                    LLVM::AtomicOrdering::monotonic, "device");
 }
 
 void Workspace::clearUnits() const {
-  clear(getElement(scheduled, frame.index(0)));
-}
-
-void Workspace::clear(Value counter) const {
-  // The fence does not order the updates themselves: this is atomic as they.
-  LLVM::StoreOp::create(builder, loc, frame.i32(0), counter,
+  // Atomic, as the updates are.
+  LLVM::StoreOp::create(builder, loc, frame.i32(0),
+                        getGlobalPointer(builder, loc, scheduled),
                         /*alignment=*/4, /*isVolatile=*/false,
                         /*isNonTemporal=*/false, /*isInvariantGroup=*/false,
                         LLVM::AtomicOrdering::monotonic, "device");

@@ -14,8 +14,8 @@
 
 namespace mlir::kvcache {
 
-/// The partial results of slots in a workspace: weighted sums of values, the
-/// maxima and sums of exponentials, and counters of parts and of a schedule.
+/// The counter of a schedule, and the partial results of slots in a workspace:
+/// weighted sums of values, the maxima and sums of exponentials.
 class Workspace {
 public:
   Workspace(const Frame &frame, Value memory, Value slots,
@@ -30,29 +30,17 @@ public:
   std::pair<Value, Value> loadState(Value part, Value head) const;
   void storeState(Value max, Value total, Value part, Value head) const;
 
-  /// Counts a part whose stores a barrier of the block has ordered before, and
-  /// returns how many parts other blocks have counted, as an i32. What those
-  /// have stored may be read behind a barrier.
-  Value count(Value slot, Value head) const;
-  /// Sets the counter to 0.
-  void clearCounter(Value slot, Value head) const;
-
   /// Takes a unit of a schedule, and returns its number as an i32.
   Value takeUnit() const;
   /// Sets the number of units that are taken to 0.
   void clearUnits() const;
 
 private:
-  Value getCounter(Value slot, Value head) const;
-  /// A pointer to an i32 of an array.
-  Value getElement(Value array, Value number) const;
-  void clear(Value counter) const;
-
   Frame frame;
   OpBuilder &builder;
   Location loc;
   WorkspaceShape shape;
-  Value sums, states, counters, scheduled;
+  Value sums, states, scheduled;
 };
 
 } // namespace mlir::kvcache

@@ -249,7 +249,7 @@ def attention(
         rows: Whether calls say which rows of the cache a query sees, for sparse
             attention. ``causal`` does not matter then.
         split_tokens: On a GPU, the tokens of a part of what a row sees. Blocks compute
-            parts, and the last one merges them from a workspace. None: no parts.
+            parts, and a second launch merges them from a workspace. None: no parts.
         max_splits: Parts of a row; those of longer ones have more tokens.
         split_rows: Sequences of more rows in a step than these are not split.
         static_scales: Whether calls give ``key_scale`` and ``value_scale``.

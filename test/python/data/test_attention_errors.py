@@ -98,7 +98,7 @@ def test_wrong_calls():
     with pytest.raises(ValueError, match="takes no 'workspace', as it was made"):
         attend(inputs, 0, q, out=q.copy(), scale=1, workspace=workspace)
     split = kvcache.ops.attention(params, 4, split_tokens=64)
-    assert split.workspace_size(3) == 3 * 4 * (32 * (64 + 2) + 1) * 4 + 16
+    assert split.workspace_size(3) == 3 * 4 * 32 * (64 + 2) * 4 + 16
     message = f"at least {split.workspace_size(1)} bytes for 1 sequences, got 99"
     with pytest.raises(ValueError, match=message):
         split(inputs, 0, q, out=q.copy(), scale=1, workspace=workspace)

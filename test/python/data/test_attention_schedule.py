@@ -21,7 +21,7 @@ MANY, MANY_NEW = [7 * n % 40 for n in range(45)], [1 + n % 2 for n in range(45)]
 
 
 def attend(params, dtype, old, new, group, target, blocks, **options):
-    """The bytes of outputs and logarithms; the workspace ends as zeros."""
+    """The bytes of outputs and logarithms; the counter in the workspace ends as zero."""
     _, inputs = fill(params, dtype, old, new)
     heads, total = group * params.n_kv_heads_per_device, sum(new)
     size = options.get("value_dim") or params.head_dim
@@ -33,7 +33,7 @@ def attend(params, dtype, old, new, group, target, blocks, **options):
     out, lse = np.zeros((total, heads, size), kind), np.zeros((total, heads), np.float32)
     workspace = np.zeros(operation.workspace_size(len(new)), np.int8)
     operation(inputs, LAYER, q, out=out, lse=lse, scale=0.1, workspace=workspace)
-    assert out.any() and not workspace.any()
+    assert out.any() and not workspace[:16].any()
     return out.tobytes() + lse.tobytes()
 
 
@@ -121,7 +121,7 @@ def count_requests(old, blocks):
     workspace = np.zeros(operation.workspace_size(len(old)), np.int8)
     offsets = inputs.row_offsets.view(np.int32)
     program.call("attention", *inputs.collection(0), LAYER, q, offsets, out, lse, 0.1, workspace)
-    (launch,) = program.launches
+    launch, _ = program.launches
     return launch.global_requests, launch.grid
 
 

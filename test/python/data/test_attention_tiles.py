@@ -396,7 +396,7 @@ def test_sparse_rows_are_read_once_for_the_heads_of_a_block(chip, group, tile_ro
         *workspace,
         ids,
     )
-    (launch,) = program.launches
+    launch = program.launches[0]
     # 24 heads in two blocks of 16 rows, and 64 heads where whole tiles are multiplied.
     blocks_of_row = group // (tile_rows and 12 or (32 if chip == "sm_80" else 64))
     copied = sum(copies.global_bytes for copies in launch.copies.values())
@@ -480,5 +480,5 @@ def test_kernels_have_no_spills(chip, count):
         attend = kvcache.ops.attention(
             params, group * params.n_kv_heads_per_device, **options
         )
-        (kernel,) = attend.compile(chip, "cubin").kernels.values()
-        assert kernel.spill_bytes == 0 and kernel.stack_bytes == 0
+        for kernel in attend.compile(chip, "cubin").kernels.values():
+            assert kernel.spill_bytes == 0 and kernel.stack_bytes == 0

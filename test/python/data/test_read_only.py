@@ -227,7 +227,7 @@ def test_arrays_that_are_only_read(make, target):
     call(got)
     for name, array in got.items():
         np.testing.assert_array_equal(array, expected[name])
-    # The workspace is left zero.
+    # The workspace has one value.
     for name in written - {"workspace"}:
         assert (got[name] != arrays[name]).any()
 

@@ -203,7 +203,7 @@ def attention_source():
 
 
 def attend_in_parts(program):
-    """A row of four parts, which the last block merges."""
+    """A row of four parts, which a second launch merges."""
     rng = np.random.default_rng(5)
     blocks = examples.random_numbers(rng, (4, 2, 1, 16, 1, 64))
     lengths, table = np.array([60], np.uint32), rng.permutation(4)[None].astype(np.uint32)
@@ -346,11 +346,6 @@ TENSOR_COPIES = [*BEGIN_AND_END, *NO_ROWS, "drop nvvm.fence.proxy 1", "skip nvvm
 THREAD_COPIES = [*BEGIN_AND_END, "skip nvvm.mbarrier.test.wait 1"]
 
 
-# One block takes all units, and merges parts that it has stored itself: by this barrier, with swapped operands by
-# the next.
-ONE_BLOCK = ["drop llvm.fence 1", "drop llvm.fence 2"]
-MERGE, SWAPPED_MERGE = "drop nvvm.barrier0 4", "drop nvvm.barrier0 7"
-
 # Each warp waits for its products of tiles before it frees a stage.
 WAITED = ["drop nvvm.bar.warp.sync 1", "drop nvvm.bar.warp.sync 2"]
 
@@ -387,17 +382,17 @@ def test_tiles_in_flight(chip, benign):
 
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_100a"])
 def test_parts_of_attention(chip):
-    """Both fences, and the barriers before, behind and after the merge."""
+    """The barrier between the sums of teams and their merge."""
     params = kvcache.KVCacheParams("bf16", 1, 64, page_size=16, total_num_layers=1)
     operation = kvcache.ops.attention(params, 4, split_tokens=16, max_splits=4)
-    check(operation.source, "attention_kernel", chip, attend_in_parts, 5)
+    check(operation.source, "attention_merge_kernel", chip, attend_in_parts, 1)
 
 
 @pytest.mark.parametrize(
     ("chip", "blocks"), [("sm_80", 0), ("sm_80", 2), ("sm_90a", 2), ("sm_100a", 0), ("sm_100a", 2)]
 )
 def test_parts_of_attention_in_tiles(chip, blocks):
-    """The merge of parts; with a schedule, the barriers around the next unit, and pipes that units share.
+    """Pipes of a part; with a schedule, the barriers around the next unit, and pipes that units share.
 
     On sm_90a, also maxima, totals and weights of swapped products in shared memory.
     """
@@ -411,9 +406,8 @@ def test_parts_of_attention_in_tiles(chip, blocks):
     if blocks:
         # The barriers of a swapped tile also come between its keys and those that replace them.
         waits = [f"skip nvvm.mbarrier.{wait} {number}" for number in range(1, 4 if is_swapped else 3)]
-        merge = [SWAPPED_MERGE, *WAITED] if is_swapped else [MERGE]
-        benign = [*ONE_BLOCK, *NEXT_UNIT, *merge, *waits]
-    check(operation.source, "attention_kernel", chip, attend_to_parts(size), 20, benign)
+        benign = [*NEXT_UNIT, *waits, *(WAITED if is_swapped else [])]
+    check(operation.source, "attention_kernel", chip, attend_to_parts(size), 18, benign)
 
 
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90a"])

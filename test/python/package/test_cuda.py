@@ -150,7 +150,7 @@ def test_a_captured_call_runs_when_its_graph_does(driver, stream, append, append
 
 
 def test_attention_in_parts_replays_with_other_lengths(driver, stream):
-    """The grid and the workspace depend on sizes only, and each replay leaves zeros."""
+    """The grid and the workspace depend on sizes only, and each replay leaves the counter zero."""
     from cuda.bindings import driver as bindings
 
     params = kvcache.KVCacheParams("bf16", 1, 64, page_size=16, total_num_layers=1)
@@ -177,7 +177,7 @@ def test_attention_in_parts_replays_with_other_lengths(driver, stream):
         kvcache.ops.attention(params, 4)(inputs, 0, q, out=wanted, lse=wanted_lse, scale=0.1)
         np.testing.assert_allclose(placed[-2].numpy(), wanted_lse, rtol=1e-4)
         error = placed[-3].numpy().astype(np.float32) - wanted.astype(np.float32)
-        assert np.abs(error).max() < 0.02 and not placed[-1].numpy().any()
+        assert np.abs(error).max() < 0.02 and not placed[-1].numpy()[:16].any()
 
 
 def run_operation(driver, options, batch=2, **arguments):

@@ -1,0 +1,198 @@
+//===- AttentionMerge.cpp - Merge the parts of rows of attention ----------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileGrid.h"
+
+#include "kvcache/IR/TileOps.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+/// Parts that a block loads at once, by a team of threads each, and those of a
+/// thread that are under way. A team is at most a warp, so that a row of 128
+/// floats is one access.
+constexpr int64_t kTeams = 8, kInFlight = 4;
+
+/// Merges parts in a launch of its own. A block that ends a part would have to
+/// wait for others, or the last one merged all parts of its rows alone, while
+/// the rest of the chip had nothing to do. Here each query head of each row has
+/// blocks of its own.
+///
+/// The order of the sums depends on the number of parts only.
+class PartMerger : TileGrid {
+public:
+  PartMerger(AttentionOp op, const Frame &frame, const TilePlan &plan)
+      : TileGrid(op, frame, plan), queryHeads(heads * group),
+        width(std::gcd<int64_t>(valueSize, 4)),
+        lanes(getDivisorUpTo(valueSize / width, kWarp)),
+        ofRow(valueSize / width / lanes) {}
+
+  void expand() {
+    findWorkspace();
+    Operation *grid = frame.forBlocks(
+        {frame.mul(slots, queryHeads * ofRow)}, {1}, [&](ValueRange block) {
+          frame.forThreads({kTeams, lanes}, [&](ValueRange ids) {
+            team = ids[0];
+            lane = ids[1];
+            Value number = frame.div(block[0], ofRow);
+            queryHead = frame.rem(number, queryHeads);
+            head = frame.div(queryHead, group);
+            Value share = frame.mul(frame.rem(block[0], ofRow), lanes);
+            d = frame.mul(frame.add(share, lane), width);
+            mergeSlot(frame.div(number, queryHeads));
+          });
+        });
+    // The launch that it becomes takes the name.
+    StringRef function =
+        SymbolTable::getSymbolName(op->getParentOfType<FunctionOpInterface>());
+    grid->setAttr("function",
+                  FlatSymbolRefAttr::get(builder.getContext(),
+                                         (function + "_merge_kernel").str()));
+  }
+
+private:
+  /// The maximum, the total and the sums of some parts.
+  struct Sums {
+    Value max, total, values;
+  };
+
+  void mergeSlot(Value slot) {
+    Value sequence = frame.div(slot, int64_t(op.getSplitRows()));
+    Value i = frame.sub(slot, frame.mul(sequence, int64_t(op.getSplitRows())));
+    QueryRows rows = getRows(sequence);
+    Value isSplit = frame.below(rows.count, frame.index(op.getSplitRows() + 1));
+    Value isRow = arith::AndIOp::create(builder, loc, isSplit,
+                                        frame.below(i, rows.count));
+    frame.runIf(isRow, [&] {
+      Value parts = countParts(rows, frame.sub(i, frame.rem(i, perBlock)));
+      frame.runIf(frame.below(frame.index(1), parts), [&] {
+        Value first = workspace->getPart(slot, frame.index(0));
+        store(addParts(first, parts));
+        gpu::BarrierOp::create(builder, loc);
+        frame.runIf(frame.equal(team, frame.index(0)),
+                    [&] { endRow(frame.add(rows.first, i), addTeams()); });
+      });
+    });
+  }
+
+  /// The sums of the team's parts: every `kTeams`-th one.
+  Sums addParts(Value first, Value parts) {
+    auto loop = scf::ForOp::create(
+        builder, loc, team, parts, frame.index(kTeams * kInFlight),
+        ValueRange{f.constant(kLowest), f.constant(0),
+                   f.constant(f.vectorOf(width), 0)},
+        [&](OpBuilder &, Location, Value part, ValueRange carried) {
+          SmallVector<Sums> all{{carried[0], carried[1], carried[2]}};
+          for (int64_t u = 0; u < kInFlight; ++u)
+            all.push_back(
+                load(first, frame.add(part, frame.index(u * kTeams)), parts));
+          Sums sums = add(all);
+          scf::YieldOp::create(builder, loc,
+                               ValueRange{sums.max, sums.total, sums.values});
+        });
+    return {loop.getResult(0), loop.getResult(1), loop.getResult(2)};
+  }
+
+  /// A part. One behind the last has no weight.
+  Sums load(Value first, Value part, Value parts) {
+    Value isPart = frame.below(part, parts);
+    Value last = frame.sub(parts, frame.index(1));
+    Value number = frame.add(first, frame.min(part, last));
+    auto [max, total] = workspace->loadState(number, queryHead);
+    Value values = workspace->loadSums(number, queryHead, d, width);
+    return {f.select(isPart, max, f.constant(kLowest)),
+            f.select(isPart, total, f.constant(0)),
+            f.select(isPart, values, f.constant(f.vectorOf(width), 0))};
+  }
+
+  Sums add(ArrayRef<Sums> all) {
+    Sums sums{all[0].max, f.constant(0), f.constant(f.vectorOf(width), 0)};
+    for (const Sums &each : all.drop_front())
+      sums.max = f.max(sums.max, each.max);
+    for (const Sums &each : all) {
+      Value weight = f.exp2(f.sub(each.max, sums.max));
+      sums.total = f.fma(weight, each.total, sums.total);
+      sums.values = f.fma(f.splat(weight, width), each.values, sums.values);
+    }
+    return sums;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Teams
+  //===--------------------------------------------------------------------===//
+
+  Value allocate(int64_t columns) {
+    constexpr int64_t ofUnit = 4;
+    auto type = TileType::get(builder.getContext(), kTeams,
+                              llvm::alignTo(columns, ofUnit),
+                              builder.getF32Type(), Swizzle::None);
+    return AllocTileOp::create(builder, loc, type, IntegerAttr());
+  }
+
+  void store(const Sums &sums) {
+    states = allocate(2);
+    values = allocate(lanes * width);
+    Value state = vector::FromElementsOp::create(
+        builder, loc, f.vectorOf(2), ValueRange{sums.max, sums.total});
+    frame.runIf(frame.equal(lane, frame.index(0)), [&] {
+      TileStoreOp::create(builder, loc, state, states, team, frame.index(0));
+    });
+    TileStoreOp::create(builder, loc, sums.values, values, team,
+                        frame.mul(lane, width));
+  }
+
+  /// The sums of all teams.
+  Sums addTeams() {
+    SmallVector<Sums> all;
+    for (int64_t t = 0; t < kTeams; ++t) {
+      auto load = [&](Value tile, Value column, int64_t count) -> Value {
+        return TileLoadOp::create(builder, loc, f.vectorOf(count), tile,
+                                  frame.index(t), column);
+      };
+      Value state = load(states, frame.index(0), 2);
+      all.push_back({vector::ExtractOp::create(builder, loc, state, 0),
+                     vector::ExtractOp::create(builder, loc, state, 1),
+                     load(values, frame.mul(lane, width), width)});
+    }
+    return add(all);
+  }
+
+  void endRow(Value row, const Sums &sums) {
+    RowSum sum = addSink({sums.max, sums.total, f.constant(1)}, queryHead);
+    Value factors = f.splat(getQuotient(sum, queryHead), width);
+    storeDense(frame, f.mul(sums.values, factors), op.getOut(),
+               {row, queryHead}, d);
+    frame.runIf(frame.equal(d, frame.index(0)),
+                [&] { storeLogarithm(sum, row, queryHead); });
+  }
+
+  int64_t queryHeads;
+  /// Elements of a thread, threads of a team, and blocks of a row.
+  int64_t width, lanes, ofRow;
+  Value team, lane, queryHead;
+  /// The first element of the thread.
+  Value d;
+  /// The sums of teams, in shared memory.
+  Value states, values;
+};
+
+} // namespace
+
+void kvcache::expandMerge(AttentionOp op, const Frame &frame,
+                          const TilePlan &plan) {
+  PartMerger(op, frame, plan).expand();
+}
