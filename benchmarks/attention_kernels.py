@@ -145,26 +145,27 @@ class Variant:
 
 SPLIT = {"split_tokens": 256}
 LATENT = {"heads": 1, "query_heads": 128, "size": 576}
+WARPS = {"tile_rows": 0, **SPLIT}
 VARIANTS = [
     Variant("32 over 8 heads of 128, bf16", options={"tile_rows": 0}),
-    Variant("the same, in parts", options=SPLIT),
-    Variant("8 over 8 heads, in parts", query_heads=8, options=SPLIT),
-    Variant("64 over 8 heads, in parts", query_heads=64, options=SPLIT),
-    Variant("heads of 64, in parts", size=64, options=SPLIT),
-    Variant("heads of 256, in parts", size=256, options=SPLIT),
-    Variant("window, soft cap, sinks", options={"window": 4096, "soft_cap": 50.0, "sinks": True, **SPLIT}),
-    Variant("mask of new tokens", options={"causal": False, "mask": True, **SPLIT}),
-    Variant("fp8, in parts", "f8E4M3FN", options=SPLIT),
-    Variant("fp8, a scale for 128", "f8E4M3FN", ("f32", 128), options=SPLIT),
-    Variant("int8, a scale for 32", "i8", ("f32", 32), options=SPLIT),
-    Variant("int4, zero points for 32", "i4", ("f16", 32, "f16"), options=SPLIT),
+    Variant("the same, in parts", options=WARPS),
+    Variant("8 over 8 heads, in parts", query_heads=8, options=WARPS),
+    Variant("64 over 8 heads, in parts", query_heads=64, options=WARPS),
+    Variant("heads of 64, in parts", size=64, options=WARPS),
+    Variant("heads of 256, in parts", size=256, options=WARPS),
+    Variant("window, soft cap, sinks", options={"window": 4096, "soft_cap": 50.0, "sinks": True, **WARPS}),
+    Variant("mask of new tokens", options={"causal": False, "mask": True, **WARPS}),
+    Variant("fp8, in parts", "f8E4M3FN", options=WARPS),
+    Variant("fp8, a scale for 128", "f8E4M3FN", ("f32", 128), options=WARPS),
+    Variant("int8, a scale for 32", "i8", ("f32", 32), options=WARPS),
+    Variant("int4, zero points for 32", "i4", ("f16", 32, "f16"), options=WARPS),
     Variant("latent rows, 128 heads", **LATENT, options={"value_dim": 512, "tile_rows": 0}),
     Variant(
-        "sparse latent rows, in parts", **LATENT, options={"value_dim": 512, "rows": True, "tile_rows": 0, **SPLIT}
+        "sparse latent rows, in parts", **LATENT, options={"value_dim": 512, "rows": True, **WARPS}
     ),
 ]
 TILED = [
-    Variant("32 over 8 heads of 128, bf16"),
+    Variant("32 over 8 heads of 128, bf16", options={"tile_rows": 64}),
     Variant("the same, 128 rows", options={"tile_rows": 128}),
     Variant("the same, 16 rows", options={"tile_rows": 16}),
     Variant("the same, in parts", options={"tile_rows": 16, **SPLIT}),
@@ -295,7 +296,7 @@ def unroll(loop: sass.Loop, rounds: list[tuple[sass.Loop, int]]) -> sass.Loop:
 
 @functools.lru_cache(maxsize=None)
 def find_need(variant: Variant, chip: str) -> Need:
-    (kernel,) = variant.make("cpu").compile(chip).kernels.values()
+    kernel, *_ = variant.make("cpu").compile(chip).kernels.values()
     found = facts.gather(kernel.ptx, chip, kernel.dynamic_shared_memory or 0)
     threads = kernel.block_size[0]
     blocks = min(count_by_registers(found.registers, threads), MOST_BLOCKS)
@@ -341,7 +342,8 @@ def measure(variant: Variant, chip: str) -> tuple[str, ...]:
     """The row of the table."""
     need = find_need(variant, chip)
     shared = need.found.static_shared + need.found.dynamic_shared
-    counts = 1, need.found.code.instructions, need.found.registers, shared, need.blocks
+    kernels = len(variant.make("cpu").compile(chip).kernels)  # with one that merges parts
+    counts = kernels, need.found.code.instructions, need.found.registers, shared, need.blocks
     estimates = [find_need(variant, device.chip).estimate(device) for device in DEVICES]
     parts = [f"{100 * part:.0f} %" for part, _ in estimates]
     limits = list(dict.fromkeys(limit for _, limit in estimates))
@@ -350,7 +352,7 @@ def measure(variant: Variant, chip: str) -> tuple[str, ...]:
 
 def measure_tiles(variant: Variant, chip: str) -> tuple[str, ...]:
     """The row of the table of kernels for tensor cores."""
-    (kernel,) = variant.make("cpu").compile(chip).kernels.values()
+    kernel, *_ = variant.make("cpu").compile(chip).kernels.values()
     found = facts.gather(kernel.ptx, chip, kernel.dynamic_shared_memory or 0)
     threads = kernel.block_size[0]
     shared = found.static_shared + found.dynamic_shared
@@ -371,7 +373,7 @@ def measure_tiles(variant: Variant, chip: str) -> tuple[str, ...]:
     in_flight = of_block * blocks >> 10
     parts, limits = [], []
     for device in DEVICES:
-        (same,) = variant.make("cpu").compile(device.chip).kernels.values()
+        same, *_ = variant.make("cpu").compile(device.chip).kernels.values()
         code = facts.gather(same.ptx, device.chip, same.dynamic_shared_memory or 0).code
         loop = code.product_loop or code.main_loop
         assert loop is not None
@@ -387,7 +389,7 @@ def measure_tiles(variant: Variant, chip: str) -> tuple[str, ...]:
 def measure_few_rows(variant: Variant, swap: bool) -> tuple[str, ...]:
     """The row of the table of kernels for few query rows."""
     variant = replace(variant, options={**variant.options, "swap_operands": swap})
-    (kernel,) = variant.make("cpu").compile(CHIP).kernels.values()
+    kernel, *_ = variant.make("cpu").compile(CHIP).kernels.values()
     found = facts.gather(kernel.ptx, CHIP, kernel.dynamic_shared_memory or 0)
     threads, shared, loop = kernel.block_size[0], found.static_shared + found.dynamic_shared, found.code.product_loop
     assert loop is not None

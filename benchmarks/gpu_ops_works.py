@@ -124,10 +124,13 @@ ALL = ("flash", "cudnn", "triton", "flashinfer")
 
 def both(most: int = 32, warps: str = "90 % of bandwidth") -> tuple[Variant, Variant]:
     """Decode by warps, and on tensor cores."""
-    return split("warps", warps, most), split("16-row tiles", "", most, tile_rows=16)
+    return split("warps", warps, most, tile_rows=0), split("16-row tiles", "", most, tile_rows=16)
 
 
-PROMPT = Variant("64-row tiles", {}, "88 % of tensor"), Variant("128-row tiles", {"tile_rows": 128}, "83 % of tensor")
+PROMPT = (
+    Variant("64-row tiles", {"tile_rows": 64}, "88 % of tensor"),
+    Variant("128-row tiles", {"tile_rows": 128}, "83 % of tensor"),
+)
 SWAPPED = split("swapped", "90 % of bandwidth"), split("mma.sync", "66 % of bandwidth", swap_operands=False)
 OF_512: dict[str, Any] = {"options": {"value_dim": 512}}
 RAGGED = tuple(2**i for i in range(6, 14)) * 8
@@ -137,7 +140,8 @@ NEW = (1,) * 64
 WORKS = [
     decode("decode 32/8, 64 x 8K", GQA, 64, 8 * K, *both(), peers=ALL),
     decode("decode 32/8, 64 x 8K, pages of 64", GQA64, 64, 8 * K, *both(), peers=("flashinfer",)),
-    decode("decode MLA 128, 64 x 8K", LATENT, 64, 8 * K, split("split", "65 % of tensor"), **MLA, peers=OF_LATENT),
+    decode("decode MLA 128, 64 x 8K", LATENT, 64, 8 * K, split("split", "65 % of tensor"),
+           split("parts of 1K", "", tokens=K), Variant("whole rows"), **MLA, peers=OF_LATENT),
     prompt("prompt 32/8, 1 x 8K", GQA, 1, 8 * K, *PROMPT),
     Work("append, 256 tokens", "append", GQA, (2 * K,) * 256, (1,) * 256, peers=("torch",)),
     Work("append, 16K tokens", "append", GQA, (4 * K,) * 4, (4 * K,) * 4, peers=("torch",)),
@@ -148,8 +152,10 @@ WORKS = [
     decode("decode 64/8, 64 x 8K", GQA, 64, 8 * K, *both(warps="46 % of bandwidth"),
            split("16-row tiles, swapped", "90 % of bandwidth", tile_rows=16, swap_operands=True), query_heads=64, peers=ALL),
     decode("decode fp8 32/8, 64 x 8K", FP8, 64, 8 * K, *both(warps="45 % of bandwidth")),
-    decode("decode fp8 / 128, 64 x 8K", SCALED, 64, 8 * K, *both(warps="40 % of bandwidth")),
-    decode("decode MLA 128, 1 x 128K", LATENT, 1, 128 * K, split("split", "", 512), **MLA, peers=OF_LATENT),
+    decode("decode fp8 / 128, 64 x 8K", SCALED, 64, 8 * K, *both(warps="40 % of bandwidth"),
+           split("64-row tiles", tile_rows=64)),
+    decode("decode MLA 128, 1 x 128K", LATENT, 1, 128 * K, split("split", "", 512),
+           split("parts of 2K", "", 64, 2 * K), **MLA, peers=OF_LATENT),
     decode("decode MLA 128, 256 x 2K", LATENT, 256, 2 * K, split("split"), Variant("whole rows"), **MLA,
            peers=("flashinfer mla",)),
     decode("decode MLA fp8, 64 x 8K", LATENT_FP8, 64, 8 * K, split("split", "65 % of tensor"), **MLA),
@@ -163,7 +169,8 @@ WORKS = [
            Variant("128-row tiles", {"tile_rows": 128}), query_heads=16),
     prompt("prompt 32/8 of 64, 1 x 8K", Cache(size=64), 1, 8 * K, Variant("64-row tiles", {}, "49 % of tensor"),
            Variant("128-row tiles", {"tile_rows": 128})),
-    prompt("prompt fp8 / 128, 1 x 8K", SCALED, 1, 8 * K, Variant("64-row tiles", {}, "55 % of tensor"), peers=()),
+    prompt("prompt fp8 / 128, 1 x 8K", SCALED, 1, 8 * K, Variant("64-row tiles", {}, "55 % of tensor"),
+           Variant("128-row tiles", {"tile_rows": 128}), peers=()),
     prompt("prompt 32/8, window 4K, 1 x 16K", GQA, 1, 16 * K, *PROMPT, options={"window": WINDOW}, peers=()),
     prompt("prompt MLA 128, 1 x 2K", LATENT, 1, 2 * K, Variant("ours", {}, "65 % of tensor"), **MLA, peers=()),
     Work("append fp8 / 128, 256 tokens", "append", SCALED, (2 * K,) * 256, (1,) * 256),

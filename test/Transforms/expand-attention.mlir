@@ -85,10 +85,10 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 // GPU-COUNT-64:        nvvm.mma.sync
 // GPU-NOT:             nvvm.mma.sync
 // GPU:             vector.store {{.*}} : memref<?x32x128xbf16>, vector<2xbf16>
-// The warpgroup of a block of Hopper multiplies whole tiles.
-// REMARK: attention | Category:kvcache-expand-ops | Blocks=0, Raw=0, Remark="tiles, by wgmma", Rows=64, Shares=1, Tiles=2, Tokens=64
+// The two warpgroups of a block of Hopper multiply whole tiles.
+// REMARK: attention | Category:kvcache-expand-ops | Blocks=0, Raw=0, Remark="tiles, by wgmma", Rows=128, Shares=1, Tiles=2, Tokens=64
 // HOPPER-LABEL: func.func @attend_in_tiles(
-// HOPPER:         scf.parallel (%{{.*}}) = (%{{.*}}) to (%c128
+// HOPPER:         scf.parallel (%{{.*}}) = (%{{.*}}) to (%c256
 // HOPPER:         kvcache.consume
 // HOPPER-NEXT:    ^bb0(%[[KEYS:.*]]: !kvcache.tile
 // HOPPER:           kvcache.mma %{{.*}}, %[[KEYS]][%{{.*}}] : {{.*}} -> vector<32xf32>
@@ -273,11 +273,11 @@ func.func @attend_to_raw_rows(%q: memref<?x64x576xbf16>, %cache: !mla, %n: memre
 // GPU-NOT:       kvcache.load
 // A part goes to the workspace.
 // GPU:           vector.store {{.*}}, %[[SUMS]]
-// Another launch merges the parts of a row and a head, 8 teams of a warp 4 each at once.
+// Another launch merges the parts of a row and a head, 8 teams of a warp 8 each at once.
 // GPU:         %[[PARTS:.*]] = memref.view %arg7[%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?x32x128xf32>
 // GPU:         scf.parallel (%{{.*}}) =
 // GPU:           scf.parallel (%{{.*}}, %{{.*}}) = {{.*}} to (%c8{{[_0-9]*}}, %c32{{[_0-9]*}})
-// GPU-COUNT-4:     vector.load %[[PARTS]]
+// GPU-COUNT-8:     vector.load %[[PARTS]]
 // GPU:             kvcache.tile_store {{.*}} : vector<4xf32>, !kvcache.tile<8x128xf32
 // GPU:             gpu.barrier
 // GPU-COUNT-8:     kvcache.tile_load {{.*}} : !kvcache.tile<8x128xf32
@@ -290,7 +290,7 @@ func.func @attend_to_raw_rows(%q: memref<?x64x576xbf16>, %cache: !mla, %n: memre
 func.func @split(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,
                  %out: memref<?x32x128xbf16>, %batch: index, %w: memref<?xi8>) -> index {
   %bytes = kvcache.workspace_size %batch {query_heads = 32, value_size = 128, max_splits = 16}
-  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {max_splits = 16}
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {max_splits = 16, tile_rows = 0}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
   return %bytes : index
 }
@@ -307,7 +307,7 @@ func.func @split(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: 
 // GPU:         return
 func.func @split_large_groups(%q: memref<?x64x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>,
                               %scale: f32, %out: memref<?x64x128xbf16>, %w: memref<?xi8>) {
-  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {tile_rows = 0}
       : memref<?x64x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x64x128xbf16>, memref<?xi8>
   return
 }
@@ -324,7 +324,7 @@ func.func @split_large_groups(%q: memref<?x64x128xbf16>, %keys: !cache, %values:
 // GPU:         return
 func.func @split_several_rows(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>,
                               %scale: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
-  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {split_rows = 4}
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {split_rows = 4, tile_rows = 0}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
   return
 }

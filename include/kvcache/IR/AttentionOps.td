@@ -77,8 +77,12 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     On a GPU, `tile_rows` is the number of query rows of a block that computes on
     tensor cores: tokens of a sequence, for all heads of a group or some. It reads
     a token once for all of them. With 0, a warp computes one row. Unless given,
-    it is 64 without a workspace, and 32 for latent caches, if (C10) allows that,
-    and otherwise 0. With `rows`, a block has one token, and it is the number of
+    it is 32 for latent caches, and without a workspace 64, or on sm_90a 128 for
+    16-bit heads of more than 64 and at most 128 elements without window, chunk
+    and mask, if (C10) allows that. With a workspace, it is the number of
+    `split_rows` times the query heads that read a head of the cache, rounded up
+    to 16, 32 or 64, and 0 below 4 such heads, or 8 for elements of less than 16
+    bits. With `rows`, a block has one token, and it is the number of
     query heads that read a head of the cache, rounded up to 16, 32 or 64, but at
     most 32 for latent caches, and 0 below 8 heads for others. Kernels for sm_90a
     alone have products by `mma` in blocks of 64 or 128 rows, and 64 rows for

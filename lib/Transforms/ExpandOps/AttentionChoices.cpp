@@ -43,22 +43,30 @@ struct RowsChoice {
   Tokens tokens;
   /// Query heads of a head of the cache, at least.
   int64_t heads;
-  /// The rows; 0 without tensor cores. A block has one sparse row, for at most
-  /// so many heads: rows beyond these would be wasted.
+  /// Bits of the cache's elements, at least.
+  int64_t bits;
+  /// The rows; 0 without tensor cores. A block has one sparse row, or the new
+  /// tokens of a sequence that is split, for at most so many heads: rows beyond
+  /// these would be wasted.
   int64_t rows;
 };
 
 // A tile of latent rows and their queries leave room for 32 rows in shared
-// memory. Single tokens of a cache of values are read once by warps, and so are
-// its sparse rows for few heads.
+// memory. Measured on H200 for parts of 256 tokens, in % of the bandwidth, by
+// warps and by tiles of 16 rows: bf16 with 4 heads 62 and 75, with 8 heads 29
+// and 70, and with 1 head 84 by warps; fp8 with 4 heads 33 and 28, with a scale
+// for 128 elements 24 and 25. Elements of 8 bits are converted once for all
+// heads of a tile. Few heads of sparse rows are read once by warps.
 constexpr RowsChoice kRows[] = {
     // clang-format off
-    // caches          tokens                    heads rows
-    {Caches::OfValues, Tokens::OfSequence,        1,   64},
-    {Caches::OfValues, Tokens::OfSequenceInParts, 1,   0},
-    {Caches::OfValues, Tokens::OfIds,             8,   64},
-    {Caches::OfValues, Tokens::OfIds,             1,   0},
-    {Caches::Latent,   Tokens::Any,               1,   32},
+    // caches          tokens                    heads bits rows
+    {Caches::OfValues, Tokens::OfSequence,        1,   0,   64},
+    {Caches::OfValues, Tokens::OfSequenceInParts, 8,   0,   64},
+    {Caches::OfValues, Tokens::OfSequenceInParts, 4,   16,  64},
+    {Caches::OfValues, Tokens::OfSequenceInParts, 1,   0,   0},
+    {Caches::OfValues, Tokens::OfIds,             8,   0,   64},
+    {Caches::OfValues, Tokens::OfIds,             1,   0,   0},
+    {Caches::Latent,   Tokens::Any,               1,   0,   32},
     // clang-format on
 };
 
@@ -98,6 +106,8 @@ struct TilesChoice {
   /// Tiles of raw elements of 8 bits, at most, if there is room for these.
   int64_t raw;
   Swap swap = Swap::Never;
+  /// Only elements of 16 bits, of heads of more than 64, without a window.
+  bool isLong = false;
 };
 
 constexpr Feature kWgmma = Feature::WGMMA, kTmem = Feature::TensorMemory,
@@ -118,11 +128,15 @@ constexpr int64_t kChip = 0, kEvery = 96 << 10;
 // warps of 16 rows do if there is one; 32 rows of latent caches have four.
 // Raw tiles are for blocks that have a multiprocessor alone or with few others:
 // loads of several blocks are under way while one computes.
+//
+// Measured on H200 for prompts, in % of the peak of tensor cores, with 64 and
+// 128 rows: heads of 128 46 and 60, with a window 39 and 37; heads of 64 39 and
+// 37; heads of 256 41 and 40.
 constexpr TilesChoice kTiles[] = {
     // clang-format off
     // chips, caches, heads, tokens, rows from and to, size;
     // unit, rows, tokens of a tile, tiles, bytes, sums without and with parts,
-    // raw tiles, swap
+    // raw tiles, swap, only long rows
     {kWgmma, kLatent, 1,  kTokens,   16,  32,  kAny, kGroups, 0,   64, 2, kChip,  512, 512, 2, Swap::If},
     {kWgmma, kValues, 1,  kTokens,   16,  32,  kAny, kGroups, 0,   64, 2, kChip,  256, 256, 0, Swap::If},
     {kTmem,  kLatent, 64, kTokens,   0,   32,  kAny, kTensor, 64,  64, 2, kChip,  512, 512, 2},
@@ -130,6 +144,7 @@ constexpr TilesChoice kTiles[] = {
     {kTmem,  kValues, 1,  kTokens,   64,  128, kAny, kTensor, 0,   64, 2, kChip,  256, 256, 0},
     {kWgmma, kLatent, 64, kTokens,   0,   32,  kAny, kGroups, 64,  64, 2, kChip,  256, 256, 2},
     {kWgmma, kLatent, 1,  kTokens,   32,  32,  kAny, kGroups, 0,   64, 2, kChip,  512, 512, 2, Swap::Unless},
+    {kWgmma, kValues, 1,  kSequence, 64,  64,  128,  kGroups, 128, 64, 2, kChip,  256, 256, 0, Swap::Never, true},
     {kWgmma, kValues, 1,  kTokens,   64,  128, 128,  kGroups, 0,   64, 2, kChip,  256, 256, 0},
     {kWgmma, kValues, 1,  kTokens,   64,  128, 256,  kGroups, 0,   32, 2, kChip,  256, 256, 0},
     {kAll,   kLatent, 1,  kTokens,   0,   64,  128,  kWarps,  0,   64, 2, kEvery, 256, 128, 2},
@@ -186,6 +201,12 @@ int64_t getSizeOf(Value rows, unsigned position) {
   return cast<ShapedType>(rows.getType()).getDimSize(position);
 }
 
+int64_t getBits(Value cache) {
+  return cast<CacheTypeInterface>(cache.getType())
+      .getElementType()
+      .getIntOrFloatBitWidth();
+}
+
 struct Shape {
   explicit Shape(AttentionOp op)
       : caches(op.getValueCache() ? Caches::OfValues : Caches::Latent),
@@ -196,7 +217,9 @@ struct Shape {
         heads(
             getSizeOf(op.getQ(), 1) /
             cast<CacheTypeInterface>(op.getKeyCache().getType()).getNumHeads()),
-        ofKey(getSizeOf(op.getQ(), 2)), ofValue(getSizeOf(op.getOut(), 2)) {}
+        ofKey(getSizeOf(op.getQ(), 2)), ofValue(getSizeOf(op.getOut(), 2)),
+        bits(std::min(getBits(op.getKeyCache()), getBits(op.getValues()))),
+        isPlain(!op.getWindow() && !op.getChunk() && !op.getMask()) {}
 
   bool isOf(Caches wanted) const {
     return wanted == Caches::Any || wanted == caches;
@@ -210,6 +233,10 @@ struct Shape {
   bool hasParts;
   /// Query heads of a head of the cache, and elements.
   int64_t heads, ofKey, ofValue;
+  /// Bits of the caches' elements, at least.
+  int64_t bits;
+  /// Whether rows see all tokens in front of them.
+  bool isPlain;
 };
 
 /// 0 without tensor cores.
@@ -220,11 +247,16 @@ int64_t chooseRows(AttentionOp op, const Shape &shape) {
     return 0;
   const RowsChoice *choice = llvm::find_if(kRows, [&](const RowsChoice &row) {
     return shape.isOf(row.caches) && shape.isOf(row.tokens) &&
-           shape.heads >= row.heads;
+           shape.heads >= row.heads && shape.bits >= row.bits;
   });
-  if (shape.tokens != Tokens::OfIds || !choice->rows)
+  bool isOfValues = shape.caches == Caches::OfValues;
+  bool isFew = shape.tokens == Tokens::OfIds ||
+               (shape.tokens == Tokens::OfSequenceInParts && isOfValues);
+  if (!isFew || !choice->rows)
     return choice->rows;
-  int64_t needed = llvm::PowerOf2Ceil(std::max(shape.heads, kLeastRows));
+  int64_t tokens = shape.tokens == Tokens::OfIds ? 1 : op.getSplitRows();
+  int64_t needed =
+      llvm::PowerOf2Ceil(std::max(shape.heads * tokens, kLeastRows));
   return std::min(choice->rows, needed);
 }
 
@@ -241,6 +273,13 @@ bool fitsSwap(const TilesChoice &choice, AttentionOp op, const Shape &shape) {
     return true;
   return op.getSwapOperands().value_or(choice.swap == Swap::Unless) &&
          shape.ofValue % kRowsOfWarpgroup == 0;
+}
+
+/// Prompts that 128 rows of a block were measured to be faster for.
+bool isLong(const Shape &shape) {
+  constexpr int64_t bits = 16, size = 64;
+  return shape.isPlain && shape.bits == bits &&
+         std::min(shape.ofKey, shape.ofValue) > size;
 }
 
 bool fits(const TilesChoice &choice, AttentionOp op, const Shape &shape,
@@ -260,7 +299,7 @@ bool fits(const TilesChoice &choice, AttentionOp op, const Shape &shape,
   return target.has(choice.chips) && fitsSwap(choice, op, shape) &&
          shape.isOf(choice.caches) && shape.isOf(choice.tokens) &&
          shape.heads % choice.heads == 0 && rows >= choice.leastRows &&
-         rows <= choice.mostRows &&
+         rows <= choice.mostRows && (!choice.isLong || isLong(shape)) &&
          std::max(shape.ofKey, shape.ofValue) <= choice.size;
 }
 

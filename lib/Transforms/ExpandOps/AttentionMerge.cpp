@@ -25,7 +25,7 @@ namespace {
 /// Parts that a block loads at once, by a team of threads each, and those of a
 /// thread that are under way. A team is at most a warp, so that a row of 128
 /// floats is one access.
-constexpr int64_t kTeams = 8, kInFlight = 4;
+constexpr int64_t kTeams = 8, kInFlight = 8;
 
 /// Merges parts in a launch of its own. A block that ends a part would have to
 /// wait for others, or the last one merged all parts of its rows alone, while
@@ -77,6 +77,7 @@ private:
     Value isSplit = frame.below(rows.count, frame.index(op.getSplitRows() + 1));
     Value isRow = arith::AndIOp::create(builder, loc, isSplit,
                                         frame.below(i, rows.count));
+    Value row = frame.add(rows.first, i);
     frame.runIf(isRow, [&] {
       Value parts = countParts(rows, frame.sub(i, frame.rem(i, perBlock)));
       frame.runIf(frame.below(frame.index(1), parts), [&] {
@@ -84,7 +85,7 @@ private:
         store(addParts(first, parts));
         gpu::BarrierOp::create(builder, loc);
         frame.runIf(frame.equal(team, frame.index(0)),
-                    [&] { endRow(frame.add(rows.first, i), addTeams()); });
+                    [&] { endRow(row, addTeams()); });
       });
     });
   }

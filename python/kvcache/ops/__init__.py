@@ -249,7 +249,8 @@ def attention(
         rows: Whether calls say which rows of the cache a query sees, for sparse
             attention. ``causal`` does not matter then.
         split_tokens: On a GPU, the tokens of a part of what a row sees. Blocks compute
-            parts, and a second launch merges them from a workspace. None: no parts.
+            parts, and a second launch merges them from a workspace. None: no parts. At
+            least 256, for latent caches 1024, are advised.
         max_splits: Parts of a row; those of longer ones have more tokens.
         split_rows: Sequences of more rows in a step than these are not split.
         static_scales: Whether calls give ``key_scale`` and ``value_scale``.
@@ -259,8 +260,8 @@ def attention(
             bf16 if they are of fp8.
         tile_rows: On a GPU, the query rows of a block that computes on tensor cores: 16,
             32, 64 or 128, or 0 for none. Unless given, the operation chooses: with
-            ``split_tokens``, none but for latent caches. With ``rows``, a block has one
-            token, and enough rows for the heads of a group.
+            ``split_tokens`` or ``rows`` enough for the heads of a group, or none for
+            groups of few heads. With ``rows``, a block has one token.
         scheduled_blocks: On a GPU, with ``split_tokens`` and on tensor cores, the blocks
             of the grid, which take parts one after the other; 0 for a block for each part
             that there may be. Unless given, the operation chooses. No result changes.

@@ -44,7 +44,7 @@ def test_options_of_splits(number, options):
 @pytest.mark.parametrize("number, format_", enumerate(FORMATS))
 def test_formats_of_splits(number, format_):
     dtype = FORMATS[format_][2]
-    check(make_params(format_), dtype, FEW, FEW_NEW, 4, CHIPS[number % 3], **SPLITS)
+    check(make_params(format_), dtype, FEW, FEW_NEW, 4, CHIPS[number % 3], **SPLITS, tile_rows=0)
 
 
 @pytest.mark.parametrize("format_, more", [("f32", {}), ("bf16", {"tile_rows": 16})])
@@ -253,7 +253,7 @@ def test_a_call_after_one_that_fails(target):
 def test_pages_that_are_read_once_are_evicted_first(format_, group, is_once):
     """Where one warp reads a token for all heads; the table and scales stay."""
     attend = kvcache.ops.attention(
-        make_params(format_, 8, 128), 8 * group, dtype="bf16", split_tokens=256
+        make_params(format_, 8, 128), 8 * group, dtype="bf16", split_tokens=256, tile_rows=0
     )
     kernel, _ = attend.compile("sm_90a").kernels.values()
     assert ("ld.global.cs.v" in kernel.ptx) == is_once

@@ -115,7 +115,9 @@ def with_mutants(text, kernel):
     for place, ((begin, end), changed) in enumerate(sorted(lines.items(), reverse=True)):
         text = text[:begin] + choose(place, text[begin:end], changed) + text[end:]
     text = re.sub(rf"^(    llvm\.func @{kernel}\()", r"\1%mutant: i32, ", text, flags=re.MULTILINE)
-    text = text.replace("kvcache.parameters = [", 'kvcache.parameters = [{name = "mutant", type = i32}, ')
+    parameters = rf"(^    llvm\.func @{kernel}\(.*?kvcache\.parameters = \[)"
+    more = r'\1{name = "mutant", type = i32}, '
+    text = re.sub(parameters, more, text, count=1, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(rf"(gpu\.launch_func .*@{kernel} .*\bargs\()", r"\1%mutant : i32, ", text)
     # Names of functions that launch no kernel stay as they are.
     return re.sub(r"^(  func\.func @\w+\()(?=.*\{$)", r"\1%mutant: i32, ", text, flags=re.MULTILINE), names
@@ -384,7 +386,7 @@ def test_tiles_in_flight(chip, benign):
 def test_parts_of_attention(chip):
     """The barrier between the sums of teams and their merge."""
     params = kvcache.KVCacheParams("bf16", 1, 64, page_size=16, total_num_layers=1)
-    operation = kvcache.ops.attention(params, 4, split_tokens=16, max_splits=4)
+    operation = kvcache.ops.attention(params, 4, split_tokens=16, max_splits=4, tile_rows=0)
     check(operation.source, "attention_merge_kernel", chip, attend_in_parts, 1)
 
 
