@@ -29,7 +29,7 @@
 // SM90:         elect.sync
 // SM90:         ld.global.nc.b32
 // SM90:         mbarrier.arrive.expect_tx.shared.b64
-// SM90-COUNT-16: cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes
+// SM90-COUNT-8: cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes
 // SM90-NOT:     cp.async.bulk
 // SM90:         mbarrier.try_wait.parity.shared.b64
 // SM90:         ld.shared.v4.b32

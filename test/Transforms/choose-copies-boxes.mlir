@@ -212,9 +212,11 @@ gpu.module @kernels {
   }
 
   // Rows that are not valid are out of the bounds of a ragged box: the bytes stay
-  // the same, and a page without a valid row is not looked up.
+  // the same, and a page without a valid row is not looked up. Its box is one of
+  // a tensor that begins in the cache.
   // CHECK-LABEL: @valid(
   // CHECK-SAME:    %[[B:[a-z0-9]+]]: index, %{{.*}}: index, %[[N:[a-z0-9]+]]: index, %[[DESC:[a-z0-9]+]]: !kvcache.tma_tile<64x64x1x1xbf16, swizzle_128b>
+  // CHECK-SAME:    %[[ZEROS:[a-z0-9]+]]: !kvcache.tma_tile<64x1x64x1xbf16, swizzle_128b>
   // CHECK:         %[[POSITIVE:.*]] = arith.maxsi %[[N]], %c0
   // CHECK:         %[[ALL:.*]] = arith.minsi %[[POSITIVE]], %c128
   // CHECK:         %[[ANY:.*]] = arith.cmpi sgt, %[[ALL]], %c0
@@ -224,7 +226,9 @@ gpu.module @kernels {
   // CHECK:         %[[VALID:.*]] = arith.minsi %{{.*}}, %c64
   // CHECK:         %[[MISSING:.*]] = arith.subi %c64, %[[VALID]]
   // CHECK:         %[[ROW:.*]] = arith.addi %[[FIRST]], %[[VALID]]
-  // CHECK:         kvcache.tma_load %[[DESC]][%c64, %[[MISSING]], %{{.*}}, %[[ROW]]], {{.*}} at %c0 :
+  // CHECK:         %[[NOTHING:.*]] = builtin.unrealized_conversion_cast %[[ZEROS]]
+  // CHECK:         %[[CHOSEN:.*]] = arith.select %[[ANY]], %[[DESC]], %[[NOTHING]]
+  // CHECK:         kvcache.tma_load %[[CHOSEN]][%c64, %[[MISSING]], %{{.*}}, %[[ROW]]], {{.*}} at %c0 :
   // CHECK:         arith.subi %[[ALL]], %c64
   // CHECK:         kvcache.tma_load {{.*}} at %c64 :
   // REMARK: [Passed] copy | Category:kvcache-choose-copies | BoxRows=64, Remark="copies by tensor_boxes"

@@ -142,10 +142,13 @@ static void checkPlace(const Thread &thread, const KVCacheSite *site,
   const tma::TensorMap &map = box.getMap();
   if (!block.isSanitized() || map.rank < 3 || isRaggedAndEmpty(box))
     return;
+  // Before the first page or row, nothing else matters.
+  if (box.coordinates[map.rank - 1] + map.box[map.rank - 1] <= 0)
+    return;
   for (int dim = 1; dim < map.rank; ++dim) {
     bool isLast = dim + 1 == map.rank;
     int64_t first = box.coordinates[dim];
-    bool isBefore = first + map.box[dim] <= 0 && !isLast;
+    bool isBefore = first + map.box[dim] <= 0;
     bool isBehind = first >= map.dims[dim] && (isLast || map.box[dim] == 1);
     if (isBefore || isBehind)
       block.fail(thread, site,

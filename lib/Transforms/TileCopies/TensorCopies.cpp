@@ -42,6 +42,9 @@ static SmallVector<Value> computeInLanes(const IndexBuilder &b,
   return values;
 }
 
+/// The coordinate of boxes without a valid row that depends on the page table.
+constexpr int64_t kNoPage = -1;
+
 //===----------------------------------------------------------------------===//
 // Consecutive tokens
 //===----------------------------------------------------------------------===//
@@ -90,9 +93,9 @@ Value TensorCopies::lookUpBox(const Boxes &boxes, Value row) const {
   };
   if (!boxes.valid)
     return getRow();
-  // Where no row is valid any will do, and the page need not exist.
+  // Where no row is valid, the page need not exist.
   return b.selectIf(b.less(row, boxes.valid), getRow,
-                    [&] { return b.index(0); });
+                    [&] { return b.index(kNoPage); });
 }
 
 size_t TensorCopies::findBoxes(TileCopyOpInterface op) {
@@ -143,33 +146,37 @@ SmallVector<Value> TensorCopies::getCoordinates(const Boxes &boxes,
           b.add(found, valid)};
 }
 
-/// Coordinates of a box before the first page or row: nothing of the tensor.
-static SmallVector<Value> getCoordinatesOfZeros(const IndexBuilder &b,
-                                                TMATileType zeros) {
-  SmallVector<Value> coordinates(zeros.getBox().size(), b.index(0));
-  coordinates.back() = b.index(-zeros.getBox().back());
-  return coordinates;
-}
-
 void TensorCopies::issueBox(const Boxes &boxes, TileCopyOpInterface op,
                             int64_t box) const {
-  auto load = [&](Value descriptor, ValueRange coordinates) {
-    TMALoadOp::create(b.builder, b.loc, descriptor, coordinates, barrier.group,
-                      barrier.index, op.getTile(),
-                      boxes.found.size() == 1 ? Value()
-                                              : b.index(box * boxes.boxRows),
-                      /*l2_hint=*/EvictionAttr(), op.isMulticast());
-  };
-  auto loadRows = [&] {
-    load(op.getDescriptor(), getCoordinates(boxes, op, box));
+  TypedValue<TMATileType> descriptor = op.getDescriptor();
+  SmallVector<Value> coordinates = getCoordinates(boxes, op, box);
+  auto load = [&](Value from, ValueRange at) {
+    TMALoadOp::create(
+        b.builder, b.loc, from, at, barrier.group, barrier.index, op.getTile(),
+        boxes.found.size() == 1 ? Value() : b.index(box * boxes.boxRows),
+        /*l2_hint=*/EvictionAttr(), op.isMulticast());
   };
   auto withZeros = dyn_cast<AsyncLoadTileOp>(op.getOperation());
   if (!withZeros || !withZeros.getZeros())
-    return loadRows();
-  b.runIf(b.less(b.index(box * boxes.boxRows), boxes.valid), loadRows, [&] {
-    TypedValue<TMATileType> zeros = withZeros.getZeros();
-    load(zeros, getCoordinatesOfZeros(b, zeros.getType()));
-  });
+    return load(descriptor, coordinates);
+
+  TypedValue<TMATileType> zeros = withZeros.getZeros();
+  size_t rank = zeros.getType().getBox().size();
+  Value hasRow = b.less(b.index(box * boxes.boxRows), boxes.valid);
+  if (rank == coordinates.size()) {
+    // At `kNoPage` it has nothing, whatever the other coordinates are: only the
+    // pointers differ, which both descriptors are further down.
+    auto cast = UnrealizedConversionCastOp::create(
+        b.builder, b.loc, descriptor.getType(), Value(zeros));
+    Value chosen = arith::SelectOp::create(b.builder, b.loc, hasRow, descriptor,
+                                           cast.getResult(0));
+    return load(chosen, coordinates);
+  }
+  SmallVector<Value> before(rank, b.index(0));
+  before.back() = b.index(-zeros.getType().getBox().back());
+  b.runIf(
+      hasRow, [&] { load(descriptor, coordinates); },
+      [&] { load(zeros, before); });
 }
 
 void TensorCopies::issueBoxes(const Copy &copy) const {

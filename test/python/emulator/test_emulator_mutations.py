@@ -342,9 +342,7 @@ USED_ONCE = ["drop nvvm.fence.proxy 1"]
 
 # The first tiles find empty stages, and nobody waits for the last one to be.
 BEGIN_AND_END = ["drop nvvm.bar.warp.sync 2"]
-# Tiles before the last one have no box without a valid row.
-NO_ROWS = [f"drop nvvm.cp.async.bulk.tensor.shared.cluster.global {i}" for i in (7, 13, 16)]
-TENSOR_COPIES = [*BEGIN_AND_END, *NO_ROWS, "drop nvvm.fence.proxy 1", "skip nvvm.mbarrier.try_wait 1"]
+TENSOR_COPIES = [*BEGIN_AND_END, "drop nvvm.fence.proxy 1", "skip nvvm.mbarrier.try_wait 1"]
 THREAD_COPIES = [*BEGIN_AND_END, "skip nvvm.mbarrier.test.wait 1"]
 
 

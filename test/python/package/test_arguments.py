@@ -93,7 +93,7 @@ def compile_key_tile():
 def get_fields(**extents):
     """Those of the descriptor of a tile that a kernel copies."""
     (kernel,) = compile_key_tile().kernels.values()
-    (descriptor,) = kernel.descriptors
+    descriptor, _ = kernel.descriptors
     return descriptor.fields(**extents)
 
 
