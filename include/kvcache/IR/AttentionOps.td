@@ -89,8 +89,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     latent caches with a multiple of 64 query heads. In blocks of 16 or 32 rows,
     they may have such products with swapped operands: of keys and queries, and
     of values and weights, whose 64 rows are tokens, or elements of values. Unless
-    `swap_operands` says whether they do, those of 32 rows for latent caches do,
-    and others do not. Kernels for other chips, and for values whose elements are not a
+    `swap_operands` says whether they do, those for latent caches do, and others
+    do not. Kernels for other chips, and for values whose elements are not a
     multiple of 64, ignore it. On tensor cores, a weight
     `exp(score(t) - lse)` is rounded to the type of the values, relative to the
     largest. So `out` has an additional error of at most 2^-9 times the largest

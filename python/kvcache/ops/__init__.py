@@ -266,8 +266,8 @@ def attention(
             of the grid, which take parts one after the other; 0 for a block for each part
             that there may be. Unless given, the operation chooses. No result changes.
         swap_operands: On sm_90a, whether tokens are the rows of products, and query rows
-            their columns, in blocks of 16 or 32 rows. Unless given, they are in those
-            of 32 rows for latent caches.
+            their columns, in blocks of 16 or 32 rows. Unless given, they are for latent
+            caches.
         kv_lengths: Whether calls say how many tokens of the cache each sequence has,
             those of this step included or not. With ``causal=False``, that is
             cross-attention: a decoder's queries see an encoder's tokens, of which there
