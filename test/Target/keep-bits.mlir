@@ -81,7 +81,7 @@ gpu.module @kernels {
     llvm.return
   }
 
-  // The back end stores what is not aligned byte by byte.
+  // The back end stores unaligned values byte by byte.
 
   // CHECK-LABEL: .entry unaligned(
   // CHECK:         mov.b32 [[BITS:%r[0-9]+]], %r{{[0-9]+}};
@@ -92,7 +92,7 @@ gpu.module @kernels {
     llvm.return
   }
 
-  // What is loaded has been stored before, and LLVM knows what.
+  // LLVM forwards the stored value to the load.
 
   // CHECK-LABEL: .entry forwarded(
   // CHECK:         mov.b32 [[BITS:%r[0-9]+]], %r{{[0-9]+}};

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from fill import FILL
 from places import EXAMPLES
 
 import kvcache
@@ -15,26 +16,6 @@ import kvcache.torch
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 PARAMS = kvcache.KVCacheParams("bf16", 2, 64, page_size=16, total_num_layers=2)
-FILL = """
-func.func @fill(%x: memref<?xf32>, %value: f32) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %n = memref.dim %x, %c0 : memref<?xf32>
-  %blocks = arith.ceildivui %n, %c32 : index
-  scf.parallel (%b) = (%c0) to (%blocks) step (%c1) {
-    scf.parallel (%t) = (%c0) to (%c32) step (%c1) {
-      %first = arith.muli %b, %c32 : index
-      %i = arith.addi %first, %t : index
-      %inside = arith.cmpi ult, %i, %n : index
-      scf.if %inside {
-        memref.store %value, %x[%i] : memref<?xf32>
-      }
-    }
-  }
-  return
-}
-"""
 KERNEL = """
 gpu.module @kernels {
   gpu.func @write(%x: memref<?xf32>, %value: f32) kernel {

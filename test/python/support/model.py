@@ -290,7 +290,7 @@ class Format:
         if not self.saturates:
             infinity = ((self.sign - 1) >> self.mantissa) << self.mantissa
             encodings = np.where(over, infinity, encodings)
-        # The sign of f64 is no number of int64.
+        # The sign of f64 does not fit an int64.
         signs = np.where(np.signbit(values), np.uint64(self.sign), np.uint64(0))
         return (encodings.astype(np.uint64) | signs).astype(self.uint)
 
