@@ -24,9 +24,10 @@ config.environment["PATH"] = os.pathsep.join(
 )
 if config.asan_runtime:
     # Also for programs that are built without it and load our libraries. What
-    # those have not freed at their end is not ours.
+    # those have not freed at their end is not ours. LLVM gives threads stacks for
+    # signals, and AddressSanitizer would free them.
     config.environment["LD_PRELOAD"] = config.asan_runtime
-    config.environment["ASAN_OPTIONS"] = "detect_leaks=0"
+    config.environment["ASAN_OPTIONS"] = "detect_leaks=0:use_sigaltstack=0"
 for library in ("runtime", "trace", "cuda", "emulator"):
     path = os.path.join(config.kvcache_build_dir, "lib", f"libkvcache_{library}.so")
     config.substitutions.append((f"%kvcache_{library}", path))
