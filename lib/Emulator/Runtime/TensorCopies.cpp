@@ -159,25 +159,6 @@ static void checkPlace(const Thread &thread, const KVCacheSite *site,
   }
 }
 
-/// Fails for a box that has nothing of a tensor whose first address is in no
-/// memory: GPUs touch that address for such a box, wherever the box is. Seen on
-/// an H200, where it is CUDA_ERROR_ILLEGAL_ADDRESS; the PTX ISA does not say
-/// so.
-static void checkOrigin(const Thread &thread, const KVCacheSite *site,
-                        const TensorBox &box) {
-  const Block &block = *thread.block;
-  const tma::Descriptor &descriptor = box.descriptor;
-  uint64_t origin = descriptor.base + descriptor.map.offset;
-  if (!block.isSanitized() || !box.getPieces().empty() ||
-      Memory::get().findRange(origin))
-    return;
-  block.fail(thread, site,
-             "copies a box that has nothing of the tensor, for which GPUs "
-             "touch the first address of the tensor, and it " +
-                 Memory::get().describeWrong(
-                     reinterpret_cast<const void *>(origin), 1, /*flags=*/0));
-}
-
 /// Fails for a tile that a swizzle would store elsewhere than reads of the tile
 /// look: the pattern goes by addresses, and repeats after 8 rows of its span. A
 /// box of fewer rows may be any part of a tile that is where it should be.
@@ -211,6 +192,24 @@ static BoxCopy makeCopy(Thread &thread, const KVCacheSite *site,
   return copy;
 }
 
+/// Fails for a box that has nothing of a tensor whose first address is in no
+/// memory: GPUs touch that address for such a box, wherever the box is. Seen on
+/// an H200, where it is CUDA_ERROR_ILLEGAL_ADDRESS; the PTX ISA does not say
+/// so.
+static void checkOrigin(const BoxCopy &copy,
+                        const tma::Descriptor &descriptor) {
+  const Block &block = copy.getBlock();
+  uint64_t origin = descriptor.base + descriptor.map.offset;
+  if (!block.isSanitized() || !copy.pieces.empty() ||
+      Memory::get().findRange(origin))
+    return;
+  block.fail(*copy.thread, copy.site,
+             "copies a box that has nothing of the tensor, for which GPUs "
+             "touch the first address of the tensor, and it " +
+                 Memory::get().describeWrong(
+                     reinterpret_cast<const void *>(origin), 1, /*flags=*/0));
+}
+
 //===----------------------------------------------------------------------===//
 // What compiled code calls
 //===----------------------------------------------------------------------===//
@@ -228,7 +227,7 @@ void kvcacheEmulatorTensorLoad(KVCacheThread *self, const KVCacheSite *site,
   std::vector<Destination> destinations = getDestinations(
       thread, site, to, barrier, copy.range.bytes, mask, isOfPair);
   checkPlace(thread, site, box);
-  checkOrigin(thread, site, box);
+  checkOrigin(copy, box.descriptor);
   for (const Destination &destination : destinations)
     checkSwizzle(thread, site, box, destination.offset);
   copy.meter(box.isRows ? CopyKind::TensorGather4 : CopyKind::TensorLoad,
@@ -257,7 +256,7 @@ void kvcacheEmulatorTensorStore(KVCacheThread *self, const KVCacheSite *site,
   copy.range.offset =
       thread.block->getSharedOffset(thread, site, from, copy.range.bytes);
   checkPlace(thread, site, box);
-  checkOrigin(thread, site, box);
+  checkOrigin(copy, box.descriptor);
   checkSwizzle(thread, site, box, copy.range.offset);
   copy.meter(box.isRows ? CopyKind::TensorScatter4 : CopyKind::TensorStore,
              /*isWrite=*/true);

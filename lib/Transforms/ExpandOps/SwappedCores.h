@@ -28,7 +28,7 @@ public:
   /// Allocates the tiles of weights and of what warps exchange.
   void allocate();
   void placeLane(Value thread);
-  /// The number of a thread, so that compilers do not move what is computed
+  /// The number of a thread, so that compilers do not move computations
   /// with it out of a loop: registers would be missing there.
   Value hide(Value thread) const;
 

@@ -28,7 +28,7 @@ gpu.module @kernels {
 
 
 class Step:
-    """The arguments of two decode steps, and what the CPU makes of them."""
+    """The arguments of a decode step, and its results."""
 
     def __init__(self, lengths=(40, 0, 63), seed=0):
         torch.manual_seed(seed)
@@ -101,7 +101,7 @@ def test_a_graph_of_a_step_in_parts(wanted):
         torch.cuda.synchronize()
         other.run(*functions("cpu"))
         step.check(other)
-        assert not workspace.any()
+        assert not workspace[:16].any()
 
 
 def test_operations_with_their_workspace(wanted):

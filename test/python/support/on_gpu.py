@@ -23,7 +23,7 @@ def install(config):
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Failures())
     capability = _find_capability()
-    compile, wait = kvcache.jit, pytest.raises
+    compile, expect = kvcache.jit, pytest.raises
 
     def jit(source, target="cpu", filename=None, **options):
         device, _, chip = target.partition(":")
@@ -41,7 +41,7 @@ def install(config):
     def raises(expected, *arguments, **options):
         if expected is kvcache.CheckError:
             pytest.skip("only the emulator finds the error")
-        return wait(expected, *arguments, **options)
+        return expect(expected, *arguments, **options)
 
     kvcache.jit = jit
     pytest.raises = raises
@@ -65,7 +65,7 @@ class Program:
         self._program = program
 
     def __getattr__(self, name):
-        if name in ("function", "launches", "last_launches"):
+        if name in ("function", "launches"):
             pytest.skip(f"{name} of a program for the emulator")
         return getattr(self._program, name)
 
