@@ -48,7 +48,10 @@ def install(config):
 
 
 def _find_capability():
-    chips = cuda.find_chips()
+    try:
+        chips = cuda.find_chips()
+    except kvcache.TargetError as error:
+        raise pytest.UsageError(f"--on-gpu: {error}") from None
     return int(chips[0].removeprefix("sm_").rstrip("af"))
 
 
