@@ -85,18 +85,22 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 // GPU-COUNT-64:        nvvm.mma.sync
 // GPU-NOT:             nvvm.mma.sync
 // GPU:             vector.store {{.*}} : memref<?x32x128xbf16>, vector<2xbf16>
-// The two warpgroups of a block of Hopper multiply whole tiles.
+// The two warpgroups of a block of Hopper multiply whole tiles. The next copies begin while scores are computed.
 // REMARK: attention | Category:kvcache-expand-ops | Blocks=0, Raw=0, Remark="tiles, by wgmma", Rows=128, Shares=1, Tiles=2, Tokens=64
 // HOPPER-LABEL: func.func @attend_in_tiles(
 // HOPPER:         scf.parallel (%{{.*}}) = (%{{.*}}) to (%c256
 // HOPPER:         kvcache.consume
 // HOPPER-NEXT:    ^bb0(%[[KEYS:.*]]: !kvcache.tile
-// HOPPER:           kvcache.mma %{{.*}}, %[[KEYS]][%{{.*}}] : {{.*}} -> vector<32xf32>
+// HOPPER:           %[[SCORES:.*]] = kvcache.mma %{{.*}}, %[[KEYS]][%{{.*}}] : {{.*}} -> vector<32xf32>
+// HOPPER:           kvcache.produce
+// HOPPER:           kvcache.produce
+// HOPPER:           kvcache.mma_wait %[[SCORES]]
+// HOPPER-NOT:     kvcache.produce
 // HOPPER:         kvcache.consume
 // HOPPER-NEXT:    ^bb0(%[[VALUES:.*]]: !kvcache.tile
 // HOPPER:           kvcache.mma %{{.*}}, %[[VALUES]][%{{.*}}] add %{{.*}} {major_b = #kvcache.major<mn_major>} : {{.*}} -> vector<64xf32>
 // HOPPER-NOT:     nvvm.mma.sync
-// One thread of Blackwell multiplies them, for 128 rows. All threads wait for even and odd phases in turn. The next copies
+// One thread of Blackwell multiplies them, for 128 rows. All threads wait for even and odd phases in turn. Here, too, copies
 // begin while scores are computed.
 // TENSOR-LABEL: func.func @attend_in_tiles(
 // TENSOR:         scf.parallel (%[[T:.*]]) = (%{{.*}}) to (%c256
@@ -201,7 +205,8 @@ func.func @scale_tokens(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cach
 // HOPPER:         kvcache.consume
 // HOPPER-NEXT:    ^bb0(%[[ROWS:.*]]: !kvcache.tile
 // HOPPER:           %[[SCORES:.*]] = kvcache.mma %[[QUERIES]][%{{.*}}], %[[ROWS]][%{{.*}}] {{.*}} -> vector<32xf32>
-// HOPPER-NEXT:      kvcache.mma_wait %[[SCORES]]
+// HOPPER:           kvcache.produce
+// HOPPER:           kvcache.mma_wait %[[SCORES]]
 // HOPPER:           %[[SUMS:.*]] = kvcache.mma %{{.*}}, %[[ROWS]][%{{.*}}] add %{{.*}} {major_b = #kvcache.major<mn_major>} {{.*}} -> vector<128xf32>
 // HOPPER-NEXT:      kvcache.mma_wait %[[SUMS]]
 // HOPPER-NOT:     nvvm.mma.sync
@@ -220,8 +225,8 @@ func.func @attend_to_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?
 #latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
 !mla = !kvcache.paged<f8E4M3FN, #latent, page_size = 64, scale = f32, granularity = 576>
 
-// Copies bring two raw tiles ahead of their use. Threads convert one, free its slot, which the next copies fill, and then
-// multiply.
+// Copies bring two raw tiles ahead of their use. Threads convert one and free its slot. The next copies fill it while scores
+// are computed.
 // REMARK: attention | Category:kvcache-expand-ops | Blocks=0, Raw=2, Remark="tiles, by wgmma", Rows=64, Shares=2, Tiles=1, Tokens=64
 // CHECK-LABEL: func.func @attend_to_raw_rows(
 // GPU-LABEL: func.func @attend_to_raw_rows(
@@ -243,10 +248,11 @@ func.func @attend_to_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?
 // HOPPER:           kvcache.tile_store %[[SCALE]], %[[SCALES]]
 // HOPPER:           nvvm.fence.proxy
 // HOPPER-NEXT:      gpu.barrier
+// HOPPER:           %[[SCORES:.*]] = kvcache.mma %{{.*}}, %[[ROWS]]
 // HOPPER:           %[[NEXT:.*]] = arith.addi %[[TILE]], %c2
 // HOPPER:           kvcache.produce %[[RAW]][%[[NEXT]]]
 // HOPPER:             kvcache.async_load_tile
-// HOPPER:           kvcache.mma %{{.*}}, %[[ROWS]]
+// HOPPER:           kvcache.mma_wait %[[SCORES]]
 // HOPPER:           kvcache.tile_load %[[SCALES]]
 // HOPPER:           kvcache.mma %{{.*}}, %[[ROWS]]
 func.func @attend_to_raw_rows(%q: memref<?x64x576xbf16>, %cache: !mla, %n: memref<?xi32>, %scale: f32,
@@ -360,7 +366,9 @@ func.func @split_latent_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memre
 // HOPPER:         %[[QUERIES:.*]] = kvcache.alloc_tile : !kvcache.tile<32x576xbf16, swizzle_128b>
 // HOPPER:         %[[WEIGHTS:.*]] = kvcache.alloc_tile : !kvcache.tile<64x32xbf16, swizzle_64b>
 // HOPPER:         %[[MAXIMA:.*]] = kvcache.alloc_tile : !kvcache.tile<4x32xf32>
-// HOPPER:         kvcache.mma %[[TOKENS:.*]][%{{.*}}], %[[QUERIES]][%{{.*}}] : {{.*}} -> vector<16xf32>
+// HOPPER:         %[[SCORES:.*]] = kvcache.mma %[[TOKENS:.*]][%{{.*}}], %[[QUERIES]][%{{.*}}] : {{.*}} -> vector<16xf32>
+// HOPPER:         kvcache.produce
+// HOPPER:         kvcache.mma_wait %[[SCORES]]
 // HOPPER:         kvcache.tile_store %{{.*}}, %[[MAXIMA]]
 // HOPPER:         gpu.barrier
 // HOPPER:         kvcache.tile_store %{{.*}}, %[[WEIGHTS]]

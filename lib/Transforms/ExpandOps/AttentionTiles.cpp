@@ -309,16 +309,18 @@ private:
 
   /// The scores of a tile, 4 for each 8 tokens.
   State computeScores(Value tile, Value number) {
+    auto meanwhile = [&] {
+      for (bool isRaw : {false, true})
+        if (copiesMeanwhile(isRaw))
+          produceNext(number, isRaw);
+    };
     if (inTensorMemory)
-      return sums.multiplyRows(queries.getTile(), tile, [&] {
-        for (bool isRaw : {false, true})
-          if (copiesMeanwhile(isRaw))
-            produceNext(number, isRaw);
-      });
+      return sums.multiplyRows(queries.getTile(), tile, meanwhile);
     if (swapped)
-      return swapped->multiplyRows(queries.getTile(), tile);
+      return swapped->multiplyRows(queries.getTile(), tile, meanwhile);
     if (byGroups)
-      return groups.multiplyRows(queries.getTile(), firstOfGroup, tile);
+      return groups.multiplyRows(queries.getTile(), firstOfGroup, tile,
+                                 meanwhile);
     State scores(plan.tokens / 2, f.constant(0));
     for (int64_t d = 0; d < keySize; d += 16) {
       Fragment query = queries.get(*cores, firstRow, d);
@@ -371,7 +373,7 @@ private:
 
   /// Whether the next copies are started while tensor cores compute scores.
   bool copiesMeanwhile(bool isRaw) {
-    return inTensorMemory && (isRaw || isCopied());
+    return (inTensorMemory || byGroups) && (isRaw || isCopied());
   }
 
   /// Starts the next copies, where the tile in use leaves no more room: of

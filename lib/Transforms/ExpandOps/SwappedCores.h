@@ -38,9 +38,10 @@ public:
   Value getFirstRow() const { return firstRow; }
 
   /// The lane's scores of the query rows of a tile, and of the tokens of
-  /// another one.
-  SmallVector<Value> multiplyRows(Value queries, Value keys) const {
-    return products.multiplyRows(keys, frame.index(0), queries);
+  /// another one. `meanwhile` emits what threads do while these are computed.
+  SmallVector<Value> multiplyRows(Value queries, Value keys,
+                                  function_ref<void()> meanwhile) const {
+    return products.multiplyRows(keys, frame.index(0), queries, meanwhile);
   }
 
   /// Reduces a value of each row of the lane, which it has alike in the lanes

@@ -25,16 +25,18 @@ SmallVector<Value> WarpgroupCores::wait(ValueRange started) const {
   return all;
 }
 
-SmallVector<Value> WarpgroupCores::multiplyRows(Value queries, Value firstRow,
-                                                Value keys) const {
+SmallVector<Value>
+WarpgroupCores::multiplyRows(Value queries, Value firstRow, Value keys,
+                             function_ref<void()> meanwhile) const {
   // Half of the 128 threads share a row of a column.
   int64_t columns = cast<TileType>(keys.getType()).getRows();
   auto type = VectorType::get(columns / 2, builder.getF32Type());
   Value zero = frame.index(0);
-  return wait(MmaOp::create(builder, loc, type, queries, firstRow, zero, keys,
-                            zero, zero, /*accumulators=*/Value(),
-                            /*k=*/IntegerAttr())
-                  .getResult());
+  Value started = MmaOp::create(builder, loc, type, queries, firstRow, zero,
+                                keys, zero, zero, /*accumulators=*/Value(),
+                                /*k=*/IntegerAttr());
+  meanwhile();
+  return wait(started);
 }
 
 SmallVector<Value> WarpgroupCores::addColumns(ArrayRef<Fragment> weights,

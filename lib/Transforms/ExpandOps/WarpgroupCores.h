@@ -26,9 +26,9 @@ public:
       : frame(frame), builder(frame.builder), loc(frame.loc) {}
 
   /// The products of 64 rows of a tile, from `firstRow` on, and all rows of
-  /// another one.
-  SmallVector<Value> multiplyRows(Value queries, Value firstRow,
-                                  Value keys) const;
+  /// another one. `meanwhile` emits what threads do while these are computed.
+  SmallVector<Value> multiplyRows(Value queries, Value firstRow, Value keys,
+                                  function_ref<void()> meanwhile) const;
 
   /// The sums plus the products of weights and the columns of a tile, as many
   /// as there are sums, from `firstColumn` on.
