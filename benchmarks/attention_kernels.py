@@ -171,6 +171,7 @@ TILED = [
     Variant("the same, in parts", options={"tile_rows": 16, **SPLIT}),
     Variant("heads of 64", size=64),
     Variant("heads of 256", size=256),
+    Variant("heads of 256, 128 rows", size=256, options={"tile_rows": 128}),
     Variant("window, soft cap, sinks", options={"window": 4096, "soft_cap": 50.0, "sinks": True}),
     Variant("mask of new tokens", options={"causal": False, "mask": True}),
     Variant("fp8, a scale for 128", "f8E4M3FN", ("f32", 128)),
