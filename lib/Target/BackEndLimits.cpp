@@ -217,8 +217,48 @@ static LogicalResult checkRegister(Operation *op, Type type) {
          << type << ", but PTX has those of scalars, and of vectors of 32 bits";
 }
 
-/// Inline PTX: what is no register, and results of another number than the
-/// constraints say.
+/// The first `$` of the text of inline assembly behind which LLVM expects
+/// something else, to its end: an operand, `$0`, `${0}` or `${0:x}`, one of the
+/// texts that LLVM has, `${:uid}`, an escape, `$$`, or variants, `$(a$|b$)`.
+static StringRef findMistake(StringRef text) {
+  bool isInVariants = false;
+  while (true) {
+    StringRef rest = text = text.drop_until([](char c) { return c == '$'; });
+    if (!rest.consume_front("$"))
+      return {};
+    bool isOpening = rest.starts_with("(");
+    if (isOpening && isInVariants)
+      return text;
+    if (isOpening || rest.starts_with(")"))
+      isInVariants = isOpening;
+    if (!rest.empty() && StringRef("$(|)").contains(rest.front())) {
+      text = rest.drop_front();
+      continue;
+    }
+    bool isBraced = rest.consume_front("{");
+    if (isBraced && rest.consume_front(":")) {
+      auto [name, behind] = rest.split('}');
+      if (!rest.contains('}') ||
+          !llvm::is_contained({"private", "comment", "uid"}, name))
+        return text;
+      text = behind;
+      continue;
+    }
+    unsigned number;
+    if (rest.consumeInteger(10, number))
+      return text;
+    if (isBraced) {
+      if (rest.consume_front(":"))
+        rest = rest.drop_front(rest.empty() ? 0 : 1);
+      if (!rest.consume_front("}"))
+        return text;
+    }
+    text = rest;
+  }
+}
+
+/// Inline PTX: what is no register, text that LLVM does not take, and results
+/// of another number than the constraints say.
 static LogicalResult checkAssembly(Operation *op) {
   if (auto ptx = dyn_cast<NVVM::InlinePtxOp>(op)) {
     for (TypeRange types :
@@ -229,7 +269,14 @@ static LogicalResult checkAssembly(Operation *op) {
     return success();
   }
   auto assembly = dyn_cast<LLVM::InlineAsmOp>(op);
-  if (!assembly || !assembly.getRes())
+  if (!assembly)
+    return success();
+  if (StringRef mistake = findMistake(assembly.getAsmString());
+      !mistake.empty())
+    return op->emitOpError("expects an operand such as $0 or ${0}, or $$ for "
+                           "the character, at '")
+           << mistake << "'";
+  if (!assembly.getRes())
     return success();
   SmallVector<StringRef> constraints;
   assembly.getConstraints().split(constraints, ',');

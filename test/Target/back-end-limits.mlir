@@ -211,3 +211,54 @@ gpu.module @kernels {
     llvm.return %r : !llvm.struct<(i32, i32)>
   }
 }
+
+// -----
+
+gpu.module @kernels {
+  llvm.func @text(%x: i32) {
+    llvm.inline_asm has_side_effects "nanosleep.u32 $0; mov.u32 $$r, ${0}; // ${:uid} ${0:c} $(a$|b$)", "r" %x : (i32) -> ()
+    // expected-error @below {{'llvm.inline_asm' op expects an operand such as $0 or ${0}, or $$ for the character, at '${0$x};'}}
+    llvm.inline_asm has_side_effects "nanosleep.u32 ${0$x};", "r" %x : (i32) -> ()
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  llvm.func @character(%x: i32) {
+    // expected-error @below {{'llvm.inline_asm' op expects an operand such as $0 or ${0}, or $$ for the character, at '$r, $0;'}}
+    llvm.inline_asm has_side_effects "mov.u32 $r, $0;", "r" %x : (i32) -> ()
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  llvm.func @variants(%x: i32) {
+    // expected-error @below {{'llvm.inline_asm' op expects an operand such as $0 or ${0}, or $$ for the character, at '$(b$)$)'}}
+    llvm.inline_asm has_side_effects "$(a$|$(b$)$)", "r" %x : (i32) -> ()
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  llvm.func @name(%x: i32) {
+    // expected-error @below {{'llvm.inline_asm' op expects an operand such as $0 or ${0}, or $$ for the character, at '${:number}'}}
+    llvm.inline_asm has_side_effects "// ${:number}", "r" %x : (i32) -> ()
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  llvm.func @end(%x: i32) {
+    // expected-error @below {{'llvm.inline_asm' op expects an operand such as $0 or ${0}, or $$ for the character, at '$'}}
+    llvm.inline_asm has_side_effects "// $0 $", "r" %x : (i32) -> ()
+    llvm.return
+  }
+}
