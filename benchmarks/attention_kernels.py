@@ -20,6 +20,8 @@ those of a multiprocessor for 64 tokens of a block: of the instructions of the l
 it reads of shared memory at 128 bytes a clock, operands of ``wgmma`` included, and of an H200's memory at its peak. The part
 of that peak is what copies reach, or the least that the others allow.
 
+A fourth table has kernels of sm_90a for elements of 8 bits, with the clocks of 64 tokens of a head of the cache.
+
 examples:
   PYTHONPATH=build/python build/venv/bin/python benchmarks/attention_kernels.py
   PYTHONPATH=build/python build/venv/bin/python benchmarks/attention_kernels.py --chip sm_100a --markdown
@@ -204,6 +206,28 @@ FEW_TITLES = (
     "of an H200's memory",
     "of H200's peak",
 )
+# Of elements of 8 bits, by warps without tensor cores, and by warps that multiply raw tiles.
+NARROW = [
+    Variant("fp8", "f8E4M3FN", options=SPLIT),
+    Variant("fp8, a scale for 128", "f8E4M3FN", ("f32", 128), options=SPLIT),
+    Variant("int8, a scale for 128", "i8", ("f32", 128), options=SPLIT),
+    Variant("int8, a scale for 32", "i8", ("f32", 32), options=SPLIT),
+    Variant("fp8, 8 over 8 heads", "f8E4M3FN", query_heads=8, options=SPLIT),
+]
+NARROW_TITLES = (
+    "elements of 8 bits, in parts",
+    "by",
+    *TITLES[2:7],
+    "instructions a KiB",
+    "clocks of instructions",
+    "of integers",
+    "of functions",
+    "of tensor cores",
+    "of shared memory",
+    "of an H200's memory",
+    "of H200's peak",
+)
+TOKENS_OF_WARPS = 8  # of the loop of a warp without tensor cores, for heads of 128
 TILED_TITLES = ("on tensor cores", *TITLES[2:7], *TITLES[8:])
 
 
@@ -419,6 +443,37 @@ def measure_few_rows(variant: Variant, swap: bool) -> tuple[str, ...]:
     return variant.title, unit, *map(str, counts), *(f"{each:.0f}" for each in (*needed, memory)), f"{100 * part:.0f} %"
 
 
+def measure_narrow(variant: Variant, by_warps: bool) -> tuple[str, ...]:
+    """The row of the table of kernels for elements of 8 bits."""
+    rows = {"tile_rows": 0} if by_warps else {}
+    kernel, *_ = replace(variant, options={**variant.options, **rows}).make("cpu").compile(CHIP).kernels.values()
+    found = facts.gather(kernel.ptx, CHIP, kernel.dynamic_shared_memory or 0)
+    (threads, *_), shared = kernel.block_size, found.static_shared + found.dynamic_shared
+    loop = found.code.main_loop if by_warps else found.code.product_loop
+    assert loop is not None and threads == 32
+    groups = variant.size // variant.scale[1] if variant.scale else 0
+    tokens = TOKENS_OF_WARPS if by_warps else TOKENS // 2 if groups > 1 else TOKENS
+    of_tokens = TOKENS * 2 * (variant.size + 4 * groups)  # bytes of keys, values and their scales
+    blocks = min(count_by_registers(found.registers, threads), MOST_BLOCKS, SHARED // (shared + RESERVED))
+    of_block = loop.bytes_in_flight * threads if by_warps else 2 * tokens * 2 * variant.size
+    in_flight = of_block * blocks / 1024
+    spent = count_clocks(loop)
+    clocks = (
+        spent["instructions"],
+        spent["integers"],
+        spent["functions"],
+        loop.products / PRODUCT / PRODUCTS,
+        32 * loop.shared_bytes / SHARED_A_CLOCK,
+    )
+    needed = [TOKENS / tokens * each for each in clocks]
+    memory = of_tokens / DEVICES[0].bytes_a_clock
+    part = min(REACHABLE, REACHABLE * in_flight / DEVICES[0].in_flight, memory / max(needed))
+    counts = found.code.instructions, found.registers, shared, blocks, f"{in_flight:.0f}"
+    of_kib = TOKENS / tokens * loop.instructions * 1024 / of_tokens
+    cells = f"{of_kib:.0f}", *(f"{each:.0f}" for each in (*needed, memory)), f"{100 * part:.0f} %"
+    return variant.title, "warps" if by_warps else "raw tiles", *map(str, counts), *cells
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chip", default=CHIP, help=f"default {CHIP}")
@@ -430,6 +485,8 @@ def main() -> None:
     print(f"\n{Table(TILED_TITLES, tiled, names=1).render(options.markdown)}")
     few = [measure_few_rows(variant, swap) for variant in FEW_ROWS for swap in (False, True)]
     print(f"\n{Table(FEW_TITLES, few, names=2).render(options.markdown)}")
+    narrow = [measure_narrow(variant, by_warps) for variant in NARROW for by_warps in (True, False)]
+    print(f"\n{Table(NARROW_TITLES, narrow, names=2).render(options.markdown)}")
 
 
 if __name__ == "__main__":

@@ -82,7 +82,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     and mask, if (C10) allows that. With a workspace, it is the number of
     `split_rows` times the query heads that read a head of the cache, rounded up
     to 16, 32 or 64, and 0 below 4 such heads, or 8 for elements of less than 16
-    bits. With `rows`, a block has one token, and it is the number of
+    bits. Where warps can multiply raw tiles, it is at most 32, and never 0. With
+    `rows`, a block has one token, and it is the number of
     query heads that read a head of the cache, rounded up to 16, 32 or 64, but at
     most 32 for latent caches, and 0 below 8 heads for others. Kernels for sm_90a
     alone have products by `mma` in blocks of 64 or 128 rows, and 64 rows for
@@ -98,10 +99,18 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     rounded to the type of `q`, or to bf16 if that is fp8. A value that is not
     finite may also make such rows of its block NaN that do not see it.
 
+    In blocks of 16 or 32 rows without swapped operands, warps multiply raw tiles
+    of caches with values of their own: of f8E4M3FN, f8E5M2 and i8, without zero
+    points and scales of several tokens, of heads of a multiple of 32 elements,
+    or a power of two with queries of bf16, with one scale for a head or for a
+    multiple of 16 elements, but at most four for a head of up to 128 elements,
+    and two for a larger one. These elements are not rounded, and weights are
+    rounded as f16.
+
     Where all elements of a head of a token have one scale, of f32 or 8 bits and
     without zero points, scores and weights are multiplied by it in f32, and
-    elements are not rounded. Weights of f16 on tensor cores are not scaled:
-    values are.
+    elements are not rounded. Weights of f16 on tensor cores are not scaled,
+    unless tiles are raw: values are.
 
     Constraints:
     - (C1) `q` has the head size of `key_cache`, and a multiple of its heads;

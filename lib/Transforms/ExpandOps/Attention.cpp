@@ -269,7 +269,9 @@ void kvcache::expand(AttentionOp op, const Frame &frame) {
   if (std::optional<TilePlan> plan = chooseTiles(op, frame.target)) {
     remark::passed(op.getLoc(), options)
         << ("tiles, by " + Twine(getName(plan->unit)) +
-            (plan->isSwapped ? " of swapped operands" : ""))
+            (plan->isSwapped       ? " of swapped operands"
+             : plan->multipliesRaw ? " of raw tiles"
+                                   : ""))
                .str()
         << remark::metric("Rows", plan->rows)
         << remark::metric("Tokens", plan->tokens)

@@ -13,6 +13,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionChoices.h"
+#include "Heads.h"
+#include "QueryTile.h"
 #include "TiledCache.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -45,6 +47,8 @@ struct RowsChoice {
   int64_t heads;
   /// Bits of the cache's elements, at least.
   int64_t bits;
+  /// Only caches that warps can multiply as they are.
+  bool isRaw;
   /// The rows; 0 without tensor cores. A block has one sparse row, or the new
   /// tokens of a sequence that is split, for at most so many heads: rows beyond
   /// these would be wasted.
@@ -55,18 +59,21 @@ struct RowsChoice {
 // memory. Measured on H200 for parts of 256 tokens, in % of the bandwidth, by
 // warps and by tiles of 16 rows: bf16 with 4 heads 62 and 75, with 8 heads 29
 // and 70, and with 1 head 84 by warps; fp8 with 4 heads 33 and 28, with a scale
-// for 128 elements 24 and 25. Elements of 8 bits are converted once for all
-// heads of a tile. Few heads of sparse rows are read once by warps.
+// for 128 elements 24 and 25, of tiles whose elements threads convert once for
+// all heads of a tile. Warps that multiply raw tiles take a third of the
+// instructions of these, or less, with any number of heads: not measured. Few
+// heads of sparse rows are read once by warps.
 constexpr RowsChoice kRows[] = {
     // clang-format off
-    // caches          tokens                    heads bits rows
-    {Caches::OfValues, Tokens::OfSequence,        1,   0,   64},
-    {Caches::OfValues, Tokens::OfSequenceInParts, 8,   0,   64},
-    {Caches::OfValues, Tokens::OfSequenceInParts, 4,   16,  64},
-    {Caches::OfValues, Tokens::OfSequenceInParts, 1,   0,   0},
-    {Caches::OfValues, Tokens::OfIds,             8,   0,   64},
-    {Caches::OfValues, Tokens::OfIds,             1,   0,   0},
-    {Caches::Latent,   Tokens::Any,               1,   0,   32},
+    // caches          tokens                    heads bits raw    rows
+    {Caches::OfValues, Tokens::OfSequenceInParts, 1,   0,   true,  32},
+    {Caches::OfValues, Tokens::OfSequence,        1,   0,   false, 64},
+    {Caches::OfValues, Tokens::OfSequenceInParts, 8,   0,   false, 64},
+    {Caches::OfValues, Tokens::OfSequenceInParts, 4,   16,  false, 64},
+    {Caches::OfValues, Tokens::OfSequenceInParts, 1,   0,   false, 0},
+    {Caches::OfValues, Tokens::OfIds,             8,   0,   false, 64},
+    {Caches::OfValues, Tokens::OfIds,             1,   0,   false, 0},
+    {Caches::Latent,   Tokens::Any,               1,   0,   false, 32},
     // clang-format on
 };
 
@@ -241,6 +248,14 @@ struct Shape {
   bool isPlain;
 };
 
+/// Whether warps can multiply raw tiles of the caches.
+bool canMultiplyRaw(AttentionOp op, const Shape &shape) {
+  return shape.caches == Caches::OfValues &&
+         QueryTile::canBeForRaw(op.getQ(), shape.ofKey) &&
+         TiledCache::canMultiplyRaw(op.getKeyCache(), shape.ofKey) &&
+         TiledCache::canMultiplyRaw(op.getValues(), shape.ofValue);
+}
+
 /// 0 without tensor cores.
 int64_t chooseRows(AttentionOp op, const Shape &shape) {
   if (std::optional<uint64_t> given = op.getTileRows())
@@ -249,7 +264,8 @@ int64_t chooseRows(AttentionOp op, const Shape &shape) {
     return 0;
   const RowsChoice *choice = llvm::find_if(kRows, [&](const RowsChoice &row) {
     return shape.isOf(row.caches) && shape.isOf(row.tokens) &&
-           shape.heads >= row.heads && shape.bits >= row.bits;
+           shape.heads >= row.heads && shape.bits >= row.bits &&
+           (!row.isRaw || canMultiplyRaw(op, shape));
   });
   bool isOfValues = shape.caches == Caches::OfValues;
   bool isFew = shape.tokens == Tokens::OfIds ||
@@ -328,6 +344,30 @@ int64_t countBytes(const Shape &shape, const TilePlan &plan) {
   return 2 * elements + plan.raw * plan.tokens * ofToken;
 }
 
+/// Groups of elements of a key or a value that have scales of their own.
+int64_t countMostGroups(AttentionOp op, const Shape &shape) {
+  return std::max(countScaleGroups(op.getKeyCache(), shape.ofKey),
+                  countScaleGroups(op.getValues(), shape.ofValue));
+}
+
+/// The bytes of queries and of raw tiles that warps multiply, with scales of
+/// the tile in use and of the next.
+int64_t countRawBytes(AttentionOp op, const Shape &shape,
+                      const TilePlan &plan) {
+  int64_t groups = countScaleGroups(op.getKeyCache(), shape.ofKey) +
+                   countScaleGroups(op.getValues(), shape.ofValue);
+  int64_t ofScales = 2 * 4 * groups * plan.countThreads() / kWarp;
+  return 2 * plan.rows * shape.ofKey +
+         plan.tokens * (plan.stages * (shape.ofKey + shape.ofValue) + ofScales);
+}
+
+/// Whether warps multiply raw tiles: each of them converts all elements.
+bool multipliesRaw(AttentionOp op, const Shape &shape, const TilePlan &plan) {
+  constexpr int64_t mostRows = 32;
+  return plan.unit == TileUnit::Warps && plan.rows <= mostRows &&
+         canMultiplyRaw(op, shape);
+}
+
 /// The blocks of a grid that take units of work by a schedule, or 0.
 int64_t chooseBlocks(AttentionOp op, const Shape &shape, const TilePlan &plan,
                      const Target &target) {
@@ -335,7 +375,9 @@ int64_t chooseBlocks(AttentionOp op, const Shape &shape, const TilePlan &plan,
     return *given;
   if (shape.tokens != Tokens::OfSequenceInParts || !target.has(kScheduled))
     return 0;
-  int64_t byMemory = target.sharedBytes / (countBytes(shape, plan) + kReserved);
+  int64_t bytes = plan.multipliesRaw ? countRawBytes(op, shape, plan)
+                                     : countBytes(shape, plan);
+  int64_t byMemory = target.sharedBytes / (bytes + kReserved);
   int64_t ofThread = kMostRegisters;
   if (plan.isSwapped)
     ofThread = std::min(ofThread, kBesideSums + plan.rows * shape.ofValue /
@@ -367,6 +409,15 @@ std::optional<TilePlan> kvcache::chooseTiles(AttentionOp op,
   int64_t most = choice->bytes == kChip ? target.sharedBytes - kBesideTiles
                                         : choice->bytes;
   auto hasRoom = [&] { return countBytes(shape, plan) <= most; };
+  if (multipliesRaw(op, shape, plan)) {
+    plan.multipliesRaw = true;
+    // Products of each group with scales of its own take registers, and so do
+    // copies by all threads.
+    if (countMostGroups(op, shape) > 1 || !target.has(Feature::TMA))
+      plan.tokens = kWarp;
+    plan.blocks = chooseBlocks(op, shape, plan, target);
+    return plan;
+  }
   if (plan.unit == TileUnit::Warps && !hasRoom())
     plan.stages = 1;
   while (plan.unit != TileUnit::Warps && !hasRoom() &&

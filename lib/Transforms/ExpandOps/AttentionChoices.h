@@ -47,6 +47,9 @@ struct TilePlan {
   /// Whether the left operands of products are the keys and values of 64
   /// tokens, in a warpgroup: query rows are columns of the products.
   bool isSwapped = false;
+  /// Whether warps convert elements of 8 bits in registers, to f16: tiles are
+  /// as the caches have them.
+  bool multipliesRaw = false;
 
   int64_t countThreads() const {
     return isSwapped ? kWarpgroup : rows / kRowsOfWarp * parts * kWarp;

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attention.h"
-#include "QueryTile.h"
+#include "RawCores.h"
 #include "SwappedCores.h"
 #include "TileResults.h"
 #include "WarpgroupCores.h"
@@ -51,7 +51,9 @@ public:
         partSize(valueSize / plan.parts),
         keys(frame, op, op.getKeyCache(), keySize, plan),
         values(frame, op, op.getValues(), valueSize, plan),
-        queries(frame, op.getQ(), keys.getLane(), plan.rows, keySize) {
+        raw(frame, op, plan, keys, values),
+        queries(frame, op.getQ(), keys.getLane(), plan.rows, keySize,
+                plan.multipliesRaw) {
     if (plan.isSwapped)
       swapped.emplace(frame, plan, values.getLane());
   }
@@ -147,6 +149,7 @@ private:
       cores.emplace(frame, lane);
       placeWarp();
       column = frame.mul(frame.rem(lane, 4), 2);
+      raw.placeLane(*cores, thread, column);
       firstOfLane = frame.add(firstRow, frame.div(lane, 4));
       findRowsOfLane();
     }
@@ -160,8 +163,9 @@ private:
   }
 
   void findRowsOfLane() {
-    ofLane = makeLane(layout, firstOfLane, Value(), partSize);
-    ofLane.first = frame.add(firstSum, column);
+    ofLane = makeLane(ofSums, firstOfLane, Value(), partSize);
+    Value ofColumn = plan.multipliesRaw ? frame.mul(column, 2) : column;
+    ofLane.first = frame.add(firstSum, ofColumn);
   }
 
   /// Registers that kept many rows would be missing in the loop over tiles.
@@ -193,11 +197,14 @@ private:
       sums.allocate(thread);
     // The copies take longer than the next unit.
     Value taken = schedule ? schedule->take() : Value();
+    loadScales(frame.index(0), frame.below(frame.index(0), tiles));
     storeBounds();
     loadQueries();
     if (schedule)
       schedule->store(taken, frame.toI32(getUse(tiles)));
     State state = addTokens();
+    if (plan.multipliesRaw)
+      raw.endUnits(state);
     if (swapped)
       placeSwapped(thread);
     MutableArrayRef<Value> totals = getTotals(state);
@@ -238,6 +245,10 @@ private:
       return std::pair(row, queryHead);
     });
     meet();
+    for (int64_t r = 0; plan.multipliesRaw && r < layout.countRows(); ++r)
+      if (Value factor = queries.getFactor(
+              frame.add(firstOfLane, frame.index(layout.getRow(r)))))
+        factors[r] = f.mul(factors[r], factor);
     if (!byGroups && !inTensorMemory)
       queries.keep(*cores, firstRow);
   }
@@ -257,6 +268,7 @@ private:
     queries.allocate();
     for (TiledCache *side : getSides())
       side->allocate();
+    raw.allocate();
     if (ids)
       ids->allocate();
     if (swapped) {
@@ -321,6 +333,8 @@ private:
     if (byGroups)
       return groups.multiplyRows(queries.getTile(), firstOfGroup, tile,
                                  meanwhile);
+    if (plan.multipliesRaw)
+      return raw.multiplyRows(queries, firstRow, tile, number);
     State scores(plan.tokens / 2, f.constant(0));
     for (int64_t d = 0; d < keySize; d += 16) {
       Fragment query = queries.get(*cores, firstRow, d);
@@ -349,6 +363,9 @@ private:
 
   Value getReference(Value max) {
     float bias = inTensorMemory ? kHalfBias - kSlack : kHalfBias;
+    // Scales times their units are below 4.
+    if (raw.hasUnits())
+      bias -= 2;
     return values.getLane().isF16() ? f.sub(max, f.constant(bias)) : max;
   }
 
@@ -358,6 +375,10 @@ private:
     if (!inTensorMemory)
       count += layout.countElements(partSize);
     none.append(count, f.constant(0));
+    if (plan.multipliesRaw) {
+      raw.beginUnits(none);
+      raw.storeScales(none);
+    }
     auto loop = scf::ForOp::create(
         builder, loc, frame.index(0), tiles, frame.index(1), none,
         [&](OpBuilder &, Location, Value tile, ValueRange state) {
@@ -388,7 +409,7 @@ private:
   State addTile(Value tile, const State &state) {
     // All threads have used the tile before, and have stored the ids of the
     // next copies.
-    if (ids || !isCopied())
+    if (ids || !isCopied() || raw.hasScales())
       gpu::BarrierOp::create(builder, loc);
     if (!copiesMeanwhile(/*isRaw=*/false))
       produceNext(tile, /*isRaw=*/false);
@@ -413,15 +434,23 @@ private:
     if (plan.raw)
       return useTile(tile, state);
     loadNextIds();
+    // Behind the last tile, they are those of its last token again.
+    loadScales(frame.add(tile, frame.index(1)), /*condition=*/Value());
     State next = useTile(tile, state);
     storeIds();
     return next;
   }
 
+  void loadScales(Value tile, Value condition) {
+    if (plan.multipliesRaw)
+      raw.loadScales(tile, getToken(tile), tokens, condition);
+  }
+
   State useTile(Value tile, State state) {
     if (!op.getValueCache())
       return keys.use(getUse(tile), state.size(), [&](Value keyTile) {
-        auto weights = weigh(computeScores(keyTile, tile), tile, state);
+        State scores = computeScores(keyTile, tile);
+        auto weights = weigh(scores, tile, state);
         return addValues(keyTile, tile, weights, state);
       });
     int64_t count = layout.countElements(plan.tokens);
@@ -429,8 +458,14 @@ private:
       return computeScores(keyTile, tile);
     });
     SmallVector<Fragment> weights = weigh(scores, tile, state);
+    // Scales have arrived, and registers are missing where values are used.
+    if (plan.multipliesRaw)
+      raw.storeScales(state);
     return values.use(getUse(tile), state.size(), [&](Value valueTile) {
-      return addValues(valueTile, tile, weights, state);
+      if (!plan.multipliesRaw)
+        return addValues(valueTile, tile, weights, state);
+      raw.addColumns(scores, valueTile, tile, state);
+      return state;
     });
   }
 
@@ -447,11 +482,12 @@ private:
   }
 
   /// The weights of the scores of a tile, as left operands, or in shared memory
-  /// as right ones. Updates maxima and totals, and scales the sums.
-  SmallVector<Fragment> weigh(State scores, Value tile, State &state) {
+  /// as right ones; those of raw tiles replace the scores. Updates maxima and
+  /// totals, and scales the sums.
+  SmallVector<Fragment> weigh(State &scores, Value tile, State &state) {
     if (swapped)
       placeSwapped(swapped->hide(thread));
-    if (keys.isUnscaled())
+    if (keys.isUnscaled() && !plan.multipliesRaw)
       keys.scale(scores, layout, column);
     for (auto [i, score] : llvm::enumerate(scores))
       score = bend(f.mul(score, factors[layout.getRowOf(i)]));
@@ -484,7 +520,9 @@ private:
         total = f.add(total, scores[i]);
       }
       ofRow = total;
-      if (!inTensorMemory)
+      if (plan.multipliesRaw)
+        raw.shrinkSums(state, r, shrink);
+      else if (!inTensorMemory)
         for (int64_t i : layout.getElements(r, partSize))
           getSums(state)[i] = f.mul(getSums(state)[i], shrink);
     }
@@ -493,6 +531,8 @@ private:
                  arith::AndIOp::create(builder, loc, isGrown, hasSums(tile)));
     // Those of values that are keys are beside these.
     const TiledCache &ofValues = op.getValueCache() ? values : keys;
+    if (plan.multipliesRaw)
+      return {};
     if (ofValues.isUnscaled())
       ofValues.scale(scores, layout, column);
     SmallVector<Fragment> weights;
@@ -538,6 +578,7 @@ private:
   /// Elements of which a warp or warpgroup has the sums of its rows.
   int64_t partSize;
   TiledCache keys, values;
+  RawCores raw;
   QueryTile queries;
   std::optional<TensorCores> cores;
   /// Given with swapped operands.

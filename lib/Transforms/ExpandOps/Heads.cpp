@@ -17,6 +17,8 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <numeric>
 
 using namespace mlir;
@@ -143,6 +145,33 @@ Value kvcache::loadTokenScale(const Frame &frame, Value cache,
                                     frame.index(0), getScalePage(cache, place),
                                     /*zero_point=*/false);
   return convertLanes(frame, scale, frame.builder.getF32Type());
+}
+
+int64_t kvcache::countScaleGroups(Value cache, int64_t size) {
+  CacheTypeInterface type = getCacheType(cache);
+  return type.isQuantized() ? llvm::divideCeil(size, type.getGranularity()) : 0;
+}
+
+SmallVector<Value> kvcache::loadScales(const Frame &frame, Value cache,
+                                       const Place &place, Value head,
+                                       int64_t groups) {
+  CacheTypeInterface type = getCacheType(cache);
+  // Vectors of at most 16 bytes.
+  int64_t bytes = getWidth(type.getScale()) / 8;
+  int64_t count = std::gcd(type.getNumGroups(), std::gcd(groups, 16 / bytes));
+  SmallVector<Value> scales;
+  for (int64_t group = 0; group < groups; group += count) {
+    Value some = LoadScaleOp::create(
+        frame.builder, frame.loc, VectorType::get(count, type.getScale()),
+        cache, place.batch, head, place.token,
+        frame.index(group * type.getGranularity()), getScalePage(cache, place),
+        /*zero_point=*/false);
+    some = convertLanes(frame, some, frame.builder.getF32Type());
+    llvm::append_range(
+        scales, vector::ToElementsOp::create(frame.builder, frame.loc, some)
+                    .getResults());
+  }
+  return scales;
 }
 
 Value kvcache::loadUnscaled(const Frame &frame, Value cache, const Place &place,

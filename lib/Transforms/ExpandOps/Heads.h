@@ -56,6 +56,12 @@ bool hasTokenScales(CacheTypeInterface cache);
 /// Loads such a scale as f32.
 Value loadTokenScale(const Frame &frame, Value cache, const Place &place,
                      Value head);
+/// The groups of `size` elements of a head that have scales of their own; 0 if
+/// the cache has no scales.
+int64_t countScaleGroups(Value cache, int64_t size);
+/// Loads the scales of so many groups of a head, as f32.
+SmallVector<Value> loadScales(const Frame &frame, Value cache,
+                              const Place &place, Value head, int64_t groups);
 /// Loads elements as `loadElements` does, but without scales of tokens.
 Value loadUnscaled(const Frame &frame, Value cache, const Place &place,
                    Value head, Value d, int64_t count, Type lane,

@@ -20,25 +20,33 @@ namespace mlir::kvcache {
 /// A lane of a warp with 16 query rows has two of them, and of each 8 columns a
 /// run of two. With swapped operands, query rows are the columns of products: a
 /// lane has two of each 8 query rows, and of each 64 columns two runs of one.
+/// Sums of raw values are those of two products for each 16 columns, of even
+/// and of odd ones: a lane has a run of four.
 class LaneLayout {
 public:
   /// That of a warp with 16 query rows.
   LaneLayout() = default;
   explicit LaneLayout(const TilePlan &plan)
       : swapped(plan.isSwapped), rows(swapped ? plan.rows / 4 : 2) {}
+  /// That of the sums of values.
+  static LaneLayout ofSums(const TilePlan &plan) {
+    LaneLayout layout(plan);
+    layout.paired = plan.multipliesRaw;
+    return layout;
+  }
 
   int64_t countRows() const { return rows; }
   int64_t countRuns(int64_t columns) const {
-    return columns / (swapped ? 32 : 8);
+    return columns / (swapped ? 32 : paired ? 16 : 8);
   }
   int64_t countElements(int64_t columns) const {
     return rows * countRuns(columns) * getRunSize();
   }
-  int64_t getRunSize() const { return swapped ? 1 : 2; }
+  int64_t getRunSize() const { return swapped ? 1 : paired ? 4 : 2; }
 
   /// The distance of a run from the lane's first column.
   int64_t getColumn(int64_t run) const {
-    return swapped ? run / 2 * 64 + run % 2 * 8 : 8 * run;
+    return swapped ? run / 2 * 64 + run % 2 * 8 : (paired ? 16 : 8) * run;
   }
   /// The distance of a row from the lane's first row.
   int64_t getRow(int64_t row) const {
@@ -46,6 +54,8 @@ public:
   }
   /// The number of an element of a run among those of the lane.
   int64_t getElement(int64_t row, int64_t run, int64_t ofRun) const {
+    if (paired)
+      return 8 * run + ofRun % 2 * 4 + 2 * row + ofRun / 2;
     if (!swapped)
       return 4 * run + 2 * row + ofRun;
     return run / 2 * 2 * rows + row / 2 * 4 + run % 2 * 2 + row % 2;
@@ -69,7 +79,7 @@ public:
   int64_t getSharerStride() const { return swapped ? 4 : 1; }
 
 private:
-  bool swapped = false;
+  bool swapped = false, paired = false;
   int64_t rows = 2;
 };
 

@@ -49,9 +49,11 @@ Fragment TensorCores::load(Value tile, Value firstRow, Value firstColumn,
                            bool transposed) const {
   auto type = cast<TileType>(tile.getType());
   // The swizzle's pattern has 8 rows: 16 rows further, it is the same.
-  int64_t rowBytes = type.getLayout().getChunkColumns() * 2;
+  int64_t bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t rowBytes = type.getLayout().getChunkColumns() * bytes;
+  Value ofLane = bytes == 1 ? frame.mul(column, 2) : column;
   Value offset = TileOffsetOp::create(builder, loc, tile, row,
-                                      frame.add(column, firstColumn));
+                                      frame.add(ofLane, firstColumn));
   offset = frame.add(offset, frame.mul(firstRow, rowBytes));
   Value memory = TileMemoryOp::create(builder, loc, type.getMemoryType(), tile);
   Type i32 = builder.getI32Type();

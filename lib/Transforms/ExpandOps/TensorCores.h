@@ -37,7 +37,8 @@ public:
 
   /// Loads 16 x 16 elements of a tile; its row and column are multiples of 16.
   /// The matrices of 8 x 8 are those at (0, 0), (8, 0), (0, 8) and (8, 8), each
-  /// transposed or not.
+  /// transposed or not. Of a tile with elements of 8 bits, two beside each
+  /// other are one.
   Fragment load(Value tile, Value firstRow, Value firstColumn,
                 bool transposed) const;
 

@@ -19,7 +19,8 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 TileRows::TileRows(AttentionOp op, const Frame &frame, const TilePlan &plan)
-    : TileGrid(op, frame, plan), layout(plan) {
+    : TileGrid(op, frame, plan), layout(plan),
+      ofSums(LaneLayout::ofSums(plan)) {
   // Those of the tile in use, of those that copies are for, and of the next.
   if (op.getRows())
     ids.emplace(frame, op, plan.tokens, plan.countAhead() + 2,

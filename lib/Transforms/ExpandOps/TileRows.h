@@ -51,7 +51,7 @@ protected:
   /// The sequence, and the block's first row and number of rows in it.
   QueryRows rows;
   Value first, count;
-  LaneLayout layout;
+  LaneLayout layout, ofSums;
   TileLane ofLane;
   /// The lane's first row in the block, and what products of rows are
   /// multiplied by.

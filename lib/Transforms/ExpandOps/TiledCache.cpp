@@ -31,10 +31,13 @@ constexpr int64_t kWidestBox = 256;
 TiledCache::TiledCache(const Frame &frame, AttentionOp op, Value cache,
                        int64_t size, const TilePlan &plan)
     : frame(frame), builder(frame.builder), loc(frame.loc), cache(cache),
-      lane(op.getTileElement(cache)), size(size), tokensOfTile(plan.tokens),
-      stages(plan.stages), threads(plan.countThreads()), mostLoads(plan.loads),
+      lane(plan.multipliesRaw ? FloatType(builder.getF16Type())
+                              : op.getTileElement(cache)),
+      size(size), tokensOfTile(plan.tokens), stages(plan.stages),
+      threads(plan.countThreads()), mostLoads(plan.loads),
       unscaled(isUnscaled(op, cache)), gathered(op.getRows()),
-      copied(isCopied(op, cache)), raw(plan.raw && canBeRaw(op, cache)) {
+      copied(isCopied(op, cache) || plan.multipliesRaw),
+      raw(plan.raw && canBeRaw(op, cache)), multipliesRaw(plan.multipliesRaw) {
   if (raw)
     stages = plan.raw;
 }
@@ -64,6 +67,24 @@ bool TiledCache::isUnscaled(AttentionOp op, Value cache) {
          !(isWeighed && op.getTileElement(cache).isF16());
 }
 
+// Products have whole groups. Those of many groups would take more registers
+// than there are.
+bool TiledCache::canMultiplyRaw(Value cache, int64_t size) {
+  constexpr int64_t ofLoad = 32, ofProduct = 16, small = 128;
+  int64_t mostGroups = size <= small ? 4 : 2;
+  CacheTypeInterface type = getCacheType(cache);
+  Type element = type.getElementType();
+  if (!isa<Float8E4M3FNType, Float8E5M2Type>(element) &&
+      !element.isSignlessInteger(8))
+    return false;
+  int64_t groups = countScaleGroups(cache, size);
+  return !type.getLayout() && !type.hasZeroPoints() &&
+         type.getTokenGranularity() == 1 && size % ofLoad == 0 &&
+         (groups <= 1 ||
+          (type.getGranularity() % ofProduct == 0 &&
+           size % type.getGranularity() == 0 && groups <= mostGroups));
+}
+
 int64_t TiledCache::countAhead() const {
   if (raw)
     return stages;
@@ -74,9 +95,9 @@ int64_t TiledCache::countAhead() const {
 // by id are single copies of whole rows.
 TileType TiledCache::getRawTile() const {
   constexpr int64_t bytesOfLane = 2;
-  Swizzle swizzle = size <= kWidestBox || gathered
-                        ? Swizzle::None
-                        : TensorCores::getSwizzle(size / bytesOfLane);
+  bool isPlain = !multipliesRaw && (size <= kWidestBox || gathered);
+  Swizzle swizzle =
+      isPlain ? Swizzle::None : TensorCores::getSwizzle(size / bytesOfLane);
   return TileType::get(builder.getContext(), tokensOfTile, size,
                        getType().getElementType(), swizzle);
 }
@@ -88,7 +109,7 @@ void TiledCache::allocate() {
         builder, loc, PipeType::get(builder.getContext(), stages, {type}, 0));
   };
   if (isCopied())
-    return allocatePipe(type);
+    return allocatePipe(multipliesRaw ? getRawTile() : type);
   if (raw)
     allocatePipe(getRawTile());
   auto allocateTile = [&](TileType type) {
@@ -174,17 +195,17 @@ void TiledCache::storeUnits(Value thread, int64_t width, int64_t mostLoads,
       });
 }
 
-std::pair<Place, Value> TiledCache::getPlace(const Source &source,
+std::pair<Place, Value> TiledCache::getPlace(Value tile, Value token,
+                                             const TiledTokens &tokens,
                                              Value row) const {
-  const TiledTokens &tokens = source.tokens;
   if (!tokens.ids) {
     Value last = frame.sub(tokens.all.to, frame.index(1));
-    Value token = frame.min(frame.add(source.first, row), last);
-    return {{tokens.batch, token, Value()}, Value()};
+    Value ofRow = frame.min(frame.add(token, row), last);
+    return {{tokens.batch, ofRow, Value()}, Value()};
   }
   // Some threads have rows behind the last.
   row = frame.min(row, frame.index(tokensOfTile - 1));
-  Value id = tokens.ids->get(source.tile, row, 1);
+  Value id = tokens.ids->get(tile, row, 1);
   Value safe = frame.fromI32(frame.max(id, frame.i32(0)));
   return {getPlaceOfRow(frame, cache, safe), tokens.ids->isRow(id)};
 }

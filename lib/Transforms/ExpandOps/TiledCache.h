@@ -44,6 +44,8 @@ public:
   static bool canBeRaw(AttentionOp op, Value cache);
   /// Whether tiles have elements without the scales of their tokens.
   bool isUnscaled() const { return unscaled; }
+  /// Whether warps can multiply raw elements of a row, which copies bring.
+  static bool canMultiplyRaw(Value cache, int64_t size);
   static bool isUnscaled(AttentionOp op, Value cache);
   bool hasCopies() const { return copied || raw; }
   /// Tiles whose copies are under way while one is used.
@@ -67,6 +69,11 @@ public:
   void scale(MutableArrayRef<Value> scores, const LaneLayout &layout,
              Value column) const;
 
+  /// The place of a row of a tile that begins at a token, and whether there is
+  /// one; null if always.
+  std::pair<Place, Value> getPlace(Value tile, Value token,
+                                   const TiledTokens &tokens, Value row) const;
+
 private:
   SmallVector<Value>
   useOfPipe(Value number, TypeRange types,
@@ -82,8 +89,9 @@ private:
     Value tile, first;
     const TiledTokens &tokens;
   };
-  /// The place of a row of a tile, and whether there is one; null if always.
-  std::pair<Place, Value> getPlace(const Source &source, Value row) const;
+  std::pair<Place, Value> getPlace(const Source &source, Value row) const {
+    return getPlace(source.tile, source.first, source.tokens, row);
+  }
   /// Unit `number` of the elements of a tile in the cache, or in a raw tile.
   Unit loadUnit(const Source &source, int64_t width, Value number) const;
   Unit loadRawUnit(Value rawTile, Value number) const;
@@ -101,7 +109,7 @@ private:
   Value cache;
   FloatType lane;
   int64_t size, tokensOfTile, stages, threads, mostLoads;
-  bool unscaled, gathered, copied, raw;
+  bool unscaled, gathered, copied, raw, multipliesRaw;
   /// A pipe of tiles that copies fill, and a tile that threads fill and the
   /// scales of its tokens.
   Value pipe, tile, scales;

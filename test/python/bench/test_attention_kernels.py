@@ -73,6 +73,18 @@ def test_docs_show_what_few_query_rows_take():
     assert numbers == pytest.approx(wanted, rel=0.1, abs=1)
 
 
+@needs_ptxas
+def test_docs_show_what_elements_of_8_bits_take():
+    rows = ROWS[attention_kernels.NARROW_TITLES]
+    shown = [(variant.title, by) for variant in attention_kernels.NARROW for by in ("warps", "raw tiles")]
+    assert [(row[0], row[1]) for row in rows] == shown
+    found = attention_kernels.measure_narrow(attention_kernels.NARROW[3], by_warps=False)
+    numbers, wanted = (
+        [float(cell.removesuffix(" %")) for cell in cells[2:]] for cells in (found, rows[7])
+    )
+    assert numbers == pytest.approx(wanted, rel=0.1, abs=1)
+
+
 def test_peers_in_triton_have_launches():
     """Those of works in parts, for as many query heads of a head of the cache."""
     launch = LAUNCHES[attention_peers.TRITON]

@@ -11,8 +11,10 @@ from attention_checks import (
     check,
     check_sparse,
     close,
+    dense,
     fill,
     make_params,
+    model,
 )
 from edits import edit
 
@@ -94,6 +96,14 @@ def test_tiles(target, format_, heads, group, head_dim, page_size, options):
         (CHIPS[0], "fp8-token", 128, 16, {"static_scales": True}),
         (CHIPS[1], "int8-token", 64, 64, {"dtype": "bf16", "window": 33, "tile_rows": 128}),
         (CHIPS[2], "int8-token", 80, 3, {"dtype": "f16", "value_dim": 32, "tile_rows": 16}),
+        # As they are, in f16.
+        (CHIPS[0], "fp8", 128, 16, {"dtype": "bf16", "static_scales": True, "tile_rows": 16}),
+        (CHIPS[1], "fp8", 64, 64, {"dtype": "f16", "tile_rows": 32, **SPLITS}),
+        (CHIPS[0], "fp8-scaled", 64, 5, {"tile_rows": 32, "window": 33, "sinks": True, **SPLITS}),
+        (CHIPS[1], "fp8-scaled", 32, 16, {"tile_rows": 16, **SPLITS}),
+        (CHIPS[2], "fp8-token", 256, 16, {"tile_rows": 16, "soft_cap": 9.0}),
+        (CHIPS[2], "int8", 64, 64, {"dtype": "bf16", "tile_rows": 32, "value_dim": 32, "chunk": 50}),
+        (CHIPS[1], "int8-token", 96, 16, {"dtype": "f16", "tile_rows": 16, **SPLITS}),
     ],
 )
 def test_tiles_of_other_formats(target, format_, head_dim, page_size, options):
@@ -266,14 +276,16 @@ def test_tiles_of_other_caches(target, format_, options, kind):
         {"tile_rows": 16, **SPLITS, "split_rows": 40, "scheduled_blocks": 3},
         {"tile_rows": 16, "rows": True},
         {"tile_rows": 16, "rows": True, **SPLITS, "split_rows": 40},
+        {"tile_rows": 16, **SPLITS, "split_rows": 40, "format": "fp8-scaled"},
     ],
-    ids=["16", "64", "split", "scheduled", "sparse", "sparse-split"],
+    ids=["16", "64", "split", "scheduled", "sparse", "sparse-split", "raw"],
 )
 @pytest.mark.parametrize("target", CHIPS)
 def test_a_sequence_alone_and_in_a_batch(target, options):
     """Its tiles begin at its own first row, wherever that is in the batch."""
-    params = make_params("bf16")
-    attend = kvcache.ops.attention(params, 8, target=target, **options)
+    options = dict(options)
+    params = make_params(options.pop("format", "bf16"))
+    attend = kvcache.ops.attention(params, 8, target=target, dtype="bf16", **options)
     results = []
     for lengths, new in [((33,), (37,)), ((33, 7, 1), (37, 3, 30))]:
         manager, inputs = fill(params, "bf16", lengths, new)
@@ -420,9 +432,40 @@ def test_weights_of_f16_do_not_vanish():
     np.testing.assert_allclose(out, 500 * 2.0**-27, rtol=1e-3)
 
 
+@pytest.mark.parametrize("largest", [-60, 100])
+def test_raw_tiles_of_any_magnitude(largest):
+    """Queries that are no numbers of f16, and scales of values of which the largest comes last, or weights vanish."""
+    params = make_params("fp8-scaled", heads=1, head_dim=32)
+    manager, inputs = fill(params, "bf16", (130,), (1,))
+    rng = np.random.default_rng(8)
+    elements = rng.integers(0, 64, manager.blocks[0].shape).astype(np.uint8)  # below 2
+    manager.blocks[0][...] = (elements | rng.integers(0, 2, elements.shape).astype(np.uint8) << 7).view(manager.blocks[0].dtype)
+    scales = manager.scales[0]
+    scales[:, 0] = np.float32(2) ** -60 * rng.uniform(0.5, 2, scales[:, 0].shape)
+    exponents = np.sort(rng.uniform(-30, 0, 131)) + largest
+    rows = inputs.lut[0, np.arange(131) // 16].astype(int), np.arange(131) % 16
+    scales[rows[0], 1, LAYER, rows[1], 0] = np.float32(2) ** exponents[:, None] * rng.uniform(0.2, 0.4, (131, 2))
+    q = rng.standard_normal((1, 4, 32)) * np.array([2.0**60, 2.0**58, 2.0**-100, 0])[:, None]
+    q = q.astype(ml_dtypes.bfloat16)
+    out, lse = np.zeros((1, 4, 32), np.float32), np.zeros((1, 4), np.float32)
+    attend = kvcache.ops.attention(params, 4, dtype="bf16", out_dtype="f32", tile_rows=16, target=CHIPS[1])
+    attend(inputs, LAYER, q, out=out, lse=lse, scale=0.1)
+    keys, values = dense(params, inputs, 131)[:, 0]
+    wanted, wanted_lse = model(q.astype(np.float64), keys, values, 0.1, True, None, None, None)
+    assert close(out, wanted, 2**-11 * np.abs(values).max())
+    np.testing.assert_allclose(lse, wanted_lse, rtol=0, atol=1e-5)
+
+
 ALL = {"soft_cap": 50.0, "sinks": True, "window": 64}
+QUARTERS = kvcache.KVCacheQuantizationConfig("f32", 32)
 # The kernels that take most registers: what others have, they have as well.
 LARGE = [
+    # Raw tiles that warps multiply.
+    (
+        kvcache.KVCacheParams("i8", 8, 128, page_size=16, total_num_layers=2, kvcache_quant_config=QUARTERS),
+        4,
+        {"split_tokens": 256, "mask": True, **ALL},
+    ),
     (make_params("int4", 8, 256), 8, {"split_tokens": 256, "tile_rows": 128}),
     (
         make_params("fp8-token", 1, 576, mla=True),
@@ -463,13 +506,13 @@ LARGE_SWAPPED = [
 @pytest.mark.parametrize(
     "chip, count",
     [
-        ("sm_80", 8),
+        ("sm_80", 9),
         ("sm_86", 3),
         ("sm_89", 2),
-        ("sm_90a", 8),
-        ("sm_100a", 8),
+        ("sm_90a", 9),
+        ("sm_100a", 9),
         ("sm_103a", 2),
-        ("sm_120a", 8),
+        ("sm_120a", 9),
         ("sm_121a", 2),
     ],
 )

@@ -12,7 +12,7 @@ import kvcache
 
 PARTS, SPARSE = {"split_tokens": 256}, {"rows": True}
 # Elements, granularity of scales, heads of the cache, elements of a head.
-BF16, FP8 = ("bf16", None, 8, 128), ("f8E4M3FN", 128, 8, 128)
+BF16, FP8, INT8 = ("bf16", None, 8, 128), ("f8E4M3FN", 128, 8, 128), ("i8", 32, 8, 128)
 F16 = "f16", None, 8, 256
 LATENT, FP8_LATENT = ("bf16", None, 1, 576), ("f8E4M3FN", None, 1, 576)
 # By the titles of rows: the cache, the query heads, and options.
@@ -26,7 +26,8 @@ OPERATIONS = {
     "the same, sparse `rows` of 4 query heads": (BF16, 32, SPARSE),
     "the same of 8 bits": (FP8, 32, {}),
     "the same of 8 bits, in parts": (FP8, 32, PARTS),
-    "the same of 8 bits, in parts, 64 query heads": (FP8, 64, PARTS),
+    "the same, with a scale for 32 elements": (INT8, 32, PARTS),
+    "the same, with a scale for 16 elements": (("i8", 16, 8, 128), 32, PARTS),
     "heads of 256 elements": (F16, 32, {}),
     "heads of 256 elements with `tile_rows=128`": (F16, 32, {"tile_rows": 128}),
     "latent rows of 576 elements, 32 query heads": (LATENT, 32, {}),
@@ -84,7 +85,7 @@ def test_the_table_says_what_is_chosen(row):
         if unit == "warps":
             assert "a row of some heads for each warp" in remark
             continue
-        by = unit.replace("`", "").replace(", swapped", " of swapped operands")
+        by = unit.replace("`", "").replace(", swapped", " of swapped operands").replace(", raw", " of raw tiles")
         assert f'"tiles, by {by}"' in remark
         found = dict(re.findall(r"(\w+)=(\d+)", remark))
         assert [found[name] for name in NUMBERS] == numbers

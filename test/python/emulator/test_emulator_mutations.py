@@ -236,17 +236,19 @@ def attend_to_parts(size):
     return run
 
 
-def attend_in_tiles(dtype):
-    """One block of rows, which sees four tiles of keys and values."""
+def attend_in_tiles(dtype, size=16, groups=0):
+    """One block of rows, which sees four or more tiles of keys and values, perhaps with scales."""
 
     def run(program):
         rng = np.random.default_rng(6)
-        blocks = examples.random_numbers(rng, (14, 2, 1, 16, 1, 16)).astype(dtype)
+        blocks = examples.random_numbers(rng, (14, 2, 1, 16, 1, size)).astype(dtype)
+        scales = rng.uniform(0.5, 4, (14, 2, 1, 16, 1, groups)).astype(np.float32)
         lengths, table = np.array([204], np.uint32), rng.permutation(14)[None].astype(np.uint32)
-        q = examples.random_numbers(rng, (16, 2, 16))
+        q = examples.random_numbers(rng, (16, 2, size))
         out, lse = np.zeros_like(q), np.zeros((16, 2), np.float32)
         offsets = np.array([0, 16], np.int32)
-        program.call("attention", blocks, lengths, table, 16, 220, 0, q, offsets, out, lse, examples.SCALE)
+        cache = blocks, lengths, table, 16, 220, *([scales] if groups else [])
+        program.call("attention", *cache, 0, q, offsets, out, lse, examples.SCALE)
         return out
 
     return run
@@ -449,6 +451,18 @@ def test_ids_of_attention(dtype, at_least, chip):
         benign += ZEROS
     benign += [QUERIES] if is_swapped else []
     check(operation.source, "attention_kernel", chip, run, at_least, benign)
+
+
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90a"])
+def test_raw_tiles_that_warps_multiply(chip):
+    """Pipes, the barrier of the queries and their factors, and that of the scales of the next tile."""
+    config = kvcache.KVCacheQuantizationConfig("f32", 16)
+    params = kvcache.KVCacheParams("f8E4M3FN", 1, 32, page_size=16, total_num_layers=1, kvcache_quant_config=config)
+    operation = kvcache.ops.attention(params, 2, tile_rows=32, dtype="bf16")
+    # The barrier in front of each tile also comes between tiles and those that replace them.
+    wait = "test.wait" if chip == "sm_80" else "try_wait"
+    benign = [*WAITED, *(f"skip nvvm.mbarrier.{wait} {number}" for number in (1, 2))]
+    check(operation.source, "attention_kernel", chip, attend_in_tiles(FP8, 32, 2), 10, benign)
 
 
 def test_raw_tiles_of_attention():

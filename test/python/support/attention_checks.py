@@ -186,12 +186,30 @@ def random_mask(new):
     return words.view(np.int32), bits
 
 
+def multiplies_raw(params, dtype, sizes, options):
+    """Whether warps multiply elements of 8 bits as they are, in f16."""
+    config = params.kvcache_quant_config
+    granularity = config and config.quantization_granularity
+    return (
+        kvcache.dtypes.mlir_name(params.dtype) in ("f8E4M3FN", "f8E5M2", "i8")
+        and not params.is_mla
+        and not options.get("swap_operands")
+        and options.get("tile_rows") in (16, 32)
+        and all(size % 32 == 0 for size in sizes)
+        and (dtype != "bf16" or params.head_dim & (params.head_dim - 1) == 0)
+        and (not granularity or all(granularity >= size or granularity % 16 == size % granularity == 0
+            and size // granularity <= (4 if size <= 128 else 2) for size in sizes))
+    )
+
+
 def tile_type(params, dtype, target, options):
     """The type that elements become for tensor cores, if they compute the operation."""
     sizes = params.head_dim, options.get("value_dim") or params.head_dim
     if target == "cpu" or dtype == "f32":
         return None
     if options.get("split_tokens") and not options.get("tile_rows") and not params.is_mla:
+        return None
+    if multiplies_raw(params, dtype, sizes, options):
         return None
     most = (640, 512) if params.is_mla else (256, 256)
     is_possible = options.get("tile_rows") != 0 and all(
