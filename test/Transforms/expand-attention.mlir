@@ -11,7 +11,7 @@
 
 // Memory is the function's own. Sequences are parallel, and so are chunks of 4 heads, which have 1 KiB of a token; those of
 // few rows are computed at once. Keys and values of 16 tokens become f32 once for all rows of the block, of all 4 query
-// heads of a group, while those of the next 16 are prefetched.
+// heads of a group. Those of the next 16 are prefetched in between the products of the first rows.
 // CHECK-LABEL: func.func @attend(
 // CHECK-NEXT:    memref.alloca() {alignment = 64 : i64} : memref<256x128xf32>
 // CHECK:         scf.for
@@ -22,12 +22,17 @@
 // CHECK:           scf.for %[[FIRST:.*]] = %[[BEGIN]] to %{{.*}} step %[[AT_ONCE]]
 // CHECK:             %[[HEAD:.*]] = arith.addi %[[FIRST]]
 // CHECK:             %[[HEAD:.*]] = arith.addi %[[FIRST]]
-// CHECK:             %[[NEXT:.*]] = kvcache.block_tile %arg1[%{{.*}}, %[[HEAD]], %{{.*}}, %c0
-// CHECK-COUNT-4:     memref.prefetch %[[NEXT]]{{.*}}, read, locality<2>, data
-// CHECK:             %[[NEXT:.*]] = kvcache.block_tile %arg2
-// CHECK-COUNT-4:     memref.prefetch %[[NEXT]]
 // CHECK:           kvcache.load %arg1[%{{.*}}, %[[HEAD]], %{{.*}}, %{{.*}}] : {{.*}} -> vector<16xf32>
 // CHECK:           kvcache.load %arg2[%{{.*}}, %[[HEAD]], %{{.*}}, %{{.*}}] : {{.*}} -> vector<16xf32>
+// CHECK:           %[[IS_FIRST:.*]] = arith.cmpi eq, %{{.*}}, %c0{{.*}} : index
+// CHECK:             scf.if %[[IS_FIRST]] {
+// CHECK:               %[[NEXT:.*]] = kvcache.block_tile %arg1[%{{.*}}, %[[HEAD]], %{{.*}}, %c0
+// CHECK-COUNT-4:       memref.prefetch %[[NEXT]]{{.*}}, read, locality<2>, data
+// CHECK:               %[[NEXT:.*]] = kvcache.block_tile %arg2
+// CHECK-COUNT-4:       memref.prefetch %[[NEXT]]
+// CHECK-COUNT-16:      math.fma
+// CHECK:             scf.if %[[IS_FIRST]] {
+// CHECK-COUNT-16:      memref.prefetch
 // CHECK:           vector.store {{.*}} vector<16xbf16>
 // CHECK-NOT:       kvcache.load
 //

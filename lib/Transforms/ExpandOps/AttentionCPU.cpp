@@ -36,9 +36,9 @@ constexpr int64_t kTokenBytes = 1 << 10;
 /// One pass over the keys for a block of query rows: the rows of all heads that
 /// share a head of the cache, of one or several tokens, for several heads.
 /// Keys and values become f32 once for all rows of the block, `kTile` tokens at
-/// a time, while the next ones are prefetched. Up to four rows of one token are
-/// computed at once, so that what is loaded serves all of them. Softmax is
-/// online, and in base 2.
+/// a time. The next ones are prefetched while these are multiplied. Up to four
+/// rows of one token are computed at once, so that what is loaded serves all of
+/// them. Softmax is online, and in base 2.
 class CPUAttention : AttentionBase {
 public:
   CPUAttention(AttentionOp op, const Frame &frame)
@@ -89,6 +89,8 @@ private:
   /// several rows of a token.
   struct Row {
     Value inBlock, i, row, head;
+    /// Whether it is the first one of the head in the block.
+    Value isFirst;
   };
 
   /// Memory of the whole function, so that loops around the op add none.
@@ -137,7 +139,8 @@ private:
       Value ofAll = frame.add(first, r);
       Value i = frame.div(ofAll, group), g = frame.rem(ofAll, group);
       body({frame.add(firstOfHead, r), i, frame.add(rows.first, i),
-            frame.add(frame.mul(head, group), g)});
+            frame.add(frame.mul(head, group), g),
+            frame.equal(r, frame.index(0))});
     });
   }
 
@@ -160,7 +163,7 @@ private:
           Value isAny =
               arith::AndIOp::create(builder, loc, frame.less(tile, seen.to),
                                     frame.less(seen.from, end));
-          frame.runIf(isAny, [&] { addTile(row, tile, seen); });
+          frame.runIf(isAny, [&] { addTile(row, tile, seen, lastToken); });
         });
       });
     });
@@ -207,7 +210,6 @@ private:
   void loadTiles(Value tile, Value lastToken) {
     frame.loop(frame.index(0), frame.index(kTile), frame.index(1),
                [&](Value j) {
-                 prefetch(tile, j, lastToken);
                  Value token = frame.min(frame.add(tile, j), lastToken);
                  if (op.getRows())
                    return loadRowOfId(token, j);
@@ -297,8 +299,17 @@ private:
     store(f.constant(0), totals, row.inBlock);
   }
 
-  /// Adds the tokens of a tile to the sums of rows that see the same.
-  void addTile(const Row &row, Value tile, const TokenRange &seen) {
+  /// Adds the tokens of a tile to the sums of rows that see the same. What the
+  /// first ones do next to their products is prefetching: so memory is busy
+  /// all the time.
+  void addTile(const Row &row, Value tile, const TokenRange &seen,
+               Value lastToken) {
+    prefetchSome = [=, this](int64_t first) {
+      frame.runIf(row.isFirst, [&] {
+        for (int64_t j = first; j < first + columns / 2; ++j)
+          prefetch(tile, frame.index(j), lastToken);
+      });
+    };
     Value isSeen = getFlags(row, tile, seen);
     SmallVector<Value> weights, shrinks;
     for (auto [k, products] : llvm::enumerate(computeScores(row))) {
@@ -383,8 +394,10 @@ private:
   /// The scores of the tokens of the tile, in base 2, of each row.
   SmallVector<Value> computeScores(const Row &row) {
     SmallVector<SmallVector<Value>> products(together);
-    for (int64_t first = 0; first < kTile; first += columns)
+    for (int64_t first = 0; first < kTile; first += columns) {
+      prefetchSome(first);
       addProducts(row, first, products);
+    }
     SmallVector<Value> scores;
     for (ArrayRef<Value> ofRow : products) {
       Value sums = f.sumsOf(ofRow);
@@ -423,8 +436,10 @@ private:
   /// Adds the values of the tile, where `isSeen` is given those that are seen.
   void addValues(const Row &row, ArrayRef<Value> weights,
                  ArrayRef<Value> shrinks, Value isSeen) {
-    for (int64_t first = 0; first < kTile; first += columns)
+    for (int64_t first = 0; first < kTile; first += columns) {
+      prefetchSome(first + columns / 2);
       addValues(row, first, weights, shrinks, isSeen);
+    }
   }
 
   /// Adds `columns` values of the tile; the first ones shrink the sums.
@@ -491,6 +506,8 @@ private:
   /// The ids of the columns of the tile, and which are not negative; null
   /// unless rows are sparse.
   Value ids, isGiven;
+  /// Prefetches a share of the tile behind the one in use.
+  std::function<void(int64_t first)> prefetchSome;
 };
 
 } // namespace
