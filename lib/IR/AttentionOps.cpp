@@ -72,7 +72,7 @@ void AttentionOp::build(OpBuilder &b, OperationState &state, Value q,
         /*key_scale=*/Value(), /*value_scale=*/Value(), /*query_scale=*/Value(),
         /*out_scale=*/Value(), UnitAttr(), IntegerAttr(), FloatAttr(),
         IntegerAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr(),
-        IntegerAttr(), IntegerAttr(), BoolAttr());
+        IntegerAttr(), IntegerAttr(), BoolAttr(), EvictionAttr());
 }
 
 void MergeStatesOp::build(OpBuilder &b, OperationState &state, Value parts,

@@ -1,4 +1,4 @@
-//===- CacheOperators.cpp - Cache operators of nontemporal accesses -------===//
+//===- CacheOperators.cpp - Cache operators of accesses and copies --------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/LLVMIR/Passes.h"
+#include "kvcache/Support/CachePolicy.h"
 #include "kvcache/Support/Pointers.h"
 #include "kvcache/Target/Chip.h"
 
@@ -218,6 +219,36 @@ private:
   VectorType all;
 };
 
+/// Creates the instruction with a cache policy in place of an op without one.
+void createCopy(NVVM::CpAsyncOp op, Eviction priority) {
+  OpBuilder builder(op);
+  Location loc = op.getLoc();
+  Value policy = LLVM::ConstantOp::create(
+      builder, loc, builder.getI64Type(),
+      builder.getI64IntegerAttr(getCachePolicy(priority)));
+  SmallVector<Value> operands{
+      LLVM::PtrToIntOp::create(builder, loc, builder.getI32Type(), op.getDst()),
+      op.getSrc()};
+  std::string text =
+      ("cp.async." + stringifyLoadCacheModifierKind(op.getModifier()) +
+       ".shared.global.L2::cache_hint [$0], [$1], " + Twine(op.getSize()))
+          .str();
+  std::string constraints = "r,l";
+  if (op.getCpSize()) {
+    operands.push_back(op.getCpSize());
+    text += ", $2, $3;";
+    constraints += ",r,l";
+  } else {
+    text += ", $2;";
+    constraints += ",l";
+  }
+  operands.push_back(policy);
+  LLVM::InlineAsmOp::create(
+      builder, loc, TypeRange(), operands, text, constraints,
+      /*has_side_effects=*/true, /*is_align_stack=*/false,
+      LLVM::TailCallKind::None, /*asm_dialect=*/{}, /*operand_attrs=*/{});
+}
+
 struct CacheOperators : kvcache::impl::CacheOperatorsBase<CacheOperators> {
   void runOnOperation() override {
     getOperation()->walk([this](Operation *op) {
@@ -225,6 +256,8 @@ struct CacheOperators : kvcache::impl::CacheOperatorsBase<CacheOperators> {
         rewrite(load);
       else if (auto store = dyn_cast<LLVM::StoreOp>(op))
         rewrite(store);
+      else if (auto copy = dyn_cast<NVVM::CpAsyncOp>(op))
+        rewrite(copy);
     });
   }
 
@@ -263,6 +296,15 @@ private:
     Instructions(op, op.getAddr(), type, getWidth(op, type))
         .store("st.global.cs", op.getValue());
     op.erase();
+  }
+
+  void rewrite(NVVM::CpAsyncOp op) {
+    auto hint = op->getAttrOfType<EvictionAttr>(kL2HintAttr);
+    if (!hint)
+      return;
+    createCopy(op, hint.getValue());
+    op.erase();
+    ++numRewritten;
   }
 };
 

@@ -69,9 +69,13 @@ llvm.func @memory(%p: !llvm.ptr<1>, %s: !llvm.ptr<3>, %policy: i64) -> !llvm.str
 }
 
 // CHECK-LABEL: llvm.func @copies(
-llvm.func @copies(%to: !llvm.ptr<3>, %from: !llvm.ptr<1>, %n: i32, %map: !llvm.ptr, %is: i1) {
+llvm.func @copies(%to: !llvm.ptr<3>, %from: !llvm.ptr<1>, %n: i32, %map: !llvm.ptr, %is: i1, %policy: i64) {
   // CHECK: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache = cg, %{{.*}}
   llvm.inline_asm has_side_effects "cp.async.cg.shared.global.L2::128B [$0], [$1], 16, $2;", "r,l,r" %to, %from, %n : (!llvm.ptr<3>, !llvm.ptr<1>, i32) -> ()
+  // CHECK: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache = cg, %{{.*}}
+  llvm.inline_asm has_side_effects "cp.async.cg.shared.global.L2::cache_hint [$0], [$1], 16, $2, $3;", "r,l,r,l" %to, %from, %n, %policy : (!llvm.ptr<3>, !llvm.ptr<1>, i32, i64) -> ()
+  // CHECK: nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 8, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
+  llvm.inline_asm has_side_effects "cp.async.ca.shared.global.L2::cache_hint [$0], [$1], 8, $2;", "r,l,l" %to, %from, %policy : (!llvm.ptr<3>, !llvm.ptr<1>, i64) -> ()
   // CHECK: nvvm.cp.async.commit.group
   // CHECK: nvvm.cp.async.wait.group 1
   llvm.inline_asm has_side_effects "cp.async.commit_group; cp.async.wait_group 1;", "" : () -> ()

@@ -6,7 +6,7 @@
 // REMARK: Reason="its address may not be in global memory"
 // REMARK: Reason="it is volatile or atomic"
 
-// Accesses of global memory as instructions of PTX.
+// Accesses of global memory as instructions of PTX, and copies with a cache policy.
 
 gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
   // CHECK-LABEL: llvm.func @copy(
@@ -75,6 +75,22 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
     // Their order matters.
     llvm.store volatile %word, %p {nontemporal} : i32, !llvm.ptr
     llvm.store %word, %p atomic monotonic {alignment = 4 : i64, nontemporal} : i32, !llvm.ptr
+    llvm.return
+  }
+
+  // CHECK-LABEL: llvm.func @copies(
+  // CHECK-SAME:      %[[TO:[a-z0-9]+]]: !llvm.ptr<3>, %[[FROM:[a-z0-9]+]]: !llvm.ptr<1>, %[[N:[a-z0-9]+]]: i32
+  // CHECK:         %[[FIRST:.*]] = llvm.mlir.constant(1364590687093260288 : i64)
+  // CHECK:         %[[PLACE:.*]] = llvm.ptrtoint %[[TO]] : !llvm.ptr<3> to i32
+  // CHECK-NEXT:    llvm.inline_asm has_side_effects "cp.async.cg.shared.global.L2::cache_hint [$0], [$1], 16, $2, $3;", "r,l,r,l" %[[PLACE]], %[[FROM]], %[[N]], %[[FIRST]]
+  // CHECK:         %[[LAST:.*]] = llvm.mlir.constant(1508705875169116160 : i64)
+  // CHECK:         llvm.inline_asm has_side_effects "cp.async.ca.shared.global.L2::cache_hint [$0], [$1], 4, $2;", "r,l,l" %{{.*}}, %[[FROM]], %[[LAST]]
+  // CHECK:         nvvm.cp.async.shared.global
+  // CHECK-NOT:     nvvm.cp.async.shared.global
+  llvm.func @copies(%to: !llvm.ptr<3>, %from: !llvm.ptr<1>, %n: i32) {
+    nvvm.cp.async.shared.global %to, %from, 16, cache = cg, %n {kvcache.l2_hint = #kvcache.eviction<evict_first>} : !llvm.ptr<3>, !llvm.ptr<1>, i32
+    nvvm.cp.async.shared.global %to, %from, 4, cache = ca {kvcache.l2_hint = #kvcache.eviction<evict_last>} : !llvm.ptr<3>, !llvm.ptr<1>
+    nvvm.cp.async.shared.global %to, %from, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
     llvm.return
   }
 

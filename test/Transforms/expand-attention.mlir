@@ -430,6 +430,38 @@ func.func @take_units(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?xi32
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// The L2 cache evicts first what one block alone reads: tokens of sequences of few rows, of which it has all. Prompts and
+// sparse rows have no hint, unless the op has one.
+// REMARK: attention | Category:kvcache-expand-ops | Blocks=576, Hint=evict_first, Raw=0, Remark="tiles, by mma.sync", Rows=16,
+// REMARK: attention | Category:kvcache-expand-ops | Blocks=576, Raw=0, Remark="tiles, by mma.sync", Rows=16,
+// REMARK: attention | Category:kvcache-expand-ops | Blocks=576, Raw=0, Remark="tiles, by mma.sync", Rows=16,
+// REMARK: attention | Category:kvcache-expand-ops | Heads=4, Lanes=16, Remark="a row of some heads for each warp", Tokens=4
+// REMARK: attention | Category:kvcache-expand-ops | Blocks=0, Hint=evict_last, Raw=0, Remark="tiles, by wgmma"
+// GPU-LABEL: func.func @streams(
+// GPU-COUNT-4: kvcache.async_load_tile {{.*}} {base_alignment = 64 : i64, l2_hint = #kvcache.eviction<evict_first>}
+// GPU-COUNT-8: kvcache.async_load_tile {{.*}} {base_alignment = 64 : i64} :
+// GPU-COUNT-8: kvcache.load {{.*}}] page {{.*}} : {{.*}} -> vector<8xf32>
+// GPU-COUNT-4: kvcache.async_load_tile {{.*}} {base_alignment = 64 : i64, l2_hint = #kvcache.eviction<evict_last>}
+func.func @streams(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,
+                   %out: memref<?x32x128xbf16>, %w: memref<?xi8>, %ids: memref<?x?xi32>) {
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {split_rows = 4}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {split_rows = 5, tile_rows = 16}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {l2_hint = #kvcache.eviction<evict_normal>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w rows %ids
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>, memref<?x?xi32>
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) {l2_hint = #kvcache.eviction<evict_last>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<f32, #kv, page_size = 64>
 
 // REMARK: remark: [Missed] attention | Category:kvcache-expand-ops | Reason="queries of f32", Remark="no tensor cores"

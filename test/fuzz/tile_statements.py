@@ -65,6 +65,13 @@ class TileStatements:
 
     # Copies. Each gives its op's text and the rows that it leaves.
 
+    def hint(self):
+        """How long a copy keeps what it reads in the L2 cache, which changes no result."""
+        if self.chance(0.7):
+            return ""
+        priority = self.rng.choice(["first", "normal", "last"])
+        return f" {{l2_hint = #kvcache.eviction<evict_{priority}>}}"
+
     def dense_copy(self, block, scope, tile, type, rows, columns):
         cache = self.rng.choice(scope.caches)
         tokens, d = self.sizes.tokens, self.first_element(block, scope, columns)
@@ -88,8 +95,8 @@ class TileStatements:
             return result
 
         text = (
-            f"kvcache.async_load_tile {cache}[{b}, {h}, {t}, {d}]{given} to {tile} : "
-            f"!cache, {type}"
+            f"kvcache.async_load_tile {cache}[{b}, {h}, {t}, {d}]{given} to {tile}"
+            f"{self.hint()} : !cache, {type}"
         )
         return text, meaning
 
@@ -122,7 +129,7 @@ class TileStatements:
             return result
 
         text = (
-            f"kvcache.async_gather_tile {cache}[{h}, {d}] rows {ids} to {tile} : "
+            f"kvcache.async_gather_tile {cache}[{h}, {d}] rows {ids} to {tile}{self.hint()} : "
             f"!cache, {memref}, {type}"
         )
         return text, meaning

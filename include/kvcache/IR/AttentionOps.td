@@ -107,6 +107,14 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     and two for a larger one. These elements are not rounded, and weights are
     rounded as f16.
 
+    On a GPU, `l2_hint` says how long lines of the caches stay in the L2 cache:
+    copies of tiles have it as `async_load_tile` has, and other loads are
+    `nontemporal` with `evict_first`. Unless given, it is `evict_first` with a
+    workspace and without `rows` where a block, or a warp, computes all
+    `split_rows` rows of a sequence for all query heads that read a head of the
+    cache. Then rows that are split are read by it alone, unless sequences share
+    pages. Otherwise there is none, as with `evict_normal`. It changes no result.
+
     Where all elements of a head of a token have one scale, of f32 or 8 bits and
     without zero points, scores and weights are multiplied by it in f32, and
     elements are not rounded. Weights of f16 on tensor cores are not scaled,
@@ -189,7 +197,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$chunk,
     OptionalAttr<KVCache_TileRows>:$tile_rows,
     OptionalAttr<KVCache_ScheduledBlocks>:$scheduled_blocks,
-    OptionalAttr<BoolAttr>:$swap_operands
+    OptionalAttr<BoolAttr>:$swap_operands,
+    OptionalAttr<KVCache_EvictionAttr>:$l2_hint
   );
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let builders = [OpBuilder<(ins

@@ -74,6 +74,11 @@ def KVCache_AsyncLoadTileOp : KVCache_TileCopyOp<"async_load_tile", [
     blocks has another static distance, the threads copy. If the type leaves the
     distance open, the host checks it when it creates the descriptor.
 
+    `l2_hint` says how long what is read stays in the L2 cache of a chip. Each
+    instruction of a unit and each `cp.async` has it as a cache policy. Plain
+    loads are `nontemporal` with `evict_first`, and have no other hint. It
+    changes no result, and nothing on the CPU.
+
     `multicast` asserts that the blocks of a cluster copy the same rows to the
     same place (C6). Then each block loads its share of the tile, to the tiles
     of all of them, so that the cluster reads each row once. Where that can't be
@@ -126,7 +131,7 @@ def KVCache_AsyncLoadTileOp : KVCache_TileCopyOp<"async_load_tile", [
     Arg<Optional<KVCache_TMATileType>, "a descriptor that begins in the cache">
         :$zeros,
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$base_alignment),
-    KVCache_CopyArgument, (ins UnitAttr:$multicast));
+    KVCache_CopyArgument, (ins UnitAttr:$multicast), KVCache_L2Hint);
   let assemblyFormat = [{
     $cache `[` $batch `,` $head `,` $token `,` $element `]` (`valid` $valid^)?
     `to` $tile (`descriptor` $descriptor^)? (`zeros` $zeros^)? attr-dict `:`
@@ -149,8 +154,8 @@ def KVCache_AsyncGatherTileOp : KVCache_TileCopyOp<"async_gather_tile", []> {
     bounds, such as -1, the op fills the row of the tile with zeros. Threads may
     read the tile after `wait`.
 
-    `copy` and `descriptor` are those of `async_load_tile`, and stores of the
-    kernel are visible to the copy likewise.
+    `copy`, `descriptor` and `l2_hint` are those of `async_load_tile`, and stores
+    of the kernel are visible to the copy likewise.
 
     Constraints:
     - (C1) the element type of the tile is that of the cache; for a 4-bit cache
@@ -191,7 +196,7 @@ def KVCache_AsyncGatherTileOp : KVCache_TileCopyOp<"async_gather_tile", []> {
     Arg<Index, "the head">:$head,
     Arg<Index, "the first element of the head">:$element,
     Arg<MemRefRankOf<[I32], [1]>, "the encoded row ids, signed">:$rows),
-    KVCache_CopiedTile, KVCache_CopyArgument);
+    KVCache_CopiedTile, KVCache_CopyArgument, KVCache_L2Hint);
   let assemblyFormat = [{
     $cache `[` $head `,` $element `]` `rows` $rows `to` $tile
     (`descriptor` $descriptor^)? attr-dict `:` qualified(type($cache)) `,`

@@ -341,6 +341,8 @@ def KVCache_TileCopyOpInterface : OpInterface<"TileCopyOpInterface",
     InterfaceMethod<"Whether each block of a cluster loads a share of the tile "
       "for all of them.",
       "bool", "isMulticast", (ins), "", "return false;">,
+    InterfaceMethod<"How long what is read stays in the L2 cache, or null.",
+      "::mlir::kvcache::EvictionAttr", "getL2HintAttr">,
     InterfaceMethod<"The descriptor of the view, or null.",
       "::mlir::TypedValue<::mlir::kvcache::TMATileType>", "getDescriptor">,
     InterfaceMethod<"The descriptor of the view as an optional operand.",

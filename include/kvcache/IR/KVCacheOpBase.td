@@ -81,6 +81,9 @@ defvar KVCache_NontemporalArgument = (ins
   DefaultValuedAttr<BoolAttr, "false">:$nontemporal
 );
 
+/// Which lines the L2 cache of a chip evicts first.
+defvar KVCache_L2Hint = (ins OptionalAttr<KVCache_EvictionAttr>:$l2_hint);
+
 /// An access by sequence, head, token and element, through an optional page.
 class KVCache_IndexedAccess<list<string> methods = []>
     : KVCache_Access<!listconcat(

@@ -21,8 +21,6 @@ defvar KVCache_BarrierArguments = (ins
   Arg<KVCache_Barriers, "the barriers">:$barriers,
   Arg<Index, "the index of the barrier">:$barrier
 );
-defvar KVCache_L2Hint = (ins OptionalAttr<KVCache_EvictionAttr>:$l2_hint);
-
 def KVCache_TMAPrefetchOp : KVCache_Op<"tma_prefetch", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Prefetches a descriptor";

@@ -87,7 +87,7 @@ def HoistUniform : Pass<"kvcache-hoist-uniform"> {
 }
 
 def CacheOperators : Pass<"kvcache-cache-operators"> {
-  let summary = "Give nontemporal accesses a PTX cache operator";
+  let summary = "Give accesses and copies the PTX cache operator of their hint";
   let description = [{
     NVPTX ignores `nontemporal` on LLVM loads and stores. This pass rewrites
     nontemporal accesses to global memory to `ld.global.cs`, with `.nc` for
@@ -98,6 +98,10 @@ def CacheOperators : Pass<"kvcache-cache-operators"> {
     and volatile accesses, and addresses that derive neither from a kernel
     parameter nor from a pointer in the global address space. A remark
     (`--remarks-filter=kvcache-cache-operators`) gives the reason.
+
+    An `nvvm.cp.async.shared.global` with the attribute `kvcache.l2_hint`, which
+    copies into tiles leave there, becomes the instruction with
+    `.L2::cache_hint`: upstream's op has no operand for a cache policy.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
   let statistics = [

@@ -11,6 +11,7 @@
 #include "kvcache/IR/CopyOps.h"
 #include "kvcache/IR/PageTableOps.h"
 #include "kvcache/IR/TMAOps.h"
+#include "kvcache/Support/CachePolicy.h"
 #include "kvcache/Support/IndexBuilder.h"
 #include "kvcache/Support/Pointers.h"
 #include "kvcache/Support/Threads.h"
@@ -53,16 +54,8 @@ public:
   }
 
   /// Returns the cache policy operand of an instruction; null without a hint.
-  /// The value is the result of "createpolicy.fractional" for a whole access,
-  /// as in CUTLASS, TMA::CacheHintSm90.
-  Value getPolicy(std::optional<Eviction> hint) const {
-    if (!hint)
-      return {};
-    constexpr uint64_t policies[] = {0x1000000000000000, 0x12F0000000000000,
-                                     0x14F0000000000000};
-    return arith::ConstantIntOp::create(
-        builder, loc,
-        static_cast<int64_t>(policies[static_cast<uint32_t>(*hint)]), 64);
+  Value getPolicy(EvictionAttr hint) const {
+    return createCachePolicy(builder, loc, hint);
   }
 };
 
@@ -205,7 +198,7 @@ struct LowerLoad : TensorCopyPattern<TMALoadOp> {
     Value descriptor = b.getDescriptor(op.getDescriptor());
     Value barrier =
         getBarrierPointer(rewriter, b.loc, op.getBarriers(), op.getBarrier());
-    Value policy = b.getPolicy(op.getL2Hint());
+    Value policy = b.getPolicy(op.getL2HintAttr());
     SmallVector<Value> coordinates(op.getCoordinates());
     int64_t chunk = 0;
     forEachChunk(b, op.getDescriptor().getType(), op.getTile(), coordinates[0],
@@ -326,7 +319,7 @@ struct LowerGather4 : TensorCopyPattern<TMAGather4Op> {
     Value descriptor = b.getDescriptor(op.getDescriptor());
     Value barrier =
         getBarrierPointer(rewriter, b.loc, op.getBarriers(), op.getBarrier());
-    Value policy = b.getPolicy(op.getL2Hint());
+    Value policy = b.getPolicy(op.getL2HintAttr());
     forEachChunk(b, op.getDescriptor().getType(), op.getTile(), op.getColumn(),
                  op.getRow(), [&](Value column, Value address) {
                    if (ofCluster)
@@ -423,7 +416,7 @@ struct LowerStore : TensorCopyPattern<TMAStoreOp> {
         NVVM::SharedSpaceAttr::get(getContext(),
                                    NVVM::SharedSpace::shared_cta));
     Value descriptor = b.getDescriptor(op.getDescriptor());
-    Value policy = b.getPolicy(op.getL2Hint());
+    Value policy = b.getPolicy(op.getL2HintAttr());
     SmallVector<Value> coordinates;
     for (Value coordinate : op.getCoordinates().drop_front())
       coordinates.push_back(b.toI32(coordinate));

@@ -261,33 +261,42 @@ static StringRef getName(TileUnit unit) {
   llvm_unreachable("covered switch");
 }
 
+/// Adds the hint of the L2 cache, if there is one.
+static void addHint(remark::detail::InFlightRemark &remark, EvictionAttr hint) {
+  if (hint)
+    remark << remark::metric("Hint", stringifyEviction(hint.getValue()));
+}
+
 void kvcache::expand(AttentionOp op, const Frame &frame) {
   if (!frame.isGPU)
     return expandForCPU(op, frame);
   remark::RemarkOpts options =
       remark::RemarkOpts::name("attention").category("kvcache-expand-ops");
   if (std::optional<TilePlan> plan = chooseTiles(op, frame.target)) {
-    remark::passed(op.getLoc(), options)
-        << ("tiles, by " + Twine(getName(plan->unit)) +
-            (plan->isSwapped       ? " of swapped operands"
-             : plan->multipliesRaw ? " of raw tiles"
-                                   : ""))
-               .str()
-        << remark::metric("Rows", plan->rows)
-        << remark::metric("Tokens", plan->tokens)
-        << remark::metric("Tiles", plan->stages)
-        << remark::metric("Raw", plan->raw)
-        << remark::metric("Shares", plan->parts)
-        << remark::metric("Blocks", plan->blocks);
+    auto remark = remark::passed(op.getLoc(), options);
+    remark << ("tiles, by " + Twine(getName(plan->unit)) +
+               (plan->isSwapped       ? " of swapped operands"
+                : plan->multipliesRaw ? " of raw tiles"
+                                      : ""))
+                  .str()
+           << remark::metric("Rows", plan->rows)
+           << remark::metric("Tokens", plan->tokens)
+           << remark::metric("Tiles", plan->stages)
+           << remark::metric("Raw", plan->raw)
+           << remark::metric("Shares", plan->parts)
+           << remark::metric("Blocks", plan->blocks);
+    addHint(remark, plan->hint);
     return expandForTensorCores(op, frame, *plan);
   }
   if (std::string obstacle = op.getTileObstacle(); !obstacle.empty())
     remark::missed(op.getLoc(), options)
         << "no tensor cores" << remark::reason("{0}", obstacle);
   WarpPlan plan = chooseWarps(op);
-  remark::passed(op.getLoc(), options) << "a row of some heads for each warp"
-                                       << remark::metric("Heads", plan.rows)
-                                       << remark::metric("Lanes", plan.lanes)
-                                       << remark::metric("Tokens", plan.tokens);
+  auto remark = remark::passed(op.getLoc(), options);
+  remark << "a row of some heads for each warp"
+         << remark::metric("Heads", plan.rows)
+         << remark::metric("Lanes", plan.lanes)
+         << remark::metric("Tokens", plan.tokens);
+  addHint(remark, plan.hint);
   expandForGPU(op, frame, plan);
 }

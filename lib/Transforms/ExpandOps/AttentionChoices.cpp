@@ -192,6 +192,14 @@ constexpr int64_t kRegisters = 1 << 16, kMostRegisters = 256,
 constexpr int64_t kBesideSums = 128;
 
 //===----------------------------------------------------------------------===//
+// What the L2 cache evicts first
+//===----------------------------------------------------------------------===//
+
+/// The priority of lines that one block reads once, unless `l2_hint` gives it.
+/// Others have no hint.
+constexpr Eviction kOfStreams = Eviction::First;
+
+//===----------------------------------------------------------------------===//
 // Warps without tensor cores
 //===----------------------------------------------------------------------===//
 
@@ -387,7 +395,24 @@ int64_t chooseBlocks(AttentionOp op, const Shape &shape, const TilePlan &plan,
          std::max<int64_t>(std::min(byMemory, byRegisters), 1);
 }
 
+/// The hint of reads of the cache by blocks, or warps, of so many query rows.
+/// Parts of a sequence are read once if a block has all of its rows that are
+/// split, for all heads of a group. The blocks of a prompt read the same
+/// tokens, and sparse rows may name them as well.
+EvictionAttr chooseHint(AttentionOp op, const Shape &shape, int64_t rows) {
+  if (EvictionAttr given = op.getL2HintAttr())
+    return given.getValue() == Eviction::Normal ? EvictionAttr() : given;
+  int64_t ofSequence = shape.heads * static_cast<int64_t>(op.getSplitRows());
+  if (shape.tokens != Tokens::OfSequenceInParts || ofSequence > rows)
+    return {};
+  return EvictionAttr::get(op.getContext(), kOfStreams);
+}
+
 } // namespace
+
+bool kvcache::isStreamed(EvictionAttr hint) {
+  return hint && hint.getValue() == Eviction::First;
+}
 
 std::optional<TilePlan> kvcache::chooseTiles(AttentionOp op,
                                              const Target &target) {
@@ -406,6 +431,7 @@ std::optional<TilePlan> kvcache::chooseTiles(AttentionOp op,
                 countParts(*choice, shape),
                 countLoads(*choice, shape)};
   plan.isSwapped = choice->swap != Swap::Never;
+  plan.hint = chooseHint(op, shape, plan.rows);
   int64_t most = choice->bytes == kChip ? target.sharedBytes - kBesideTiles
                                         : choice->bytes;
   auto hasRoom = [&] { return countBytes(shape, plan) <= most; };
@@ -465,5 +491,6 @@ WarpPlan kvcache::chooseWarps(AttentionOp op) {
   plan.rows =
       getDivisorUpTo(shape.heads, std::max<int64_t>(kMostFloats / perRow, 1));
   plan.tokens = shape.ofKey / plan.lanes > kFewElements ? 2 : 4;
+  plan.hint = chooseHint(op, shape, plan.rows);
   return plan;
 }

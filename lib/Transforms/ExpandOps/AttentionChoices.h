@@ -50,6 +50,8 @@ struct TilePlan {
   /// Whether warps convert elements of 8 bits in registers, to f16: tiles are
   /// as the caches have them.
   bool multipliesRaw = false;
+  /// How long lines of the cache stay in the L2 cache; null without a hint.
+  EvictionAttr hint = {};
 
   int64_t countThreads() const {
     return isSwapped ? kWarpgroup : rows / kRowsOfWarp * parts * kWarp;
@@ -64,7 +66,12 @@ struct WarpPlan {
   int64_t lanes = 0, width = 0;
   /// Query heads of a warp, and tokens of a lane whose loads are in flight.
   int64_t rows = 1, tokens = 4;
+  /// As for tiles.
+  EvictionAttr hint = {};
 };
+
+/// Whether loads of threads are nontemporal with a hint.
+bool isStreamed(EvictionAttr hint);
 
 /// Chooses the blocks of an op for kernels that run on all chips of a target;
 /// nothing if warps compute it without tensor cores. `tile_rows` of the op

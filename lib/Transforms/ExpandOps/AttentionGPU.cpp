@@ -234,12 +234,6 @@ private:
     SmallVector<Value> key, value;
   };
 
-  /// Whether a warp is the only one to read the tokens of a row that is split.
-  bool isReadOnce() {
-    return op.getWorkspace() && !op.getRows() && op.getSplitRows() == 1 &&
-           plan.rows == group;
-  }
-
   Token loadToken(Value number, Value i, Value end) {
     Token token;
     token.isSeen = frame.less(number, end);
@@ -263,7 +257,7 @@ private:
       SmallVector<Value> values;
       for (int64_t p = 0; p < pieces; ++p)
         values.push_back(loadUnscaled(frame, cache, place, head, getElement(p),
-                                      plan.width, f32, isReadOnce()));
+                                      plan.width, f32, isStreamed(plan.hint)));
       if (hasTokenScales(cast<CacheTypeInterface>(cache.getType())))
         scale = loadTokenScale(frame, cache, place, head);
       return values;

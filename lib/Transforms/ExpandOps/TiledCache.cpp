@@ -37,7 +37,8 @@ TiledCache::TiledCache(const Frame &frame, AttentionOp op, Value cache,
       threads(plan.countThreads()), mostLoads(plan.loads),
       unscaled(isUnscaled(op, cache)), gathered(op.getRows()),
       copied(isCopied(op, cache) || plan.multipliesRaw),
-      raw(plan.raw && canBeRaw(op, cache)), multipliesRaw(plan.multipliesRaw) {
+      raw(plan.raw && canBeRaw(op, cache)), multipliesRaw(plan.multipliesRaw),
+      hint(plan.hint) {
   if (raw)
     stages = plan.raw;
 }
@@ -132,14 +133,14 @@ void TiledCache::copy(Value use, Value tile, Value token,
   if (tokens.ids)
     AsyncGatherTileOp::create(builder, loc, cache, tokens.head, frame.index(0),
                               tokens.ids->getMemory(tile), body->getArgument(0),
-                              /*descriptor=*/Value(), CopyKindAttr());
+                              /*descriptor=*/Value(), CopyKindAttr(), hint);
   else
     AsyncLoadTileOp::create(
         builder, loc, cache, tokens.batch, tokens.head, token, frame.index(0),
         frame.sub(tokens.all.to, token), body->getArgument(0),
         /*descriptor=*/Value(), /*zeros=*/Value(),
         builder.getI64IntegerAttr(tokens.alignment), CopyKindAttr(),
-        /*multicast=*/false);
+        /*multicast=*/false, hint);
   YieldOp::create(builder, loc);
 }
 
@@ -227,9 +228,11 @@ TiledCache::Unit TiledCache::loadUnit(const Source &source, int64_t width,
   Value d = frame.mul(frame.rem(number, units), width);
   auto [place, isRow] = getPlace(source, row);
   Value head = source.tokens.head;
-  Value elements =
-      unscaled ? loadUnscaled(frame, cache, place, head, d, width, lane)
-               : loadElements(frame, cache, place, head, d, width, lane);
+  Value elements = unscaled
+                       ? loadUnscaled(frame, cache, place, head, d, width, lane,
+                                      isStreamed(hint))
+                       : loadElements(frame, cache, place, head, d, width, lane,
+                                      /*factor=*/Value(), isStreamed(hint));
   return {row, d, selectIfGiven(frame, isRow, elements)};
 }
 

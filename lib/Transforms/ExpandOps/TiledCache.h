@@ -110,6 +110,7 @@ private:
   FloatType lane;
   int64_t size, tokensOfTile, stages, threads, mostLoads;
   bool unscaled, gathered, copied, raw, multipliesRaw;
+  EvictionAttr hint;
   /// A pipe of tiles that copies fill, and a tile that threads fill and the
   /// scales of its tokens.
   Value pipe, tile, scales;

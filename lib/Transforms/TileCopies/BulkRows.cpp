@@ -10,6 +10,7 @@
 #include "Source.h"
 
 #include "kvcache/IR/TileOps.h"
+#include "kvcache/Support/CachePolicy.h"
 #include "kvcache/Support/Pointers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,6 +34,7 @@ public:
       : b(b), source(b, copy), layout(source.getLayout()), lanes(lanes),
         barrier(
             getBarrierPointer(b.builder, b.loc, barrier.group, barrier.index)),
+        policy(createCachePolicy(b.builder, b.loc, copy.getL2HintAttr())),
         memory(TileMemoryOp::create(b.builder, b.loc,
                                     source.getTile().getType().getMemoryType(),
                                     source.getTile())) {}
@@ -76,7 +78,7 @@ private:
     NVVM::MBarrierExpectTxOp::create(b.builder, b.loc, barrier, bytes);
     NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(
         b.builder, b.loc, to, from, barrier, bytes,
-        /*multicastMask=*/Value(), /*l2CacheHint=*/Value());
+        /*multicastMask=*/Value(), policy);
   }
 
   /// Zeroes the rows of the lanes that miss one, from `first` on. All lanes
@@ -121,7 +123,8 @@ private:
   Source source;
   tma::TileLayout layout;
   Threads lanes;
-  Value barrier, memory;
+  /// The policy is null without a hint.
+  Value barrier, policy, memory;
 };
 
 } // namespace

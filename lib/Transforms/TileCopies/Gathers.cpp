@@ -108,11 +108,10 @@ static void emitFours(const IndexBuilder &b, TileCopyOpInterface op,
   b.runIf(issuer.isElected, [&] {
     Value column = getGatherColumn(b, op);
     for (auto [offset, four] : llvm::zip(offsets, fours))
-      TMAGather4Op::create(b.builder, b.loc, descriptor, column, four[0],
-                           four[1], four[2], four[3], barrier.group,
-                           barrier.index, op.getTile(),
-                           b.add(b.index(rows.getFirst()), offset),
-                           /*l2_hint=*/EvictionAttr());
+      TMAGather4Op::create(
+          b.builder, b.loc, descriptor, column, four[0], four[1], four[2],
+          four[3], barrier.group, barrier.index, op.getTile(),
+          b.add(b.index(rows.getFirst()), offset), op.getL2HintAttr());
   });
 }
 

@@ -154,7 +154,7 @@ void TensorCopies::issueBox(const Boxes &boxes, TileCopyOpInterface op,
     TMALoadOp::create(
         b.builder, b.loc, from, at, barrier.group, barrier.index, op.getTile(),
         boxes.found.size() == 1 ? Value() : b.index(box * boxes.boxRows),
-        /*l2_hint=*/EvictionAttr(), op.isMulticast());
+        op.getL2HintAttr(), op.isMulticast());
   };
   auto withZeros = dyn_cast<AsyncLoadTileOp>(op.getOperation());
   if (!withZeros || !withZeros.getZeros())

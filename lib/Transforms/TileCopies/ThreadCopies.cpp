@@ -13,6 +13,7 @@
 #include "kvcache/IR/AccessOps.h"
 #include "kvcache/IR/QuantizationOps.h"
 #include "kvcache/IR/TileOps.h"
+#include "kvcache/Support/CachePolicy.h"
 #include "kvcache/Support/Pointers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -51,20 +52,22 @@ static void forEachUnit(const IndexBuilder &b, const tma::TileLayout &layout,
 
 /// A vector of `columns` stored elements as the cache holds them.
 static Value loadUnit(const IndexBuilder &b, Source &source,
-                      const SourceRow &row, Value column, VectorType type) {
+                      const SourceRow &row, Value column, VectorType type,
+                      bool nontemporal) {
   TypedValue<CacheTypeInterface> cache = source.getCache();
   Value element = source.getElementAt(column);
   CacheTypeInterface cacheType = cache.getType();
   if (!cacheType.isQuantized())
     return LoadOp::create(b.builder, b.loc, type, cache, row.batch,
                           source.getHead(), row.token, element, row.page,
-                          /*scale_page=*/Value(), /*tensor_scale=*/Value());
+                          /*scale_page=*/Value(), /*tensor_scale=*/Value(),
+                          nontemporal);
   auto lanes =
       VectorType::get(type.getNumElements() * cacheType.getLanesPerStored(),
                       cacheType.getElementType());
-  Value loaded =
-      LoadQuantizedOp::create(b.builder, b.loc, lanes, cache, row.batch,
-                              source.getHead(), row.token, element, row.page);
+  Value loaded = LoadQuantizedOp::create(b.builder, b.loc, lanes, cache,
+                                         row.batch, source.getHead(), row.token,
+                                         element, row.page, nontemporal);
   return b.builder.createOrFold<vector::BitCastOp>(b.loc, type, loaded);
 }
 
@@ -76,9 +79,13 @@ void kvcache::emitPlain(OpBuilder &builder, TileCopyOpInterface copy,
   int64_t columns = getColumns(layout, 16);
   auto type =
       VectorType::get(columns, source.getTile().getType().getElementType());
+  EvictionAttr hint = copy.getL2HintAttr();
+  bool nontemporal = hint && hint.getValue() == Eviction::First;
   forEachUnit(b, layout, columns, threads, [&](Value tileRow, Value column) {
     SourceRow row = source.getRow(tileRow);
-    auto read = [&] { return loadUnit(b, source, row, column, type); };
+    auto read = [&] {
+      return loadUnit(b, source, row, column, type, nontemporal);
+    };
     auto zeros = [&]() -> Value {
       return arith::ConstantOp::create(builder, b.loc,
                                        builder.getZeroAttr(type));
@@ -132,7 +139,8 @@ std::optional<Share> getShare(const tma::TileLayout &layout, int64_t columns,
 class AsyncCopy {
 public:
   AsyncCopy(const IndexBuilder &b, TileCopyOpInterface copy, int64_t unitBytes)
-      : b(b), source(b, copy), layout(source.getLayout()), unitBytes(unitBytes),
+      : b(b), source(b, copy), layout(source.getLayout()),
+        hint(copy.getL2HintAttr()), unitBytes(unitBytes),
         columns(getColumns(layout, unitBytes)),
         memory(TileMemoryOp::create(b.builder, b.loc,
                                     source.getTile().getType().getMemoryType(),
@@ -270,13 +278,16 @@ private:
     // Only copies of 16 bytes can leave out the L1 cache.
     auto modifier = unitBytes == 16 ? NVVM::LoadCacheModifierKind::CG
                                     : NVVM::LoadCacheModifierKind::CA;
-    NVVM::CpAsyncOp::create(b.builder, b.loc, to, from, unitBytes, modifier,
-                            bytes);
+    auto op = NVVM::CpAsyncOp::create(b.builder, b.loc, to, from, unitBytes,
+                                      modifier, bytes);
+    if (hint)
+      op->setAttr(kL2HintAttr, hint);
   }
 
   IndexBuilder b;
   Source source;
   tma::TileLayout layout;
+  EvictionAttr hint;
   /// What is copied at once, in bytes and in columns.
   int64_t unitBytes, columns;
   Value memory;

@@ -226,6 +226,7 @@ def attention(
     tile_rows: int | None = None,
     scheduled_blocks: int | None = None,
     swap_operands: bool | None = None,
+    l2_hint: str | None = None,
     kv_lengths: bool = False,
     bounds_checks: bool = False,
     threads: int | None = None,
@@ -268,6 +269,10 @@ def attention(
         swap_operands: On sm_90a, whether tokens are the rows of products, and query rows
             their columns, in blocks of 16 or 32 rows. Unless given, they are for latent
             caches.
+        l2_hint: On a GPU, how long lines of the cache stay in its L2 cache:
+            ``"evict_first"``, ``"evict_last"`` or ``"evict_normal"``. Unless given, they
+            go first where one block alone reads the tokens of a sequence of at most
+            ``split_rows`` rows. Sequences that share pages may read them again.
         kv_lengths: Whether calls say how many tokens of the cache each sequence has,
             those of this step included or not. With ``causal=False``, that is
             cross-attention: a decoder's queries see an encoder's tokens, of which there
@@ -305,6 +310,7 @@ def attention(
         tile_rows,
         scheduled_blocks,
         swap_operands,
+        l2_hint,
     )
     return _make(Attention, (params, spec), name, target, bounds_checks, threads)
 

@@ -19,6 +19,7 @@ from .append import float_text
 from .arguments import check_given, check_query_heads, rows_type, sizes_of
 
 _TILE_ROWS = 0, 16, 32, 64, 128
+_L2_HINTS = "evict_first", "evict_normal", "evict_last"
 _MOST = 2**20  # what the op takes for a number of tokens, parts or rows
 
 
@@ -61,6 +62,8 @@ class AttentionSpec:
             compiler chooses.
         swap_operands: Whether query rows are columns of products; None if the compiler
             chooses.
+        l2_hint: How long lines of the cache stay in the L2 cache; None if the compiler
+            chooses.
     """
 
     query_heads: int
@@ -79,6 +82,7 @@ class AttentionSpec:
     tile_rows: int | None
     scheduled_blocks: int | None
     swap_operands: bool | None
+    l2_hint: str | None
 
     @property
     def scaled_rows(self) -> tuple[str, ...]:
@@ -201,6 +205,7 @@ def make_spec(
     tile_rows: int | None,
     scheduled_blocks: int | None,
     swap_operands: bool | None,
+    l2_hint: str | None,
 ) -> AttentionSpec:
     """The checked arguments of ``kvcache.ops.attention``."""
     check_positive(query_heads=query_heads)
@@ -231,6 +236,8 @@ def make_spec(
                 "expects 'tile_rows' to be 16 or 32 with 'swap_operands', got "
                 f"{tile_rows!r}"
             )
+    if l2_hint is not None and l2_hint not in _L2_HINTS:
+        raise ValueError(f"expects 'l2_hint' to be one of {_L2_HINTS}, got {l2_hint!r}")
     if rows and (window is not None or chunk is not None or mask):
         raise ValueError("expects no 'window', 'chunk' or 'mask' with 'rows'")
     if rows and kv_lengths:
@@ -261,6 +268,7 @@ def make_spec(
         None if tile_rows is None else int(tile_rows),
         None if scheduled_blocks is None else int(scheduled_blocks),
         None if swap_operands is None else bool(swap_operands),
+        None if l2_hint is None else str(l2_hint),
     )
 
 
@@ -306,6 +314,8 @@ def attention_op(
         options.append(f"scheduled_blocks = {spec.scheduled_blocks}")
     if spec.swap_operands is not None:
         options.append(f"swap_operands = {str(spec.swap_operands).lower()}")
+    if spec.l2_hint is not None:
+        options.append(f"l2_hint = #kvcache.eviction<{spec.l2_hint}>")
     if spec.splits is not None:
         options.append(f"split_tokens = {spec.splits.tokens}")
         options.append(f"max_splits = {spec.splits.most}")

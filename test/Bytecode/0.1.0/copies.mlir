@@ -29,6 +29,11 @@ module {
     %4 = kvcache.async_gather_tile %arg0[%arg2, %arg2] rows %arg3 to %arg1 {copy = #kvcache.copy<bulk_rows>} : !kvcache.paged<bf16, #kv, page_size = 16>, memref<64xi32>, !kvcache.tile<64x128xbf16, swizzle_128b>
     return
   }
+  func.func @hints(%arg0: !kvcache.paged<bf16, #kv, page_size = 16>, %arg1: !kvcache.tile<64x128xbf16, swizzle_128b>, %arg2: index, %arg3: memref<64xi32>) {
+    %0 = kvcache.async_load_tile %arg0[%arg2, %arg2, %arg2, %arg2] to %arg1 {copy = #kvcache.copy<plain>, l2_hint = #kvcache.eviction<evict_first>} : !kvcache.paged<bf16, #kv, page_size = 16>, !kvcache.tile<64x128xbf16, swizzle_128b>
+    %1 = kvcache.async_gather_tile %arg0[%arg2, %arg2] rows %arg3 to %arg1 {l2_hint = #kvcache.eviction<evict_last>} : !kvcache.paged<bf16, #kv, page_size = 16>, memref<64xi32>, !kvcache.tile<64x128xbf16, swizzle_128b>
+    return
+  }
   func.func @multicast(%arg0: !kvcache.paged<bf16, #kv, page_size = 16>, %arg1: !kvcache.tile<64x128xbf16, swizzle_128b>, %arg2: index) {
     %0 = kvcache.async_load_tile %arg0[%arg2, %arg2, %arg2, %arg2] to %arg1 {multicast} : !kvcache.paged<bf16, #kv, page_size = 16>, !kvcache.tile<64x128xbf16, swizzle_128b>
     %1 = kvcache.async_load_tile %arg0[%arg2, %arg2, %arg2, %arg2] to %arg1 {base_alignment = 16 : i64, copy = #kvcache.copy<tensor_boxes>, multicast} : !kvcache.paged<bf16, #kv, page_size = 16>, !kvcache.tile<64x128xbf16, swizzle_128b>

@@ -41,7 +41,7 @@ module {
   }
   func.func @attention(%arg0: memref<?x32x128xbf16>, %arg1: !kvcache.paged<bf16, #kv, page_size = 64>, %arg2: !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, %arg3: memref<?xi32>, %arg4: f32, %arg5: memref<?x32x128xbf16>, %arg6: memref<?x32x64xf32>, %arg7: memref<?x32xf32>, %arg8: memref<?xi8>, %arg9: memref<32xf32>, %arg10: memref<?x?xi32>) {
     kvcache.attention %arg0, %arg1, %arg2, %arg3, %arg4 outs(%arg5) : memref<?x32x128xbf16>, !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, memref<?xi32>, f32, memref<?x32x128xbf16>
-    kvcache.attention %arg0, %arg1, %arg1, %arg3, %arg4 outs(%arg5) {swap_operands = false, tile_rows = 128 : i64} : memref<?x32x128xbf16>, !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<bf16, #kv, page_size = 64>, memref<?xi32>, f32, memref<?x32x128xbf16>
+    kvcache.attention %arg0, %arg1, %arg1, %arg3, %arg4 outs(%arg5) {l2_hint = #kvcache.eviction<evict_last>, swap_operands = false, tile_rows = 128 : i64} : memref<?x32x128xbf16>, !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<bf16, #kv, page_size = 64>, memref<?xi32>, f32, memref<?x32x128xbf16>
     kvcache.attention %arg0, %arg1, %arg2, %arg3, %arg4 outs(%arg6, %arg7) workspace %arg8 {causal, chunk = 8192 : i64, scheduled_blocks = 264 : i64, soft_cap = 5.000000e+01 : f64, window = 4096 : i64} sinks %arg9 mask %arg10 lengths %arg3 : memref<?x32x128xbf16>, !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, memref<?xi32>, f32, memref<?x32x64xf32>, memref<?x32xf32>, memref<?xi8>, memref<32xf32>, memref<?x?xi32>, memref<?xi32>
     return
   }

@@ -56,6 +56,15 @@ func.func @kinds(%k: !cache, %kt: !kt, %i: index, %ids: memref<64xi32>) {
   return
 }
 
+// CHECK-LABEL: func.func @hints(
+// CHECK:         kvcache.async_load_tile {{.*}} {copy = #kvcache.copy<plain>, l2_hint = #kvcache.eviction<evict_first>}
+// CHECK:         kvcache.async_gather_tile {{.*}} {l2_hint = #kvcache.eviction<evict_last>}
+func.func @hints(%k: !cache, %kt: !kt, %i: index, %ids: memref<64xi32>) {
+  %a = kvcache.async_load_tile %k[%i, %i, %i, %i] to %kt {copy = #kvcache.copy<plain>, l2_hint = #kvcache.eviction<evict_first>} : !cache, !kt
+  %b = kvcache.async_gather_tile %k[%i, %i] rows %ids to %kt {l2_hint = #kvcache.eviction<evict_last>} : !cache, memref<64xi32>, !kt
+  return
+}
+
 // CHECK-LABEL: func.func @multicast(
 // CHECK:         kvcache.async_load_tile {{.*}} {multicast} :
 // CHECK:         kvcache.async_load_tile {{.*}} {base_alignment = 16 : i64, copy = #kvcache.copy<tensor_boxes>, multicast} :

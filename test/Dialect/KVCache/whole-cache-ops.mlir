@@ -91,14 +91,14 @@ func.func @merge_and_remap(%parts: tensor<?x?x32x128xbf16>, %lses: tensor<?x?x32
 
 // CHECK-LABEL: func.func @attention(
 // CHECK:         kvcache.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} outs(%{{.*}}) : memref<?x32x128xbf16>
-// CHECK:         kvcache.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} outs(%{{.*}}) {swap_operands = false, tile_rows = 128 : i64} :
+// CHECK:         kvcache.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} outs(%{{.*}}) {l2_hint = #kvcache.eviction<evict_last>, swap_operands = false, tile_rows = 128 : i64} :
 // CHECK:         kvcache.attention {{.*}} outs(%{{.*}}, %{{.*}}) workspace %{{.*}} {causal, chunk = 8192 : i64, scheduled_blocks = 264 : i64, soft_cap = 5.000000e+01 : f64, window = 4096 : i64} sinks %{{.*}} mask %{{.*}} lengths %{{.*}} :
 func.func @attention(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !fp8, %n: memref<?xi32>, %scale: f32,
                      %out: memref<?x32x128xbf16>, %short: memref<?x32x64xf32>, %lse: memref<?x32xf32>,
                      %w: memref<?xi8>, %sinks: memref<32xf32>, %bits: memref<?x?xi32>) {
   kvcache.attention %q, %keys, %values, %n, %scale outs(%out)
       : memref<?x32x128xbf16>, !cache, !fp8, memref<?xi32>, f32, memref<?x32x128xbf16>
-  kvcache.attention %q, %keys, %keys, %n, %scale outs(%out) {tile_rows = 128, swap_operands = false}
+  kvcache.attention %q, %keys, %keys, %n, %scale outs(%out) {tile_rows = 128, swap_operands = false, l2_hint = #kvcache.eviction<evict_last>}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   kvcache.attention %q, %keys, %values, %n, %scale outs(%short, %lse) workspace %w
       {causal, window = 4096, soft_cap = 50.0, chunk = 8192, scheduled_blocks = 264} sinks %sinks mask %bits lengths %n

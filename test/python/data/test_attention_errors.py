@@ -49,6 +49,11 @@ import kvcache
         ),
         ({"swap_operands": 1}, TypeError, "'swap_operands' to be True or False, got 1"),
         (
+            {"l2_hint": "first"},
+            ValueError,
+            r"'l2_hint' to be one of \('evict_first', .*, got 'first'",
+        ),
+        (
             {"scheduled_blocks": 8},
             ValueError,
             "'scheduled_blocks' only with 'split_tokens'",

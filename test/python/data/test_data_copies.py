@@ -54,8 +54,8 @@ def compile_copies(
 ):  # fmt: skip
     """`load` and `gather` of the values of layer 1, and the tile's bytes.
 
-    ``kinds`` are those of the two copies, if the compiler does not choose them. Without a
-    page size the cache is continuous.
+    ``kinds`` are those of the two copies, if the compiler does not choose them; they have hints,
+    too. Without a page size the cache is continuous.
     """
     table_type = "memref<?xi32>" if table == "csr" else "memref<?x?xi32, strided<[?, 1]>>"
     if table == "dense":
@@ -66,7 +66,8 @@ def compile_copies(
     paged, parameters = "continuous", ""
     if page_size:
         paged, parameters = "paged", f", page_size = {page_size}, layout = {said}, table = {table}"
-    load, gather = (f" {{copy = #kvcache.copy<{kind}>}}" for kind in kinds) if kinds else ("", "")
+    hint = "l2_hint = #kvcache.eviction<evict_first>"
+    load, gather = (f" {{copy = #kvcache.copy<{kind}>, {hint}}}" for kind in kinds) if kinds else ("", "")
     blocks = f"memref<?x2x?x{page_size or '?'}x{HEADS}x128xbf16{layout and f', {layout}'}>"
     memory = f"memref<{BYTES}xi8, #gpu.address_space<workgroup>>"
     arguments = f"""%blocks: {blocks}, %lengths: memref<?xi32>, %lut: {table_type},{index}

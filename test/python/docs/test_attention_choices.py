@@ -57,19 +57,22 @@ def read_table():
 ROWS = list(read_table())
 
 
+def get_source(title):
+    (dtype, granularity, heads, size), query_heads, options = OPERATIONS[title]
+    config = granularity and kvcache.KVCacheQuantizationConfig("f32", granularity)
+    is_latent = size == 576
+    params = kvcache.KVCacheParams(
+        dtype, heads, size, page_size=64, total_num_layers=1, kvcache_quant_config=config, is_mla=is_latent
+    )
+    more = {"value_dim": 512} if is_latent else {}
+    query = "f32" if dtype == "f32" else "f16" if dtype == "f16" else "bf16"
+    return kvcache.ops.attention(params, query_heads, dtype=query, **options, **more).source
+
+
 @functools.cache
 def choose(chip):
     """The remarks on all operations."""
-    sources = []
-    for (dtype, granularity, heads, size), query_heads, options in OPERATIONS.values():
-        config = granularity and kvcache.KVCacheQuantizationConfig("f32", granularity)
-        is_latent = size == 576
-        params = kvcache.KVCacheParams(
-            dtype, heads, size, page_size=64, total_num_layers=1, kvcache_quant_config=config, is_mla=is_latent
-        )
-        more = {"value_dim": 512} if is_latent else {}
-        query = "f32" if dtype == "f32" else "f16" if dtype == "f16" else "bf16"
-        sources.append(kvcache.ops.attention(params, query_heads, dtype=query, **options, **more).source)
+    sources = [get_source(title) for title in OPERATIONS]
     expand = f"--kvcache-expand-ops=for-gpu chip={chip}"
     command = [OPT, "-", expand, "--split-input-file", "--remarks-filter=kvcache-expand-ops", "-o", "/dev/null"]
     result = subprocess.run(command, input="\n// -----\n".join(sources), capture_output=True, text=True, check=True)
@@ -79,9 +82,10 @@ def choose(chip):
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]}-{row[1]}")
 def test_the_table_says_what_is_chosen(row):
-    title, chips, unit, *numbers = row
+    title, chips, unit, *numbers, hint = row
     for chip in list_chips(chips):
         remark = choose(CHIPS[chip])[title]
+        assert re.findall(r"Hint=(\w+)", remark) == [hint.strip("`")] * bool(hint)
         if unit == "warps":
             assert "a row of some heads for each warp" in remark
             continue
@@ -97,3 +101,21 @@ def test_the_table_has_all_operations_on_all_chips():
         named.setdefault(title, []).extend(list_chips(chips))
     assert list(named) == list(OPERATIONS)
     assert all(sorted(chips) == sorted(CHIPS) for chips in named.values())
+
+
+@pytest.mark.parametrize(
+    "title, chip, copy",
+    [
+        ("the same in parts", "sm_80", "cp.async.cg."),
+        ("the same in parts", "sm_100a", "cp.async.bulk.tensor."),
+        ("latent rows, 64 query heads, in parts", "sm_90a", "cp.async.bulk.tensor."),
+        ("latent rows, 64 query heads, in parts", "sm_80", "cp.async.cg."),
+        ("heads of 128 elements", "sm_90a", "cp.async.bulk.tensor."),
+    ],
+)
+def test_all_copies_of_a_kernel_have_the_hint(title, chip, copy):
+    hint = next(hint for row, chips, *_, hint in ROWS if row == title and chip in list_chips(chips))
+    command = [OPT, "-", f"--kvcache-to-ptx=chip={chip}"]
+    text = subprocess.run(command, input=get_source(title), capture_output=True, text=True, check=True).stdout
+    copies = re.findall(re.escape(copy) + "[^;]*;", text)
+    assert copies and {"L2::cache_hint" in text for text in copies} == {bool(hint)}
