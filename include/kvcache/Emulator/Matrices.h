@@ -85,8 +85,9 @@ typedef struct KVCacheMatrixInstruction {
   uint32_t kind;
   /// Of ldmatrix and stmatrix.
   uint32_t layout, count;
-  /// The first of two registers that hold a pointer of each lane, of 8 bytes:
-  /// the address of a row in shared memory, in the order of matrices and rows.
+  /// The first of two registers that hold the lower and the upper halves of a
+  /// pointer of each lane: the address of a row in shared memory, in the order
+  /// of matrices and rows.
   uint32_t row;
   /// The registers of fragments. Elements are packed from the low bits of a
   /// register.

@@ -108,14 +108,13 @@ public:
              Plane plane = Plane::Value);
 
 private:
-  Value getAddress(OpBuilder &builder, Value column, uint32_t number,
-                   Plane plane);
+  Value getAddress(OpBuilder &builder, uint32_t number, Plane plane);
 
   const MatrixProgram &program;
   EmulatorCalls &calls;
   Location loc;
-  /// Of words, and of pointers.
-  Value words, pointers;
+  /// The lane's words.
+  Value words;
 };
 
 /// Lowers the calls of programs. Returns the registers that a warp needs.

@@ -412,35 +412,41 @@ MatrixRegisters::MatrixRegisters(Operation *call, const MatrixProgram &program,
   Value base = calls.loadField(call, offsetof(KVCacheThread, registers),
                                calls.pointerType);
   Value lane = calls.loadField(call, offsetof(KVCacheThread, lane), calls.i32);
-  auto getColumn = [&](Type type) -> Value {
-    return LLVM::GEPOp::create(builder, loc, calls.pointerType, type, base,
-                               ArrayRef<LLVM::GEPArg>{lane});
-  };
-  words = getColumn(calls.i32);
-  pointers = getColumn(calls.i64);
+  words = LLVM::GEPOp::create(builder, loc, calls.pointerType, calls.i32, base,
+                              ArrayRef<LLVM::GEPArg>{lane});
 }
 
-Value MatrixRegisters::getAddress(OpBuilder &builder, Value column,
-                                  uint32_t number, Plane plane) {
+Value MatrixRegisters::getAddress(OpBuilder &builder, uint32_t number,
+                                  Plane plane) {
   uint32_t row = static_cast<uint32_t>(plane) * program.numRegisters + number;
   return LLVM::GEPOp::create(
-      builder, loc, calls.pointerType, calls.i8, column,
+      builder, loc, calls.pointerType, calls.i8, words,
       ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(row * KVCacheRegisterBytes)});
 }
 
 void MatrixRegisters::store(OpBuilder &builder, Value value, uint32_t number,
                             Plane plane) {
-  bool isPointer = isa<LLVM::LLVMPointerType>(value.getType());
-  LLVM::StoreOp::create(
-      builder, loc, value,
-      getAddress(builder, isPointer ? pointers : words, number, plane),
-      /*alignment=*/isPointer ? 8 : 4);
+  // A lane keeps to its column: others may not have read their results yet.
+  if (isa<LLVM::LLVMPointerType>(value.getType())) {
+    constexpr int64_t bits = 32;
+    Value address = LLVM::PtrToIntOp::create(builder, loc, calls.i64, value);
+    store(builder, LLVM::TruncOp::create(builder, loc, calls.i32, address),
+          number, plane);
+    Value width = LLVM::ConstantOp::create(builder, loc, calls.i64,
+                                           builder.getI64IntegerAttr(bits));
+    address = LLVM::LShrOp::create(builder, loc, address, width);
+    store(builder, LLVM::TruncOp::create(builder, loc, calls.i32, address),
+          number + 1, plane);
+    return;
+  }
+  LLVM::StoreOp::create(builder, loc, value, getAddress(builder, number, plane),
+                        /*alignment=*/4);
 }
 
 Value MatrixRegisters::load(OpBuilder &builder, Type type, uint32_t number,
                             Plane plane) {
   return LLVM::LoadOp::create(builder, loc, type,
-                              getAddress(builder, words, number, plane),
+                              getAddress(builder, number, plane),
                               /*alignment=*/4);
 }
 

@@ -91,7 +91,10 @@ public:
       : block(warp.block), threads(warp.threads), registers(warp.registers),
         what(what), isLoad(what.kind == KVCacheMatrixLoad),
         shape(getShape(what.layout, !isLoad)),
-        numbers(isLoad ? what.d : what.a), rows(registers.getRows(what.row)) {}
+        numbers(isLoad ? what.d : what.a) {
+    for (uint32_t lane = 0; lane < what.count * shape.rows; ++lane)
+      rows[lane] = registers.getAddress(what.row, lane);
+  }
 
   void load();
   void store();
@@ -124,7 +127,7 @@ private:
   bool isLoad;
   MatrixShape shape;
   const uint32_t *numbers;
-  char *const *rows;
+  char *rows[kWarpSize];
   /// The origins of what lanes load, if anything of it is poisoned.
   uint32_t origins[kWarpSize];
   bool isPoisoned = false;

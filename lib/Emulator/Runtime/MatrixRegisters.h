@@ -27,9 +27,10 @@ public:
                   std::vector<char> &poisoned);
 
   Words get(uint32_t number) const { return getPlane(0, number); }
-  /// The addresses of rows that begin with a register.
-  char *const *getRows(uint32_t number) const {
-    return reinterpret_cast<char *const *>(get(number));
+  /// The address that a lane has in two registers.
+  char *getAddress(uint32_t number, uint32_t lane) const {
+    uint64_t low = get(number)[lane], high = get(number + 1)[lane];
+    return reinterpret_cast<char *>(high << 32 | low);
   }
 
   //===--- Where accesses are checked ---===//

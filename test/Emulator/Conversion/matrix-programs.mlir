@@ -2,11 +2,17 @@
 
 // Instructions whose operands come from each other, though through vectors and
 // halves, are one program. What depends on results comes behind it, the rest
-// stays in front; what was read in between may come first.
+// stays in front; what was read in between may come first. A lane stores words
+// of its own: halves of an address are in two registers.
 
 // CHECK-LABEL: llvm.func internal @chain_kernel(
 // CHECK-NOT:     kvcacheEmulatorRunMatrices
 // CHECK:         llvm.load %{{.*}} : !llvm.ptr -> f32
+// CHECK:         %[[ADDRESS:.*]] = llvm.ptrtoint
+// CHECK:         llvm.trunc %[[ADDRESS]]
+// CHECK:         llvm.store %{{.*}}, %{{.*}} {alignment = 4 : i64} : i32
+// CHECK:         llvm.lshr %[[ADDRESS]]
+// CHECK:         llvm.store %{{.*}}, %{{.*}} {alignment = 4 : i64} : i32
 // CHECK-COUNT-1: llvm.call @kvcacheEmulatorRunMatrices
 // CHECK-NOT:     kvcacheEmulatorRunMatrices
 // CHECK:         llvm.fmul
