@@ -101,10 +101,10 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
 
     In blocks of 16 or 32 rows without swapped operands, warps multiply raw tiles
     of caches with values of their own: of f8E4M3FN, f8E5M2 and i8, without zero
-    points and scales of several tokens, of heads of a multiple of 32 elements,
-    or a power of two with queries of bf16, with one scale for a head or for a
-    multiple of 16 elements, but at most four for a head of up to 128 elements,
-    and two for a larger one. These elements are not rounded, and weights are
+    points and scales of several tokens. Heads have a multiple of 32 elements, of
+    64 if they have more than 128, and a power of two with queries of bf16. A
+    head has one scale, or up to 128 elements have at most four, each of a
+    multiple of 16 elements. These elements are not rounded, and weights are
     rounded as f16.
 
     On a GPU, `l2_hint` says how long lines of the caches stay in the L2 cache:

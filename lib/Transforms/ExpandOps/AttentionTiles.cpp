@@ -149,7 +149,7 @@ private:
       cores.emplace(frame, lane);
       placeWarp();
       column = frame.mul(frame.rem(lane, 4), 2);
-      raw.placeLane(*cores, thread, column);
+      raw.placeLane(*cores, thread, column, firstSum);
       firstOfLane = frame.add(firstRow, frame.div(lane, 4));
       findRowsOfLane();
     }

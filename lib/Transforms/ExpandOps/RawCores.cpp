@@ -27,10 +27,11 @@ RawCores::RawCores(const Frame &frame, AttentionOp op, const TilePlan &plan,
                    const TiledCache &keys, const TiledCache &values)
     : frame(frame), builder(frame.builder), loc(frame.loc), keys(keys),
       values(values), ofSums(LaneLayout::ofSums(plan)),
-      keySize(getSize(op.getQ())), valueSize(getSize(op.getOut())),
+      keySize(getSize(op.getQ())), partSize(getSize(op.getOut()) / plan.parts),
       tokens(plan.tokens),
       keyScales(frame, op.getKeyCache(), keySize, plan, /*hasUnits=*/false),
-      valueScales(frame, op.getValues(), valueSize, plan, /*hasUnits=*/true) {}
+      // Warps that share the sums of a row share its only group.
+      valueScales(frame, op.getValues(), partSize, plan, /*hasUnits=*/true) {}
 
 void RawCores::allocate() {
   keyScales.allocate();
@@ -38,10 +39,11 @@ void RawCores::allocate() {
 }
 
 void RawCores::placeLane(const TensorCores &ofLane, Value ofBlock,
-                         Value firstColumn) {
+                         Value firstColumn, Value firstOfSums) {
   cores.emplace(ofLane);
   thread = ofBlock;
   column = firstColumn;
+  firstSum = firstOfSums;
 }
 
 //===----------------------------------------------------------------------===//
@@ -89,7 +91,7 @@ void RawCores::endUnits(TileState &state) const {
 
 void RawCores::scaleSums(TileState &state, int64_t row, int64_t group,
                          Value factor) const {
-  int64_t size = valueSize / std::max<int64_t>(valueScales.countUnits(), 1);
+  int64_t size = partSize / std::max<int64_t>(valueScales.countUnits(), 1);
   int64_t first = group * ofSums.countElements(size);
   for (int64_t i : ofSums.getElements(row, size)) {
     Value &sum = getSums(state)[first + i];
@@ -229,14 +231,15 @@ SmallVector<Fragment> RawCores::packWeights(ArrayRef<Value> weights,
 
 void RawCores::addColumns(ArrayRef<Value> weights, Value valueTile,
                           Value number, TileState &state) const {
-  int64_t ofGroup = valueSize / std::max<int64_t>(valueScales.countGroups(), 1);
+  int64_t ofGroup = partSize / std::max<int64_t>(valueScales.countGroups(), 1);
   SmallVector<Fragment> packed, loaded(tokens / kTokens);
-  for (int64_t d = 0; d < valueSize; d += kOfProduct) {
+  for (int64_t d = 0; d < partSize; d += kOfProduct) {
     if (d % ofGroup == 0)
       packed = packWeights(weights, number, d / ofGroup);
     for (auto [t, words] : llvm::enumerate(loaded)) {
       if (d % kOfLoad == 0)
-        words = cores->load(valueTile, frame.index(kTokens * t), frame.index(d),
+        words = cores->load(valueTile, frame.index(kTokens * t),
+                            frame.add(firstSum, frame.index(d)),
                             /*transposed=*/true);
       int64_t first = 2 * (d % kOfLoad / kOfProduct);
       Type element = getElement(valueTile);

@@ -39,7 +39,10 @@ public:
   bool hasUnits() const { return valueScales.countUnits(); }
 
   void allocate();
-  void placeLane(const TensorCores &cores, Value thread, Value firstColumn);
+  /// The lane's first token of each 8, and the first element of its warp's
+  /// sums.
+  void placeLane(const TensorCores &cores, Value thread, Value firstColumn,
+                 Value firstOfSums);
 
   /// Appends the first units and changes to a state.
   void beginUnits(TileState &state) const;
@@ -86,10 +89,10 @@ private:
   Location loc;
   const TiledCache &keys, &values;
   LaneLayout ofScores, ofSums;
-  int64_t keySize, valueSize, tokens;
+  int64_t keySize, partSize, tokens;
   TileScales keyScales, valueScales;
   std::optional<TensorCores> cores;
-  Value thread, column;
+  Value thread, column, firstSum;
   std::function<void(MutableArrayRef<Value>)> storeKeyScales, storeValueScales;
 };
 

@@ -69,10 +69,10 @@ bool TiledCache::isUnscaled(AttentionOp op, Value cache) {
 }
 
 // Products have whole groups. Those of many groups would take more registers
-// than there are.
+// than there are. Two warps may share the sums of a larger row.
 bool TiledCache::canMultiplyRaw(Value cache, int64_t size) {
-  constexpr int64_t ofLoad = 32, ofProduct = 16, small = 128;
-  int64_t mostGroups = size <= small ? 4 : 2;
+  constexpr int64_t ofProduct = 16, small = 128;
+  int64_t ofLoad = size <= small ? 32 : 64, mostGroups = size <= small ? 4 : 1;
   CacheTypeInterface type = getCacheType(cache);
   Type element = type.getElementType();
   if (!isa<Float8E4M3FNType, Float8E5M2Type>(element) &&

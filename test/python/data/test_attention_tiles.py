@@ -102,6 +102,7 @@ def test_tiles(target, format_, heads, group, head_dim, page_size, options):
         (CHIPS[0], "fp8-scaled", 64, 5, {"tile_rows": 32, "window": 33, "sinks": True, **SPLITS}),
         (CHIPS[1], "fp8-scaled", 32, 16, {"tile_rows": 16, **SPLITS}),
         (CHIPS[2], "fp8-token", 256, 16, {"tile_rows": 16, "soft_cap": 9.0}),
+        (CHIPS[1], "fp8-token", 256, 64, {"tile_rows": 32, **SPLITS}),
         (CHIPS[2], "int8", 64, 64, {"dtype": "bf16", "tile_rows": 32, "value_dim": 32, "chunk": 50}),
         (CHIPS[1], "int8-token", 96, 16, {"dtype": "f16", "tile_rows": 16, **SPLITS}),
     ],

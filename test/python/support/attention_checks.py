@@ -195,10 +195,10 @@ def multiplies_raw(params, dtype, sizes, options):
         and not params.is_mla
         and not options.get("swap_operands")
         and options.get("tile_rows") in (16, 32)
-        and all(size % 32 == 0 for size in sizes)
+        and all(size % (32 if size <= 128 else 64) == 0 for size in sizes)
         and (dtype != "bf16" or params.head_dim & (params.head_dim - 1) == 0)
         and (not granularity or all(granularity >= size or granularity % 16 == size % granularity == 0
-            and size // granularity <= (4 if size <= 128 else 2) for size in sizes))
+            and size // granularity <= (4 if size <= 128 else 1) for size in sizes))
     )
 
 
