@@ -101,11 +101,11 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
 
     In blocks of 16 or 32 rows without swapped operands, warps multiply raw tiles
     of caches with values of their own: of f8E4M3FN, f8E5M2 and i8, without zero
-    points and scales of several tokens. Heads have a multiple of 32 elements, of
+    points, scales of 16 bits and those of several tokens. Heads have a multiple of 32 elements, of
     64 if they have more than 128, and a power of two with queries of bf16. A
     head has one scale, or up to 128 elements have at most four, each of a
     multiple of 16 elements. These elements are not rounded, and weights are
-    rounded as f16.
+    rounded as f16, with their scales to 2^-11 of their size.
 
     On a GPU, `l2_hint` says how long lines of the caches stay in the L2 cache:
     copies of tiles have it as `async_load_tile` has, and other loads are

@@ -130,10 +130,12 @@ int64_t kvcache::getLanes(Value cache, int64_t size, int64_t most) {
 }
 
 bool kvcache::hasTokenScales(CacheTypeInterface cache) {
-  if (!cache.isQuantized() || cache.getNumGroups() != 1 ||
-      cache.hasZeroPoints())
-    return false;
-  unsigned bits = getWidth(cache.getScale());
+  return cache.isQuantized() && cache.getNumGroups() == 1 &&
+         !cache.hasZeroPoints() && multipliesInF32(cache);
+}
+
+bool kvcache::multipliesInF32(CacheTypeInterface cache) {
+  unsigned bits = cache.isQuantized() ? getWidth(cache.getScale()) : 32;
   return bits == 32 || bits == 8;
 }
 

@@ -53,6 +53,9 @@ int64_t getLanes(Value cache, int64_t size, int64_t most);
 /// multiplied with in f32: sums of products with the elements may be scaled
 /// instead.
 bool hasTokenScales(CacheTypeInterface cache);
+/// Whether elements are multiplied by their scales, if they have any, in f32:
+/// products with scales of 16 bits are rounded to these.
+bool multipliesInF32(CacheTypeInterface cache);
 /// Loads such a scale as f32.
 Value loadTokenScale(const Frame &frame, Value cache, const Place &place,
                      Value head);

@@ -79,7 +79,7 @@ bool TiledCache::canMultiplyRaw(Value cache, int64_t size) {
       !element.isSignlessInteger(8))
     return false;
   int64_t groups = countScaleGroups(cache, size);
-  return !type.getLayout() && !type.hasZeroPoints() &&
+  return !type.getLayout() && !type.hasZeroPoints() && multipliesInF32(type) &&
          type.getTokenGranularity() == 1 && size % ofLoad == 0 &&
          (groups <= 1 ||
           (type.getGranularity() % ofProduct == 0 &&

@@ -193,6 +193,7 @@ def multiplies_raw(params, dtype, sizes, options):
     return (
         kvcache.dtypes.mlir_name(params.dtype) in ("f8E4M3FN", "f8E5M2", "i8")
         and not params.is_mla
+        and not (config and kvcache.dtypes.mlir_name(config.scale_dtype) in ("f16", "bf16"))
         and not options.get("swap_operands")
         and options.get("tile_rows") in (16, 32)
         and all(size % (32 if size <= 128 else 64) == 0 for size in sizes)
