@@ -64,6 +64,11 @@ Value FloatBuilder::max(Value lhs, float rhs) const {
 Value FloatBuilder::min(Value lhs, float rhs) const {
   return arith::MinNumFOp::create(builder, loc, lhs, constant(lhs, rhs));
 }
+Value FloatBuilder::larger(Value lhs, Value rhs) const {
+  Value isLarger =
+      arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGT, lhs, rhs);
+  return select(isLarger, lhs, rhs);
+}
 Value FloatBuilder::abs(Value value) const {
   return math::AbsFOp::create(builder, loc, value);
 }
@@ -112,6 +117,10 @@ Value FloatBuilder::sumOf(Value vector) const {
   return vector::ReductionOp::create(builder, loc, vector::CombiningKind::ADD,
                                      vector, arith::FastMathFlags::reassoc);
 }
+Value FloatBuilder::maxOf(Value vector) const {
+  return vector::ReductionOp::create(builder, loc,
+                                     vector::CombiningKind::MAXNUMF, vector);
+}
 Value FloatBuilder::sumsOf(ArrayRef<Value> vectors) const {
   auto type = cast<VectorType>(vectors.front().getType());
   int64_t lanes = type.getNumElements(), count = vectors.size();
@@ -122,31 +131,38 @@ Value FloatBuilder::sumsOf(ArrayRef<Value> vectors) const {
       sums.push_back(sumOf(vector));
     return vector::FromElementsOp::create(builder, loc, vectorOf(count), sums);
   }
-  // Halves of all lanes that belong to one sum are added, and two vectors
-  // become one, until a lane is a sum.
-  auto addHalves = [&](Value a, Value b, int64_t width, int64_t inputs) {
+  return combineLanes(vectors, [&](Value a, Value b) { return add(a, b); });
+}
+Value FloatBuilder::maximaOf(ArrayRef<Value> vectors) const {
+  // LLVM's reductions that heed NaNs compare one lane after the other.
+  return combineLanes(vectors, [&](Value a, Value b) { return larger(a, b); });
+}
+Value FloatBuilder::combineLanes(
+    ArrayRef<Value> vectors, function_ref<Value(Value, Value)> combine) const {
+  int64_t lanes = cast<VectorType>(vectors.front().getType()).getNumElements();
+  int64_t count = vectors.size();
+  // Halves of all lanes that belong to one result are combined, and two vectors
+  // become one while there are several, until a lane is a result.
+  auto combineHalves = [&](Value a, Value b, int64_t width, int64_t inputs) {
     SmallVector<int64_t> low, high;
     for (int64_t begin = 0; begin < inputs; begin += width)
       for (int64_t i = 0; i < width / 2; ++i) {
         low.push_back(begin + i);
         high.push_back(begin + width / 2 + i);
       }
-    return add(vector::ShuffleOp::create(builder, loc, a, b, low),
-               vector::ShuffleOp::create(builder, loc, a, b, high));
+    return combine(vector::ShuffleOp::create(builder, loc, a, b, low),
+                   vector::ShuffleOp::create(builder, loc, a, b, high));
   };
   SmallVector<Value> left(vectors);
-  for (; lanes > count; lanes /= 2)
-    for (Value &vector : left)
-      vector = addHalves(vector, vector, lanes, lanes);
-  for (int64_t width = lanes; left.size() > 1; width /= 2) {
+  int64_t width = lanes;
+  for (; left.size() > 1; width /= 2) {
     SmallVector<Value> next;
     for (size_t i = 0; i < left.size(); i += 2)
-      next.push_back(addHalves(left[i], left[i + 1], width, 2 * lanes));
+      next.push_back(combineHalves(left[i], left[i + 1], width, 2 * lanes));
     left = std::move(next);
   }
-  return left.front();
-}
-Value FloatBuilder::maxOf(Value vector) const {
-  return vector::ReductionOp::create(builder, loc,
-                                     vector::CombiningKind::MAXNUMF, vector);
+  Value result = left.front();
+  for (; width > 1; width /= 2)
+    result = combineHalves(result, result, width, count * width);
+  return result;
 }

@@ -11,7 +11,8 @@
 
 // Memory is the function's own. Sequences are parallel, and so are chunks of 4 heads, which have 1 KiB of a token; those of
 // few rows are computed at once. Keys and values of 16 tokens become f32 once for all rows of the block, of all 4 query
-// heads of a group. Those of the next 16 are prefetched in between the products of the first rows.
+// heads of a group. Those of the next 16 are prefetched in between the products of the first rows. The largest scores of
+// the 4 rows are found together, and so are the sums of their weights.
 // CHECK-LABEL: func.func @attend(
 // CHECK-NEXT:    memref.alloca() {alignment = 64 : i64} : memref<256x128xf32>
 // CHECK:         scf.for
@@ -31,6 +32,13 @@
 // CHECK:               %[[NEXT:.*]] = kvcache.block_tile %arg2
 // CHECK-COUNT-4:       memref.prefetch %[[NEXT]]
 // CHECK-COUNT-16:      math.fma
+// CHECK:             %[[OLD:.*]] = vector.load %{{.*}} : memref<256xf32>, vector<4xf32>
+// CHECK-COUNT-3:     arith.cmpf ogt, {{.*}} : vector<16xf32>
+// CHECK:             arith.cmpf ogt, {{.*}} : vector<8xf32>
+// CHECK:             arith.cmpf ogt, {{.*}} : vector<4xf32>
+// CHECK:             arith.cmpf ogt, %[[OLD]], %{{.*}} : vector<4xf32>
+// CHECK-NOT:         vector.reduction <{{maxnumf|add}}>
+// CHECK:             vector.store {{.*}} vector<4xf32>
 // CHECK:             scf.if %[[IS_FIRST]] {
 // CHECK-COUNT-16:      memref.prefetch
 // CHECK:           vector.store {{.*}} vector<16xbf16>

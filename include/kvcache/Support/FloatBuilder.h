@@ -40,6 +40,9 @@ public:
   Value max(Value lhs, Value rhs) const;
   Value max(Value lhs, float rhs) const;
   Value min(Value lhs, float rhs) const;
+  /// The larger number; the second of two of which one is a NaN. On a CPU, one
+  /// instruction.
+  Value larger(Value lhs, Value rhs) const;
   Value abs(Value value) const;
   Value negate(Value value) const;
 
@@ -60,12 +63,20 @@ public:
   /// The sum and the largest number of a vector.
   Value sumOf(Value vector) const;
   Value maxOf(Value vector) const;
-  /// The sums of several vectors of one type, as one vector.
+  /// The sums and the largest numbers of several vectors of one type, as one
+  /// vector. For the largest ones, NaNs are as `larger` has them, lanes and
+  /// vectors are powers of 2, and there are no more vectors than lanes.
   Value sumsOf(ArrayRef<Value> vectors) const;
+  Value maximaOf(ArrayRef<Value> vectors) const;
 
   OpBuilder &builder;
   Location loc;
   FloatType f32;
+
+private:
+  /// Combines the lanes of each vector, and makes one vector of the results.
+  Value combineLanes(ArrayRef<Value> vectors,
+                     function_ref<Value(Value, Value)> combine) const;
 };
 
 } // namespace mlir::kvcache

@@ -190,6 +190,15 @@ private:
     vector::StoreOp::create(builder, loc, value, memref, ValueRange{row, d});
   }
 
+  /// Numbers of the rows that are computed at once.
+  Value loadOfRows(Value memref, const Row &first) {
+    return vector::LoadOp::create(builder, loc, f.vectorOf(together), memref,
+                                  first.inBlock);
+  }
+  void storeOfRows(Value numbers, Value memref, const Row &first) {
+    vector::StoreOp::create(builder, loc, numbers, memref, first.inBlock);
+  }
+
   /// The scales of the tokens of the tile.
   Value loadScales(Value scales) {
     return vector::LoadOp::create(builder, loc, f.vectorOf(kTile), scales,
@@ -311,25 +320,26 @@ private:
       });
     };
     Value isSeen = getFlags(row, tile, seen);
-    SmallVector<Value> weights, shrinks;
-    for (auto [k, products] : llvm::enumerate(computeScores(row))) {
-      Value inBlock = frame.add(row.inBlock, frame.index(k));
-      Value scores =
-          f.select(isSeen, products, f.constant(f.vectorOf(kTile), kLowest));
-      Value oldMax = load(maxima, inBlock);
-      Value newMax = f.max(oldMax, f.maxOf(scores));
-      Value shrink = f.exp2(f.sub(oldMax, newMax));
-      Value powers = f.exp2(f.sub(scores, f.splat(newMax, kTile)));
-      Value weight = f.select(isSeen, powers, f.constant(f.vectorOf(kTile), 0));
-      Value total = f.fma(load(totals, inBlock), shrink, f.sumOf(weight));
-      store(newMax, maxima, inBlock);
-      store(total, totals, inBlock);
-      if (valueScales)
-        weight = f.select(isSeen, f.mul(weight, loadScales(valueScales)),
-                          f.constant(f.vectorOf(kTile), 0));
-      weights.push_back(weight);
-      shrinks.push_back(shrink);
+    Value lowest = f.constant(f.vectorOf(kTile), kLowest);
+    Value none = f.constant(f.vectorOf(kTile), 0);
+    SmallVector<Value> scores, weights;
+    for (Value products : computeScores(row))
+      scores.push_back(f.select(isSeen, products, lowest));
+    // A score that is no number makes the row's sums no numbers in any case.
+    Value oldMax = loadOfRows(maxima, row);
+    Value newMax = f.larger(oldMax, f.maximaOf(scores));
+    Value shrinks = f.exp2(f.sub(oldMax, newMax));
+    for (auto [k, ofRow] : llvm::enumerate(scores)) {
+      Value max = vector::ExtractOp::create(builder, loc, newMax, k);
+      Value powers = f.exp2(f.sub(ofRow, f.splat(max, kTile)));
+      weights.push_back(f.select(isSeen, powers, none));
     }
+    Value total = f.fma(loadOfRows(totals, row), shrinks, f.sumsOf(weights));
+    storeOfRows(newMax, maxima, row);
+    storeOfRows(total, totals, row);
+    if (valueScales)
+      for (Value &weight : weights)
+        weight = f.select(isSeen, f.mul(weight, loadScales(valueScales)), none);
     // A value that is not seen may be no number.
     Value isAll = vector::ReductionOp::create(
         builder, loc, vector::CombiningKind::AND, isSeen);
@@ -434,8 +444,8 @@ private:
   }
 
   /// Adds the values of the tile, where `isSeen` is given those that are seen.
-  void addValues(const Row &row, ArrayRef<Value> weights,
-                 ArrayRef<Value> shrinks, Value isSeen) {
+  void addValues(const Row &row, ArrayRef<Value> weights, Value shrinks,
+                 Value isSeen) {
     for (int64_t first = 0; first < kTile; first += columns) {
       prefetchSome(first + columns / 2);
       addValues(row, first, weights, shrinks, isSeen);
@@ -444,7 +454,7 @@ private:
 
   /// Adds `columns` values of the tile; the first ones shrink the sums.
   void addValues(const Row &row, int64_t first, ArrayRef<Value> weights,
-                 ArrayRef<Value> shrinks, Value isSeen) {
+                 Value shrinks, Value isSeen) {
     Value none = f.constant(f.vectorOf(valueLanes), 0);
     SmallVector<SmallVector<Value>> factors(together);
     for (int64_t k = 0; k < together; ++k)
@@ -465,7 +475,9 @@ private:
         Value inBlock = frame.add(row.inBlock, frame.index(k));
         Value sum = loadVector(sums, inBlock, d, valueLanes);
         if (first == 0)
-          sum = f.mul(sum, f.splat(shrinks[k], valueLanes));
+          sum = f.mul(
+              sum, f.splat(vector::ExtractOp::create(builder, loc, shrinks, k),
+                           valueLanes));
         for (auto [factor, value] : llvm::zip_equal(factors[k], values))
           sum = f.fma(factor, value, sum);
         storeVector(sum, sums, inBlock, d);

@@ -33,7 +33,7 @@ Value DeviceMath::exp2Polynomial(Value power) const {
       attr = DenseElementsAttr::get(vector, value);
     return arith::ConstantOp::create(builder, loc, attr);
   };
-  Value above = max(power, constant(type, -126));
+  Value above = larger(power, constant(type, -126));
   Value whole = math::RoundEvenOp::create(builder, loc, above);
   Value fraction = sub(above, whole);
   double terms[8] = {1};
