@@ -128,6 +128,8 @@ void Cluster::checkTime(const Thread &thread, const KVCacheSite *site) {
     fail(thread, site, "is interrupted (SIGINT)");
   // It may wait for what the launch before has yet to do.
   waitForEarlier(thread, site);
+  // Or for what other blocks have yet to do.
+  sanitizer.giveWay(thread);
   double now = getTime();
   // Most blocks never look at the clock.
   if (timeOfTick == 0)
@@ -175,6 +177,12 @@ void Cluster::stopAt(Thread &thread) {
   mustStop = false;
   stops = true;
   runnable.push_front(&thread);
+  thread.fiber->suspend();
+}
+
+void Cluster::giveWay(Thread &thread) {
+  noteProgress();
+  givingWay = &thread;
   thread.fiber->suspend();
 }
 
@@ -294,6 +302,8 @@ void Cluster::schedule(void *argument) {
     cluster.runNext();
     if (cluster.stops)
       cluster.stop();
+    if (cluster.givingWay)
+      cluster.scheduler.suspend();
   }
   if (!cluster.error)
     cluster.sanitizer.end();
@@ -301,6 +311,8 @@ void Cluster::schedule(void *argument) {
 }
 
 void Cluster::runNext() {
+  if (Thread *thread = std::exchange(givingWay, nullptr))
+    return resume(*thread->fiber);
   if (numStarted < numThreads)
     return startNext();
   if (!runnable.empty()) {
@@ -475,6 +487,7 @@ void Cluster::begin(const Grid &newGrid, uint64_t newNumber) {
   deferred.clear();
   earlier.waiters.clear();
   stops = mustStop = false;
+  givingWay = nullptr;
   hasProgress = true;
   numStarting = 0;
   numTicks = numSpins = 0;

@@ -81,6 +81,10 @@ public:
   /// that: until the launch before has ended, or where later launches may begin
   /// (`Grid::isAhead`, `Grid::stopsForDependents`).
   bool goOn();
+  /// Whether it has only given way to others, and can go on at once.
+  bool hasGivenWay() const { return givingWay; }
+  /// Lets other clusters run before the thread goes on.
+  void giveWay(Thread &thread);
   /// The cluster has ended. Returns what is wrong with the kernel, if anything
   /// is.
   std::optional<std::string> finish();
@@ -234,6 +238,9 @@ private:
   /// Whether to stop before another thread runs; whether the cluster lets later
   /// launches begin, and has yet to stop there.
   bool stops = false, mustStop = false;
+  /// The thread that has stopped for other clusters, and is the first to go on:
+  /// it may be about to wait for what the others do.
+  Thread *givingWay = nullptr;
   /// The blocks that let later launches begin.
   uint32_t numStarting = 0;
   uint64_t numTicks = 0;

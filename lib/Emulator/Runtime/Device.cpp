@@ -216,13 +216,16 @@ static int32_t readNumber(const char *name, uint64_t least, uint64_t most,
 }
 
 static int32_t readEnvironment(Grid &grid) {
-  constexpr uint64_t maxWorkers = 1024, any = ~uint64_t{0};
+  constexpr uint64_t maxWorkers = 1024, maxTogether = 1024, any = ~uint64_t{0};
   grid.numWorkers = std::max(std::thread::hardware_concurrency(), 1u);
   if (int32_t status = readNumber("KVCACHE_EMULATOR_THREADS", 1, maxWorkers,
                                   grid.numWorkers))
     return status;
   if (int32_t status =
           readNumber("KVCACHE_EMULATOR_TIMEOUT", 1, any, grid.mostSeconds))
+    return status;
+  if (int32_t status = readNumber("KVCACHE_EMULATOR_BLOCKS", 1, maxTogether,
+                                  grid.numTogether))
     return status;
   return readNumber("KVCACHE_EMULATOR_SEED", 0, any, grid.seed);
 }

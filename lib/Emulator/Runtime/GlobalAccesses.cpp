@@ -267,6 +267,9 @@ void Sanitizer::checkPast(const Access &access, uint64_t index, uint16_t mask,
   mine.isOfDevice = access.isOfDevice;
   const PastAccess *past =
       accesses.findConflict(index, mine, [&](const PastAccess &past) {
+        // The block's own order is known without the launch.
+        if (past.block == getId())
+          return true;
         bool areAtomic = past.isAtomic && mine.isAtomic;
         return (!areAtomic || past.block < launch->getFirstBlock()) &&
                order.knowsOther(access.thread.index, past.block, past.who,
@@ -277,7 +280,7 @@ void Sanitizer::checkPast(const Access &access, uint64_t index, uint16_t mask,
   if (!access.isAsync)
     return;
   past = accesses.findConflict(index, mine, [&](const PastAccess &past) {
-    return !past.isWrite || past.isAsync ||
+    return past.block == getId() || !past.isWrite || past.isAsync ||
            order.hasFencedOther(access.thread.index, past.block, past.who,
                                 past.clock);
   });
@@ -392,7 +395,13 @@ static void forEachRun(uint32_t mask, Visitor visit) {
 
 /// All blocks of the launch before come before this one.
 void Sanitizer::takeTurn(const Thread &thread, const KVCacheSite *site) {
-  if (hasTurn || !launch)
+  if (!launch)
+    return;
+  if (launch->isTogether()) {
+    cluster.waitForEarlier(thread, site);
+    return giveWay(thread);
+  }
+  if (hasTurn)
     return;
   cluster.waitForEarlier(thread, site);
   if (hasTurn)
@@ -404,15 +413,38 @@ void Sanitizer::takeTurn(const Thread &thread, const KVCacheSite *site) {
     cluster.fail(*error);
 }
 
+void Sanitizer::giveWay(const Thread &thread) {
+  if (!isOn || !launch || !launch->isTogether())
+    return;
+  tellLaunch();
+  cluster.giveWay(cluster.threads[thread.index]);
+}
+
+/// A copy is told of when it has ended.
+bool Sanitizer::isTold(const Cell &cell) const {
+  if (told.empty())
+    return false;
+  if (!cell.isCopy())
+    return cell.clock < told[cell.who];
+  const CopyState &copy = copies[cell.clock];
+  return copy.isInFlight || copy.isTold;
+}
+
+/// Tells other blocks of all accesses that they have not been told of.
 void Sanitizer::tellLaunch() {
   forEachGlobal([&](uint64_t index, const Granule &granule) {
     forEachCell(granule, [&](const Cell &cell, bool isAtomic) {
-      launch->accesses.add(index, getPast(cell, isAtomic));
+      if (!isTold(cell))
+        launch->accesses.add(index, getPast(cell, isAtomic));
     });
     forEachRun(granule.initialized, [&](uint32_t first, uint32_t bytes) {
       Memory::get().noteWrite(index * kGranuleBytes + first, bytes);
     });
   });
+  for (size_t thread = 0; thread < told.size(); ++thread)
+    told[thread] = order.advance(thread);
+  for (CopyState &copy : copies)
+    copy.isTold = !copy.isInFlight;
 }
 
 std::optional<std::string> Sanitizer::finish(bool hasFailed) {

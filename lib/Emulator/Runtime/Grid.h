@@ -40,6 +40,9 @@ struct Grid {
   uint64_t mostSeconds = 300;
   /// The threads of the host that run blocks.
   uint64_t numWorkers = 1;
+  /// The clusters of sanitized modules that run in turns; 1 for each to its
+  /// end.
+  uint64_t numTogether = 1;
   /// The chip that is emulated.
   std::string chip;
   /// Where blocks of metered modules count.

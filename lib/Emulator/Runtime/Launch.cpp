@@ -80,6 +80,35 @@ public:
       getPool().giveBack(std::move(cluster));
   }
 
+  /// Runs some clusters in turns, in one thread of the host: each goes on to
+  /// its next atomic access of global memory. Those in `begun` come first.
+  void runTogether(std::vector<std::unique_ptr<Cluster>> begun) {
+    std::mt19937_64 random(grid.seed);
+    std::vector<Running> running;
+    for (std::unique_ptr<Cluster> &cluster : begun)
+      running.push_back({running.size(), std::move(cluster)});
+    for (uint64_t turn = 0; !error; ++turn) {
+      while (running.size() < grid.numTogether) {
+        std::optional<uint64_t> index = takeNext();
+        if (!index)
+          break;
+        running.push_back({*index, nullptr});
+      }
+      if (running.empty())
+        return;
+      auto chosen =
+          running.begin() + (grid.seed ? random() : turn) % running.size();
+      if (runTurn(*chosen)) {
+        if (chosen->cluster)
+          getPool().giveBack(std::move(chosen->cluster));
+        running.erase(chosen);
+      }
+    }
+    for (Running &each : running)
+      if (each.cluster)
+        getPool().giveBack(std::move(each.cluster));
+  }
+
   /// Goes on with a cluster that has begun.
   void goOn(std::unique_ptr<Cluster> &cluster, uint64_t index) {
     runOne(index, [&] { return goOnAndFinish(cluster); });
@@ -89,24 +118,51 @@ public:
   std::unique_ptr<Cluster> takeStopped() { return std::move(stopped); }
 
 private:
+  /// A cluster that runs together with others, null before it has begun.
+  struct Running {
+    uint64_t index;
+    std::unique_ptr<Cluster> cluster;
+  };
+
+  /// Whether the cluster has ended, or has stopped for later launches.
+  bool runTurn(Running &running) {
+    bool goesOn = false;
+    runOne(running.index, [&]() -> std::optional<std::string> {
+      if (!running.cluster)
+        begin(grid, running.cluster, running.index);
+      if (running.cluster->goOn())
+        return running.cluster->finish();
+      goesOn = running.cluster->hasGivenWay();
+      if (!goesOn)
+        stopped = std::move(running.cluster);
+      return std::nullopt;
+    });
+    return !goesOn;
+  }
+
   /// The next cluster; none if there is none, or none that matters any more.
   /// One that is not run has had its turn.
   std::optional<uint64_t> takeNext() {
     uint64_t index = next++;
     if (index < end && !isInterrupted())
       return index;
-    if (grid.shadow && index < grid.numClusters())
+    if (hasTurns() && index < grid.numClusters())
       grid.shadow->endTurn(index);
     return std::nullopt;
   }
 
   /// Takes the cluster if it stops.
   std::optional<std::string> goOnAndFinish(std::unique_ptr<Cluster> &cluster) {
-    if (cluster->goOn())
-      return cluster->finish();
+    do {
+      if (cluster->goOn())
+        return cluster->finish();
+    } while (cluster->hasGivenWay());
     stopped = std::move(cluster);
     return std::nullopt;
   }
+
+  /// Whether clusters wait for the end of those with lower numbers.
+  bool hasTurns() const { return grid.shadow && !grid.shadow->isTogether(); }
 
   void runOne(uint64_t index,
               const std::function<std::optional<std::string>()> &goOn) {
@@ -121,7 +177,7 @@ private:
     if (error)
       note(index, *error);
     bool hasStopped = index + 1 == grid.numClusters() && stopped;
-    if (grid.shadow && !hasStopped)
+    if (hasTurns() && !hasStopped)
       grid.shadow->endTurn(index);
   }
 
@@ -202,6 +258,11 @@ std::optional<std::string> Launch::runClusters(Launch *before) {
       shadow->absorb(std::move(*before->shadow));
   }
   Work work(grid, ahead.size());
+  if (shadow && shadow->isTogether()) {
+    work.runTogether(std::move(ahead));
+    stopped = work.takeStopped();
+    return work.takeError();
+  }
   for (size_t index = 0; index < ahead.size(); ++index) {
     work.goOn(ahead[index], index);
     if (ahead[index])

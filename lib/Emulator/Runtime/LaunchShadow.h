@@ -148,6 +148,8 @@ public:
 
   //===--- Turns ---===//
 
+  /// Whether blocks run in turns, so that each has the turn whenever it runs.
+  bool isTogether() const { return launches.back().grid.numTogether > 1; }
   /// Waits for the turn of a block. False if one before it has failed.
   bool waitForTurn(uint64_t block);
   /// Ends the turn of a block, which waits for it first if it must.

@@ -128,6 +128,8 @@ public:
   void acquireAllBelow(uint32_t thread, uint32_t block);
 
   uint32_t getClock(uint32_t thread) const { return states[thread].clock; }
+  /// Begins a new clock of the thread, for what it does from now on.
+  uint32_t advance(uint32_t thread) { return ++states[thread].clock; }
   /// The clocks of all accesses that the thread knows.
   Clocks getKnown(uint32_t thread) const;
 

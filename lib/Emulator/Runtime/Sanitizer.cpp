@@ -22,7 +22,8 @@ void Sanitizer::begin(bool on, LaunchShadow *shadow, uint64_t newNumber) {
   ++run;
   launch = shadow;
   number = newNumber;
-  hasTurn = false;
+  hasTurn = launch && launch->isTogether();
+  told.assign(hasTurn ? cluster.size() : 0, 0);
   isAhead = cluster.getGrid().isAhead;
   global.reset();
   rewrites.clear();

@@ -142,6 +142,8 @@ public:
   void acquireEarlier(Thread &thread);
   /// Later launches may begin; the thread is the first of the block to say so.
   void startDependents(Thread &thread);
+  /// Where clusters run in turns, lets the others go on.
+  void giveWay(const Thread &thread);
   /// The launch before has ended since the block began. Returns what the block
   /// has done until now in conflict with it.
   std::optional<std::string> checkAhead();
@@ -241,6 +243,8 @@ private:
     uint32_t numCells;
     /// When it is done: it is like an access by that one then.
     Order::End end;
+    /// Whether the launch knows of it.
+    bool isTold = false;
   };
 
   /// What a thread, or a copy that it issues, is about to do.
@@ -351,6 +355,7 @@ private:
   std::optional<std::string> findConflict() const;
   /// The number of the cluster among those of launches that overlap.
   uint32_t getId() const { return launch->getFirstBlock() + number; }
+  bool isTold(const Cell &cell) const;
   void tellLaunch();
 
   Copy addCopy(const CopyState &state);
@@ -388,6 +393,9 @@ private:
   LaunchShadow *launch = nullptr;
   uint64_t number = 0;
   bool hasTurn = false;
+  /// Where clusters run in turns, the clock of each thread from which on the
+  /// launch does not know its accesses.
+  std::vector<uint32_t> told;
   /// Whether the cluster began before the launch before had ended, and has not
   /// been compared with it yet.
   bool isAhead = false;

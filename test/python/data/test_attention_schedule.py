@@ -55,8 +55,11 @@ def attend(params, dtype, old, new, group, target, blocks, **options):
         (CHIPS[2], "f16", 1, 4, 64, 16, {"tile_rows": 128, "window": 60}),
     ],
 )
-def test_a_schedule(target, format_, heads, group, head_dim, page_size, options):
-    """A block computes all units, one after the other, or none."""
+def test_a_schedule(
+    target, format_, heads, group, head_dim, page_size, options, monkeypatch
+):
+    """Three blocks take units in turns."""
+    monkeypatch.setenv("KVCACHE_EMULATOR_BLOCKS", "3")
     params = make_params(format_, heads or 1, head_dim, page_size, mla=not heads)
     options = dict(options)
     dtype = options.pop("dtype", FORMATS[format_][2])
@@ -72,7 +75,8 @@ def test_a_schedule(target, format_, heads, group, head_dim, page_size, options)
         (CHIPS[2], 2, 8, {"tile_rows": 16}),
     ],
 )
-def test_sparse_rows_by_a_schedule(target, heads, group, options):
+def test_sparse_rows_by_a_schedule(target, heads, group, options, monkeypatch):
+    monkeypatch.setenv("KVCACHE_EMULATOR_BLOCKS", "2")
     params = make_params("bf16", heads or 1, 64, 16, mla=not heads)
     given = {**SPLITS, **options, "scheduled_blocks": 3}
     check_sparse(params, "bf16", group, target, (9, 0, 90), (1, 2, 3), columns=91, **given)
@@ -88,12 +92,14 @@ def test_sparse_rows_by_a_schedule(target, heads, group, options):
         (MANY, MANY_NEW, {"split_tokens": 16, "max_splits": 4}),
     ],
 )
-def test_bits_do_not_depend_on_the_schedule(target, old, new, options):
+def test_bits_do_not_depend_on_the_schedule(target, old, new, options, monkeypatch):
+    """By one block after the other, the first of which takes all units, and in turns."""
     params = make_params("bf16", 2, 16, 16)
-    found = {
-        attend(params, "bf16", old, new, 4, target, blocks, tile_rows=16, **options)
-        for blocks in (0, 1, 2, 50)
-    }
+    found = set()
+    for turns, blocks in ((1, 0), (1, 1), (2, 2), (9, 50)):
+        monkeypatch.setenv("KVCACHE_EMULATOR_BLOCKS", str(turns))
+        monkeypatch.setenv("KVCACHE_EMULATOR_SEED", str(turns - 1))
+        found.add(attend(params, "bf16", old, new, 4, target, blocks, tile_rows=16, **options))
     assert len(found) == 1
 
 
