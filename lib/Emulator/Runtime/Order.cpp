@@ -89,6 +89,14 @@ bool OtherBlocks::hasFenced(uint32_t block, uint32_t who,
   return block < end || (known && clock <= known->fenced.get(who));
 }
 
+void OtherBlocks::tell(uint32_t block, Clocks &seen, Clocks &fenced) const {
+  const Known *known = find(block);
+  if (!known)
+    return;
+  seen.join(known->seen);
+  fenced.join(known->fenced);
+}
+
 void OtherBlocks::join(const OtherBlocks &other) {
   end = std::max(end, other.end);
   if (!other.chunks || chunks == other.chunks)
@@ -156,8 +164,9 @@ void OtherBlocks::fenceProxy() {
 // Order
 //===----------------------------------------------------------------------===//
 
-void Order::begin(uint32_t count, const OtherBlocks &known) {
+void Order::begin(uint32_t count, const OtherBlocks &known, uint32_t number) {
   ++run;
+  ownNumber = number;
   numThreads = count;
   numBarriers = 0;
   states.assign(count, {});
@@ -436,14 +445,23 @@ OtherBlocks Order::getForDevice(uint32_t thread, uint32_t block) const {
   return others;
 }
 
+/// Others may know of threads of this block.
+void Order::learn(uint32_t thread, const OtherBlocks &others) {
+  State &state = states[thread];
+  state.others.join(others);
+  hasOthers |= !others.isEmpty();
+  if (ownNumber != kNoNumber)
+    others.tell(ownNumber, state.seen,
+                state.fenced[getNumber(Space::Global)].seen);
+}
+
 void Order::acquireAtomic(uint32_t thread, const Knowledge &from,
                           const OtherBlocks *others, Ordering ordering) {
   if (ordering.acquires) {
     acquire(thread, from);
     if (!others)
       return;
-    states[thread].others.join(*others);
-    hasOthers |= !others->isEmpty();
+    learn(thread, *others);
     return;
   }
   if (from.run != run && (!others || others->isEmpty()))
@@ -480,8 +498,7 @@ void Order::fence(uint32_t thread, uint32_t block, Ordering ordering) {
     acquire(thread, own.read);
     own.read.clear();
     if (ordering.isOfDevice) {
-      state.others.join(others);
-      hasOthers |= !others.isEmpty();
+      learn(thread, others);
     } else {
       own.read.others = std::move(others);
     }

@@ -52,6 +52,8 @@ private:
 class OtherBlocks {
 public:
   bool isEmpty() const { return !chunks && end == 0; }
+  /// Joins what is known of a block.
+  void tell(uint32_t block, Clocks &seen, Clocks &fenced) const;
   bool knows(uint32_t block, uint32_t who, uint32_t clock) const;
   bool hasFenced(uint32_t block, uint32_t who, uint32_t clock) const;
   void join(const OtherBlocks &other);
@@ -122,8 +124,11 @@ struct Ordering {
 /// only, and threads that learn the same share a vector.
 class Order {
 public:
-  /// All threads know what is in `known`.
-  void begin(uint32_t numThreads, const OtherBlocks &known);
+  static constexpr uint32_t kNoNumber = ~uint32_t{0};
+
+  /// All threads know what is in `known`. `number` is that of the block if
+  /// others may tell its threads of each other, because they run between them.
+  void begin(uint32_t numThreads, const OtherBlocks &known, uint32_t number);
   /// The thread learns all that the blocks with lower numbers did.
   void acquireAllBelow(uint32_t thread, uint32_t block);
 
@@ -280,9 +285,10 @@ private:
   Knowledge getKnowledge(uint32_t thread) const;
   OtherBlocks getForDevice(uint32_t thread, uint32_t block) const;
   Fences &getFences(uint32_t thread);
+  void learn(uint32_t thread, const OtherBlocks &others);
 
   uint32_t run = 0;
-  uint32_t numThreads = 0, numBarriers = 0;
+  uint32_t numThreads = 0, numBarriers = 0, ownNumber = kNoNumber;
   std::vector<State> states;
   /// By thread; empty until one of them uses a fence or a relaxed access.
   std::vector<Fences> fences;

@@ -31,7 +31,8 @@ void Sanitizer::begin(bool on, LaunchShadow *shadow, uint64_t newNumber) {
   origins.clear();
   stored.clear();
   order.begin(cluster.size(),
-              launch ? launch->getKnownAtStart() : OtherBlocks());
+              launch ? launch->getKnownAtStart() : OtherBlocks(),
+              hasTurn ? getId() : Order::kNoNumber);
   pool.reset();
   atomics.clear();
   copies.clear();

@@ -12,6 +12,7 @@
 // RUN: env KVCACHE_EMULATOR_BLOCKS=2 KVCACHE_EMULATOR_SEED=3 %{run} -e units | FileCheck %s --check-prefix=PAIRS
 // RUN: env KVCACHE_EMULATOR_BLOCKS=2 %{run} -e waits | FileCheck %s --check-prefix=WAITS
 // RUN: env KVCACHE_EMULATOR_BLOCKS=3 KVCACHE_EMULATOR_SEED=1 %{run} -e waits | FileCheck %s --check-prefix=WAITS
+// RUN: env KVCACHE_EMULATOR_BLOCKS=2 KVCACHE_EMULATOR_SEED=1 %{run} -e answers | FileCheck %s --check-prefix=ANSWERS
 // RUN: not env KVCACHE_EMULATOR_BLOCKS=0 %{run} -e waits 2>&1 | FileCheck %s --check-prefix=WRONG
 
 // WRONG: KVCACHE_EMULATOR_BLOCKS is expected to be a number from 1 to 1024, got '0'
@@ -71,6 +72,52 @@ gpu.module @kernels {
     }
     gpu.return
   }
+
+  // Thread 1 of block 0 reads what thread 0 has written. It knows of that by the
+  // answer of block 1 only.
+  gpu.func @another_block_answers(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %t = nvvm.read.ptx.sreg.tid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %seven = llvm.mlir.constant(7 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %answer = llvm.getelementptr %g[208] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %is_first_block = llvm.icmp "eq" %b, %zero : i32
+    %is_first = llvm.icmp "eq" %t, %zero : i32
+    scf.if %is_first_block {
+      scf.if %is_first {
+        llvm.store %seven, %g : i32, !llvm.ptr<1>
+        llvm.store %one, %flag atomic syncscope("device") release {alignment = 4 : i64} : i32, !llvm.ptr<1>
+      } else {
+        scf.while : () -> () {
+          %value = llvm.load %answer atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+          %waits = llvm.icmp "eq" %value, %zero : i32
+          scf.condition(%waits)
+        } do {
+          scf.yield
+        }
+        %value = llvm.load %g : !llvm.ptr<1> -> i32
+        llvm.store %value, %out : i32, !llvm.ptr<1>
+      }
+    } else {
+      scf.if %is_first {
+        scf.while : () -> () {
+          %value = llvm.load %flag atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+          %waits = llvm.icmp "eq" %value, %zero : i32
+          scf.condition(%waits)
+        } do {
+          scf.yield
+        }
+        llvm.store %one, %answer atomic syncscope("device") release {alignment = 4 : i64} : i32, !llvm.ptr<1>
+      }
+    }
+    gpu.return
+  }
 }
 
 func.func @units() {
@@ -104,6 +151,20 @@ func.func @waits() {
   %host = func.call @copy(%m) : (memref<256xi32>) -> memref<256xi32>
   %value = memref.load %host[%c100] : memref<256xi32>
   // WAITS: {{^}}42
+  vector.print %value : i32
+  memref.dealloc %host : memref<256xi32>
+  return
+}
+
+func.func @answers() {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c100 = arith.constant 100 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@another_block_answers blocks in (%c2, %c1, %c1) threads in (%c2, %c1, %c1) args(%m : memref<256xi32>)
+  %host = func.call @copy(%m) : (memref<256xi32>) -> memref<256xi32>
+  %value = memref.load %host[%c100] : memref<256xi32>
+  // ANSWERS: {{^}}7
   vector.print %value : i32
   memref.dealloc %host : memref<256xi32>
   return

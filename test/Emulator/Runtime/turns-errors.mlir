@@ -1,0 +1,123 @@
+// Errors that blocks which run one after the other do not show: one block takes
+// all units, the last block is the last to count itself, and nobody sees a lock
+// that another block is about to take. In turns (KVCACHE_EMULATOR_BLOCKS), the
+// sanitizer finds them.
+
+// DEFINE: %{run} = %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime
+// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: %{run} --right=units_that_overlap,last_block_by_number,lock_in_two_steps
+// RUN: env KVCACHE_EMULATOR_BLOCKS=4 %{run} | FileCheck %s -DFILE=%s
+// RUN: env KVCACHE_EMULATOR_BLOCKS=4 KVCACHE_EMULATOR_SEED=2 %{run} | FileCheck %s -DFILE=%s
+
+module attributes {gpu.container_module} {
+
+gpu.module @kernels {
+  // A unit writes a number that belongs to the next one.
+  gpu.func @units_that_overlap(%m: memref<256xi32>) kernel {
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %count = llvm.mlir.constant(16 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %queue = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    scf.while : () -> () {
+      %unit = llvm.atomicrmw add %queue, %one syncscope("device") monotonic : !llvm.ptr<1>, i32
+      %is_unit = llvm.icmp "slt" %unit, %count : i32
+      scf.if %is_unit {
+        %next = llvm.add %unit, %one : i32
+        %first = llvm.getelementptr %g[%unit] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+        %second = llvm.getelementptr %g[%next] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+        // CHECK-LABEL: run @units_that_overlap:
+        // CHECK: [[FILE]]:{{[0-9]+}}:9: llvm.store: thread (0, 0, 0) of block ({{[0-3]}}, 0, 0) writes 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-3]}}, 0, 0) writes in llvm.store at [[FILE]]:{{[0-9]+}}:9 without order between the blocks (a race)
+        llvm.store %unit, %first : i32, !llvm.ptr<1>
+        llvm.store %unit, %second : i32, !llvm.ptr<1>
+      }
+      scf.condition(%is_unit)
+    } do {
+      scf.yield
+    }
+    gpu.return
+  }
+
+  // The block with the highest number merges, whoever is the last.
+  gpu.func @last_block_by_number(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %three = llvm.mlir.constant(3 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    // CHECK-LABEL: run @last_block_by_number:
+    // CHECK: thread (0, 0, 0) of block ({{[0-3]}}, 0, 0) {{reads|writes}} {{4|16}} bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-3]}}, 0, 0) {{reads|writes}} in llvm.{{load|store}} at [[FILE]]:{{.*}} without order between the blocks (a race)
+    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    %before = llvm.atomicrmw add %flag, %one syncscope("device") acq_rel : !llvm.ptr<1>, i32
+    %is_last = llvm.icmp "eq" %b, %three : i32
+    scf.if %is_last {
+      %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+      %sum = vector.reduction <add>, %all : vector<4xi32> into i32
+      llvm.store %sum, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  // Between the load and the store, another block may take the lock as well.
+  gpu.func @lock_in_two_steps(%m: memref<256xi32>) kernel {
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %lock = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    scf.while : () -> () {
+      %taken = llvm.load %lock atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+      %waits = llvm.icmp "ne" %taken, %zero : i32
+      scf.condition(%waits)
+    } do {
+      scf.yield
+    }
+    llvm.store %one, %lock atomic syncscope("device") monotonic {alignment = 4 : i64} : i32, !llvm.ptr<1>
+    // CHECK-LABEL: run @lock_in_two_steps:
+    // CHECK: thread (0, 0, 0) of block ({{[0-3]}}, 0, 0) {{reads|writes}} 4 bytes at byte 0 of an allocation of 1024 bytes, which block ({{[0-3]}}, 0, 0) {{reads|writes}} in llvm.{{load|store}} at [[FILE]]:{{.*}} without order between the blocks (a race)
+    %old = llvm.load %g : !llvm.ptr<1> -> i32
+    %new = llvm.add %old, %one : i32
+    llvm.store %new, %g : i32, !llvm.ptr<1>
+    llvm.store %zero, %lock atomic syncscope("device") release {alignment = 4 : i64} : i32, !llvm.ptr<1>
+    gpu.return
+  }
+}
+
+func.func @units_that_overlap() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@units_that_overlap blocks in (%blocks, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @last_block_by_number() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@last_block_by_number blocks in (%blocks, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @lock_in_two_steps() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 4 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@lock_in_two_steps blocks in (%blocks, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func private @make() -> memref<256xi32> {
+  %zero = arith.constant 0 : i32
+  %m = gpu.alloc() : memref<256xi32>
+  gpu.memset %m, %zero : memref<256xi32>, i32
+  return %m : memref<256xi32>
+}
+
+}
