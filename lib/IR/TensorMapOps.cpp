@@ -66,6 +66,42 @@ template <typename AdaptorTy> static Type getElementType(AdaptorTy adaptor) {
   return asCache(adaptor.getCache()).getType().getStorageType();
 }
 
+/// The same of a descriptor that may count elements of another type.
+template <typename AdaptorTy> static Type getGivenElement(AdaptorTy adaptor) {
+  return adaptor.getDtype().value_or(
+      asCache(adaptor.getCache()).getType().getStorageType());
+}
+
+/// The bytes of an element of a descriptor; 0 if its type is invalid.
+static int64_t getElementBytes(Type type) {
+  unsigned bits = type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 0;
+  return bits >= 8 && bits <= 64 && llvm::isPowerOf2_32(bits) ? bits / 8 : 0;
+}
+
+/// The view in elements of its descriptor, of a type that the verifier checks.
+template <typename AdaptorTy>
+static tma::CacheShape getShapeOfElements(AdaptorTy adaptor) {
+  tma::CacheShape shape = getShape(asCache(adaptor.getCache()).getType());
+  int64_t bytes = getElementBytes(getGivenElement(adaptor));
+  return bytes && shape.isMultipleOf(bytes) ? shape.countIn(bytes) : shape;
+}
+
+/// Checks that the view consists of elements of the descriptor.
+template <typename OpTy> static LogicalResult verifyElements(OpTy op) {
+  if (!op.getDtype())
+    return success();
+  int64_t bytes = getElementBytes(*op.getDtype());
+  if (bytes == 0)
+    return op.emitOpError("expects 'dtype' to be an integer or float of 1, 2, "
+                          "4 or 8 bytes, got ")
+           << *op.getDtype();
+  if (getShape(op.getViewed().getType()).isMultipleOf(bytes))
+    return success();
+  return op.emitOpError("expects heads and rows of 'cache' to have a multiple "
+                        "of the bytes of 'dtype' (")
+         << bytes << "), got " << op.getCache().getType();
+}
+
 /// Checks that the view is not a view of scales.
 static LogicalResult verifyNoScales(Operation *op, CacheTypeInterface cache) {
   if (!isa<ScalesType>(cache))
@@ -76,12 +112,11 @@ static LogicalResult verifyNoScales(Operation *op, CacheTypeInterface cache) {
 
 /// Checks that a tile of `columns` is at most as wide as `elements`, which
 /// `what` names, rounded up to whole spans.
-static LogicalResult verifyColumns(Operation *op, int64_t columns,
-                                   Swizzle swizzle, StringRef what,
-                                   int64_t elements) {
-  CacheTypeInterface cache = asCache(op->getOperand(0)).getType();
-  int64_t limit = tma::getPaddedDepth(getShape(cache).elementBytes,
-                                      toTMA(swizzle), elements);
+static LogicalResult verifyColumns(Operation *op, const tma::CacheShape &shape,
+                                   int64_t columns, Swizzle swizzle,
+                                   StringRef what, int64_t elements) {
+  int64_t limit =
+      tma::getPaddedDepth(shape.elementBytes, toTMA(swizzle), elements);
   if (columns <= limit)
     return success();
   return op->emitOpError("expects 'columns' to be at most ")
@@ -89,11 +124,10 @@ static LogicalResult verifyColumns(Operation *op, int64_t columns,
 }
 
 /// Checks that a tile of `columns` is at most as wide as a head.
-static LogicalResult verifyColumnsOfHead(Operation *op, int64_t columns,
-                                         Swizzle swizzle) {
-  CacheTypeInterface cache = asCache(op->getOperand(0)).getType();
-  return verifyColumns(op, columns, swizzle, "a head",
-                       getShape(cache).headSize);
+template <typename OpTy> static LogicalResult verifyColumnsOfHead(OpTy op) {
+  tma::CacheShape shape = getShapeOfElements(typename OpTy::Adaptor(op));
+  return verifyColumns(op, shape, op.getColumns(), op.getSwizzle(), "a head",
+                       shape.headSize);
 }
 
 /// Checks (C3) of the ops on rope.
@@ -132,11 +166,15 @@ static LogicalResult verifyTileHeight(Operation *op, int64_t height) {
 static tma::OpenTensorMap getMap(CreateTMATileOp::Adaptor op) {
   CacheTypeInterface cache = asCache(op.getCache()).getType();
   tma::Swizzle swizzle = toTMA(op.getSwizzle());
+  tma::CacheShape shape = getShapeOfElements(op);
   if (cache.isPaged())
-    return tma::getTile(getShape(cache), op.getRows(), op.getColumns(),
-                        swizzle);
-  return tma::getMatrixTile(getShape(cache), op.getRows(), op.getColumns(),
+    return tma::getTile(shape, op.getRows(), op.getColumns(), swizzle);
+  return tma::getMatrixTile(shape, op.getRows(), op.getColumns(),
                             static_cast<tma::Major>(op.getMajor()), swizzle);
+}
+
+static Type getElementType(CreateTMATileOp::Adaptor op) {
+  return getGivenElement(op);
 }
 
 KVCACHE_DEFINE_TENSOR_MAP(CreateTMATileOp, /*usesPageSize=*/true)
@@ -151,11 +189,14 @@ LogicalResult CreateTMATileOp::verify() {
     return emitOpError("expects 'mn_major' only for a continuous cache");
   if (isMN && getColumns() == 0)
     return emitOpError("expects 'columns' with 'mn_major'");
+  if (failed(verifyElements(*this))) // (C7)
+    return failure();
   // (C6)
   if (cache.isPaged())
-    return verifyColumnsOfHead(*this, getColumns(), getSwizzle());
-  return verifyColumns(*this, getColumns(), getSwizzle(), "a row",
-                       getShape(cache).getRowElements());
+    return verifyColumnsOfHead(*this);
+  tma::CacheShape shape = getShapeOfElements(Adaptor(*this));
+  return verifyColumns(*this, shape, getColumns(), getSwizzle(), "a row",
+                       shape.getRowElements());
 }
 
 //===----------------------------------------------------------------------===//
@@ -163,9 +204,12 @@ LogicalResult CreateTMATileOp::verify() {
 //===----------------------------------------------------------------------===//
 
 static tma::OpenTensorMap getMap(CreatePagedTMATileOp::Adaptor op) {
-  return tma::getPagedTile(getShape(asCache(op.getCache()).getType()),
-                           op.getRows(), op.getColumns(),
-                           toTMA(op.getSwizzle()));
+  return tma::getPagedTile(getShapeOfElements(op), op.getRows(),
+                           op.getColumns(), toTMA(op.getSwizzle()));
+}
+
+static Type getElementType(CreatePagedTMATileOp::Adaptor op) {
+  return getGivenElement(op);
 }
 
 KVCACHE_DEFINE_TENSOR_MAP(CreatePagedTMATileOp, /*usesPageSize=*/true)
@@ -182,7 +226,9 @@ LogicalResult CreatePagedTMATileOp::verify() {
   if (cache.getPageSize() % getRows() != 0)
     return emitOpError("expects 'rows' to divide page_size (")
            << cache.getPageSize() << "), got " << getRows();
-  return verifyColumnsOfHead(*this, getColumns(), getSwizzle()); // (C5)
+  if (failed(verifyElements(*this))) // (C6)
+    return failure();
+  return verifyColumnsOfHead(*this); // (C5)
 }
 
 //===----------------------------------------------------------------------===//
@@ -190,17 +236,21 @@ LogicalResult CreatePagedTMATileOp::verify() {
 //===----------------------------------------------------------------------===//
 
 static tma::OpenTensorMap getMap(CreateRaggedTMATileOp::Adaptor op) {
-  return tma::getRaggedTile(getShape(asCache(op.getCache()).getType()),
-                            op.getRows(), op.getColumns(),
-                            toTMA(op.getSwizzle()));
+  return tma::getRaggedTile(getShapeOfElements(op), op.getRows(),
+                            op.getColumns(), toTMA(op.getSwizzle()));
+}
+
+static Type getElementType(CreateRaggedTMATileOp::Adaptor op) {
+  return getGivenElement(op);
 }
 
 KVCACHE_DEFINE_TENSOR_MAP(CreateRaggedTMATileOp, /*usesPageSize=*/false)
 
 LogicalResult CreateRaggedTMATileOp::verify() {
-  if (failed(verifyNoScales(*this, getViewed().getType()))) // (C2)
+  if (failed(verifyNoScales(*this, getViewed().getType())) || // (C2)
+      failed(verifyElements(*this)))                          // (C5)
     return failure();
-  return verifyColumnsOfHead(*this, getColumns(), getSwizzle()); // (C3)
+  return verifyColumnsOfHead(*this); // (C3)
 }
 
 //===----------------------------------------------------------------------===//
@@ -232,16 +282,7 @@ LogicalResult CreateRopeTMATileOp::verify() {
 //===----------------------------------------------------------------------===//
 
 static Type getElementType(CreateGather4TMATileOp::Adaptor op) {
-  if (std::optional<Type> dtype = op.getDtype())
-    return *dtype;
-  return asCache(op.getCache()).getType().getStorageType();
-}
-
-/// The bytes of an element of the descriptor; 0 if its type is invalid.
-static int64_t getElementBytes(CreateGather4TMATileOp::Adaptor op) {
-  Type type = getElementType(op);
-  unsigned bits = type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 0;
-  return bits >= 8 && bits <= 64 && llvm::isPowerOf2_32(bits) ? bits / 8 : 0;
+  return getGivenElement(op);
 }
 
 /// The bytes from a row of the cache to the next.
@@ -261,7 +302,7 @@ static int64_t getRowStride(CreateGather4TMATileOp::Adaptor op, int64_t bytes) {
 
 static tma::OpenTensorMap getMap(CreateGather4TMATileOp::Adaptor op) {
   CacheTypeInterface cache = asCache(op.getCache()).getType();
-  int64_t bytes = getElementBytes(op);
+  int64_t bytes = getElementBytes(getElementType(op));
   return tma::getGather4Tile(
       getShape(cache), bytes, op.getTileWidth(), getRowStride(op, bytes),
       // A span has no size in invalid elements.
@@ -316,7 +357,7 @@ LogicalResult CreateGather4TMATileOp::verify() {
   if (failed(verifyNoScales(*this, cache)) ||
       failed(verifyTileHeight(*this, getTileHeight())))
     return failure();
-  int64_t bytes = getElementBytes(Adaptor(*this));
+  int64_t bytes = getElementBytes(getElementType(Adaptor(*this)));
   if (bytes == 0) // (C1)
     return emitOpError("expects 'dtype' to be an integer or float of 1, 2, 4 "
                        "or 8 bytes, got ")

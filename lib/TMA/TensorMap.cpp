@@ -143,6 +143,23 @@ mlir::kvcache::tma::findBrokenLimit(const OpenTensorMap &map) {
 // Views of a cache
 //===----------------------------------------------------------------------===//
 
+bool CacheShape::isMultipleOf(int64_t bytes) const {
+  return bytes % elementBytes == 0 && headSize * elementBytes % bytes == 0 &&
+         tokenStride * elementBytes % bytes == 0 &&
+         headStride * elementBytes % bytes == 0;
+}
+
+CacheShape CacheShape::countIn(int64_t bytes) const {
+  CacheShape shape = *this;
+  int64_t ratio = bytes / elementBytes;
+  shape.elementBytes = bytes;
+  shape.headSize /= ratio;
+  shape.tokenStride /= ratio;
+  shape.headStride /= ratio;
+  shape.elementsOfCache *= ratio;
+  return shape;
+}
+
 int64_t CacheShape::getRowAlignment() const {
   int64_t alignment = std::gcd<int64_t>(16, getRowPitch() * elementBytes);
   // Pages of a layout, such as values behind keys, are as aligned as heads are
@@ -201,7 +218,7 @@ OpenTensorMap mlir::kvcache::tma::getPagedTile(const CacheShape &cache,
           getInnerSide(cache.elementBytes, columns, swizzle));
   map.add(cache.numHeads, cache.getHeadPitch(), 1);
   map.add(cache.pageSize, cache.getRowPitch(), rows);
-  map.add(&Extents::pages, &Extents::pageStride, 1);
+  map.add(&Extents::pages, {&Extents::pageStride, 0, cache.elementsOfCache}, 1);
   return map;
 }
 

@@ -16,7 +16,33 @@
 !odd = !kvcache.paged<bf16, #kvcache.params<num_heads = 8, head_size = 20>, page_size = 64>
 !odder = !kvcache.paged<f8E4M3FN, #kvcache.params<num_heads = 8, head_size = 18>, page_size = 64>
 
+!rows = !kvcache.paged<f8E4M3FN, #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>, page_size = 16>
+
 gpu.module @kernels {
+  // A row of 576 bytes is 72 elements of a box of 64-bit integers, and the element 64 is the eighth of these.
+  // CHECK-LABEL: @wide_rows(
+  // CHECK-SAME:    %[[ALL:[a-z0-9]+]]: !kvcache.tma_tile<72x1x16x1xi64>
+  // CHECK-SAME:    %[[DESC:[a-z0-9]+]]: !kvcache.tma_tile<64x16x1x1xi64>
+  // CHECK-SAME:    %[[ZEROS:[a-z0-9]+]]: !kvcache.tma_tile<64x1x16x1xi64>
+  // CHECK-COUNT-2: kvcache.tma_load %[[ALL]][%c0, %{{.*}}, %{{.*}}, %{{.*}}], %{{.*}} at %{{.*}} :
+  // CHECK:         arith.select %{{.*}}, %[[DESC]], %{{.*}} : !kvcache.tma_tile<64x16x1x1xi64>
+  // CHECK:         kvcache.tma_load %{{.*}}[%c8, %{{.*}}, %{{.*}}, %{{.*}}], %{{.*}} at %{{.*}} :
+  // REMARK: [Passed] copy | Category:kvcache-choose-copies | BoxRows=16, Remark="copies by tensor_boxes"
+  // REMARK: [Passed] copy | Category:kvcache-choose-copies | BoxRows=16, Remark="copies by tensor_boxes"
+  gpu.func @wide_rows(%k: !rows, %b: index, %i: index, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %c64 = arith.constant 64 : index
+    %t = arith.muli %i, %c16 : index
+    %kt = kvcache.alloc_tile : !kvcache.tile<32x576xf8E4M3FN>
+    %part = kvcache.alloc_tile : !kvcache.tile<32x512xf8E4M3FN>
+    %tok0 = kvcache.async_load_tile %k[%b, %c0, %t, %c0] to %kt : !rows, !kvcache.tile<32x576xf8E4M3FN>
+    %tok1 = kvcache.async_load_tile %k[%b, %c0, %t, %c64] valid %n to %part : !rows, !kvcache.tile<32x512xf8E4M3FN>
+    kvcache.wait %tok0
+    kvcache.wait %tok1
+    gpu.return
+  }
+
   // The token is a multiple of the page, so the tile is one box.
   // CHECK-LABEL: @one_page(
   // CHECK-SAME:    %[[DESC:[a-z0-9]+]]: !kvcache.tma_tile<64x1x64x1xbf16, swizzle_128b>

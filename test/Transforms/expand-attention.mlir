@@ -243,9 +243,9 @@ func.func @attend_to_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?
 // REMARK: attention | Category:kvcache-expand-ops | Blocks=0, Raw=2, Remark="tiles, by wgmma", Rows=64, Shares=2, Tiles=1, Tokens=64
 // CHECK-LABEL: func.func @attend_to_raw_rows(
 // GPU-LABEL: func.func @attend_to_raw_rows(
-// GPU:         kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<16x576xf8E4M3FN, swizzle_64b>>
+// GPU:         kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<16x576xf8E4M3FN{{.*}}>>
 // HOPPER-LABEL: func.func @attend_to_raw_rows(
-// HOPPER:         %[[RAW:.*]] = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x576xf8E4M3FN, swizzle_64b>>
+// HOPPER:         %[[RAW:.*]] = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x576xf8E4M3FN>>
 // HOPPER:         %[[ROWS:.*]] = kvcache.alloc_tile : !kvcache.tile<64x576xbf16, swizzle_128b>
 // HOPPER:         %[[SCALES:.*]] = kvcache.alloc_tile : !kvcache.tile<1x64xf32>
 // HOPPER:         kvcache.produce %[[RAW]][%c0{{.*}}]

@@ -23,6 +23,7 @@ defvar KVCache_L2Promotion =
 defvar KVCache_OptionalColumns =
   DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">;
 defvar KVCache_TileHeight = DefaultValuedAttr<KVCache_PositiveI64, "4">;
+defvar KVCache_OptionalElement = OptionalAttr<TypeAttr>;
 defvar KVCache_OptionalSwizzle =
   DefaultValuedAttr<KVCache_SwizzleAttr, "::mlir::kvcache::Swizzle::None">;
 
@@ -52,7 +53,7 @@ def KVCache_CreateTMATileOp : KVCache_TensorMapOp<"create_tma_tile",
     KVCache_AnyView, (ins
       KVCache_PositiveI64:$rows, KVCache_OptionalColumns:$columns,
       DefaultValuedAttr<KVCache_MajorAttr, "::mlir::kvcache::Major::K">:$major,
-      KVCache_OptionalSwizzle:$swizzle)> {
+      KVCache_OptionalElement:$dtype, KVCache_OptionalSwizzle:$swizzle)> {
   let summary = "Creates a descriptor of rows of a cache";
   let description = [{
     For a paged cache, the sizes are (E, H, rows of the view), and the box is
@@ -68,6 +69,10 @@ def KVCache_CreateTMATileOp : KVCache_TensorMapOp<"create_tma_tile",
     or 128 bytes, and a tile has as many chunks as cover the width. Without one,
     a tile is one chunk and w is `columns`, or 16 bytes if it is absent.
 
+    With `dtype`, the descriptor counts elements of this type, and so does
+    `columns`. A row of 576 bytes, for example, fits a box of 72 64-bit integers,
+    but not a box of bytes, whose sides are at most 256.
+
     Constraints:
     - (C1) the descriptor is within the limits of the hardware: the sides of the
       box are from 1 to 256, and the strides are multiples of 16 bytes.
@@ -79,6 +84,8 @@ def KVCache_CreateTMATileOp : KVCache_TensorMapOp<"create_tma_tile",
       descriptor.
     - (C6) `columns` is at most the number of stored elements of a head, or of a
       row of a continuous cache, rounded up to whole spans.
+    - (C7) heads and rows have a multiple of the bytes of `dtype`, which has 1,
+      2, 4 or 8.
 
     Example:
 
@@ -101,13 +108,15 @@ def KVCache_CreateTMATileOp : KVCache_TensorMapOp<"create_tma_tile",
 def KVCache_CreatePagedTMATileOp : KVCache_TensorMapOp<
     "create_paged_tma_tile", KVCache_AnyView, (ins
       KVCache_PositiveI64:$rows, KVCache_PositiveI64:$columns,
-      KVCache_OptionalSwizzle:$swizzle)> {
+      KVCache_OptionalElement:$dtype, KVCache_OptionalSwizzle:$swizzle)> {
   let summary = "Creates a descriptor of rows of a page";
   let description = [{
     The sizes are (E, H, P, NB). The box is (span, 1, rows, 1), or
     (columns, 1, rows, 1) without a swizzle. The coordinates are the element,
     the head, the row in the page, and the page, as from `tma_coords`. They fit
-    into 32 bits also in caches of more than 2^31 rows.
+    into 32 bits also in caches of more than 2^31 rows. `dtype` is that of
+    `create_tma_tile`. The host checks that the distance between pages is a
+    multiple of it.
 
     Constraints:
     - (C1) the descriptor is within the limits of the hardware.
@@ -116,6 +125,7 @@ def KVCache_CreatePagedTMATileOp : KVCache_TensorMapOp<
     - (C4) the page size is static.
     - (C5) `columns` is at most the number of stored elements of a head, rounded
       up to whole spans.
+    - (C6) heads and rows have a multiple of the bytes of `dtype`.
 
     Example:
 
@@ -137,7 +147,7 @@ def KVCache_CreatePagedTMATileOp : KVCache_TensorMapOp<
 def KVCache_CreateRaggedTMATileOp : KVCache_TensorMapOp<
     "create_ragged_tma_tile", KVCache_AnyView, (ins
       KVCache_PositiveI64:$rows, KVCache_OptionalColumns:$columns,
-      KVCache_OptionalSwizzle:$swizzle)> {
+      KVCache_OptionalElement:$dtype, KVCache_OptionalSwizzle:$swizzle)> {
   let summary = "Creates a descriptor of rows, some of which may be invalid";
   let description = [{
     The sizes are (E, rows, H, rows of the view + 1), starting `rows` rows
@@ -147,7 +157,7 @@ def KVCache_CreateRaggedTMATileOp : KVCache_TensorMapOp<
     same. A store drops the invalid rows.
 
     `columns` is the width of the tile, and w follows from it as for
-    `create_tma_tile`.
+    `create_tma_tile`. `dtype` is that of `create_tma_tile`.
 
     Constraints:
     - (C1) the descriptor is within the limits of the hardware.
@@ -157,6 +167,7 @@ def KVCache_CreateRaggedTMATileOp : KVCache_TensorMapOp<
     - (C4) the distance between pages is a whole number of rows. The lowering
       checks a static distance, the host another one when it creates the
       descriptor.
+    - (C5) heads and rows have a multiple of the bytes of `dtype`.
 
     Example:
 
@@ -218,7 +229,7 @@ def KVCache_CreateGather4TMATileOp : KVCache_TensorMapOp<
     "create_gather4_tma_tile", KVCache_AnyView, (ins
       KVCache_TileHeight:$tile_height, KVCache_PositiveI64:$tile_width,
       OptionalAttr<KVCache_PositiveI64>:$tile_stride,
-      OptionalAttr<TypeAttr>:$dtype, KVCache_OptionalSwizzle:$swizzle)> {
+      KVCache_OptionalElement:$dtype, KVCache_OptionalSwizzle:$swizzle)> {
   let summary = "Creates a descriptor of single rows of a cache";
   let description = [{
     The sizes are (tile_stride, rows of the view), and the box is (w, 1), where

@@ -55,17 +55,19 @@ struct Extents {
   int64_t pages = 1, pageStride = 16, headStride = 16;
 };
 
-/// A constant, plus the extent `of`, if given.
+/// A constant, plus the extent `of`, if given, in `divisor` of its units.
 struct Size {
   int64_t constant = 0;
   int64_t Extents::*of = nullptr;
+  int64_t divisor = 1;
 
   constexpr Size(int64_t constant = 0) : constant(constant) {}
-  constexpr Size(int64_t Extents::*of, int64_t constant = 0)
-      : constant(constant), of(of) {}
+  constexpr Size(int64_t Extents::*of, int64_t constant = 0,
+                 int64_t divisor = 1)
+      : constant(constant), of(of), divisor(divisor) {}
 
   constexpr int64_t resolve(const Extents &extents) const {
-    return of ? extents.*of + constant : constant;
+    return of ? extents.*of / divisor + constant : constant;
   }
 };
 
@@ -95,6 +97,15 @@ struct CacheShape {
   int64_t tokenStride = 0, headStride = 0;
   /// Whether the stride of heads is known only at run time.
   bool hasOpenHeadStride = false;
+  /// Elements of the cache in an element of this shape: of the strides that are
+  /// known only at run time, which are in those of the cache.
+  int64_t elementsOfCache = 1;
+
+  /// Whether a head, and what lies between rows and heads, are elements of so
+  /// many bytes.
+  bool isMultipleOf(int64_t bytes) const;
+  /// The same memory in elements of so many bytes.
+  CacheShape countIn(int64_t bytes) const;
 
   /// The distance from a row to the next in elements.
   int64_t getRowPitch() const {
@@ -106,7 +117,8 @@ struct CacheShape {
     return (numHeads - 1) * getHeadStride() + headSize;
   }
   Size getHeadPitch() const {
-    return hasOpenHeadStride ? Size(&Extents::headStride) : getHeadStride();
+    return hasOpenHeadStride ? Size(&Extents::headStride, 0, elementsOfCache)
+                             : getHeadStride();
   }
   /// Whether rows are packed.
   bool isPacked() const { return !tokenStride; }

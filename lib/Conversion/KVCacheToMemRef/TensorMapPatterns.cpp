@@ -9,6 +9,7 @@
 #include "Bundle.h"
 
 #include "kvcache/IR/CacheShape.h"
+#include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/TensorMapOps.h"
 #include "kvcache/Target/Chip.h"
 
@@ -35,9 +36,9 @@ struct LowerTensorMap : OpInterfaceConversionPattern<TensorMapOpInterface> {
       return failure();
     SmallVector<Value> sizes, strides;
     for (int dim = 0; dim < map.rank; ++dim) {
-      sizes.push_back(getSize(cache, map.dims[dim]));
+      sizes.push_back(getSize(op, cache, map.dims[dim]));
       if (dim > 0)
-        strides.push_back(getSize(cache, map.strides[dim]));
+        strides.push_back(getSize(op, cache, map.strides[dim]));
     }
     rewriter.replaceOpWithNewOp<EncodeTensorMapOp>(
         op, op.getDescriptor().getType(), cache.get(PartKind::Blocks), sizes,
@@ -68,10 +69,22 @@ private:
     return success();
   }
 
-  static Value getSize(const Bundle &cache, tma::Size size) {
+  static Value getSize(TensorMapOpInterface op, const Bundle &cache,
+                       tma::Size size) {
     if (!size.of)
       return cache.index(size.constant);
     Value extent = getExtent(cache, size.of);
+    if (size.divisor > 1) {
+      Value divisor = cache.index(size.divisor);
+      CheckOp::create(cache.builder, cache.loc, cache.rem(extent, divisor),
+                      cache.index(1),
+                      ("'" + op->getName().getStringRef() +
+                       "' op distance between pages or heads modulo an element "
+                       "of the descriptor (" +
+                       Twine(size.divisor) + " elements), which must be 0,")
+                          .str());
+      extent = cache.div(extent, divisor);
+    }
     return size.constant ? cache.add(extent, cache.index(size.constant))
                          : extent;
   }

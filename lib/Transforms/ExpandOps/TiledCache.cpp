@@ -25,8 +25,6 @@ constexpr int64_t kUnit = 8;
 /// Units of a raw tile that a thread loads before it converts one. Ids of
 /// sparse rows take registers as well.
 constexpr int64_t kRawLoads = 6, kGatheredRawLoads = 2;
-/// The widest box of a tensor copy without a swizzle, in elements.
-constexpr int64_t kWidestBox = 256;
 
 TiledCache::TiledCache(const Frame &frame, AttentionOp op, Value cache,
                        int64_t size, const TilePlan &plan)
@@ -92,15 +90,23 @@ int64_t TiledCache::countAhead() const {
   return copied ? stages - 1 : 0;
 }
 
-// Rows that are wider than a box are several chunks, which need a swizzle. Rows
-// by id are single copies of whole rows.
+// Without a swizzle, a box or the copy of a row by id has whole rows. Threads
+// that copy rows of tokens take fewer instructions with one.
 TileType TiledCache::getRawTile() const {
-  constexpr int64_t bytesOfLane = 2;
-  bool isPlain = !multipliesRaw && (size <= kWidestBox || gathered);
-  Swizzle swizzle =
-      isPlain ? Swizzle::None : TensorCores::getSwizzle(size / bytesOfLane);
+  constexpr int64_t widest = 256;
+  bool hasBoxes = frame.target.has(Feature::TMA);
+  bool isPlain = !multipliesRaw && (size <= widest || gathered || hasBoxes);
+  return getRawTile(isPlain ? Swizzle::None : getRawSwizzle());
+}
+
+TileType TiledCache::getRawTile(Swizzle swizzle) const {
   return TileType::get(builder.getContext(), tokensOfTile, size,
                        getType().getElementType(), swizzle);
+}
+
+Swizzle TiledCache::getRawSwizzle() const {
+  constexpr int64_t bytesOfLane = 2;
+  return TensorCores::getSwizzle(size / bytesOfLane);
 }
 
 void TiledCache::allocate() {
@@ -245,7 +251,9 @@ TiledCache::Unit TiledCache::loadRawUnit(Value rawTile, Value number) const {
   int64_t all = tokensOfTile * size / kUnit;
   if (all % threads)
     number = frame.min(number, frame.index(all - 1));
-  int64_t columns = type.getLayout().getChunkColumns();
+  // Chunks that a swizzle would have: their units are fewer instructions away.
+  TileType order = gathered ? type : getRawTile(getRawSwizzle());
+  int64_t columns = std::min(order.getLayout().getChunkColumns(), size);
   int64_t units = columns / kUnit;
   Value row = frame.div(number, units), first = frame.index(0);
   if (columns < size) {

@@ -96,6 +96,9 @@ private:
   Unit loadUnit(const Source &source, int64_t width, Value number) const;
   Unit loadRawUnit(Value rawTile, Value number) const;
   TileType getRawTile() const;
+  TileType getRawTile(Swizzle swizzle) const;
+  /// The swizzle of raw tiles that have one.
+  Swizzle getRawSwizzle() const;
   /// Stores all units of a tile, of so many elements.
   void storeUnits(Value thread, int64_t width, int64_t mostLoads,
                   function_ref<Unit(Value number)> load) const;

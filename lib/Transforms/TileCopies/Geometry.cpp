@@ -55,13 +55,41 @@ int64_t kvcache::getBoxRows(TileCopyOpInterface copy) {
   return 1;
 }
 
-static tma::OpenTensorMap getBoxes(TileCopyOpInterface copy) {
-  tma::CacheShape shape = getShape(copy.getViewType());
+/// The element type in which a descriptor counts, so that a row of a chunk fits
+/// a box: that of the cache, or without a swizzle a 64-bit integer.
+static Type getBoxElement(TileType tile) {
+  tma::TileLayout layout = tile.getLayout();
+  if (layout.swizzle != tma::Swizzle::None || layout.columns <= kMaxSide)
+    return tile.getElementType();
+  return IntegerType::get(tile.getContext(), 64);
+}
+
+static int64_t getBytes(Type element) {
+  return element.getIntOrFloatBitWidth() / 8;
+}
+
+/// The same for boxes, which also count what lies between heads and rows.
+static Type getBoxElement(TileCopyOpInterface copy) {
+  TileType tile = copy.getTile().getType();
+  Type element = getBoxElement(tile);
+  return getShape(copy.getViewType()).isMultipleOf(getBytes(element))
+             ? element
+             : tile.getElementType();
+}
+
+static int64_t getBoxColumns(TileCopyOpInterface copy) {
   tma::TileLayout layout = copy.getTileLayout();
-  int64_t rows = getBoxRows(copy);
+  return layout.columns * layout.elementBytes / getBytes(getBoxElement(copy));
+}
+
+static tma::OpenTensorMap getBoxes(TileCopyOpInterface copy) {
+  tma::CacheShape shape =
+      getShape(copy.getViewType()).countIn(getBytes(getBoxElement(copy)));
+  tma::Swizzle swizzle = copy.getTileLayout().swizzle;
+  int64_t rows = getBoxRows(copy), columns = getBoxColumns(copy);
   if (countsRowsOfAllPages(copy))
-    return tma::getRaggedTile(shape, rows, layout.columns, layout.swizzle);
-  return tma::getPagedTile(shape, rows, layout.columns, layout.swizzle);
+    return tma::getRaggedTile(shape, rows, columns, swizzle);
+  return tma::getPagedTile(shape, rows, columns, swizzle);
 }
 
 /// The request for boxes of the tile, of which ragged ones count the rows of
@@ -76,7 +104,9 @@ static DescriptorRequest requestBoxes(TileCopyOpInterface copy,
   attributes.set("swizzle", SwizzleAttr::get(context, tile.getSwizzle()));
   // With a swizzle, the columns of other boxes are a span.
   if (hasColumns || tile.getSwizzle() == Swizzle::None)
-    attributes.set("columns", builder.getI64IntegerAttr(tile.getColumns()));
+    attributes.set("columns", builder.getI64IntegerAttr(getBoxColumns(copy)));
+  if (Type element = getBoxElement(copy); element != tile.getElementType())
+    attributes.set("dtype", TypeAttr::get(element));
   return {opName, attributes.getDictionary(context)};
 }
 
@@ -103,20 +133,11 @@ kvcache::requestZeros(TileCopyOpInterface copy) {
 // Rows of row ids
 //===----------------------------------------------------------------------===//
 
-/// The element type in which a descriptor counts, so that a row of a chunk fits
-/// a box: that of the cache, or without a swizzle a 64-bit integer.
-static Type getBoxElement(TileType tile) {
-  tma::TileLayout layout = tile.getLayout();
-  if (layout.swizzle != tma::Swizzle::None || layout.columns <= kMaxSide)
-    return tile.getElementType();
-  return IntegerType::get(tile.getContext(), 64);
-}
-
 static tma::OpenTensorMap getRows(TileCopyOpInterface copy) {
   tma::CacheShape shape = getShape(copy.getViewType());
   tma::TileLayout layout = copy.getTileLayout();
   Type element = getBoxElement(copy.getTile().getType());
-  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  int64_t bytes = getBytes(element);
   int64_t pitchBytes = shape.getRowPitch() * shape.elementBytes;
   return tma::getGather4Tile(shape, bytes,
                              layout.columns * layout.elementBytes / bytes,
@@ -128,7 +149,7 @@ static DescriptorRequest requestRows(TileCopyOpInterface copy) {
   MLIRContext *context = tile.getContext();
   Builder builder(context);
   Type element = getBoxElement(tile);
-  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  int64_t bytes = getBytes(element);
   NamedAttrList attributes;
   attributes.set("tile_width", builder.getI64IntegerAttr(
                                    tile.getColumns() *

@@ -73,6 +73,8 @@ static Attribute describeSize(Builder &builder, tma::Size size) {
     text = "pages";
   else if (size.of == &tma::Extents::headStride)
     text = "head_stride";
+  if (size.divisor > 1)
+    text += " / " + std::to_string(size.divisor);
   if (size.constant)
     text += " + " + std::to_string(size.constant);
   return builder.getStringAttr(text);

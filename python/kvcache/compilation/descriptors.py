@@ -19,7 +19,8 @@ class Descriptor:
     A descriptor that the compiler added describes a view of the cache in another
     argument. Its sizes and strides may be names of values that only the host knows:
     ``"rows"``, from the first row of the view to the last (``kvcache.num_kv_rows``),
-    ``"pages"``, and ``"page_stride"`` and ``"head_stride"``, in elements. ``"rows"`` takes pages whose
+    ``"pages"``, and ``"page_stride"`` and ``"head_stride"``, in elements of the cache, as in
+    ``"page_stride / 8"`` where the descriptor counts larger ones. ``"rows"`` takes pages whose
     distance is a whole number of rows, which the host has to check. For a descriptor that the source
     declares, only ``box`` and the attributes after it are known.
 
@@ -81,10 +82,16 @@ class Descriptor:
 def _resolve(size: int | str, extents: Mapping[str, int]) -> int:
     if isinstance(size, int):
         return size
-    name, _, constant = size.partition(" + ")
+    extent, _, constant = size.partition(" + ")
+    name, _, divisor = extent.partition(" / ")
     if name not in extents:
         raise ValueError(f"expects {name!r}, which the descriptor depends on")
-    return int(extents[name]) + int(constant or 0)
+    units, rest = divmod(int(extents[name]), int(divisor or 1))
+    if rest:
+        raise ValueError(
+            f"expects {name!r} to be a multiple of {divisor}, got {extents[name]}"
+        )
+    return units + int(constant or 0)
 
 
 _FACTS = (

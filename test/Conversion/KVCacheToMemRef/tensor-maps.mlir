@@ -98,6 +98,18 @@ func.func @ragged(%k: !cache) -> !desc {
 !tile = !kvcache.tma_tile<64x1x64xbf16, swizzle_128b>
 !row = !kvcache.tma_tile<64x1xbf16>
 
+// The distance between pages is in elements of the cache, and has whole ones of the descriptor.
+// CHECK-LABEL: func.func @words(
+// CHECK-SAME:    %[[STRIDE:[a-z0-9]+]]: index {kvcache.name = "k.page_stride"}
+// CHECK:         %[[REST:.*]] = arith.remui %[[STRIDE]], %c8
+// CHECK:         kvcache.check %[[REST]] below %c1, "'kvcache.create_paged_tma_tile' op distance between pages or heads modulo an element of the descriptor (8 elements), which must be 0,"
+// CHECK:         %[[WORDS:.*]] = arith.divui %[[STRIDE]], %c8
+// CHECK:         kvcache.encode_tensor_map %{{.*}} sizes[%c80, %c1, %c64, %{{.*}}] strides[%c80, %c80, %[[WORDS]]] : {{.*}} -> !kvcache.tma_tile<80x1x64x1xi64>
+func.func @words(%k: !cache {kvcache.name = "k"}) -> !kvcache.tma_tile<80x1x64x1xi64> {
+  %desc = kvcache.create_paged_tma_tile %k {rows = 64, columns = 80, dtype = i64} : !cache -> !kvcache.tma_tile<80x1x64x1xi64>
+  return %desc : !kvcache.tma_tile<80x1x64x1xi64>
+}
+
 // Rope lies behind 512 bytes of a row, which is 320 bf16 wide.
 // CHECK-LABEL: func.func @rope(
 // CHECK-SAME:    %[[BLOCKS:[^:]*]]: memref<f8E4M3FN, strided<[], offset: ?>>,

@@ -1,5 +1,27 @@
 // RUN: kvcache-opt %s --split-input-file --verify-diagnostics
 
+#odd = #kvcache.params<num_heads = 1, head_size = 580, is_mla = true>
+!cache = !kvcache.paged<f8E4M3FN, #odd, page_size = 64, layout = nhd>
+
+func.func @c6_paged_of_parts_of_elements(%k: !cache) {
+  // expected-error @below {{'kvcache.create_paged_tma_tile' op expects heads and rows of 'cache' to have a multiple of the bytes of 'dtype' (8), got}}
+  %desc = kvcache.create_paged_tma_tile %k {rows = 64, columns = 72, dtype = i64} : !cache -> !kvcache.tma_tile<72x1x64x1xi64>
+  return
+}
+
+// -----
+
+#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+!cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+
+func.func @c5_ragged_of_no_elements(%k: !cache) {
+  // expected-error @below {{'kvcache.create_ragged_tma_tile' op expects 'dtype' to be an integer or float of 1, 2, 4 or 8 bytes, got 'i24'}}
+  %desc = kvcache.create_ragged_tma_tile %k {rows = 64, columns = 64, dtype = i24} : !cache -> !kvcache.tma_tile<64x64x1x1xi8>
+  return
+}
+
+// -----
+
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !large = !kvcache.paged<bf16, #kv, page_size = 1024>
 

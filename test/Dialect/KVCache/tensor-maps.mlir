@@ -137,6 +137,18 @@ func.func @paged(%k: !cache) {
   return
 }
 
+// Rows of 576 bytes are 72 elements of descriptors of 64-bit integers.
+// CHECK-LABEL: func.func @other_elements(
+// CHECK:         kvcache.create_tma_tile %{{.*}} {columns = 72 : i64, dtype = i64, rows = 32 : i64} : {{.*}} -> !kvcache.tma_tile<72x1x32xi64>
+// CHECK:         kvcache.create_paged_tma_tile %{{.*}} {columns = 72 : i64, dtype = i64, rows = 16 : i64} : {{.*}} -> !kvcache.tma_tile<72x1x16x1xi64>
+// CHECK:         kvcache.create_ragged_tma_tile %{{.*}} {columns = 72 : i64, dtype = i64, rows = 16 : i64} : {{.*}} -> !kvcache.tma_tile<72x16x1x1xi64>
+func.func @other_elements(%k: !mla_cache) {
+  %a = kvcache.create_tma_tile %k {rows = 32, columns = 72, dtype = i64} : !mla_cache -> !kvcache.tma_tile<72x1x32xi64>
+  %b = kvcache.create_paged_tma_tile %k {rows = 16, columns = 72, dtype = i64} : !mla_cache -> !kvcache.tma_tile<72x1x16x1xi64>
+  %c = kvcache.create_ragged_tma_tile %k {rows = 16, columns = 72, dtype = i64} : !mla_cache -> !kvcache.tma_tile<72x16x1x1xi64>
+  return
+}
+
 // CHECK-LABEL: func.func @ragged(
 // CHECK:         kvcache.create_ragged_tma_tile %{{.*}} {rows = 64 : i64, swizzle = #kvcache.swizzle<swizzle_128b>} : {{.*}} -> !kvcache.tma_tile<64x64x1x1xbf16, swizzle_128b>
 // CHECK:         kvcache.create_ragged_tma_tile %{{.*}} {rows = 64 : i64} : {{.*}} -> !kvcache.tma_tile<8x64x1x1xbf16>

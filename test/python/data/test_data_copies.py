@@ -329,6 +329,62 @@ func.func @load(%blocks: !blocks, %scales: !scales, %lengths: memref<?xi32>, %lu
     assert (out == expected).all()
 
 
+@pytest.mark.parametrize("target", [*TARGETS, "emulator:sm_120a"])
+@pytest.mark.parametrize("page_size", [16, None])
+def test_boxes_have_rows_of_more_than_256_elements(page_size, target):
+    """Those of 64-bit integers: 512 of 576 bytes, 64 behind the first."""
+    rows, valid = 32, 19
+    paged = f"paged{{}}<f8E4M3FN, #mla, page_size = {page_size}>" if page_size else "continuous{}<f8E4M3FN, #mla>"
+    view, lut_type = ("paged", "memref<?x?xi32>") if page_size else ("continuous", "memref<?xi32>")
+    source = f"""
+#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+!collection = !kvcache.{paged.format("_collection")}
+!cache = !kvcache.{paged.format("")}
+!tile = !kvcache.tile<{rows}x512xf8E4M3FN>
+!blocks = memref<?x1x?x{page_size or "?"}x1x576xf8E4M3FN>
+!out = memref<{rows}x512xf8E4M3FN>
+func.func @load(%blocks: !blocks, %lengths: memref<?xi32>, %lut: {lut_type}, %n: index, %all: !out, %part: !out) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  %c512 = arith.constant 512 : index
+  %rows = arith.constant {rows} : index
+  %zero = arith.constant 0 : i32
+  %collection = kvcache.{view}_collection %blocks, %lengths, %lut, %zero, %zero
+      : !blocks, memref<?xi32>, {lut_type} -> !collection
+  %k = kvcache.{view}_view key %collection[%c1] : !collection
+  %a = kvcache.alloc_tile : !tile
+  %b = kvcache.alloc_tile : !tile
+  %copy = kvcache.async_load_tile %k[%c1, %c0, %c16, %c64] to %a : !cache, !tile
+  %other = kvcache.async_load_tile %k[%c1, %c0, %c16, %c64] valid %n to %b : !cache, !tile
+  kvcache.wait %copy
+  kvcache.wait %other
+  scf.for %r = %c0 to %rows step %c1 {{
+    scf.for %c = %c0 to %c512 step %c16 {{
+      %v = kvcache.tile_load %a[%r, %c] : !tile -> vector<16xf8E4M3FN>
+      vector.store %v, %all[%r, %c] : !out, vector<16xf8E4M3FN>
+      %w = kvcache.tile_load %b[%r, %c] : !tile -> vector<16xf8E4M3FN>
+      vector.store %w, %part[%r, %c] : !out, vector<16xf8E4M3FN>
+    }}
+  }}
+  return
+}}"""
+    program = devices.jit(source, target, threads=32)
+    rng = np.random.default_rng(5)
+    shape = 7, 1, LAYERS, page_size or 64, 1, 576
+    blocks = rng.integers(0, 127, shape, np.uint8).view(ml_dtypes.float8_e4m3fn)
+    lut = rng.integers(0, 7, (2, 4) if page_size else 2).astype(np.uint32)
+    all_rows, part = np.ones((2, rows, 512), blocks.dtype)
+    program.call("load", blocks, np.zeros(2, np.uint32), lut, valid, all_rows, part)
+    tokens = 16 + np.arange(rows)
+    pages = lut[1, tokens // page_size] if page_size else np.full(rows, lut[1])
+    expected = blocks[pages, 0, 1, tokens % (page_size or 64), 0, 64:].copy()
+    assert (all_rows == expected).all()
+    expected[valid:] = 0
+    assert (part == expected).all()
+
+
 @pytest.mark.parametrize("page_size", PAGE_SIZES)
 def test_checks_look_at_every_token_that_is_read(page_size):
     program, cache = compile_copies(page_size, "none", bounds_checks=True), make_cache(page_size)

@@ -157,6 +157,31 @@ def test_layouts():
     assert gather.fields(rows=4096).dims == (7 * 64 * 128 + 128, 4096)
 
 
+WIDE = """
+#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+!cache = !kvcache.paged<f8E4M3FN, #mla, page_size = 64>
+!rows = !kvcache.tile<64x576xf8E4M3FN>
+gpu.module @kernels {
+  gpu.func @wide(%k: !cache {kvcache.name = "k"}, %b: index) kernel {
+    %c0 = arith.constant 0 : index
+    %rows = kvcache.alloc_tile : !rows
+    %tok = kvcache.async_load_tile %k[%b, %c0, %c0, %c0] to %rows : !cache, !rows
+    kvcache.wait %tok
+    gpu.return
+  }
+}
+"""
+
+
+def test_strides_are_in_elements_of_the_descriptor():
+    (descriptor,) = kvcache.compile(WIDE, target="sm_90a").kernel("wide").descriptors
+    fields = descriptor.fields(pages=12, page_stride=64 * 576)
+    assert fields.dtype == "int64" and fields.box == (72, 1, 64, 1)
+    assert fields.dims == (72, 1, 64, 12) and fields.strides == (72, 72, 64 * 72)
+    with pytest.raises(ValueError, match="expects 'page_stride' to be a multiple of 8, got 36868"):
+        descriptor.fields(pages=12, page_stride=64 * 576 + 4)
+
+
 def test_limits_that_the_host_may_break(blackwell):
     keys, _ = blackwell.kernel("layer").descriptors
     assert "multiple of 16 bytes" in keys.fields(pages=12, page_stride=65537).broken_limit
