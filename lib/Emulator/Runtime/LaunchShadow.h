@@ -163,6 +163,8 @@ public:
 
   /// What the value at an address tells other blocks.
   OtherBlocks &getReleased(const void *atomic) { return released[atomic]; }
+  /// The block that has written the value by a plain store.
+  uint32_t &getWriter(const void *atomic) { return writers[atomic]; }
 
 private:
   /// A launch, from its first block on.
@@ -188,6 +190,7 @@ private:
   uint64_t turn = 0, firstFailed = ~uint64_t{0};
 
   std::unordered_map<const void *, OtherBlocks> released;
+  std::unordered_map<const void *, uint32_t> writers;
 };
 
 } // namespace mlir::kvcache::emulator

@@ -372,18 +372,23 @@ void Sanitizer::releaseAtomic(Thread &thread, const void *pointer,
   Released &released = getReleased(pointer);
   OtherBlocks *forDevice = getReleasedForDevice(pointer, flags);
   bool isStore = !(flags & KVCacheAccessRead);
+  bool isOfLaunch = launch && !cluster.isShared(pointer);
+  bool isOthers = released.writer != thread.index ||
+                  (isOfLaunch && launch->getWriter(pointer) != getId());
   // Who reads what a store wrote learns nothing of the stores of others before
   // it.
-  if (isStore && released.writer != thread.index &&
-      &released != &otherAtomics) {
+  if (isStore && isOthers && &released != &otherAtomics) {
     released.knowledge.clear();
     released.ofBlocks.clear();
     released.places = {};
-    if (launch && !cluster.isShared(pointer))
+    if (isOfLaunch)
       launch->getReleased(pointer) = {};
   }
-  if (isStore)
+  if (isStore) {
     released.writer = thread.index;
+    if (isOfLaunch)
+      launch->getWriter(pointer) = getId();
+  }
   cluster.peers.release(thread, released.places);
   uint32_t id = launch ? getId() : 0;
   Ordering ordering = getOrdering(flags);

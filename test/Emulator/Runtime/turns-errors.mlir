@@ -5,7 +5,7 @@
 
 // DEFINE: %{run} = %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// RUN: %{run} --right=units_that_overlap,last_block_by_number,lock_in_two_steps
+// RUN: %{run} --right=units_that_overlap,last_block_by_number,lock_in_two_steps,store_behind_another
 // RUN: env KVCACHE_EMULATOR_BLOCKS=4 %{run} | FileCheck %s -DFILE=%s
 // RUN: env KVCACHE_EMULATOR_BLOCKS=4 KVCACHE_EMULATOR_SEED=2 %{run} | FileCheck %s -DFILE=%s
 
@@ -87,6 +87,64 @@ gpu.module @kernels {
     llvm.store %zero, %lock atomic syncscope("device") release {alignment = 4 : i64} : i32, !llvm.ptr<1>
     gpu.return
   }
+
+  // The last value of the flag is the first block's, which tells nothing of what
+  // the second one has released by the value before. Without turns, the first
+  // one gives up waiting for it.
+  gpu.func @store_behind_another(%m: memref<256xi32>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %two = llvm.mlir.constant(2 : i32) : i32
+    %three = llvm.mlir.constant(3 : i32) : i32
+    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
+    %number = arith.index_cast %index : index to i64
+    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %done = llvm.getelementptr %g[201] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %is_first = llvm.icmp "eq" %b, %zero : i32
+    %is_second = llvm.icmp "eq" %b, %one : i32
+    %is_third = llvm.icmp "eq" %b, %two : i32
+    scf.if %is_first {
+      llvm.store %one, %flag atomic syncscope("device") release {alignment = 4 : i64} : i32, !llvm.ptr<1>
+      func.call @wait_for(%flag, %two) : (!llvm.ptr<1>, i32) -> ()
+      llvm.store %three, %flag atomic syncscope("device") release {alignment = 4 : i64} : i32, !llvm.ptr<1>
+      llvm.store %one, %done atomic syncscope("device") monotonic {alignment = 4 : i64} : i32, !llvm.ptr<1>
+    }
+    scf.if %is_second {
+      func.call @wait_for(%flag, %one) : (!llvm.ptr<1>, i32) -> ()
+      llvm.store %b, %g : i32, !llvm.ptr<1>
+      llvm.store %two, %flag atomic syncscope("device") release {alignment = 4 : i64} : i32, !llvm.ptr<1>
+    }
+    scf.if %is_third {
+      func.call @wait_for(%done, %one) : (!llvm.ptr<1>, i32) -> ()
+      %last = llvm.load %flag atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+      // CHECK-LABEL: run @store_behind_another:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (0, 0, 0) of block (2, 0, 0) reads 4 bytes at byte 0 of an allocation of 1024 bytes, which block (1, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
+      %value = llvm.load %g : !llvm.ptr<1> -> i32
+      %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+      llvm.store %value, %out : i32, !llvm.ptr<1>
+    }
+    gpu.return
+  }
+
+  func.func @wait_for(%flag: !llvm.ptr<1>, %wanted: i32) {
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %most = llvm.mlir.constant(1000 : i32) : i32
+    scf.while (%rounds = %zero) : (i32) -> i32 {
+      %now = llvm.load %flag atomic syncscope("device") monotonic {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+      %is_other = llvm.icmp "ne" %now, %wanted : i32
+      %is_early = llvm.icmp "ult" %rounds, %most : i32
+      %waits = llvm.and %is_other, %is_early : i1
+      scf.condition(%waits) %rounds : i32
+    } do {
+    ^bb0(%rounds: i32):
+      %next = llvm.add %rounds, %one : i32
+      scf.yield %next : i32
+    }
+    return
+  }
 }
 
 func.func @units_that_overlap() {
@@ -110,6 +168,14 @@ func.func @lock_in_two_steps() {
   %blocks = arith.constant 4 : index
   %m = func.call @make() : () -> memref<256xi32>
   gpu.launch_func @kernels::@lock_in_two_steps blocks in (%blocks, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<256xi32>)
+  return
+}
+
+func.func @store_behind_another() {
+  %c1 = arith.constant 1 : index
+  %blocks = arith.constant 3 : index
+  %m = func.call @make() : () -> memref<256xi32>
+  gpu.launch_func @kernels::@store_behind_another blocks in (%blocks, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<256xi32>)
   return
 }
 
