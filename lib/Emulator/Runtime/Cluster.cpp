@@ -54,11 +54,12 @@ void Cluster::suspend(Thread &thread) {
 }
 
 void Cluster::wait(Thread &thread, const KVCacheSite *site, Waitable &what) {
-  tick(thread, site);
   thread.waitsFor = &what;
   thread.waitsAt = site;
   what.waiters.push_back(&thread);
   suspend(thread);
+  // Others may run here, who may end what it waits for.
+  tick(thread, site);
 }
 
 bool Cluster::poll(Thread &thread, const KVCacheSite *site, Waitable &what) {

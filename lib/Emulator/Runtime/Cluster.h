@@ -238,8 +238,8 @@ private:
   /// Whether to stop before another thread runs; whether the cluster lets later
   /// launches begin, and has yet to stop there.
   bool stops = false, mustStop = false;
-  /// The thread that has stopped for other clusters, and is the first to go on:
-  /// it may be about to wait for what the others do.
+  /// The thread that has stopped for other clusters, and is the first to go on,
+  /// as if it had not.
   Thread *givingWay = nullptr;
   /// The blocks that let later launches begin.
   uint32_t numStarting = 0;
