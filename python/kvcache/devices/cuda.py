@@ -53,14 +53,19 @@ class _Scope(ctypes.Structure):
     _fields_ = (("context", c_void_p), ("stream", c_void_p))
 
 
-_FUNCTIONS: dict[str, tuple[Any, ...]] = {
-    "kvcacheDeviceCount": (POINTER(c_int32),),
-    "kvcacheDeviceCapability": (c_int32, POINTER(c_int32)),
-    "kvcacheScopeEnter": (c_int32, c_void_p, POINTER(_Scope)),
+# Those of memory, which the emulator's library has as well.
+MEMORY_FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "kvcacheMemAlloc": (c_int64, POINTER(c_void_p)),
     "kvcacheMemFree": (c_void_p,),
     "kvcacheMemCopy": (c_void_p, c_void_p, c_int64, c_void_p),
     "kvcacheStreamSynchronize": (c_void_p,),
+}
+
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "kvcacheDeviceCount": (POINTER(c_int32),),
+    "kvcacheDeviceCapability": (c_int32, POINTER(c_int32)),
+    "kvcacheScopeEnter": (c_int32, c_void_p, POINTER(_Scope)),
+    **MEMORY_FUNCTIONS,
     "kvcacheTensorMapEncode": (c_void_p, c_void_p),
     "kvcacheModuleLoad": (POINTER(Binary), POINTER(c_void_p)),
     "kvcacheModuleUnload": (POINTER(Binary),),

@@ -42,10 +42,7 @@ class _TensorMapFields(ctypes.Structure):
 
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "kvcacheModuleLoad": (c_void_p, POINTER(c_void_p)),
-    "kvcacheMemAlloc": (c_int64, POINTER(c_void_p)),
-    "kvcacheMemFree": (c_void_p,),
-    "kvcacheMemCopy": (c_void_p, c_void_p, c_int64, c_void_p),
-    "kvcacheStreamSynchronize": (c_void_p,),
+    **cuda.MEMORY_FUNCTIONS,
     "kvcacheTensorMapEncode": (POINTER(_TensorMapFields), c_void_p),
     "kvcacheLaunch": (
         *(c_void_p, c_char_p, POINTER(cuda.Launch)),
