@@ -58,7 +58,7 @@ void Cluster::wait(Thread &thread, const KVCacheSite *site, Waitable &what) {
   thread.waitsAt = site;
   what.waiters.push_back(&thread);
   suspend(thread);
-  // Others may run here, who may end what it waits for.
+  // Other threads may run here and end the wait.
   tick(thread, site);
 }
 

@@ -52,7 +52,7 @@ private:
 class OtherBlocks {
 public:
   bool isEmpty() const { return !chunks && end == 0; }
-  /// Joins what is known of a block.
+  /// Joins the known clocks of a block.
   void tell(uint32_t block, Clocks &seen, Clocks &fenced) const;
   bool knows(uint32_t block, uint32_t who, uint32_t clock) const;
   bool hasFenced(uint32_t block, uint32_t who, uint32_t clock) const;
@@ -133,7 +133,7 @@ public:
   void acquireAllBelow(uint32_t thread, uint32_t block);
 
   uint32_t getClock(uint32_t thread) const { return states[thread].clock; }
-  /// Begins a new clock of the thread, for what it does from now on.
+  /// Begins a new clock of the thread, for its next accesses.
   uint32_t advance(uint32_t thread) { return ++states[thread].clock; }
   /// The clocks of all accesses that the thread knows.
   Clocks getKnown(uint32_t thread) const;
