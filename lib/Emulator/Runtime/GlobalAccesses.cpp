@@ -395,15 +395,10 @@ static void forEachRun(uint32_t mask, Visitor visit) {
 
 /// All blocks of the launch before come before this one.
 void Sanitizer::takeTurn(const Thread &thread, const KVCacheSite *site) {
-  if (!launch)
-    return;
-  if (launch->isTogether()) {
-    cluster.waitForEarlier(thread, site);
-    return giveWay(thread);
-  }
-  if (hasTurn)
+  if (!launch || (hasTurn && !launch->isTogether()))
     return;
   cluster.waitForEarlier(thread, site);
+  giveWay(thread);
   if (hasTurn)
     return;
   if (!launch->waitForTurn(number))

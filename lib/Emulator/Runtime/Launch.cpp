@@ -36,7 +36,10 @@ public:
     return cluster;
   }
 
+  /// Does nothing with a null cluster.
   void giveBack(std::unique_ptr<Cluster> cluster) {
+    if (!cluster)
+      return;
     cluster->leave();
     std::lock_guard<std::mutex> lock(mutex);
     clusters.push_back(std::move(cluster));
@@ -76,8 +79,7 @@ public:
         begin(grid, cluster, *index);
         return goOnAndFinish(cluster);
       });
-    if (cluster)
-      getPool().giveBack(std::move(cluster));
+    getPool().giveBack(std::move(cluster));
   }
 
   /// Runs some clusters in turns, in one thread of the host: each goes on to
@@ -98,15 +100,13 @@ public:
         return;
       auto chosen =
           running.begin() + (grid.seed ? random() : turn) % running.size();
-      if (runTurn(*chosen)) {
-        if (chosen->cluster)
-          getPool().giveBack(std::move(chosen->cluster));
-        running.erase(chosen);
-      }
+      if (runTurn(*chosen))
+        continue;
+      getPool().giveBack(std::move(chosen->cluster));
+      running.erase(chosen);
     }
     for (Running &each : running)
-      if (each.cluster)
-        getPool().giveBack(std::move(each.cluster));
+      getPool().giveBack(std::move(each.cluster));
   }
 
   /// Goes on with a cluster that has begun.
@@ -124,20 +124,17 @@ private:
     std::unique_ptr<Cluster> cluster;
   };
 
-  /// Whether the cluster has ended, or has stopped for later launches.
+  /// Whether the cluster has only given way.
   bool runTurn(Running &running) {
-    bool goesOn = false;
-    runOne(running.index, [&]() -> std::optional<std::string> {
+    bool hasGivenWay = false;
+    runOne(running.index, [&] {
       if (!running.cluster)
         begin(grid, running.cluster, running.index);
-      if (running.cluster->goOn())
-        return running.cluster->finish();
-      goesOn = running.cluster->hasGivenWay();
-      if (!goesOn)
-        stopped = std::move(running.cluster);
-      return std::nullopt;
+      std::optional<std::string> error;
+      hasGivenWay = goOnOnce(running.cluster, error);
+      return error;
     });
-    return !goesOn;
+    return hasGivenWay;
   }
 
   /// The next cluster; none if there is none, or none that matters any more.
@@ -151,14 +148,23 @@ private:
     return std::nullopt;
   }
 
-  /// Takes the cluster if it stops.
+  /// Takes the cluster if it stops. Whether it has only given way.
+  bool goOnOnce(std::unique_ptr<Cluster> &cluster,
+                std::optional<std::string> &error) {
+    if (cluster->goOn())
+      error = cluster->finish();
+    else if (cluster->hasGivenWay())
+      return true;
+    else
+      stopped = std::move(cluster);
+    return false;
+  }
+
   std::optional<std::string> goOnAndFinish(std::unique_ptr<Cluster> &cluster) {
-    do {
-      if (cluster->goOn())
-        return cluster->finish();
-    } while (cluster->hasGivenWay());
-    stopped = std::move(cluster);
-    return std::nullopt;
+    std::optional<std::string> error;
+    while (goOnOnce(cluster, error))
+      ;
+    return error;
   }
 
   /// Whether clusters wait for the end of those with lower numbers.
@@ -225,10 +231,7 @@ Launch::Launch(const Grid &given) : grid(given) {
   grid.stopsForDependents = grid.kernel->startsDependents;
 }
 
-Launch::~Launch() {
-  if (stopped)
-    getPool().giveBack(std::move(stopped));
-}
+Launch::~Launch() { getPool().giveBack(std::move(stopped)); }
 
 /// Runs clusters until they wait for the launch before: how many, the seed
 /// says.
@@ -265,8 +268,7 @@ std::optional<std::string> Launch::runClusters(Launch *before) {
   }
   for (size_t index = 0; index < ahead.size(); ++index) {
     work.goOn(ahead[index], index);
-    if (ahead[index])
-      getPool().giveBack(std::move(ahead[index]));
+    getPool().giveBack(std::move(ahead[index]));
   }
   auto runWorker = [&] { work.run(); };
   std::vector<std::thread> workers = startWorkers(

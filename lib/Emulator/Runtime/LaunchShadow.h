@@ -161,10 +161,13 @@ public:
 
   PastAccesses accesses;
 
-  /// What the value at an address tells other blocks.
-  OtherBlocks &getReleased(const void *atomic) { return released[atomic]; }
-  /// The block that has written the value by a plain store.
-  uint32_t &getWriter(const void *atomic) { return writers[atomic]; }
+  /// What the value at an address tells other blocks, and the block that has
+  /// written it by a plain store.
+  struct Released {
+    OtherBlocks others;
+    uint32_t writer = ~uint32_t{0};
+  };
+  Released &getReleased(const void *atomic) { return released[atomic]; }
 
 private:
   /// A launch, from its first block on.
@@ -189,8 +192,7 @@ private:
   std::condition_variable isNext;
   uint64_t turn = 0, firstFailed = ~uint64_t{0};
 
-  std::unordered_map<const void *, OtherBlocks> released;
-  std::unordered_map<const void *, uint32_t> writers;
+  std::unordered_map<const void *, Released> released;
 };
 
 } // namespace mlir::kvcache::emulator

@@ -166,7 +166,7 @@ void OtherBlocks::fenceProxy() {
 
 void Order::begin(uint32_t count, const OtherBlocks &known, uint32_t number) {
   ++run;
-  ownNumber = number;
+  block = number;
   numThreads = count;
   numBarriers = 0;
   states.assign(count, {});
@@ -431,7 +431,7 @@ Knowledge Order::getKnowledge(uint32_t thread) const {
 }
 
 /// The same for other blocks, which don't know what is in `all`.
-OtherBlocks Order::getForDevice(uint32_t thread, uint32_t block) const {
+OtherBlocks Order::getForDevice(uint32_t thread) const {
   const State &state = states[thread];
   Clocks seen = state.seen;
   seen.join(all);
@@ -450,9 +450,7 @@ void Order::learn(uint32_t thread, const OtherBlocks &others) {
   State &state = states[thread];
   state.others.join(others);
   hasOthers |= !others.isEmpty();
-  if (ownNumber != kNoNumber)
-    others.tell(ownNumber, state.seen,
-                state.fenced[getNumber(Space::Global)].seen);
+  others.tell(block, state.seen, state.fenced[getNumber(Space::Global)].seen);
 }
 
 void Order::acquireAtomic(uint32_t thread, const Knowledge &from,
@@ -474,11 +472,11 @@ void Order::acquireAtomic(uint32_t thread, const Knowledge &from,
     read.others.join(*others);
 }
 
-void Order::releaseAtomic(uint32_t thread, uint32_t block, Knowledge &into,
-                          OtherBlocks *others, Ordering ordering) {
+void Order::releaseAtomic(uint32_t thread, Knowledge &into, OtherBlocks *others,
+                          Ordering ordering) {
   if (ordering.releases) {
     if (others)
-      others->join(getForDevice(thread, block));
+      others->join(getForDevice(thread));
     return release(thread, into);
   }
   if (fences.empty())
@@ -489,7 +487,7 @@ void Order::releaseAtomic(uint32_t thread, uint32_t block, Knowledge &into,
     others->join(own.fencedForDevice);
 }
 
-void Order::fence(uint32_t thread, uint32_t block, Ordering ordering) {
+void Order::fence(uint32_t thread, Ordering ordering) {
   Fences &own = getFences(thread);
   State &state = states[thread];
   if (ordering.acquires && own.read.run == run) {
@@ -513,7 +511,7 @@ void Order::fence(uint32_t thread, uint32_t block, Ordering ordering) {
   if (ordering.isOfCluster)
     own.fencedForCluster = own.fenced;
   if (ordering.isOfDevice)
-    own.fencedForDevice = getForDevice(thread, block);
+    own.fencedForDevice = getForDevice(thread);
   ++state.clock;
 }
 

@@ -124,10 +124,8 @@ struct Ordering {
 /// only, and threads that learn the same share a vector.
 class Order {
 public:
-  static constexpr uint32_t kNoNumber = ~uint32_t{0};
-
-  /// All threads know what is in `known`. `number` is that of the block if
-  /// others may tell its threads of each other, because they run between them.
+  /// All threads know the accesses in `known`. The block has a number among
+  /// those of launches that overlap.
   void begin(uint32_t numThreads, const OtherBlocks &known, uint32_t number);
   /// The thread learns all that the blocks with lower numbers did.
   void acquireAllBelow(uint32_t thread, uint32_t block);
@@ -178,12 +176,12 @@ public:
   /// from all of the device: it learns that now, or by a later fence.
   void acquireAtomic(uint32_t thread, const Knowledge &from,
                      const OtherBlocks *others, Ordering ordering);
-  /// The thread, of the block of that number, writes a value that carries what
-  /// it knows, or what it knew at its last fence. `others` is what the value
-  /// carries to other blocks, null if that is nothing.
-  void releaseAtomic(uint32_t thread, uint32_t block, Knowledge &into,
-                     OtherBlocks *others, Ordering ordering);
-  void fence(uint32_t thread, uint32_t block, Ordering ordering);
+  /// The thread writes a value that carries what it knows, or what it knew at
+  /// its last fence. `others` is what the value carries to other blocks, null
+  /// if that is nothing.
+  void releaseAtomic(uint32_t thread, Knowledge &into, OtherBlocks *others,
+                     Ordering ordering);
+  void fence(uint32_t thread, Ordering ordering);
 
   /// The threads that meet; `isAll` if they are all that live.
   void synchronize(const std::vector<Thread *> &threads, bool isAll);
@@ -283,12 +281,12 @@ private:
   }
   void join(Knowledge &into, const Knowledge &from) const;
   Knowledge getKnowledge(uint32_t thread) const;
-  OtherBlocks getForDevice(uint32_t thread, uint32_t block) const;
+  OtherBlocks getForDevice(uint32_t thread) const;
   Fences &getFences(uint32_t thread);
   void learn(uint32_t thread, const OtherBlocks &others);
 
   uint32_t run = 0;
-  uint32_t numThreads = 0, numBarriers = 0, ownNumber = kNoNumber;
+  uint32_t numThreads = 0, numBarriers = 0, block = 0;
   std::vector<State> states;
   /// By thread; empty until one of them uses a fence or a relaxed access.
   std::vector<Fences> fences;

@@ -32,7 +32,7 @@ void Sanitizer::begin(bool on, LaunchShadow *shadow, uint64_t newNumber) {
   stored.clear();
   order.begin(cluster.size(),
               launch ? launch->getKnownAtStart() : OtherBlocks(),
-              hasTurn ? getId() : Order::kNoNumber);
+              launch ? getId() : 0);
   pool.reset();
   atomics.clear();
   copies.clear();
@@ -299,7 +299,7 @@ void Sanitizer::acquireCopies(Thread &thread, const Knowledge &from) {
 
 void Sanitizer::releaseFenced(Thread &thread, Knowledge &into) {
   if (isOn)
-    order.releaseAtomic(thread.index, launch ? getId() : 0, into,
+    order.releaseAtomic(thread.index, into,
                         /*others=*/nullptr, getOrdering(KVCacheAccessCluster));
 }
 
@@ -341,7 +341,7 @@ OtherBlocks *Sanitizer::getReleasedForDevice(const void *pointer,
                                              uint32_t flags) {
   if (!launch || !(flags & KVCacheAccessDevice) || cluster.isShared(pointer))
     return nullptr;
-  return &launch->getReleased(pointer);
+  return &launch->getReleased(pointer).others;
 }
 
 void Sanitizer::acquireAtomic(Thread &thread, const KVCacheSite *site,
@@ -372,39 +372,39 @@ void Sanitizer::releaseAtomic(Thread &thread, const void *pointer,
   Released &released = getReleased(pointer);
   OtherBlocks *forDevice = getReleasedForDevice(pointer, flags);
   bool isStore = !(flags & KVCacheAccessRead);
-  bool isOfLaunch = launch && !cluster.isShared(pointer);
+  LaunchShadow::Released *ofLaunch = launch && !cluster.isShared(pointer)
+                                         ? &launch->getReleased(pointer)
+                                         : nullptr;
   bool isOthers = released.writer != thread.index ||
-                  (isOfLaunch && launch->getWriter(pointer) != getId());
+                  (ofLaunch && ofLaunch->writer != getId());
   // Who reads what a store wrote learns nothing of the stores of others before
   // it.
   if (isStore && isOthers && &released != &otherAtomics) {
     released.knowledge.clear();
     released.ofBlocks.clear();
     released.places = {};
-    if (isOfLaunch)
-      launch->getReleased(pointer) = {};
+    if (ofLaunch)
+      ofLaunch->others = {};
   }
   if (isStore) {
     released.writer = thread.index;
-    if (isOfLaunch)
-      launch->getWriter(pointer) = getId();
+    if (ofLaunch)
+      ofLaunch->writer = getId();
   }
   cluster.peers.release(thread, released.places);
-  uint32_t id = launch ? getId() : 0;
   Ordering ordering = getOrdering(flags);
   bool isOfOne = cluster.numBlocks() == 1;
   if (isOfOne || ordering.isOfCluster)
-    order.releaseAtomic(thread.index, id, released.knowledge, forDevice,
-                        ordering);
+    order.releaseAtomic(thread.index, released.knowledge, forDevice, ordering);
   ordering.isOfCluster = false;
   if (!isOfOne)
-    order.releaseAtomic(thread.index, id, getReleasedOfBlock(released, thread),
+    order.releaseAtomic(thread.index, getReleasedOfBlock(released, thread),
                         /*others=*/nullptr, ordering);
 }
 
 void Sanitizer::fence(Thread &thread, uint32_t flags) {
   if (isOn)
-    order.fence(thread.index, launch ? getId() : 0, getOrdering(flags));
+    order.fence(thread.index, getOrdering(flags));
 }
 
 void Sanitizer::fenceProxy(Thread &thread, Space space) {
@@ -429,7 +429,7 @@ void Sanitizer::startDependents(Thread &thread) {
     return;
   Knowledge ofBlock;
   OtherBlocks released;
-  order.releaseAtomic(thread.index, getId(), ofBlock, &released,
+  order.releaseAtomic(thread.index, ofBlock, &released,
                       getOrdering(KVCacheAccessDevice));
   if (!released.isEmpty())
     launch->addStarting(released);
