@@ -61,15 +61,15 @@ static LogicalResult checkPageSize(StringRef name, std::optional<Location> loc,
                            types);                                             \
   }
 
-/// The element type of most descriptors.
-template <typename AdaptorTy> static Type getElementType(AdaptorTy adaptor) {
-  return asCache(adaptor.getCache()).getType().getStorageType();
-}
+template <typename T> using DtypeOf = decltype(std::declval<T &>().getDtype());
 
-/// The same of a descriptor that may count elements of another type.
-template <typename AdaptorTy> static Type getGivenElement(AdaptorTy adaptor) {
-  return adaptor.getDtype().value_or(
-      asCache(adaptor.getCache()).getType().getStorageType());
+/// The element type of a descriptor: that of the cache, unless it counts
+/// elements of another type.
+template <typename AdaptorTy> static Type getElementType(AdaptorTy adaptor) {
+  Type stored = asCache(adaptor.getCache()).getType().getStorageType();
+  if constexpr (llvm::is_detected<DtypeOf, AdaptorTy>::value)
+    return adaptor.getDtype().value_or(stored);
+  return stored;
 }
 
 /// The bytes of an element of a descriptor; 0 if its type is invalid.
@@ -82,19 +82,27 @@ static int64_t getElementBytes(Type type) {
 template <typename AdaptorTy>
 static tma::CacheShape getShapeOfElements(AdaptorTy adaptor) {
   tma::CacheShape shape = getShape(asCache(adaptor.getCache()).getType());
-  int64_t bytes = getElementBytes(getGivenElement(adaptor));
+  int64_t bytes = getElementBytes(getElementType(adaptor));
   return bytes && shape.isMultipleOf(bytes) ? shape.countIn(bytes) : shape;
+}
+
+/// Checks that a descriptor can count elements of its type.
+template <typename OpTy> static LogicalResult verifyElementType(OpTy op) {
+  Type type = getElementType(typename OpTy::Adaptor(op));
+  if (getElementBytes(type))
+    return success();
+  return op.emitOpError("expects 'dtype' to be an integer or float of 1, 2, "
+                        "4 or 8 bytes, got ")
+         << type;
 }
 
 /// Checks that the view consists of elements of the descriptor.
 template <typename OpTy> static LogicalResult verifyElements(OpTy op) {
   if (!op.getDtype())
     return success();
+  if (failed(verifyElementType(op)))
+    return failure();
   int64_t bytes = getElementBytes(*op.getDtype());
-  if (bytes == 0)
-    return op.emitOpError("expects 'dtype' to be an integer or float of 1, 2, "
-                          "4 or 8 bytes, got ")
-           << *op.getDtype();
   if (getShape(op.getViewed().getType()).isMultipleOf(bytes))
     return success();
   return op.emitOpError("expects heads and rows of 'cache' to have a multiple "
@@ -173,10 +181,6 @@ static tma::OpenTensorMap getMap(CreateTMATileOp::Adaptor op) {
                             static_cast<tma::Major>(op.getMajor()), swizzle);
 }
 
-static Type getElementType(CreateTMATileOp::Adaptor op) {
-  return getGivenElement(op);
-}
-
 KVCACHE_DEFINE_TENSOR_MAP(CreateTMATileOp, /*usesPageSize=*/true)
 
 LogicalResult CreateTMATileOp::verify() {
@@ -208,10 +212,6 @@ static tma::OpenTensorMap getMap(CreatePagedTMATileOp::Adaptor op) {
                            op.getColumns(), toTMA(op.getSwizzle()));
 }
 
-static Type getElementType(CreatePagedTMATileOp::Adaptor op) {
-  return getGivenElement(op);
-}
-
 KVCACHE_DEFINE_TENSOR_MAP(CreatePagedTMATileOp, /*usesPageSize=*/true)
 
 LogicalResult CreatePagedTMATileOp::verify() {
@@ -238,10 +238,6 @@ LogicalResult CreatePagedTMATileOp::verify() {
 static tma::OpenTensorMap getMap(CreateRaggedTMATileOp::Adaptor op) {
   return tma::getRaggedTile(getShapeOfElements(op), op.getRows(),
                             op.getColumns(), toTMA(op.getSwizzle()));
-}
-
-static Type getElementType(CreateRaggedTMATileOp::Adaptor op) {
-  return getGivenElement(op);
 }
 
 KVCACHE_DEFINE_TENSOR_MAP(CreateRaggedTMATileOp, /*usesPageSize=*/false)
@@ -280,10 +276,6 @@ LogicalResult CreateRopeTMATileOp::verify() {
 //===----------------------------------------------------------------------===//
 // CreateGather4TMATileOp
 //===----------------------------------------------------------------------===//
-
-static Type getElementType(CreateGather4TMATileOp::Adaptor op) {
-  return getGivenElement(op);
-}
 
 /// The bytes from a row of the cache to the next.
 static int64_t getRowPitchBytes(CacheTypeInterface cache) {
@@ -353,15 +345,11 @@ static LogicalResult verifyRowsOfLayout(CreateGather4TMATileOp op,
 
 LogicalResult CreateGather4TMATileOp::verify() {
   CacheTypeInterface cache = getViewed().getType();
-  // (C2), (C3)
-  if (failed(verifyNoScales(*this, cache)) ||
-      failed(verifyTileHeight(*this, getTileHeight())))
+  if (failed(verifyNoScales(*this, cache)) ||             // (C2)
+      failed(verifyTileHeight(*this, getTileHeight())) || // (C3)
+      failed(verifyElementType(*this)))                   // (C1)
     return failure();
   int64_t bytes = getElementBytes(getElementType(Adaptor(*this)));
-  if (bytes == 0) // (C1)
-    return emitOpError("expects 'dtype' to be an integer or float of 1, 2, 4 "
-                       "or 8 bytes, got ")
-           << *getDtype();
   int64_t stride = getRowStride(Adaptor(*this), bytes);
   return getShape(cache).isPacked() ? verifyPackedRows(*this, bytes, stride)
                                     : verifyRowsOfLayout(*this, bytes, stride);
