@@ -29,6 +29,12 @@ inline int64_t getCachePolicy(Eviction priority) {
   return static_cast<int64_t>(policies[static_cast<uint32_t>(priority)]);
 }
 
+/// Whether loads with a hint, or without one, are nontemporal: plain loads have
+/// no other priority.
+inline bool isStreamed(EvictionAttr hint) {
+  return hint && hint.getValue() == Eviction::First;
+}
+
 /// Returns this operand as a constant; null without a hint.
 inline Value createCachePolicy(OpBuilder &builder, Location loc,
                                EvictionAttr hint) {

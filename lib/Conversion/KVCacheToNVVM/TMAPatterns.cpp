@@ -52,11 +52,6 @@ public:
   Value getAddress(Value tile, Value offset) const {
     return getTileAddress(builder, loc, tile, offset);
   }
-
-  /// Returns the cache policy operand of an instruction; null without a hint.
-  Value getPolicy(EvictionAttr hint) const {
-    return createCachePolicy(builder, loc, hint);
-  }
 };
 
 /// Calls `copy(first coordinate, address)` for each chunk of a tile.
@@ -198,7 +193,7 @@ struct LowerLoad : TensorCopyPattern<TMALoadOp> {
     Value descriptor = b.getDescriptor(op.getDescriptor());
     Value barrier =
         getBarrierPointer(rewriter, b.loc, op.getBarriers(), op.getBarrier());
-    Value policy = b.getPolicy(op.getL2HintAttr());
+    Value policy = createCachePolicy(rewriter, b.loc, op.getL2HintAttr());
     SmallVector<Value> coordinates(op.getCoordinates());
     int64_t chunk = 0;
     forEachChunk(b, op.getDescriptor().getType(), op.getTile(), coordinates[0],
@@ -319,7 +314,7 @@ struct LowerGather4 : TensorCopyPattern<TMAGather4Op> {
     Value descriptor = b.getDescriptor(op.getDescriptor());
     Value barrier =
         getBarrierPointer(rewriter, b.loc, op.getBarriers(), op.getBarrier());
-    Value policy = b.getPolicy(op.getL2HintAttr());
+    Value policy = createCachePolicy(rewriter, b.loc, op.getL2HintAttr());
     forEachChunk(b, op.getDescriptor().getType(), op.getTile(), op.getColumn(),
                  op.getRow(), [&](Value column, Value address) {
                    if (ofCluster)
@@ -416,7 +411,7 @@ struct LowerStore : TensorCopyPattern<TMAStoreOp> {
         NVVM::SharedSpaceAttr::get(getContext(),
                                    NVVM::SharedSpace::shared_cta));
     Value descriptor = b.getDescriptor(op.getDescriptor());
-    Value policy = b.getPolicy(op.getL2HintAttr());
+    Value policy = createCachePolicy(rewriter, b.loc, op.getL2HintAttr());
     SmallVector<Value> coordinates;
     for (Value coordinate : op.getCoordinates().drop_front())
       coordinates.push_back(b.toI32(coordinate));

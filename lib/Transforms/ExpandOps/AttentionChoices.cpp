@@ -410,10 +410,6 @@ EvictionAttr chooseHint(AttentionOp op, const Shape &shape, int64_t rows) {
 
 } // namespace
 
-bool kvcache::isStreamed(EvictionAttr hint) {
-  return hint && hint.getValue() == Eviction::First;
-}
-
 std::optional<TilePlan> kvcache::chooseTiles(AttentionOp op,
                                              const Target &target) {
   Shape shape(op);

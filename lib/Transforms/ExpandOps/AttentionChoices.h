@@ -70,9 +70,6 @@ struct WarpPlan {
   EvictionAttr hint = {};
 };
 
-/// Whether loads of threads are nontemporal with a hint.
-bool isStreamed(EvictionAttr hint);
-
 /// Chooses the blocks of an op for kernels that run on all chips of a target;
 /// nothing if warps compute it without tensor cores. `tile_rows` of the op
 /// overrides the table.

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attention.h"
+#include "kvcache/Support/CachePolicy.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

@@ -12,6 +12,7 @@
 #include "kvcache/IR/PipeOps.h"
 #include "kvcache/IR/QuantizationOps.h"
 #include "kvcache/IR/TileOps.h"
+#include "kvcache/Support/CachePolicy.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 

@@ -79,8 +79,7 @@ void kvcache::emitPlain(OpBuilder &builder, TileCopyOpInterface copy,
   int64_t columns = getColumns(layout, 16);
   auto type =
       VectorType::get(columns, source.getTile().getType().getElementType());
-  EvictionAttr hint = copy.getL2HintAttr();
-  bool nontemporal = hint && hint.getValue() == Eviction::First;
+  bool nontemporal = isStreamed(copy.getL2HintAttr());
   forEachUnit(b, layout, columns, threads, [&](Value tileRow, Value column) {
     SourceRow row = source.getRow(tileRow);
     auto read = [&] {
