@@ -257,8 +257,8 @@ static StringRef findMistake(StringRef text) {
   }
 }
 
-/// Inline PTX: what is no register, text that LLVM does not take, and results
-/// of another number than the constraints say.
+/// Inline PTX: values without a register, text that LLVM does not take, and
+/// results of another number than the constraints say.
 static LogicalResult checkAssembly(Operation *op) {
   if (auto ptx = dyn_cast<NVVM::InlinePtxOp>(op)) {
     for (TypeRange types :

@@ -83,9 +83,9 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     `split_rows` times the query heads that read a head of the cache, rounded up
     to 16, 32 or 64, and 0 below 4 such heads, or 8 for elements of less than 16
     bits. Where warps can multiply raw tiles, it is at most 32, and never 0. With
-    `rows`, a block has one token, and it is the number of
-    query heads that read a head of the cache, rounded up to 16, 32 or 64, but at
-    most 32 for latent caches, and 0 below 8 heads for others. Kernels for sm_90a
+    `rows`, a block has one token, and it is the number of query heads that read
+    a head of the cache, rounded up to 16, 32 or 64, but at most 32 for latent
+    caches, and 0 below 8 heads for others. Kernels for sm_90a
     alone have products by `mma` in blocks of 64 or 128 rows, and 64 rows for
     latent caches with a multiple of 64 query heads. In blocks of 16 or 32 rows,
     they may have such products with swapped operands: of keys and queries, and
@@ -101,10 +101,10 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
 
     In blocks of 16 or 32 rows without swapped operands, warps multiply raw tiles
     of caches with values of their own: of f8E4M3FN, f8E5M2 and i8, without zero
-    points, scales of 16 bits and those of several tokens. Heads have a multiple of 32 elements, of
-    64 if they have more than 128, and a power of two with queries of bf16. A
-    head has one scale, or up to 128 elements have at most four, each of a
-    multiple of 16 elements. These elements are not rounded, and weights are
+    points, scales of 16 bits and those of several tokens. Heads have a multiple
+    of 32 elements, of 64 if they have more than 128, and a power of two with
+    queries of bf16. A head has one scale, or up to 128 elements have at most
+    four, each of a multiple of 16 elements. These elements are not rounded, and weights are
     rounded as f16, with their scales to 2^-11 of their size.
 
     On a GPU, `l2_hint` says how long lines of the caches stay in the L2 cache:

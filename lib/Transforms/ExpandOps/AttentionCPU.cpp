@@ -37,8 +37,8 @@ constexpr int64_t kTokenBytes = 1 << 10;
 /// share a head of the cache, of one or several tokens, for several heads.
 /// Keys and values become f32 once for all rows of the block, `kTile` tokens at
 /// a time. The next ones are prefetched while these are multiplied. Up to four
-/// rows of one token are computed at once, so that what is loaded serves all of
-/// them. Softmax is online, and in base 2.
+/// rows of one token are computed at once, so that a loaded key or value serves
+/// all of them. Softmax is online, and in base 2.
 class CPUAttention : AttentionBase {
 public:
   CPUAttention(AttentionOp op, const Frame &frame)
@@ -308,9 +308,8 @@ private:
     store(f.constant(0), totals, row.inBlock);
   }
 
-  /// Adds the tokens of a tile to the sums of rows that see the same. What the
-  /// first ones do next to their products is prefetching: so memory is busy
-  /// all the time.
+  /// Adds the tokens of a tile to the sums of rows that see the same. The first
+  /// rows prefetch in between their products, so that memory is always busy.
   void addTile(const Row &row, Value tile, const TokenRange &seen,
                Value lastToken) {
     prefetchSome = [=, this](int64_t first) {
@@ -325,7 +324,7 @@ private:
     SmallVector<Value> scores, weights;
     for (Value products : computeScores(row))
       scores.push_back(f.select(isSeen, products, lowest));
-    // A score that is no number makes the row's sums no numbers in any case.
+    // A NaN among the scores of a row makes its sums NaN in any case.
     Value oldMax = loadOfRows(maxima, row);
     Value newMax = f.larger(oldMax, f.maximaOf(scores));
     Value shrinks = f.exp2(f.sub(oldMax, newMax));

@@ -69,6 +69,9 @@ private:
 
   int64_t getThreads() const { return plan.countThreads(); }
 
+  /// Whether products read whole tiles by themselves, while threads go on.
+  bool readsTiles() const { return plan.unit != TileUnit::Warps; }
+
   /// Finds the rows and the values of a warp. Warps of a group have other rows
   /// each, and the groups that share these follow one another.
   void placeWarp() {
@@ -249,13 +252,13 @@ private:
       if (Value factor = queries.getFactor(
               frame.add(firstOfLane, frame.index(layout.getRow(r)))))
         factors[r] = f.mul(factors[r], factor);
-    if (!byGroups && !inTensorMemory)
+    if (!readsTiles())
       queries.keep(*cores, firstRow);
   }
 
   /// All threads meet, and have stored tiles.
   void meet() {
-    if (byGroups || inTensorMemory)
+    if (readsTiles())
       groups.emitFence();
     gpu::BarrierOp::create(builder, loc);
   }
@@ -394,7 +397,7 @@ private:
 
   /// Whether the next copies are started while tensor cores compute scores.
   bool copiesMeanwhile(bool isRaw) {
-    return (inTensorMemory || byGroups) && (isRaw || isCopied());
+    return readsTiles() && (isRaw || isCopied());
   }
 
   /// Starts the next copies, where the tile in use leaves no more room: of
@@ -529,10 +532,10 @@ private:
     if (inTensorMemory)
       sums.scale(shrinks,
                  arith::AndIOp::create(builder, loc, isGrown, hasSums(tile)));
-    // Those of values that are keys are beside these.
-    const TiledCache &ofValues = op.getValueCache() ? values : keys;
     if (plan.multipliesRaw)
       return {};
+    // Those of values that are keys are beside these.
+    const TiledCache &ofValues = op.getValueCache() ? values : keys;
     if (ofValues.isUnscaled())
       ofValues.scale(scores, layout, column);
     SmallVector<Fragment> weights;
