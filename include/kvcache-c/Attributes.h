@@ -49,6 +49,10 @@ MLIR_CAPI_EXPORTED MlirAttribute mlirKVCacheLayoutAttrGetChecked(
 MLIR_CAPI_EXPORTED MlirAttribute mlirKVCacheLayoutAttrGetInterleavedChecked(
     MlirLocation loc, int64_t tokenStride, int64_t headStride,
     int64_t interleave);
+/// The layout whose distance of keys and values counts in the alignment.
+MLIR_CAPI_EXPORTED MlirAttribute mlirKVCacheLayoutAttrGetWithRoleChecked(
+    MlirLocation loc, int64_t tokenStride, int64_t headStride,
+    int64_t interleave, int64_t roleStride);
 MLIR_CAPI_EXPORTED int64_t
 mlirKVCacheLayoutAttrGetTokenStride(MlirAttribute attr);
 MLIR_CAPI_EXPORTED int64_t
@@ -56,6 +60,9 @@ mlirKVCacheLayoutAttrGetHeadStride(MlirAttribute attr);
 /// 1 for a layout that is not interleaved.
 MLIR_CAPI_EXPORTED int64_t
 mlirKVCacheLayoutAttrGetInterleave(MlirAttribute attr);
+/// 0 for a layout without a distance of keys and values.
+MLIR_CAPI_EXPORTED int64_t
+mlirKVCacheLayoutAttrGetRoleStride(MlirAttribute attr);
 
 //===----------------------------------------------------------------------===//
 // RoleAttr

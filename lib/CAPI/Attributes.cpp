@@ -69,11 +69,20 @@ MlirAttribute mlirKVCacheLayoutAttrGetInterleavedChecked(MlirLocation loc,
                                                          int64_t tokenStride,
                                                          int64_t headStride,
                                                          int64_t interleave) {
+  return mlirKVCacheLayoutAttrGetWithRoleChecked(loc, tokenStride, headStride,
+                                                 interleave, /*roleStride=*/0);
+}
+
+MlirAttribute mlirKVCacheLayoutAttrGetWithRoleChecked(MlirLocation loc,
+                                                      int64_t tokenStride,
+                                                      int64_t headStride,
+                                                      int64_t interleave,
+                                                      int64_t roleStride) {
   Location where = unwrap(loc);
   if (failed(checkLoaded(where)))
     return {};
-  return wrap(
-      LayoutAttr::get(where.getContext(), tokenStride, headStride, interleave));
+  return wrap(LayoutAttr::get(where.getContext(), tokenStride, headStride,
+                              interleave, roleStride));
 }
 
 int64_t mlirKVCacheLayoutAttrGetTokenStride(MlirAttribute attr) {
@@ -86,6 +95,10 @@ int64_t mlirKVCacheLayoutAttrGetHeadStride(MlirAttribute attr) {
 
 int64_t mlirKVCacheLayoutAttrGetInterleave(MlirAttribute attr) {
   return cast<LayoutAttr>(unwrap(attr)).getInterleave();
+}
+
+int64_t mlirKVCacheLayoutAttrGetRoleStride(MlirAttribute attr) {
+  return cast<LayoutAttr>(unwrap(attr)).getRoleStride();
 }
 
 //===----------------------------------------------------------------------===//

@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Layouts.h"
+
 #include "kvcache/IR/CacheShape.h"
 #include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/KVCacheDialect.h"
@@ -42,6 +44,7 @@ tma::CacheShape kvcache::getShape(CacheTypeInterface cache) {
   if (!cache.getLayout())
     return shape;
   shape.tokenStride = cache.getTokenStride();
+  shape.roleStride = cache.getLayout().getRoleStride();
   shape.hasOpenHeadStride = cache.hasOpenHeadStride();
   if (!shape.hasOpenHeadStride)
     shape.headStride = cache.getHeadStride();
@@ -118,15 +121,13 @@ static uint64_t getStoredBytes(CacheTypeInterface view) {
 
 uint64_t kvcache::getInPageAlignment(CacheTypeInterface view, uint64_t limit) {
   uint64_t bytes = getStoredBytes(view);
-  uint64_t alignment = llvm::MinAlign(limit, view.getTokenStride() * bytes);
-  if (!view.getLayout())
-    return alignment;
-  // Distances may be those of heads, as of values behind their keys.
-  alignment = llvm::MinAlign(alignment, view.getStoredHeadSize() * bytes);
-  if (!view.hasOpenHeadStride())
-    return llvm::MinAlign(alignment, view.getHeadStride() * bytes);
-  return llvm::MinAlign(alignment,
-                        isa<ScalesType>(view) ? bytes : kPromisedAlignment);
+  LayoutAttrInterface layout = view.getLayout();
+  if (!layout)
+    return llvm::MinAlign(limit, view.getTokenStride() * bytes);
+  uint64_t open = isa<ScalesType>(view) ? bytes : kPromisedAlignment;
+  uint64_t alignment =
+      getRowAlignment(layout, view.getStoredHeadSize(), bytes, open, limit);
+  return llvm::MinAlign(alignment, layout.getRoleStride() * bytes);
 }
 
 int64_t kvcache::getDistanceUnit(CacheTypeInterface view) {

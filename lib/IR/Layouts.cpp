@@ -45,10 +45,22 @@ LayoutAttrInterface kvcache::getCanonicalLayout(LayoutAttrInterface layout,
   int64_t head = shape.numHeads == 1 ? 0 : strides.getHeadStride();
   bool isPacked = token == shape.numHeads * shape.headSize &&
                   (shape.numHeads == 1 || head == shape.headSize) &&
-                  strides.getInterleave() == 1;
+                  strides.getInterleave() == 1 && strides.getRoleStride() == 0;
   return isPacked ? LayoutAttrInterface()
                   : LayoutAttr::get(layout.getContext(), token, head,
-                                    strides.getInterleave());
+                                    strides.getInterleave(),
+                                    strides.getRoleStride());
+}
+
+uint64_t kvcache::getRowAlignment(LayoutAttrInterface layout, int64_t headSize,
+                                  uint64_t bytes, uint64_t open,
+                                  uint64_t limit) {
+  // Distances may be those of heads, as of values after their keys.
+  uint64_t alignment = llvm::MinAlign(limit, headSize * bytes);
+  alignment = llvm::MinAlign(alignment, layout.getTokenStride() * bytes);
+  if (isOpen(layout))
+    return llvm::MinAlign(alignment, open);
+  return llvm::MinAlign(alignment, layout.getHeadStride() * bytes);
 }
 
 bool kvcache::isOpen(LayoutAttrInterface layout) {
@@ -80,8 +92,9 @@ static ParseResult parseStride(AsmParser &parser, StringRef keyword,
 }
 
 ParseResult kvcache::parseStrides(AsmParser &parser, int64_t &token,
-                                  int64_t &head, int64_t &interleave) {
-  token = head = interleave = 0;
+                                  int64_t &head, int64_t &interleave,
+                                  int64_t &role) {
+  token = head = interleave = role = 0;
   SMLoc start = parser.getCurrentLocation();
   do {
     StringRef keyword;
@@ -92,10 +105,11 @@ ParseResult kvcache::parseStrides(AsmParser &parser, int64_t &token,
                           .Case("token", &token)
                           .Case("head", &head)
                           .Case("interleave", &interleave)
+                          .Case("role", &role)
                           .Default(nullptr);
     if (!number || *number)
-      return parser.emitError(loc, "expects 'token', 'head' and 'interleave', "
-                                   "each at most once, got '")
+      return parser.emitError(loc, "expects 'token', 'head', 'role' and "
+                                   "'interleave', each at most once, got '")
              << keyword << "'";
     if (parseStride(parser, keyword, *number))
       return failure();
@@ -107,12 +121,14 @@ ParseResult kvcache::parseStrides(AsmParser &parser, int64_t &token,
 }
 
 void kvcache::printStrides(AsmPrinter &printer, int64_t token, int64_t head,
-                           int64_t interleave) {
+                           int64_t interleave, int64_t role) {
   printer << "token = " << token;
   if (ShapedType::isDynamic(head))
     printer << ", head = ?";
   else if (head != 0)
     printer << ", head = " << head;
+  if (role != 0)
+    printer << ", role = " << role;
   if (interleave != 1)
     printer << ", interleave = " << interleave;
 }
@@ -132,11 +148,12 @@ ParseResult kvcache::parseLayout(AsmParser &parser, ParsedLayout &parsed) {
                                         "layout, got ")
            << attribute;
   }
-  int64_t token, head, interleave;
-  if (parseStrides(parser, token, head, interleave) || parser.parseRSquare())
+  int64_t token, head, interleave, role;
+  if (parseStrides(parser, token, head, interleave, role) ||
+      parser.parseRSquare())
     return failure();
   parsed.strides =
-      LayoutAttr::get(parser.getContext(), token, head, interleave);
+      LayoutAttr::get(parser.getContext(), token, head, interleave, role);
   return success();
 }
 
@@ -169,7 +186,7 @@ void kvcache::printLayout(AsmPrinter &printer, StringRef name,
   }
   printer << "[";
   printStrides(printer, strides.getTokenStride(), strides.getHeadStride(),
-               strides.getInterleave());
+               strides.getInterleave(), strides.getRoleStride());
   printer << "]";
 }
 
@@ -263,6 +280,29 @@ kvcache::verifyLayout(function_ref<InFlightDiagnostic()> emitError,
     return failure();
   if (getCanonicalLayout(layout, shape) != layout)
     return emitError() << "expects no " << name << " for packed rows";
+  return success();
+}
+
+LogicalResult
+kvcache::verifyRoleStride(function_ref<InFlightDiagnostic()> emitError,
+                          StringRef name, LayoutAttrInterface layout,
+                          PageShape shape, int64_t bytes, bool isMLA) {
+  int64_t role = layout ? layout.getRoleStride() : 0;
+  if (role == 0)
+    return success();
+  if (isMLA)
+    return emitError() << "expects 'role' of " << name
+                       << " only for a cache of keys and values";
+  if (role < shape.headSize || role >= kMaxSpan)
+    return emitError() << "expects 'role' of " << name << " to be from a head ("
+                       << shape.headSize << ") to 2^40 - 1, got " << role;
+  uint64_t alignment = getRowAlignment(layout, shape.headSize, bytes,
+                                       /*open=*/kPromisedAlignment,
+                                       /*limit=*/kPromisedAlignment);
+  if (role * bytes % alignment == 0)
+    return emitError() << "expects 'role' of " << name
+                       << " only if it is less aligned than tokens and heads ("
+                       << alignment << " bytes), got " << role;
   return success();
 }
 

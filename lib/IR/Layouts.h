@@ -39,9 +39,15 @@ void printLayout(AsmPrinter &printer, StringRef name,
 
 /// The contents of `#kvcache.layout<...>`, and of the brackets in a type.
 ParseResult parseStrides(AsmParser &parser, int64_t &token, int64_t &head,
-                         int64_t &interleave);
+                         int64_t &interleave, int64_t &role);
 void printStrides(AsmPrinter &printer, int64_t token, int64_t head,
-                  int64_t interleave);
+                  int64_t interleave, int64_t role);
+
+/// Returns the largest power of two, at most `limit`, that divides the size of
+/// a head and the distances of tokens and heads, in bytes. Elements, or scales,
+/// have `bytes` bytes. An open stride of heads is a multiple of `open`.
+uint64_t getRowAlignment(LayoutAttrInterface layout, int64_t headSize,
+                         uint64_t bytes, uint64_t open, uint64_t limit);
 
 /// Checks (C7) and (C8) of paged types. An open stride of heads is dynamic, an
 /// absent one 0.
@@ -53,6 +59,11 @@ LogicalResult verifyPitches(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult verifyLayout(function_ref<InFlightDiagnostic()> emitError,
                            StringRef name, LayoutAttrInterface layout,
                            PageShape shape);
+
+/// Checks (C13) of paged types, for elements or scales of `bytes` bytes.
+LogicalResult verifyRoleStride(function_ref<InFlightDiagnostic()> emitError,
+                               StringRef name, LayoutAttrInterface layout,
+                               PageShape shape, int64_t bytes, bool isMLA);
 
 /// Checks (C10) of paged types.
 LogicalResult verifyInterleave(function_ref<InFlightDiagnostic()> emitError,

@@ -40,6 +40,8 @@ static bool isPlainElementType(Type type) {
          type.isSignlessInteger(32);
 }
 
+static int64_t getBytes(Type type) { return type.getIntOrFloatBitWidth() / 8; }
+
 static bool isScaleType(Type type) {
   return isa<Float32Type, Float16Type, BFloat16Type, Float8E8M0FNUType,
              Float8E4M3FNType>(type);
@@ -167,6 +169,11 @@ static LogicalResult verifyPaged(EmitError emitError, Type elementType,
   PageShape shape = getPageShape(elementType, params, pageSize);
   if (failed(verifyLayout(emitError, "layout", layout, shape)))
     return failure();
+  // (C13)
+  bool isMLA = params.getIsMla();
+  if (failed(verifyRoleStride(emitError, "layout", layout, shape,
+                              getBytes(getStorageType(elementType)), isMLA)))
+    return failure();
   // (C9)
   if (scaleLayout && !scale)
     return emitError() << "expects scale_layout only with scale and "
@@ -179,9 +186,13 @@ static LogicalResult verifyPaged(EmitError emitError, Type elementType,
   if (scaleLayout && scaleLayout.getInterleave() != 1 && isShared)
     return emitError() << "expects 'interleave' only without zero_point and "
                           "token_granularity";
-  if (failed(verifyInterleave(emitError, layout, scaleLayout, shape)))
+  if (failed(verifyInterleave(emitError, layout, scaleLayout, shape)) ||
+      failed(verifyLayout(emitError, "scale_layout", scaleLayout, shape)))
     return failure();
-  return verifyLayout(emitError, "scale_layout", scaleLayout, shape);
+  // (C13)
+  return scaleLayout ? verifyRoleStride(emitError, "scale_layout", scaleLayout,
+                                        shape, getBytes(scale), isMLA)
+                     : success();
 }
 
 static LogicalResult verifyContinuous(EmitError emitError, Type elementType) {

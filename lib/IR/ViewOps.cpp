@@ -111,6 +111,12 @@ static LogicalResult verifyStrides(Operation *op, StringRef name,
     printShape(diag, expected);
     return diag << ", got " << type;
   }
+  int64_t role = view.getLayout() ? view.getLayout().getRoleStride() : 0;
+  if (role && tokens == 3 && !ShapedType::isDynamic(strides[1]) &&
+      strides[1] != role)
+    return op->emitOpError("expects stride 1 of '")
+           << name << "' to be the 'role' of the layout (" << role << "), got "
+           << strides[1];
   int64_t head = strides[tokens + 1];
   if (view.hasOpenHeadStride() && !ShapedType::isDynamic(head) &&
       failed(verifyPitches([&] { return op->emitOpError(); },

@@ -146,7 +146,8 @@ mlir::kvcache::tma::findBrokenLimit(const OpenTensorMap &map) {
 bool CacheShape::isMultipleOf(int64_t bytes) const {
   return bytes % elementBytes == 0 && headSize * elementBytes % bytes == 0 &&
          tokenStride * elementBytes % bytes == 0 &&
-         headStride * elementBytes % bytes == 0;
+         headStride * elementBytes % bytes == 0 &&
+         roleStride * elementBytes % bytes == 0;
 }
 
 CacheShape CacheShape::countIn(int64_t bytes) const {
@@ -156,6 +157,7 @@ CacheShape CacheShape::countIn(int64_t bytes) const {
   shape.headSize /= ratio;
   shape.tokenStride /= ratio;
   shape.headStride /= ratio;
+  shape.roleStride /= ratio;
   shape.elementsOfCache *= ratio;
   return shape;
 }
@@ -166,6 +168,7 @@ int64_t CacheShape::getRowAlignment() const {
   // long.
   if (!isPacked())
     alignment = std::gcd(alignment, headSize * elementBytes);
+  alignment = std::gcd(alignment, roleStride * elementBytes);
   // Strides of heads that are known only at run time are as aligned.
   if (numHeads > 1 && !hasOpenHeadStride)
     alignment = std::gcd(alignment, getHeadStride() * elementBytes);

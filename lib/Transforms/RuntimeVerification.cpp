@@ -256,6 +256,10 @@ private:
       below(stride, index(std::numeric_limits<int64_t>::max()), what);
       multipleOf(stride, factor, what);
     }
+    if (LayoutAttrInterface layout = view.getLayout();
+        layout && layout.getRoleStride() && tokens == 3)
+      equals(metadata.getStrides()[1], layout.getRoleStride(),
+             ("stride 1 of '" + name + "'").str());
     if (view.hasOpenHeadStride())
       multipleOf(metadata.getStrides()[tokens + 1], factor,
                  ("stride " + Twine(tokens + 1) + " of '" + name + "'").str());
@@ -314,6 +318,13 @@ private:
     CheckOp::create(builder, loc, value, bound,
                     ("'" + name + "' op " + what).str());
     ++numChecks;
+  }
+
+  void equals(Value value, int64_t expected, StringRef what) {
+    Value difference =
+        arith::SubIOp::create(builder, loc, value, index(expected));
+    below(difference, index(1),
+          (what + " minus " + Twine(expected) + ", which must be 0,").str());
   }
 
   void multipleOf(Value value, int64_t factor, StringRef what) {

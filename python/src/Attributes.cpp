@@ -30,9 +30,9 @@ static nb::dict getParamsFields(MlirAttribute attribute) {
 }
 
 static MlirAttribute makeLayout(MlirLocation loc, const Fields &fields) {
-  return mlirKVCacheLayoutAttrGetInterleavedChecked(
+  return mlirKVCacheLayoutAttrGetWithRoleChecked(
       loc, fields.getInteger("token_stride"), fields.getInteger("head_stride"),
-      fields.getInteger("interleave"));
+      fields.getInteger("interleave"), fields.getInteger("role_stride"));
 }
 
 static nb::dict getLayoutFields(MlirAttribute attribute) {
@@ -41,6 +41,8 @@ static nb::dict getLayoutFields(MlirAttribute attribute) {
   if (int64_t head = mlirKVCacheLayoutAttrGetHeadStride(attribute))
     fields["head_stride"] = head;
   fields["interleave"] = mlirKVCacheLayoutAttrGetInterleave(attribute);
+  if (int64_t role = mlirKVCacheLayoutAttrGetRoleStride(attribute))
+    fields["role_stride"] = role;
   return fields;
 }
 

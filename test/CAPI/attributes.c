@@ -55,6 +55,13 @@ static void testLayout(MlirLocation loc) {
   // CHECK-NEXT: #kvcache.layout<token = 8, head = 512, interleave = 4> 4
   mlirAttributePrint(interleaved, print, NULL);
   printf(" %d\n", (int)mlirKVCacheLayoutAttrGetInterleave(interleaved));
+  MlirAttribute apart = mlirKVCacheLayoutAttrGetWithRoleChecked(
+      loc, /*tokenStride=*/264, /*headStride=*/16896, /*interleave=*/1,
+      /*roleStride=*/132);
+  // CHECK-NEXT: #kvcache.layout<token = 264, head = 16896, role = 132> 132 0
+  mlirAttributePrint(apart, print, NULL);
+  printf(" %d %d\n", (int)mlirKVCacheLayoutAttrGetRoleStride(apart),
+         (int)mlirKVCacheLayoutAttrGetRoleStride(interleaved));
   MlirAttribute layout = mlirKVCacheLayoutAttrGetChecked(
       loc, /*tokenStride=*/256, /*headStride=*/16384);
   // CHECK-NEXT: #kvcache.layout<token = 256, head = 16384>

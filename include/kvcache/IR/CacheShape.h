@@ -73,7 +73,8 @@ std::optional<int64_t> getColumnStride(CacheTypeInterface view);
 int64_t getDistanceUnit(CacheTypeInterface view);
 
 /// Returns the largest power of two, at most `limit` bytes, that divides the
-/// strides of the tokens and heads of a view, and its heads, in bytes.
+/// strides of the tokens and heads of a view, its heads, and the distance of
+/// keys and values if its layout has it, in bytes.
 uint64_t getInPageAlignment(CacheTypeInterface view, uint64_t limit);
 
 /// Returns the alignment in bytes, a power of two, of the first row of every

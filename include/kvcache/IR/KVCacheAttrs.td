@@ -52,6 +52,10 @@ def KVCache_LayoutAttr : AttrDef<KVCache_Dialect, "Layout",
     consecutive. `head = ?` means that the stride is that of the memref, known
     only at run time. With one head, there is no `head`.
 
+    `role = n` is the distance from keys to values. It is given only where it is
+    less aligned than tokens and heads, as where a scale follows each head of a
+    key and a value side by side. Accesses then assume the alignment of `role`.
+
     `interleave = n`, for scales, exchanges tokens and groups: of every n tokens
     of a head, the scales of a group follow each other. Scale s of token t is
     where scale `(s mod w) * n + t mod n` of token `t - t mod n + s div w` would
@@ -69,20 +73,25 @@ def KVCache_LayoutAttr : AttrDef<KVCache_Dialect, "Layout",
     #open = #kvcache.layout<token = 256, head = ?>
     #one_head = #kvcache.layout<token = 656>
     #interleaved = #kvcache.layout<token = 8, head = 512, interleave = 4>
+    #scale_per_head = #kvcache.layout<token = 264, head = 16896, role = 132>
     ```
   }];
   let parameters = (ins
     "int64_t":$token_stride,
     "int64_t":$head_stride,
-    "int64_t":$interleave
+    "int64_t":$interleave,
+    "int64_t":$role_stride
   );
   let builders = [
-    AttrBuilder<(ins "int64_t":$tokenStride, "int64_t":$headStride), [{
-      return $_get($_ctxt, tokenStride, headStride, /*interleave=*/1);
+    AttrBuilder<(ins "int64_t":$tokenStride, "int64_t":$headStride,
+                     CArg<"int64_t", "1">:$interleave), [{
+      return $_get($_ctxt, tokenStride, headStride, interleave,
+                   /*roleStride=*/0);
     }]>
   ];
   let assemblyFormat = [{
-    `<` custom<Strides>($token_stride, $head_stride, $interleave) `>`
+    `<` custom<Strides>($token_stride, $head_stride, $interleave, $role_stride)
+    `>`
   }];
 }
 

@@ -55,7 +55,7 @@ def LayoutAttr : DialectAttribute<(attr
   SignedVarInt:$tokenStride,
   SignedVarInt:$headStride
 )> {
-  let printerPredicate = "$_val.getInterleave() == 1";
+  let printerPredicate = "$_val.getInterleave() == 1 && !$_val.getRoleStride()";
 }
 def InterleavedLayoutAttr : DialectAttribute<(attr
   SignedVarInt:$tokenStride,
@@ -63,7 +63,16 @@ def InterleavedLayoutAttr : DialectAttribute<(attr
   SignedVarInt:$interleave
 )> {
   let cType = "LayoutAttr";
-  let printerPredicate = "$_val.getInterleave() != 1";
+  let printerPredicate = "$_val.getInterleave() != 1 && !$_val.getRoleStride()";
+}
+def RoleLayoutAttr : DialectAttribute<(attr
+  SignedVarInt:$tokenStride,
+  SignedVarInt:$headStride,
+  SignedVarInt:$interleave,
+  SignedVarInt:$roleStride
+)> {
+  let cType = "LayoutAttr";
+  let printerPredicate = "$_val.getRoleStride() != 0";
 }
 def SwizzleAttr : DialectAttribute<(attr Swizzle:$value)>;
 def MajorAttr : DialectAttribute<(attr Major:$value)>;
@@ -72,7 +81,7 @@ def CopyKindAttr : DialectAttribute<(attr CopyKind:$value)>;
 
 def KVCacheAttributes : DialectAttributes<"KVCache"> {
   let elems = [ParamsAttr, SwizzleAttr, MajorAttr, EvictionAttr, LayoutAttr,
-               CopyKindAttr, InterleavedLayoutAttr];
+               CopyKindAttr, InterleavedLayoutAttr, RoleLayoutAttr];
 }
 
 //===----------------------------------------------------------------------===//

@@ -26,7 +26,10 @@ def KVCache_LayoutAttrInterface : AttrInterface<"LayoutAttrInterface"> {
       "int64_t", "getHeadStride">,
     InterfaceMethod<"The number of tokens whose scales are interleaved; 1 if "
       "they are not.",
-      "int64_t", "getInterleave", (ins), "", "return 1;">
+      "int64_t", "getInterleave", (ins), "", "return 1;">,
+    InterfaceMethod<"The distance from keys to values; 0 if it is as aligned as "
+      "tokens and heads.",
+      "int64_t", "getRoleStride", (ins), "", "return 0;">
   ];
 }
 

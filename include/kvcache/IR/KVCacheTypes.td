@@ -110,6 +110,9 @@ def KVCache_PagedCollectionType
       scale type, and f32, f16 or bf16.
     - (C12) `token_granularity` is positive. If it is not 1, the granularity is
       1, and it divides a static `page_size`.
+    - (C13) `layout`, and `scale_layout` likewise, has `role` only if the cache
+      has keys and values, and if the distance is less aligned than tokens and
+      heads. The distance is at least a head.
 
     The elements of i4 caches are numbers q from 0 to 15, and stand for
     `q * scale + zero_point`: the zero point is the value of element 0. The zero
@@ -144,6 +147,9 @@ def KVCache_PagedCollectionType
     - `layout = nhd`: packed rows, the same type as without `layout`.
     - `layout = [token = 256, head = 16384]`: any distances. `head = ?` leaves
       the stride of heads to the memref.
+    - `layout = [token = 264, head = 16896, role = 132]`: the distance of keys
+      and values counts in the alignment. An example is a scale of 4 bytes after
+      each head of 128 bytes of a key and a value side by side.
     - `scale_layout = [token = 8, head = 512, interleave = 4]`: the scales of
       four tokens share their rows, as FlashInfer's of NVFP4 values. Ops on the
       rows or the tiles of such scales are errors.

@@ -95,6 +95,9 @@ struct CacheShape {
   int64_t pageSize = 0;
   /// The distances of tokens and heads in elements; 0 in packed rows.
   int64_t tokenStride = 0, headStride = 0;
+  /// The distance of keys and values in elements; 0 if it is as aligned as
+  /// tokens and heads.
+  int64_t roleStride = 0;
   /// Whether the stride of heads is known only at run time.
   bool hasOpenHeadStride = false;
   /// Elements of the cache in an element of this shape: of the strides that are

@@ -36,12 +36,14 @@ class Distances(NamedTuple):
     """What a type says of its layout: distances in stored elements, or in scales.
 
     ``head`` is None if it is only known at run time, or where there is one head;
-    ``interleave`` the number of tokens whose scales share their rows.
+    ``interleave`` the number of tokens whose scales share their rows. ``role`` is the
+    distance of keys and values; None if it is as aligned as tokens and heads.
     """
 
     token: int
     head: int | None
     interleave: int = 1
+    role: int | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class Layout:
         dims: The dimensions of the tensor that it was read off, in their order.
         interleave: The number of tokens whose scales share their rows: see
             ``interleaved``.
+        role: Distance of a key and its value, in stored elements; None if there is one
+            role, or for a named layout.
     """
 
     order: tuple[str, ...] | None = None
@@ -68,6 +72,7 @@ class Layout:
     head: int | None = None
     dims: tuple[str, ...] = ()
     interleave: int = 1
+    role: int | None = None
 
     @classmethod
     def from_name(
@@ -105,7 +110,7 @@ class Layout:
             )
         if (self.order is None) == (self.token is None):
             raise ValueError("expects either 'order' or 'token'")
-        for name in ("token", "head"):
+        for name in ("token", "head", "role"):
             if getattr(self, name) is not None:
                 check_positive(**{name: getattr(self, name)})
         check_positive(interleave=self.interleave)
@@ -157,6 +162,11 @@ class Layout:
         if self.order is not None:
             return self.order
         width, heads = sizes["element"], sizes["head"]
+        if self.role is not None and self.role % width:
+            raise ValueError(
+                f"no named layout has keys and values {self.role} elements apart, for "
+                f"heads of {width}: there is no tensor to allocate"
+            )
         given = Distances(self.distances(sizes)[0], None if heads == 1 else self.head)
         for order in _ORDERS.values():
             token, head = Layout(order).distances(sizes)
@@ -168,7 +178,7 @@ class Layout:
         )
 
     def of_rows(
-        self, kinds: int, tokens: int, heads: int, width: int
+        self, kinds: int, tokens: int, heads: int, width: int, itemsize: int
     ) -> Distances | None:
         """The distances for rows of these sizes; None for packed rows.
 
@@ -177,25 +187,21 @@ class Layout:
             tokens: Tokens of a page.
             heads: Heads of a token.
             width: Stored elements, or scales, of a head.
+            itemsize: Bytes of a stored element, or of a scale.
         """
         sizes = {"role": kinds, "token": tokens, "head": heads, "element": width}
         token, head = self.distances(sizes)
-        result = Distances(token, None if heads == 1 else head, self.interleave)
+        head = None if heads == 1 else head
+        alignment = itemsize * math.gcd(width, token, head or 0)
+        role = self.role if kinds > 1 else None
+        if role is not None and role * itemsize % _largest_power(alignment) == 0:
+            role = None
+        result = Distances(token, head, self.interleave, role)
         packed = Distances(heads * width, None if heads == 1 else width)
         # With one token, the order of tokens and heads makes no difference: ``hnd`` of a
         # type says nothing then.
         is_packed = result == packed or tokens == 1 and result == Distances(width, width)
         return None if is_packed else result
-
-    def keeps_order(self, kinds: int, tokens: int, heads: int) -> bool:
-        """Whether the dimensions with more than one entry are in the order of ``DIMS``.
-
-        Args:
-            kinds: As for ``of_rows``, and so are the others.
-        """
-        counts = {"role": kinds, "token": tokens, "head": heads}
-        left = [dim for dim in self.order or DIMS if counts.get(dim) != 1]
-        return left == [dim for dim in DIMS if dim in left]
 
     # --- Tensors --------------------------------------------------------------------
 
@@ -260,8 +266,15 @@ def describe(tensor: Any, dims: str) -> Layout:
             "expects the elements of a head side by side, got a distance of "
             f"{strides['element']}"
         )
-    head = strides["head"] if sizes.get("head", 1) > 1 else None
-    return Layout(token=strides["token"], head=head, dims=names)
+    head, role = (
+        strides[name] if sizes.get(name, 1) > 1 else None for name in ("head", "role")
+    )
+    return Layout(token=strides["token"], head=head, dims=names, role=role)
+
+
+def _largest_power(number: int) -> int:
+    """The largest power of two that divides a number, at most 16."""
+    return math.gcd(number, 16)
 
 
 def permute(tensor: Any, axes: Sequence[int]) -> Any:

@@ -495,11 +495,19 @@ class KVCacheParams:
         layout = scale_layout = None
         if self.layout is not None:
             layout = self._get_distances(
-                self.layout, packed, packed.page_size, packed.stored_head_dim
+                self.layout,
+                packed,
+                packed.page_size,
+                packed.stored_head_dim,
+                packed.storage_dtype.itemsize,
             )
-        if self.scale_layout is not None:
+        if self.scale_layout is not None and config is not None:
             scale_layout = self._get_distances(
-                self.scale_layout, packed, packed.scale_page_size, packed.n_scales
+                self.scale_layout,
+                packed,
+                packed.scale_page_size,
+                packed.n_scales,
+                dtypes.dtype(config.scale_dtype).itemsize,
             )
         return replace(packed, layout=layout, scale_layout=scale_layout)
 
@@ -522,9 +530,14 @@ class KVCacheParams:
 
     @staticmethod
     def _get_distances(
-        layout: Layout, format: CacheFormat, rows: int | None, width: int
+        layout: Layout,
+        format: CacheFormat,
+        rows: int | None,
+        width: int,
+        itemsize: int,
     ) -> Distances | None:
-        return layout.of_rows(format.n_kinds, rows or 1, format.n_kv_heads, width)
+        heads = format.n_kv_heads
+        return layout.of_rows(format.n_kinds, rows or 1, heads, width, itemsize)
 
     @property
     def _decided_type(self) -> CacheFormat:
@@ -562,18 +575,13 @@ class KVCacheParams:
     def blocks_type(self) -> str:
         """The memref type of the blocks of a collection, on one device."""
         said = self._decided_type
-        return said.blocks(in_order=self._keeps_order(self.layout, said.page_size))
+        return said.blocks(in_order=self.layout is None)
 
     @property
     def scales_type(self) -> str:
         """The memref type of the scales. Raises ``ValueError`` for a cache without."""
         said = self._decided_type
-        in_order = self._keeps_order(self.scale_layout, said.scale_page_size)
-        return said.scales(in_order=in_order)
-
-    def _keeps_order(self, layout: Layout | None, rows: int | None) -> bool:
-        kinds, heads = self._type.n_kinds, self._type.n_kv_heads
-        return layout is None or layout.keeps_order(kinds, rows or 1, heads)
+        return said.scales(in_order=self.scale_layout is None)
 
 
 def _set(instance: object, **fields: object) -> None:

@@ -260,12 +260,14 @@ class CacheFormat:
     ) -> str:
         if distances is None:
             return ""
-        token, head, interleave = distances
-        if distances == (width, (rows or 0) * width, 1):
+        token, head, interleave, role = distances
+        if distances == Distances(width, (rows or 0) * width):
             return f", {name} = hnd"
         said = f"token = {token}"
         if self.n_kv_heads > 1:
             said += f", head = {'?' if head is None else head}"
+        if role is not None:
+            said += f", role = {role}"
         if interleave > 1:
             said += f", interleave = {interleave}"
         return f", {name} = [{said}]"
@@ -305,7 +307,7 @@ class CacheFormat:
         said = f"?x{self.n_kinds}x?x{tokens}x{self.n_kv_heads}x{width}x{dtype}"
         if layout is None and in_order:
             return f"memref<{said}>"
-        token, head, _ = layout or Distances(self.n_kv_heads * width, width)
+        token, head, *_ = layout or Distances(self.n_kv_heads * width, width)
         if self.n_kv_heads == 1:
             head = width
         distances = f"?, ?, ?, {token}, {'?' if head is None else head}, 1"
@@ -317,12 +319,11 @@ def _to_distances(layout: ir.LayoutAttr | None) -> Distances | None:
         return None
     head = layout.head_stride
     head = None if head == ir.DYNAMIC else head
-    return Distances(layout.token_stride, head, layout.interleave)
+    return Distances(layout.token_stride, head, layout.interleave, layout.role_stride)
 
 
 def to_layout(distances: Distances | None) -> Layout | None:
     """The layout that says no more than the distances."""
     if distances is None:
         return None
-    token, head, interleave = distances
-    return Layout(token=token, head=head, interleave=interleave)
+    return Layout(**distances._asdict())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ..checks import check_flag
-from .base import Attribute, integer, member, optional_size
+from .base import Attribute, integer, member, optional_integer, optional_size
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -43,19 +43,27 @@ class LayoutAttr(Attribute):
             head.
         interleave: The number of tokens whose scales share their rows; 1 if each has
             rows of its own.
+        role_stride: The distance from keys to values; None if it is as aligned as
+            tokens and heads.
     """
 
     token_stride: int
     head_stride: int | None
     interleave: int
+    role_stride: int | None
 
     def __init__(
-        self, token_stride: int, head_stride: int | None = None, interleave: int = 1
+        self,
+        token_stride: int,
+        head_stride: int | None = None,
+        interleave: int = 1,
+        role_stride: int | None = None,
     ) -> None:
         self._make(
             token_stride=integer("token_stride", token_stride),
             head_stride=optional_size("head_stride", head_stride),
             interleave=integer("interleave", interleave),
+            role_stride=optional_integer("role_stride", role_stride),
         )
 
 

@@ -22,5 +22,6 @@ module {
     return %0 : !kvcache.paged_collection<bf16, #kv1, page_size = 64>
   }
   func.func private @interleaved_scales(!kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16, layout = [token = 64, head = 4096], scale_layout = [token = 8, head = 512, interleave = 4]>, !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16, scale_layout = [token = 64, head = 8, interleave = 4]>, !kvcache.paged<f8E4M3FN, #kv1, page_size = 64, scale = f32, granularity = 32, scale_layout = [token = 4, interleave = 2]>, !kvcache.paged<f8E4M3FN, #kv1, page_size = 64, scale = f32, granularity = 32>)
+  func.func private @roles(!kvcache.paged<i8, #kv, page_size = 64, scale = f32, granularity = 128, layout = [token = 264, head = 16896, role = 132], scale_layout = [token = 66, head = 4224]>, !kvcache.paged_collection<i8, #kv, page_size = 64, layout = [token = 264, head = ?, role = 132]>) attributes {role = #kvcache.layout<token = 264, head = 16896, role = 132>}
 }
 

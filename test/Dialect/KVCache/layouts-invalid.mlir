@@ -79,14 +79,14 @@ func.func private @without_head(!kvcache.paged<bf16, #kv, page_size = 64, layout
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects 'token', 'head' and 'interleave', each at most once, got 'token'}}
+// expected-error @below {{expects 'token', 'head', 'role' and 'interleave', each at most once, got 'token'}}
 func.func private @repeated_stride(!kvcache.paged<bf16, #kv, page_size = 64, layout = [token = 256, token = 256]>)
 
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects 'token', 'head' and 'interleave', each at most once, got 'page'}}
+// expected-error @below {{expects 'token', 'head', 'role' and 'interleave', each at most once, got 'page'}}
 func.func private @unknown_stride(!kvcache.paged<bf16, #kv, page_size = 64, layout = [page = 256]>)
 
 // -----
@@ -375,5 +375,53 @@ func.func @blocks_side_by_side(%blocks: !blocks, %lengths: memref<?xi32>, %lut: 
 func.func @layers_among_values(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?xi32>, %n: i32) {
   // expected-error @below {{expects stride 1 of 'blocks' to be at least 196608, so that elements do not overlap, got 65536}}
   %c = kvcache.continuous_collection %blocks, %lengths, %lut, %n, %n : !blocks, memref<?xi32>, memref<?xi32> -> !collection
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects 'role' of layout only if it is less aligned than tokens and heads (8 bytes), got 136}}
+func.func private @aligned_role(!kvcache.paged<i8, #kv, page_size = 64, layout = [token = 264, head = 16896, role = 136]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects 'role' of layout to be from a head (128) to 2^40 - 1, got 127}}
+func.func private @short_role(!kvcache.paged<i8, #kv, page_size = 64, layout = [token = 264, head = 16896, role = 127]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects 'role' of layout to be from a head (128) to 2^40 - 1, got 1099511627776}}
+func.func private @long_role(!kvcache.paged<i8, #kv, page_size = 64, layout = [token = 264, head = 16896, role = 1099511627776]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+
+// expected-error @below {{expects 'role' of scale_layout only if it is less aligned than tokens and heads (4 bytes), got 33}}
+func.func private @aligned_role_of_scales(!kvcache.paged<i8, #kv, page_size = 64, scale = f32, granularity = 128, scale_layout = [token = 66, head = 4224, role = 33]>)
+
+// -----
+
+#latent = #kvcache.params<num_heads = 1, head_size = 128, is_mla = true>
+
+// expected-error @below {{expects 'role' of layout only for a cache of keys and values}}
+func.func private @role_of_latent_rows(!kvcache.paged<i8, #latent, page_size = 64, layout = [token = 264, role = 132]>)
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged_collection<i8, #kv, page_size = 64, layout = [token = 264, head = 16896, role = 132]>
+!blocks = memref<?x2x?x64x8x128xi8, strided<[?, 133, ?, 264, 16896, 1], offset: ?>>
+
+func.func @another_role(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
+  // expected-error @below {{expects stride 1 of 'blocks' to be the 'role' of the layout (132), got 133}}
+  %c = kvcache.paged_collection %blocks, %lengths, %lut, %n, %n
+    : !blocks, memref<?xi32>, memref<?x?xi32> -> !cache
   return
 }

@@ -110,3 +110,12 @@ func.func private @interleaved_scales(
   !kvcache.paged<f4E2M1FN, #kv, page_size = 64, scale = f8E4M3FN, granularity = 16, scale_layout = #kvcache.layout<interleave = 4, token = 64, head = 8>>,
   !kvcache.paged<f8E4M3FN, #one, page_size = 64, scale = f32, granularity = 32, scale_layout = [token = 4, interleave = 2]>,
   !kvcache.paged<f8E4M3FN, #one, page_size = 64, scale = f32, granularity = 32, scale_layout = [token = 4, interleave = 1]>)
+
+// CHECK-LABEL: func.func private @roles(
+// CHECK-SAME:    !kvcache.paged<i8, #[[$KV]], page_size = 64, scale = f32, granularity = 128, layout = [token = 264, head = 16896, role = 132], scale_layout = [token = 66, head = 4224]>,
+// CHECK-SAME:    !kvcache.paged_collection<i8, #[[$KV]], page_size = 64, layout = [token = 264, head = ?, role = 132]>)
+// CHECK-SAME:    #kvcache.layout<token = 264, head = 16896, role = 132>
+func.func private @roles(
+  !kvcache.paged<i8, #kv, page_size = 64, scale = f32, granularity = 128, layout = [token = 264, head = 16896, role = 132], scale_layout = [token = 66, head = 4224]>,
+  !kvcache.paged_collection<i8, #kv, page_size = 64, layout = [role = 132, token = 264, head = ?]>)
+  attributes { role = #kvcache.layout<token = 264, head = 16896, role = 132> }

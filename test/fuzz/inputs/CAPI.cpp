@@ -81,7 +81,7 @@ private:
     case 1:
       return mlirKVCacheLayoutAttrGetChecked(loc, a, b);
     default:
-      return mlirKVCacheLayoutAttrGetInterleavedChecked(loc, a, b, c);
+      return mlirKVCacheLayoutAttrGetWithRoleChecked(loc, a, b, c, number());
     }
   }
 

@@ -110,7 +110,8 @@ VALUES = [
     ),
     (LayoutAttr(256, 16384), "#kvcache.layout<token = 256, head = 16384>", {"token_stride": 256}),
     (LayoutAttr(256, DYNAMIC), "#kvcache.layout<token = 256, head = ?>", {"head_stride": DYNAMIC}),
-    (LayoutAttr(656), "#kvcache.layout<token = 656>", {"head_stride": None, "interleave": 1}),
+    (LayoutAttr(656), "#kvcache.layout<token = 656>", {"head_stride": None, "interleave": 1, "role_stride": None}),
+    (LayoutAttr(264, 16896, role_stride=132), "#kvcache.layout<token = 264, head = 16896, role = 132>", {"role_stride": 132}),
     (LayoutAttr(8, 512, 4), "#kvcache.layout<token = 8, head = 512, interleave = 4>", {"interleave": 4}),
     (
         PagedCacheType("bf16", KV, 64, layout=LayoutAttr(128, 8192), table="csr"),

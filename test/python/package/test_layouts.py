@@ -72,7 +72,10 @@ def test_packed_rows_written_out_are_no_layout():
     tensor = np.zeros((PAGES, 2, LAYERS, TOKENS, HEADS, WIDTH), np.uint16)
     params = make_params().with_layout(describe(tensor, "page role layer token head element"))
     assert params.collection_type == make_params().collection_type
-    assert params.blocks_type == make_params().blocks_type
+    # Pages, roles and layers may lie anywhere.
+    assert params.blocks_type == (
+        "memref<?x2x?x4x2x8xbf16, strided<[?, ?, ?, 16, 8, 1], offset: ?>>"
+    )
 
 
 def test_one_head_has_no_distance_of_heads():
