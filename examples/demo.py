@@ -6,8 +6,9 @@ does attention: decode, a prompt, MLA and sparse rows.
 
 The cache has Llama-3-8B's shape: 32 layers, 8 KV heads of 128, pages of 64 tokens,
 bf16, a ragged batch whose pages lie shuffled in the pool. One layer is quantized to fp8
-as well. Every result is compared with NumPy's. Exits with 1 where anything
-disagrees, with 2 where it cannot run.
+as well. Every result is compared with NumPy's. The first line sums up what was shown,
+and --verbose adds the tables. Exits with 1 where anything disagrees, with 2 where it
+cannot run.
 """
 
 import argparse
@@ -32,6 +33,11 @@ import demo_attention
 import reference
 
 CHIPS = ["sm_80", "sm_90a", "sm_100a"]
+COLUMNS = (
+    *("kernel", "chip", "parameters", "registers", "spills", "SASS"),
+    *("copies into tiles", "ms"),
+)
+SPILLS = COLUMNS.index("spills")
 KERNELS = [
     "gather",
     "append",
@@ -73,11 +79,7 @@ def count_copies(ptx):
 
 
 def compile_examples(chips):
-    """Prints a line for each kernel and chip."""
-    columns = (
-        *("kernel", "chip", "parameters", "registers", "spills", "SASS"),
-        *("copies into tiles", "ms"),
-    )
+    """Returns a row of COLUMNS for each kernel and chip."""
     rows = []
     jobs = list(itertools.product(KERNELS, chips))
     for name, chip in progress("compiling", jobs):
@@ -97,7 +99,7 @@ def compile_examples(chips):
                     round(milliseconds),
                 )
             )
-    print_table(columns, rows)
+    return rows
 
 
 # --- On the CPU: run and compare --------------------------------------------------
@@ -134,15 +136,18 @@ def page_table(rng, lengths):
 
 
 class Results:
-    """Prints what agreed, and remembers whether everything did."""
+    """Collects a row for each result, and those that disagree with NumPy's."""
+
+    columns = "result", "verdict", "detail", "s"
 
     def __init__(self):
-        self.agree = True
+        self.rows, self.disagreeing = [], []
 
     def add(self, what, agrees, detail, seconds):
-        self.agree &= bool(agrees)
-        verdict = "agrees" if agrees else "DISAGREES"
-        print(f"{what:<34}{verdict}: {detail} ({seconds:.2f} s)")
+        row = what, "agrees" if agrees else "DISAGREES", detail, f"{seconds:.2f}"
+        self.rows.append(row)
+        if not agrees:
+            self.disagreeing.append(row)
 
 
 def count_differences(a, b):
@@ -162,7 +167,10 @@ class Cache:
         shape = pages, 2, layers, PAGE_SIZE, HEADS, HEAD_SIZE
         self.blocks = random_bits(rng, shape)
         self.model = self.blocks.copy()
-        print(
+
+    def __str__(self):
+        pages, layers = self.blocks.shape[0], self.blocks.shape[2]
+        return (
             f"{layers} layers, {pages} pages of {self.blocks[0].nbytes / 2**20:g} MiB,"
             f" tokens per sequence {self.after.tolist()}"
         )
@@ -335,8 +343,8 @@ def run_fp8(rng, cache, layer, q, results):
     return outs
 
 
-def print_errors(outs, exact):
-    """What the format of the cache costs: errors against the exact result in bf16."""
+def compare_formats(outs, exact):
+    """Returns rows of errors against the exact result: what a format of the cache costs."""
     groups = {name: groups for name, groups, *_ in FP8_FUNCTIONS}
     rows = []
     for name, out in outs.items():
@@ -344,7 +352,7 @@ def print_errors(outs, exact):
         error = out.astype(np.float64) - exact
         percent = 100 * np.linalg.norm(error) / np.linalg.norm(exact)
         rows.append((name, bits, round(float(percent), 2)))
-    print_table(("cache", "bits per element", "error of attention in %"), rows)
+    return rows
 
 
 # --- On the emulator: run what the chips would -----------------------------------
@@ -372,7 +380,7 @@ def run_emulated(chips, cache, layer, results):
 
 
 def run_examples(quick, chips):
-    """Whether every example agrees with NumPy."""
+    """Returns the cache, the results, and the errors of the cache's formats."""
     layers = range(3 if quick else LAYERS)
     attention_layers = [layers[0], layers[-1]] if quick else [0, 15, 31]
     rng = np.random.Generator(np.random.SFC64(2024))
@@ -388,9 +396,19 @@ def run_examples(quick, chips):
     fp8_outs = run_fp8(rng, cache, attention_layers[0], q, results)
     run_emulated(chips, cache, attention_layers[0], results)
     demo_attention.run(rng, chips, results)
-    print()
-    print_errors({"bf16": outs[0], **fp8_outs}, exact)
-    return results.agree
+    return cache, results, compare_formats({"bf16": outs[0], **fp8_outs}, exact)
+
+
+def summarize(kernels, chips, results):
+    """Returns the line that says what was shown."""
+    spilling = sum(row[SPILLS] > 0 for row in kernels)
+    spills = f"{spilling} of them spill" if spilling else "none spills"
+    agree = f"all {len(results.rows)} results agree with NumPy's"
+    if results.disagreeing:
+        count = len(results.disagreeing)
+        agree = f"{count} OF {len(results.rows)} RESULTS DISAGREE with NumPy's"
+    chip_count = f"{len(chips)} chip{'s' if len(chips) > 1 else ''}"
+    return f"{len(kernels)} kernels for {chip_count}, {spills}, {agree}"
 
 
 def main():
@@ -408,17 +426,26 @@ def main():
         help=f"chips to compile for, default {','.join(CHIPS)}",
     )
     parser.add_argument("--quick", action="store_true", help="3 layers instead of 32")
+    parser.add_argument("--verbose", action="store_true", help="show the tables, too")
     options = parser.parse_args()
     start = time.perf_counter()
     try:
-        compile_examples(options.chips)
-        print()
-        agree = run_examples(options.quick, options.chips)
+        kernels = compile_examples(options.chips)
+        cache, results, errors = run_examples(options.quick, options.chips)
     except (kvcache.Error, ImportError, ValueError) as error:
         fail(error)
     seconds = time.perf_counter() - start
-    print(f"\n{'all agree' if agree else 'NOT ALL AGREE'}, {seconds:.1f} s")
-    return 0 if agree else 1
+    print(f"{summarize(kernels, options.chips, results)} ({seconds:.1f} s)")
+    if options.verbose:
+        print()
+        print_table(COLUMNS, kernels)
+        print(f"\n{cache}\n")
+        print_table(Results.columns, results.rows)
+        print()
+        print_table(("cache", "bits per element", "error of attention in %"), errors)
+    elif results.disagreeing:
+        print_table(Results.columns, results.disagreeing)
+    return bool(results.disagreeing)
 
 
 if __name__ == "__main__":

@@ -62,12 +62,17 @@ def test_readme_ptx_is_what_the_compiler_makes():
 
 
 @pytest.mark.slow
-def test_demo_agrees_with_numpy():
+@pytest.mark.parametrize("options", [(), ("--verbose",)], ids=["summary", "tables"])
+def test_demo_agrees_with_numpy(options):
     result = subprocess.run(
-        [sys.executable, ROOT / "examples/demo.py", "--quick", "--chips", "sm_90a"],
+        [sys.executable, ROOT / "examples/demo.py", "--quick", "--chips", "sm_90a", *options],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "all agree" in result.stdout
+    first, *tables = result.stdout.splitlines()
+    assert re.fullmatch(
+        r"\d+ kernels for 1 chip, none spills, all \d+ results agree with NumPy's \(.* s\)", first
+    )
+    assert bool(tables) == bool(options)
