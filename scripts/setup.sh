@@ -47,22 +47,53 @@ kvcache_since() {
   printf '%d.%d' $((tenths / 10)) $((tenths % 10))
 }
 
+# kvcache_logged LOG COMMAND...: runs the command with its output in a log, and shows
+# how far it is: the last "[7/200]", "(7 of 200)" or "[ 4%]" in the log. On a terminal
+# it rewrites the line, elsewhere it adds to it every 30 seconds.
+kvcache_logged() {
+  local log="$1" command_pid progress last="" next=0 interval=30 rc=0
+  shift
+  if [[ -t 2 ]]; then interval=1; fi
+  "$@" >"$log" 2>&1 &
+  command_pid=$!
+  # Ctrl-C does not reach a background process of a script.
+  trap 'kill "$command_pid" 2>/dev/null; exit 130' INT TERM
+  while kill -0 "$command_pid" 2>/dev/null; do
+    sleep 0.2
+    ((SECONDS >= next)) || continue
+    next=$((SECONDS + interval))
+    progress="$(tail -c 4000 "$log" 2>/dev/null |
+      grep -aoE '\[[0-9]+/[0-9]+\]|\([0-9]+ of [0-9]+\)|\[ *[0-9]+%\]' | tail -n 1 || true)"
+    [[ -n "$progress" && "$progress" != "$last" ]] || continue
+    if [[ -t 2 ]]; then
+      printf '%s\e[%dD' "$progress" "${#progress}" >&2
+    else
+      printf '%s ' "$progress" >&2
+    fi
+    last="$progress"
+  done
+  wait "$command_pid" || rc=$?
+  trap - INT TERM
+  if [[ -t 2 ]]; then printf '\e[K' >&2; fi
+  return "$rc"
+}
+
 # kvcache_step NAME COMMAND...: runs the command with its output in
-# build/logs/NAME.log, and shows the relevant end of the log if it fails. On a
-# terminal, or with KVCACHE_VERBOSE=1, it shows the output immediately.
+# build/logs/NAME.log, and shows the relevant end of the log if it fails. With
+# KVCACHE_VERBOSE=1, it shows the output immediately.
 kvcache_step() {
   local name="$1" start log rc=0
   shift
   start="$(kvcache_now)"
   log="$KVCACHE_BUILD/logs/$name.log"
   mkdir -p "$KVCACHE_BUILD/logs"
-  if [[ -t 2 || -n "${KVCACHE_VERBOSE:-}" ]]; then
+  if [[ -n "${KVCACHE_VERBOSE:-}" ]]; then
     printf '%s: %s\n' "$name" "$*" >&2
     "$@" >&2 || rc=$?
     printf '%-12s ' "$name" >&2
   else
     printf '%-12s ' "$name" >&2 # the rest of the line when it is done
-    "$@" >"$log" 2>&1 || rc=$?
+    kvcache_logged "$log" "$@" || rc=$?
     if ((rc)); then
       printf 'failed, from %s:\n' "$log" >&2
       kvcache_log_excerpt "$log" >&2
