@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Types of what compiled functions take and return."""
+"""Arrays that compiled functions take: their types, and those of index tables."""
 
 from __future__ import annotations
 
+import re
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -30,3 +31,77 @@ Number: TypeAlias = int | float
 
 Result: TypeAlias = None | Number | tuple[Number, ...]
 """What a function returns: nothing, a number, or several."""
+
+_INTEGERS = re.compile("u?int(8|16|32|64)")
+_HOST = 1
+"""DLPack's code of the host's memory."""
+
+
+def check_integers(rank: int, **arrays: Any) -> None:
+    """Raises ``TypeError`` for what is no array of integers, ``ValueError`` for a rank."""
+    for name, array in arrays.items():
+        if not hasattr(array, "shape") or not hasattr(array, "dtype"):
+            raise TypeError(
+                f"expects {name!r} to be an array, got {type(array).__name__}"
+            )
+        if not _INTEGERS.fullmatch(found := _get_dtype_name(array)):
+            raise TypeError(f"expects {name!r} to be an array of integers, got {found}")
+        if len(array.shape) != rank:
+            raise ValueError(
+                f"expects {name!r} with {rank} dimensions, got {tuple(array.shape)}"
+            )
+
+
+def read_integers(array: Any) -> np.ndarray | None:
+    """Returns the elements of an array in host memory; None for other memory."""
+    if isinstance(array, np.ndarray):
+        return array
+    locate = getattr(array, "__dlpack_device__", None)
+    if locate is None or locate()[0] != _HOST:
+        return None
+    return np.from_dlpack(array)
+
+
+def check_32_bits(**arrays: Any) -> None:
+    """Raises ``ValueError`` for an integer that 32 bits can't represent.
+
+    Only wider arrays in host memory are read.
+    """
+    for name, array in arrays.items():
+        numbers = None if _get_dtype_name(array)[-2:] != "64" else read_integers(array)
+        if numbers is None or not numbers.size:
+            continue
+        for number in (int(numbers.min()), int(numbers.max())):
+            if not -(2**31) <= number < 2**32:
+                raise ValueError(
+                    f"expects the elements of {name!r} to have 32 bits, got {number}"
+                )
+
+
+def as_32_bits(name: str, array: Any) -> Any:
+    """Returns an array of integers as kernels read it: 32 bits, in row-major order.
+
+    The array itself if it is one, or a copy in the same kind of memory.
+    """
+    is_narrow = _get_dtype_name(array)[-2:] == "32"
+    if isinstance(array, np.ndarray):
+        kind = np.uint32 if array.dtype.kind == "u" else np.int32
+        return np.ascontiguousarray(array, kind)
+    if hasattr(array, "is_contiguous"):  # PyTorch
+        return (array if is_narrow else array.int()).contiguous()
+    try:
+        array = array if is_narrow else array.astype(np.int32)
+        flags = getattr(array, "flags", None)  # CuPy; arrays of JAX are contiguous
+        is_packed = flags is None or flags.c_contiguous
+        return array if is_packed else array.copy(order="C")
+    except (AttributeError, TypeError):
+        raise TypeError(
+            f"expects {name!r} to be of int32 or uint32 and C-contiguous, as "
+            f"{type(array).__name__} can't be converted, got {_get_dtype_name(array)}"
+        ) from None
+
+
+def _get_dtype_name(array: Any) -> str:
+    """Returns ``"int32"`` for ``np.int32``, ``torch.int32`` and the like."""
+    name = getattr(array.dtype, "name", None)
+    return name if isinstance(name, str) else str(array.dtype).rpartition(".")[2]

@@ -11,7 +11,7 @@ from .. import dtypes
 from ..cache.params import KVCacheParams
 from ..checks import check_instance, check_integer
 from ..dtypes import DTypeLike
-from ..execution.arrays import Array
+from ..execution.arrays import Array, read_integers
 from ..pages.inputs import StepInputs
 
 _DENSE = ("f32", "f16", "bf16")
@@ -159,6 +159,22 @@ def check_layer(layer: int, blocks: Array) -> None:
         raise ValueError(f"expects 'layer' to be in [0, {layers[0]}), got {layer}")
 
 
+def check_table(inputs: StepInputs, blocks: Array) -> None:
+    """Raises ``ValueError`` for a sequence with more tokens than pages of its table.
+
+    Lengths and offsets that are not in host memory are not read.
+    """
+    columns, page_size = sizes_of(inputs.lut)[1:2], sizes_of(blocks)[3:4]
+    most = columns[0] * page_size[0] if columns and page_size else 0
+    if inputs.max_total_length <= most or inputs.totals is None:
+        return
+    sequence = int(inputs.totals.argmax())
+    raise ValueError(
+        f"expects sequence {sequence} to have at most {most} tokens, those of the "
+        f"{columns[0]} pages of its row of 'lut', got {inputs.totals[sequence]}"
+    )
+
+
 def check_rows(row_offsets: Array, **arrays: Array | None) -> None:
     """Raises ``ValueError`` for an array without a row for each new token.
 
@@ -186,7 +202,7 @@ def check_kv_lengths(
 ) -> None:
     """Raises ``ValueError`` for lengths that the table has no rows or pages for.
 
-    Of arrays that are not NumPy's, only the sizes are checked.
+    If lengths are not in host memory, only the sizes are checked.
 
     Args:
         row_offsets: None if queries have no positions; otherwise a sequence has at least
@@ -200,13 +216,14 @@ def check_kv_lengths(
             f"expects 'kv_lengths' to have a number for each of {batch} sequences, got "
             f"an array of shape {sizes}"
         )
-    if not isinstance(lengths, np.ndarray):
+    numbers = read_integers(lengths)
+    if numbers is None:
         return
     least = [0] * batch
     if isinstance(row_offsets, np.ndarray):
         least = np.diff(row_offsets.astype(np.int64)).tolist()
     most = pages * page_size
-    for b, (length, queries) in enumerate(zip(lengths.tolist(), least)):
+    for b, (length, queries) in enumerate(zip(numbers.tolist(), least)):
         if not queries <= length <= most:
             raise ValueError(
                 f"expects 'kv_lengths' to be between {queries} and {most}, the tokens of "

@@ -24,6 +24,7 @@ from .arguments import (
     check_leading,
     check_positions,
     check_rows,
+    check_table,
     sizes_of,
 )
 from .attention import AttentionSpec, Workspaces
@@ -229,6 +230,8 @@ class Append(OnLayer):
         for name, array in given.items():
             check_given(name, array, name in self._extra)
         collection, offsets = _step(inputs, layer, device)
+        if slots is None:
+            check_table(inputs, collection[0])
         check_rows(
             inputs.row_offsets,
             keys=keys,
@@ -291,6 +294,7 @@ class Gather(OnLayer):
         scales = self._scales(key_scale, value_scale)
         dense = (keys_out,) if values_out is None else (keys_out, values_out)
         collection, offsets = _step(inputs, layer, device)
+        check_table(inputs, collection[0])
         self._check_outputs(offsets, output_offsets, *dense)
         self._call(
             *collection,
@@ -437,6 +441,8 @@ class Attention(OnLayer):
             device: Whose tensors it reads.
         """
         collection, offsets = _step(inputs, layer, device)
+        if rows is None and kv_lengths is None:
+            check_table(inputs, collection[0])
         workspaces = self._workspaces.take(workspace, offsets.shape[0] - 1, (q, out))
         given = {"sinks": sinks, "mask": mask, "rows": rows, "kv_lengths": kv_lengths}
         for name, array in given.items():
@@ -481,7 +487,4 @@ def _step(inputs: StepInputs, layer: int, device: int) -> tuple[tuple[Any, ...],
     """What a layer of the cache takes of the inputs, and the offsets of rows for kernels."""
     collection = _collection(inputs, device)
     check_layer(layer, collection[0])
-    offsets = inputs.placed_offsets
-    return collection, (
-        offsets.view(np.int32) if isinstance(offsets, np.ndarray) else offsets
-    )
+    return collection, inputs.placed_offsets

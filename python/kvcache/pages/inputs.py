@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from array import array
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
@@ -11,11 +12,20 @@ from typing import Any, cast
 import numpy as np
 
 from ..checks import check_integer
-from ..execution.arrays import Array
+from ..execution.arrays import (
+    Array,
+    as_32_bits,
+    check_32_bits,
+    check_integers,
+    read_integers,
+)
 from .memory import Memory
 from .storage import GroupTensors
 from .tables import Sequence, SequenceTable, as_slice
 from .tokens import TOKEN
+
+_RANK = 6
+"""The dimensions of blocks and scales."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +35,6 @@ class StepInputs:
     Attributes:
         requests: The sequences, in the order of the batch.
         tokens: The ids of the pending tokens, int64 [total], one sequence after another.
-        positions: Where in its sequence each stands, int64 [total].
         row_offsets: Where each sequence's begin among them, uint32 [batch + 1], in host
             memory.
         placed_offsets: The same for kernels, in the memory of the cache.
@@ -37,6 +46,8 @@ class StepInputs:
         max_cache_length: The largest of ``lengths``.
         blocks: For each device, its tensor [pages, 2, layers, page_size, heads, head_dim].
         scales: The same of the scales; empty for a cache without.
+        totals: Tokens of each sequence after this step, int64 [batch], in host memory;
+            None if lengths or offsets are elsewhere.
         groups: The inputs of each group of layers, with its own table and tensors; only
             itself if there is one group. ``lut``, ``blocks`` and ``scales`` of the whole
             are those of the first group.
@@ -44,7 +55,6 @@ class StepInputs:
 
     requests: tuple[Hashable, ...]
     tokens: np.ndarray
-    positions: np.ndarray
     row_offsets: np.ndarray
     lengths: Array
     lut: Array
@@ -53,7 +63,25 @@ class StepInputs:
     blocks: tuple[Array, ...]
     scales: tuple[Array, ...]
     _placed_offsets: Array | None = None
+    totals: np.ndarray | None = None
     _others: tuple[StepInputs, ...] = ()
+
+    @functools.cached_property
+    def positions(self) -> np.ndarray:
+        """The position of each pending token in its sequence, int64 [total].
+
+        Empty if ``row_offsets`` or ``lengths`` are not in host memory.
+        """
+        if self.totals is None:
+            return np.empty(0, np.int64)
+        offsets = self.row_offsets.astype(np.int64)
+        first = self.totals - offsets[1:]
+        return np.arange(offsets[-1]) + first.repeat(np.diff(offsets))
+
+    @functools.cached_property
+    def max_total_length(self) -> int:
+        """The largest of ``totals``; 0 if they are None."""
+        return 0 if self.totals is None else int(self.totals.max(initial=0))
 
     @property
     def placed_offsets(self) -> Array:
@@ -78,47 +106,68 @@ class StepInputs:
     ) -> StepInputs:
         """The inputs of a step of an engine that has pages of its own.
 
-        ``tokens`` are empty, and ``requests`` are the numbers of the sequences.
+        ``tokens`` are empty, and ``requests`` are the numbers of the sequences. Kernels
+        read lengths, table and offsets as packed integers of 32 bits. Such arrays are
+        used as they are, also when their contents change later. Others, such as int64 or
+        a slice of a wider table, are copied once here.
+
+        All checks precede all copies. Contents are checked in host memory, that of
+        PyTorch and JAX included; those of other memory are not read.
 
         Args:
             blocks: The tensor of the device, or a tuple of those of all devices.
-            lengths: Tokens in the cache before this step, i32 or uint32 [batch].
-            lut: The page of each of a sequence's page numbers, i32 or uint32
-                [batch, columns].
-            row_offsets: Where each sequence's new tokens begin, i32 or uint32 [batch + 1].
+            lengths: Tokens in the cache before this step, integers [batch].
+            lut: The page of each of a sequence's page numbers, integers [batch, columns].
+            row_offsets: Where each sequence's new tokens begin, integers [batch + 1].
             scales: As ``blocks``, for a quantized cache.
             max_seq_length: An upper bound of the new tokens of a sequence. Unless given,
                 it is read from ``row_offsets``, which must be in host memory then.
             max_cache_length: The same of ``lengths``.
 
         Raises:
-            TypeError: Lengths, table or offsets are no array.
-            ValueError: The sizes contradict each other, or offsets decrease.
+            TypeError: Lengths, table or offsets are no array of integers, or blocks or
+                scales no array.
+            ValueError: The sizes contradict each other, offsets decrease, a length is
+                negative, a bound is too small, or a number has more than 32 bits.
         """
         blocks = blocks if isinstance(blocks, tuple) else (blocks,)
         scales = scales if isinstance(scales, tuple) else (scales,)
+        check_integers(1, lengths=lengths, row_offsets=row_offsets)
+        check_integers(2, lut=lut)
         batch = _check_sizes(blocks, lengths, lut, row_offsets, scales)
+        check_32_bits(lengths=lengths, row_offsets=row_offsets, lut=lut)
         starts, counts = _read(row_offsets), _read(lengths)
-        new, positions = None, np.empty(0, np.int64)
+        new = totals = None
         if starts is not None:
             new = np.diff(starts)
             if new.min(initial=0) < 0 or starts[0] != 0:
                 raise ValueError(
                     "expects 'row_offsets' to begin with 0 and not to decrease"
                 )
-        if new is not None and starts is not None and counts is not None:
-            positions = np.arange(starts[-1]) + (counts - starts[:-1]).repeat(new)
+        if counts is not None and counts.min(initial=0) < 0:
+            sequence = int(counts.argmin())
+            raise ValueError(
+                f"expects 'lengths' not to be negative, got {counts[sequence]} for "
+                f"sequence {sequence}"
+            )
+        if new is not None and counts is not None:
+            totals = counts + new
+        max_seq_length = _get_bound("max_seq_length", max_seq_length, new)
+        max_cache_length = _get_bound("max_cache_length", max_cache_length, counts)
+        placed = as_32_bits("row_offsets", row_offsets)
+        offsets = read_integers(placed)
         return cls(
             requests=tuple(range(batch)),
             tokens=np.empty(0, np.int64),
-            positions=positions,
-            row_offsets=cast(np.ndarray, row_offsets),
-            lengths=lengths,
-            lut=lut,
-            max_seq_length=_get_bound("max_seq_length", max_seq_length, new),
-            max_cache_length=_get_bound("max_cache_length", max_cache_length, counts),
+            row_offsets=cast(np.ndarray, placed if offsets is None else offsets),
+            lengths=as_32_bits("lengths", lengths),
+            lut=as_32_bits("lut", lut),
+            max_seq_length=max_seq_length,
+            max_cache_length=max_cache_length,
             blocks=blocks,
             scales=scales,
+            _placed_offsets=placed,
+            totals=totals,
         )
 
     def collection(self, device: int = 0) -> tuple[Array | int, ...]:
@@ -145,16 +194,6 @@ def _check_sizes(
     scales: tuple[Any, ...],
 ) -> int:
     """The number of sequences."""
-    ranks = {"lengths": (lengths, 1), "lut": (lut, 2), "row_offsets": (row_offsets, 1)}
-    for name, (array, rank) in ranks.items():
-        if not hasattr(array, "shape"):
-            raise TypeError(
-                f"expects {name!r} to be an array, got {type(array).__name__}"
-            )
-        if len(array.shape) != rank:
-            raise ValueError(
-                f"expects {name!r} with {rank} dimensions, got {array.shape}"
-            )
     batch = lengths.shape[0]
     for name, sized, size in (
         ("lut", lut, batch),
@@ -168,21 +207,37 @@ def _check_sizes(
         raise ValueError(
             f"expects 'scales' for {len(blocks)} devices, got {len(scales)}"
         )
+    for name, tensors in (("blocks", blocks), ("scales", scales)):
+        for tensor in tensors:
+            if not hasattr(tensor, "shape"):
+                raise TypeError(
+                    f"expects {name!r} to be an array, got {type(tensor).__name__}"
+                )
+            if len(tensor.shape) != _RANK:
+                raise ValueError(
+                    f"expects {name!r} with {_RANK} dimensions, got "
+                    f"{tuple(tensor.shape)}"
+                )
     return int(batch)
 
 
 def _read(array: Any) -> np.ndarray | None:
     """The numbers in host memory; None for an array of a device."""
-    return np.asarray(array).astype(np.int64) if isinstance(array, np.ndarray) else None
+    numbers = read_integers(array)
+    return None if numbers is None else numbers.astype(np.int64)
 
 
 def _get_bound(name: str, bound: int | None, numbers: np.ndarray | None) -> int:
-    if bound is not None:
-        check_integer(**{name: bound})
-        return int(bound)
-    if numbers is None:
-        raise ValueError(f"expects {name!r} for arrays that are not NumPy's")
-    return int(numbers.max(initial=0))
+    """The bound that is given, at least as large as the numbers, or the largest of them."""
+    if bound is None and numbers is None:
+        raise ValueError(f"expects {name!r} for arrays that are not in host memory")
+    largest = 0 if numbers is None else int(numbers.max(initial=0))
+    if bound is None:
+        return largest
+    check_integer(**{name: bound})
+    if not largest <= bound < 2**32:
+        raise ValueError(f"expects {name!r} to be in [{largest}, 2^32), got {bound}")
+    return int(bound)
 
 
 def gather_inputs(
@@ -198,19 +253,17 @@ def gather_inputs(
     totals = table.totals[rows]
     pending = totals - lengths
     ends = pending.cumsum()
-    # What to add to the place of a token among all of them.
-    offsets = lengths - ends + pending
     longest = int(totals.max())
     row_offsets = np.concatenate([[0], ends]).astype(np.uint32)
     common: dict[str, Any] = {
         "requests": requests,
         "tokens": _join_tokens(batch, pending),
-        "positions": np.arange(ends[-1]) + offsets.repeat(pending),
         "row_offsets": row_offsets,
         "_placed_offsets": memory.upload(row_offsets),
         "lengths": memory.upload(lengths.astype(np.uint32)),
         "max_seq_length": int(pending.max()),
         "max_cache_length": int(lengths.max()),
+        "totals": totals,
     }
     others: tuple[StepInputs, ...] = ()
     places = as_slice(rows)

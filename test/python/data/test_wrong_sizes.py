@@ -94,6 +94,53 @@ def test_tables_that_are_no_arrays(name):
         kvcache.StepInputs.of(blocks=inputs.blocks, **{**given, name: given[name].tolist()})
 
 
+def call_all(inputs, total, **options):
+    """Appends, gathers and attends, each with the same inputs."""
+    new, outs = rows(total), np.zeros((2, 2, 12, 2, 32), np.float32)
+    yield lambda: kvcache.ops.append(PARAMS, **options)(inputs, 0, new, new.copy())
+    yield lambda: kvcache.ops.gather(PARAMS, **options)(inputs, 0, *outs)
+    attend = kvcache.ops.attention(PARAMS, 2, **options)
+    yield lambda: attend(inputs, 0, new, out=new.copy(), scale=1)
+
+
+@TARGETS
+def test_whole_cache_ops_reject_more_tokens_than_the_table_has_pages_for(target):
+    blocks = np.zeros((6, *PARAMS.shape_per_block), np.float32)
+    table = {"blocks": blocks, "lut": np.arange(6).reshape(2, 3)}
+    offsets = np.array([0, 1, 3], np.int32)
+    # Three pages of four tokens: the last sequence ends with the table, and one behind it.
+    full = kvcache.StepInputs.of(**table, lengths=np.array([0, 10]), row_offsets=offsets)
+    for call in call_all(full, 3, target=target):
+        call()
+    blocks[...] = 7
+    for lengths, sequence, total in (([0, 11], 1, 13), ([2**31, 0], 0, 2**31 + 1)):
+        lengths = np.array(lengths)
+        inputs = kvcache.StepInputs.of(**table, lengths=lengths, row_offsets=offsets)
+        message = f"sequence {sequence} to have at most 12 tokens, .* 3 pages .* got {total}"
+        for call in call_all(inputs, 3, target=target):
+            with pytest.raises(ValueError, match=message):
+                call()
+    assert (blocks == 7).all()
+
+
+def test_lengths_that_an_op_does_not_read_may_be_any():
+    blocks = np.zeros((2, *PARAMS.shape_per_block), np.float32)
+    inputs = kvcache.StepInputs.of(
+        blocks=blocks,
+        lut=np.zeros((1, 1), np.int32),
+        lengths=np.array([100]),
+        row_offsets=np.array([0, 2]),
+    )
+    new = rows(2)
+    append = kvcache.ops.append(PARAMS, slots="i32")
+    append(inputs, 0, new + 1, new + 1, slots=np.array([3, 5], np.int32))
+    assert (blocks[0, :, 0, 3] == 1).all() and (blocks[1, :, 0, 1] == 1).all()
+    attend = kvcache.ops.attention(PARAMS, 2, causal=False, kv_lengths=True)
+    attend(inputs, 0, new, out=new.copy(), scale=1, kv_lengths=np.array([4], np.int32))
+    sparse = kvcache.ops.attention(PARAMS, 2, rows=True)
+    sparse(inputs, 0, new, out=new.copy(), scale=1, rows=np.array([[3], [5]], np.int32))
+
+
 def test_gather_to_outputs_of_other_sizes():
     inputs = make_inputs()
     dense = kvcache.ops.gather(PARAMS)

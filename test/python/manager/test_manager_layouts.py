@@ -1,6 +1,8 @@
 """Managers of caches in the layouts of engines, against NumPy views of the same bytes."""
 
 import ml_dtypes
+import tracemalloc
+
 import numpy as np
 import pytest
 from quantization import ELEMENTS, SCALES, quantize
@@ -230,7 +232,10 @@ class OnDevice:
     """An array that is not in host memory."""
 
     def __init__(self, array):
-        self.shape = array.shape
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def astype(self, dtype):
+        return OnDevice(np.empty(self.shape, dtype))
 
 
 GIVEN = {
@@ -249,7 +254,7 @@ def test_bounds_of_inputs():
     inputs = StepInputs.of(**elsewhere, **bounds)
     assert (inputs.max_seq_length, inputs.max_cache_length) == (9, 100)
     assert inputs.positions.size == 0
-    with pytest.raises(ValueError, match="expects 'max_seq_length' for arrays that are not NumPy's"):
+    with pytest.raises(ValueError, match="expects 'max_seq_length' for arrays that are not in host memory"):
         StepInputs.of(**elsewhere)
 
 
@@ -262,8 +267,92 @@ def test_bounds_of_inputs():
         ({"row_offsets": np.array([0, 2, 1])}, "to begin with 0 and not to decrease"),
         ({"row_offsets": np.array([1, 2, 3])}, "to begin with 0 and not to decrease"),
         ({"scales": (0, 0)}, "expects 'scales' for 1 devices, got 2"),
+        ({"blocks": np.zeros((3, 2, 4, 2, 8))}, "expects 'blocks' with 6 dimensions, got"),
+        ({"lengths": np.array([3, -1])}, "'lengths' not to be negative, got -1 for sequence 1"),
+        ({"lengths": np.array([3, 2**32])}, "elements of 'lengths' to have 32 bits, got 4294967296"),
+        ({"row_offsets": np.array([0, 0, 2**32])}, "elements of 'row_offsets' to have 32 bits"),
+        ({"lut": np.full((2, 8), -(2**31) - 1)}, "elements of 'lut' to have 32 bits"),
+        ({"max_seq_length": 3}, r"expects 'max_seq_length' to be in \[4, 2\^32\), got 3"),
+        ({"max_seq_length": 2**32}, r"expects 'max_seq_length' to be in \[4, 2\^32\)"),
+        ({"max_cache_length": -1}, r"expects 'max_cache_length' to be in \[3, 2\^32\), got -1"),
     ],
 )
-def test_inputs_that_contradict_each_other(changed, message):
+def test_step_inputs_reject_values_that_contradict_each_other(changed, message):
     with pytest.raises(ValueError, match=message):
         StepInputs.of(**{**GIVEN, **changed})
+
+
+def test_step_inputs_accept_the_largest_numbers():
+    largest = {"lengths": np.array([2**32 - 1, 0]), "lut": np.full((2, 8), -(2**31))}
+    inputs = StepInputs.of(**{**GIVEN, **largest}, max_seq_length=4)
+    assert inputs.max_cache_length == inputs.lengths.view(np.uint32)[0] == 2**32 - 1
+    assert inputs.lut.dtype == np.int32 and (inputs.lut == -(2**31)).all()
+
+
+@pytest.mark.parametrize("name", ["lengths", "lut", "row_offsets"])
+@pytest.mark.parametrize("dtype", [np.float32, np.bool_, "S4"])
+def test_step_inputs_reject_tables_of_other_dtypes(name, dtype):
+    changed = {name: GIVEN[name].astype(dtype)}
+    with pytest.raises(TypeError, match=f"expects '{name}' to be an array of integers, got"):
+        StepInputs.of(**{**GIVEN, **changed})
+
+
+def test_step_inputs_reject_arrays_that_no_library_converts():
+    class Opaque(OnDevice):
+        astype = None
+
+    bounds = {"max_seq_length": 9, "max_cache_length": 100}
+    wide = Opaque(GIVEN["lengths"].astype(np.int64))
+    with pytest.raises(TypeError, match="'lengths' to be of int32 or uint32 .* Opaque .* got int64"):
+        StepInputs.of(**{**GIVEN, "lengths": wide}, **bounds)
+    StepInputs.of(**{**GIVEN, "lengths": Opaque(GIVEN["lengths"])}, **bounds)
+
+
+DTYPES = ["i1", "u2", "i4", "u4", "i8", "u8", ">i4", ">i8", ">u8"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("is_slice", [False, True], ids=["packed", "slice"])
+def test_step_inputs_read_integers_of_every_dtype(dtype, is_slice):
+    params = make_params("NHD")
+    rng = np.random.default_rng(0)
+    tables = {
+        "lengths": np.array([3, 0, 6]),
+        "lut": rng.permutation(12).reshape(3, 4),
+        "row_offsets": np.array([0, 1, 3, 4]),
+    }
+    rows = rng.normal(size=(2, 4, HEADS, WIDTH)).astype(kvcache.dtypes.dtype(params.dtype))
+    append, written = kvcache.ops.append(params), []
+    for kind in ("i4", dtype):
+        given = {name: array.astype(kind) for name, array in tables.items()}
+        if is_slice and kind == dtype:
+            for name, array in given.items():
+                wide = np.full([2 * size for size in array.shape], 99, kind)
+                given[name] = wide[tuple(slice(None, None, 2) for _ in array.shape)]
+                given[name][...] = array
+        blocks = np.zeros((12, *params.shape_per_block), rows.dtype)
+        inputs = StepInputs.of(blocks=blocks, **given)
+        append(inputs, 2, *rows)
+        written.append((blocks, inputs.positions.tolist(), inputs.collection()[3:5]))
+    assert np.count_nonzero(written[0][0]) == rows.size
+    np.testing.assert_array_equal(written[0][0], written[1][0])
+    assert written[0][1:] == written[1][1:] == ([3, 0, 1, 6], (2, 6))
+
+
+def test_step_inputs_keep_tables_that_kernels_read():
+    """An engine may write the tables of its next step in place."""
+    inputs = StepInputs.of(**GIVEN)
+    for name in ("lengths", "lut", "row_offsets"):
+        assert np.shares_memory(getattr(inputs, name), GIVEN[name])
+    assert inputs.placed_offsets is GIVEN["row_offsets"]
+
+
+def test_step_inputs_allocate_nothing_for_each_token():
+    offsets = np.array([0, 1, 2**31 - 1], np.int32)
+    tracemalloc.start()
+    try:
+        inputs = StepInputs.of(**{**GIVEN, "row_offsets": offsets})
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+    assert inputs.max_seq_length == 2**31 - 2
