@@ -102,10 +102,57 @@ openSource(StringRef name, const MlirOptMainConfig &config,
   return source;
 }
 
+/// Hides the options that LLVM's libraries registered, a thousand lines of
+/// --help; --help-hidden shows them.
+static void hideLibraryOptions() {
+  for (auto &[name, option] : llvm::cl::getRegisteredOptions())
+    if (llvm::is_contained(option->Categories,
+                           &llvm::cl::getGeneralCategory()))
+      option->setHiddenFlag(llvm::cl::Hidden);
+}
+
+/// Adds a line to the start of --help for each registered pass or pipeline of
+/// this project.
+template <typename Info>
+static void listOwn(raw_ostream &os, StringRef title) {
+  SmallVector<const Info *> entries;
+  size_t width = 0;
+  for (StringRef name : llvm::cl::getRegisteredOptions().keys())
+    if (const auto *info = name.contains("kvcache") ? Info::lookup(name)
+                                                    : nullptr) {
+      entries.push_back(info);
+      width = std::max(width, name.size());
+    }
+  llvm::sort(entries, [](const Info *a, const Info *b) {
+    return a->getPassArgument() < b->getPassArgument();
+  });
+  os << title << ":\n";
+  for (const Info *info : entries)
+    os << "  --" << llvm::left_justify(info->getPassArgument(), width) << "  "
+       << info->getPassDescription() << "\n";
+  os << "\n";
+}
+
+/// The head of --help: this project's pipelines and passes, which the
+/// alphabet hides among upstream's.
+static std::string describeTool() {
+  std::string text = "kvcache-opt: compile KV-cache operations\n\n"
+                     "  kvcache-opt kernel.mlir "
+                     "--kvcache-to-ptx=\"chip=sm_90a\" --emit-ptx\n"
+                     "  kvcache-opt kernel.mlir --kvcache-to-cpu\n\n";
+  llvm::raw_string_ostream os(text);
+  listOwn<PassPipelineInfo>(os, "Pipelines of kvcache");
+  listOwn<PassInfo>(os, "Passes of kvcache");
+  os << "Their options are below, among upstream's passes. --help-hidden shows "
+        "LLVM's options too.\n";
+  return text;
+}
+
 int kvcache::optMain(int argc, char **argv, bool loadsPlugins) {
   llvm::InitLLVM init(argc, argv);
   if (!loadsPlugins && reportPlugins({argv, static_cast<size_t>(argc)}))
     return 1;
+  hideLibraryOptions();
   static llvm::cl::opt<bool> emitPTXText(
       "emit-ptx",
       llvm::cl::desc("Write the PTX of a module as text instead of IR. "
@@ -132,12 +179,9 @@ int kvcache::optMain(int argc, char **argv, bool loadsPlugins) {
   DialectRegistry registry;
   registerAllDialects(registry);
   registerAllPasses();
-  auto [inputName, outputName] = registerAndParseCLIOptions(
-      argc, argv,
-      "kvcache-opt: compile KV-cache operations\n\n"
-      "  kvcache-opt kernel.mlir --kvcache-to-ptx=\"chip=sm_90a\" --emit-ptx\n"
-      "  kvcache-opt kernel.mlir --kvcache-to-cpu\n",
-      registry);
+  std::string dialects = registerCLIOptions("", registry);
+  auto [inputName, outputName] =
+      parseCLIOptions(argc, argv, describeTool() + dialects);
   exitOnFatalErrors(abortOnFatalErrors);
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
   if (config.shouldShowDialects() || config.shouldListPasses())

@@ -194,8 +194,10 @@ def KVCache_CreateRopeTMATileOp : KVCache_TensorMapOp<
   let summary = "Creates a descriptor of the rope part of MLA rows";
   let description = [{
     A row has `padded_depth` bytes of content, then `columns` bf16 elements of
-    rope. The sizes are (columns, H, rows of the view), and the box is
-    (span, 1, rows) with at most the rows of a page.
+    rope. The sizes are (columns, H, rows of the view). The box is (w, 1, rows)
+    with at most the rows of a page. w is the span of the swizzle: 16, 32 or 64
+    columns. Without a swizzle, w is 8 columns (16 bytes), so a tile of 64
+    columns needs eight copies.
 
     Constraints:
     - (C1) the descriptor is within the limits of the hardware.

@@ -177,3 +177,32 @@ func.func @scales_with_a_table_of_their_own(%blocks: memref<?x2x?x64x8x128xf8E4M
       -> !collection
   return %c : !collection
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.continuous<bf16, #kv>
+
+// A row is at block * distance + token * 1024 + head * 128 + element.
+
+// CHECK-LABEL: func.func @continuous_cache_is_its_parts(
+// CHECK-SAME:      %[[BLOCKS:.*]]: memref<?x?x8x128xbf16, strided<[?, 1024, 128, 1], offset: ?>>, %{{.*}}: memref<?xi32>, %[[LUT:.*]]: memref<?xi32>, %{{.*}}: i32, %[[SEQ:.*]]: index, %[[HEAD:.*]]: index, %[[TOKEN:.*]]: index, %[[ELEMENT:.*]]: index)
+// CHECK-DAG:     %[[BASE:.*]], %[[OFFSET:.*]], %[[SIZES:.*]]:4, %[[STRIDES:.*]]:4 = memref.extract_strided_metadata %[[BLOCKS]]
+// CHECK-DAG:     %[[LUT_BASE:.*]], %[[LUT_OFFSET:.*]], %{{.*}}, %{{.*}} = memref.extract_strided_metadata %[[LUT]]
+// CHECK-DAG:     %[[TOKENS:.*]] = arith.muli %[[TOKEN]], %c1024
+// CHECK-DAG:     %[[HEADS:.*]] = arith.muli %[[HEAD]], %c128
+// CHECK:         %[[ROW:.*]] = arith.addi %[[TOKENS]], %[[HEADS]]
+// CHECK:         %[[IN_BLOCK:.*]] = arith.addi %[[ROW]], %[[ELEMENT]]
+// CHECK:         %[[LUT_PTR:.*]] = memref.reinterpret_cast %[[LUT_BASE]] to offset: [%[[LUT_OFFSET]]]
+// CHECK:         %[[ID:.*]] = memref.load %[[LUT_PTR]][%[[SEQ]]]
+// CHECK:         %[[BLOCK:.*]] = arith.index_castui %[[ID]] : i32 to index
+// CHECK:         %[[START:.*]] = arith.muli %[[BLOCK]], %[[STRIDES]]#0
+// CHECK:         %[[INDEX:.*]] = arith.addi %[[START]], %[[IN_BLOCK]]
+// CHECK:         %[[ALL:.*]] = memref.reinterpret_cast %[[BASE]] to offset: [%[[OFFSET]]]
+// CHECK:         vector.load %[[ALL]][%[[INDEX]]] {alignment = 16 : i64}
+func.func @continuous_cache_is_its_parts(%blocks: memref<?x?x8x128xbf16, strided<[?, 1024, 128, 1], offset: ?>>, %lengths: memref<?xi32>, %lut: memref<?xi32>, %n: i32, %b: index, %h: index, %t: index, %d: index) -> vector<8xbf16> {
+  %k = kvcache.continuous_cache %blocks, %lengths, %lut, %n, %n
+      : memref<?x?x8x128xbf16, strided<[?, 1024, 128, 1], offset: ?>>, memref<?xi32>, memref<?xi32> -> !cache
+  %x = kvcache.load %k[%b, %h, %t, %d] : !cache -> vector<8xbf16>
+  return %x : vector<8xbf16>
+}

@@ -125,3 +125,47 @@ func.func @extent_of_a_sequence(%k: !cache, %b: index) {
   %e = kvcache.extent pages %k[%b] : !cache
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!continuous = !kvcache.continuous<bf16, #kv>
+
+func.func @continuous_heads(%blocks: memref<?x?x4x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?xi32>, %n: i32) {
+  // expected-error @below {{expects 'blocks' to have shape [?, ?, 8, 128], got [?, ?, 4, 128]}}
+  %k = kvcache.continuous_cache %blocks, %lengths, %lut, %n, %n : memref<?x?x4x128xbf16>, memref<?xi32>, memref<?xi32> -> !continuous
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!continuous = !kvcache.continuous<bf16, #kv>
+
+func.func @continuous_elements(%blocks: memref<?x?x8x128xf16>, %lengths: memref<?xi32>, %lut: memref<?xi32>, %n: i32) {
+  // expected-error @below {{expects 'blocks' to have element type 'bf16', got 'f16'}}
+  %k = kvcache.continuous_cache %blocks, %lengths, %lut, %n, %n : memref<?x?x8x128xf16>, memref<?xi32>, memref<?xi32> -> !continuous
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!continuous = !kvcache.continuous<bf16, #kv>
+
+func.func @continuous_padded_rows(%blocks: memref<?x?x8x128xbf16, strided<[?, 1028, 128, 1]>>, %lengths: memref<?xi32>, %lut: memref<?xi32>, %n: i32) {
+  // expected-error @below {{expects strides 1 to 3 of 'blocks' to be those of packed rows, [1024, 128, 1], got 'memref<?x?x8x128xbf16, strided<[?, 1028, 128, 1]>>'}}
+  %k = kvcache.continuous_cache %blocks, %lengths, %lut, %n, %n : memref<?x?x8x128xbf16, strided<[?, 1028, 128, 1]>>, memref<?xi32>, memref<?xi32> -> !continuous
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!continuous = !kvcache.continuous<bf16, #kv>
+
+func.func @continuous_table_of_two_dimensions(%blocks: memref<?x?x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %n: i32) {
+  // expected-error @below {{operand #2 must be 1D memref of 32-bit signless integer values, but got 'memref<?x?xi32>'}}
+  %k = kvcache.continuous_cache %blocks, %lengths, %lut, %n, %n : memref<?x?x8x128xbf16>, memref<?xi32>, memref<?x?xi32> -> !continuous
+  return
+}

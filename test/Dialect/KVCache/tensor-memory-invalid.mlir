@@ -202,3 +202,21 @@ func.func @c4_fragment(%a: !kvcache.tmem_tile<64x512xf32>, %i: index) {
   %v = kvcache.tmem_load %a[%i] : !kvcache.tmem_tile<64x512xf32> -> vector<132xf32>
   return
 }
+
+// -----
+
+func.func @commit_to_a_memref(%m: memref<2xi64>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_commit' op operand #0 must be mbarriers in shared memory, but got 'memref<2xi64>'}}
+  "kvcache.tmem_commit"(%m, %i) : (memref<2xi64>, index) -> ()
+  return
+}
+
+// -----
+
+!bars = !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>, num_barriers = 2>
+
+func.func @commit_to_a_barrier_of_32_bits(%bars: !bars, %i: i32) {
+  // expected-error @below {{'kvcache.tmem_commit' op operand #1 must be index, but got 'i32'}}
+  "kvcache.tmem_commit"(%bars, %i) : (!bars, i32) -> ()
+  return
+}

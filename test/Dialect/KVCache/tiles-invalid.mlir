@@ -233,3 +233,21 @@ func.func private @three_sizes(!kvcache.tile<8x8x64xbf16>)
 
 // expected-error @below {{expected '>'}}
 func.func private @two_swizzles(!kvcache.tile<64x64xbf16, swizzle_128b, swizzle_128b>)
+
+// -----
+
+func.func @offset_in_a_memref(%m: memref<64x128xbf16>, %i: index) {
+  // expected-error @below {{'kvcache.tile_offset' op operand #0 must be tile of a cache in shared memory, but got 'memref<64x128xbf16>'}}
+  %0 = "kvcache.tile_offset"(%m, %i, %i) : (memref<64x128xbf16>, index, index) -> index
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+
+func.func @offset_of_a_row_of_32_bits(%kt: !kt, %i: i32) {
+  // expected-error @below {{'kvcache.tile_offset' op operand #1 must be index, but got 'i32'}}
+  %0 = "kvcache.tile_offset"(%kt, %i, %i) : (!kt, i32, i32) -> index
+  return
+}
