@@ -106,23 +106,23 @@ openSource(StringRef name, const MlirOptMainConfig &config,
 /// --help; --help-hidden shows them.
 static void hideLibraryOptions() {
   for (auto &[name, option] : llvm::cl::getRegisteredOptions())
-    if (llvm::is_contained(option->Categories,
-                           &llvm::cl::getGeneralCategory()))
+    if (llvm::is_contained(option->Categories, &llvm::cl::getGeneralCategory()))
       option->setHiddenFlag(llvm::cl::Hidden);
 }
 
 /// Adds a line to the start of --help for each registered pass or pipeline of
 /// this project.
-template <typename Info>
-static void listOwn(raw_ostream &os, StringRef title) {
+template <typename Info> static void listOwn(raw_ostream &os, StringRef title) {
   SmallVector<const Info *> entries;
   size_t width = 0;
-  for (StringRef name : llvm::cl::getRegisteredOptions().keys())
-    if (const auto *info = name.contains("kvcache") ? Info::lookup(name)
-                                                    : nullptr) {
+  for (StringRef name : llvm::cl::getRegisteredOptions().keys()) {
+    if (!name.contains("kvcache") && !name.ends_with("-to-emulator"))
+      continue;
+    if (const auto *info = Info::lookup(name)) {
       entries.push_back(info);
       width = std::max(width, name.size());
     }
+  }
   llvm::sort(entries, [](const Info *a, const Info *b) {
     return a->getPassArgument() < b->getPassArgument();
   });
