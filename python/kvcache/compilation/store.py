@@ -14,8 +14,10 @@ import functools
 import hashlib
 import os
 import re
+import stat
 import tempfile
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,8 +50,11 @@ class Entry:
         if self.path is None:
             return None
         try:
-            stored = self.path.read_bytes()
-        except OSError:
+            stored = _read_own(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            _warn(self.path, error.strerror or str(error))
             return None
         with contextlib.suppress(OSError):
             os.utime(self.path)  # when it was last read
@@ -63,6 +68,8 @@ class Entry:
         most = find_size()
         with contextlib.suppress(OSError):
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if reason := _find_others(os.stat(self.path.parent)):
+                return _warn(self.path.parent, reason)
             handle, name = tempfile.mkstemp(prefix=_UNFINISHED, dir=self.path.parent)
             try:
                 with os.fdopen(handle, "wb") as file:
@@ -72,6 +79,41 @@ class Entry:
                 os.unlink(name)
                 raise
             _prune(self.path, most)
+
+
+def _read_own(path: Path) -> bytes:
+    """The contents of a regular file of this user, in a folder that only they write to.
+
+    Raises ``OSError`` for others: what is read is run. Opening never waits, as a FIFO
+    would without ``O_NONBLOCK``.
+    """
+    flags = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(path, "rb", opener=lambda name, own: os.open(name, own | flags)) as file:
+        state = os.fstat(file.fileno())
+        if not stat.S_ISREG(state.st_mode):
+            raise OSError(0, "it is no regular file")
+        for part in (state, os.stat(path.parent)):
+            if reason := _find_others(part):
+                raise OSError(0, reason)
+        return file.read()
+
+
+def _find_others(state: os.stat_result) -> str:
+    """Says why others can write to a file or a folder; empty if they can't."""
+    if state.st_uid != os.geteuid():
+        return f"it is of user {state.st_uid}, and this process of {os.geteuid()}"
+    if state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"others may write to it (mode {stat.S_IMODE(state.st_mode):o})"
+    return ""
+
+
+def _warn(path: Path, reason: str) -> None:
+    """Says why compiled code is not taken from a place."""
+    warnings.warn(
+        f"compiled code in {str(path)!r} is not used: {reason}",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 
 def find_folder() -> Path | None:

@@ -97,8 +97,10 @@ class Transfer:
         if self._staging:
             try:
                 self._staging.convert()
-            except Exception as error:
+            except BaseException as error:
                 self.reception.abort()
+                if not isinstance(error, Exception):
+                    raise
                 raise self._fail(error) from error
         self.reception.commit()
 
@@ -172,9 +174,10 @@ def fetch(
         offer = Offer.from_bytes(message)
         reception = cache.receive(offer.tokens, request, salt=salt)
         reception.is_filling = True
-    own = cache.regions()
-    is_equal, staging = offer.fingerprint == own[0].fingerprint, None
+    is_equal, staging = True, None
     try:
+        own = cache.regions()
+        is_equal = offer.fingerprint == own[0].fingerprint
         if not is_equal:
             staging = Staging(cache, offer, reception, convert)
             own = staging.regions
@@ -186,8 +189,10 @@ def fetch(
             handle, count = _post(transport, peer, *tables), len(staging.numbers)
         else:
             handle, count = _post_equal(transport, peer, offer, own, reception)
-    except Exception as error:
+    except BaseException as error:
         reception.abort()
+        if not isinstance(error, Exception):
+            raise
         text = error.reason if isinstance(error, TransferError) else str(error)
         if not is_equal:
             text = f"its pages have another format than those here: {text}"
@@ -206,7 +211,7 @@ def _read_for(message: bytes, reception: Reception) -> Offer:
                 offer.request,
             )
         return offer
-    except TransferRefused:
+    except BaseException:
         reception.abort()
         raise
 

@@ -7,6 +7,7 @@ import base64
 import functools
 import hashlib
 import json
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import asdict
@@ -32,6 +33,10 @@ _ENCODING = "utf-8", "surrogatepass"  # of names
 # how many groups have tokens that are gone: all or none. All versions from 6 on have the
 # version, the sizes of the names and these in the same places.
 _HEADER = struct.Struct("<4I3Q")
+_MOST_OBJECT_BYTES = 4 << 20  # a region and its address take about a kilobyte
+_MOST_NESTING = 4  # fields, regions, a region, its shape
+# Strings too, so that brackets in them do not count; the last may have no end.
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
 _TOKEN = np.dtype("<i8")
 _PAGE = np.dtype("<i4")
 
@@ -123,6 +128,11 @@ class Offer(NamedTuple):
                     f"the offer has another version than {VERSION}, which is spoken here"
                 )
             _check_numbers(len(message) - stop, tokens, pages, gone)
+            if sizes[2] > _MOST_OBJECT_BYTES:
+                raise TransferRefused(
+                    f"the offer has an object of {sizes[2]} bytes, more than "
+                    f"{_MOST_OBJECT_BYTES}"
+                )
             after = stop + tokens * _TOKEN.itemsize
             offer = cls(
                 _read_name("peer", peer),
@@ -132,9 +142,11 @@ class Offer(NamedTuple):
                 *_read_common(message[end:stop]),
             )
             return offer._replace(gone=_read_gone(message, offer, gone)) if gone else offer
-        except TransferRefused as error:
+        except Exception as error:
             sender = peer.decode(errors="replace"), request.decode(errors="replace")
-            raise TransferRefused(error.reason, *sender) from None
+            is_known = isinstance(error, TransferRefused)
+            reason = error.reason if is_known else f"the offer can't be read: {error!r}"
+            raise TransferRefused(reason, *sender) from (None if is_known else error)
 
 
 def _read_name(field: str, name: bytes) -> str:
@@ -145,6 +157,8 @@ def _read_name(field: str, name: bytes) -> str:
 
 
 def _check_numbers(size: int, tokens: int, pages: int, gone: int) -> None:
+    if not tokens:
+        raise TransferRefused("the offer has no tokens")
     if size != (tokens + gone) * _TOKEN.itemsize + pages * _PAGE.itemsize:
         raise TransferRefused(
             f"the offer of {tokens} tokens and {pages} pages has {size} bytes of them"
@@ -187,6 +201,7 @@ def _write_common(
 @functools.lru_cache(maxsize=256)
 def _read_common(text: bytes) -> tuple[Any, ...]:
     """The fields of an offer from ``regions`` on."""
+    _check_nesting(text)
     try:
         fields = json.loads(text)
     except ValueError:
@@ -194,6 +209,21 @@ def _read_common(text: bytes) -> tuple[Any, ...]:
     if not isinstance(fields, dict):
         raise TransferRefused("the offer is no object of JSON")
     return tuple(_take(fields, name, read) for name, read in _READERS.items())
+
+
+def _check_nesting(text: bytes) -> None:
+    """Raises ``TransferRefused`` for nesting that no offer has; the parser recurs."""
+    depth = 0
+    for match in _BRACKETS.finditer(text):
+        token = match.group()
+        if token in b"[{":
+            depth += 1
+        elif token in b"]}":
+            depth -= 1
+        if depth > _MOST_NESTING:
+            raise TransferRefused(
+                f"the offer nests lists and objects more than {_MOST_NESTING} deep"
+            )
 
 
 def _take(fields: dict[str, Any], name: str, read: Callable[[Any], Any]) -> Any:
@@ -229,7 +259,13 @@ def _read_regions(value: Any) -> tuple[Region, ...]:
     check_instance(list, value=value)
     if not value:
         raise ValueError("expects at least one region")
-    return tuple(map(_parse_region, value))
+    regions = tuple(map(_parse_region, value))
+    devices = {region.device for region in regions}
+    if devices != set(range(len(devices))):
+        raise ValueError(
+            f"expects regions of devices from 0 on, got devices {sorted(devices)[:8]}"
+        )
+    return regions
 
 
 def _parse_region(fields: Any) -> Region:

@@ -20,6 +20,8 @@ from .offers import Offer
 
 _PADDING = 16  # columns of a table behind those of its sequence, as the ops want
 
+_MOST_PAGE_TOKENS = 1 << 16
+
 
 class Staging:
     """The pages of an offer, in memory of their own, until they are converted.
@@ -57,6 +59,7 @@ class Staging:
         self._cache = cache
         self._target = target
         self._total = len(offer.tokens)
+        _check_page_size(self._source, self._total)
         self.numbers = self._choose_pages(offer, params.reach)
         self._staged = PagedKVCacheManager(
             self._source,
@@ -172,6 +175,13 @@ def _check_convertible(source: KVCacheParams, target: KVCacheParams) -> None:
         config = params.kvcache_quant_config
         if config and config.token_granularity > 1:
             raise ValueError("tokens that share their scales are not converted")
+
+
+def _check_page_size(source: KVCacheParams, total: int) -> None:
+    """Raises ``ValueError`` for pages of far more tokens than the sequence has."""
+    size, most = source.page_size or 0, max(total, _MOST_PAGE_TOKENS)
+    if size > most:
+        raise ValueError(f"its pages have {size} tokens, more than {most}")
 
 
 def _find_difference(theirs: tuple[str, ...], own: tuple[str, ...]) -> str:

@@ -3,6 +3,8 @@
 import hashlib
 import json
 import struct
+import sys
+import time
 
 import kvcache
 import numpy as np
@@ -345,6 +347,10 @@ WRONG_FIELDS = [
     ),
     (with_region(itemsize=2**40), "expects tensors of .*'blocks', .2, 3, 4, 2, 16"),
     (with_value("address", "?"), "no valid 'address': "),
+    (with_region(device=1), r"expects regions of devices from 0 on, got devices \[1\]"),
+    (with_region(device=10**30), "expects regions of devices from 0 on, got devices"),
+    (with_region(shape=[10**30] * 6), "expects tensors of .*'blocks', .2, 3, 4, 2, 16"),
+    (with_region(address=10**30, fingerprint="other"), "another format than those here"),
 ]
 
 
@@ -382,6 +388,63 @@ def test_what_is_gone_is_a_token_of_each_group(pair_of_caches, gone):
     with pytest.raises(transfer.TransferRefused, match="no valid 'gone': expects 1"):
         transfer.fetch(there, forged, transport, request="r")
     assert there.num_free_pages == 8
+
+
+def test_offers_without_tokens_are_refused(pair_of_caches):
+    there, sent, transport = pair_of_caches
+    header, names, common, _ = split(sent)
+    forged = join({"version": 6, "tokens": 0, "pages": 0, "gone": 0}, names, common, b"")
+    with pytest.raises(transfer.TransferRefused, match="the offer has no tokens"):
+        transfer.fetch(there, forged, transport, request="r")
+
+
+# What a parser must not meet: it recurs, or takes memory.
+HOSTILE = {
+    "deep": (b'{"regions":' + b"[" * 100_000, "nests lists and objects more than 4 deep"),
+    "five": (b'{"regions": [{"shape": [[]]}]}', "nests lists and objects more than 4 deep"),
+    "hidden": (b'{"a": "]", "b": ' + b'["]",' * 100_000, "more than 4 deep"),
+    "string": (b'{"a": "' + b"[" * 100_000 + b'\\"', "no object of JSON"),
+    "large": (b'{"a": "' + b" " * (4 << 20), "an object of 4194311 bytes, more than 4194304"),
+    "digits": (b'{"heads": ' + b"9" * 100_000 + b"}", "no object of JSON"),
+    "quotes": (b'\\"' * (1 << 20), "no object of JSON"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("is_reserved", [False, True], ids=["", "reserved"])
+def test_hostile_objects_are_refused_with_their_sender(pair_of_caches, name, is_reserved):
+    there, sent, transport = pair_of_caches
+    text, message = HOSTILE[name]
+    header, names, _, numbers = split(sent)
+    header = {name: header[name] for name in ("version", "tokens", "pages", "gone")}
+    forged = join(header, names, text, numbers)
+    options = {"request": "r"}
+    if is_reserved:
+        options = {"reception": there.receive(range(11), "r")}
+    start = time.monotonic()
+    with pytest.raises(transfer.TransferRefused, match=message) as error:
+        transfer.fetch(there, forged, transport, **options)
+    assert time.monotonic() - start < 5
+    assert (error.value.peer, error.value.request) == (transport.name, "r")
+    assert there.num_free_pages == 8
+
+
+@pytest.mark.parametrize("kind", [RecursionError, MemoryError, AssertionError, KeyboardInterrupt])
+@pytest.mark.parametrize("module, function", [("offers", "_read_common"), ("fetch", "_count_bytes")])
+def test_every_exception_frees_the_pages(pair_of_caches, module, function, kind, monkeypatch):
+    there, message, transport = pair_of_caches
+
+    def fail(*arguments):
+        raise kind("no more")
+
+    monkeypatch.setattr(sys.modules[f"kvcache.transfer.{module}"], function, fail)
+    reception = there.receive(range(11), "r")
+    wanted = kind if kind is KeyboardInterrupt else transfer.TransferRefused
+    with pytest.raises(wanted, match="no more") as error:
+        transfer.fetch(there, message, transport, reception=reception)
+    if wanted is not kind:
+        assert (error.value.peer, error.value.request) == (transport.name, "r")
+    assert there.num_free_pages == 8 and not reception.is_open
 
 
 @pytest.mark.parametrize("text", [b"{", b"[]", b"3", b""])

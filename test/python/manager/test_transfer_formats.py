@@ -1,6 +1,7 @@
 """Transfers between caches that differ in dtype, layout, page size, or devices."""
 
 import dataclasses
+import re
 
 import kvcache
 import ml_dtypes
@@ -138,6 +139,27 @@ def test_other_models_are_refused(fields, message):
     target = make(fields)
     with pytest.raises(transfer.TransferRefused, match=message):
         begin(make({}), target)
+    assert target.num_free_pages == 12
+
+
+@pytest.mark.parametrize(("size", "message"), [
+    (2**16, "expects tensors of"),
+    (2**16 + 1, "its pages have 65537 tokens, more than 65536"),
+])  # fmt: skip
+def test_pages_larger_than_those_of_caches_are_refused(size, message):
+    """Memory for them would be allocated before a byte arrives."""
+    source, target = make({}), make({})
+    there = transfer.LocalTransport("there")
+    source.claim("r", TOKENS)
+    source.inputs(["r"])
+    source.step(["r"])
+    sent = transfer.offer(source, source.export("r", seconds=9), there)
+    offer = transfer.Offer.from_bytes(sent)
+    pages = re.sub("page_size = \\d+", f"page_size = {size}", offer.type)
+    region = dataclasses.replace(offer.regions[0], fingerprint="other")
+    forged = offer._replace(type=pages, pages=offer.pages[:1], regions=(region,))
+    with pytest.raises(transfer.TransferRefused, match=message):
+        transfer.fetch(target, forged.to_bytes(), transfer.LocalTransport("here"), request="r")
     assert target.num_free_pages == 12
 
 

@@ -217,6 +217,64 @@ def test_a_folder_that_can_not_be_written_is_no_error(compiled, monkeypatch, tmp
     assert compiled == ["jit"] * 2
 
 
+def replace_by_fifo(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def replace_by_link(path):
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to(path.with_name("elsewhere"))
+
+
+def replace_by_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+UNTRUSTED = {
+    "fifo": (replace_by_fifo, "it is no regular file"),
+    "link": (replace_by_link, "Too many levels of symbolic links"),
+    "folder": (replace_by_folder, "Is a directory"),
+    "file of group": (lambda path: path.chmod(0o620), r"others may write to it \(mode 620\)"),
+    "file of all": (lambda path: path.chmod(0o602), r"others may write to it \(mode 602\)"),
+    "group's folder": (lambda path: path.parent.chmod(0o770), r"may write to it \(mode 770\)"),
+    "folder of all": (lambda path: path.parent.chmod(0o1777), r"may write to it \(mode 1777\)"),
+    "other user": (lambda path: os.chown(path, 65534, -1), "it is of user 65534, and this"),
+    "other user's folder": (lambda path: os.chown(path.parent, 65534, -1), "it is of user 65534"),
+}
+
+
+@pytest.mark.parametrize("name", UNTRUSTED)
+def test_files_that_others_may_have_written_are_not_run(name, compiled, tmp_path):
+    harm, message = UNTRUSTED[name]
+    if "user" in name and os.geteuid():
+        pytest.skip("only root gives files away")
+    call()
+    (path,) = tmp_path.iterdir()
+    harm(path)
+    with pytest.warns(RuntimeWarning, match=f"is not used: .*{message}"):
+        call()
+    assert compiled == ["jit"] * 2
+    if "folder" in name:
+        tmp_path.chmod(0o700)
+        os.chown(tmp_path, os.geteuid(), -1)
+    if name != "folder":  # which no file replaces
+        call()
+        call()
+        assert len(compiled) <= 3
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o755])
+def test_files_that_others_may_only_read_are_run(mode, compiled, tmp_path):
+    tmp_path.chmod(mode)
+    call()
+    (path,) = tmp_path.iterdir()
+    path.chmod(mode & 0o644)
+    call()
+    assert compiled == ["jit"]
+
+
 def test_threads(compiled):
     threads = [threading.Thread(target=call) for _ in range(4)]
     for thread in threads:
