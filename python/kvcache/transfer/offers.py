@@ -144,9 +144,10 @@ class Offer(NamedTuple):
             return offer._replace(gone=_read_gone(message, offer, gone)) if gone else offer
         except Exception as error:
             sender = peer.decode(errors="replace"), request.decode(errors="replace")
-            is_known = isinstance(error, TransferRefused)
-            reason = error.reason if is_known else f"the offer can't be read: {error!r}"
-            raise TransferRefused(reason, *sender) from (None if is_known else error)
+            if isinstance(error, TransferRefused):
+                raise TransferRefused(error.reason, *sender) from None
+            reason = f"the offer can't be read: {error!r}"
+            raise TransferRefused(reason, *sender) from error
 
 
 def _read_name(field: str, name: bytes) -> str:
