@@ -116,7 +116,7 @@ def pages() -> dict[str, str]:
 
 _PYTHON = """# Python API
 
-[Python](../python.md) shows how to use a cache of pages; here is everything that the
+[Manage pages](../how-to/manage-pages.md) shows how to use a cache of pages; here is everything that the
 package has.
 
 ::: kvcache
@@ -205,7 +205,7 @@ def _passes() -> str:
 
 def _c_api() -> str:
     """The declarations of the C headers, with their comments, by the headers' parts."""
-    parts = ["# C API", "[The C API](../c-api.md) says how to use it."]
+    parts = ["# C API", "[Call the compiler from C](../how-to/call-from-c.md) shows how to use it."]
     for path in sorted((ROOT / "include" / "kvcache-c").glob("*.h")):
         parts.append(f"## kvcache-c/{path.name}")
         body = path.read_text().split('extern "C" {\n#endif\n', 1)[1]

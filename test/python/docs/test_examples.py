@@ -32,33 +32,23 @@ def test_examples_assemble_with_wide_accesses_and_no_spills(example, chip):
 
 
 def test_readme_shows_the_quickstart():
-    kernel, _ = pages.fences(README, "mlir")
+    (kernel,) = pages.fences(README, "mlir")
     assert kernel == (ROOT / "examples/quickstart.mlir").read_text()
 
 
 def test_docs_show_the_step_on_tensors():
-    shown = pages.fences(pages.read("docs/whole-cache-ops.md"), "mlir")
+    shown = pages.fences(pages.read("docs/how-to/ops-in-mlir.md"), "mlir")
     assert sum(("\n" + text) in (ROOT / "examples/decode_tensors.mlir").read_text() for text in shown) == 1
 
 
 @pytest.mark.parametrize(("chip", "copies"), [("sm_80", "cp.async.cg"), ("sm_90a", "cp.async.bulk.shared"), ("sm_100a", "gather4")])
-def test_readme_names_what_each_chip_makes_of_a_gather(chip, copies):
-    _, gather = pages.fences(README, "mlir")
+def test_how_to_names_what_each_chip_makes_of_a_gather(chip, copies):
+    _, gather, _ = pages.fences(pages.read("docs/how-to/copy-tiles.md"), "mlir")
     types, function = gather.split("func.func private")
     kernel = edit(function, ("return", "gpu.return"),
                   ("%tile: !tile) {", "%out: memref<64x576xi8>) kernel {\n  %tile = kvcache.alloc_tile : !tile"))
     (compiled,) = kvcache.compile(f"{types}gpu.module @kernels {{ gpu.func{kernel} }}", target=chip).kernels.values()
     assert compiled.ptx.count(copies) == (16 if chip == "sm_100a" else 1)
-
-
-def test_readme_ptx_is_what_the_compiler_makes():
-    (command,) = [text for text in pages.fences(README, "sh") if "--emit-ptx" in text]
-    result = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
-    (shown,) = pages.fences(README, "ptx")
-    for line in shown.splitlines():
-        instruction = line.split("//")[0].rstrip()
-        assert instruction in ("…", "\t…") or instruction in result.stdout
 
 
 @pytest.mark.slow

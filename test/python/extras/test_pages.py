@@ -11,18 +11,14 @@ from places import ROOT
 PROGRAM = re.compile(r"^```py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/frameworks.md"])
+@pytest.mark.parametrize("page", ["use-with-transformers", "use-with-pytorch-and-jax"])
 def test_programs_of_a_page(page):
-    programs = PROGRAM.findall((ROOT / page).read_text())
-    assert len(programs) == {"README.md": 1, "docs/frameworks.md": 4}[page]
+    programs = PROGRAM.findall((ROOT / "docs" / "how-to" / f"{page}.md").read_text())
+    assert len(programs) == 2
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(programs)], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    if page == "README.md":
-        assert len(programs[0].splitlines()) <= 12
-        tokens, nbytes = re.fullmatch(r"\[\[5, 6, 7, (.*)\]\] (\d+)\n", done.stdout).groups()
-        assert len(tokens.split(", ")) == 20 and int(nbytes) > 0
 
 
 @pytest.mark.parametrize("options", [[], ["--dtype", "i8", "--users", "3"]], ids=["f32", "i8"])

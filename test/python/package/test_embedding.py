@@ -1,4 +1,4 @@
-"""The page for embedders quotes what is there."""
+"""The how-to for embedders quotes its example."""
 
 import subprocess
 from xml.etree import ElementTree
@@ -7,7 +7,7 @@ import pages
 import pytest
 from programs import OPT
 
-PAGE = pages.read("docs/embedding.md")
+PAGE = pages.read("docs/how-to/embed-in-a-compiler.md")
 EMBED = pages.ROOT / "examples" / "embed"
 
 

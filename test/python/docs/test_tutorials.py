@@ -1,4 +1,4 @@
-"""The guide shows what is in its files, and the PTX that its command prints."""
+"""The tutorials show what is in the files of their steps, and the PTX that their command prints."""
 
 import re
 import subprocess
@@ -6,26 +6,29 @@ import subprocess
 import pages
 import pytest
 
-GUIDE = pages.read("docs/guide.md")
+FIRST = pages.read("docs/tutorial/first-kernel.md")
+TUNED = pages.read("docs/tutorial/tuned-kernel.md")
 STEPS = {int(path.name.split("-")[0]): path for path in (pages.ROOT / "examples" / "guide").glob("*.mlir")}
-SECTION = re.compile(r"^## (\d+)\. .*\n", re.MULTILINE)
+SECTION = re.compile(r"^## (?:(\d+)\. )?.*\n", re.MULTILINE)
 
 
-def test_sources_are_those_of_their_files():
-    files = STEPS[1], pages.ROOT / "examples/attention_op.mlir"
-    for path, source in zip(files, pages.fences(GUIDE, "mlir"), strict=True):
-        assert path.read_text().endswith("\n\n" + source)
+@pytest.mark.parametrize(
+    ("page", "path"), [(FIRST, STEPS[1]), (TUNED, pages.ROOT / "examples/attention_op.mlir")], ids=["first", "tuned"]
+)
+def test_sources_are_those_of_their_files(page, path):
+    (source,) = pages.fences(page, "mlir")
+    assert path.read_text().endswith("\n\n" + source)
 
 
 def test_every_step_has_a_file_and_a_section():
-    assert [int(number) for number in SECTION.findall(GUIDE)] == sorted(STEPS) == list(range(1, 11))
+    assert [int(number) for number in SECTION.findall(TUNED) if number] == sorted(STEPS) == list(range(1, 11))
     for path in STEPS.values():
-        assert f"(../examples/guide/{path.name})" in GUIDE
+        assert f"(../../examples/guide/{path.name})" in TUNED
 
 
 @pytest.mark.parametrize("step", range(2, 11))
 def test_changes_lead_from_a_file_to_the_next(step):
-    _, section = re.split(rf"^## {step}\. .*\n", GUIDE, flags=re.MULTILINE)
+    _, section = re.split(rf"^## {step}\. .*\n", TUNED, flags=re.MULTILINE)
     (change,) = pages.fences(SECTION.split(section)[0], "diff")
     # fp8 starts again from the short loop.
     origin = 5 if step == 7 else step - 1
@@ -37,7 +40,7 @@ def test_changes_lead_from_a_file_to_the_next(step):
 
 
 def test_ptx_is_what_the_command_prints():
-    (command,) = pages.fences(GUIDE, "sh")
+    (command,) = pages.fences(FIRST, "sh")
     result = subprocess.run(command, shell=True, cwd=pages.ROOT, capture_output=True, text=True, check=True)
-    (shown,) = pages.fences(GUIDE, "ptx")
+    (shown,) = pages.fences(FIRST, "ptx")
     assert shown in result.stdout
