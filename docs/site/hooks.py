@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import dialect_reference
 import sources
 
 _made: dict[str, str] = {}
+_PICTURE = re.compile(r'<img [^>]*src="([^"]+\.svg)"[^>]*>')
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -59,3 +61,10 @@ def on_page_markdown(
 ) -> str:
     """Leads links to files of the repository to their pages."""
     return sources.with_links_of_site(markdown, page.file.src_uri)
+
+
+def on_page_content(
+    html: str, page: Page, config: MkDocsConfig, files: Files
+) -> str:
+    """Makes each picture a link to its file, which a phone can enlarge."""
+    return _PICTURE.sub(r'<a class="picture" href="\1">\g<0></a>', html)

@@ -204,7 +204,7 @@ def site(tmp_path_factory):
 def test_the_site_is_complete_and_works_without_network(site):
     pages = sorted({*site.rglob("*.html")} - {site / "404.html"})
     names = {page.relative_to(site).as_posix() for page in pages}
-    assert {"index.html", "tile-copies.html", "contributing.html", "changelog.html"} <= names
+    assert {"index.html", "how-to/copy-tiles.html", "contributing.html", "changelog.html"} <= names
     assert {posixpath.splitext(c.page)[0] + ".html" for c in chips.classes()} <= names
 
     anchors = {page: set(ANCHOR.findall(page.read_text())) for page in pages}
@@ -230,6 +230,12 @@ def test_the_site_is_complete_and_works_without_network(site):
     for of_class in chips.classes():
         text = (site / of_class.page.replace(".md", ".html")).read_text()
         assert [name for name in OPS if f"#{name}\"" not in text and f"#{name}>" not in text] == []
+
+    # Opened as files, pages search by a script in place of a worker, and pictures open alone.
+    first = (site / "tutorial/first-kernel.html").read_text()
+    assert (site / "search/search_index.js").read_text().startswith("var __index = {")
+    assert "../site/iframe-worker.js" in first
+    assert re.search(r'<a class="?picture"? href="?\.\./images/overview\.svg"?>', first)
 
     python = (site / "reference/python.html").read_text()
     assert [n for n in kvcache.__all__ if f"kvcache.{n}" not in python] == ["__version__", "pictures"]
