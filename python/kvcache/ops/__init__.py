@@ -56,44 +56,44 @@ def append(
     ``query_heads`` queries in place, by ``query_norm`` and the same rope.
 
     Args:
-        params: Of the cache, which is paged.
+        params: The parameters of a paged cache.
         target: As in ``jit``.
-        dtype: Of the new rows, queries and weights of norms: f32, f16 or bf16. Unless
-            given, that of the cache; bf16 for one of 8 bits or less.
-        power_of_two: Whether scales are powers of two from 1e-4 on, as in FlashMLA's
-            caches.
+        dtype: The type of new rows, queries and weights of norms: f32, f16 or bf16. By
+            default that of the cache, or bf16 if its elements have 8 bits or less.
+        power_of_two: Whether scales are powers of two of at least 1e-4, as in
+            FlashMLA's caches.
         static_scales: Whether calls give ``key_scale`` and ``value_scale``.
-        norm: How many elements of each head of keys are normed, as many as the weights
-            have: the first. None for no norm.
-        query_norm: The same for queries.
-        rope: How many elements of each head are rotated, an even number: the columns of
+        norm: The number of first elements of each head of keys that are normed, the
+            size of the weights. None for no norm.
+        query_norm: As ``norm``, for queries.
+        rope: The number of elements of each head that are rotated, even: the columns of
             the table. None for no rope.
-        rope_begin: The first of them.
-        interleaved: Whether pairs are neighbours, and not in the two halves of the
+        rope_begin: The index of the first rotated element of a head.
+        interleaved: Whether rotated pairs are neighbours, not in the two halves of the
             elements.
-        epsilon: What is added to the mean of squares of a norm.
-        query_heads: Of the queries that calls give, a multiple of the heads of the cache
-            on a device. None for no queries.
-        latent_rope: How many of the last elements of latent rows are an input of their
-            own. None for none.
-        slots: The dtype of the slots that calls give, i32 or i64; None for lengths and
+        epsilon: The number added to the mean of squares of a norm.
+        query_heads: The number of heads of the queries in calls, a multiple of the
+            heads of the cache on a device. None for no queries.
+        latent_rope: The number of last elements of latent rows that are a separate
+            input. None for no such input.
+        slots: The type of the slots in calls, i32 or i64; None to use lengths and
             table.
-        positions: The dtype of the positions that calls give, i32 or i64; None for the
-            places of tokens in their sequences. Slots with rope need positions.
+        positions: The type of the positions in calls, i32 or i64; None for the
+            positions of tokens in their sequences. Slots with rope need positions.
         rope_axes: The axis of each pair of rotated elements, if positions have several
             (M-RoPE), such as ``[0] * 16 + [1] * 24 + [2] * 24`` for time, height and
             width. None for one axis.
-        block_threads: On a GPU, the threads of a block, at most, unless those of one
-            head are more: a multiple of 32 from 32 to 1024. Unless given, 256.
-        bounds_checks: As in ``jit``. Also makes slots that repeat an error, in a time
-            that grows with the square of the rows.
+        block_threads: On a GPU, the most threads of a thread block: a multiple of 32
+            from 32 to 1024; 256 by default. Exceeded if one head needs more threads.
+        bounds_checks: As in ``jit``. Repeated slots are errors, too; that check takes
+            time quadratic in the rows.
         threads: As in ``jit``.
 
     Raises:
-        ValueError: The cache is not paged or has elements that are not converted, the
-            dtype is another one, the cache has no scales of f32, bf16 or f8E8M0FNU
-            that could be powers of two, neither scales nor fp8 for static ones, or
-            an option does not suit it or another one.
+        ValueError: The cache is not paged, its elements are not supported, or the dtype
+            is not. Or ``power_of_two`` is given without scales of f32, bf16 or
+            f8E8M0FNU, ``static_scales`` without scales or fp8, or options contradict
+            the cache or each other.
         TypeError: An argument is no number, or no flag.
     """
     check_flag(static_scales=static_scales, bounds_checks=bounds_checks)

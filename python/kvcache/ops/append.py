@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What ``kvcache.ops.append`` is made for."""
+"""The options of ``kvcache.ops.append``, with their checks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class AppendOptions:
     rope_axes: Sequence[int] | None = None
 
     def checked(self, params: KVCacheParams) -> AppendOptions:
-        """These options with equal values for equal ones. Raises as ``append`` does."""
+        """Returns the checked options in a normal form. Raises as ``append`` does."""
         check_flag(power_of_two=self.power_of_two, interleaved=self.interleaved)
         check_positive_f32(epsilon=self.epsilon)
         if self.power_of_two:
@@ -51,7 +51,7 @@ class AppendOptions:
         positions = number_dtype("positions", self.positions)
         if self.rope is not None and slots and not positions:
             raise ValueError(
-                "expects 'positions' with 'rope' and 'slots', which say none"
+                "expects 'positions' with 'rope' and 'slots', which have none"
             )
         return AppendOptions(
             bool(self.power_of_two),
@@ -86,7 +86,7 @@ class AppendOptions:
         return tuple(int(axis) for axis in self.rope_axes)
 
     def _check_latent_rope(self, params: KVCacheParams) -> int:
-        """The elements of a row that are an input of their own."""
+        """The number of elements of a row that are a separate input."""
         if self.latent_rope is None:
             return 0
         if not params.is_mla:
@@ -128,7 +128,7 @@ class AppendOptions:
 
     @property
     def attributes(self) -> list[str]:
-        """As the op spells them, without those that have their defaults."""
+        """The attributes of the op, without those that equal their defaults."""
         said = []
         if self.norm or self.query_norm:
             said.append(f"epsilon = {float_text(self.epsilon)} : f32")
@@ -144,7 +144,7 @@ class AppendOptions:
         return said
 
     def extra(self, head_dim: int, dtype: str) -> dict[str, str]:
-        """The types of the optional arguments that calls give, by name, in their order."""
+        """The types of the optional arguments of calls, by name, in their order."""
         latent, heads = self.latent_rope or 0, self.query_heads or 0
         axes = f"{max(self.rope_axes) + 1}x?" if self.rope_axes else "?"
         types = {
@@ -160,7 +160,7 @@ class AppendOptions:
 
 
 def float_text(number: float) -> str:
-    """A float as MLIR reads it, which wants a point."""
+    """Writes a float for MLIR, which requires a decimal point."""
     text = repr(number)
     return text if "." in text else text.replace("e", ".0e")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What operations are made for: checks of the arguments that they share."""
+"""Checks of the arguments that several operations share."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _HEADS_PER_THREAD = range(1, 32 + 1)
 
 @dataclass(frozen=True)
 class Tiling:
-    """Hints how a GPU's threads share the work of an operation.
+    """Hints for the distribution of an operation's work over the threads of a GPU.
 
     Attributes:
-        block_threads: Threads of a block, at most; None if the compiler chooses.
-        heads_per_thread: Heads that a thread loads before it stores one, at most; None
+        block_threads: The most threads of a thread block; None if the compiler chooses.
+        heads_per_thread: The most heads that a thread loads before it stores one; None
             if the compiler chooses.
     """
 
@@ -36,7 +36,7 @@ class Tiling:
     heads_per_thread: int | None = None
 
     def checked(self) -> Tiling:
-        """These hints as Python's integers."""
+        """Returns the checked hints as Python's integers."""
         return Tiling(
             _checked_hint("block_threads", self.block_threads, _BLOCK_THREADS),
             _checked_hint("heads_per_thread", self.heads_per_thread, _HEADS_PER_THREAD),
@@ -44,7 +44,7 @@ class Tiling:
 
     @property
     def attributes(self) -> list[str]:
-        """The hints that are given, as an op spells them."""
+        """The given hints as attributes of an op."""
         hints = {
             "block_threads": self.block_threads,
             "heads_per_thread": self.heads_per_thread,
@@ -65,12 +65,12 @@ def _checked_hint(name: str, hint: int | None, values: range) -> int | None:
 
 
 def attributes_text(attributes: list[str]) -> str:
-    """The attributes of an op, behind its operands."""
+    """The attributes of an op, after its operands."""
     return f" {{{', '.join(attributes)}}}" if attributes else ""
 
 
 def dense_dtype(params: KVCacheParams, dtype: DTypeLike | None) -> str:
-    """The MLIR type of new rows and outputs: that of the cache or bf16, unless given."""
+    """The MLIR type of new rows and outputs; by default that of the cache, or bf16."""
     check_instance(KVCacheParams, params=params)
     if not params.is_paged:
         raise ValueError("operations on whole caches need a paged cache")
@@ -130,7 +130,7 @@ def check_static(params: KVCacheParams, wanted: bool) -> None:
 
 
 def check_given(name: str, value: object, wanted: bool) -> None:
-    """Raises ``ValueError`` for an argument of a call that does not suit its operation."""
+    """Raises ``ValueError`` if an argument is missing, or not expected."""
     if (value is not None) != wanted:
         raise ValueError(
             f"this operation {'needs' if wanted else 'takes no'} {name!r}, as it was made"
@@ -147,12 +147,12 @@ def check_query_heads(params: KVCacheParams, query_heads: int) -> None:
 
 
 def sizes_of(array: object) -> tuple[int, ...]:
-    """The sizes of an array. What is none has none; the call says what it is."""
+    """The sizes of an array; empty for other objects, which the call rejects."""
     return tuple(getattr(array, "shape", ()))
 
 
 def check_layer(layer: int, blocks: Array) -> None:
-    """Raises ``ValueError`` for a number that is no layer of blocks."""
+    """Raises ``ValueError`` unless ``layer`` is a layer of ``blocks``."""
     check_integer(layer=layer)
     layers = sizes_of(blocks)[2:3]
     if layers and not 0 <= layer < layers[0]:
@@ -160,7 +160,7 @@ def check_layer(layer: int, blocks: Array) -> None:
 
 
 def check_table(inputs: StepInputs, blocks: Array) -> None:
-    """Raises ``ValueError`` for a sequence with more tokens than pages of its table.
+    """Raises ``ValueError`` if a sequence has more tokens than the pages of its row.
 
     Lengths and offsets that are not in host memory are not read.
     """
@@ -176,10 +176,10 @@ def check_table(inputs: StepInputs, blocks: Array) -> None:
 
 
 def check_rows(row_offsets: Array, **arrays: Array | None) -> None:
-    """Raises ``ValueError`` for an array without a row for each new token.
+    """Raises ``ValueError`` unless arrays have one row per new token.
 
-    Where offsets are not in NumPy's memory, each has those of the first array.
-    Positions have a column for each token, or an element.
+    If offsets are not in NumPy's memory, all need as many rows as the first. Positions
+    have one column, or one element, per token.
     """
     least = None
     if isinstance(row_offsets, np.ndarray) and row_offsets.size:
@@ -200,7 +200,7 @@ def check_rows(row_offsets: Array, **arrays: Array | None) -> None:
 def check_kv_lengths(
     lengths: Array | None, lut: Array, page_size: int, row_offsets: Array | None
 ) -> None:
-    """Raises ``ValueError`` for lengths that the table has no rows or pages for.
+    """Raises ``ValueError`` for lengths beyond the rows or pages of the table.
 
     If lengths are not in host memory, only the sizes are checked.
 
@@ -232,7 +232,7 @@ def check_kv_lengths(
 
 
 def check_positions(inputs: StepInputs, rope: Array) -> None:
-    """Raises ``ValueError`` for a table without the position of a new token."""
+    """Raises ``ValueError`` if ``rope`` lacks the position of a new token."""
     (rows,) = sizes_of(rope)[:1] or (inputs.max_cache_length + inputs.max_seq_length,)
     if rows >= inputs.max_cache_length + inputs.max_seq_length:
         return
@@ -244,7 +244,7 @@ def check_positions(inputs: StepInputs, rope: Array) -> None:
 
 
 def check_leading(sizes: tuple[int, ...], of: str, **arrays: object) -> None:
-    """Raises ``ValueError`` unless the first sizes of arrays are those of another."""
+    """Raises ``ValueError`` unless the first sizes of arrays are ``sizes``."""
     for name, array in arrays.items():
         own = sizes_of(array)[: len(sizes)]
         if own and own != sizes:
@@ -255,9 +255,9 @@ def check_leading(sizes: tuple[int, ...], of: str, **arrays: object) -> None:
 
 
 def rows_type(leading: str, heads: int, elements: int, dtype: str) -> str:
-    """The type of dense rows: heads are packed, and other strides are open.
+    """The type of dense rows: heads are packed, and other strides are dynamic.
 
-    So a part of a fused projection can be given as it lies there.
+    So a slice of a fused projection needs no copy.
     """
     open_strides = "?, " * len(leading.split("x"))
     return (

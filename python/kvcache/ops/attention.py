@@ -20,17 +20,17 @@ from .arguments import check_given, check_query_heads, rows_type, sizes_of
 
 _TILE_ROWS = 0, 16, 32, 64, 128
 _L2_HINTS = "evict_first", "evict_normal", "evict_last"
-_MOST = 2**20  # what the op takes for a number of tokens, parts or rows
+_MOST = 2**20  # the most tokens, splits or rows in the op's options
 
 
 @dataclass(frozen=True)
 class Splits:
-    """How kernels split what a row sees, into parts that a workspace holds.
+    """Options of split KV: splits of a row's tokens, with results in a workspace.
 
     Attributes:
-        tokens: Of a part, or more where there would be too many parts.
-        most: Parts of a row.
-        rows: Rows of a sequence that are split; with more, none of it is.
+        tokens: Tokens per split; more if there would be more than ``most`` splits.
+        most: The most splits of a row.
+        rows: The most rows of a sequence in a step that are split.
     """
 
     tokens: int
@@ -40,30 +40,30 @@ class Splits:
 
 @dataclass(frozen=True)
 class AttentionSpec:
-    """What is fixed when attention is compiled.
+    """The options of attention, fixed when it is compiled.
 
     Attributes:
         query_heads: A multiple of the heads of the cache.
-        causal: Whether a query sees no later tokens.
-        window: How many tokens a query sees at most, itself included; None for all.
-        chunk: A query sees only tokens of its chunk of so many tokens; None for all.
-        soft_cap: Scores are ``soft_cap * tanh(score / soft_cap)``; None for none.
+        causal: Whether queries see no later tokens.
+        window: The most tokens that a query sees, including itself; None for all.
+        chunk: Tokens per chunk; a query sees only its chunk. None for no chunks.
+        soft_cap: The bound of scores, ``soft_cap * tanh(score / soft_cap)``; None for
+            none.
         sinks: Whether each head has a logit that joins the denominator.
-        mask: Whether bits say which new tokens a query sees.
-        rows: Whether ids say which rows of the cache a query sees.
-        kv_lengths: Whether calls say how many tokens each sequence has.
-        value_dim: Elements of a row of values that are read.
-        splits: How rows are split, if they are.
+        mask: Whether calls give bits for the new tokens that a query sees.
+        rows: Whether calls give the rows of the cache that a query sees.
+        kv_lengths: Whether calls give the number of tokens of each sequence.
+        value_dim: The number of elements of a value.
+        splits: The options of split KV, or None.
         static_scales: Whether calls give static scales.
-        dtypes: Of queries and outputs.
-        tile_rows: Query rows of a block on tensor cores, 0 for none; None if the compiler
-            chooses.
-        scheduled_blocks: Blocks that take parts by a schedule, 0 for none; None if the
+        dtypes: The types of queries and outputs.
+        tile_rows: Query rows of a thread block on tensor cores, 0 for none; None if the
             compiler chooses.
-        swap_operands: Whether query rows are columns of products; None if the compiler
-            chooses.
-        l2_hint: How long lines of the cache stay in the L2 cache; None if the compiler
-            chooses.
+        scheduled_blocks: Thread blocks of a persistent kernel, 0 for none; None if the
+            compiler chooses.
+        swap_operands: Whether the MMAs use swapAB: query rows are columns; None if the
+            compiler chooses.
+        l2_hint: The eviction priority of the cache in L2; None if the compiler chooses.
     """
 
     query_heads: int
@@ -86,7 +86,7 @@ class AttentionSpec:
 
     @property
     def scaled_rows(self) -> tuple[str, ...]:
-        """The names of the scales of queries and outputs: those of fp8 have one."""
+        """The names of the scales of queries and outputs, one for each fp8 type."""
         names = "query_scale", "out_scale"
         return tuple(
             name for name, dtype in zip(names, self.dtypes) if dtype.startswith("f8")
@@ -94,7 +94,7 @@ class AttentionSpec:
 
     @property
     def has_positions(self) -> bool:
-        """Whether it matters where queries are in their sequence."""
+        """Whether results depend on the positions of queries."""
         limits = self.window, self.chunk
         return self.causal or self.mask or any(limit is not None for limit in limits)
 
@@ -110,7 +110,7 @@ class AttentionSpec:
         return {name: type_ for name, type_ in types.items() if getattr(self, name)}
 
     def count_bytes(self, batch: int) -> int:
-        """Those of the workspace for some sequences; 0 if rows are not split."""
+        """The bytes of the workspace for ``batch`` sequences; 0 without splits."""
         if self.splits is None:
             return 0
         of_sequence, behind = self._workspace_bytes
@@ -126,7 +126,7 @@ class AttentionSpec:
 class Workspaces:
     """The workspaces of an operation: the caller's, or its own for each stream.
 
-    Off a GPU, each thread has one.
+    On the CPU, each thread has one.
     """
 
     def __init__(self, spec: AttentionSpec, target: str) -> None:
@@ -139,9 +139,9 @@ class Workspaces:
     def take(
         self, given: Array | None, batch: int, arrays: Sequence[Array]
     ) -> tuple[Array, ...]:
-        """The workspace as arguments: none if rows are not split.
+        """The workspace as arguments; empty without splits.
 
-        The other arrays of the call say what GPU and stream it is for.
+        The other arrays of the call determine its GPU and stream.
         """
         if self._spec.splits is None:
             check_given("workspace", given, False)
@@ -158,7 +158,7 @@ class Workspaces:
         return (given,)
 
     def drop(self) -> None:
-        """Forgets the one of this thread, which a call that ends early leaves as it is.
+        """Drops the workspace of this thread, which a failed call leaves dirty.
 
         A GPU runs nothing more after an error of a kernel.
         """
@@ -177,8 +177,8 @@ class Workspaces:
             memories = self._of_streams.setdefault((device, stream), [])
             have = memories[-1].tensor.shape[0] if memories else 0
             if have < size:
-                # Captured graphs may use the ones before, which are smaller than this
-                # one together.
+                # Captured graphs may use the earlier ones, whose sum is smaller than
+                # this one.
                 zeros = np.zeros(max(size, 2 * have), np.int8)
                 memories.append(
                     cuda.DeviceArray(zeros, device, "attention's workspace")
@@ -207,7 +207,7 @@ def make_spec(
     swap_operands: bool | None,
     l2_hint: str | None,
 ) -> AttentionSpec:
-    """The checked arguments of ``kvcache.ops.attention``."""
+    """Checks the arguments of ``kvcache.ops.attention``."""
     check_positive(query_heads=query_heads)
     check_flag(causal=causal, sinks=sinks, mask=mask, rows=rows, kv_lengths=kv_lengths)
     check_query_heads(params, query_heads)
@@ -275,7 +275,7 @@ def make_spec(
 def make_splits(
     split_tokens: int | None, max_splits: int, split_rows: int
 ) -> Splits | None:
-    """The checked arguments that say how rows are split."""
+    """Checks the arguments of split KV."""
     check_size(_MOST, max_splits=max_splits, split_rows=split_rows)
     if split_tokens is None:
         return None
@@ -286,7 +286,7 @@ def make_splits(
 def attention_arguments(
     spec: AttentionSpec, params: KVCacheParams, scales: dict[str, str]
 ) -> dict[str, str]:
-    """The types of the arguments behind the collection's and the layer, by name."""
+    """The types of the arguments after the collection and the layer, by name."""
     q, out, lse = _types(spec, params)
     types = {"q": q, "row_offsets": "memref<?xi32>", "out": out, "lse": lse}
     more = {**_workspace(spec), **spec.extra, **scales, **_row_scales(spec)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What frameworks need to know of a compiled function to call it as their own."""
+"""Bindings of compiled functions, for frameworks that register them as operators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import Operation
 
 @dataclass(frozen=True)
 class Binding:
-    """A function without results, and which of its arrays it changes."""
+    """A function without results, and the arrays that it changes."""
 
     program: JitModule
     signature: Signature
@@ -25,9 +25,11 @@ class Binding:
     def of(
         cls, function: object, name: str | None, mutates: Iterable[str] | None
     ) -> Binding:
-        """A function of a module, or an operation, which has one and knows its changes.
+        """Binds a function of a module, or an operation, which lists its changes
+        itself.
 
-        Raises ``ValueError`` and ``TypeError`` for what no framework can call.
+        Raises ``ValueError`` and ``TypeError`` for functions that frameworks can't
+        call.
         """
         if isinstance(function, Operation):
             program, name = function.program, function.functions[0]
@@ -54,7 +56,8 @@ class Binding:
 
     @property
     def name(self) -> str:
-        """Equal for equal functions and changes, also in other processes."""
+        """A name that is equal for equal functions and changes, also in other
+        processes."""
         changed = [each.index for each in self.changed]
         described = f"{self.program.digest}{self.signature.text}{changed}"
         return f"{self.signature.name}_{hashlib.sha256(described.encode()).hexdigest()[:16]}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The operations that the functions of this package make."""
+"""The operations that the functions of this package return."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ Scale = float | Array | None
 
 @dataclass(frozen=True)
 class Filled:
-    """An array of f32 with one number, which calls only read."""
+    """A read-only array of f32 with equal elements."""
 
     value: float
     shape: tuple[int, ...]
 
     def place(self, device: int | None) -> Array:
-        """The array, in the memory of a GPU or, for None, of the host."""
+        """Places the array in the memory of a GPU or, for None, of the host."""
         if device is None:
             return _fill(self)
         tensor: Array = _fill_device(self, device).tensor
@@ -70,7 +70,7 @@ def _fill_device(filled: Filled, device: int) -> cuda.DeviceArray:
 
 @dataclass(frozen=True)
 class Build:
-    """What an operation is compiled for: the arguments of ``jit`` of these names."""
+    """The arguments of ``jit`` with which an operation is compiled."""
 
     target: str
     bounds_checks: bool = False
@@ -78,16 +78,17 @@ class Build:
 
 
 class Operation:
-    """A compiled operation; one of the functions of this package makes it.
+    """A compiled operation, which a function of this package returns.
 
     Attributes:
         source: The module's text, before the operation is expanded.
-        functions: The names of what it exports.
-        target: What it is compiled for, as in ``jit``.
+        functions: The names of its exported functions.
+        target: The target, as in ``jit``.
         mutates: The arguments that it writes to.
         bounds_checks: Whether it is compiled with checks, as in ``jit``.
-        threads: How many threads share a call, as in ``jit``.
-        write: Makes the source, of what is compiled, the dtype of rows and ``mutates``.
+        threads: The number of threads of a call, as in ``jit``.
+        write: A function that makes the source, from the spec, the dtype of rows and
+            ``mutates``.
     """
 
     functions: tuple[str, ...]
@@ -113,7 +114,7 @@ class Operation:
         )
 
     def compile(self, chip: str, format: str = "ptx") -> CompiledModule:
-        """The kernels for a chip, as ``kvcache.compile`` gives them."""
+        """Compiles the kernels for a chip, as ``kvcache.compile`` does."""
         return compile_source(
             self.source,
             target=chip,
@@ -132,10 +133,10 @@ class Operation:
 
 
 class OnLayer(Operation):
-    """An operation on the keys and values of a layer, maybe with static scales."""
+    """An operation on the keys and values of a layer, with optional static scales."""
 
     def _layer(self) -> LayerSpec:
-        """What is said of the layer."""
+        """The spec of the layer."""
         spec: LayerSpec = self._spec
         return spec
 
@@ -156,7 +157,7 @@ class OnLayer(Operation):
 
 
 def _of_heads(scale: Scale, heads: int) -> Any:
-    """A scale as f32 [heads]."""
+    """Expands a scale to f32 [heads]."""
     if isinstance(scale, int | float | np.number):
         return Filled(float(scale), (heads,))
     return scale
@@ -191,29 +192,29 @@ class Append(OnLayer):
     ) -> None:
         """Writes the pending tokens of a step to a layer.
 
-        What the operation was made for must be given, and nothing else. Keys are normed,
-        roped and rounded, in this order; values are rounded.
+        Calls give exactly the optional arguments that the operation was made with. Keys
+        are normed, roped and rounded, in this order; values are rounded.
 
         Args:
-            inputs: Of the manager, or of ``StepInputs.of``.
-            layer: In the cache.
-            keys: [total, heads, head_dim], in the order of the inputs' tokens; without
-                the elements of ``latent_rope``.
-            values: The same; None for a latent cache.
-            queries: [total, query_heads, head_dim], normed and roped in place.
-            device: Whose tensors it writes.
-            latent_rope: [total, 1, elements], the last elements of latent rows.
-            slots: Where each row goes, page * page_size + offset, [total]; a row with a
-                negative one is skipped, but its queries are not. Lengths and table of
-                the inputs are not read then. Rows with one slot have no meaning, and are
-                an error with ``bounds_checks``.
-            norm: The weights of the RMS norm of each head of keys, of the dtype of rows.
-            query_norm: The same for queries.
-            rope: float32 [positions, elements]: for each position half as many cosines
-                as elements are rotated, and then as many sines.
-            positions: The row of each token in ``rope``, [total], or [axes, total] if
-                the operation was made with ``rope_axes``; unless it was made with
-                positions, that of its place in the sequence.
+            inputs: The inputs of a manager, or of ``StepInputs.of``.
+            layer: The index of the layer in the cache.
+            keys: New keys [total, heads, head_dim], in the order of the inputs' tokens;
+                without the elements of ``latent_rope``.
+            values: New values, as ``keys``; None for a latent cache.
+            queries: Queries [total, query_heads, head_dim], normed and roped in place.
+            device: The device whose tensors it writes.
+            latent_rope: The last elements of latent rows, [total, 1, elements].
+            slots: The slot of each row, page * page_size + offset, [total]. A row with
+                a negative slot is skipped, but its queries are not. Lengths and table
+                of the inputs are not read. Rows with equal slots are undefined, and an
+                error with ``bounds_checks``.
+            norm: The weights of the RMS norm of each head of keys, [norm], of the dtype
+                of rows.
+            query_norm: The weights of the RMS norm of queries, [query_norm].
+            rope: Cosines and sines, float32 [positions, elements]: for each position
+                elements / 2 cosines, then elements / 2 sines.
+            positions: The row of ``rope`` for each token, [total], or [axes, total]
+                with ``rope_axes``. Without it, the position of a token in its sequence.
             key_scale: What keys are divided by, if the operation was made with static
                 scales: a number, or float32 [heads].
             value_scale: The same for values; None for a latent cache.

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Who has which pages: the manager, its memory, and what it lends to other machines."""
+"""The page manager, its memory, and the pages that it lends to other machines."""

@@ -18,15 +18,15 @@ class CUDAMemory(ArrayMemory):
     """An ``ArrayMemory`` of a GPU with asynchronous copies: ``CUDAMemory(torch,
     device="cuda")``.
 
-    Host memory for swaps is pinned, all of it when the manager is made. Pages go to the
-    host and back by streams of their own, behind the work that the kernels' stream has
-    when the swap begins, and beside all later work. On the host, the bytes of a page
-    have the order of those on the device.
+    Host memory for swaps is pinned, all of it when the manager is made. Pages move on
+    separate streams, after the work that the kernels' stream has when the swap begins,
+    and in parallel with later work. The bytes of a page have the same order on the host
+    and the device.
 
     Args:
-        library: PyTorch, CuPy, or another as for ``ArrayMemory``.
-        stream: Returns the stream on which kernels run: a number, or an object as for
-            ``jit``'s calls. Unless given, it is PyTorch's current stream for its
+        library: PyTorch, CuPy, or another library as for ``ArrayMemory``.
+        stream: A function that returns the stream of the kernels: a number, or an
+            object as for ``jit``'s calls. By default, PyTorch's current stream for its
             tensors, and the default stream for others.
         options: As for ``ArrayMemory``.
     """
@@ -41,7 +41,7 @@ class CUDAMemory(ArrayMemory):
         super().__init__(library, **options)
         self._stream = stream
         self._device = -1
-        # One for each device and direction.
+        # One stream per device and direction.
         self._streams: dict[tuple[int, bool], CopyStream] = {}
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
@@ -64,7 +64,7 @@ class CUDAMemory(ArrayMemory):
     ) -> Copies:
         return self._begin(tensor, pages, host, places, is_read=False)
 
-    # Pages that these have written, the others read.
+    # On the copy streams, so in order with ``begin_read`` and ``begin_write``.
     def read_page(self, tensor: Any, page: int, into: np.ndarray) -> None:
         self.begin_read(tensor, [page], into[None], [0]).wait()
 
@@ -84,20 +84,20 @@ class CUDAMemory(ArrayMemory):
         if (device, is_read) not in self._streams:
             self._streams[device, is_read] = CopyStream(device)
         if self._stream:
-            behind = cuda.stream_handle(self._stream())
+            after = cuda.stream_handle(self._stream())
         else:
-            behind = cuda.current_stream([tensor], device)
+            after = cuda.current_stream([tensor], device)
         on_device, on_host, length = _describe(tensor, pages, host, places)
         ends = (on_host, on_device) if is_read else (on_device, on_host)
         lengths = np.full(len(on_device), length)
         table = _join(np.stack([*ends, lengths], axis=1))
-        return self._streams[device, is_read].begin(table, behind, (tensor, host))
+        return self._streams[device, is_read].begin(table, after, (tensor, host))
 
 
 def _describe(
     tensor: Any, pages: Sequence[int], host: np.ndarray, places: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Addresses of the parts of pages that lie together, there and here, and their bytes."""
+    """The contiguous runs of pages: addresses on the device and the host, and bytes."""
     address, strides, length = locate(tensor)
     offsets = np.zeros(1, np.int64)
     # From the fastest dimension on.
@@ -117,7 +117,7 @@ def _describe(
 
 
 def _join(table: np.ndarray) -> np.ndarray:
-    """Copies [n, 3] where those that follow each other at both ends are one."""
+    """Merges copies [n, 3] that are contiguous at both ends."""
     table = table[table[:, 0].argsort()]
     ends = table[:-1, :2] + table[:-1, 2:]
     firsts = np.flatnonzero(np.r_[True, (table[1:, :2] != ends).any(axis=1)])

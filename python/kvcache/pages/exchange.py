@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a page manager does for other machines: it lends pages, and takes some in."""
+"""Leases and receptions of a page manager, for exchange with other machines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .tables import Sequence, SequenceTable
 
 
 class PageExchange:
-    """The part of ``PagedKVCacheManager`` that other machines need."""
+    """The part of ``PagedKVCacheManager`` for exchange with other machines."""
 
     params: KVCacheParams | MultiKVCacheParams
     num_pages: int
@@ -43,7 +43,7 @@ class PageExchange:
         raise NotImplementedError
 
     def regions(self) -> tuple[Region, ...]:
-        """Where the tensors lie: the blocks of each device, then the scales of each."""
+        """The regions of the tensors: blocks of each device, then scales of each."""
         if self._regions is None:  # tensors stay where they are
             self._regions = list_regions(
                 self.params, self.num_pages, self.blocks, self.scales
@@ -56,21 +56,21 @@ class PageExchange:
         layers: Iterable[int] | None = None,
         heads: Iterable[int] | None = None,
     ) -> np.ndarray:
-        """The bytes of some pages, keys and values, with their scales.
+        """The bytes of pages: keys and values, with their scales.
 
-        Two managers whose regions have equal fingerprints list the same bytes in the same
-        order; ``kvcache.transfer.pair`` splits them where one end has merged more. Pages
-        of a pool for several groups of layers are bytes: one layer, one head.
+        Two managers whose regions have equal fingerprints list the same bytes in the
+        same order. ``kvcache.transfer.pair`` splits them where one end has merged more.
+        Pages that several groups of layers share are bytes: one layer, one head.
 
         Args:
-            pages: Of the device, as leases and receptions name them.
-            layers: Of this manager's tensors; all unless given.
-            heads: Of a device; all unless given. In a layout where the tokens of a head
-                do not lie together, each is a descriptor of its own.
+            pages: The pages of the device, as in leases and receptions.
+            layers: The layers of this manager's tensors; all by default.
+            heads: The heads of a device; all by default. If the tokens of a head are
+                not contiguous, each token is one descriptor.
 
         Returns:
-            int64 [n, 3]: address, length in bytes, and number of the device. What follows
-            each other in memory is one.
+            Descriptors, int64 [n, 3]: address, length in bytes, and number of the
+            device. Contiguous bytes are merged.
 
         Raises:
             ValueError: A page, layer or head is out of range.
@@ -87,10 +87,10 @@ class PageExchange:
 
         Args:
             request: A resident sequence without pending tokens.
-            seconds: How long at most.
+            seconds: The most seconds of the lease.
 
         Raises:
-            ValueError: The request is not known, swapped out, or has pending tokens, or
+            ValueError: The request is unknown, swapped out, or has pending tokens, or
                 the time is not positive.
         """
         check_positive_real(seconds=seconds)
@@ -109,24 +109,24 @@ class PageExchange:
         self._growth.end(self._leases.pop(lease))
 
     def _end_expired(self) -> None:
-        """Takes back the pages whose time is up."""
+        """Ends the leases whose time is up."""
         for lease in [lease for lease in self._leases if not lease.is_held]:
             lease.end()
 
     def receive(
         self, tokens: npt.ArrayLike, request: Hashable = None, *, salt: bytes = b""
     ) -> Reception:
-        """Reserves pages for a sequence that another machine has.
+        """Reserves pages for a sequence of another machine.
 
         Args:
             tokens: The ids of its tokens.
             request: The name of the sequence that ``commit`` of the reception begins.
-                Unless given, the pages only become cached prefixes, for which the
-                parameters need ``enable_prefix_caching``.
+                Without it, the pages only become cached prefixes, which needs
+                ``enable_prefix_caching``.
             salt: As for ``claim``.
 
         Raises:
-            ValueError: There is such a sequence or reception; there is neither a name nor
+            ValueError: Such a sequence or reception exists; there is neither a name nor
                 prefix caching; or there are no tokens, or more than ``max_seq_len``.
             TypeError: As for ``claim``.
             OutOfPagesError: As for ``claim``.
@@ -151,10 +151,10 @@ class PageExchange:
         return reception
 
     def begin_filling(self, reception: Reception) -> None:
-        """Says that a transfer writes to the pages of a reception.
+        """Marks the pages of a reception as being written by a transfer.
 
-        Raises ``ValueError`` if another one does, or if the reception has ended or is one of
-        another manager.
+        Raises ``ValueError`` if another transfer writes to them, or if the reception
+        has ended or belongs to another manager.
         """
         if reception not in self._receptions:
             raise ValueError(
@@ -169,7 +169,8 @@ class PageExchange:
     def _end_reception(self, reception: Reception, is_filled: bool) -> None:
         sequence = self._receptions.pop(reception)
         if is_filled:
-            # Nobody filled what no token reaches: it must not become a prefix.
+            # Pages that no token reaches were not filled: they must not become
+            # prefixes.
             if reception.gone:
                 for group, gone in zip(self._table.groups, reception.gone, strict=True):
                     group.gone[sequence.row] = gone
@@ -181,7 +182,7 @@ class PageExchange:
             self._growth.end(sequence)
 
     def _get_exchanged(self) -> dict[Hashable, Sequence]:
-        """The sequences that only leases and receptions have."""
+        """The sequences of leases and receptions."""
         sequences: dict[Hashable, Sequence] = dict(self._leases.items())
         sequences.update(self._receptions.items())
         return sequences

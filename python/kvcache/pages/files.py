@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Pages in a file, behind those in host memory."""
+"""Pages in a file, the tier after host memory."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import numpy as np
 
 
 class PageFile:
-    """A file of pages of equal size, without a name: it ends with the manager.
+    """A file of pages of equal size, without a name, so that it ends with the manager.
 
-    Its room is taken at once, so that a full disk is found here and not later. An error
-    of the disk is an ``OSError``.
+    Its space is allocated at once, so that a full disk raises here and not later.
+    Errors of the disk are ``OSError``.
 
     Args:
-        folder: Where it lies.
-        pages: How many there are.
-        page_bytes: Bytes of each.
+        folder: The folder of the file.
+        pages: The number of pages.
+        page_bytes: Bytes per page.
     """
 
     def __init__(
         self, folder: str | os.PathLike[str], pages: int, page_bytes: int
     ) -> None:
         self._page_bytes = page_bytes
-        # Python's buffers would be between the pages and the disk.
+        # No Python buffers between the pages and the disk.
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)
         os.posix_fallocate(self._file.fileno(), 0, pages * page_bytes)
 
@@ -38,7 +38,7 @@ class PageFile:
             left, offset = left[count:], offset + count
 
     def read(self, page: int, start: int, into: np.ndarray) -> None:
-        """Reads as many bytes as there is room for in a C-contiguous array."""
+        """Reads bytes from byte ``start`` of a page on into a C-contiguous array."""
         left = into.reshape(-1).view(np.uint8).data
         offset = page * self._page_bytes + start
         while left:

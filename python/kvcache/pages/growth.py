@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How sequences get pages for more tokens, and share those that are full."""
+"""The growth of sequences: plans, new pages for more tokens, and shared full pages."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from .tokens import TOKEN, BatchTokens, encode
 
 
 class Plan(NamedTuple):
-    """How a sequence would get its next tokens.
+    """A plan of how a sequence gets its next tokens.
 
-    There is a match only where a page ends in each group, and nothing is written to.
+    It has a match only if the sequence ends at a page's end in each group.
 
     Attributes:
-        match: What of them it shares or copies; None if it looks nothing up.
-        missing: How many pages they take in each group, shared or not.
-        written: The pages with tokens in them that they come into.
-        needed: Pages of the device that it takes.
-        available: Pages that there are for it.
+        match: The cached tokens to share or copy; None if nothing is looked up.
+        missing: The number of pages for the tokens in each group, shared or not.
+        written: The partial pages that the tokens are written to.
+        needed: The number of pages of the device that it takes.
+        available: The number of pages available for it.
     """
 
     match: Match | None
@@ -45,18 +45,19 @@ class Plan(NamedTuple):
 
     @property
     def found(self) -> int:
-        """How many of the tokens are in the cache."""
+        """The number of tokens in the cache already."""
         return self.match.found if self.match else 0
 
 
 class BatchPlan(NamedTuple):
-    """How the sequences of a batch would get tokens in one group.
+    """A plan of how the sequences of a batch get tokens in one group.
 
     Attributes:
-        missing: The places of new pages among those of each.
-        closed: Sequences that write to a page which may not be theirs alone.
-        copied: The pages that some of these copy before.
-        snapshots: Those that some copy if there is room; else they are not cached longer.
+        missing: The columns of new pages of each sequence.
+        closed: Sequences that write to a page that others may share.
+        copied: The pages that these copy before they write.
+        snapshots: States that they copy if there is room; otherwise these leave the
+            cache.
     """
 
     missing: Entries
@@ -66,9 +67,9 @@ class BatchPlan(NamedTuple):
 
 
 class Growth:
-    """Plans how sequences grow, and does it.
+    """Plans and executes the growth of sequences.
 
-    What raises does so before it has changed anything but by evictions; see ``PagePool``.
+    Methods that raise change nothing before, except by evictions; see ``PagePool``.
     """
 
     def __init__(
@@ -81,13 +82,13 @@ class Growth:
         self._has_prefixes = has_prefixes
 
     def make_root(self) -> Prefix:
-        """What the sequences of a salt have in common: they begin."""
+        """Makes the root of the tree of prefixes of a salt."""
         return self._finder.make_root()
 
     # --- One sequence -------------------------------------------------------------
 
     def plan(self, sequence: Sequence, tokens: array[int]) -> Plan:
-        """The first plan that fits, of those that share most; the last one if none does."""
+        """The plan that shares most and fits; the last plan if none fits."""
         length = sequence.length
         total = len(sequence.tokens) + len(tokens)
         missing = [
@@ -116,7 +117,7 @@ class Growth:
         return plan._replace(match=match, needed=needed, available=available)
 
     def _can_match(self, sequence: Sequence, length: int) -> bool:
-        """Whether the next tokens of a sequence may be in pages already."""
+        """Whether the next tokens of a sequence may be cached already."""
         if length < len(sequence.tokens):
             return False
         return not any(length % group.page_size for group in self._groups)
@@ -124,7 +125,7 @@ class Growth:
     def _find_matches(
         self, sequence: Sequence, tokens: array[int]
     ) -> Iterator[Match | None]:
-        """The best match of tokens, then others that need less room, or none."""
+        """Yields the best match of tokens, then others that need less room."""
         match = self._finder.find(sequence, tokens[:-1])
         yield match
         if match.partial:
@@ -138,7 +139,7 @@ class Growth:
             yield None
 
     def count_taken(self, plan: Plan) -> int:
-        """By how many fewer pages can be had at once when a plan is done."""
+        """The number of available pages that a plan uses."""
         free = self._pool.count_available()
         shared = plan.match.shared if plan.match else ()
         return plan.needed + free - self._pool.count_available(shared)
@@ -173,7 +174,7 @@ class Growth:
     def _grow_by_match(
         self, sequence: Sequence, tokens: array[int], match: Match, missing: list[int]
     ) -> int:
-        """Adds tokens of which some are in pages already, as a plan says."""
+        """Adds tokens by a plan with a match."""
         sources = match.list_sources()
         count = sum(missing) - sum(map(len, match.pages))
         brought = [page for page in match.shared if not page.is_on(Place.DEVICE)]
@@ -210,22 +211,21 @@ class Growth:
         shared: SequenceOf[Page | None],
         new: Iterable[Page],
     ) -> None:
-        """Gives a sequence pages of a group: those that it shares, then new ones."""
+        """Adds pages of a group to a sequence: shared ones, then new ones."""
         own = [*new]
         for page in own:
             page.group = group.number
         sequence.add(group, [*shared, *own])
 
     def _list_written(self, sequence: Sequence) -> dict[GroupTable, Page]:
-        """The pages with tokens in them that the next ones come into."""
+        """The partial pages that the next tokens are written to."""
         pages = ((group, self._get_written(sequence, group)) for group in self._groups)
         return {group: page for group, page in pages if page}
 
     def _choose_own_copies(
         self, written: dict[GroupTable, Page], spare: int
     ) -> dict[GroupTable, Page]:
-        """Those of the pages that are copied: shared ones, and snapshots that there is
-        room for."""
+        """Chooses the pages to copy: shared ones, and snapshots if there is room."""
         copies = {}
         for group, page in written.items():
             is_copied = self._is_copied(page)
@@ -238,19 +238,19 @@ class Growth:
         return written.references > 1
 
     def _keeps(self, written: Page, spare: int) -> bool:
-        """Whether a page that one sequence has is copied, to keep a snapshot cached."""
+        """Whether a page of one sequence is copied to keep a snapshot cached."""
         is_state = self._groups[written.group].is_state
         return is_state and written.prefix is not None and spare > 0
 
     def _get_written(self, sequence: Sequence, group: GroupTable) -> Page | None:
-        """The page with tokens in it that the next ones come into."""
+        """The partial page that the next tokens are written to."""
         count, rest = divmod(sequence.length, group.page_size)
         return sequence.pages[group.number][count] if rest else None
 
     def _make_own(
         self, sequence: Sequence, group: GroupTable, written: Page, copy: Page | None
     ) -> None:
-        """Makes the page that is written next, or its copy, that of the sequence alone."""
+        """Gives a sequence sole use of the page that it writes next, or of its copy."""
         if copy:
             copy.group = group.number
             sequence.replace(group, sequence.length // group.page_size, copy)
@@ -259,14 +259,14 @@ class Growth:
             self._pool.forget(written)
 
     def _move(self, sequence: Sequence, prefix: Prefix) -> None:
-        """Says where in the tree a sequence is now."""
+        """Moves a sequence to another node of the tree."""
         before = sequence.prefix
         if before is not prefix:
             sequence.move_to(prefix)
             before.prune()
 
     def pass_by(self, sequence: Sequence, length: int) -> None:
-        """Gives back the pages that no token from ``length`` on reaches."""
+        """Releases the pages that no token from ``length`` on reaches."""
         if self._table.bounded:
             self._pass_by_all([sequence], sequence.rows, np.array([length]))
 
@@ -296,7 +296,7 @@ class Growth:
     # --- Ends ---------------------------------------------------------------------
 
     def copy(self, sequence: Sequence, count: int = 1) -> list[Sequence]:
-        """Sequences with the tokens and the pages of one that has none pending."""
+        """Copies a sequence without pending tokens; the copies share its pages."""
         copies: list[Sequence] = []
         try:
             for _ in range(count):
@@ -315,7 +315,7 @@ class Growth:
         return copies
 
     def _begin_copy(self, sequence: Sequence) -> Sequence:
-        """A copy whose pages do not count it yet."""
+        """Copies a sequence without adding references to its pages."""
         new = Sequence(sequence.prefix, self._table, self._table.add(), array(TOKEN))
         try:
             new.take(sequence)
@@ -326,9 +326,9 @@ class Growth:
         return new
 
     def cut(self, sequence: Sequence, length: int) -> None:
-        """Forgets the tokens from ``length`` on."""
+        """Drops the tokens from ``length`` on."""
         is_resident, before = sequence.is_resident, sequence.length
-        # The last page first: it must not outlive those that it is behind.
+        # The last page first: it must not outlive the pages before it.
         for page in sequence.cut(length):
             self._pool.release(page, is_resident)
         if self._has_prefixes and length < before:
@@ -339,9 +339,9 @@ class Growth:
             self._move(sequence, prefix)
 
     def commit(self, sequence: Sequence, source: Sequence, length: int) -> None:
-        """Makes the first tokens of ``source``, all written, those of a sequence.
+        """Gives a sequence the first tokens of ``source``, all written.
 
-        The source has what the sequence had.
+        The source gets the contents of the sequence.
         """
         if source is not sequence:
             sequence.exchange(source)
@@ -362,7 +362,7 @@ class Growth:
     def grow_batch(
         self, batch: SequenceOf[Sequence], rows: np.ndarray, tokens: BatchTokens
     ) -> None:
-        """Adds tokens to each sequence, without a look into the cache."""
+        """Adds tokens to each sequence, without looking them up in the cache."""
         plans, needed, available = self.plan_batch(batch, rows, tokens)
         if needed > available:
             raise OutOfPagesError("out of pages", needed, available)
@@ -396,7 +396,7 @@ class Growth:
         missing: Entries,
         new: list[Page],
     ) -> None:
-        """Gives sequences their missing pages of a group, the first of those that are new."""
+        """Adds the missing pages of a group to sequences, from the first of ``new``."""
         number, count = group.number, len(missing.row)
         pages, new[:count] = new[:count], []
         for each, page in zip(missing.row.tolist(), pages, strict=True):
@@ -409,7 +409,7 @@ class Growth:
     def _choose_copies(
         self, plans: SequenceOf[BatchPlan], spare: int
     ) -> list[dict[Sequence, Page]]:
-        """What sequences copy in each group, in order: snapshots as far as there is room."""
+        """Chooses the pages to copy in each group: snapshots only if there is room."""
         result = []
         for plan in plans:
             copies = {}
@@ -425,7 +425,7 @@ class Growth:
     def plan_batch(
         self, batch: SequenceOf[Sequence], rows: np.ndarray, tokens: BatchTokens
     ) -> tuple[list[BatchPlan], int, int]:
-        """How a batch would grow in each group, the pages needed, and those available."""
+        """Plans the growth of a batch by group; counts needed and available pages."""
         table = self._table
         before, lengths = table.totals[rows], table.lengths[rows]
         totals, grows = before + tokens.counts, tokens.counts > 0
@@ -452,7 +452,7 @@ class Growth:
     def _find_copied(
         self, closed: Iterable[Sequence], group: GroupTable
     ) -> dict[Sequence, Page]:
-        """The pages that sequences copy before they write: the last that has one does not."""
+        """The pages that sequences copy before a write; the last user needs no copy."""
         left: dict[Page, int] = {}
         copied = {}
         for sequence in closed:
@@ -465,7 +465,7 @@ class Growth:
     def _find_snapshots(
         self, closed: SequenceOf[Sequence], group: GroupTable
     ) -> dict[Sequence, Page]:
-        """The cached states that only one sequence has, which writes to it."""
+        """The cached states that a single sequence uses and writes to."""
         if not closed or not group.is_state:
             return {}
         written = {each: self._get_written(each, group) for each in closed}
@@ -480,7 +480,7 @@ class Growth:
     def finish(
         self, batch: SequenceOf[Sequence], rows: np.ndarray | slice
     ) -> None:
-        """Counts the pending tokens as in the cache, and lets later sequences find them."""
+        """Marks pending tokens as in the cache, and publishes full pages."""
         table = self._table
         totals = table.totals[rows]
         if self._has_prefixes:
@@ -494,7 +494,7 @@ class Growth:
         self._pass_by_all(batch, rows, totals)
 
     def _publish(self, sequence: Sequence, first: int, stop: int) -> None:
-        """Lets later sequences find pages, or takes equal ones that they find already."""
+        """Publishes pages to later sequences, or replaces them by equal ones."""
         base = self._finder.base
         encoded = encode(sequence.tokens[first * base : stop * base])
         prefix, size = sequence.prefix, 8 * base

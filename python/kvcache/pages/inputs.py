@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the kernels of a step get."""
+"""The inputs of the kernels of a step."""
 
 from __future__ import annotations
 
@@ -25,32 +25,31 @@ from .tables import Sequence, SequenceTable, as_slice
 from .tokens import TOKEN
 
 _RANK = 6
-"""The dimensions of blocks and scales."""
+"""The number of dimensions of blocks and scales."""
 
 
 @dataclass(frozen=True)
 class StepInputs:
-    """What kernels get to process the pending tokens of a batch.
+    """The inputs of kernels that process the pending tokens of a batch.
 
     Attributes:
         requests: The sequences, in the order of the batch.
         tokens: The ids of the pending tokens, int64 [total], one sequence after another.
-        row_offsets: Where each sequence's begin among them, uint32 [batch + 1], in host
-            memory.
-        placed_offsets: The same for kernels, in the memory of the cache.
+        row_offsets: The index of each sequence's first token in ``tokens``, uint32
+            [batch + 1], in host memory.
+        placed_offsets: ``row_offsets`` in the memory of the cache, for kernels.
         lengths: Tokens in the cache before this step, uint32 [batch].
         lut: The lookup table, uint32 [batch, columns]: pages in the order of tokens;
             unused entries name the null page. The columns are the pages of the longest
             sequence of the batch, rounded up to a multiple of 8, and 16 more.
         max_seq_length: The largest number of pending tokens.
         max_cache_length: The largest of ``lengths``.
-        blocks: For each device, its tensor [pages, 2, layers, page_size, heads, head_dim].
-        scales: The same of the scales; empty for a cache without.
+        blocks: One tensor per device, [pages, 2, layers, page_size, heads, head_dim].
+        scales: One tensor per device, or empty for a cache without scales.
         totals: Tokens of each sequence after this step, int64 [batch], in host memory;
             None if lengths or offsets are elsewhere.
-        groups: The inputs of each group of layers, with its own table and tensors; only
-            itself if there is one group. ``lut``, ``blocks`` and ``scales`` of the whole
-            are those of the first group.
+        groups: The inputs of each group of layers, with its own table and tensors.
+            ``lut``, ``blocks`` and ``scales`` are those of the first group.
     """
 
     requests: tuple[Hashable, ...]
@@ -104,29 +103,31 @@ class StepInputs:
         max_seq_length: int | None = None,
         max_cache_length: int | None = None,
     ) -> StepInputs:
-        """The inputs of a step of an engine that has pages of its own.
+        """The inputs of a step of an engine that manages its own pages.
 
         ``tokens`` are empty, and ``requests`` are the numbers of the sequences. Kernels
         read lengths, table and offsets as packed integers of 32 bits. Such arrays are
         used as they are, also when their contents change later. Others, such as int64 or
         a slice of a wider table, are copied once here.
 
-        All checks precede all copies. Contents are checked in host memory, that of
-        PyTorch and JAX included; those of other memory are not read.
+        All checks precede all copies. Contents are checked only in host memory,
+        including that of PyTorch and JAX.
 
         Args:
-            blocks: The tensor of the device, or a tuple of those of all devices.
+            blocks: The tensor of the device, or a tuple with one tensor per device.
             lengths: Tokens in the cache before this step, integers [batch].
-            lut: The page of each of a sequence's page numbers, integers [batch, columns].
-            row_offsets: Where each sequence's new tokens begin, integers [batch + 1].
+            lut: The lookup table: the pages of each sequence in order, integers
+                [batch, columns].
+            row_offsets: The index of each sequence's first new token, integers
+                [batch + 1].
             scales: As ``blocks``, for a quantized cache.
             max_seq_length: An upper bound of the new tokens of a sequence. Unless given,
                 it is read from ``row_offsets``, which must be in host memory then.
-            max_cache_length: The same of ``lengths``.
+            max_cache_length: An upper bound of ``lengths``, as above.
 
         Raises:
-            TypeError: Lengths, table or offsets are no array of integers, or blocks or
-                scales no array.
+            TypeError: Lengths, table or offsets are not arrays of integers, or blocks
+                or scales are not arrays.
             ValueError: The sizes contradict each other, offsets decrease, a length is
                 negative, a bound is too small, or a number has more than 32 bits.
         """
@@ -173,8 +174,8 @@ class StepInputs:
     def collection(self, device: int = 0) -> tuple[Array | int, ...]:
         """The operands of ``kvcache.paged_collection`` on a device, in its order.
 
-        Blocks, lengths, table, the two maxima, and scales if there are any. Raises
-        ``ValueError`` for a device without blocks.
+        They are blocks, lengths, table, the two maxima, and scales if there are any.
+        Raises ``ValueError`` for a device without blocks.
         """
         check_integer(device=device)
         if not 0 <= device < len(self.blocks):
@@ -193,7 +194,7 @@ def _check_sizes(
     row_offsets: Any,
     scales: tuple[Any, ...],
 ) -> int:
-    """The number of sequences."""
+    """Checks that sizes agree; returns the number of sequences."""
     batch = lengths.shape[0]
     for name, sized, size in (
         ("lut", lut, batch),
@@ -222,13 +223,13 @@ def _check_sizes(
 
 
 def _read(array: Any) -> np.ndarray | None:
-    """The numbers in host memory; None for an array of a device."""
+    """Reads the numbers of an array in host memory; None for other memory."""
     numbers = read_integers(array)
     return None if numbers is None else numbers.astype(np.int64)
 
 
 def _get_bound(name: str, bound: int | None, numbers: np.ndarray | None) -> int:
-    """The bound that is given, at least as large as the numbers, or the largest of them."""
+    """Checks a bound against the numbers; returns the largest of them if None."""
     if bound is None and numbers is None:
         raise ValueError(f"expects {name!r} for arrays that are not in host memory")
     largest = 0 if numbers is None else int(numbers.max(initial=0))
@@ -248,7 +249,7 @@ def gather_inputs(
     memory: Memory,
     tensors: tuple[GroupTensors, ...],
 ) -> StepInputs:
-    """What kernels get for the pending tokens of a batch, which is in ``rows``."""
+    """Gathers the inputs for the pending tokens of a batch, which is in ``rows``."""
     lengths = table.lengths[rows]
     totals = table.totals[rows]
     pending = totals - lengths
@@ -281,7 +282,7 @@ def gather_inputs(
 
 
 def _join_tokens(batch: Iterable[Sequence], pending: np.ndarray) -> np.ndarray:
-    """The last tokens of each sequence, of which so many are pending; one or more."""
+    """Joins the pending tokens of each sequence, at least one per sequence."""
     if (pending == 1).all():
         return np.array([sequence.tokens[-1] for sequence in batch], np.int64)
     joined = array(TOKEN)

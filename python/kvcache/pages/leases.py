@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Pages that another machine reads, and pages that wait for what it sends."""
+"""Leases of pages that another machine reads, and receptions of pages that it sends."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ from .tables import Sequence
 class Lease:
     """The pages of a sequence, pinned while another machine reads them.
 
-    ``PagedKVCacheManager.export`` makes one. What the sequence does meanwhile does not
-    change them: it may grow, be released or be swapped out. A lease ends by ``end``, at
-    the end of its ``with``, or when its time is up: the manager takes the pages back at
-    its next call that looks for room. Whoever has read the pages can trust what it has
-    only if ``end`` says so.
+    ``PagedKVCacheManager.export`` makes one. The pages stay as they are while the
+    sequence grows, is released or is swapped out. A lease ends by ``end``, at the end
+    of its ``with``, or when its time is up: the manager takes the pages back at its
+    next call that looks for room. Data that was read is valid only if ``end`` returns
+    True.
 
     Attributes:
         request: The name of the sequence.
-        tokens: The ids of the tokens in the pages, int64.
-        pages: The pages of the device, in the order of the tokens, int32. With several
-            groups of layers, those of one after another; -1 for a page that no later
-            token reaches.
-        gone: For each group of layers the first token behind the sinks that is in its
-            pages, where others before it are missing in them, as behind a conversion
-            from pages of another size; else 0. Empty if all are 0.
+        tokens: The ids of the tokens in the pages, int64 [tokens].
+        pages: The pages of the device in the order of the tokens, int32 [pages], one
+            group of layers after another; -1 for a page that no later token reaches.
+        gone: The first token after the sinks that is in the pages of each group of
+            layers, if its page lacks earlier tokens, as after a conversion from pages
+            of another size; else 0. Empty if all are 0.
     """
 
     def __init__(
@@ -54,7 +53,7 @@ class Lease:
 
     @property
     def seconds_left(self) -> float:
-        """Until the deadline; 0 when the lease has ended."""
+        """The seconds until the deadline; 0 when the lease has ended."""
         if not self._is_open:
             return 0.0
         return max(self._deadline - time.monotonic(), 0.0)
@@ -83,7 +82,7 @@ class Lease:
 
 
 class Reception:
-    """Pages that somebody else fills, and that no sequence sees before ``commit``.
+    """Pages that a transfer fills, and that no sequence uses before ``commit``.
 
     ``PagedKVCacheManager.receive`` makes one. At the end of its ``with`` it is aborted,
     unless it was committed.
@@ -92,14 +91,15 @@ class Reception:
         request: The name that the sequence will have; None for pages that only go to the
             cached prefixes.
         found: How many of the first tokens are in this cache already.
-        first: The number of the first page to fill among the pages of the sequence. What
-            a page of ``found`` tokens has is sent again, if they end within it.
-        pages: The pages of the device to fill, in the order of the tokens, int32. With
-            several groups of layers, those of one after another.
-        numbers: Where the same pages are in ``pages`` of the lease that lends them.
-        is_needed: For each whether later tokens reach it; the others need not be filled.
-        num_pages: Those of the lease.
-        gone: As for a lease; whoever fills the pages may set it before ``commit``.
+        first: The number of the first page to fill among the pages of the sequence. If
+            the ``found`` tokens end within a page, the whole page is sent.
+        pages: The pages of the device to fill, in the order of the tokens, int32
+            [pages], one group of layers after another.
+        numbers: The indices of the same pages in ``pages`` of the lease, int [pages].
+        is_needed: Whether later tokens reach each page, bool [pages]; others need not
+            be filled.
+        num_pages: The number of pages of the lease.
+        gone: As for a lease; a transfer may set it before ``commit``.
         is_filling: Whether a transfer writes to the pages.
     """
 
@@ -141,15 +141,14 @@ class Reception:
         return _join(parts)
 
     def pair(self, lent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Those of the pages of a lease that later tokens reach and that are to be filled
-        here, and the pages of the device that they go to."""
+        """The lent pages that later tokens reach, and the pages here that they fill."""
         chosen, own = self._choose(lent), self.pages
-        if self._table.bounded:  # else all are reached
+        if self._table.bounded:  # otherwise all are reached
             chosen, own = chosen[self.is_needed], own[self.is_needed]
         return chosen, own
 
     def _choose(self, lent: np.ndarray) -> np.ndarray:
-        """Of something for each page of a lease, what is for the pages to fill."""
+        """Selects the entries of the pages to fill from those of all lent pages."""
         if len(self._parts) == 1:
             return lent[self._parts[0]]
         return np.concatenate([lent[part] for part in self._parts])
@@ -160,11 +159,11 @@ class Reception:
         return self._is_open
 
     def has_tokens(self, tokens: np.ndarray) -> bool:
-        """Whether the sequence has these tokens, int64."""
+        """Returns whether the sequence has these tokens, int64 [tokens]."""
         return self._tokens.tobytes() == tokens.tobytes()
 
     def commit(self) -> None:
-        """Says that the pages are filled: the sequence begins, with all its tokens.
+        """Begins the sequence with all its tokens: the pages are filled.
 
         Raises ``ValueError`` if it was committed or aborted before.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The pages of a paged cache: who has which, and what a step's kernels get."""
+"""The manager of a paged cache: pages of sequences, and inputs of steps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from ..checks import (
     parse_drafts,
     parse_requests,
 )
-from ..errors import OutOfPagesError
 from ..pictures.pages import MAX_PAGES, MAX_SEQUENCES, draw_pages
 from .exchange import PageExchange
 from .growth import Growth, Plan
@@ -41,34 +40,34 @@ from .tokens import TOKEN, BatchTokens, TokensOfBatch, parse_batch_tokens, parse
 
 
 class PagedKVCacheManager(PageExchange, PageSwaps):
-    """Hands out the pages of a cache to sequences that come and go.
+    """Assigns the pages of a cache to sequences.
 
-    A step of a batch: ``grow`` each sequence by its new tokens, run kernels on what
-    ``inputs`` gives, and say ``step`` when they are done. With prefix caching, sequences
-    that begin alike share pages, which outlive them until their room is needed; a page
-    that several have is copied before one of them writes to it. With swapping, pages
-    that have to go move to the host, and come back.
+    A step of a batch: ``grow`` each sequence by its new tokens, run kernels on
+    ``inputs``, and call ``step`` when they are done. With prefix caching, sequences
+    with equal first tokens share pages, which stay until their room is needed. A shared
+    page is copied before a sequence writes to it. With swapping, evicted pages move to
+    the host, and back when they are needed.
 
-    Every method that raises leaves the manager as it was, also where it is the ``memory``
-    that raises, whatever it raises. Only pages that had to go for the call to get room may
-    have gone by then: to the host, or, if no sequence has them, out of the cache.
+    A method that raises leaves the manager unchanged, even if ``memory`` raises. The
+    only exception is pages that were evicted to make room: they may be on the host, or,
+    if no sequence uses them, dropped.
 
     Args:
-        params: The cache; paged, with ``total_num_layers``. ``MultiKVCacheParams`` for
-            groups of layers that differ.
-        max_batch_size: Sequences that ``inputs`` takes.
-        max_seq_len: Tokens of a sequence.
-        num_pages: Pages of the device, of the pool that all groups share; one more is
-            allocated, the null page.
+        params: The parameters of a paged cache with ``total_num_layers``;
+            ``MultiKVCacheParams`` for groups of layers that differ.
+        max_batch_size: The most sequences in a batch.
+        max_seq_len: The most tokens of a sequence.
+        num_pages: Pages of the device, shared by all groups, without the null page,
+            which is allocated besides.
         cache_bytes: Bytes for all pages on all devices, instead of ``num_pages``.
-        memory: Where the tensors lie; NumPy's memory if not given.
-        disk_folder: Where a file for pages lies that have no room in the swap space; they
-            are dropped if not given. Needs ``enable_kvcache_swapping_to_host``.
+        memory: The memory of the tensors; NumPy's by default.
+        disk_folder: The folder of a file for pages without room in the swap space,
+            which are dropped by default. Needs ``enable_kvcache_swapping_to_host``.
         disk_space_gb: The size of this file, in GiB.
 
     Raises:
-        ValueError: The cache is not paged, there is not room for one page, or the
-            parameters have a layout that no name of ``Layout.from_name`` has.
+        ValueError: The cache is not paged, there is no room for one page, or the layout
+            of the parameters is not one of ``Layout.from_name``.
     """
 
     def __init__(
@@ -117,19 +116,20 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         self._table = SequenceTable(self._groups, self.null_page)
         self._growth = Growth(self._pool, self._table, params.enable_prefix_caching)
         self._sequences: dict[Hashable, _Sequence] = {}
-        # The last batch: a step asks for it three times. None when one of it changes.
+        # The last batch, which a step needs three times; None when a sequence of it
+        # changes.
         self._last: tuple[tuple[Hashable, ...], list[_Sequence], np.ndarray] | None = (
             None
         )
         self._looked_up = self._found = 0
-        # What the sequences of a salt have in common: they begin.
+        # The root of the tree of prefixes for each salt.
         self._roots: WeakValueDictionary[bytes, Prefix] = WeakValueDictionary()
         self._unsalted = self._roots[b""] = self._growth.make_root()
 
     def _parse_disk(
         self, folder: str | os.PathLike[str] | None, space: float | None
     ) -> int:
-        """The bytes of the file."""
+        """Checks the arguments of the disk; returns the bytes of the file."""
         if (folder is None) != (space is None):
             raise ValueError("expects both 'disk_folder' and 'disk_space_gb', or none")
         if folder is None or space is None:
@@ -150,18 +150,18 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         """Begins a sequence, and lets it ``grow`` by ``tokens``.
 
         Args:
-            request: Its name.
+            request: The name of the new sequence.
             tokens: The ids of its first tokens.
-            salt: Only sequences of the same salt share pages; for what tokens don't
-                say, such as an adapter or an image.
+            salt: Only sequences with equal salts share pages; for inputs besides
+                tokens, such as an adapter or an image.
 
         Returns:
             How many of the tokens are in the cache already.
 
-        Raises:
-            ValueError: There is such a sequence, or ``grow`` raises it.
+            Raises:
+                ValueError: The sequence exists already, or ``grow`` raises it.
             TypeError: The salt is not bytes, or ``grow`` raises it.
-            OutOfPagesError: As for ``grow``; there is no sequence then.
+            OutOfPagesError: As for ``grow``; no sequence begins then.
         """
         check_request(request=request)
         self._check_new(request)
@@ -178,7 +178,7 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
     def _begin(
         self, tokens: npt.ArrayLike, salt: bytes
     ) -> tuple[_Sequence, array[int]]:
-        """A sequence without tokens, and those that it is to grow by."""
+        """Begins a sequence without tokens; returns it and its parsed first tokens."""
         if not isinstance(salt, bytes):
             raise TypeError(f"expects 'salt' to be bytes, got {salt!r}")
         if self._leases:
@@ -201,21 +201,21 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
     def grow(self, request: Hashable, tokens: npt.ArrayLike) -> int:
         """Adds tokens to a sequence, with pages for them.
 
-        They are pending until ``step``. With prefix caching, those that begin the
-        tokens, and are in the cache of others, are shared or copied instead; at least
-        one token is left pending, so that the model has something to continue from.
+        They are pending until ``step``. With prefix caching, the first tokens that are
+        in the cache already are shared or copied instead. At least one token stays
+        pending, so that the model has an input.
 
         Args:
-            tokens: Their ids, a sequence of integers.
+            tokens: The ids of the tokens, a sequence of integers.
 
         Returns:
-            How many of them are in the cache already.
+            How many of the tokens are in the cache already.
 
         Raises:
-            ValueError: The request is not known or swapped out, or it would be longer
-                than ``max_seq_len``.
+            ValueError: The request is unknown or swapped out, or would have more than
+                ``max_seq_len`` tokens.
             TypeError: The tokens are not a sequence of integers.
-            OutOfPagesError: There are not pages enough.
+            OutOfPagesError: There are not enough pages.
         """
         self._end_expired()
         sequence = self._get_resident(request)
@@ -226,27 +226,27 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         return found
 
     def grow_batch(self, requests: Sequence[Hashable], tokens: TokensOfBatch) -> None:
-        """Adds tokens to each of some sequences, as the decode steps of a batch do.
+        """Adds tokens to several sequences, as the decode steps of a batch do.
 
-        All grow, or none does. Unlike ``grow``, this does not look tokens up in the
-        cache: they are new, or their number is not worth it.
+        All grow, or none does. Unlike ``grow``, it does not look tokens up in the
+        cache.
 
         Args:
-            tokens: One for each request: integers [batch]; as many for each: integers
-                [batch, k]; or a sequence with the tokens of each.
+            tokens: One token per request, integers [batch]; k tokens per request,
+                integers [batch, k]; or a sequence with the tokens of each request.
 
         Raises:
-            ValueError: As ``grow``; a request is there twice; or there are not tokens for
-                each.
-            TypeError: As ``grow``.
-            OutOfPagesError: There are not pages enough for all.
+            ValueError: As for ``grow``; a request is given twice; or the numbers of
+                requests and of their tokens differ.
+            TypeError: As for ``grow``.
+            OutOfPagesError: There are not enough pages for all.
         """
         self._growth.grow_batch(*self._parse_batch(requests, tokens))
 
     def _parse_batch(
         self, requests: Sequence[Hashable], tokens: TokensOfBatch
     ) -> tuple[list[_Sequence], np.ndarray, BatchTokens]:
-        """The sequences, their rows, and the tokens that they are to grow by."""
+        """Parses the sequences, their rows, and their new tokens."""
         self._end_expired()
         requests = parse_requests(requests)
         batch, rows = self._get_rows(requests)
@@ -273,8 +273,8 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
     ) -> None:
         """Begins sequences with the tokens and the pages of another.
 
-        Raises ``ValueError`` where one has pending tokens, or another is known or there
-        twice.
+        Raises ``ValueError`` if the source has pending tokens, or a new name exists
+        already or is given twice.
         """
         new_requests = new_request, *more_requests
         for each in new_requests:
@@ -295,20 +295,20 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         tokens: npt.ArrayLike,
         drafts: Sequence[Hashable] = (),
     ) -> None:
-        """Keeps what a model has accepted of speculation, and drops the rest.
+        """Keeps the accepted tokens of speculation, and drops the others.
 
-        Kernels have put the pending tokens of the request and of its drafts in the cache.
-        Of these, ``tokens`` are accepted: they are in the cache after it, as behind
-        ``step``, and nothing is pending. Drafts are forks that have grown; the first that
-        has the tokens gives its pages, and all of them end.
+        Kernels have put the pending tokens of the request and of its drafts in the
+        cache. Of these, ``tokens`` are accepted: they are in the cache afterwards, as
+        after ``step``, and nothing is pending. Drafts are forks that have grown. The
+        first sequence with the accepted tokens gives its pages, and all drafts end.
 
         Args:
-            request: A sequence.
-            tokens: The ids of tokens that follow those that it had in the cache.
-            drafts: Other sequences.
+            request: The sequence that continues.
+            tokens: The ids of the accepted tokens, which follow those in the cache.
+            drafts: The forks of the request.
 
         Raises:
-            ValueError: A request is not known, swapped out, or there twice, or none of
+            ValueError: A request is unknown, swapped out, or given twice, or none of
                 the sequences has these tokens.
             TypeError: As for ``grow``.
         """
@@ -320,10 +320,10 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         tokens: TokensOfBatch,
         drafts: Sequence[Sequence[Hashable]] | None = None,
     ) -> None:
-        """Does ``commit`` for several requests, for all or, if it raises, for none.
+        """Calls ``commit`` for several requests; for none if it raises.
 
         Args:
-            requests: Sequences.
+            requests: The sequences that continue.
             tokens: As for ``grow_batch``.
             drafts: The drafts of each request, if there are any.
         """
@@ -338,7 +338,7 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
             source = sequence.choose(candidates, chunk)
             if source is None:
                 raise ValueError(
-                    f"expects tokens that request {request!r} or a draft of it has behind "
+                    f"expects tokens that request {request!r} or a draft of it has after "
                     f"the {sequence.length} in the cache, got {list(chunk)}"
                 )
             chosen.append((sequence, source, sequence.length + len(chunk)))
@@ -349,11 +349,11 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
                 self.release(draft)
 
     def truncate(self, request: Hashable, length: int) -> None:
-        """Forgets the tokens of a sequence from ``length`` on, also pending ones.
+        """Drops the tokens of a sequence from ``length`` on, also pending ones.
 
-        Raises ``ValueError`` for more tokens than it has, and where tokens behind these
-        would reach what is gone: pages in front of a window, or a state before the
-        pending tokens, if ``inputs`` has given them to kernels.
+        Raises ``ValueError`` for more tokens than it has, or if later tokens would
+        reach freed pages: pages before a window, or a state before pending tokens that
+        ``inputs`` has given to kernels.
         """
         check_integer(length=length)
         sequence = self._get(request)
@@ -369,7 +369,7 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         self._growth.cut(sequence, int(length))
 
     def release(self, request: Hashable) -> None:
-        """Ends a sequence. Its pages are free, or kept for later prefixes."""
+        """Ends a sequence. Its pages are freed, or stay cached for later prefixes."""
         self._growth.end(self._get(request))
         self._last = None
         del self._sequences[request]
@@ -377,12 +377,13 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
     # --- Steps --------------------------------------------------------------------
 
     def inputs(self, requests: Sequence[Hashable]) -> StepInputs:
-        """What kernels need to process the pending tokens of some sequences.
+        """The inputs of kernels that process the pending tokens of sequences.
 
-        With several groups of layers, ``groups`` of it has what those of each need.
+        With several groups of layers, its ``groups`` has the inputs of each.
 
-        Raises ``ValueError`` for no sequences, more than ``max_batch_size``, the same
-        twice, and for one that is not known, swapped out, or without pending tokens.
+        Raises ``ValueError`` for no sequences, more than ``max_batch_size``, or one
+        twice, and for a sequence that is unknown, swapped out, or without pending
+        tokens.
         """
         requests = parse_requests(requests)
         batch, rows = self._get_batch(requests)
@@ -394,18 +395,18 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         return given
 
     def step(self, requests: Sequence[Hashable]) -> None:
-        """Says that kernels have put the pending tokens of sequences in the cache.
+        """Marks the pending tokens of sequences as in the cache.
 
-        With prefix caching, the pages that are full now can be shared by what is
-        claimed, or grows, from here on: prompts of the same step share none. Raises
-        ``ValueError`` like ``inputs``.
+        Call it after kernels have put them there. With prefix caching, later ``claim``
+        and ``grow`` can share the pages that are full now: prompts of one step share
+        none. Raises ``ValueError`` like ``inputs``.
         """
         self._growth.finish(*self._get_batch(parse_requests(requests)))
 
     def _get_batch(
         self, requests: tuple[Hashable, ...]
     ) -> tuple[list[_Sequence], np.ndarray]:
-        """The sequences of a step, and their rows."""
+        """Checks the sequences of a step; returns them and their rows."""
         if not 0 < len(requests) <= self.max_batch_size:
             raise ValueError(
                 f"expects 1 to 'max_batch_size' ({self.max_batch_size}) requests, got "
@@ -421,7 +422,7 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
     def _get_rows(
         self, requests: tuple[Hashable, ...]
     ) -> tuple[list[_Sequence], np.ndarray]:
-        """Sequences that are resident and different, and their rows."""
+        """Checks that sequences are resident and differ; returns them and their rows."""
         if self._last and self._last[0] == requests:
             return self._last[1:]
         batch = list(map(self._sequences.get, requests))
@@ -437,34 +438,35 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         return known, rows
 
     def reset_prefix_cache(self) -> None:
-        """Forgets the cached pages that no sequence has."""
+        """Drops the cached pages that no sequence uses."""
         self._pool.forget_unreferenced()
 
-    # --- What there is ------------------------------------------------------------
+    # --- State --------------------------------------------------------------------
 
     @property
     def num_free_pages(self) -> int:
-        """Pages that can be had at once: free, or with nothing that a sequence has."""
+        """The number of pages that are free, or cached and not in use by a sequence."""
         self._end_expired()
         return self._pool.count_available()
 
     def match(self, tokens: npt.ArrayLike, *, salt: bytes = b"") -> int:
-        """How many of the tokens ``claim`` would find in the cache; changes nothing."""
+        """The number of tokens that ``claim`` would find cached; changes nothing."""
         plan = self._plan_claim(tokens, salt)
         return plan.found if plan.fits else 0
 
     def pages_needed(self, tokens: npt.ArrayLike, *, salt: bytes = b"") -> int:
-        """The pages that ``claim`` would take of ``num_free_pages``; changes nothing.
+        """The number of ``num_free_pages`` that ``claim`` would use; changes nothing.
 
-        Cached pages that no sequence has count as well. Where it is more than there are,
-        there is no room.
+        Cached pages that no sequence uses count as well. ``claim`` has no room if it is
+        more than ``num_free_pages``.
         """
         return self._growth.count_taken(self._plan_claim(tokens, salt))
 
     def can_claim(self, tokens: npt.ArrayLike, *, salt: bytes = b"") -> bool:
         """Whether ``claim`` has room for these tokens; changes nothing.
 
-        All three raise for tokens and salts as ``claim`` does.
+        ``match``, ``pages_needed`` and this raise for tokens and salts as ``claim``
+        does.
         """
         return self._plan_claim(tokens, salt).fits
 
@@ -477,11 +479,11 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         return needed <= available
 
     def pages_evicted(self, pages: int) -> int:
-        """How many cached pages go to the host, or out, when so many are taken.
+        """The number of cached pages that are evicted when ``pages`` pages are needed.
 
-        They go in this order: those that no sequence has, the least recently used first,
-        then those of sequences that are swapped out. Raises ``ValueError`` for more than
-        ``num_free_pages``.
+        Pages that no sequence uses move to the host, or are dropped, the least recently
+        used first. Pages of swapped-out sequences follow. Raises ``ValueError`` for
+        more than ``num_free_pages``.
         """
         check_integer(pages=pages)
         if not 0 <= pages <= self.num_free_pages:
@@ -525,7 +527,7 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         return sequence
 
     def snapshot(self) -> CacheSnapshot:
-        """The pages and the sequences, as they are now."""
+        """A snapshot of the pages and the sequences."""
         return take_snapshot(
             tuple(group.tokens for group in self._groups),
             (self.num_pages, self.num_host_pages, self.num_disk_pages),
@@ -534,7 +536,7 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         )
 
     def _repr_svg_(self) -> str | None:
-        """The pages as a picture, for a notebook; None where they are too many."""
+        """The pages as a picture, for a notebook; None if they are too many."""
         counts = self.num_pages, self.num_host_pages, self.num_disk_pages
         if max(counts) > MAX_PAGES:
             return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The longest prefix of some tokens that all groups of layers have in the cache."""
+"""The longest prefix of tokens that all groups of layers have in the cache."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .tokens import encode
 
 @dataclass(slots=True)
 class Match:
-    """What of some tokens is in pages already.
+    """The pages that hold the first of some tokens.
 
     Attributes:
-        prefix: Where in the tree they end.
-        length: How many whole pages, or states, hold.
-        pages: For each group those that a sequence shares, in order; None for a page
+        prefix: The node of the tree at which they end.
+        length: The number of tokens in whole pages, or states.
+        pages: The pages of each group that a sequence shares, in order; None for a page
             that no later token reaches.
-        snapshots: By the number of a group with states, the page with the state behind
-            these tokens.
+        snapshots: The page with the state after these tokens, by the number of a group
+            with states.
         partial: The page that begins with most of the tokens after those, if any.
-        common: How many it begins with.
+        common: The number of these tokens.
     """
 
     prefix: Prefix
@@ -38,7 +38,7 @@ class Match:
 
     @property
     def found(self) -> int:
-        """How many of the tokens are in the cache."""
+        """The number of tokens in the cache."""
         return self.length + self.common
 
     @property
@@ -47,7 +47,7 @@ class Match:
         return [page for pages in self.pages for page in pages if page]
 
     def list_sources(self) -> dict[int, Page]:
-        """By the number of a group, the page whose copy a sequence begins with."""
+        """The page whose copy a sequence begins with, by the number of a group."""
         return {0: self.partial} if self.partial else self.snapshots
 
     @property
@@ -61,9 +61,9 @@ class Finder:
     """Finds matches in the tree of prefixes of some groups.
 
     Attributes:
-        base: Tokens of a node.
-        is_plain: Whether there is one group, which reaches all tokens: then a sequence
-            can begin with a copy of a page that has some of the tokens.
+        base: The number of tokens of a node.
+        is_plain: Whether there is one group, which reaches all tokens. Then a sequence
+            can begin with a copy of a page with some of the tokens.
     """
 
     def __init__(self, groups: tuple[GroupTable, ...]) -> None:
@@ -82,10 +82,11 @@ class Finder:
         tokens: array[int],
         accepts: Callable[[Page], bool] = lambda page: True,
     ) -> Match:
-        """Finds ``tokens`` behind those of a sequence, in pages that are accepted.
+        """Finds ``tokens`` after those of a sequence, in pages that are accepted.
 
-        The tokens of a node are looked up by their hash, and compared: equal hashes of
-        other tokens find nothing. Where the sequence ends, a page ends in each group.
+        The tokens of a node are looked up by their hash, and compared, so equal hashes
+        of other tokens match nothing. The sequence must end at a page's end in each
+        group.
         """
         path = []
         encoded = encode(tokens)
@@ -106,7 +107,7 @@ class Finder:
     def _agree(
         self, sequence: Sequence, path: list[Prefix], accepts: Callable[[Page], bool]
     ) -> Match:
-        """The longest part of a path that each group can serve."""
+        """The longest prefix of a path that each group can serve."""
         start = sequence.length
         rows = [self._list_pages(group, path, start, accepts) for group in self._groups]
         gaps = [list(accumulate((not page for page in row), initial=0)) for row in rows]
@@ -142,7 +143,7 @@ class Finder:
         row: list[Page | None],
         gaps: list[int],
     ) -> bool:
-        """Whether a group has all that tokens from ``length`` on reach."""
+        """Whether a group has all pages that tokens from ``length`` on reach."""
         begin, stop = start // group.border, length // group.border
         if group.reach.is_state:
             return row[stop - begin - 1] is not None

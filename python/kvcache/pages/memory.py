@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where the tensors of a cache lie: in NumPy's memory, or in an array library's."""
+"""The memory of a cache's tensors: NumPy's, or that of an array library."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ from ..checks import check_instance, check_integer
 
 @runtime_checkable
 class Memory(Protocol):
-    """What a page manager needs of the memory of a device.
+    """The interface of a device's memory that a page manager needs.
 
-    Tensors have pages as their first dimension; what they are is up to the memory, but
-    kernels must take them: NumPy arrays here, anything that speaks DLPack on a GPU.
+    The first dimension of tensors is pages. Tensors may be of any type that kernels
+    accept: NumPy arrays on the CPU, anything that supports DLPack on a GPU.
+
     Work on tensors happens in the order of these calls. Any of them may raise anything;
-    the page that it was to write may hold anything then.
+    the contents of the page it writes are undefined then.
     """
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         """Returns a C-contiguous tensor of zeros, of 1 dimension or more."""
 
     def view(self, tensor: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-        """Returns what a tensor of bytes, [pages, bytes], is to others.
+        """Returns a view of a tensor of bytes [pages, bytes] with a shape and dtype.
 
-        The tensor is cut in ``shape[0]`` equal parts, the first bytes of each of which
-        are elements of ``dtype``. Only for caches of several groups of layers.
+        The tensor is divided into ``shape[0]`` equal ranges, which begin with elements
+        of ``dtype``. Only for caches of several groups of layers.
         """
 
     def upload(self, array: np.ndarray) -> Any:
-        """Copies a host array, which may change when this returns, to a new tensor."""
+        """Copies a host array, which may change after this returns, to a new tensor."""
 
     def read_page(self, tensor: Any, page: int, into: np.ndarray) -> None:
         """Copies a page to C-contiguous host memory; done when this returns."""
 
     def write_page(self, tensor: Any, page: int, values: np.ndarray) -> None:
-        """Copies a page from host memory, which may change when this returns."""
+        """Copies a page from host memory, which may change after this returns."""
 
     def copy_page(self, tensor: Any, source: int, target: int) -> None:
         """Copies one page over another."""
@@ -51,9 +52,9 @@ class Copy(Protocol):
     """Copies that an ``AsyncMemory`` has begun."""
 
     def poll(self) -> bool:
-        """Whether they have ended; never waits.
+        """Returns whether the copies have ended; never waits.
 
-        Raises if they have failed: then they have ended, and write no more.
+        Raises if they have failed. They have ended then, and write no more.
         """
 
 
@@ -61,8 +62,8 @@ class Copy(Protocol):
 class AsyncMemory(Memory, Protocol):
     """A memory whose pages are copied to the host and back while kernels run.
 
-    Copies begin after all work that was given to the device before, and may end in any
-    order. Until they end, the manager uses what they write for nothing else.
+    Copies begin after all work submitted to the device before, and may end in any
+    order. Until they end, the manager uses the pages they write for nothing else.
     """
 
     def allocate_host(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -71,28 +72,28 @@ class AsyncMemory(Memory, Protocol):
     def begin_read(
         self, tensor: Any, pages: Sequence[int], host: np.ndarray, places: Sequence[int]
     ) -> Copy:
-        """Begins to copy pages of a tensor to as many places of the host's array.
+        """Begins to copy pages of a tensor to ``places`` of the host's array.
 
-        ``begin_read`` and ``begin_write`` that raise have begun nothing.
+        If ``begin_read`` or ``begin_write`` raises, no copy has begun.
         """
 
     def begin_write(
         self, tensor: Any, pages: Sequence[int], host: np.ndarray, places: Sequence[int]
     ) -> Copy:
-        """Begins to copy such places to the pages of a tensor."""
+        """Begins to copy ``places`` of the host's array to pages of a tensor."""
 
 
-# Linux gives memory when a page is first written, and refuses no mapping for its size.
-# Python 3.11 has no name for this flag.
+# Linux allocates memory at the first write to a page, and refuses no mapping for its
+# size. Python 3.11 has no name for this flag.
 _MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 
 
 class NumPyMemory:
-    """Host memory as NumPy arrays, at the boundaries of the machine's pages.
+    """Host memory as NumPy arrays, aligned to the machine's pages.
 
-    So they are aligned for every access of a kernel, and pages of a cache that are
-    never written take no memory: a cache may be larger than the memory of the machine.
-    ``MemoryError`` tells that there is no room for the addresses.
+    So they are aligned for every access of a kernel. Pages of a cache that are never
+    written take no memory: a cache may be larger than the machine's memory.
+    ``MemoryError`` means that the address space has no room.
     """
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -116,8 +117,8 @@ class NumPyMemory:
         return _take_parts(tensor, shape, dtype).view(dtype).reshape(shape)
 
     def upload(self, array: np.ndarray) -> np.ndarray:
-        # Not mapped anew: the first access to each page of the machine costs more than
-        # the copy. The view's base is no array, so that nothing looks in front of it.
+        # Not a new mapping: the first access to each machine page costs more than the
+        # copy. The view's base is not an array, so that nothing reads before it.
         memory = np.empty(array.nbytes + mmap.PAGESIZE, np.uint8)
         start = -memory.ctypes.data % mmap.PAGESIZE
         view = memory.data[start : start + array.nbytes]
@@ -136,10 +137,10 @@ class NumPyMemory:
 
 
 class NoMemory(NumPyMemory):
-    """No memory for pages, on a machine that only plans what others do.
+    """No memory for pages, for a machine that only plans for others.
 
-    Blocks and scales have their shapes and dtypes, and hold zeros that can't be written.
-    Tables and lengths are NumPy arrays.
+    Blocks and scales have their shapes and dtypes, and hold zeros that can't be
+    written. Tables and lengths are NumPy arrays.
     """
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -164,14 +165,14 @@ class NoMemory(NumPyMemory):
 class ArrayMemory:
     """The memory of an array library: ``ArrayMemory(torch, device="cuda")``.
 
-    The library has ``zeros``, ``asarray`` and dtypes of NumPy's names; its arrays can
-    be indexed, assigned to, viewed as bytes, and exchanged by DLPack, as CuPy's and
-    PyTorch's can. A dtype that it does not have is kept as integers of its size. Work
-    is done on the library's current stream.
+    The library needs ``zeros``, ``asarray`` and dtypes of NumPy's names. Its arrays
+    must support indexing, assignment, views as bytes, and DLPack, as CuPy's and
+    PyTorch's do. A dtype that it lacks is stored as integers of its size. Work runs on
+    the library's current stream.
 
     Args:
         library: The module.
-        options: What else its ``zeros`` and ``asarray`` take, such as ``device``.
+        options: More arguments of its ``zeros`` and ``asarray``, such as ``device``.
     """
 
     def __init__(self, library: Any, **options: Any) -> None:
@@ -179,7 +180,7 @@ class ArrayMemory:
         self._options = options
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-        # Zeros of bytes: a library need not be able to fill all that it has dtypes for.
+        # Zeros of bytes: a library may not be able to fill tensors of every dtype.
         in_bytes = *shape[:-1], shape[-1] * dtype.itemsize
         zeros = self._library.zeros(
             in_bytes, dtype=self._library.uint8, **self._options
@@ -191,7 +192,7 @@ class ArrayMemory:
         return parts.view(self._native(dtype)).reshape(shape)
 
     def upload(self, array: np.ndarray) -> Any:
-        # The library may go on using the memory that it is given.
+        # The library may keep using the memory of its argument.
         copied = np.array(array, order="C")
         return self._put(copied).view(self._native(array.dtype))
 
@@ -219,13 +220,13 @@ class ArrayMemory:
 
 
 def _take_parts(tensor: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    """The first bytes of each of ``shape[0]`` equal parts of a tensor of bytes."""
+    """The first bytes of each of ``shape[0]`` equal ranges of a tensor of bytes."""
     size = math.prod(shape[1:]) * dtype.itemsize
     return tensor.reshape(shape[0], -1)[:, :size]
 
 
 def _to_host(tensor: Any) -> np.ndarray:
-    """A NumPy array with what a tensor of any device holds."""
+    """Copies a tensor of any device to a NumPy array."""
     for download in ("get", "cpu"):  # CuPy's and PyTorch's
         if hasattr(tensor, download):
             tensor = getattr(tensor, download)()

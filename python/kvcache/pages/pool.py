@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Pages on a device, in host memory and on a disk: who has them, where they are, which may go."""
+"""The pages on a device, in host memory and on a disk, with users and eviction."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from .storage import PageStore
 
 
 class FreeAddresses:
-    """The addresses of a place that no page has.
+    """The addresses of a place that no page uses.
 
-    Those that were given back last are taken first, then those that no page has had.
+    Addresses that were given back last are taken first, then those never used.
     """
 
     def __init__(self, place: Place, size: int) -> None:
         self._place = place
         self._size = size
-        self._begun = 0  # addresses that a page has had
+        self._begun = 0  # addresses that were ever in use
         self._returned: list[PageAddress] = []
 
     def __len__(self) -> int:
         return len(self._returned) + self._size - self._begun
 
     def take(self, count: int) -> list[PageAddress]:
-        """Takes so many addresses, of which there are enough."""
+        """Takes ``count`` addresses; the caller checks that there are enough."""
         returned = self._returned
         taken = returned[: -count - 1 : -1]
         del returned[len(returned) - len(taken) :]
@@ -48,21 +48,21 @@ class FreeAddresses:
 
 
 class PagePool:
-    """The pages of a cache: which are free, and which go when room is needed.
+    """The pages of a cache: which are free, and which are evicted when room is needed.
 
-    A page without users stays where it is until its room is needed. Those without
-    references go first, the least recently used before the others: to the host, or out
-    where that has no room. Then those that only swapped-out sequences have go to the
-    host. From the host, pages without references go to the disk in the same order, if
-    there is one. In the tree, a page goes no later than the page that it is behind.
+    A page without users stays where it is until its room is needed. Pages without
+    references are evicted first, the least recently used before the others. They move
+    to the host, or are dropped if the host has no room. Then pages that only
+    swapped-out sequences use move to the host. From the host, pages without references
+    move to the disk in the same order, if there is one. In the tree, a page is evicted
+    no later than its ancestors.
 
-    ``provide`` and ``move`` are all that needs room, or the memory of a device, which may
-    raise anything. They raise before they have done any of what they are for: contents
-    are copied to addresses that no page has, and only when all of them are there, pages
-    get these addresses. What may have gone by then are pages without users, by evictions
-    that were complete. Everything else only looks, or changes tables, and does not raise.
-    So a method of a manager that calls one of the two, once, and changes nothing before,
-    is done as a whole or not at all.
+    Only ``provide`` and ``move`` need room, or access the memory of a device, which may
+    raise anything. They raise before they change a page: contents are copied to unused
+    addresses, and only after all copies do pages get these addresses. By then, complete
+    evictions may have removed pages without users. All other methods only read, or
+    change tables, and do not raise. So a method of a manager that calls one of the two,
+    once, and changes nothing before, has its whole effect or none.
     """
 
     def __init__(
@@ -78,9 +78,9 @@ class PagePool:
         self._stores = stores
         self._is_full = [group.reach.is_full for group in groups]
         self._free = {place: FreeAddresses(place, size) for place, size in sizes.items()}
-        # Without references, the least recently used first.
+        # Pages without references, the least recently used first.
         self._cached = {place: OrderedDict[Page, None]() for place in Place}
-        # On the device, without users, but with references.
+        # Pages on the device, without users, but with references.
         self._waiting = OrderedDict[Page, None]()
         self.evicted = 0  # cached pages that were dropped to make room
         self.moved = dict.fromkeys(Place, 0)  # pages that were brought to a place
@@ -88,7 +88,7 @@ class PagePool:
     # --- Room ---------------------------------------------------------------------
 
     def count_available(self, kept: Iterable[Page] = ()) -> int:
-        """Pages of the device that can be had while those in ``kept`` stay."""
+        """Counts the available pages of the device while those in ``kept`` stay."""
         available = self._count(Place.DEVICE, kept)
         if not self._waiting:
             return available
@@ -96,11 +96,11 @@ class PagePool:
         return available + min(waiting, self.count_available_host(kept))
 
     def count_available_host(self, kept: Iterable[Page] = ()) -> int:
-        """Pages of the host that can be had while those in ``kept`` stay."""
+        """Counts the available pages of the host while those in ``kept`` stay."""
         return self._count(Place.HOST, kept)
 
     def count_unused(self) -> int:
-        """Pages of the device with nothing in them."""
+        """Counts the empty pages of the device."""
         return len(self._free[Place.DEVICE])
 
     def _count(self, place: Place, kept: Iterable[Page]) -> int:
@@ -115,9 +115,10 @@ class PagePool:
         kept: set[Page],
         contents: Sequence[PageAddress] = (),
     ) -> list[PageAddress]:
-        """Addresses that no page has, the first ones with what is at those of ``contents``.
+        """Takes ``count`` unused addresses, and copies ``contents`` to the first of
+        them.
 
-        The callers know that there is room while the pages in ``kept`` stay.
+        The callers check that there is room while the pages in ``kept`` stay.
         """
         free = self._free[place]
         while len(free) < count:
@@ -133,7 +134,7 @@ class PagePool:
         return taken
 
     def _make_room(self, place: Place, kept: set[Page]) -> None:
-        """Frees a page, or more; none that is in ``kept``."""
+        """Frees at least one page that is not in ``kept``."""
         if place is Place.DISK:
             last = self._find_last(place, kept)
             assert last
@@ -154,7 +155,8 @@ class PagePool:
             self.evicted += self.forget(page)
 
     def _has_host(self, kept: set[Page], page: Page) -> bool:
-        """Whether the host has room for a page without losing one that it is before."""
+        """Returns whether the host has room for a page without dropping its
+        descendants."""
         if self._free[Place.HOST] or self._find_last(Place.HOST, kept, page):
             return True
         cached = (p for p in self._cached[Place.HOST] if p not in kept)
@@ -162,7 +164,7 @@ class PagePool:
         return spilled is not None and self._has_disk({*kept, page}, spilled)
 
     def _has_disk(self, kept: set[Page], page: Page) -> bool:
-        """Whether the disk has room for a page, or can drop one for it."""
+        """Returns whether the disk has room for a page, or can drop one for it."""
         if self._free[Place.DISK]:
             return True
         return self._find_last(Place.DISK, kept, page) is not None
@@ -170,11 +172,12 @@ class PagePool:
     def _find_last(
         self, place: Place, kept: set[Page], moving: Page | None = None
     ) -> Page | None:
-        """The page to drop from a place: the least recently used with none behind it.
+        """The page to drop from a place: the least recently used one without
+        descendants.
 
-        Swapping out a sequence leaves pages that are behind its own on the device. To
-        drop those with it would free room that nothing needs. Without a group that
-        reaches all tokens, pages do not need those before them. ``moving`` stays too.
+        Swapping out a sequence leaves descendants of its pages on the device. Dropping
+        these with it would free room that nothing needs. Without a group that reaches
+        all tokens, pages do not need their ancestors. ``moving`` stays too.
         """
         for page in self._cached[place]:
             prefix = page.prefix
@@ -182,7 +185,7 @@ class PagePool:
                 continue
             if not self._is_full[page.group]:
                 return page
-            with_it = prefix.pages  # what ends with it goes with it
+            with_it = prefix.pages  # dropped together with it
             if not prefix.children and not any(
                 each is moving or each in kept for each in with_it if each
             ):
@@ -202,13 +205,13 @@ class PagePool:
         brought: Sequence[Page] = (),
         kept: Iterable[Page] = (),
     ) -> list[Page]:
-        """Brings pages to the device, and makes new ones, each for one resident sequence.
+        """Brings pages to the device, and makes ``count`` new ones, one sequence each.
 
         Args:
-            count: How many new ones.
-            copied: What the first ones are copies of; the others hold anything.
-            brought: Pages that are on the host.
-            kept: Pages that must not go to make room; those brought and copied too.
+            count: The number of new pages.
+            copied: The sources of the first new pages; the others hold anything.
+            brought: Pages that move from the host to the device.
+            kept: Pages that must not be evicted, besides those brought and copied.
         """
         contents = [*map(_get_address, (*brought, *copied))]
         kept = {*kept, *brought, *copied}
@@ -222,7 +225,7 @@ class PagePool:
     def move(
         self, pages: Sequence[Page], place: Place, kept: Iterable[Page] = ()
     ) -> None:
-        """Moves pages from another place to this one, while those in ``kept`` stay."""
+        """Moves pages to ``place``, while those in ``kept`` stay."""
         sources = [page.address for page in pages]
         kept = {*kept, *pages}
         taken = self._take_addresses(place, len(pages), kept, sources)
@@ -231,13 +234,13 @@ class PagePool:
     def begin_move(
         self, pages: Sequence[Page], place: Place, kept: Iterable[Page] = ()
     ) -> tuple[list[PageAddress], list[Copy]]:
-        """Takes addresses for pages that move between the device and the host, and begins
-        to copy; ``end_move`` comes when all copies have ended.
+        """Begins to move pages between the device and the host; ``end_move`` follows.
 
-        Pages stay where they are until then. The caller keeps them from going.
+        Takes addresses, and begins the copies. Pages keep their old addresses until all
+        copies have ended. The caller keeps them from being evicted.
         """
         taken = self._take_addresses(place, len(pages), {*kept, *pages})
-        # In order at both ends, so that a memory may copy neighbours as one.
+        # Sorted at both ends, so that a memory can copy neighbours at once.
         ordered = sorted(pages, key=lambda page: page.address.index)
         free = sorted(taken, key=lambda address: address.index)
         places = dict(zip(ordered, free, strict=True))
@@ -262,7 +265,7 @@ class PagePool:
         addresses: Sequence[PageAddress],
         moves: Callable[[Page], bool],
     ) -> None:
-        """Moves those pages for which ``moves`` says so, and frees the addresses of others."""
+        """Moves the pages that ``moves`` accepts; frees the addresses of others."""
         for page, address in zip(pages, addresses, strict=True):
             if moves(page):
                 self._readdress([page], [address])
@@ -270,29 +273,29 @@ class PagePool:
                 self._add_free(address)
 
     def refer(self, page: Page, is_resident: bool) -> None:
-        """Gives a page to one more sequence, on the device if that is resident."""
+        """Adds a sequence to the references of a page, and to its users if resident."""
         page.references += 1
         page.users += is_resident
         self._settle(page)
 
     def release(self, page: Page, was_resident: bool) -> None:
-        """Takes a page from a sequence."""
+        """Removes a sequence from the references and users of a page."""
         page.references -= 1
         page.users -= was_resident
         self._settle(page)
 
     def begin_use(self, page: Page) -> None:
-        """Makes one of the sequences that have a page, on the device, resident."""
+        """Adds a user to a page of the device, one of its sequences."""
         page.users += 1
         self._settle(page)
 
     def end_use(self, page: Page) -> None:
-        """Makes one of the sequences that have a page not resident."""
+        """Removes a user from a page, one of its sequences."""
         page.users -= 1
         self._settle(page)
 
     def merge(self, page: Page, into: Page) -> None:
-        """Gives the only user of a page another one with the same contents for it."""
+        """Replaces a page by another with the same contents, for its only user."""
         if not into.is_on(Place.DEVICE):
             self._unlist(into)
             page.address, into.address = into.address, page.address
@@ -300,10 +303,10 @@ class PagePool:
         self.release(page, was_resident=True)
 
     def forget(self, page: Page) -> int:
-        """Hides a page from later sequences, with those that are of no use without it.
+        """Hides a page from later sequences, and its descendants, useless without it.
 
-        These are all behind a page of a group with full reach. Those that no sequence
-        has are free then. Returns how many.
+        Only pages of a group with full reach have such descendants. Pages without
+        references are free then. Returns how many.
         """
         prefix = page.prefix
         if not prefix:
@@ -320,20 +323,20 @@ class PagePool:
         return freed
 
     def forget_unreferenced(self) -> None:
-        """Frees all pages that only later sequences might have used."""
+        """Frees all pages without references."""
         for pages in self._cached.values():
             while pages:
                 self.forget(next(iter(pages)))
 
     def get_unused(self) -> Iterator[Page]:
-        """The pages that no sequence has."""
+        """Yields the pages without references."""
         for pages in self._cached.values():
             yield from pages
 
     def _readdress(
         self, pages: Sequence[Page], addresses: Sequence[PageAddress]
     ) -> None:
-        """Says that the contents of pages are at other addresses now."""
+        """Records the new addresses of pages."""
         for page, address in zip(pages, addresses, strict=True):
             self.moved[address.place] += 1
             self._unlist(page)
@@ -342,7 +345,7 @@ class PagePool:
             self._settle(page)
 
     def _settle(self, page: Page) -> None:
-        """Puts a page among those that may go, or frees it, as its counts say."""
+        """Lists a page as evictable, or frees it, by its counts."""
         self._unlist(page)
         if page.users:
             return
@@ -366,7 +369,7 @@ _get_address = attrgetter("address")
 
 
 def _drain(copies: Sequence[Copy]) -> None:
-    """Waits until copies write no more, whether they fail or not."""
+    """Waits until copies have ended, whether they fail or not."""
     for copy in copies:
         with contextlib.suppress(Exception):
             while not copy.poll():

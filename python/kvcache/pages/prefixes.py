@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which pages hold which tokens: a tree with some tokens at each node."""
+"""The tree of prefixes, which maps tokens to the pages that hold them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from .tokens import count_common
 
 @dataclass(eq=False, slots=True)
 class Page:
-    """A page's worth of a cache, which moves between the device and the host.
+    """A page of a cache and its contents, which move between the device and the host.
 
     Attributes:
-        address: Where it is.
-        references: Sequences that have it. While there is one, it is never dropped.
-        users: Those of them that are resident, or on the way. While one is resident, it
-            is on the device, and does not leave it.
+        address: Its current address.
+        references: The number of sequences that use it. It is never dropped while there
+            is one.
+        users: The number of these that are resident or being swapped in. While there is
+            one, the page stays on the device.
         group: The number of the group of layers whose cache it holds.
-        prefix: Its node in the tree of prefixes, where later sequences can find it.
+        prefix: Its node in the tree of prefixes, by which later sequences find it.
 
-    Who has a page of a group with full reach has all before it, so what is behind such a
-    page in the tree has no more references, and no more users, than the page itself.
+    A sequence with a page of a group with full reach has all pages before it. So the
+    descendants of such a page in the tree have at most its references and its users.
     """
 
     address: PageAddress
@@ -39,17 +40,17 @@ class Page:
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class Prefix:
-    """Some tokens, encoded, behind those of its ancestors.
+    """A node of the tree: encoded tokens that follow those of its ancestors.
 
-    A node has as many tokens as the places where a prefix may end lie apart. It is in
-    the tree while it has a page, or something behind it, or a sequence is there.
+    The tokens of a node are those between two positions at which a prefix can end. A
+    node is in the tree while it has a page, a child or a visitor.
 
     Attributes:
-        tokens: Its own; a root, which stands for no tokens, has none.
-        parent: The node before it; None for a root, and for what is not in the tree.
-        pages: For each group the page that ends with these tokens, if there is one.
-        children: The nodes behind it, by their tokens.
-        visitors: Sequences whose tokens in the cache end here.
+        tokens: The tokens of this node; empty for a root.
+        parent: The node before it; None for a root, and outside of the tree.
+        pages: The page of each group that ends with these tokens, or None.
+        children: The nodes after it, by their tokens.
+        visitors: The number of sequences whose tokens in the cache end here.
     """
 
     tokens: bytes = b""
@@ -65,7 +66,7 @@ class Prefix:
         return self._root or self
 
     def extend(self, tokens: bytes) -> Prefix:
-        """The node with these tokens behind this one; a new one if there is none."""
+        """Returns the child with these tokens, which is made if there is none."""
         known = self.children.get(tokens)
         if known is None:
             known = Prefix(tokens, self, [None] * len(self.pages), _root=self.root)
@@ -74,7 +75,7 @@ class Prefix:
         return known
 
     def attach(self, page: Page) -> None:
-        """Makes a page findable as the one that ends here."""
+        """Adds a page that ends here."""
         page.prefix = self
         self.pages[page.group] = page
 
@@ -83,7 +84,7 @@ class Prefix:
         self.pages[page.group] = None
 
     def prune(self) -> None:
-        """Takes this node out of the tree, and those before it, where nothing is left."""
+        """Removes this node and its ancestors from the tree where nothing is left."""
         node = self
         while (parent := node.parent) and not (
             node.visitors or node.children or any(node.pages)
@@ -97,7 +98,7 @@ class Prefix:
         self.parent = None
 
     def remove(self) -> Iterator[Page]:
-        """Takes this prefix and all behind it out of the tree; gives their pages."""
+        """Removes this node and its descendants from the tree; yields their pages."""
         if parent := self.parent:
             self._leave(parent)
         pending = [self]
@@ -112,10 +113,10 @@ class Prefix:
             parent.prune()
 
     def find_similar(self, tokens: bytes) -> tuple[Page | None, int]:
-        """The page after this prefix that begins most like ``tokens``, and how many.
+        """Finds the page after this prefix that has the most first tokens in common.
 
-        In the order of tokens, that is one of the two that ``tokens`` would be between.
-        Only for trees of one group.
+        Returns it, and how many. It is one of the two neighbours of ``tokens`` in
+        sorted order. Only for trees of one group.
         """
         best, common = None, 0
         i = bisect_left(self._order, tokens)

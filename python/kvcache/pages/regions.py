@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where the bytes of a cache lie, for those who send and receive pages."""
+"""The regions of memory of a cache, for transports that send and receive pages."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class Region:
     Attributes:
         tensor: ``"blocks"`` or ``"scales"``.
         device: The number of the device among those of the manager.
-        address: Of the first byte.
+        address: The address of the first byte.
         size: Bytes from the first to the last one.
-        pages: How many there are, without the null page.
-        page_stride: The distance of two pages.
-        page_bytes: Bytes of a page, all layers. More than ``page_stride`` where layers lie
+        pages: The number of pages, without the null page.
+        page_stride: The distance between two pages.
+        page_bytes: Bytes of a page, all layers; more than ``page_stride`` if layers lie
             outside of pages.
-        layers: How many there are.
-        layer_stride: The distance of two layers.
+        layers: The number of layers.
+        layer_stride: The distance between two layers.
         order: The dimensions from the slowest to the fastest.
-        shape: The sizes of the dimensions of ``DIMS``, the pages with the null page.
-        strides: Their distances.
+        shape: The sizes of the dimensions of ``DIMS``, including the null page.
+        strides: The distances along the dimensions of ``DIMS``.
         itemsize: Bytes of an element.
-        fingerprint: Names all that gives the bytes of a page their meaning. Caches with
-            equal ones exchange pages as they are.
+        fingerprint: A hash of the format of a page's bytes. Caches with equal
+            fingerprints exchange pages as they are.
     """
 
     tensor: str
@@ -55,17 +55,18 @@ class Region:
     itemsize: int
     fingerprint: str
 
-    # The generated one takes all fields, and transports look regions up in each transfer.
+    # The generated one hashes all fields, and transports look regions up in each
+    # transfer.
     def __hash__(self) -> int:
         return self.address
 
     @property
     def has_whole_pages(self) -> bool:
-        """Whether all bytes of a page, and only these, lie together."""
+        """Whether all bytes of a page, and no others, are contiguous."""
         return self.order[0] == "page" and self.page_bytes == self.page_stride
 
     def contains(self, address: int, length: int) -> bool:
-        """Whether these bytes are in it."""
+        """Returns whether ``length`` bytes at ``address`` are in the region."""
         return self.address <= address and address + length <= self.address + self.size
 
     def describe(
@@ -74,8 +75,8 @@ class Region:
         layers: np.ndarray | None = None,
         heads: np.ndarray | None = None,
     ) -> np.ndarray:
-        """The bytes of some pages, as ``PagedKVCacheManager.descriptors`` gives them, but
-        not merged."""
+        """The bytes of pages, as from ``PagedKVCacheManager.descriptors``, not
+        merged."""
         if layers is None and heads is None and self.has_whole_pages:
             starts = self.address + pages.astype(np.int64) * self.page_stride
             return self._list_runs(starts, self.page_bytes)
@@ -90,7 +91,7 @@ class Region:
                 numbers[dim] = part
         strides = dict(zip(DIMS, self.strides, strict=True))
         address, length, outer = self.address, self.itemsize, list(self.order)
-        # From the fastest dimension on: what lies together is one run.
+        # From the fastest dimension on, contiguous bytes become one run.
         while outer and outer[-1] != "page":
             taken, stride = numbers[outer[-1]], strides[outer[-1]]
             if len(taken) > 1 and (stride != length or np.any(np.diff(taken) != 1)):
@@ -115,7 +116,7 @@ def list_regions(
     blocks: Sequence[Any],
     scales: Sequence[Any],
 ) -> tuple[Region, ...]:
-    """The regions of a manager's tensors: of the blocks, then of the scales."""
+    """The regions of a manager's tensors: blocks, then scales."""
     fingerprint = make_fingerprint(params)
     if isinstance(params, MultiKVCacheParams):
         return tuple(
@@ -139,7 +140,7 @@ def list_regions(
 
 
 def _as_elements(tensor: Any) -> Any:
-    """Bytes [pages, bytes] with the dimensions of ``DIMS``."""
+    """Views bytes [pages, bytes] with the dimensions of ``DIMS``."""
     pages, size = tensor.shape
     return tensor.reshape((pages, *[1] * (len(DIMS) - 2), size))
 
@@ -180,13 +181,13 @@ def describe_all(
     layers: np.ndarray | None = None,
     heads: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The bytes of some pages in all regions, as ``Region.describe`` gives them."""
+    """The bytes of pages in all regions, as from ``Region.describe``."""
     tables = [each.describe(pages, layers, heads) for each in regions]
     return tables[0] if len(tables) == 1 else np.concatenate(tables)
 
 
 def locate(tensor: Any) -> tuple[int, tuple[int, ...], int]:
-    """The address of a tensor of any library, its strides, and its elements, in bytes."""
+    """The address of a tensor of any library, its strides and itemsize in bytes."""
     if isinstance(tensor, np.ndarray):
         return int(tensor.ctypes.data), tensor.strides, tensor.itemsize
     import tvm_ffi  # loads PyTorch, where that is installed
@@ -197,13 +198,13 @@ def locate(tensor: Any) -> tuple[int, tuple[int, ...], int]:
 
 
 def make_fingerprint(params: KVCacheParams | MultiKVCacheParams) -> str:
-    """A name of all that gives the bytes of a page their meaning."""
+    """A hash of the format of a page's bytes."""
     fields = describe_groups(params)
     return hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:16]
 
 
 def describe_groups(params: KVCacheParams | MultiKVCacheParams) -> tuple[str, ...]:
-    """What gives the bytes of a page their meaning, of each group, in parts between ``; ``."""
+    """The format of a page's bytes for each group, as fields separated by ``; ``."""
     return tuple(map(_describe, unite(params)))
 
 
@@ -226,12 +227,12 @@ def _describe(group: LayerGroup) -> str:
 
 
 def merge(descriptors: np.ndarray) -> np.ndarray:
-    """Descriptors [n, 3] where those that follow each other in memory are one."""
+    """Merges descriptors [n, 3] that are contiguous in memory."""
     return _merge(descriptors)[0]
 
 
 def _merge(*tables: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The same of tables with equal lengths, where they follow each other in all."""
+    """Merges the rows of tables of equal lengths that are contiguous in all tables."""
     if len(tables[0]) < 2:
         return tables
     is_first = np.zeros(len(tables[0]), np.bool_)
@@ -251,10 +252,10 @@ def _merge(*tables: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def pair(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The descriptors of the same bytes at two ends, with equal lengths.
+    """Splits the descriptors of the same bytes at two ends to equal lengths.
 
-    What lies together at one end may lie apart at the other: they are merged where both
-    lie together, and split where one does not.
+    Bytes that are contiguous at one end need not be at the other. Descriptors are
+    merged where both ends are contiguous, and split where one is not.
 
     Raises:
         ValueError: The ends differ in their bytes.
@@ -265,7 +266,7 @@ def pair(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _equalize(source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same bytes, split so that lengths are equal."""
+    """Splits two lists of descriptors of the same bytes to equal lengths."""
     ends = [each[:, 1].cumsum() for each in (source, target)]
     totals = [int(end[-1]) if len(end) else 0 for end in ends]
     if totals[0] != totals[1]:

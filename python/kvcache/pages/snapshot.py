@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a page manager holds at one moment, for people, pictures and tests."""
+"""Snapshots of a page manager's state, for pictures and tests."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     from .prefixes import Page
     from .tables import Sequence
 
-_ANY = 1 << 62  # the tokens that a state has room for
+_ANY = 1 << 62  # the number of tokens that a state can hold
 
 
 class Place(Enum):
-    """Where a page is."""
+    """The memory that a page is in."""
 
     DEVICE = "device"
     HOST = "host"
     DISK = "disk"
 
-    __hash__ = object.__hash__  # that of Enum is a function in Python
+    __hash__ = object.__hash__  # Enum's is a Python function, and slow
 
 
 @dataclass(frozen=True, slots=True)
 class PageAddress:
-    """One of a place's pages, which are numbered from 0 on."""
+    """A page of a place, by its number from 0 on."""
 
     place: Place
     index: int
@@ -38,10 +38,11 @@ class PageState:
     """A page that holds something; all others are free.
 
     Attributes:
-        address: Where it is; the index of a device's page is what the lookup table has.
-        references: Sequences that it belongs to.
+        address: Its address; the lookup table has the index of a page of the device.
+        references: The number of sequences that use it.
         is_cached: Whether later sequences can find it by its tokens.
-        tokens: Tokens in it, of all that share it the most; 0 in a cached state.
+        tokens: The number of tokens in it, the largest over its sequences; 0 in a
+            cached state.
         group: The number of the group of layers that it belongs to.
     """
 
@@ -58,12 +59,13 @@ class SequenceState:
 
     Attributes:
         request: Its name.
-        pages: Its pages in the order of its tokens, of one group after another.
+        pages: Its pages in the order of its tokens, one group after another.
         length: Tokens in the cache.
-        pending: Tokens after those, which have room and come with the next step.
-        is_resident: Whether it is not swapped out: all its pages are on the device then.
-        groups: Its pages in each group of layers; None for those that no token reaches
-            any more. Empty where there is one group with full reach: see ``pages``.
+        pending: Tokens after these, which have room and enter the cache with the next
+            step.
+        is_resident: Whether all its pages are on the device: it is not swapped out.
+        groups: Its pages in each group of layers; None for pages that no token reaches
+            any more. Empty for one group with full reach: see ``pages``.
     """
 
     request: Hashable
@@ -82,11 +84,12 @@ class CacheSnapshot:
         page_size: Tokens in a page, of the first group of layers.
         num_pages: Pages on the device, without the null page.
         num_host_pages: Pages of the swap space.
-        null_page: What unused entries of the lookup table name.
-        pages: Those that are not free, the device's first, by index.
-        sequences: In the order in which they were claimed.
-        page_sizes: Tokens in a page of each group; any number, 2^62, in a state.
-        num_disk_pages: Pages of the file behind the swap space.
+        null_page: The page that unused entries of the lookup table name.
+        pages: The pages in use or cached, the device's first, by index.
+        sequences: The sequences in the order in which they were claimed.
+        page_sizes: Tokens per page of each group; 2^62 for states, which hold any
+            number.
+        num_disk_pages: Pages of the file that extends the swap space.
     """
 
     page_size: int
@@ -101,11 +104,11 @@ class CacheSnapshot:
 
 @dataclass(frozen=True)
 class CacheStats:
-    """What a manager has done since it was made.
+    """The counts of a manager since it was made.
 
     Attributes:
-        tokens_looked_up: Tokens that ``claim`` and ``grow`` got, with prefix caching.
-        tokens_found: Those of them that were in the cache already.
+        tokens_looked_up: Tokens passed to ``claim`` and ``grow``, with prefix caching.
+        tokens_found: The number of these that were in the cache already.
         pages_evicted: Cached pages that were dropped because their room was needed.
         pages_to_host: Pages that moved to the host.
         pages_from_host: Pages that moved back, also from the disk.

@@ -21,10 +21,10 @@ from .snapshot import PageAddress, Place
 
 
 class PageStore:
-    """One tensor's pages: on the device, followed by the null page, on the host, and in a
-    file.
+    """The pages of one tensor: on the device, on the host, and in a file.
 
-    On the device, the dimensions lie in ``order``; ``tensor`` has those of ``DIMS``.
+    On the device, the null page follows the others. There, the dimensions lie in
+    ``order``; ``tensor`` has the dimensions of ``DIMS``.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class PageStore:
         self._start = 0
 
     def use(self, file: PageFile, start: int) -> None:
-        """Takes the bytes from ``start`` on of each page of a file for this tensor's."""
+        """Keeps this tensor's bytes from byte ``start`` of each page of a file on."""
         self._file, self._start = file, start
 
     def copy(self, source: PageAddress, target: PageAddress) -> None:
-        """Copies a page: to or from the device, or from the host to the file."""
+        """Copies a page to or from the device, or from the host to the file."""
         if target.place is Place.DISK:
             assert self._file
             self._file.write(target.index, self._start, self._host[source.index])
@@ -74,7 +74,7 @@ class PageStore:
     def begin_copies(
         self, place: Place, sources: Sequence[int], targets: Sequence[int]
     ) -> Copy:
-        """Begins to copy pages between the device and the host, to this place."""
+        """Begins to copy pages to ``place``: from the host to the device, or back."""
         memory = self._memory
         assert isinstance(memory, AsyncMemory)
         if place is Place.HOST:
@@ -82,7 +82,7 @@ class PageStore:
         return memory.begin_write(self.tensor, targets, self._host, sources)
 
     def load(self, address: PageAddress) -> np.ndarray:
-        """A page that is not on the device, in host memory."""
+        """Reads a page that is not on the device into host memory."""
         if address.place is Place.HOST:
             page: np.ndarray = self._host[address.index]
             return page
@@ -95,7 +95,7 @@ class PageStore:
 def share_file(
     stores: Sequence[PageStore], folder: str | os.PathLike[str], space: int
 ) -> int:
-    """Gives tensors a file of ``space`` bytes in a folder; returns its number of pages."""
+    """Makes a file of ``space`` bytes for tensors; returns its number of pages."""
     page_bytes = sum(store.page_bytes for store in stores)
     pages = space // page_bytes
     if not pages:
@@ -115,7 +115,7 @@ def count_pages(
     num_pages: int | None,
     cache_bytes: int | None,
 ) -> int:
-    """The pages of a device, without the null page, as a caller gives one of the two."""
+    """The pages of a device, without the null page, from one of the two arguments."""
     if num_pages is not None and cache_bytes is None:
         check_positive(num_pages=num_pages)
         return int(num_pages)
@@ -132,14 +132,14 @@ def count_pages(
 
 
 class GroupTensors(NamedTuple):
-    """What the kernels of a group of layers see, for each device."""
+    """The tensors of a group of layers on each device, as kernels use them."""
 
     blocks: tuple[Any, ...]
     scales: tuple[Any, ...]
 
 
 class Storage(NamedTuple):
-    """The tensors of a cache: those whose pages move, and what they are to each group."""
+    """The tensors of a cache whose pages move, and each group's views of them."""
 
     blocks: list[PageStore]
     scales: list[PageStore]
@@ -152,7 +152,7 @@ def allocate_storage(
     num_pages: int,
     num_host_pages: int,
 ) -> Storage:
-    """The memory of all pages on each device, and on the host."""
+    """Allocates the memory of all pages on each device, and on the host."""
 
     def allocate(
         shape: Sequence[int], dtype: np.dtype, order: tuple[str, ...] = DIMS
@@ -187,7 +187,7 @@ def allocate_storage(
 def _describe_tensors(
     params: KVCacheParams,
 ) -> list[tuple[list[int], np.dtype, Layout | None]]:
-    """The shape of a page, the dtype and the layout of the blocks, and of the scales."""
+    """The shape of a page, the dtype and the layout, for blocks and for scales."""
     tensors = [(params.shape_per_block, params.storage_dtype, params.layout)]
     if config := params.kvcache_quant_config:
         dtype = dtypes.dtype(config.scale_dtype)
@@ -202,16 +202,16 @@ def _view_group(
     raw: list[PageStore],
     raw_scales: dict[int, list[PageStore]],
 ) -> GroupTensors:
-    """What the pages of a pool are to a group."""
+    """Views the pages of a pool as the tensors of a group."""
     stores = [raw, raw_scales.get(scale_bytes(group), [])]
     kinds = []
-    for (shape, dtype, layout), of_devices in zip(
+    for (shape, dtype, layout), tensors in zip(
         _describe_tensors(group.params), stores, strict=False
     ):
         order = group.params.order_of(layout, shape)
         stored = [num_pages * group.split, *shape]
         stored = [stored[DIMS.index(dim)] for dim in order]
         axes = [order.index(dim) for dim in DIMS]
-        views = (memory.view(each.tensor, tuple(stored), dtype) for each in of_devices)
+        views = (memory.view(each.tensor, tuple(stored), dtype) for each in tensors)
         kinds.append(tuple(permute(view, axes) for view in views))
     return GroupTensors(kinds[0], kinds[1] if len(kinds) > 1 else ())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sequences that move to the host and back, at once or while steps go on."""
+"""Swaps of sequences to the host and back, synchronous or while steps run."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .tables import Sequence as _Sequence
 
 
 class Swap:
-    """A sequence on its way to the host, or back; ``begin_swap_out`` and ``begin_swap_in``
-    make one.
+    """A sequence that is moving to the host, or back.
 
-    It ends when ``poll`` or ``wait`` says so: until then, both the pages that it reads and
-    those that it writes are taken.
+    ``begin_swap_out`` and ``begin_swap_in`` make one. It ends when ``poll`` returns
+    True, or ``wait`` returns. Until then, the pages that it reads and writes stay in
+    use.
 
     Attributes:
         request: The name of the sequence.
@@ -38,10 +38,10 @@ class Swap:
         self._error: Exception | None = None
 
     def poll(self) -> bool:
-        """Whether the sequence is where it goes; never waits.
+        """Returns whether the swap has ended; never waits.
 
-        Raises what a copy has raised, once, when all copies have ended: then everything
-        is as it was before the swap. Returns True after that.
+        Raises the error of a copy, once, when all copies have ended. The swap is undone
+        then, and later calls return True.
         """
         if self._end is None:
             return True
@@ -62,7 +62,7 @@ class Swap:
         return True
 
     def wait(self) -> None:
-        """Polls until the sequence is there, and raises as ``poll`` does."""
+        """Polls until the swap has ended, and raises as ``poll`` does."""
         while not self.poll():
             time.sleep(1e-5)
 
@@ -82,7 +82,7 @@ class PageSwaps:
 
     def __init__(self) -> None:
         super().__init__()
-        # What each swap moves, and a copy of it that keeps its pages.
+        # The sequence of each swap, and a copy of it that keeps its pages in use.
         self._swaps: dict[Swap, tuple[_Sequence, _Sequence]] = {}
 
     def _get(self, request: Hashable) -> _Sequence:
@@ -97,11 +97,11 @@ class PageSwaps:
     # --- Out ----------------------------------------------------------------------
 
     def swap_out(self, request: Hashable) -> None:
-        """Moves a sequence's pages to the host, but for those that others use.
+        """Moves a sequence's pages to the host, except pages in use by others.
 
         Raises:
-            ValueError: The request is not known, swapped out already or on its way, or the
-                parameters have no ``enable_kvcache_swapping_to_host``.
+            ValueError: The request is unknown, swapped out or being swapped, or the
+                parameters lack ``enable_kvcache_swapping_to_host``.
             OutOfPagesError: The swap space has no room for them.
         """
         sequence, leaving = self._plan_swap_out(request)
@@ -111,8 +111,9 @@ class PageSwaps:
     def begin_swap_out(self, request: Hashable) -> Swap:
         """As ``swap_out``, but returns before the pages are copied.
 
-        The sequence is swapped out from here on. Its pages on the device are free when
-        the swap has ended. Without an ``AsyncMemory``, it has ended when this returns.
+        The sequence counts as swapped out at once. Its pages on the device are free
+        when the swap has ended. Without an ``AsyncMemory``, it has ended when this
+        returns.
         """
         sequence, leaving = self._plan_swap_out(request)
         if not isinstance(self.memory, AsyncMemory):
@@ -131,7 +132,7 @@ class PageSwaps:
             self._pool.end_move(
                 leaving,
                 addresses,
-                # Others may have found a page since, or all have dropped it.
+                # Meanwhile other sequences may use a page, or all may have dropped it.
                 lambda page: is_done and page.users == 1 and page.references > 1,
             )
             if not is_done:
@@ -144,7 +145,7 @@ class PageSwaps:
         return swap
 
     def _plan_swap_out(self, request: Hashable) -> tuple[_Sequence, list[Page]]:
-        """A sequence, and the pages that only it uses, the last ones first."""
+        """Plans a swap: the sequence, and the pages that only it uses, the last first."""
         self._check_swapping()
         sequence = self._get_resident(request)
         self._check_still(request, sequence)
@@ -166,7 +167,7 @@ class PageSwaps:
         """Moves a sequence's pages back to the device.
 
         Raises:
-            ValueError: The request is not known, not swapped out, or on its way.
+            ValueError: The request is unknown, not swapped out, or being swapped.
             OutOfPagesError: The device has no room for them.
         """
         sequence, brought = self._plan_swap_in(request)
@@ -176,8 +177,8 @@ class PageSwaps:
     def begin_swap_in(self, request: Hashable) -> Swap:
         """As ``swap_in``, but returns before the pages are copied.
 
-        The sequence is swapped out until the swap has ended. Pages that others have to
-        move to the host, to make room, are copied before this returns. Without an
+        The sequence counts as swapped out until the swap has ended. Pages that are
+        evicted to the host to make room are copied before this returns. Without an
         ``AsyncMemory``, the swap has ended when this returns.
         """
         sequence, brought = self._plan_swap_in(request)
@@ -193,14 +194,14 @@ class PageSwaps:
             self._growth.end(held)
             raise
         addresses, copies = moved
-        # Whatever others bring meanwhile stays.
+        # Pages that other swaps bring meanwhile stay.
         used = held.list_pages()
         for page in used:
             self._pool.begin_use(page)
 
         def end(swap: Swap, is_done: bool) -> None:
             del self._swaps[swap]
-            # Others may have brought a page since.
+            # Another swap may have brought a page meanwhile.
             self._pool.end_move(
                 brought,
                 addresses,
@@ -217,7 +218,7 @@ class PageSwaps:
         return swap
 
     def _plan_swap_in(self, request: Hashable) -> tuple[_Sequence, list[Page]]:
-        """A sequence, and its pages that are not on the device."""
+        """Plans a swap: the sequence, and its pages that are not on the device."""
         self._check_swapping()
         self._end_expired()
         sequence = self._get(request)
@@ -232,9 +233,9 @@ class PageSwaps:
         return sequence, brought
 
     def _come_back(self, request: Hashable, sequence: _Sequence) -> None:
-        """Makes a sequence resident, all of whose pages are on the device."""
+        """Makes a sequence resident after all its pages are on the device."""
         if self._sequences.get(request) is not sequence:
-            return  # it was released on the way
+            return  # released during the swap
         for page in sequence.list_pages():
             self._pool.begin_use(page)
         sequence.come_back()
@@ -252,5 +253,5 @@ class PageSwaps:
             )
 
     def _get_swapped(self) -> dict[Hashable, _Sequence]:
-        """What keeps the pages of swaps under way."""
+        """The copies of sequences that keep the pages of unfinished swaps in use."""
         return {swap: held for swap, (_, held) in self._swaps.items()}

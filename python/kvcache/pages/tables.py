@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tokens, lengths and page tables of sequences, in arrays that are changed in place."""
+"""The tokens, lengths and page tables of sequences, in arrays that change in place."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ import numpy as np
 from ..cache.groups import LayerGroup
 from .prefixes import Page, Prefix
 
-_MULTIPLE = 8  # what the lookup table's columns are rounded up to
-_PADDING = 16  # columns more, so that wide reads of a row stay inside
+_MULTIPLE = 8  # the lookup table's columns are rounded up to a multiple of it
+_PADDING = 16  # more columns, so that wide reads of a row stay inside
 
 
 class GroupTable:
-    """A row for each sequence, of its pages in a group of layers.
+    """The pages of each sequence in a group of layers, one row per sequence.
 
     Attributes:
-        number: Of the group.
-        page_size: Tokens that a page of the pool has room for.
-        border: Tokens between two places where the group can serve a prefix.
-        reach: Which tokens are reached.
-        open: Whether the page that the next token comes into is known to be of this
-            sequence alone, if that is not a new page; bool [rows].
-        freed: The first page behind the sinks that may still be reached; int64 [rows].
-        gone: The first token behind the sinks that is in the cache, where the page that it
-            is in has others before it that are not; else 0; int64 [rows].
-        pages: Pages of resident sequences in the order of tokens, uint32
+        number: The number of the group.
+        page_size: Tokens per page of the pool.
+        border: Tokens between two positions at which a prefix of the group can end.
+        reach: The tokens that later tokens reach.
+        open: Whether the partial page of the next token is known to belong to this
+            sequence alone, bool [rows].
+        freed: The first page after the sinks that may still be reached, int64 [rows].
+        gone: The first token after the sinks that is in the cache, if its page lacks
+            earlier tokens, else 0; int64 [rows].
+        pages: The pages of resident sequences in the order of tokens, uint32
             [rows, columns]; unused entries name the null page.
     """
 
@@ -60,7 +60,7 @@ class GroupTable:
         self.pages, self.open, self.freed, self.gone = pages, is_open, freed, gone
 
     def reserve(self, pages: int) -> None:
-        """Makes room for rows of so many pages."""
+        """Makes room for rows of ``pages`` pages."""
         rows, columns = self.pages.shape
         if (needed := _round(pages)) > columns:
             shape = rows, max(needed, columns + columns // 2)
@@ -69,13 +69,13 @@ class GroupTable:
             self.pages = wider
 
     def put(self, row: int, start: int, pages: SequenceOf[Page | None]) -> None:
-        """Writes pages of the device from a column on; ``reserve`` has made room."""
+        """Writes pages of the device from column ``start`` on, after ``reserve``."""
         self.pages[row, start : start + len(pages)] = [
             page.address.index if page else self._null_page for page in pages
         ]
 
     def list_pages(self, row: int, start: int, stop: int) -> np.ndarray:
-        """Pages of a row, int32; -1 for those that no token reaches any more."""
+        """The pages of a row, int32 [pages]; -1 for pages that no token reaches now."""
         pages = self.pages[row, start:stop].astype(np.int32)
         if self.is_bounded:
             pages[pages == self._null_page] = -1
@@ -85,9 +85,9 @@ class GroupTable:
         self.pages[row, start:stop] = self._null_page
 
     def pass_by(self, rows: np.ndarray, firsts: np.ndarray) -> np.ndarray:
-        """Clears what is in front of the first pages that are still reached.
+        """Clears the pages before the first pages that are still reached.
 
-        Returns where the pages that go begin in each row; they end at the first one.
+        Returns the first cleared column of each row; the last is before ``firsts``.
         """
         starts = np.maximum(self.freed[rows], self._sinks)
         self.freed[rows] = firsts
@@ -98,12 +98,12 @@ class GroupTable:
     def gather(self, rows: np.ndarray | slice, total: int) -> np.ndarray:
         """The lookup table of a batch whose longest sequence has ``total`` tokens.
 
-        It may be a part of this table, to be copied before that changes.
+        It may be a view of this table, to be copied before that changes.
         """
         pages = self.count_pages(total)
         if self._split == 1:
             return self.pages[:, : _round(pages)][rows]
-        # The padding is of the null page, all of whose parts may be read.
+        # The padding names the null page, all of which may be read.
         columns = _round(pages * self._split)
         taken = self.pages[rows, : -(-columns // self._split)]
         parts = np.arange(self._split, dtype=np.uint32)
@@ -114,24 +114,24 @@ class GroupTable:
         return -(-tokens // self.page_size)
 
     def find_first(self, length: int) -> int:
-        """The first page behind the sinks that tokens from ``length`` on may reach."""
+        """The first page after the sinks that tokens from ``length`` on may reach."""
         return self.reach.first(length) // self.page_size
 
     def find_firsts(self, lengths: np.ndarray) -> np.ndarray:
-        """``find_first`` of each of some lengths."""
+        """Computes ``find_first`` for each length."""
         tokens = self.reach.tokens
         if self.reach.kind == "window":
             return np.maximum(lengths - (tokens - 1), 0) // self.page_size
         return lengths // tokens * tokens // self.page_size
 
     def find_needed(self, numbers: np.ndarray, length: int) -> np.ndarray:
-        """For each of some pages, whether tokens from ``length`` on reach it."""
+        """Whether tokens from ``length`` on reach each page, bool [pages]."""
         if self.reach.is_full:
             return ~np.zeros(len(numbers), np.bool_)
         return (numbers >= self.find_first(length)) | (numbers < self._sinks)
 
     def has_gap(self, row: int, page: int) -> bool:
-        """Whether tokens of a full page of a sequence are missing in it."""
+        """Whether a full page of a sequence lacks tokens."""
         if not self.is_bounded:
             return False
         start = page * self.page_size
@@ -139,11 +139,11 @@ class GroupTable:
         return is_behind and start < int(self.gone[row])
 
     def list_sinks(self, first: int) -> range:
-        """The pages in front of page ``first`` that are always reached."""
+        """The pages before page ``first`` that are always reached."""
         return range(min(self._sinks, first))
 
     def find_gone(self, row: int, length: int) -> str | None:
-        """What of a sequence is gone that tokens from ``length`` on would reach."""
+        """Describes the missing tokens that tokens from ``length`` on would reach."""
         first, stop = self.find_first(length), self.count_pages(length)
         if max(first, self._sinks) < min(int(self.freed[row]), stop):
             return "pages"
@@ -152,13 +152,13 @@ class GroupTable:
         return None
 
     def forget_gone(self, row: int, length: int) -> None:
-        """Says that a sequence is cut: what is gone from ``length`` on may come again."""
+        """Clears ``gone`` where a sequence was cut before it."""
         self.freed[row] = min(int(self.freed[row]), self.count_pages(length))
         self.gone[row] = min(int(self.gone[row]), length)
 
 
 def as_slice(rows: np.ndarray) -> np.ndarray | slice:
-    """Rows that follow each other as a slice, which NumPy does not copy."""
+    """Converts consecutive rows to a slice, which NumPy does not copy."""
     first, stop = int(rows[0]), int(rows[-1]) + 1
     if stop - first == len(rows) and (rows[1:] > rows[:-1]).all():
         return slice(first, stop)
@@ -166,14 +166,14 @@ def as_slice(rows: np.ndarray) -> np.ndarray | slice:
 
 
 class Entries(NamedTuple):
-    """Places in a table: the number of the row among those in question, and the column."""
+    """Entries of a table: the index of each row in the given rows, and the column."""
 
     row: np.ndarray
     column: np.ndarray
 
 
 def list_ranges(starts: np.ndarray, counts: np.ndarray) -> Entries:
-    """So many entries of each row from its start on, one row after another."""
+    """Lists ``counts`` entries of each row from ``starts`` on, one row after another."""
     row = np.arange(len(counts)).repeat(counts)
     before = counts.cumsum() - counts
     return Entries(row, np.arange(len(row)) + (starts - before)[row])
@@ -184,15 +184,15 @@ def _round(pages: int) -> int:
 
 
 class SequenceTable:
-    """A row for each sequence: what a step reads of a whole batch at once.
+    """The state of each sequence that a step reads for a whole batch, one row each.
 
     Attributes:
         lengths: Tokens in the cache, int64 [rows].
-        totals: Those and the pending ones, int64 [rows].
+        totals: Tokens in the cache and pending tokens, int64 [rows].
         resident: Whether a sequence is not swapped out, bool [rows].
-        given: Whether kernels have got the pending tokens, if a group has states;
-            bool [rows].
-        groups: The tables of each group.
+        given: Whether kernels got the pending tokens, if a group has states; bool
+            [rows].
+        groups: The table of each group.
         has_states: Whether a group has states.
     """
 
@@ -209,7 +209,7 @@ class SequenceTable:
         self.bounded = tuple(group for group in self.groups if group.is_bounded)
 
     def add(self) -> int:
-        """A row for a resident sequence without tokens."""
+        """Adds a row for a resident sequence without tokens."""
         if not self._free:
             self._add_rows(max(len(self.lengths), 8))
         return self._free.pop()
@@ -229,7 +229,7 @@ class SequenceTable:
         for group in self.groups:
             if (
                 len(group.open) == rows
-            ):  # else an attempt before had no memory behind it
+            ):  # otherwise an earlier attempt ran out of memory
                 group.add_rows(count)
         lengths, totals, given = (
             np.concatenate([values, np.zeros(count, values.dtype)])
@@ -243,10 +243,10 @@ class SequenceTable:
 
 @dataclass(eq=False, slots=True)
 class Sequence:
-    """The tokens and the pages of a request; there is room for all its tokens.
+    """The tokens and the pages of a request; its pages have room for all its tokens.
 
-    ``pages`` has a list for each group, with None for the pages that no token reaches
-    any more. ``prefix`` is where in the tree the tokens in the cache end.
+    ``pages`` has a list for each group, with None for pages that no token reaches any
+    more. ``prefix`` is the node of the tree at which the tokens in the cache end.
     """
 
     prefix: Prefix
@@ -266,7 +266,7 @@ class Sequence:
 
     @property
     def length(self) -> int:
-        """Tokens in the cache, the first ones."""
+        """The number of tokens in the cache, the first of the sequence."""
         return int(self.table.lengths[self.row])
 
     @property
@@ -278,13 +278,13 @@ class Sequence:
         return bool(self.table.resident[self.row])
 
     def list_pages(self) -> list[Page]:
-        """Those of all groups, each in the order of tokens."""
+        """The pages of all groups, each in the order of tokens."""
         if len(self.pages) == 1 and not self.table.bounded:
             return self.pages[0]  # type: ignore[return-value]  # none is None
         return [page for pages in self.pages for page in pages if page]
 
     def add(self, group: GroupTable, pages: SequenceOf[Page | None]) -> None:
-        """Adds pages of a group, the last one its own, or none if it has room already."""
+        """Adds pages of a group; the last one belongs to this sequence alone."""
         own = self.pages[group.number]
         group.put(self.row, len(own), pages)
         own += pages
@@ -295,7 +295,7 @@ class Sequence:
         self.table.totals[self.row] = len(self.tokens)
 
     def replace(self, group: GroupTable, i: int, page: Page) -> None:
-        """Takes a page of the device with the same contents."""
+        """Replaces a page by one of the device with the same contents."""
         self.pages[group.number][i] = page
         group.pages[self.row, i] = page.address.index
 
@@ -303,7 +303,7 @@ class Sequence:
         self.table.lengths[self.row] = length
 
     def move_to(self, prefix: Prefix) -> None:
-        """Says that the tokens in the cache end at another place of the tree."""
+        """Moves the end of the tokens in the cache to another node of the tree."""
         prefix.visitors += 1
         self.prefix.visitors -= 1
         self.prefix = prefix
@@ -331,8 +331,10 @@ class Sequence:
     def choose(
         self, candidates: SequenceOf[Sequence], tokens: array[int]
     ) -> Sequence | None:
-        """The first that has ``tokens`` behind those that this one has in the cache, and
-        can be cut to them."""
+        """Chooses the first candidate that continues this sequence's cache by
+        ``tokens``.
+
+        It must also be possible to cut it to them."""
         length = self.length
         wanted = self.tokens[:length] + tokens
         root = self.prefix.root
@@ -343,9 +345,9 @@ class Sequence:
         return None
 
     def find_obstacle(self, length: int, is_written: bool = False) -> str | None:
-        """Why the sequence can't be cut to its first tokens, if it can't.
+        """The reason why the sequence can't be cut to ``length`` tokens, or None.
 
-        ``is_written`` says that kernels have put all of them in the cache.
+        ``is_written`` means that kernels have put all of them in the cache.
         """
         total = len(self.tokens)
         if length in (0, total):
@@ -353,14 +355,14 @@ class Sequence:
         if self.table.has_states:
             is_given = is_written or self.table.given[self.row]
             if is_given or length < self.length:
-                return "its state is that behind later tokens"
+                return "its state already includes later tokens"
         for group in self.table.bounded:
             if gone := group.find_gone(self.row, length):
                 return f"{gone} that group {group.number} reaches from there are gone"
         return None
 
     def cut(self, length: int) -> list[Page]:
-        """Forgets the tokens from ``length`` on; gives the pages of those, the last first."""
+        """Drops the tokens from ``length`` on; returns their pages, the last first."""
         table = self.table
         gone: list[tuple[int, Page]] = []
         for group in table.groups:
@@ -390,13 +392,13 @@ class Sequence:
         return [page for _, page in gone]
 
     def leave(self) -> None:
-        """Says that the sequence is swapped out."""
+        """Marks the sequence as swapped out."""
         for group, pages in zip(self.table.groups, self.pages, strict=True):
             group.clear(self.row, 0, len(pages))
         self.table.resident[self.row] = False
 
     def come_back(self) -> None:
-        """Says that all its pages are on the device again."""
+        """Marks the sequence as resident: all its pages are on the device."""
         for group, pages in zip(self.table.groups, self.pages, strict=True):
             group.put(self.row, 0, pages)
         self.table.resident[self.row] = True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Token ids: how callers give them, and how the package keeps them."""
+"""Token ids: parsing, and their form in the package."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ TOKEN = "q"
 """The type code of arrays of token ids."""
 
 TokensOfBatch: TypeAlias = npt.ArrayLike | Sequence[npt.ArrayLike]
-"""One token for each sequence [batch], as many for each [batch, k], or a list of arrays."""
+"""One token per sequence [batch], k per sequence [batch, k], or a list of arrays."""
 
 
 class BatchTokens(NamedTuple):
     """Tokens of each sequence of a batch, and their number.
 
     Attributes:
-        ids: Those of all sequences, one after another, int64 [total].
-        counts: int64 [batch].
+        ids: The tokens of all sequences, one after another, int64 [total].
+        counts: Tokens per sequence, int64 [batch].
     """
 
     ids: np.ndarray
     counts: np.ndarray
 
     def split(self) -> list[array[int]]:
-        """Those of each sequence."""
+        """Splits the tokens by sequence."""
         chunks = [array(TOKEN) for _ in self.counts]
         self.add_to(chunks)
         return chunks
 
     def add_to(self, sequences: Iterable[array[int]]) -> None:
-        """Adds to the tokens of each sequence."""
+        """Appends to the tokens of each sequence."""
         if (self.counts == 1).all():
-            # Without an object for each, which would set off Python's garbage collector.
+            # One object per sequence would trigger Python's garbage collector.
             for tokens, each in zip(sequences, self.ids.tolist(), strict=True):
                 tokens.append(each)
             return
@@ -49,8 +49,10 @@ class BatchTokens(NamedTuple):
 
 
 def parse_tokens(tokens: npt.ArrayLike) -> array[int]:
-    """Raises ``TypeError`` for what is no sequence of integers, ``ValueError`` for one
-    that has others than token ids."""
+    """Parses token ids.
+
+    Raises ``TypeError`` unless they are a sequence of integers, and ``ValueError``
+    unless all are in [0, 2^63)."""
     ids = np.asarray(tokens)
     if ids.shape == (0,):
         return array(TOKEN)
@@ -63,13 +65,13 @@ def parse_tokens(tokens: npt.ArrayLike) -> array[int]:
 
 
 def parse_batch_tokens(tokens: TokensOfBatch, count: int) -> BatchTokens:
-    """The tokens of ``count`` sequences.
+    """Parses the tokens of ``count`` sequences.
 
-    Raises ``ValueError`` for those of more or fewer, and like ``parse_tokens``.
+    Raises ``ValueError`` for another number of sequences, and like ``parse_tokens``.
     """
     try:
         ids = np.asarray(tokens)
-    except ValueError:  # each sequence has its own number of them
+    except ValueError:  # sequences have different numbers of tokens
         ids = np.empty((), np.object_)
     if (not ids.size or ids.dtype.kind in "iu") and ids.ndim in (1, 2):
         _check_count(len(ids), count)
@@ -87,7 +89,7 @@ def parse_batch_tokens(tokens: TokensOfBatch, count: int) -> BatchTokens:
 
 
 def encode(tokens: array[int]) -> bytes:
-    """Bytes in the order of the tokens, 8 for each."""
+    """Encodes tokens as bytes in their order, 8 bytes each."""
     ordered = tokens[:]
     if sys.byteorder == "little":
         ordered.byteswap()
@@ -95,7 +97,7 @@ def encode(tokens: array[int]) -> bytes:
 
 
 def count_common(one: bytes, other: bytes) -> int:
-    """How many tokens two encoded sequences begin with alike."""
+    """The number of tokens in the common prefix of two encoded sequences."""
     size = min(len(one), len(other))
     same = np.frombuffer(one[:size], np.int64) == np.frombuffer(other[:size], np.int64)
     return len(same) if same.all() else int(same.argmin())
@@ -107,12 +109,12 @@ def _check_count(found: int, count: int) -> None:
 
 
 def _check_ids(ids: np.ndarray) -> np.ndarray:
-    """The ids as int64; they may be the same array."""
+    """Checks ids, and converts them to int64; may return the same array."""
     converted = ids.astype(np.int64, copy=False)
-    # What is negative now was so before, or too large.
+    # A negative number was negative before, or too large.
     if converted.size and converted.item(converted.argmin()) < 0:
         raise ValueError(
-            "expects 'tokens' not to be negative and below 2^63, got "
+            "expects 'tokens' to be in [0, 2^63), got "
             f"{ids.min() if ids.min() < 0 else ids.max()}"
         )
     return converted
