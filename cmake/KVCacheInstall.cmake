@@ -40,6 +40,10 @@ endfunction()
 # kvcache_install_package(): installs the package; call it after all targets.
 function(kvcache_install_package)
   set(include_dirs "${PROJECT_SOURCE_DIR}/include" "${PROJECT_BINARY_DIR}/include")
+  if(KVCACHE_ENABLE_EMULATOR)
+    list(APPEND include_dirs
+      "${PROJECT_SOURCE_DIR}/emulator/include" "${PROJECT_BINARY_DIR}/emulator/include")
+  endif()
   set(in_build "${PROJECT_BINARY_DIR}/lib/cmake/kvcache")
   kvcache_write_package("${in_build}" ${include_dirs})
   export(EXPORT KVCacheTargets FILE "${in_build}/KVCacheTargets.cmake")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 # A C++ header that several languages and compilers read is checked where it is used.
-FOLDERS = ("include", "lib", "python/src", "tools", "test/fuzz")
+FOLDERS = ("include", "lib", "emulator/include", "emulator/lib", "python/src", "tools", "test/fuzz")
 
 
 def read_commands(folder, generated):
@@ -34,8 +34,9 @@ def read_commands(folder, generated):
 
 def find_neighbour(header, commands):
     """A file whose options a header can be compiled with: one of the nearest folder."""
-    parts = header.relative_to(ROOT).parts
-    where = Path("lib", *parts[2:-1]) if parts[0] == "include" else Path(*parts[:-1])
+    where = header.parent.relative_to(ROOT)
+    for includes in ("include/kvcache", "include/kvcache-c"):
+        where = Path(str(where).replace(includes, "lib"))
     for folder in (ROOT / where, *(ROOT / where).parents):
         for path in commands:
             if path.suffix == ".cpp" and path.is_relative_to(folder):

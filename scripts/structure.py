@@ -20,8 +20,6 @@ CONTENTS = {
     "Conversion": "kvcache to LLVM, NVVM",
     "LLVMIR": "LLVM to LLVM",
     "Runtime": "what host code calls",
-    "Import": "LLVM IR, inline PTX",
-    "Emulator": "chips on the CPU",
     "Pipelines": "order of the passes",
     "Compile": "source to objects",
     "CAPI": "for other languages",

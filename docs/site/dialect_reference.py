@@ -197,7 +197,7 @@ def _interfaces() -> str:
 
 def _passes() -> str:
     parts = ["# Passes"]
-    for room in ("Transforms", "Conversion", "GPU", "LLVMIR", "Target", "Emulator"):
+    for room in ("Transforms", "Conversion", "GPU", "LLVMIR", "Target", "Emulator", "Import"):
         text = _read_tablegen(f"{room}Passes").replace("### `-", "### `--")
         parts.append(f"## {room}\n{text}")
     return "\n\n".join(parts)
@@ -206,7 +206,12 @@ def _passes() -> str:
 def _c_api() -> str:
     """The declarations of the C headers, with their comments, by the headers' parts."""
     parts = ["# C API", "[Call the compiler from C](../how-to/call-from-c.md) shows how to use it."]
-    for path in sorted((ROOT / "include" / "kvcache-c").glob("*.h")):
+    headers = [
+        path
+        for folder in ("include", "emulator/include")
+        for path in sorted((ROOT / folder / "kvcache-c").glob("*.h"))
+    ]
+    for path in headers:
         parts.append(f"## kvcache-c/{path.name}")
         body = path.read_text().split('extern "C" {\n#endif\n', 1)[1]
         body = body.split("\n#ifdef __cplusplus", 1)[0].replace(

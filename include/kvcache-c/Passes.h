@@ -17,9 +17,7 @@
 #define KVCACHE_C_PASSES_H
 
 #include "kvcache/Conversion/Passes.capi.h.inc"
-#include "kvcache/Emulator/Passes.capi.h.inc"
 #include "kvcache/GPU/Passes.capi.h.inc"
-#include "kvcache/Import/Passes.capi.h.inc"
 #include "kvcache/LLVMIR/Passes.capi.h.inc"
 #include "kvcache/Target/Passes.capi.h.inc"
 #include "kvcache/Transforms/Passes.capi.h.inc"
@@ -32,8 +30,8 @@ extern "C" {
 /// process-wide registry. May be called several times.
 MLIR_CAPI_EXPORTED void mlirKVCacheRegisterAllPasses(void);
 
-/// Registers only the pipelines kvcache-to-ptx, kvcache-to-cpu,
-/// kvcache-to-emulator and kvcache-kernels-to-emulator.
+/// Registers only the pipelines kvcache-to-ptx, kvcache-to-cpu and
+/// kvcache-expand-copies. kvcache-c/Emulator.h has those of the emulator.
 MLIR_CAPI_EXPORTED void mlirKVCacheRegisterPipelines(void);
 
 #ifdef __cplusplus

@@ -9,9 +9,7 @@
 #include "kvcache-c/Passes.h"
 
 #include "kvcache/Conversion/Passes.h"
-#include "kvcache/Emulator/Passes.h"
 #include "kvcache/GPU/Passes.h"
-#include "kvcache/Import/Passes.h"
 #include "kvcache/InitAll.h"
 #include "kvcache/LLVMIR/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
@@ -23,9 +21,7 @@
 using namespace mlir::kvcache;
 
 #include "kvcache/Conversion/Passes.capi.cpp.inc"
-#include "kvcache/Emulator/Passes.capi.cpp.inc"
 #include "kvcache/GPU/Passes.capi.cpp.inc"
-#include "kvcache/Import/Passes.capi.cpp.inc"
 #include "kvcache/LLVMIR/Passes.capi.cpp.inc"
 #include "kvcache/Target/Passes.capi.cpp.inc"
 #include "kvcache/Transforms/Passes.capi.cpp.inc"

@@ -9,7 +9,7 @@
 #include "kvcache/Compile/Contexts.h"
 
 #include "kvcache/Compile/Source.h"
-#include "kvcache/Import/Import.h"
+#include "kvcache/Compile/SourceFormats.h"
 #include "kvcache/InitAll.h"
 
 #include "mlir/Bytecode/BytecodeReader.h"
@@ -66,10 +66,10 @@ static ContextPool &getPool() {
 }
 
 /// Structures and resources may have names, each of which has one meaning in a
-/// context. Bytecode and LLVM IR are not searched for them.
+/// context. Only MLIR's text is searched for them.
 static bool mayNameThings(StringRef contents) {
   return isBytecode(llvm::MemoryBufferRef(contents, "")) ||
-         isLLVMIR(contents) || contents.contains("struct") ||
+         findSourceFormat(contents) || contents.contains("struct") ||
          contents.contains("resource");
 }
 

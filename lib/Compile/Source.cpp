@@ -8,8 +8,8 @@
 
 #include "kvcache/Compile/Source.h"
 
+#include "kvcache/Compile/SourceFormats.h"
 #include "kvcache/IR/KVCacheDialect.h"
-#include "kvcache/Import/Import.h"
 #include "kvcache/InitAll.h"
 #include "kvcache/Support/Nesting.h"
 #include "kvcache/Support/Verification.h"
@@ -39,8 +39,10 @@ const DialectRegistry &kvcache::getRegistry() {
 
 Source::Source(StringRef contents, StringRef filename, SourceKind kind)
     : context(leaseContext(contents)), diagnostics(context->get()) {
-  if (kind == SourceKind::Kernels && isLLVMIR(contents))
-    module = importLLVMIR(contents, filename, context->get());
+  const SourceFormat *format =
+      kind == SourceKind::Kernels ? findSourceFormat(contents) : nullptr;
+  if (format)
+    module = format->import(contents, filename, context->get());
   else
     parse(contents, filename);
   if (!module && !diagnostics.hasError())

@@ -10,11 +10,9 @@
 
 #include "kvcache/Conversion/KVCacheToLLVM.h"
 #include "kvcache/Conversion/Passes.h"
-#include "kvcache/Emulator/Passes.h"
 #include "kvcache/GPU/Passes.h"
 #include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/IR/ValueBounds.h"
-#include "kvcache/Import/Passes.h"
 #include "kvcache/LLVMIR/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Target/Passes.h"
@@ -48,8 +46,6 @@ void kvcache::registerPasses() {
   registerKVCacheGPUPasses();
   registerKVCacheLLVMIRPasses();
   registerKVCacheTargetPasses();
-  registerKVCacheImportPasses();
-  registerKVCacheEmulatorPasses();
   registerPipelines();
 }
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelLowering.h"
+#include "kvcache/Pipelines/KernelLowering.h"
 #include "CleanUp.h"
 #include "HostLowering.h"
 #include "kvcache/Conversion/Passes.h"

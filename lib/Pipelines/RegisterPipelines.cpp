@@ -25,16 +25,6 @@ static void registerOnce() {
       "kvcache-to-cpu",
       "Compile cache ops of host functions to LLVM for the CPU",
       buildToCPUPipeline);
-  PassPipelineRegistration<ToEmulatorOptions>(
-      "kvcache-to-emulator",
-      "Compile cache ops for NVIDIA chips as kvcache-to-ptx does, and the "
-      "kernels to LLVM that libkvcache_emulator.so runs on the CPU",
-      buildToEmulatorPipeline);
-  PassPipelineRegistration<KernelsToEmulatorOptions>(
-      "kvcache-kernels-to-emulator",
-      "Compile kernels of other compilers, in the NVVM and LLVM dialects, to "
-      "LLVM that libkvcache_emulator.so runs on the CPU",
-      buildKernelsToEmulatorPipeline);
   PassPipelineRegistration<>(
       "kvcache-expand-copies",
       "Lower copies into tiles, and pipes: choose how each copy is done, pass "

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelLowering.h"
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/GPU/Passes.h"
+#include "kvcache/Pipelines/KernelLowering.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Target/Passes.h"
 

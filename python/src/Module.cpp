@@ -19,6 +19,7 @@
 #include "PlainCalls.h"
 #include "ReleasedGIL.h"
 #include "kvcache/Compile/Compile.h"
+#include "kvcache/Emulator/Pipelines.h"
 #include "kvcache/IR/AttentionOps.h"
 #include "kvcache/Runtime/Host.h"
 #include "kvcache/Target/Chip.h"
@@ -177,6 +178,7 @@ static nb::list pyChipFeatures(const std::string &name) {
 }
 
 NB_MODULE(_kvcache, module) {
+  registerEmulator();
   // What a daemon thread has at the end of the process Python never frees, and
   // nanobind would call it a mistake of ours. Tests turn the report on.
   nb::set_leak_warnings(false);

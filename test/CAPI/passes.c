@@ -12,6 +12,7 @@
 #include "common.h"
 
 #include "kvcache-c/Dialect.h"
+#include "kvcache-c/Emulator.h"
 #include "kvcache-c/Passes.h"
 
 #include "mlir-c/Pass.h"
@@ -116,6 +117,8 @@ int main(int argc, char **argv) {
   mlirKVCacheRegisterPipelines();
   mlirKVCacheRegisterAllPasses();
   mlirKVCacheRegisterAllPasses();
+  mlirKVCacheRegisterEmulator();
+  mlirKVCacheRegisterEmulator();
   MlirDialectRegistry registry = mlirDialectRegistryCreate();
   mlirKVCacheRegisterAllDialects(registry);
   MlirContext context = mlirContextCreateWithRegistry(registry, false);

@@ -127,7 +127,7 @@ def corpus():
     import devices
     from generate import generate as generate_module
 
-    files = [p for folder in ("test", "examples") for p in sorted((ROOT / folder).rglob("*.mlir"))]
+    files = [p for folder in ("test", "emulator/test", "examples") for p in sorted((ROOT / folder).rglob("*.mlir"))]
     folder = FOLDER / "corpus"
     folder.mkdir(parents=True, exist_ok=True)
     for seed in range(200):

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "RegisterEmulator.h"
 #include "kvcache/Pipelines/OptMain.h"
 
 #ifdef KVCACHE_STATIC
@@ -15,5 +16,6 @@ static constexpr bool kLoadsPlugins = true;
 #endif
 
 int main(int argc, char **argv) {
+  mlir::kvcache::registerEmulatorIfBuilt();
   return mlir::kvcache::optMain(argc, argv, kLoadsPlugins);
 }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "RegisterEmulator.h"
 #include "kvcache/InitAll.h"
 #include "kvcache/Version.h"
 
@@ -24,6 +25,8 @@ mlirGetDialectPluginInfo() {
 
 extern "C" LLVM_ATTRIBUTE_VISIBILITY_DEFAULT PassPluginLibraryInfo
 mlirGetPassPluginInfo() {
-  return {MLIR_PLUGIN_API_VERSION, "KVCache", KVCACHE_VERSION_STRING,
-          kvcache::registerPasses};
+  return {MLIR_PLUGIN_API_VERSION, "KVCache", KVCACHE_VERSION_STRING, [] {
+            kvcache::registerPasses();
+            kvcache::registerEmulatorIfBuilt();
+          }};
 }

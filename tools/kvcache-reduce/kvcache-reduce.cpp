@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "RegisterEmulator.h"
 #include "kvcache/InitAll.h"
 #include "kvcache/Support/Nesting.h"
 
@@ -17,6 +18,7 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::kvcache::registerAllDialects(registry);
   mlir::kvcache::registerAllPasses();
+  mlir::kvcache::registerEmulatorIfBuilt();
   mlir::MLIRContext context(registry);
   return mlir::kvcache::runOnDeepStack([&]() -> int {
     return mlir::failed(mlir::mlirReduceMain(argc, argv, context));

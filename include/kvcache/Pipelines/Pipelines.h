@@ -66,68 +66,6 @@ struct ToPTXOptions : PassPipelineOptions<ToPTXOptions> {
 /// LLVM that calls the functions of kvcache/Runtime/Device.h.
 void buildToPTXPipeline(OpPassManager &pm, const ToPTXOptions &options);
 
-/// Options of `kvcache-to-emulator`.
-struct ToEmulatorOptions : PassPipelineOptions<ToEmulatorOptions> {
-  ListOption<std::string> chips{
-      *this, "chip",
-      llvm::cl::desc("The chips to emulate for a gpu.module without "
-                     "#nvvm.target, such as sm_90a")};
-  Option<bool> overlapLaunches{
-      *this, "overlap-launches",
-      llvm::cl::desc("Let the kernels of ops on whole caches begin before "
-                     "earlier launches of the stream have ended, from sm_90 "
-                     "on"),
-      llvm::cl::init(true)};
-  Option<bool> sanitize{
-      *this, "sanitize",
-      llvm::cl::desc("Check memory accesses: bounds, order and "
-                     "initialization"),
-      llvm::cl::init(true)};
-  Option<bool> meter{*this, "meter",
-                     llvm::cl::desc("Count the memory traffic of kernels, for "
-                                    "KVCACHE_EMULATOR_METER=1 and Python"),
-                     llvm::cl::init(false)};
-  Option<bool> tvmFFI{
-      *this, "tvm-ffi",
-      llvm::cl::desc("Create a TVM-FFI wrapper for each public function"),
-      llvm::cl::init(false)};
-};
-
-/// Adds the passes that compile a module with cache ops to LLVM for the host.
-/// Kernels take the passes of `kvcache-to-ptx` for a chip up to inline PTX, and
-/// then become functions that libkvcache_emulator.so runs.
-void buildToEmulatorPipeline(OpPassManager &pm,
-                             const ToEmulatorOptions &options);
-
-/// Options of `kvcache-kernels-to-emulator`.
-struct KernelsToEmulatorOptions
-    : PassPipelineOptions<KernelsToEmulatorOptions> {
-  Option<std::string> chip{
-      *this, "chip",
-      llvm::cl::desc("The chip to emulate for a module without #nvvm.target, "
-                     "such as sm_90a"),
-      llvm::cl::init("")};
-  Option<bool> sanitize{
-      *this, "sanitize",
-      llvm::cl::desc("Check memory accesses: bounds, order and "
-                     "initialization"),
-      llvm::cl::init(true)};
-  Option<bool> meter{*this, "meter",
-                     llvm::cl::desc("Count the memory traffic of kernels"),
-                     llvm::cl::init(false)};
-  Option<bool> assumeFences{
-      *this, "assume-fences",
-      llvm::cl::desc("Add the fences that PTX asks for and that chips do "
-                     "without: of mbarriers' initialization and of tcgen05"),
-      llvm::cl::init(false)};
-};
-
-/// Adds the passes that compile kernels of other compilers, at the level of the
-/// NVVM and LLVM dialects, to functions that libkvcache_emulator.so runs. No
-/// pass optimizes them: the emulator runs the instructions that are there.
-void buildKernelsToEmulatorPipeline(OpPassManager &pm,
-                                    const KernelsToEmulatorOptions &options);
-
 /// Options of `kvcache-to-cpu`.
 struct ToCPUOptions : PassPipelineOptions<ToCPUOptions> {
   Option<bool> tvmFFI{
@@ -150,9 +88,8 @@ void buildToCPUPipeline(OpPassManager &pm, const ToCPUOptions &options);
 /// kvcache-lower-pipes and kvcache-lower-copies.
 void buildExpandCopiesPipeline(OpPassManager &pm);
 
-/// Registers `kvcache-to-ptx`, `kvcache-to-cpu`, `kvcache-to-emulator`,
-/// `kvcache-kernels-to-emulator` and `kvcache-expand-copies`. May be called
-/// several times.
+/// Registers `kvcache-to-ptx`, `kvcache-to-cpu` and `kvcache-expand-copies`.
+/// May be called several times.
 void registerPipelines();
 
 } // namespace mlir::kvcache

@@ -10,6 +10,7 @@
 #include "OpMutator.h"
 
 #include "kvcache/Compile/Source.h"
+#include "kvcache/Emulator/Pipelines.h"
 #include "kvcache/InitAll.h"
 #include "kvcache/Support/Nesting.h"
 #include "kvcache/Support/Verification.h"
@@ -125,6 +126,7 @@ private:
 Runner::Runner(Progress &progress, bool isBytecode)
     : progress(progress), isBytecode(isBytecode) {
   registerAllPasses();
+  registerEmulator();
 }
 
 Runner::~Runner() = default;

@@ -40,6 +40,23 @@ def test_headers_of_other_folders_are_public():
     assert not wrong
 
 
+def test_compiler_includes_nothing_of_the_emulator():
+    headers = {
+        path.relative_to(ROOT / "emulator/include").as_posix()
+        for path in (ROOT / "emulator/include").rglob("*")
+    }
+    assert "kvcache/Emulator/Emulator.h" in headers
+    files = [path for level in LEVELS for path in structure.files_of(level)]
+    files += (ROOT / "include/kvcache-c").glob("*.h")
+    wrong = [
+        f"{path}: {include}"
+        for path in files
+        for include in re.findall(r'include "([^"]+)"', path.read_text())
+        if include in headers or include.startswith(("kvcache/Emulator/", "kvcache/Import/"))
+    ]
+    assert not wrong
+
+
 PACKAGE = ROOT / "python" / "kvcache"
 
 

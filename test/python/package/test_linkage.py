@@ -124,8 +124,15 @@ def test_the_c_library_exports_c_only():
 
 
 def test_the_c_library_exports_what_its_headers_declare():
-    headers = sorted((ROOT / "include/kvcache-c").glob("*.h"))
-    headers += sorted((BUILD / "include/kvcache").glob("*/Passes.capi.h.inc"))
+    headers = [
+        header
+        for product in (".", "emulator")
+        for folder, pattern in (
+            (ROOT / product / "include/kvcache-c", "*.h"),
+            (BUILD / product / "include/kvcache", "*/Passes.capi.h.inc"),
+        )
+        for header in folder.glob(pattern)
+    ]
     text = "\n".join(header.read_text() for header in headers)
     declared = set(re.findall(r"\b(mlir\w*KVCache\w+)\(", text))
     exported = exported_symbols(BUILD / "lib" / "libKVCacheCAPI.so")

@@ -12,7 +12,7 @@ import pytest
 import kvcache
 
 # scripts/check --extras runs these, where the frameworks are.
-collect_ignore = [] if importlib.util.find_spec("torch") else ["extras"]
+collect_ignore = [] if importlib.util.find_spec("torch") else ["test/python/extras"]
 
 # Tests compile what they test; test_store.py has folders of its own.
 os.environ["KVCACHE_CACHE"] = "off"
@@ -20,7 +20,7 @@ os.environ["KVCACHE_CACHE"] = "off"
 # Tests leave little garbage, and the collector would look at all of them for it again and again: 5 % of their time.
 gc.set_threshold(100_000, 20, 20)
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+sys.path.append(str(Path(__file__).resolve().parent / "benchmarks"))
 
 
 def pytest_addoption(parser):

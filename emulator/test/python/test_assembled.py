@@ -10,7 +10,7 @@ from compiled import check_assembled, needs_ptxas
 from places import ROOT
 from tensor_products import write_program
 
-FOLDER = ROOT / "test/Emulator/Runtime"
+FOLDER = ROOT / "emulator/test/Runtime"
 INSTRUCTIONS = re.compile(r"\bnvvm\.(tcgen05|wgmma|cluster|mapa)\b|multicast_mask|cta_group")
 # ptxas repairs some of the wrong kernels of wgmma, and says so. In right ones it adds a fence where a
 # group takes registers over in a loop, or behind a wait for an mbarrier; the PTX ISA wants none.

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_PIPELINES_KERNELLOWERING_H
-#define KVCACHE_LIB_PIPELINES_KERNELLOWERING_H
+#ifndef KVCACHE_PIPELINES_KERNELLOWERING_H
+#define KVCACHE_PIPELINES_KERNELLOWERING_H
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -35,4 +35,4 @@ void addLaunchLowering(OpPassManager &pm, bool tvmFFI, bool callerWaits);
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_PIPELINES_KERNELLOWERING_H
+#endif // KVCACHE_PIPELINES_KERNELLOWERING_H

@@ -1,4 +1,4 @@
-//===- ToEmulator.cpp - The pipeline kvcache-to-emulator ------------------===//
+//===- ToEmulator.cpp - The pipelines of the emulator --------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelLowering.h"
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/Emulator/Passes.h"
+#include "kvcache/Emulator/Pipelines.h"
 #include "kvcache/GPU/Passes.h"
 #include "kvcache/Import/Passes.h"
-#include "kvcache/Pipelines/Pipelines.h"
+#include "kvcache/Pipelines/KernelLowering.h"
 #include "kvcache/Target/Passes.h"
 #include "kvcache/Transforms/Passes.h"
 
@@ -37,7 +37,7 @@ void kvcache::buildToEmulatorPipeline(OpPassManager &pm,
   convert.sanitize = options.sanitize;
   convert.meter = options.meter;
   pm.addPass(createConvertNVVMToEmulator(convert));
-  // Nobody else waits for an emulator.
+  // The emulator has no stream on which a caller could wait.
   addLaunchLowering(pm, options.tvmFFI, /*callerWaits=*/false);
 }
 
@@ -48,7 +48,7 @@ void kvcache::buildKernelsToEmulatorPipeline(
   if (!options.chip.empty())
     targets.chips = {options.chip};
   pm.addPass(createAttachTargets(targets));
-  // Nobody needs to know the instructions of functions that no kernel calls.
+  // Functions that no kernel calls may have unsupported instructions.
   pm.addPass(createSymbolDCEPass());
   OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
   kernels.addPass(createExpandInlinePTX());
