@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Geometry of TMA descriptors and of tiles in shared memory.
 
-These are the functions of the compiler, for hosts that create their own descriptors,
-and for tests. Sizes are in elements, unless they say bytes. Dims, strides and boxes are
+These are the compiler's functions, for hosts that create their own descriptors, and for
+tests. Sizes are in elements, except where bytes are named. Dims, strides and boxes are
 innermost first, as in CUDA.
 """
 
@@ -21,7 +21,7 @@ from ..dtypes import DTypeLike
 _MAX_SIZE = 2**48
 _SPANS = {"none": 16, "32b": 32, "64b": 64, "128b": 128}
 
-# What each kind of descriptor takes beside the dtype, and what of it may be absent.
+# The sizes of each kind of descriptor besides the dtype, and the optional ones.
 _TILE = ("num_heads", "head_size", "num_rows", "rows")
 _LAYOUT = ("token_stride", "head_stride")
 _SIZES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -51,9 +51,9 @@ class DescriptorFields:
 
     Attributes:
         dtype: The element type of the descriptor.
-        dims: Sizes of the tensor.
-        strides: Strides of all dimensions but the innermost, which has stride 1.
-        box: The box that one copy moves.
+        dims: The sizes of the tensor.
+        strides: The strides of all dimensions except the innermost, which has stride 1.
+        box: The sizes of the box that one copy moves.
         swizzle: ``"none"``, ``"32b"``, ``"64b"`` or ``"128b"``.
         offset: Bytes from the base of the cache's view to the tensor.
         broken_limit: The first hardware limit that the descriptor exceeds, or None.
@@ -77,7 +77,7 @@ def span(swizzle: str) -> int:
 
 
 def check_sizes(**sizes: int) -> None:
-    """Raises like ``check_positive``, and ``ValueError`` where bytes exceed 64 bits."""
+    """Raises like ``check_positive``, and ``ValueError`` if bytes exceed 64 bits."""
     check_positive(**sizes)
     for name, size in sizes.items():
         if size >= _MAX_SIZE:
@@ -92,18 +92,19 @@ def _bytes(spec: DTypeLike) -> int:
 
 
 def swizzle_granularity(dtype: DTypeLike, swizzle: str) -> int:
-    """Elements in the span of a swizzle, which is 16 bytes for ``"none"``."""
+    """The number of elements in the span of a swizzle, 16 bytes for ``"none"``."""
     return span(swizzle) // _bytes(dtype)
 
 
 def padded_depth(dtype: DTypeLike, swizzle: str, depth: int) -> int:
-    """``depth`` rounded up to whole spans of a swizzle."""
+    """Rounds ``depth`` up to whole spans of a swizzle."""
     check_sizes(depth=depth)
     return _native.extension().padded_depth(_bytes(dtype), span(swizzle), depth)
 
 
 def gather4_box_width(dtype: DTypeLike, tile_width: int, swizzle: str) -> int:
-    """Elements of a row that one gather4 moves: a span; without a swizzle, the width."""
+    """The elements of a row that one gather4 moves: a span, or the width without a
+    swizzle."""
     check_sizes(tile_width=tile_width)
     return _native.extension().gather4_box_width(
         _bytes(dtype), tile_width, span(swizzle)
@@ -129,13 +130,13 @@ def folded_chunks(
     page_size: int | None = None,
     chunk_inner: bool = False,
 ) -> int:
-    """Column chunks of a tile that one copy moves with an additional dimension, or 1.
+    """The number of column chunks that one copy moves by an additional dimension, or 1.
 
     Args:
         rows: Rows of the tile; a copy moves at most ``page_size`` rows of a page.
         columns: Columns of the tile; a chunk has the columns of a span.
-        chunk_inner: Whether the box has the chunks inside of groups of 8 rows, so that
-            it may have fewer rows than the tile.
+        chunk_inner: Whether the box orders chunks within groups of 8 rows, so that it
+            may have fewer rows than the tile.
     """
     check_sizes(head_size=head_size, rows=rows, columns=columns)
     check_flag(chunk_inner=chunk_inner)
@@ -148,7 +149,7 @@ def folded_chunks(
 
 
 def check_shape(shape: tuple[int, int]) -> tuple[int, int]:
-    """The rows and columns of a tile. Raises ``ValueError`` if they are not two sizes."""
+    """Raises ``ValueError`` unless the rows and columns of a tile are two sizes."""
     if not isinstance(shape, Sequence) or len(shape) != 2:
         raise ValueError(f"expects 'shape' to be rows and columns, got {shape!r}")
     rows, columns = shape
@@ -164,7 +165,7 @@ def tile_offset(
     Args:
         shape: Rows and columns of the tile.
 
-    Raises ``IndexError`` for an element that the tile does not have.
+    Raises ``IndexError`` for an element outside of the tile.
     """
     rows, columns = check_shape(shape)
     check_integer(row=row, column=column)
@@ -207,20 +208,21 @@ def descriptor_fields(
         kind: See the table; each kind has an op ``kvcache.create_…_tma_tile``. The op
             ``create_tma_tile`` of a continuous cache has the kind matrix.
         dtype: The dtype of the cache; for gather4 that of the descriptor, which may
-            differ; for the scale kind that of the scales. Rope is bfloat16.
+            differ; for the kind scale that of the scales. Rope is bfloat16.
         major: ``"k"`` or ``"mn"``: the index that runs along the rows of a matrix.
-        sizes: A cache with a layout has a ``token_stride``, from a token to the next, and
-            with several heads a ``head_stride``, both in elements: tile, paged, which
-            then needs ``page_stride``, ragged, and gather4, which then needs
-            ``num_heads`` and ``head_size``. ``num_rows`` are the rows from the first to the last of the view
-            (``kvcache.num_kv_rows``), with a whole number of rows between pages;
-            ``rows`` and ``columns`` are those of the tile; a swizzled box has the
-            columns of a span. ``padded_depth`` bytes are before the rope.
+        sizes: The sizes of the table. A cache with a layout needs ``token_stride``, and
+            with several heads ``head_stride``, both in elements. That holds for tile,
+            paged, which then needs ``page_stride``, ragged, and gather4, which then
+            needs ``num_heads`` and ``head_size``. ``num_rows`` counts the rows from the
+            first to the last of the view (``kvcache.num_kv_rows``), with a whole number
+            of rows between pages. ``rows`` and ``columns`` are those of the tile; a
+            swizzled box has the columns of a span. ``padded_depth`` bytes precede the
+            rope.
 
     Raises:
-        ValueError: For an unknown kind, swizzle or major, and for sizes that are
-            missing, not positive, or not of this kind. A hardware limit does not raise:
-            see ``broken_limit``.
+        ValueError: The kind, swizzle or major is unknown, or sizes are missing, not
+            positive, or not of this kind. A hardware limit does not raise: see
+            ``broken_limit``.
     """
     if not isinstance(kind, str) or kind not in _SIZES:
         raise ValueError(f"unknown kind {kind!r}; known are {', '.join(_SIZES)}")
@@ -256,7 +258,7 @@ def descriptor_fields(
 
 
 def _check_layout(kind: str, sizes: Mapping[str, int]) -> None:
-    """Raises ``ValueError`` for distances that do not go with the other sizes."""
+    """Raises ``ValueError`` for distances that contradict the other sizes."""
     if "head_stride" in sizes and "token_stride" not in sizes:
         raise ValueError("expects 'token_stride' with 'head_stride'")
     if "token_stride" not in sizes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Groups of layers whose caches have their pages in one pool."""
+"""Groups of layers whose caches share one pool of pages."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ _COMMON = (
 
 @dataclass(frozen=True)
 class LayerGroup:
-    """What the pages of a pool are for one group of layers.
+    """One group of layers, and its view of the pages of the pool.
 
     Attributes:
-        params: Of what kernels see. A state has rows of one token.
-        reach: Which tokens later ones reach.
-        border: Tokens from one place where a prefix may end to the next: those in a page
-            of the pool, or those between two snapshots of a state.
-        split: Pages of kernels in a page of the pool. They follow each other, so a page
-            of the pool is ``split`` entries of the lookup table.
+        params: The parameters of the cache as kernels use it. A state has rows of one
+            token.
+        reach: The tokens that later tokens reach.
+        border: Tokens between two positions at which a prefix can end: tokens per page
+            of the pool, or between two snapshots of a state.
+        split: The number of kernels' pages in a page of the pool. They are consecutive,
+            so a page of the pool is ``split`` entries of the lookup table.
     """
 
     params: KVCacheParams
@@ -40,12 +41,12 @@ class LayerGroup:
 
     @property
     def tokens(self) -> int:
-        """Tokens of a sequence that a page has room for: any number in a state."""
+        """Tokens per page of the pool; for a state, a number above any length."""
         return 1 << 62 if self.reach.is_state else self.border
 
 
 def make_group(params: KVCacheParams, split: int = 1) -> LayerGroup:
-    """The group that parameters describe."""
+    """Makes the group of some parameters."""
     border = params.page_size
     assert border is not None
     if params.reach.is_state:
@@ -56,25 +57,24 @@ def make_group(params: KVCacheParams, split: int = 1) -> LayerGroup:
 class MultiKVCacheParams:
     """The cache of a model whose layers are of several kinds, in one pool of pages.
 
-    A page of the pool has room for a page of any group, so that memory that one group
-    frees serves another. It is the least common multiple of the bytes of the groups'
-    pages, so no byte is lost; in the table of a group, such a page stands as ``split``
-    pages that follow each other. Blocks of states are not divided: a page has room for
-    one.
+    A page of the pool holds pages of any group, so that memory that one group frees
+    serves another. Its size is the least common multiple of the bytes of the groups'
+    pages, so no byte is lost. In the table of a group, it is ``split`` consecutive
+    pages. A page holds one block of states.
 
     Args:
         groups: The parameters of each group; paged, with different ``layer_ids``, and
             with the same devices, prefix caching and swapping. Layouts begin with pages.
-        shared: Layers that have no cache, and read that of another (YOCO, CLA): by their
-            number that of the other layer.
+        shared: The layers without a cache that read the cache of another layer (YOCO,
+            CLA), as a dictionary from their numbers to the others.
 
     Attributes:
         groups: The groups, in the order given.
-        shared: As given.
+        shared: The layers without a cache, as given.
 
     Raises:
-        ValueError: The groups do not fit together; the message has the rule.
-        TypeError: A group is no ``KVCacheParams``.
+        ValueError: The groups do not fit together; the message states the rule.
+        TypeError: A group is not a ``KVCacheParams``.
     """
 
     def __init__(
@@ -118,9 +118,9 @@ class MultiKVCacheParams:
                 )
 
     def locate(self, layer: int) -> tuple[int, int]:
-        """The number of the group that has a layer's cache, and its row there.
+        """Finds the group with a layer's cache, and the layer's index in it.
 
-        Raises ``ValueError`` for a layer without a cache that shares none.
+        Raises ``ValueError`` for a layer that neither has nor shares a cache.
         """
         place = self._places.get(self.shared.get(layer, layer))
         if place is None:
@@ -137,7 +137,7 @@ class MultiKVCacheParams:
 
     @property
     def scale_sizes(self) -> tuple[int, ...]:
-        """Bytes of the scales of a page of the pool on a device: each size once."""
+        """The bytes of the scales of a page of the pool on a device, each size once."""
         return tuple(sorted({size for g in self.groups if (size := scale_bytes(g))}))
 
     @property
@@ -148,7 +148,7 @@ class MultiKVCacheParams:
 
     @property
     def n_host_blocks(self) -> int:
-        """Pages of the pool in the swap space; as ``KVCacheParams`` has it."""
+        """Pages of the pool in the swap space; as in ``KVCacheParams``."""
         return self._params[0].count_host_pages(self.bytes_per_block)
 
     def __repr__(self) -> str:
@@ -158,7 +158,7 @@ class MultiKVCacheParams:
 
 
 def block_bytes(params: KVCacheParams) -> int:
-    """Bytes of the blocks of a page on one device; of a state, if that is its reach."""
+    """Bytes of the blocks of a page, or of a state, on one device."""
     return math.prod(params.shape_per_block) * params.storage_dtype.itemsize
 
 
@@ -224,8 +224,8 @@ def _check_order(params: KVCacheParams, number: int) -> None:
             )
 
 
-def unite(params: KVCacheParams | MultiKVCacheParams) -> tuple[LayerGroup, ...]:
-    """The groups of a cache; one for ``KVCacheParams``."""
+def as_layer_groups(params: KVCacheParams | MultiKVCacheParams) -> tuple[LayerGroup, ...]:
+    """Returns the groups of a cache; one for ``KVCacheParams``."""
     if isinstance(params, MultiKVCacheParams):
         return params.groups
     return (make_group(params),)

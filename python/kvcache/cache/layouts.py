@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where the elements of a cache lie: the layouts of engines, by name or read off a tensor."""
+"""Layouts of caches: those of engines, by name or read off a tensor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _VLLM = ("LBHNC", "LBNHC", "LHBNC", "BLHNC", "BLNHC", "BHLNC")
 _ORDERS = {
     "NHD": DIMS,
     "HND": ("page", "role", "layer", "head", "token", "element"),
-    # vLLM's C holds the key and the value of a head side by side.
+    # vLLM's C is the key and the value of a head side by side.
     **{
         name: (*(_LETTERS[letter] for letter in name[:-1]), "role", "element")
         for name in _VLLM
@@ -33,11 +33,11 @@ _ORDERS = {
 
 
 class Distances(NamedTuple):
-    """What a type says of its layout: distances in stored elements, or in scales.
+    """The layout of a type: distances in stored elements, or in scales.
 
-    ``head`` is None if it is only known at run time, or where there is one head;
-    ``interleave`` the number of tokens whose scales share their rows. ``role`` is the
-    distance of keys and values; None if it is as aligned as tokens and heads.
+    ``head`` is None if it is only known at run time, or for one head. ``interleave`` is
+    the number of tokens whose scales share rows. ``role`` is the distance between keys
+    and values; None if it is as aligned as tokens and heads.
     """
 
     token: int
@@ -56,15 +56,14 @@ class Layout:
     Attributes:
         order: The dimensions from the slowest to the fastest, if they are packed in this
             order; None if the distances were read off a tensor.
-        token: Distance of two tokens of a head, in stored elements; None for a named
-            layout, where it follows from the parameters.
-        head: Distance of two heads of a token, in stored elements; None if it is only
-            known at run time, or for a named layout.
+        token: The distance between two tokens of a head, in stored elements; None for a
+            named layout, where it follows from the parameters.
+        head: The distance between two heads of a token, in stored elements; None if it
+            is only known at run time, or for a named layout.
         dims: The dimensions of the tensor that it was read off, in their order.
-        interleave: The number of tokens whose scales share their rows: see
-            ``interleaved``.
-        role: Distance of a key and its value, in stored elements; None if there is one
-            role, or for a named layout.
+        interleave: The number of tokens whose scales share rows: see ``interleaved``.
+        role: The distance between a key and its value, in stored elements; None if
+            there is one role, or for a named layout.
     """
 
     order: tuple[str, ...] | None = None
@@ -84,13 +83,13 @@ class Layout:
         TensorRT-LLM's. ``"LBHNC"``, ``"LBNHC"``, ``"LHBNC"``, ``"BLHNC"``, ``"BLNHC"`` and
         ``"BHLNC"`` are vLLM's: layer, page, head, token, and C with the key and the value
         of a head side by side. ``"FlashMLA-V3.2"`` and ``"FlashMLA-V4"`` are rows of
-        fields, of which a cache has several types.
+        fields of several types.
 
         Args:
             params: If given, the layout is checked against them.
 
         Raises:
-            ValueError: For another name.
+            ValueError: The name is unknown.
         """
         check_string(name=name)
         if name in rows.LAYOUTS:
@@ -116,7 +115,7 @@ class Layout:
         check_positive(interleave=self.interleave)
 
     def interleaved(self, tokens: int) -> Layout:
-        """The same layout of scales of which those of ``tokens`` tokens share their rows.
+        """Copies a layout of scales with the scales of ``tokens`` tokens sharing rows.
 
         FlashInfer and TensorRT-LLM interleave the scales of NVFP4 values by 4.
         """
@@ -149,9 +148,9 @@ class Layout:
         return math.prod(sizes[name] for name in inner)
 
     def find_order(self, sizes: dict[str, int]) -> tuple[str, ...]:
-        """The order of the dimensions, from the slowest to the fastest.
+        """Finds the order of the dimensions, from the slowest to the fastest.
 
-        For distances without an order, it is that of a named layout which has them.
+        Distances without an order take that of a named layout with these distances.
 
         Args:
             sizes: As for ``distances``.
@@ -177,17 +176,17 @@ class Layout:
             f"apart, for heads of {width}: there is no tensor to allocate"
         )
 
-    def of_rows(
+    def compute_distances(
         self, kinds: int, tokens: int, heads: int, width: int, itemsize: int
     ) -> Distances | None:
         """The distances for rows of these sizes; None for packed rows.
 
         Args:
-            kinds: 2 for keys and values, 1 for MLA.
-            tokens: Tokens of a page.
-            heads: Heads of a token.
-            width: Stored elements, or scales, of a head.
-            itemsize: Bytes of a stored element, or of a scale.
+            kinds: The number of roles: 2 for keys and values, 1 for MLA.
+            tokens: Tokens per page.
+            heads: Heads per token.
+            width: Stored elements, or scales, per head.
+            itemsize: Bytes per stored element, or per scale.
         """
         sizes = {"role": kinds, "token": tokens, "head": heads, "element": width}
         token, head = self.distances(sizes)
@@ -198,19 +197,19 @@ class Layout:
             role = None
         result = Distances(token, head, self.interleave, role)
         packed = Distances(heads * width, None if heads == 1 else width)
-        # With one token, the order of tokens and heads makes no difference: ``hnd`` of a
-        # type says nothing then.
+        # With one token, the order of tokens and heads makes no difference, so ``hnd``
+        # is left out of a type.
         is_packed = result == packed or tokens == 1 and result == Distances(width, width)
         return None if is_packed else result
 
     # --- Tensors --------------------------------------------------------------------
 
     def collection(self, tensor: Any) -> Any:
-        """The tensor that ``describe`` read as blocks of a collection, without a copy.
+        """Views the tensor that ``describe`` read as blocks of a collection.
 
-        Its dimensions become page, role, layer, token, head and element; those that the
-        tensor lacks have size 1. Takes whatever has ``reshape`` and ``transpose`` or
-        ``permute``: arrays of NumPy and CuPy, tensors of PyTorch.
+        Its dimensions become page, role, layer, token, head and element; missing ones
+        have size 1. It is not copied. The tensor needs ``reshape`` and ``transpose`` or
+        ``permute``, as arrays of NumPy and CuPy and tensors of PyTorch have.
         """
         if not self.dims:
             raise ValueError(
@@ -229,17 +228,17 @@ class Layout:
 def describe(tensor: Any, dims: str) -> Layout:
     """Reads the layout of a tensor off its strides.
 
-    A shape alone is ambiguous, so ``dims`` names each dimension: ``page``, ``token`` and
-    ``element``, and as far as there are any ``role`` (keys and values), ``layer`` and
-    ``head``. An example is ``describe(cache, dims="page role head token element")``.
+    A shape alone is ambiguous, so ``dims`` names each dimension: ``page``, ``token``
+    and ``element``, and optionally ``role`` (keys and values), ``layer`` and ``head``.
+    An example is ``describe(cache, dims="page role head token element")``.
 
     Args:
         tensor: An array of NumPy, PyTorch or CuPy, or of another library with DLPack.
         dims: The names of its dimensions, separated by blanks.
 
     Raises:
-        ValueError: The names are not those of the dimensions, elements of a head are not
-            side by side, or a distance is negative or 0.
+        ValueError: The names do not fit the dimensions, the elements of a head are not
+            contiguous, or a distance is negative or 0.
     """
     check_string(dims=dims)
     names = tuple(dims.split())
@@ -278,7 +277,7 @@ def _largest_power(number: int) -> int:
 
 
 def permute(tensor: Any, axes: Sequence[int]) -> Any:
-    """The tensor with its dimensions in another order, without a copy."""
+    """Reorders the dimensions of a tensor, without a copy."""
     if hasattr(tensor, "permute"):  # PyTorch
         return tensor.permute(tuple(axes))
     return tensor.transpose(tuple(axes))
@@ -307,7 +306,7 @@ def _strides(tensor: Any) -> list[int]:
 
 
 def check_layouts(layout: object, scale_layout: object, *, has_scales: bool) -> None:
-    """Raises ``TypeError`` or ``ValueError`` for what are no layouts of a cache."""
+    """Raises ``TypeError`` or ``ValueError`` for invalid layouts of a cache."""
     for name, value in (("layout", layout), ("scale_layout", scale_layout)):
         if value is not None:
             check_instance(Layout, **{name: value})

@@ -55,27 +55,28 @@ class KVCacheParams:
     all heads of some of the layers, on its own device.
 
     Attributes:
-        dtype: The dtype of keys and values; a byte has two values of float4_e2m1fn or
+        dtype: The dtype of keys and values; a byte holds two values of float4_e2m1fn or
             uint4.
-        n_kv_heads: Heads of keys and values, over all devices.
-        head_dim: Elements of a head; for MLA those of the latent row of a token.
+        n_kv_heads: The number of heads of keys and values, over all devices.
+        head_dim: The number of elements of a head; for MLA, of the latent row of a
+            token.
         enable_prefix_caching: Whether sequences with a common prefix share pages.
         enable_kvcache_swapping_to_host: Whether pages may move to host memory.
         host_kvcache_swap_space_gb: Host memory for these pages, in GiB.
-        cache_strategy: The memory layout of the cache of a sequence. If not given, pages
-            with ``page_size``, and otherwise a continuous cache, which is deprecated.
-        page_size: Tokens in a page.
-        n_devices: Devices that share the work.
-        pipeline_parallel_degree: Stages that share the layers.
+        cache_strategy: The strategy of the cache. By default paged with ``page_size``,
+            and otherwise continuous, which is deprecated.
+        page_size: Tokens per page.
+        n_devices: The number of devices that share the work.
+        pipeline_parallel_degree: The number of stages that share the layers.
         stage_id: The stage of this cache, from 0 on.
-        total_num_layers: Layers of the model.
+        total_num_layers: The number of layers of the model.
         kvcache_quant_config: The scales of a quantized cache.
-        is_mla: Whether the cache has one latent row for a token (multi-head latent
-            attention), instead of keys and values.
-        layout: Where the elements lie; packed rows if not given. Only for pages.
-        scale_layout: The same of the scales.
-        reach: Which tokens of a sequence later ones reach; all if not given.
-        layer_ids: The layers of the model in this cache, if these are not all: then
+        is_mla: Whether a token has one latent row (multi-head latent attention),
+            instead of a key and a value.
+        layout: The layout of the elements; packed rows by default. Only for pages.
+        scale_layout: The layout of the scales, likewise.
+        reach: The tokens of a sequence that later tokens reach; all by default.
+        layer_ids: The layers of the model in this cache, if it does not have all. Then
             ``total_num_layers`` is their number.
         n_kv_heads_per_device: Derived: heads on one device, at least 1; 1 for MLA,
             where every device has the latent row.
@@ -86,7 +87,7 @@ class KVCacheParams:
     others; 0 and None leave them open.
 
     Raises:
-        ValueError: The combination is invalid; the message has the rule.
+        ValueError: The combination is invalid; the message states the rule.
         TypeError: A value is not a dtype, not a number or not a bool.
     """
 
@@ -146,25 +147,26 @@ class KVCacheParams:
         _set(self, n_kv_heads_per_device=self._divide_heads())
         _set(self, n_layers_per_stage=self._divide_layers())
         self._check_derived(n_kv_heads_per_device, n_layers_per_stage)
-        # What the dialect has no type for can't be cached.
+        # A cache without a type in the dialect is an error.
         _ = self._type
 
     @classmethod
     def from_type(cls, type: ir.CacheType | str, **fields: Any) -> KVCacheParams:
         """The parameters of a cache with a given type.
 
-        A type has the distances in a page, but no order of all dimensions: its layout
-        equals that of a name in what it says of pages, and ``layout`` can give the name.
+        A type has the distances in a page, but no order of all dimensions. So several
+        named layouts may match it, and ``layout`` can choose one.
 
         Args:
             type: The type of a collection or a view, or its text without aliases, such
                 as ``collection_type``.
-            fields: Fields that a type does not have, such as ``total_num_layers``.
-                Without ``n_kv_heads``, each device has its own heads.
+            fields: More fields, which a type does not have, such as
+                ``total_num_layers``. Without ``n_kv_heads``, each device has its own
+                heads.
 
         Raises:
-            CompileError: The text is not that of a type.
-            ValueError: The type is not that of a cache with a dense table, the fields
+            CompileError: The text is not a type.
+            ValueError: The type is not a cache with a dense table, the fields
                 contradict it, or a latent cache has several heads.
             TypeError: As for the constructor.
         """
@@ -204,11 +206,12 @@ class KVCacheParams:
     def with_layout(
         self, layout: Layout | None, scale_layout: Layout | None = None
     ) -> KVCacheParams:
-        """The same parameters for a cache in another layout.
+        """Copies the parameters for a cache in another layout.
 
         Args:
-            layout: Of ``Layout.from_name`` or ``describe``; None for packed rows.
-            scale_layout: Of the scales; None for packed ones.
+            layout: A layout of ``Layout.from_name`` or ``describe``; None for packed
+                rows.
+            scale_layout: The layout of the scales; None for packed ones.
 
         Raises:
             ValueError: The dialect has no such type: see ``Layout``.
@@ -372,7 +375,7 @@ class KVCacheParams:
 
     @property
     def n_devices_per_stage(self) -> int:
-        """Devices that share the heads of a layer."""
+        """The number of devices that share the heads of a layer."""
         return self.n_devices if self.pipeline_parallel_degree == 1 else 1
 
     @property
@@ -414,9 +417,9 @@ class KVCacheParams:
     def shape_per_block(self) -> list[int]:
         """The shape of one page on one device: [2, layers, page_size, heads, head_dim].
 
-        The first is 1 for MLA, and the third for states. Two values of 4 bits count as
-        one: see ``storage_dtype``. The layers are those of ``stage_id`` if it is given, and at
-        least 1. Raises ``ValueError`` without a page size or layers.
+        The first size is 1 for MLA, and the third is 1 for states. Two values of 4 bits
+        count as one: see ``storage_dtype``. The layers are those of ``stage_id`` if
+        given, and at least 1. Raises ``ValueError`` without a page size or layers.
         """
         return self._get_shape(self.page_size, self._type.stored_head_dim)
 
@@ -424,8 +427,8 @@ class KVCacheParams:
     def shape_per_scale_block(self) -> list[int]:
         """The shape of the scales of one page; the last size is the scales of a head.
 
-        Zero points follow the scales of a head. Tokens that share their scales count as
-        one. Raises ``ValueError`` for a cache without scales.
+        Zero points follow the scales of a head. Tokens that share scales count as one.
+        Raises ``ValueError`` for a cache without scales.
         """
         return self._get_shape(self._type.scale_page_size, self._type.n_scales)
 
@@ -458,7 +461,7 @@ class KVCacheParams:
         return self.count_host_pages(self.bytes_per_block)
 
     def count_host_pages(self, page_bytes: int) -> int:
-        """``n_host_blocks`` for pages of so many bytes."""
+        """Computes ``n_host_blocks`` for pages of ``page_bytes`` bytes."""
         space = self.host_kvcache_swap_space_gb
         if not self.enable_kvcache_swapping_to_host or space is None:
             return 0
@@ -474,7 +477,7 @@ class KVCacheParams:
 
     @property
     def _type(self) -> CacheFormat:
-        """What the types say; without a page size where the strategy is still open."""
+        """The parameters of the types; without a page size while the strategy is open."""
         config = self.kvcache_quant_config
         is_continuous = self.cache_strategy is KVCacheStrategy.CONTINUOUS
         packed = CacheFormat(
@@ -516,7 +519,7 @@ class KVCacheParams:
         """The order in memory of the dimensions of ``layouts.DIMS``.
 
         Args:
-            layout: That of the elements or of the scales.
+            layout: The layout of the elements or of the scales.
             shape: ``shape_per_block``, or ``shape_per_scale_block``.
 
         Raises:
@@ -537,7 +540,7 @@ class KVCacheParams:
         itemsize: int,
     ) -> Distances | None:
         heads = format.n_kv_heads
-        return layout.of_rows(format.n_kinds, rows or 1, heads, width, itemsize)
+        return layout.compute_distances(format.n_kinds, rows or 1, heads, width, itemsize)
 
     @property
     def _decided_type(self) -> CacheFormat:
@@ -550,9 +553,9 @@ class KVCacheParams:
 
     @property
     def is_paged(self) -> bool:
-        """Whether kernels see pages: the model's default means pages, given a size.
+        """Whether kernels use pages, as the model's default does with a page size.
 
-        Raises ``ValueError`` where only the model would know, and so do the types.
+        Raises ``ValueError`` if only the model determines it, as the types do.
         """
         return self._decided_type.page_size is not None
 
@@ -585,7 +588,7 @@ class KVCacheParams:
 
 
 def _set(instance: object, **fields: object) -> None:
-    """Sets fields of a dataclass that is frozen for those who use it."""
+    """Sets fields of a frozen dataclass."""
     for name, value in fields.items():
         object.__setattr__(instance, name, value)
 
@@ -598,7 +601,7 @@ def _to_cache_type(type: ir.CacheType | str) -> ir.CacheType:
 
 
 def _count_shares(fields: dict[str, Any], said: CacheFormat) -> int:
-    """Devices that the heads of a type are a share of, unless they are all."""
+    """The number of devices that share the heads, if a type has a share of them."""
     is_staged = fields.get("pipeline_parallel_degree", 1) != 1
     if said.is_mla or is_staged:
         return 1
@@ -607,7 +610,7 @@ def _count_shares(fields: dict[str, Any], said: CacheFormat) -> int:
 
 
 def _count_own_frames() -> int:
-    """Frames, from the caller's on, of this file and of what makes its dataclasses."""
+    """Counts the frames, from the caller's on, of this file and of ``dataclasses``."""
     count = 0
     frame: FrameType | None = sys._getframe(1)
     while frame and frame.f_globals["__name__"] in (__name__, "dataclasses"):

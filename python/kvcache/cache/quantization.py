@@ -23,11 +23,11 @@ class KVCacheQuantizationConfig:
     Attributes:
         scale_dtype: The dtype of the scales: float32, float16, bfloat16, float8_e8m0fnu
             or float8_e4m3fn.
-        quantization_granularity: Elements of a head that share a scale.
-        zero_point_dtype: The dtype of zero points, which is that of the scales; None
-            without. Caches of uint4 have zero points, and no others.
-        token_granularity: Consecutive tokens that share a scale, channel by channel:
-            the granularity is then 1.
+        quantization_granularity: The number of elements of a head that share a scale.
+        zero_point_dtype: The dtype of zero points, equal to that of the scales; None
+            without. Only caches of uint4 have zero points.
+        token_granularity: The number of consecutive tokens that share a scale per
+        channel, with a granularity of 1.
 
     Raises:
         ValueError: The scales are not supported.
@@ -48,7 +48,7 @@ class KVCacheQuantizationConfig:
                 f"expects 'scale_dtype' to be one of {', '.join(_SCALES)}, got "
                 f"{scale_name}"
             )
-        # The dataclass is frozen for those who use it.
+        # The dataclass is frozen.
         object.__setattr__(self, "scale_dtype", scale_dtype)
         if self.zero_point_dtype is not None:
             zero_point = dtypes.cached_dtype("zero_point_dtype", self.zero_point_dtype)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which tokens of a sequence the later ones reach, in the layers of a group."""
+"""The tokens of a sequence that later tokens reach, in the layers of a group."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ..checks import check_integer, check_positive
 
 @dataclass(frozen=True)
 class Reach:
-    """Which tokens in a cache those from some position on can reach.
+    """The tokens in a cache that the tokens from a position on can reach.
 
     ``full``, ``window``, ``chunk`` and ``state`` make them.
 
     Attributes:
         kind: ``"full"``, ``"window"``, ``"chunk"`` or ``"state"``.
-        tokens: Of a window, or of a chunk; 0 for the others.
+        tokens: The size of a window or chunk; 0 for other kinds.
         sinks: The first tokens of a sequence, which a window always reaches.
     """
 
@@ -33,8 +33,7 @@ class Reach:
         return self.kind == "state"
 
     def first(self, length: int) -> int:
-        """The first token behind the sinks that the token at position ``length``, or one
-        behind it, may reach."""
+        """The first token after the sinks that tokens from ``length`` on may reach."""
         if self.kind == "window":
             return max(length - self.tokens + 1, 0)
         if self.kind == "chunk":
@@ -52,11 +51,11 @@ full = Reach()
 """All tokens up to its own."""
 
 state = Reach("state")
-"""One block for a sequence, which stands for all tokens so far: a recurrent state."""
+"""One block per sequence, which summarizes all tokens so far: a recurrent state."""
 
 
 def window(tokens: int, *, sinks: int = 0) -> Reach:
-    """The last ``tokens``, its own among them, and the first ``sinks`` of the sequence."""
+    """The last ``tokens``, including its own, and the first ``sinks`` of the sequence."""
     check_positive(tokens=tokens)
     check_integer(sinks=sinks)
     if sinks < 0:
@@ -65,6 +64,6 @@ def window(tokens: int, *, sinks: int = 0) -> Reach:
 
 
 def chunk(tokens: int) -> Reach:
-    """Those of its own chunk: chunks of ``tokens`` begin at multiples of that."""
+    """The tokens of its own chunk; chunks begin at multiples of ``tokens``."""
     check_positive(tokens=tokens)
     return Reach("chunk", int(tokens))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Rows of fields: caches whose tokens have parts of several dtypes."""
+"""Rows of fields: caches whose tokens have fields of several dtypes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ..checks import check_positive
 
 @dataclass(frozen=True)
 class Field:
-    """A part of every token's row.
+    """A field of every token's row.
 
     Attributes:
         name: ``"content"``, ``"scales"`` or ``"rope"``.
         dtype: MLIR's name of the elements' type.
-        columns: Elements of a token.
+        columns: Elements per token.
         pitch: Bytes from a token's field to the next token's.
         offset: Bytes from the start of a page, for a page of 0 tokens.
-        offset_per_token: Bytes that each token of a page adds to ``offset``.
+        offset_per_token: Bytes per token of a page, added to ``offset``.
     """
 
     name: str
@@ -38,8 +38,8 @@ class FieldView:
     """A field of all tokens of a cache.
 
     Attributes:
-        array: Over the bytes of the cache, without a copy: [pages, tokens, 1, columns].
-        type: The dialect's type of a view of it, and of the scales the memref type.
+        array: A view of the bytes of the cache, [pages, tokens, 1, columns].
+        type: The dialect's type of a view of it, or the memref type for scales.
         memref: The memref type of ``array``.
     """
 
@@ -53,10 +53,10 @@ class RowLayout:
     """The fields of a latent cache whose page is bytes.
 
     Attributes:
-        name: As ``kvcache.Layout.from_name`` takes it.
+        name: The name for ``kvcache.Layout.from_name``.
         fields: The content, its scales, and the rope.
-        granularity: Elements of the content that share a scale.
-        page_unit: Bytes of which a page's distance is a multiple.
+        granularity: The number of elements of the content that share a scale.
+        page_unit: The bytes that divide the distance of pages.
     """
 
     name: str
@@ -71,20 +71,20 @@ class RowLayout:
         return -(-used // self.page_unit) * self.page_unit
 
     def views(self, data: Any, page_size: int | None = None) -> dict[str, FieldView]:
-        """The fields as arrays over the same bytes, and their types.
+        """Views the fields as arrays over the same bytes, with their types.
 
-        ``"row"`` is a token's bytes that lie side by side, as elements of one byte: a
-        gather through it copies several fields at once.
+        ``"row"`` is the contiguous bytes of a token, as elements of one byte. A gather
+        through it copies several fields at once.
 
         Args:
-            data: Bytes, uint8 [pages, tokens, row bytes] or [pages, page bytes]; pages may
-                be further apart.
-            page_size: Tokens of a page; the second dimension of three if not given.
+            data: The bytes of the cache, uint8 [pages, tokens, row bytes] or
+                [pages, page bytes]; pages may be further apart.
+            page_size: Tokens per page; by default the second of three dimensions.
 
         Raises:
             TypeError: ``data`` is not an array of bytes.
-            ValueError: It is too small for the pages, its bytes are not side by side, or
-                fields are not at whole elements.
+            ValueError: It is too small for the pages, its bytes are not contiguous, or
+                fields are not aligned to their elements.
         """
         pages = np.asarray(data)
         if pages.dtype != np.uint8:
@@ -110,7 +110,7 @@ class RowLayout:
 
     @property
     def _row(self) -> Field:
-        """All fields of a token but those behind all rows."""
+        """All fields of a token, except fields after all rows."""
         inside = [field for field in self.fields if not field.offset_per_token]
         size = max(
             field.offset + field.columns * dtypes.dtype(field.dtype).itemsize
@@ -162,7 +162,7 @@ class RowLayout:
         return FieldView(array, self._type(field, page_size) or memref, memref)
 
     def _type(self, field: Field, page_size: int) -> str:
-        """The type of a view of the field; empty for scales, which are a part of it."""
+        """The type of a view of the field; empty for scales, part of the content's."""
         if field.name == "scales":
             return ""
         pitch = field.pitch // dtypes.dtype(field.dtype).itemsize
@@ -189,7 +189,7 @@ LAYOUTS = {
         granularity=128,
         page_unit=656,
     ),
-    # For DeepSeek V4: rows of 576 bytes, then 8 bytes of scales for each.
+    # For DeepSeek V4: rows of 576 bytes, then 8 bytes of scales per row.
     "FlashMLA-V4": RowLayout(
         "FlashMLA-V4",
         (

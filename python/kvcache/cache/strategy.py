@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How the caches of sequences are kept."""
+"""The strategies of memory for caches."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from enum import Enum
 
 
 class KVCacheStrategy(str, Enum):
-    """How the cache of a sequence is kept."""
+    """The strategy of the memory of a sequence's cache."""
 
     MODEL_DEFAULT = "model_default"
-    """As the model wants it; paged, wherever there is a page size."""
+    """The model's default; paged with a page size."""
 
     CONTINUOUS = "continuous"
-    """A block as long as the longest sequence for each. Deprecated: use ``PAGED``."""
+    """One block per sequence, as long as the longest. Deprecated: use ``PAGED``."""
 
     PAGED = "paged"
     """Pages of a fixed number of tokens, found through a lookup table."""
 
     def kernel_substring(self) -> str:
-        """What the names of this strategy's kernels have in common."""
+        """The common part of the names of this strategy's kernels."""
         return "continuous_batching" if self is self.CONTINUOUS else self.value
 
     def uses_opaque(self) -> bool:
-        """Whether kernels take the cache as one value, which is always so."""
+        """Whether kernels take the cache as one value; always True."""
         return True
 
 
 def default_strategy(page_size: int | None) -> KVCacheStrategy:
-    """The strategy of a cache that names none."""
+    """The default strategy of a cache."""
     if page_size is None:
         return KVCacheStrategy.CONTINUOUS
     return KVCacheStrategy.PAGED
 
 
 def parse_strategy(strategy: KVCacheStrategy | str) -> KVCacheStrategy:
-    """A strategy by its name. Raises ``ValueError`` for another name."""
+    """Parses the name of a strategy. Raises ``ValueError`` for an unknown name."""
     try:
         return KVCacheStrategy(strategy)
     except ValueError:

@@ -26,16 +26,17 @@ class CacheFormat:
 
     Attributes:
         dtype: MLIR's name of the elements' type.
-        n_kv_heads: Heads on the device.
-        head_dim: Elements of a head.
+        n_kv_heads: The number of heads on the device.
+        head_dim: The number of elements of a head.
         is_mla: Whether a token has one latent row, instead of a key and a value.
-        page_size: Tokens in a page; None for a continuous cache.
+        page_size: Tokens per page; None for a continuous cache.
         scale_dtype: MLIR's name of the scales' type; None without scales.
-        granularity: Elements of a head that share a scale; None without scales.
-        layout: Distances of tokens and heads; None for packed rows.
-        scale_layout: The same of the scales.
+        granularity: The number of elements of a head that share a scale; None without
+            scales.
+        layout: The distances of tokens and heads; None for packed rows.
+        scale_layout: The distances of scales, likewise.
         zero_point_dtype: MLIR's name of the zero points' type; None without.
-        token_granularity: Consecutive tokens that share a scale.
+        token_granularity: The number of consecutive tokens that share a scale.
 
     Raises:
         ValueError: The dialect has no such type.
@@ -180,7 +181,7 @@ class CacheFormat:
 
     @property
     def n_kinds(self) -> int:
-        """2 for keys and values, 1 for MLA."""
+        """The number of roles: 2 for keys and values, 1 for MLA."""
         return 1 if self.is_mla else 2
 
     @property
@@ -195,19 +196,19 @@ class CacheFormat:
 
     @property
     def n_groups(self) -> int:
-        """Groups of a head. Raises ``ValueError`` for a cache without scales."""
+        """The number of groups of a head. Raises ``ValueError`` without scales."""
         if self.granularity is None:
             raise ValueError("a cache without 'kvcache_quant_config' has no scales")
         return -(-self.head_dim // self.granularity)
 
     @property
     def n_scales(self) -> int:
-        """Scales and zero points of a head. Raises ``ValueError`` like ``n_groups``."""
+        """The number of scales and zero points of a head. Raises like ``n_groups``."""
         return self.n_groups * (1 if self.zero_point_dtype is None else 2)
 
     @property
     def scale_page_size(self) -> int | None:
-        """Rows of scales in a page; None for a continuous cache."""
+        """The rows of scales in a page; None for a continuous cache."""
         if self.page_size is None:
             return None
         return self.page_size // self.token_granularity
@@ -275,7 +276,7 @@ class CacheFormat:
     def blocks(self, *, in_order: bool = True) -> str:
         """The memref type of the blocks of a collection.
 
-        ``in_order`` says that pages, roles and layers follow each other as in the type.
+        ``in_order`` means that pages, roles and layers are in the order of the type.
         """
         return self._get_memref(
             self.page_size,
@@ -323,7 +324,7 @@ def _to_distances(layout: ir.LayoutAttr | None) -> Distances | None:
 
 
 def to_layout(distances: Distances | None) -> Layout | None:
-    """The layout that says no more than the distances."""
+    """The layout with only these distances."""
     if distances is None:
         return None
     return Layout(**distances._asdict())

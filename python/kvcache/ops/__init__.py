@@ -94,7 +94,7 @@ def append(
             is not. Or ``power_of_two`` is given without scales of f32, bf16 or
             f8E8M0FNU, ``static_scales`` without scales or fp8, or options contradict
             the cache or each other.
-        TypeError: An argument is no number, or no flag.
+        TypeError: An argument is not a number, or not a flag.
     """
     check_flag(static_scales=static_scales, bounds_checks=bounds_checks)
     name = dense_dtype(params, dtype)
@@ -139,12 +139,12 @@ def gather(
     Args:
         params: As for ``append``.
         target: As in ``jit``.
-        dtype: Of the outputs, as for ``append``.
-        ragged: Whether the outputs have the tokens of all sequences in a row.
+        dtype: The type of the outputs, as for ``append``.
+        ragged: Whether the outputs hold the tokens of all sequences one after another.
         static_scales: Whether calls give ``key_scale`` and ``value_scale``.
         block_threads: As for ``append``.
-        heads_per_thread: On a GPU, the heads that a thread loads before it stores one,
-            at most: from 1 to 32. Unless given, 4.
+        heads_per_thread: On a GPU, the most heads that a thread loads before it stores
+            one: 1 to 32; 4 by default.
         bounds_checks: As in ``jit``.
         threads: As in ``jit``.
     """
@@ -188,15 +188,13 @@ def merge_states(
     block_threads: int | None = None,
     threads: int | None = None,
 ) -> MergeStates:
-    """The operation that merges attention over parts of the keys.
+    """The operation that merges attention over splits of the keys.
 
     Args:
-        heads: Of the queries.
-        head_dim: Elements of a head of the values.
-        target: As in ``jit``.
-        dtype: Of the outputs: f32, f16 or bf16.
-        block_threads: As for ``append``.
-        threads: As in ``jit``.
+        heads: The number of heads of the queries.
+        head_dim: The number of elements of a value. target: As in ``jit``. dtype: The
+            type of the outputs: f32, f16 or bf16. block_threads: As for ``append``.
+            threads: As in ``jit``.
     """
     check_positive(heads=heads, head_dim=head_dim)
     name = check_dense(dtype)
@@ -235,54 +233,57 @@ def attention(
 
     Args:
         params: As for ``append``.
-        query_heads: A multiple of the heads of the cache on a device.
-        causal: Whether a new token sees no later ones.
-        window: How many tokens a token sees at most: itself and those before it.
-        soft_cap: Makes ``soft_cap * tanh(score / soft_cap)`` of each score; from 2^-16 to
-            2^16.
+        query_heads: The number of heads of queries, a multiple of those of the cache on
+            a device.
+        causal: Whether a new token sees no later tokens.
+        window: The most tokens that a token sees, including itself; None for all.
+        soft_cap: The bound of scores, which become ``soft_cap * tanh(score /
+            soft_cap)``; from 2^-16 to 2^16. None for no bound.
         sinks: Whether each head has a logit that joins the denominator.
-        value_dim: Elements of a row that are its value: for a latent cache, the first of
-            the row of keys. Unless given, ``head_dim``; a latent cache needs it.
+        value_dim: The number of elements of a value, ``head_dim`` by default. A latent
+            cache needs it: its values are the first elements of its rows.
         target: As in ``jit``.
-        dtype: Of queries, as for ``append``, or of fp8.
-        mask: Whether calls say which of the new tokens a query sees, as trees of drafts
-            need it; usually without ``causal``.
-        rows: Whether calls say which rows of the cache a query sees, for sparse
-            attention. ``causal`` does not matter then.
-        split_tokens: On a GPU, the tokens of a part of what a row sees. Blocks compute
-            parts, and a second launch merges them from a workspace. None: no parts. At
-            least 256, for latent caches 1024, are advised.
-        max_splits: Parts of a row; those of longer ones have more tokens.
-        split_rows: Sequences of more rows in a step than these are not split.
+        dtype: The type of queries, as for ``append``, or fp8.
+        mask: Whether calls give the new tokens that each query sees, as for trees of
+            drafts; usually with ``causal=False``.
+        rows: Whether calls give the rows of the cache that each query sees, for sparse
+            attention. ``causal`` is ignored then.
+        split_tokens: On a GPU, tokens per split; None for no splits. Thread blocks
+            compute splits, and a second launch merges them from a workspace. Use at
+            least 256, or 1024 for latent caches.
+        max_splits: The most splits of a row. The splits of longer rows have more
+            tokens.
+        split_rows: The most rows of a sequence in a step that are split.
         static_scales: Whether calls give ``key_scale`` and ``value_scale``.
-        chunk: A token sees only those of its chunk: the sequence is divided into chunks
-            of so many tokens, from its first on.
-        out_dtype: Of outputs, as for queries. Unless given, that of the queries, and
-            bf16 if they are of fp8.
-        tile_rows: On a GPU, the query rows of a block that computes on tensor cores: 16,
-            32, 64 or 128, or 0 for none. Unless given, the operation chooses: with
-            ``split_tokens`` or ``rows`` enough for the heads of a group, or none for
-            groups of few heads. With ``rows``, a block has one token.
-        scheduled_blocks: On a GPU, with ``split_tokens`` and on tensor cores, the blocks
-            of the grid, which take parts one after the other; 0 for a block for each part
-            that there may be. Unless given, the operation chooses. No result changes.
-        swap_operands: On sm_90a, whether tokens are the rows of products, and query rows
-            their columns, in blocks of 16 or 32 rows. Unless given, they are for latent
+        chunk: Tokens per chunk, from the first token of a sequence on. A token sees
+            only its chunk. None for no chunks.
+        out_dtype: The type of outputs, as for queries. By default that of the queries,
+            or bf16 for fp8 queries.
+        tile_rows: On a GPU, the query rows of a thread block on tensor cores: 16, 32,
+            64 or 128; 0 for no tensor cores. By default, the operation chooses. With
+            ``split_tokens`` or ``rows``, it takes enough for the heads of a group, or 0
+            for groups of few heads. With ``rows``, a thread block has one token.
+        scheduled_blocks: On a GPU, with ``split_tokens`` and tensor cores, the thread
+            blocks of a persistent kernel, which take one split after the other; 0 for
+            one thread block per possible split. By default, the operation chooses.
+            Results are the same.
+        swap_operands: On sm_90a, whether the MMAs use swapAB: tokens are their rows,
+            and the 16 or 32 query rows their columns. By default, only for latent
             caches.
-        l2_hint: On a GPU, how long lines of the cache stay in its L2 cache:
-            ``"evict_first"``, ``"evict_last"`` or ``"evict_normal"``. Unless given, they
-            go first where one block alone reads the tokens of a sequence of at most
-            ``split_rows`` rows. Sequences that share pages may read them again.
-        kv_lengths: Whether calls say how many tokens of the cache each sequence has,
-            those of this step included or not. With ``causal=False``, that is
-            cross-attention: a decoder's queries see an encoder's tokens, of which there
-            may be fewer than queries.
+        l2_hint: On a GPU, the eviction priority of the cache in L2: ``"evict_first"``,
+        ``"evict_last"`` or ``"evict_normal"``. By default, ``"evict_first"`` if one
+        thread block alone reads the tokens of a sequence of at most ``split_rows``
+        rows. Sequences that share pages may read them again.
+        kv_lengths: Whether calls give the number of tokens of each sequence in the
+            cache, which may include those of this step. With ``causal=False``, that is
+            cross-attention: a decoder's queries see an encoder's tokens, which may be
+            fewer than the queries.
         bounds_checks: As in ``jit``.
         threads: As in ``jit``.
 
     Raises:
-        ValueError: The cache is not paged, or an argument has no such value.
-        TypeError: An argument is no number, or no flag.
+        ValueError: The cache is not paged, or an argument is out of range.
+        TypeError: An argument is not a number, or not a flag.
     """
     check_flag(static_scales=static_scales, bounds_checks=bounds_checks)
     name = dense_dtype(params, None)
@@ -328,7 +329,7 @@ def _make(
     bounds_checks: bool = False,
     threads: int | None = None,
 ) -> Any:
-    """One operation for equal arguments, also if threads ask at the same time."""
+    """Returns one operation for equal arguments, also to concurrent threads."""
     with _lock:
         made = _compile(
             kind, subject, dtype, Build(target, bool(bounds_checks), threads)

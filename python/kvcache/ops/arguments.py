@@ -146,7 +146,7 @@ def check_query_heads(params: KVCacheParams, query_heads: int) -> None:
         )
 
 
-def sizes_of(array: object) -> tuple[int, ...]:
+def get_sizes(array: object) -> tuple[int, ...]:
     """The sizes of an array; empty for other objects, which the call rejects."""
     return tuple(getattr(array, "shape", ()))
 
@@ -154,7 +154,7 @@ def sizes_of(array: object) -> tuple[int, ...]:
 def check_layer(layer: int, blocks: Array) -> None:
     """Raises ``ValueError`` unless ``layer`` is a layer of ``blocks``."""
     check_integer(layer=layer)
-    layers = sizes_of(blocks)[2:3]
+    layers = get_sizes(blocks)[2:3]
     if layers and not 0 <= layer < layers[0]:
         raise ValueError(f"expects 'layer' to be in [0, {layers[0]}), got {layer}")
 
@@ -164,7 +164,7 @@ def check_table(inputs: StepInputs, blocks: Array) -> None:
 
     Lengths and offsets that are not in host memory are not read.
     """
-    columns, page_size = sizes_of(inputs.lut)[1:2], sizes_of(blocks)[3:4]
+    columns, page_size = get_sizes(inputs.lut)[1:2], get_sizes(blocks)[3:4]
     most = columns[0] * page_size[0] if columns and page_size else 0
     if inputs.max_total_length <= most or inputs.totals is None:
         return
@@ -185,7 +185,7 @@ def check_rows(row_offsets: Array, **arrays: Array | None) -> None:
     if isinstance(row_offsets, np.ndarray) and row_offsets.size:
         least = int(row_offsets[-1])
     for name, array in arrays.items():
-        sizes = sizes_of(array)
+        sizes = get_sizes(array)
         if not sizes:
             continue
         tokens = sizes[-1] if name == "positions" else sizes[0]
@@ -208,7 +208,7 @@ def check_kv_lengths(
         row_offsets: None if queries have no positions; otherwise a sequence has at least
             as many tokens as queries.
     """
-    sizes, (batch, pages) = sizes_of(lengths), sizes_of(lut) or (0, 0)
+    sizes, (batch, pages) = get_sizes(lengths), get_sizes(lut) or (0, 0)
     if not sizes:
         return
     if sizes != (batch,):
@@ -233,7 +233,7 @@ def check_kv_lengths(
 
 def check_positions(inputs: StepInputs, rope: Array) -> None:
     """Raises ``ValueError`` if ``rope`` lacks the position of a new token."""
-    (rows,) = sizes_of(rope)[:1] or (inputs.max_cache_length + inputs.max_seq_length,)
+    (rows,) = get_sizes(rope)[:1] or (inputs.max_cache_length + inputs.max_seq_length,)
     if rows >= inputs.max_cache_length + inputs.max_seq_length:
         return
     last = int(inputs.positions.max(initial=-1))
@@ -246,7 +246,7 @@ def check_positions(inputs: StepInputs, rope: Array) -> None:
 def check_leading(sizes: tuple[int, ...], of: str, **arrays: object) -> None:
     """Raises ``ValueError`` unless the first sizes of arrays are ``sizes``."""
     for name, array in arrays.items():
-        own = sizes_of(array)[: len(sizes)]
+        own = get_sizes(array)[: len(sizes)]
         if own and own != sizes:
             raise ValueError(
                 f"expects {name!r} to have the first sizes of {of}, {list(sizes)}, "

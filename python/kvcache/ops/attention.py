@@ -16,7 +16,7 @@ from ..checks import check_flag, check_positive, check_positive_real, check_size
 from ..devices import cuda
 from ..execution.arrays import Array
 from .append import float_text
-from .arguments import check_given, check_query_heads, rows_type, sizes_of
+from .arguments import check_given, check_query_heads, get_sizes, rows_type
 
 _TILE_ROWS = 0, 16, 32, 64, 128
 _L2_HINTS = "evict_first", "evict_normal", "evict_last"
@@ -113,8 +113,8 @@ class AttentionSpec:
         """The bytes of the workspace for ``batch`` sequences; 0 without splits."""
         if self.splits is None:
             return 0
-        of_sequence, behind = self._workspace_bytes
-        return batch * of_sequence + behind
+        per_sequence, fixed = self._workspace_bytes
+        return batch * per_sequence + fixed
 
     @cached_property
     def _workspace_bytes(self) -> tuple[int, int]:
@@ -132,9 +132,9 @@ class Workspaces:
     def __init__(self, spec: AttentionSpec, target: str) -> None:
         self._spec = spec
         self._is_on_gpu = target.startswith("cuda")
-        self._of_thread = threading.local()
+        self._thread_workspace = threading.local()
         self._lock = threading.Lock()
-        self._of_streams: dict[tuple[int, int], list[cuda.DeviceArray]] = {}
+        self._stream_workspaces: dict[tuple[int, int], list[cuda.DeviceArray]] = {}
 
     def take(
         self, given: Array | None, batch: int, arrays: Sequence[Array]
@@ -150,7 +150,7 @@ class Workspaces:
         if given is None:
             own = self._find_on_gpu if self._is_on_gpu else self._find_on_host
             given = own(size, arrays)
-        elif (sizes := sizes_of(given)) and sizes[0] < size:
+        elif (sizes := get_sizes(given)) and sizes[0] < size:
             raise ValueError(
                 f"expects 'workspace' to have at least {size} bytes for {batch} "
                 f"sequences, got {sizes[0]}"
@@ -162,19 +162,19 @@ class Workspaces:
 
         A GPU runs nothing more after an error of a kernel.
         """
-        self._of_thread.array = None
+        self._thread_workspace.array = None
 
     def _find_on_host(self, size: int, _: Sequence[Array]) -> Array:
-        array = getattr(self._of_thread, "array", None)
+        array = getattr(self._thread_workspace, "array", None)
         if array is None or array.size < size:
-            array = self._of_thread.array = np.zeros(size, np.int8)
+            array = self._thread_workspace.array = np.zeros(size, np.int8)
         return array
 
     def _find_on_gpu(self, size: int, arrays: Sequence[Array]) -> Array:
         device = cuda.find_device(arrays)
         stream = cuda.current_stream(arrays, device)
         with self._lock:
-            memories = self._of_streams.setdefault((device, stream), [])
+            memories = self._stream_workspaces.setdefault((device, stream), [])
             have = memories[-1].tensor.shape[0] if memories else 0
             if have < size:
                 # Captured graphs may use the earlier ones, whose sum is smaller than
@@ -347,7 +347,7 @@ def _row_scales(spec: AttentionSpec) -> dict[str, str]:
 
 def _types(spec: AttentionSpec, params: KVCacheParams) -> tuple[str, str, str]:
     heads = spec.query_heads
-    of_queries, of_outputs = spec.dtypes
-    q = rows_type("?", heads, params.head_dim, of_queries)
-    out = rows_type("?", heads, spec.value_dim, of_outputs)
+    query_dtype, out_dtype = spec.dtypes
+    q = rows_type("?", heads, params.head_dim, query_dtype)
+    out = rows_type("?", heads, spec.value_dim, out_dtype)
     return q, out, f"memref<?x{heads}xf32>"

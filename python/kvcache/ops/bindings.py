@@ -56,8 +56,7 @@ class Binding:
 
     @property
     def name(self) -> str:
-        """A name that is equal for equal functions and changes, also in other
-        processes."""
+        """The name, equal for equal functions and changes in all processes."""
         changed = [each.index for each in self.changed]
         described = f"{self.program.digest}{self.signature.text}{changed}"
         return f"{self.signature.name}_{hashlib.sha256(described.encode()).hexdigest()[:16]}"

@@ -25,7 +25,7 @@ from .arguments import (
     check_positions,
     check_rows,
     check_table,
-    sizes_of,
+    get_sizes,
 )
 from .attention import AttentionSpec, Workspaces
 from .sources import (
@@ -44,7 +44,7 @@ Scale = float | Array | None
 
 
 @dataclass(frozen=True)
-class Filled:
+class ConstantArray:
     """A read-only array of f32 with equal elements."""
 
     value: float
@@ -59,13 +59,13 @@ class Filled:
 
 
 @functools.lru_cache(maxsize=1024)
-def _fill(filled: Filled) -> np.ndarray:
-    return np.full(filled.shape, filled.value, np.float32)
+def _fill(constant: ConstantArray) -> np.ndarray:
+    return np.full(constant.shape, constant.value, np.float32)
 
 
 @functools.lru_cache(maxsize=1024)
-def _fill_device(filled: Filled, device: int) -> cuda.DeviceArray:
-    return cuda.DeviceArray(_fill(filled), device, "a number for a kernel")
+def _fill_device(constant: ConstantArray, device: int) -> cuda.DeviceArray:
+    return cuda.DeviceArray(_fill(constant), device, "a number for a kernel")
 
 
 @dataclass(frozen=True)
@@ -123,16 +123,16 @@ class Operation:
             cached=True,
         )
 
-    def _call(self, *arguments: Value | Filled) -> None:
+    def _call(self, *arguments: Value | ConstantArray) -> None:
         device = cuda.find_device(arguments) if self.target.startswith("cuda") else None
         placed = (
-            argument.place(device) if isinstance(argument, Filled) else argument
+            argument.place(device) if isinstance(argument, ConstantArray) else argument
             for argument in arguments
         )
         self.program.call(self.functions[0], *placed)
 
 
-class OnLayer(Operation):
+class LayerOperation(Operation):
     """An operation on the keys and values of a layer, with optional static scales."""
 
     def _layer(self) -> LayerSpec:
@@ -153,17 +153,17 @@ class OnLayer(Operation):
         if not spec.static_scales:
             return ()
         heads = spec.params.n_kv_heads_per_device
-        return tuple(_of_heads(scale, heads) for _, scale in given)
+        return tuple(_expand_scale(scale, heads) for _, scale in given)
 
 
-def _of_heads(scale: Scale, heads: int) -> Any:
+def _expand_scale(scale: Scale, heads: int) -> Any:
     """Expands a scale to f32 [heads]."""
     if isinstance(scale, int | float | np.number):
-        return Filled(float(scale), (heads,))
+        return ConstantArray(float(scale), (heads,))
     return scale
 
 
-class Append(OnLayer):
+class Append(LayerOperation):
     write = staticmethod(append_source)
     functions = ("append",)
     mutates = (*_CACHE, "queries")
@@ -215,9 +215,9 @@ class Append(OnLayer):
                 elements / 2 cosines, then elements / 2 sines.
             positions: The row of ``rope`` for each token, [total], or [axes, total]
                 with ``rope_axes``. Without it, the position of a token in its sequence.
-            key_scale: What keys are divided by, if the operation was made with static
+            key_scale: The divisor of keys, if the operation was made with static
                 scales: a number, or float32 [heads].
-            value_scale: The same for values; None for a latent cache.
+            value_scale: The divisor of values; None for a latent cache.
         """
         given = {
             "latent_rope": latent_rope,
@@ -257,7 +257,7 @@ class Append(OnLayer):
         )
 
 
-class Gather(OnLayer):
+class Gather(LayerOperation):
     write = staticmethod(gather_source)
     functions = ("gather",)
     mutates = ("keys", "values")
@@ -274,21 +274,21 @@ class Gather(OnLayer):
         key_scale: Scale = None,
         value_scale: Scale = None,
     ) -> None:
-        """Copies all tokens, those of this step included, to dense arrays.
+        """Copies all tokens, including those of this step, to dense arrays.
 
         Args:
             inputs: As for ``append``.
-            layer: In the cache.
-            keys_out: [batch, longest, heads, head_dim]; zeros behind a sequence's end.
-                Ragged: [total, heads, head_dim].
-            values_out: The same; None for a latent cache.
-            device: Whose tensors it reads.
-            output_offsets: Ragged: int32 [batch + 1], where the rows of each sequence
-                begin in the outputs, and where the last ones end. Zeros follow a
-                sequence that has fewer tokens.
-            key_scale: What keys are multiplied by, if the operation was made with static
-                scales: a number, or float32 [heads].
-            value_scale: The same for values; None for a latent cache.
+            layer: The index of the layer in the cache.
+            keys_out: The output of keys, [batch, longest, heads, head_dim], with zeros
+                after a sequence's end. Ragged: [total, heads, head_dim].
+            values_out: The output of values, as ``keys_out``; None for a latent cache.
+            device: The device whose tensors it reads.
+            output_offsets: Ragged: the first row of each sequence in the outputs, and
+                the end of the last one, int32 [batch + 1]. Zeros follow a sequence with
+                fewer tokens.
+            key_scale: The factor of keys, if the operation was made with static scales:
+                a number, or float32 [heads].
+            value_scale: The factor of values; None for a latent cache.
         """
         check_given("output_offsets", output_offsets, self._spec.ragged)
         ragged = () if output_offsets is None else (output_offsets,)
@@ -313,10 +313,10 @@ class Gather(OnLayer):
         keys: Array,
         values: Array | None = None,
     ) -> None:
-        """Sizes that contradict each other."""
-        sequences, name = sizes_of(keys)[:1], "keys_out"
+        """Raises ``ValueError`` for sizes that contradict each other."""
+        sequences, name = get_sizes(keys)[:1], "keys_out"
         if self._spec.ragged:
-            sequences, name = sizes_of(output_offsets)[:1], "output_offsets"
+            sequences, name = get_sizes(output_offsets)[:1], "output_offsets"
             sequences = tuple(size - 1 for size in sequences)
         batch = row_offsets.shape[0] - 1
         if sequences and not 0 <= sequences[0] <= batch:
@@ -324,7 +324,7 @@ class Gather(OnLayer):
                 f"expects {name!r} to be for at most {batch} sequences, got "
                 f"{sequences[0]}"
             )
-        leading = sizes_of(keys)[: 1 if self._spec.ragged else 2]
+        leading = get_sizes(keys)[: 1 if self._spec.ragged else 2]
         check_leading(leading, "'keys_out'", values_out=values)
 
 
@@ -337,9 +337,10 @@ class CopyPages(Operation):
         """Copies pages: all layers, keys and values, with their scales.
 
         Args:
-            inputs: As for ``append``; their sequences do not matter.
-            pairs: int32 [n, 2], from and to; a negative number skips a pair.
-            device: Whose tensors it changes.
+            inputs: As for ``append``; their sequences are ignored.
+            pairs: The source and target page of each copy, int32 [n, 2]; a negative
+                number skips a pair.
+            device: The device whose tensors it changes.
         """
         self._call(*_collection(inputs, device), pairs)
 
@@ -350,22 +351,22 @@ class MergeStates(Operation):
     mutates = ("out", "lse")
 
     def __call__(self, outs: Array, lses: Array, out: Array, lse: Array) -> None:
-        """Merges the attention over parts of the keys.
+        """Merges attention over splits of the keys.
 
         Args:
-            outs: [parts, total, heads, head_dim].
-            lses: float32 [parts, total, heads]: natural logarithms of the sums of
-                exponentials; -inf for a part without keys.
-            out: [total, heads, head_dim], written.
-            lse: float32 [total, heads], written.
+            outs: The outputs of the splits, [splits, total, heads, head_dim].
+            lses: The ``lse`` of the splits, float32 [splits, total, heads]: natural
+                logarithms of the sums of exponentials; -inf for a split without keys.
+            out: The merged output, [total, heads, head_dim], written.
+            lse: The merged ``lse``, float32 [total, heads], written.
         """
-        parts = sizes_of(outs)[:3]
+        parts = get_sizes(outs)[:3]
         check_leading(parts, "'outs'", lses=lses)
         check_leading(parts[1:], "each of 'outs'", out=out, lse=lse)
         self._call(outs, lses, out, lse)
 
 
-class Attention(OnLayer):
+class Attention(LayerOperation):
     write = staticmethod(attention_source)
     functions = ("attention",)
     mutates = ("out", "lse", "workspace")
@@ -378,14 +379,14 @@ class Attention(OnLayer):
     ) -> None:
         params, spec = subject
         super().__init__(source, build, spec)
-        self._of_layer = LayerSpec(params, static_scales=spec.static_scales)
+        self._layer_spec = LayerSpec(params, static_scales=spec.static_scales)
         self._workspaces = Workspaces(spec, build.target)
 
     def _layer(self) -> LayerSpec:
-        return self._of_layer
+        return self._layer_spec
 
     def workspace_size(self, batch: int) -> int:
-        """The bytes of the workspace of so many sequences; 0 if rows are not split."""
+        """The bytes of the workspace for ``batch`` sequences; 0 without splits."""
         check_positive(batch=batch)
         return self._spec.count_bytes(int(batch))
 
@@ -409,37 +410,40 @@ class Attention(OnLayer):
         out_scale: Scale = None,
         device: int = 0,
     ) -> None:
-        """Attends to all tokens, those of this step included: append them first.
+        """Attends to all tokens, including those of this step: append them first.
 
         Args:
             inputs: As for ``append``.
-            layer: In the cache.
-            q: [total, query_heads, head_dim], in the order of the inputs' tokens.
-            out: [total, query_heads, value_dim], written; zeros for what sees no token.
-            lse: float32 [total, query_heads], written unless None: the natural logarithm
-                of the denominator, -inf for what sees no token.
-            scale: What scores are multiplied by.
-            sinks: float32 [query_heads], if the operation was made with sinks.
-            mask: int32 [total, words], if it was made with a mask: bit j says whether a
-                query sees the j-th new token of its sequence. Tokens of earlier steps
-                are all seen.
-            rows: int32 [total, n], if it was made with rows: page * page_size + offset of
-                each token that a query sees; negative ones are skipped.
-            kv_lengths: int32 [batch], if it was made with them: the tokens of each
-                sequence. The lengths of the inputs do not matter then.
-            workspace: int8 [bytes], if it was made with splits: at least
-                ``workspace_size`` of the sequences, at an address that is a multiple of
-                16, zeroed once and after each call that raises, and for one call at a
-                time; operations may share it. Unless given, the operation keeps one for
-                each stream of a GPU, which the first call allocates and a call for more
-                sequences replaces, and off a GPU for each thread.
-            key_scale: What keys are multiplied by, if the operation was made with static
-                scales: a number, or float32 [heads].
-            value_scale: The same for values; None for a latent cache.
-            query_scale: What queries of fp8 are multiplied by: a number, or float32
-                [query_heads]. 1 unless given.
-            out_scale: What outputs of fp8 are divided by, in the same way.
-            device: Whose tensors it reads.
+            layer: The index of the layer in the cache.
+            q: The queries, [total, query_heads, head_dim], in the order of the inputs'
+                tokens.
+            out: The output, [total, query_heads, value_dim], written; zeros for a query
+                that sees no token.
+            lse: The natural logarithm of the denominator, float32 [total, query_heads],
+                written unless None; -inf for a query that sees no token.
+            scale: The factor of scores.
+            sinks: The logits of the sinks, float32 [query_heads], if the operation was
+                made with sinks.
+            mask: The mask, int32 [total, words], if it was made with one: bit j is set
+                if the query sees the j-th new token of its sequence. All tokens of
+                earlier steps are seen.
+            rows: The slots of the tokens that each query sees, page * page_size +
+                offset, int32 [total, n], if it was made with rows. Negative ones are
+                skipped.
+            kv_lengths: The number of tokens of each sequence, int32 [batch], if it was
+                made with them. The lengths of the inputs are ignored then.
+            workspace: The workspace, int8 [bytes], if it was made with splits. It has
+                at least ``workspace_size`` bytes, aligned to 16, and is zeroed once and
+                after each call that raises. Operations may share it, one call at a
+                time. By default, the operation keeps one for each stream of a GPU, or
+                for each thread of the CPU. A call for more sequences replaces it.
+            key_scale: The factor of keys, if the operation was made with static scales:
+                a number, or float32 [heads].
+            value_scale: The factor of values; None for a latent cache.
+            query_scale: The factor of fp8 queries: a number, or float32 [query_heads];
+                1 by default.
+            out_scale: The divisor of fp8 outputs, as ``query_scale``.
+            device: The device whose tensors it reads.
         """
         collection, offsets = _step(inputs, layer, device)
         if rows is None and kv_lengths is None:
@@ -454,27 +458,27 @@ class Attention(OnLayer):
                     f"{'' if made else 'no '}'{name}'"
                 )
         check_rows(inputs.row_offsets, q=q, out=out, lse=lse, mask=mask, rows=rows)
-        page_size = self._of_layer.params.page_size or 0
+        page_size = self._layer_spec.params.page_size or 0
         starts = inputs.row_offsets if self._spec.has_positions else None
         check_kv_lengths(kv_lengths, inputs.lut, page_size, starts)
         more = [array for array in given.values() if array is not None]
-        logarithms = Filled(0, (0, self._spec.query_heads)) if lse is None else lse
+        logarithms = ConstantArray(0, (0, self._spec.query_heads)) if lse is None else lse
         dense = q, offsets, out, logarithms, float(scale), *workspaces, *more
         scales = self._scales(key_scale, value_scale)
-        of_rows = self._scales_of_rows(query_scale=query_scale, out_scale=out_scale)
+        row_scales = self._get_row_scales(query_scale=query_scale, out_scale=out_scale)
         try:
-            self._call(*collection, layer, *dense, *scales, *of_rows)
+            self._call(*collection, layer, *dense, *scales, *row_scales)
         except BaseException:
             self._workspaces.drop()
             raise
 
-    def _scales_of_rows(self, **scales: Scale) -> tuple[Any, ...]:
+    def _get_row_scales(self, **scales: Scale) -> tuple[Any, ...]:
         for name, scale in scales.items():
             if scale is not None and name not in self._spec.scaled_rows:
                 raise ValueError(f"expects {name!r} only for fp8")
         given = (scales[name] for name in self._spec.scaled_rows)
         return tuple(
-            _of_heads(1.0 if scale is None else scale, self._spec.query_heads)
+            _expand_scale(1.0 if scale is None else scale, self._spec.query_heads)
             for scale in given
         )
 
@@ -485,7 +489,7 @@ def _collection(inputs: StepInputs, device: int) -> tuple[Any, ...]:
 
 
 def _step(inputs: StepInputs, layer: int, device: int) -> tuple[tuple[Any, ...], Any]:
-    """What a layer of the cache takes of the inputs, and the offsets of rows for kernels."""
+    """The operands of a layer of the cache, and the offsets of rows for kernels."""
     collection = _collection(inputs, device)
     check_layer(layer, collection[0])
     return collection, inputs.placed_offsets

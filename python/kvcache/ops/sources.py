@@ -19,7 +19,7 @@ _NUMBERS = "memref<?xi32>"
 
 @dataclass(frozen=True)
 class LayerSpec:
-    """What an operation on the keys and values of a layer is made for."""
+    """The spec of an operation on the keys and values of a layer."""
 
     params: KVCacheParams
     options: AppendOptions = AppendOptions()
@@ -41,7 +41,7 @@ class LayerSpec:
 
 @dataclass(frozen=True)
 class PagesSpec:
-    """What an operation on pages is made for."""
+    """The spec of an operation on pages."""
 
     params: KVCacheParams
     tiling: Tiling = Tiling()
@@ -49,7 +49,7 @@ class PagesSpec:
 
 @dataclass(frozen=True)
 class MergeSpec:
-    """What an operation that merges attention is made for."""
+    """The spec of an operation that merges attention."""
 
     heads: int
     head_dim: int
@@ -60,7 +60,7 @@ class MergeSpec:
 class _Operands:
     """Operands of one type: arguments of the function, or views that it makes.
 
-    ``text`` is how the op introduces them, around their names.
+    ``text`` is the op's syntax for them, with a place for their names.
     """
 
     text: str
@@ -119,8 +119,8 @@ def _layer_source(
     attributes = [*spec.options.attributes, *spec.tiling.attributes]
     body = f"""kvcache.{name} {' '.join(map(str, given))}{attributes_text(attributes)}
       : {', '.join(type_ for _, type_ in types)}"""
-    behind = {"layer": "index", **dict(arguments)}
-    return _function(name, params, behind, mutates, body, views=True)
+    others = {"layer": "index", **dict(arguments)}
+    return _function(name, params, others, mutates, body, views=True)
 
 
 def _view_operands(params: KVCacheParams, text: str) -> _Operands:
@@ -160,14 +160,14 @@ def attention_source(
     params, spec = subject
     names = LayerSpec(params, static_scales=spec.static_scales).scales
     scales = dict.fromkeys(names, f"memref<{params.n_kv_heads_per_device}xf32>")
-    behind = {"layer": "index", **attention_arguments(spec, params, scales)}
+    others = {"layer": "index", **attention_arguments(spec, params, scales)}
     views = [view for _, view in _views(params)]
     body = attention_op(spec, params, views, scales)
-    return _function("attention", params, behind, mutates, body, views=True)
+    return _function("attention", params, others, mutates, body, views=True)
 
 
 def _arguments(types: dict[str, str], mutates: Sequence[str]) -> str:
-    """Arguments by name. Arrays that the function does not change are marked."""
+    """The arguments, by name. Arrays that the function does not change are marked."""
     marks = {
         name: " {llvm.readonly}"
         for name, type_ in types.items()
@@ -181,7 +181,7 @@ def _arguments(types: dict[str, str], mutates: Sequence[str]) -> str:
 def _function(
     name: str,
     params: KVCacheParams,
-    behind: dict[str, str],
+    others: dict[str, str],
     mutates: Sequence[str],
     body: str,
     *,
@@ -189,7 +189,7 @@ def _function(
 ) -> str:
     """A function whose first arguments are those of ``StepInputs.collection``.
 
-    ``behind`` are the types of the others by name.
+    ``others`` are the types of the other arguments, by name.
     """
     arrays = {
         "blocks": params.blocks_type,
@@ -199,7 +199,7 @@ def _function(
     scales = {}
     if params.kvcache_quant_config is not None:
         scales["scales"] = params.scales_type
-    types = {**arrays, "max_seq": "i32", "max_cache": "i32", **scales, **behind}
+    types = {**arrays, "max_seq": "i32", "max_cache": "i32", **scales, **others}
     lines = [
         "%cache = kvcache.paged_collection %blocks, %lengths, %lut, %max_seq, %max_cache"
         + "".join(f" {name} %{name}" for name in scales),

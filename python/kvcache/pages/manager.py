@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from ..cache.groups import MultiKVCacheParams, unite
+from ..cache.groups import MultiKVCacheParams, as_layer_groups
 from ..cache.params import KVCacheParams
 from ..checks import (
     check_gibibytes,
@@ -101,7 +101,7 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         self.null_page = self.num_pages
         self.memory = memory
         counts = self.num_pages, self.num_host_pages
-        self._groups = unite(params)
+        self._groups = as_layer_groups(params)
         storage = allocate_storage(params, memory, *counts)
         self.blocks = tuple(store.tensor for store in storage.blocks)
         self.scales = tuple(store.tensor for store in storage.scales)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cache.groups import LayerGroup, MultiKVCacheParams, unite
+from ..cache.groups import LayerGroup, MultiKVCacheParams, as_layer_groups
 from ..cache.layouts import DIMS
 from ..cache.params import KVCacheParams
 
@@ -205,7 +205,7 @@ def make_fingerprint(params: KVCacheParams | MultiKVCacheParams) -> str:
 
 def describe_groups(params: KVCacheParams | MultiKVCacheParams) -> tuple[str, ...]:
     """The format of a page's bytes for each group, as fields separated by ``; ``."""
-    return tuple(map(_describe, unite(params)))
+    return tuple(map(_describe, as_layer_groups(params)))
 
 
 def _describe(group: LayerGroup) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import dtypes
-from ..cache.groups import LayerGroup, MultiKVCacheParams, scale_bytes, unite
+from ..cache.groups import LayerGroup, MultiKVCacheParams, as_layer_groups, scale_bytes
 from ..cache.layouts import DIMS, Layout, permute
 from ..cache.params import KVCacheParams
 from ..checks import check_positive
@@ -172,7 +172,7 @@ def allocate_storage(
             for group in params.groups
         )
         return Storage(raw, [each for s in raw_scales.values() for each in s], views)
-    (group,) = unite(params)
+    (group,) = as_layer_groups(params)
     tensors = [
         allocate(shape, dtype, params.order_of(layout, shape))
         for shape, dtype, layout in _describe_tensors(group.params)
