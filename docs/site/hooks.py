@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -34,19 +36,38 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     _made.clear()
     _made.update(moved | dialect_reference.pages() | chips.pages())
     _made.update(sources.pages(written | moved))
-    config.nav = [_with_folders(entry) for entry in config.nav]
+    config.nav = _with_folders(config.nav, [*_made, *sorted(written)])
     return config
 
 
-def _with_folders(entry: object) -> object:
-    """An entry of the nav, with the pages of each folder that it names."""
+def _with_folders(entry: Any, pages: list[str], named: set[str] | None = None) -> Any:
+    """Expands each folder of the nav to its pages, except those that the nav names."""
+    named = _pages_in(entry) if named is None else named
     if isinstance(entry, list):
-        return [_with_folders(child) for child in entry]
+        expanded = (_with_folders(child, pages, named) for child in entry)
+        pairs = zip(entry, expanded, strict=True)
+        # A folder beside other entries adds its pages to them.
+        return [
+            page
+            for child, new in pairs
+            for page in (new if isinstance(child, str) and child != new else [new])
+        ]
     if isinstance(entry, dict):
-        return {title: _with_folders(child) for title, child in entry.items()}
-    if isinstance(entry, str) and entry.endswith("/"):
-        return [page for page in _made if page.startswith(entry)]
+        return {
+            title: _with_folders(child, pages, named) for title, child in entry.items()
+        }
+    if entry.endswith("/"):
+        in_folder = (page for page in pages if f"{posixpath.dirname(page)}/" == entry)
+        return [page for page in in_folder if page not in named]
     return entry
+
+
+def _pages_in(entry: Any) -> set[str]:
+    """The pages that the nav names."""
+    if isinstance(entry, str):
+        return {entry}
+    children = entry.values() if isinstance(entry, dict) else entry
+    return set().union(*map(_pages_in, children))
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
