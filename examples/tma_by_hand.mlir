@@ -1,7 +1,7 @@
 // Loads a tile with the TMA ops: a descriptor, a barrier, the bytes that it waits for, and the copy.
 //
 // `async_load_tile` in key_tile.mlir does all of this, on every chip. These ops are for kernels that need the TMA
-// instructions of sm_90 and newer. docs/emulator.md shows the errors if one of them is missing.
+// instructions of sm_90 and newer. emulator/docs/copies-and-matrices.md shows the errors if one of them is missing.
 //
 //   kvcache-opt examples/tma_by_hand.mlir --kvcache-to-ptx="chip=sm_90a" --emit-ptx
 

@@ -35,6 +35,8 @@ PAGES = sorted(
         *ROOT.glob("*.md"),
         *(ROOT / "docs").rglob("*.md"),
         *(ROOT / "examples").glob("*.md"),
+        ROOT / "emulator" / "README.md",
+        *(ROOT / "emulator" / "docs").glob("*.md"),
     ]
 )
 

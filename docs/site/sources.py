@@ -9,12 +9,15 @@ from pathlib import Path
 
 from page_examples import ROOT
 
+EMULATOR = sorted((ROOT / "emulator" / "docs").glob("*.md"))
 # Pages that lie elsewhere in the repository than in docs.
 MOVED = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "examples/README.md": "examples.md",
+    "emulator/README.md": "emulator/index.md",
+    **{f"emulator/docs/{path.name}": f"emulator/{path.name}" for path in EMULATOR},
 }
 _ORIGIN = {page: path for path, page in MOVED.items()}
 _LANGUAGES = {

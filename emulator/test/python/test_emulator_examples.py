@@ -257,7 +257,7 @@ def test_tma_by_hand_needs_a_chip_that_has_it(chip):
 
 def documented_mistakes():
     """Lines of the example with what stands there instead, and the reports."""
-    text = (EXAMPLES.parent / "docs/emulator.md").read_text()
+    text = (EXAMPLES.parent / "emulator/docs/copies-and-matrices.md").read_text()
     pattern = r"```diff\n(?P<diff>.*?)```\n+```text\n(?P<report>.*?)```"
     for match in re.finditer(pattern, text, re.DOTALL):
         lines = match["diff"].splitlines()

@@ -160,7 +160,7 @@ def test_bug(name):
 
 
 def test_every_bug_is_in_the_table():
-    page = (ROOT / "docs/emulator.md").read_text()
+    page = (ROOT / "emulator/docs/find-a-bug-in-your-kernel.md").read_text()
     source = (KERNELS / "cuda_kernels.cu").read_text()
     kernels = cuda().kernels
     assert {k.removesuffix("_right") for k in kernels} == {*BUGS, "tensor_copy"}

@@ -62,7 +62,7 @@ def test_example_lowers(example):
 
 def test_programs_and_commands_are_found():
     assert {"README.md", "docs/how-to/manage-pages.md"} <= {page_examples.name_of(path) for path in PROGRAMS}
-    assert {"README.md", "docs/emulator.md"} <= {page_examples.name_of(path) for path in COMMANDS}
+    assert {"README.md", "emulator/docs/how-it-works.md"} <= {page_examples.name_of(path) for path in COMMANDS}
 
 
 @pytest.mark.parametrize(
