@@ -224,7 +224,9 @@ def _check_order(params: KVCacheParams, number: int) -> None:
             )
 
 
-def as_layer_groups(params: KVCacheParams | MultiKVCacheParams) -> tuple[LayerGroup, ...]:
+def as_layer_groups(
+    params: KVCacheParams | MultiKVCacheParams,
+) -> tuple[LayerGroup, ...]:
     """Returns the groups of a cache; one for ``KVCacheParams``."""
     if isinstance(params, MultiKVCacheParams):
         return params.groups

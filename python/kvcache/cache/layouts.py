@@ -199,7 +199,9 @@ class Layout:
         packed = Distances(heads * width, None if heads == 1 else width)
         # With one token, the order of tokens and heads makes no difference, so ``hnd``
         # is left out of a type.
-        is_packed = result == packed or tokens == 1 and result == Distances(width, width)
+        is_packed = (
+            result == packed or tokens == 1 and result == Distances(width, width)
+        )
         return None if is_packed else result
 
     # --- Tensors --------------------------------------------------------------------

@@ -540,7 +540,9 @@ class KVCacheParams:
         itemsize: int,
     ) -> Distances | None:
         heads = format.n_kv_heads
-        return layout.compute_distances(format.n_kinds, rows or 1, heads, width, itemsize)
+        return layout.compute_distances(
+            format.n_kinds, rows or 1, heads, width, itemsize
+        )
 
     @property
     def _decided_type(self) -> CacheFormat:

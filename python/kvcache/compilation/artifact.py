@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Artifacts: compiled modules in a file, to run where there is no compiler.
+"""Artifacts: compiled modules in a file, for machines without a compiler.
 
-An artifact is a zip file. ``manifest.json`` describes the kernels, beside it lie the
-PTX and the cubin of each GPU module. Reading one needs neither the extension nor a
+An artifact is a zip file. It has ``manifest.json``, which describes the kernels, and
+the PTX and the cubin of each GPU module. Reading one needs neither the extension nor a
 toolkit.
 """
 
@@ -31,7 +31,7 @@ _VERSION = 1
 _DATE = (1980, 1, 1, 0, 0, 0)  # the same module gives the same file
 
 
-# --- What the manifest says -----------------------------------------------------------
+# --- The manifest ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class _Kernel:
 
 @dataclass(frozen=True)
 class _Binary:
-    """A GPU module; ``files`` is what the names of its files begin with."""
+    """A GPU module; ``files`` is the prefix of the names of its files."""
 
     module: str
     chip: str
@@ -72,7 +72,7 @@ class _Manifest:
 
 
 def _parse(hint: Any, value: Any) -> Any:
-    """What a value of JSON stands for, as the type of a field says.
+    """Converts a value of JSON to the type of a field.
 
     Raises ``ValueError`` for a value of another type.
     """
@@ -167,14 +167,14 @@ def read(path: Path) -> tuple[list[Binary], str]:
         return from_bytes(contents)
     except ArtifactError as error:
         raise ArtifactError(f"{name}: {error}") from None
-    # Whatever damaged data makes of the libraries that read it.
+    # Damaged data can raise any error of the libraries that read it.
     except Exception as error:
         reason = str(error) or type(error).__name__
         raise ArtifactError(f"{name}: not an artifact, or damaged: {reason}") from error
 
 
 def from_bytes(contents: bytes) -> tuple[list[Binary], str]:
-    """What ``read`` returns. Raises whatever damaged contents make of it."""
+    """Parses the contents of an artifact. Damaged contents can raise any error."""
     with zipfile.ZipFile(io.BytesIO(contents)) as file:
         fields = json.loads(file.read("manifest.json"))
         _check_version(fields)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiling kernels for NVIDIA's chips."""
+"""The compiler of kernels for NVIDIA's chips."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ def compile(
         source: MLIR text, MLIR text or bytecode as bytes, or the path of a file.
         target: A chip (``"sm_90a"``), several separated by commas, or a sequence of
             them. A ``gpu.module`` that names its targets itself is compiled for those.
-        format: What is made at once: ``"ptx"``, ``"cubin"`` or ``"fatbin"``. The latter
-            two run ptxas. Whatever it is, each kernel gives all three when asked.
+        format: The format that is made at once: ``"ptx"``, ``"cubin"`` or ``"fatbin"``.
+        The latter two run ptxas. Each kernel makes the others on request.
         filename: The source's name in diagnostics.
-        opt_level: 0 to 3, for LLVM and for ptxas.
+        opt_level: The optimization level of LLVM and ptxas, 0 to 3.
         bounds_checks: Whether kernels trap with a message on a bad page id, token, head
             or misaligned index.
-        cached: Whether the kernels are kept on disk, and taken from there if they are
-            those of the same source, options, compiler and ptxas.
+        cached: Whether the kernels are stored on disk, and read from there for the same
+            source, options, compiler and ptxas.
 
     Raises:
         CompileError: The source has errors; the exception carries the diagnostics.
         ToolchainError: ptxas is needed, and is missing or fails.
-        ValueError: An argument has none of the values above, or the source is a string
-            that names a file.
+        ValueError: An argument has an invalid value, or the source is a string that
+            names a file.
         TypeError: The source or its name is of another type.
     """
     targets = _parse_targets(target)
@@ -87,7 +87,7 @@ def _make_binaries(
     format: str,
     cached: bool,
 ) -> list[Binary]:
-    """Compiles a source, unless that was done before."""
+    """Compiles a source, or reads the stored result."""
     arguments = contents, name, targets, opt_level, bounds_checks
     entry = store.Entry(None)
     if cached:

@@ -17,25 +17,26 @@ class Descriptor:
     """The data from which a host creates a descriptor of 128 bytes for a launch.
 
     A descriptor that the compiler added describes a view of the cache in another
-    argument. Its sizes and strides may be names of values that only the host knows:
-    ``"rows"``, from the first row of the view to the last (``kvcache.num_kv_rows``),
-    ``"pages"``, and ``"page_stride"`` and ``"head_stride"``, in elements of the cache, as in
-    ``"page_stride / 8"`` where the descriptor counts larger ones. ``"rows"`` takes pages whose
-    distance is a whole number of rows, which the host has to check. For a descriptor that the source
-    declares, only ``box`` and the attributes after it are known.
+    argument. Its sizes and strides may be names of the host's values. ``"rows"`` counts
+    from the first row of the view to the last (``kvcache.num_kv_rows``), and
+    ``"pages"`` the pages. ``"page_stride"`` and ``"head_stride"`` are in elements of
+    the cache, as in ``"page_stride / 8"`` where the descriptor has larger elements.
+    ``"rows"`` requires pages whose distance is a whole number of rows, which the host
+    has to check. For a descriptor that the source declares, only ``box`` and the
+    attributes after it are set.
 
     Attributes:
         parameter: The name of the kernel's parameter.
         view: The argument of the cache, as ``cache``, or as the ``collection`` or its
             ``blocks`` with ``role`` and ``layer``: a number, or the name of an argument.
-            ``blocks`` alone are those of one layer's keys or values. Empty if the source
+            ``blocks`` alone hold one layer's keys or values. Empty if the source
             declares the descriptor.
         kind: The kind of ``kvcache.descriptor_fields``; None if the source declares the
             descriptor.
-        dims: Sizes, innermost first.
-        strides: Strides in elements of all dimensions but the innermost.
+        dims: The sizes, innermost first.
+        strides: The strides of all dimensions except the innermost, in elements.
         offset: Bytes from the base of the view to the tensor.
-        box: The box that one copy moves.
+        box: The sizes of the box that one copy moves.
         element_type: MLIR's name of the element type of dims and box.
         swizzle: ``"none"``, ``"32b"``, ``"64b"`` or ``"128b"``.
         l2_promotion: The minimum number of bytes that the L2 cache fetches: 0, 64, 128 or
@@ -56,13 +57,13 @@ class Descriptor:
     def fields(self, **extents: int) -> DescriptorFields:
         """The fields for a view of the given extents, such as ``rows`` and ``pages``.
 
-        Raises ``ValueError`` if an extent that the descriptor needs is missing, for one
-        that is not positive, and for a descriptor that the source declares; ``TypeError``
-        for an extent that is no integer.
+        Raises ``ValueError`` if a needed extent is missing, or not positive, and for a
+        descriptor that the source declares. Raises ``TypeError`` for an extent that is
+        not an integer.
         """
         geometry.check_sizes(**extents)
         if self.kind is None:
-            raise ValueError(f"the source says what {self.parameter!r} is of")
+            raise ValueError(f"the source declares what {self.parameter!r} describes")
         dtype = dtypes.dtype(self.element_type)
         dims = tuple(_resolve(size, extents) for size in self.dims)
         strides = tuple(_resolve(stride, extents) for stride in self.strides)

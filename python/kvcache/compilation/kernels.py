@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiled kernels, and what is known about launching them."""
+"""Compiled kernels, and the facts for their launches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Parameter:
 class Binary:
     """One GPU module compiled for one chip.
 
-    What takes a run of ptxas or nvdisasm is found out when it is first asked for.
+    Properties that need ptxas or nvdisasm are computed on first use.
     """
 
     module: str
@@ -56,7 +56,7 @@ class Binary:
         return launches.LoadedBinary(self)
 
     def known(self, name: str) -> Any:
-        """Returns the value of a property, or None if nobody has asked for it yet."""
+        """Returns the value of a property, or None if it is not computed yet."""
         return self.__dict__.get(name)
 
     def _assemble(self) -> toolchain.Assembly:
@@ -71,15 +71,14 @@ class Kernel:
     """A kernel of a compiled module.
 
     ``name`` is the symbol to launch. ``parameters`` are in the order of the launch.
-    ``block_size`` is the number of threads in x, y and z where the kernel fixes it,
-    else None. ``dynamic_shared_memory`` is the number of bytes of dynamic shared memory
-    that a launch has to give because tiles and other variables take more than 48 KB; to
-    give more than that, CUDA wants ``CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES``
-    set. ``descriptors`` says how to make the tensor maps that the kernel takes as its last
-    parameters.
+    ``block_size`` is the number of threads in x, y and z if the kernel fixes it, else
+    None. ``dynamic_shared_memory`` is the bytes of dynamic shared memory of a launch,
+    which tiles and other variables of more than 48 KB need. Above 48 KB, CUDA requires
+    ``CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES``. ``descriptors`` describe the
+    tensor maps that are the kernel's last parameters.
 
     The properties below need ptxas, ``sass_instructions`` also nvdisasm, unless an
-    artifact brought them along: they raise ``ToolchainError`` where it is missing.
+    artifact contains them. They raise ``ToolchainError`` if it is missing.
     """
 
     name: str
@@ -102,32 +101,32 @@ class Kernel:
     ) -> None:
         """Launches the kernel on a GPU, and does not wait for it.
 
-        Sizes have one to three numbers, along x, y and z. The compiler does not take
-        part: the kernel may come from an artifact.
+        Sizes have one to three numbers, along x, y and z. The compiler is not used: the
+        kernel may come from an artifact.
 
         Args:
-            grid: Blocks of the grid.
-            block: Threads of a block; None for the size that the kernel fixes.
+            grid: The number of thread blocks.
+            block: Threads per thread block; None for the size that the kernel fixes.
             args: A value for each of ``parameters``: for a pointer, an array of the GPU
-                or an address; for a number, an int or a float; for a descriptor, its 128
-                bytes.
+                or an address; for a number, an int or a float; for a descriptor, its
+                128 bytes.
             stream: The stream, as a number or an object of PyTorch, CuPy, cuda-bindings
-                or cuda-core. Without one, the current stream of PyTorch for its tensors,
+                or cuda-core. By default, the current stream of PyTorch for its tensors,
                 else that of TVM-FFI.
-            device: The number of the GPU; without one, that of the arrays.
-            cluster: Blocks of a cluster, which divide the grid. From sm_90 on.
-            programmatic: Whether blocks may start before earlier kernels of the stream
-                have ended (programmatic dependent launch). From sm_90 on.
-            shared_bytes: Dynamic shared memory of a block; ``dynamic_shared_memory`` if
-                not given.
+            device: The number of the GPU; by default that of the arrays.
+            cluster: Thread blocks per cluster, which divide the grid. From sm_90 on.
+            programmatic: Whether thread blocks may start before earlier kernels of the
+                stream have ended (programmatic dependent launch). From sm_90 on.
+            shared_bytes: Bytes of dynamic shared memory per thread block;
+                ``dynamic_shared_memory`` by default.
 
         Raises:
             CheckError: The driver rejects the code or the launch.
             OverflowError: An integer does not fit.
             TargetError: There is no driver, or no GPU.
             TypeError: An argument has the wrong type.
-            ValueError: Arguments are too few, too many, or not in memory of one GPU, or a
-                size is wrong.
+            ValueError: Arguments are too few, too many, or not in memory of one GPU, or
+                a size is wrong.
         """
         options = launches.Options(stream, device, cluster, programmatic, shared_bytes)
         launches.launch(self, grid, block, args, options)
@@ -159,27 +158,27 @@ class Kernel:
 
     @property
     def registers(self) -> int:
-        """Registers of a thread."""
+        """Registers per thread."""
         return self._resources.registers
 
     @property
     def spill_bytes(self) -> int:
-        """Bytes that a thread stores and loads because registers run out."""
+        """Bytes of spill stores and spill loads per thread."""
         return self._resources.spill_bytes
 
     @property
     def stack_bytes(self) -> int:
-        """Bytes of local memory that a thread has for its stack."""
+        """Bytes of local memory for the stack per thread."""
         return self._resources.stack_bytes
 
     @property
     def shared_bytes(self) -> int:
-        """Bytes of static shared memory of a block."""
+        """Bytes of static shared memory per thread block."""
         return self._resources.shared_bytes
 
     @property
     def sass_instructions(self) -> int:
-        """Machine instructions, without the padding at the end."""
+        """The number of machine instructions, without the padding at the end."""
         return self.binary.instructions[self.name]
 
     @property

@@ -20,14 +20,14 @@ _COMPILERS = ("cc", "clang", "gcc")
 
 @dataclass(frozen=True)
 class LibrarySource:
-    """What a library of functions is compiled from.
+    """The source and options of a library of functions.
 
     Attributes:
         contents: The source.
         name: The source's name in diagnostics.
-        passes: They leave LLVM with a TVM-FFI wrapper for each public function.
-        opt_level: 0 to 3, for LLVM.
-        libraries: Those of this package that the code calls.
+        passes: The pipeline to LLVM, with a TVM-FFI wrapper for each public function.
+        opt_level: The optimization level of LLVM, 0 to 3.
+        libraries: The libraries of this package that the code calls.
     """
 
     contents: bytes
@@ -39,7 +39,7 @@ class LibrarySource:
     def save(self, path: _native.Path) -> None:
         """Writes the library.
 
-        Raises ``CompileError``, and ``ToolchainError`` where there is no C compiler to
+        Raises ``CompileError``, and ``ToolchainError`` if there is no C compiler to
         link with, or it fails.
         """
         check_path(path=path)
@@ -67,7 +67,7 @@ def _link(compiled: bytes, libraries: Iterable[Path], path: Path) -> None:
             *("-Wl,--as-needed", *map(str, needed), "-lm"),
             *(f"-Wl,-rpath,{place}" for place in ("$ORIGIN", *folders)),
         )
-        # Whoever has the old library open keeps it.
+        # Processes that have loaded the old library keep it.
         path.unlink(missing_ok=True)
         shutil.copyfile(output, path)
 

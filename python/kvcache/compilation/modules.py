@@ -16,9 +16,9 @@ from .libraries import LibrarySource
 class CompiledModule:
     """The kernels of a compiled source.
 
-    ``kernels`` maps names to kernels in the order of the source. Compiled for several
-    chips, its keys are pairs of name and chip. A name that several GPU modules use is
-    preceded by its module, as in ``"decode::kernel"``.
+    ``kernels`` maps names to kernels in the order of the source. For several chips, its
+    keys are pairs of name and chip. A name that several GPU modules use has the prefix
+    of its module, as in ``"decode::kernel"``.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class CompiledModule:
     def kernel(self, name: str, chip: str | None = None) -> Kernel:
         """Returns the kernel of that name, for the only chip or for ``chip``.
 
-        Raises ``ValueError`` where there is none, or where ``chip`` has to be given.
+        Raises ``ValueError`` if there is none, or if ``chip`` is needed.
         """
         check_string(name=name, **({} if chip is None else {"chip": chip}))
         if chip is None and len(self.chips) > 1:
@@ -58,7 +58,7 @@ class CompiledModule:
         """Writes an artifact, for ``kvcache.load``.
 
         It holds the PTX of each module, its cubin if ``format`` is ``"cubin"`` or
-        ``"fatbin"`` or if it was asked for, and the launch facts known by then.
+        ``"fatbin"`` or if it was computed, and the launch facts computed so far.
         """
         artifact.write(self.binaries, self.format, path)
 
@@ -66,9 +66,9 @@ class CompiledModule:
         """Writes the host functions with their kernels as a library for TVM-FFI.
 
         ``tvm_ffi.load_module(path).name`` is the function ``name``. It takes memory of
-        the GPU, and holds the PTX of the kernels that it launches. It needs
-        ``libkvcache_runtime.so`` and ``libkvcache_cuda.so``, which it looks for beside
-        it and in this package.
+        the GPU, and contains the PTX of the kernels that it launches. It needs
+        ``libkvcache_runtime.so`` and ``libkvcache_cuda.so``, and looks for them in its
+        folder and in this package.
 
         Raises:
             CompileError: A host function has no lowering.

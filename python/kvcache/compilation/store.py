@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiled code on disk, found by what it was made of.
+"""The store of compiled code on disk, by its inputs.
 
-A file is written under another name and then renamed, so other threads and processes see
-all of it or nothing. Its first bytes are the hash of the others: what is damaged counts
-as missing. Whoever writes a file removes those that nobody has read for longest, as soon
-as all are larger than the folder may be.
+A file is written under another name and then renamed, so other threads and processes
+read all of it or nothing. Its first bytes are the hash of the others: a damaged file
+counts as missing. A write that exceeds the size of the folder removes the files that
+were not read for longest.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _OFF = "off"
 
 @dataclass(frozen=True)
 class Entry:
-    """The place of what is made of some content; none if nothing is kept."""
+    """The place of a result by its inputs; None if nothing is stored."""
 
     path: Path | None
 
     @classmethod
     def of(cls, *content: object) -> Entry:
-        """The place for the content, this compiler, and this kind of machine."""
+        """The entry of inputs, this compiler, and this kind of machine."""
         folder = find_folder()
         if folder is None:
             return cls(None)
@@ -46,7 +46,7 @@ class Entry:
         return cls(folder / hashlib.sha256(described.encode()).hexdigest())
 
     def read(self) -> bytes | None:
-        """What was written, or None if there is nothing, or something else."""
+        """Reads the stored contents; None if they are missing or damaged."""
         if self.path is None:
             return None
         try:
@@ -57,12 +57,12 @@ class Entry:
             _warn(self.path, error.strerror or str(error))
             return None
         with contextlib.suppress(OSError):
-            os.utime(self.path)  # when it was last read
+            os.utime(self.path)  # the time of the last read
         digest, contents = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
         return contents if digest == _hash(contents) else None
 
     def write(self, contents: bytes) -> None:
-        """Keeps the contents, if that is possible: the folder may be read-only."""
+        """Stores the contents, if possible: the folder may be read-only."""
         if self.path is None:
             return
         most = find_size()
@@ -82,10 +82,10 @@ class Entry:
 
 
 def _read_own(path: Path) -> bytes:
-    """The contents of a regular file of this user, in a folder that only they write to.
+    """Reads a regular file of this user, in a folder that only they can write to.
 
-    Raises ``OSError`` for others: what is read is run. Opening never waits, as a FIFO
-    would without ``O_NONBLOCK``.
+    Raises ``OSError`` for other files, because the contents are run. Opening never
+    waits, as a FIFO would without ``O_NONBLOCK``.
     """
     flags = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(path, "rb", opener=lambda name, own: os.open(name, own | flags)) as file:
@@ -99,7 +99,7 @@ def _read_own(path: Path) -> bytes:
 
 
 def _find_others(state: os.stat_result) -> str:
-    """Says why others can write to a file or a folder; empty if they can't."""
+    """Describes why others can write to a file or a folder; empty if they can't."""
     if state.st_uid != os.geteuid():
         return f"it is of user {state.st_uid}, and this process of {os.geteuid()}"
     if state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -108,7 +108,7 @@ def _find_others(state: os.stat_result) -> str:
 
 
 def _warn(path: Path, reason: str) -> None:
-    """Says why compiled code is not taken from a place."""
+    """Warns that stored code of a place is not used."""
     warnings.warn(
         f"compiled code in {str(path)!r} is not used: {reason}",
         RuntimeWarning,
@@ -117,7 +117,7 @@ def _warn(path: Path, reason: str) -> None:
 
 
 def find_folder() -> Path | None:
-    """The folder of what is kept: that of ``KVCACHE_CACHE``, or the user's; None if off."""
+    """The folder of the store: ``KVCACHE_CACHE``, or the user's; None if off."""
     given = os.environ.get(_VARIABLE)
     if given == _OFF:
         return None
@@ -132,9 +132,9 @@ def find_folder() -> Path | None:
 
 
 def find_size() -> int:
-    """The most bytes that are kept.
+    """The most bytes that are stored.
 
-    Raises ``ValueError`` if ``KVCACHE_CACHE_SIZE`` is no number of MiB.
+    Raises ``ValueError`` if ``KVCACHE_CACHE_SIZE`` is not a number of MiB.
     """
     given = os.environ.get(_SIZE_VARIABLE) or str(_DEFAULT_MIB)
     if not (given.isascii() and given.isdigit()):
@@ -145,10 +145,10 @@ def find_size() -> int:
 
 
 def _prune(written: Path, most: int) -> None:
-    """Removes the files that were read before all others, until the rest is small enough.
+    """Removes the least recently read files, until the rest is small enough.
 
-    What was just written stays. Other processes may remove the same files, or read one
-    to its end that is removed.
+    The file just written stays. Other processes may remove the same files, or still
+    read a removed one.
     """
     found = []
     for file in written.parent.iterdir():
@@ -168,7 +168,7 @@ def _prune(written: Path, most: int) -> None:
 
 @functools.cache
 def _describe_compiler(version: str) -> str:
-    """What compiled code depends on besides its source and its options."""
+    """The inputs of compiled code besides its source and its options."""
     extension = _native.extension()
     digest = _hash(Path(extension.__file__ or "").read_bytes()).hex()
     return repr((version, digest, *extension.host()))
@@ -181,5 +181,5 @@ def _hash(contents: bytes) -> bytes:
 _DIGEST_BYTES = len(_hash(b""))
 _NAME = re.compile(r"[0-9a-f]{64}")
 _UNFINISHED = "unfinished-"
-# Longer than anybody writes: the process has ended.
+# Longer than a write takes: the process has ended.
 _ABANDONED_SECONDS = 3600

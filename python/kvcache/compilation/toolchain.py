@@ -22,13 +22,14 @@ _PACKAGES = {
     "nvdisasm": "nvidia-cuda-nvdisasm",
 }
 
-# The environment variable with the seconds that a tool may take.
+# The environment variable with the time limit of a tool in seconds.
 _TIME_LIMIT = "KVCACHE_TOOL_TIMEOUT"
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What a kernel takes: registers a thread, bytes a thread, static bytes a block.
+    """The resources of a kernel: registers and bytes per thread, bytes per thread
+    block.
 
     ``spill_bytes`` is the sum of spill stores and spill loads.
     """
@@ -50,9 +51,11 @@ class Assembly:
 def find_tool(name: str) -> Path:
     """Returns the path of ``"ptxas"``, ``"fatbinary"`` or ``"nvdisasm"``.
 
-    Looks at the environment variable of the tool's name (``PTXAS``), beside the Python
-    interpreter, into NVIDIA's packages from PyPI, under ``CUDA_HOME``, ``CUDA_ROOT`` and
-    ``CUDA_PATH``, and on ``PATH``, as the compiler does but for the packages. Raises ``ToolchainError`` if it is nowhere, or not where the variable says.
+    Looks at the environment variable of the tool's name (``PTXAS``), next to the Python
+    interpreter, into NVIDIA's packages from PyPI, under ``CUDA_HOME``, ``CUDA_ROOT``
+    and ``CUDA_PATH``, and on ``PATH``. The compiler does the same, except for the
+    packages. Raises ``ToolchainError`` if it is not found, or not at the place of the
+    variable.
     """
     variable = os.environ.get(name.upper())
     if variable:
@@ -73,7 +76,7 @@ def find_tool(name: str) -> Path:
 
 
 def describe_tool(name: str) -> str:
-    """Tells versions of a tool apart. Raises as ``find_tool`` does."""
+    """Returns a text that differs between versions of a tool. Raises as ``find_tool``."""
     path = find_tool(name).resolve()
     facts = path.stat()
     return repr((str(path), facts.st_size, facts.st_mtime_ns))
@@ -93,8 +96,8 @@ def _tool_folders() -> Iterator[Path]:
 def assemble(ptx: str, chip: str, opt_level: int = 3) -> Assembly:
     """Assembles a PTX module for ``chip``.
 
-    Raises ``ToolchainError`` with ptxas's message if it fails, or if it takes longer than
-    the environment variable ``KVCACHE_TOOL_TIMEOUT`` says (600 seconds).
+    Raises ``ToolchainError`` with ptxas's message if it fails, or if it takes longer
+    than the environment variable ``KVCACHE_TOOL_TIMEOUT`` (600 seconds by default).
     """
     with tempfile.TemporaryDirectory(prefix="kvcache-") as folder:
         source, target = Path(folder, "module.ptx"), Path(folder, "module.cubin")
@@ -135,12 +138,12 @@ def disassemble(cubin: bytes) -> dict[str, str]:
 
 
 def count_instructions(cubin: bytes) -> dict[str, int]:
-    """Returns how many SASS instructions each kernel has, without its padding."""
+    """Counts the SASS instructions of each kernel, without its padding."""
     return {name: _count_section(sass) for name, sass in disassemble(cubin).items()}
 
 
 def _count_section(sass: str) -> int:
-    """The padding is a branch to itself, then NOPs up to the section's alignment."""
+    """Counts the instructions before the padding: a branch to itself, then NOPs."""
     instructions = re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;", sass)
     while instructions and instructions[-1] == "NOP":
         instructions.pop()
@@ -150,7 +153,7 @@ def _count_section(sass: str) -> int:
 
 
 def _parse_resources(log: str) -> dict[str, Resources]:
-    """Reads what ``ptxas -v`` says of each kernel; what is zero it may leave out."""
+    """Parses the log of ``ptxas -v`` for each kernel; zeros may be missing."""
     _, *rest = re.split(r"Compiling entry function '([^']+)'", log)
     return {
         name: Resources(
@@ -170,7 +173,7 @@ def _find_number(pattern: str, text: str) -> int:
 
 
 def _run(tool: str, *arguments: str | Path) -> str:
-    """Runs a tool and returns what it printed, or raises ``ToolchainError``."""
+    """Runs a tool and returns its output, or raises ``ToolchainError``."""
     command = [find_tool(tool), *arguments]
     limit = _find_time_limit()
     try:

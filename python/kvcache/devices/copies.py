@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Copies between a GPU and pinned memory of the host, which run beside kernels."""
+"""Copies between a GPU and pinned memory of the host, in parallel with kernels."""
 
 from __future__ import annotations
 
@@ -62,19 +62,19 @@ class CopyStream:
             status = _library().kvcacheCopyStreamCreate(ctypes.byref(self._handle))
             cuda.check(status, "stream of copies")
 
-    def begin(self, table: np.ndarray, behind: int, ends: tuple[Any, ...]) -> Copies:
-        """Begins copies behind all work that a stream has now.
+    def begin(self, table: np.ndarray, after: int, ends: tuple[Any, ...]) -> Copies:
+        """Begins copies after all work that a stream has now.
 
         Args:
-            table: int64 [n, 3]: where to, where from, and how many bytes.
-            behind: The stream; 0 for the default stream.
-            ends: What has the memory, which lives until the copies have ended.
+            table: The copies, int64 [n, 3]: target and source address, and bytes.
+            after: The stream; 0 for the default stream.
+            ends: The owners of the memory, kept alive until the copies have ended.
         """
         rows = np.ascontiguousarray(table, np.int64)
         event = c_void_p()
         with cuda.scope(self.device, 0):
             status = _library().kvcacheCopiesBegin(
-                self._handle, behind, rows.ctypes.data, len(rows), ctypes.byref(event)
+                self._handle, after, rows.ctypes.data, len(rows), ctypes.byref(event)
             )
             cuda.check(status, "copy of pages")
         return Copies(self, event.value, ends)
@@ -86,7 +86,7 @@ class CopyStream:
 
 
 class Copies:
-    """Copies under way. The object waits for them before it goes."""
+    """Unfinished copies. The object waits for them before it is destroyed."""
 
     def __init__(
         self, stream: CopyStream, event: int | None, ends: tuple[Any, ...]
@@ -96,7 +96,7 @@ class Copies:
         self._ends = ends
 
     def poll(self) -> bool:
-        """Whether they have ended; raises ``CheckError`` if they have failed."""
+        """Returns whether they have ended; raises ``CheckError`` if they have failed."""
         if self._event is not None:
             has_ended = c_int32()
             with cuda.scope(self._stream.device, 0):

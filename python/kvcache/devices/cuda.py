@@ -53,7 +53,7 @@ class _Scope(ctypes.Structure):
     _fields_ = (("context", c_void_p), ("stream", c_void_p))
 
 
-# Those of memory, which the emulator's library has as well.
+# The functions for memory, which the emulator's library has as well.
 MEMORY_FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "kvcacheMemAlloc": (c_int64, POINTER(c_void_p)),
     "kvcacheMemFree": (c_void_p,),
@@ -111,7 +111,7 @@ def check(status: int, what: str, error: type[Exception] = CheckError) -> None:
 def find_chips() -> list[str]:
     """Returns the chips to compile for, one for each kind of GPU of this machine.
 
-    Raises ``TargetError`` where there is no driver, no GPU, or none that is known.
+    Raises ``TargetError`` without a driver, or without a known GPU.
     """
     count = c_int32()
     wanted = "target 'cuda' needs a GPU of NVIDIA and its driver"
@@ -195,7 +195,7 @@ def find_device(values: Sequence[Any]) -> int:
 def scope(device: int, stream: int) -> Iterator[None]:
     """Makes a context of the device and the stream current for calls of the library.
 
-    Raises ``TargetError`` where there is no driver or no such device.
+    Raises ``TargetError`` without a driver, or without such a device.
     """
     outer = _Scope()
     status = library().kvcacheScopeEnter(device, stream, ctypes.byref(outer))
@@ -237,10 +237,10 @@ class DeviceArray:
 def copied_arrays(
     values: Sequence[Any], device: int, stream: int
 ) -> Iterator[list[Any]]:
-    """Gives ``values`` with tensors on the device in place of NumPy's arrays.
+    """Yields ``values`` with tensors on the device in place of NumPy's arrays.
 
-    What the arrays reach is copied to the device, and back in the end. That allocates
-    memory, and waits for the stream. Arrays that overlap still do.
+    The memory of the arrays is copied to the device, and back at the end. That
+    allocates memory, and waits for the stream. Overlapping arrays still overlap.
     """
     with scope(device, stream):
         copies: list[tuple[Range, int, int]] = []
@@ -288,7 +288,7 @@ def _place(value: Any, copies: list[tuple[Range, int, int]], device: int) -> Any
 
 
 def make_binary(name: str, chip: str, data: bytes) -> tuple[Binary, Image]:
-    """Returns the description of a module, and what has to live as long."""
+    """Returns the description of a module, and its image, which must live as long."""
     image = Image(chip.encode(), data, len(data))
     return Binary(name.encode(), ctypes.pointer(image), 1), image
 

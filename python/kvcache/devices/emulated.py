@@ -75,7 +75,7 @@ def check(status: int, what: str, error: type[Exception] = CheckError) -> None:
 
 
 class _Allocation:
-    """Memory of the device, which NumPy sees as bytes. It counts as unwritten."""
+    """Memory of the device, as bytes for NumPy. It counts as uninitialized."""
 
     def __init__(self, size: int) -> None:
         pointer = c_void_p()
@@ -94,7 +94,7 @@ class _Allocation:
 
 
 def empty(shape: int | Sequence[int], dtype: dtypes.DTypeLike) -> np.ndarray:
-    """Returns an array in memory of the device that nobody has written."""
+    """Returns an array in uninitialized memory of the device."""
     element = dtypes.dtype(dtype)
     sides = (shape,) if isinstance(shape, int) else tuple(shape)
     size = int(np.prod(sides, dtype=np.int64)) * element.itemsize
@@ -123,7 +123,7 @@ def _is_allocated(array: np.ndarray) -> bool:
 
 @contextmanager
 def registered(arrays: Sequence[np.ndarray]) -> Iterator[None]:
-    """Lets kernels access what arrays of the host reach. Memory of ``empty`` is known."""
+    """Lets kernels access arrays of the host, besides memory of ``empty``."""
     ranges = get_ranges([array for array in arrays if not _is_allocated(array)])
     for found in ranges:
         register = (
@@ -144,11 +144,11 @@ def registered(arrays: Sequence[np.ndarray]) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class TensorMap:
-    """A tensor map of an array, for a kernel that gets one as a parameter.
+    """A tensor map of an array, for a parameter of a kernel.
 
     Attributes:
         array: The tensor; its last dimension is the innermost one, without gaps.
-        box: The elements that one copy moves, innermost first.
+        box: The sizes of the box that one copy moves, innermost first.
         swizzle: ``"none"``, ``"32b"``, ``"64b"`` or ``"128b"``.
         l2_promotion: The bytes that a miss fetches: 0, 64, 128 or 256.
     """
@@ -179,7 +179,7 @@ class TensorMap:
         object.__setattr__(self, "_span", span if self.swizzle != "none" else 0)
 
     def encode(self, array: np.ndarray) -> bytes:
-        """Returns the 128 bytes for an array like this one, at its own address."""
+        """Returns the 128 bytes for an array like this one, at another address."""
         rank, item = array.ndim, array.itemsize
         fields = _TensorMapFields()
         fields.base = array.ctypes.data
@@ -214,5 +214,5 @@ def launch(
         module, kernel.encode(), ctypes.byref(shape), pointers, sizes, count
     )
     check(status, what)
-    # Its last block may wait for a launch behind it.
+    # Its last block may wait for a later launch.
     check(library().kvcacheStreamSynchronize(None), what)

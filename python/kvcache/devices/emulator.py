@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the emulator counts: the requests of kernels to memory.
+"""The emulator's meter, which counts the requests of kernels to memory.
 
-The names are those of Nsight Compute where it has one.
+Names are Nsight Compute's where it has one.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class CopyMeter:
     """The copy instructions of one kind.
 
     Attributes:
-        count: Instructions, each by the thread that issues it.
-        global_bytes: Bytes in global memory, of what is in bounds.
-        shared_bytes: Bytes in shared memory, zeros that fill up included.
+        count: The number of instructions, counted by issuing thread.
+        global_bytes: Bytes in global memory, only in bounds.
+        shared_bytes: Bytes in shared memory, including zeros out of bounds.
     """
 
     count: int
@@ -30,12 +30,12 @@ class CopyMeter:
 
 @dataclass(frozen=True)
 class ProductMeter:
-    """The products of tensor cores of one kind, whose matrices are in shared memory.
+    """The MMAs of one kind, whose matrices are in shared memory.
 
     Attributes:
-        count: Instructions, each by the warpgroup or the thread that issues it.
-        operations: Multiplications and additions.
-        shared_bytes: Bytes of the matrices that they read from shared memory.
+        count: The number of instructions, counted by issuing warpgroup or thread.
+        operations: The number of multiplications and additions.
+        shared_bytes: Bytes of the matrices read from shared memory.
     """
 
     count: int
@@ -45,12 +45,12 @@ class ProductMeter:
 
 @dataclass(frozen=True)
 class BarrierMeter:
-    """The mbarriers at one offset in shared memory, of all blocks.
+    """The mbarriers at one offset in shared memory, of all thread blocks.
 
     Attributes:
-        phases: Phases that have completed.
-        bytes: Bytes that these phases have expected of copies.
-        place: Where they are, such as ``"byte 0 of shared @full"``.
+        phases: The number of completed phases.
+        bytes: Transaction bytes that these phases expected of copies.
+        place: The place, such as ``"byte 0 of shared @full"``.
     """
 
     phases: int
@@ -59,40 +59,41 @@ class BarrierMeter:
 
     @property
     def bytes_per_phase(self) -> float:
-        """Bytes that a phase expects on average."""
+        """The average number of bytes that a phase expects."""
         return self.bytes / self.phases if self.phases else 0.0
 
 
 @dataclass(frozen=True)
 class LaunchMeter:
-    """What one launch of a kernel asked of memory, over all its blocks.
+    """The requests of one launch of a kernel to memory, over all its thread blocks.
 
-    A request is an instruction of a warp that accesses memory; it counts once, however
-    many of its lanes are active. Atomics count as read and written.
+    A request is an instruction of a warp that accesses memory. It counts once for any
+    number of active lanes. Atomics count as read and written.
 
     Attributes:
         kernel: The names of the module and of the kernel, as ``"@module::@kernel"``.
         chip: The chip that is emulated.
-        grid: Blocks in x, y and z.
-        block: Threads of a block in x, y and z.
-        global_bytes_read: Bytes that threads and copies have read from global memory:
-            those that they asked for, so that a byte counts for each thread.
+        grid: Thread blocks in x, y and z.
+        block: Threads per thread block in x, y and z.
+        global_bytes_read: Bytes that threads and copies requested from global memory; a
+        byte counts once per thread.
         global_bytes_written: Bytes written, likewise.
-        global_sectors_read: Sectors of 32 bytes of global memory that the requests and
-            copies have read. A request counts a sector once, and each request anew.
+        global_sectors_read: Sectors of 32 bytes of global memory that requests and
+            copies read. Each request counts a sector once.
         global_sectors_written: Sectors written, likewise.
-        global_requests: Loads, stores and atomics of global memory, by warp, and
-            cp.async; tensor and bulk copies are not among them.
-        shared_requests: The same of shared memory, with ldmatrix and stmatrix.
-        shared_wavefronts: Passes through the 32 banks of 4 bytes that they take.
-        bank_conflicts: Those of the passes that accesses without conflicts would not
-            have taken.
-        copies: By kind: ``"async_copy"`` (cp.async), ``"tensor_load"``,
-            ``"tensor_gather4"``, ``"tensor_store"``, ``"tensor_scatter4"``,
-            ``"bulk_load"``, ``"bulk_store"``, ``"prefetch"``, ``"tensor_memory_copy"``
-            (tcgen05.cp). Kinds that the kernel doesn't use are not there.
-        products: By kind: ``"wgmma"`` and ``"tcgen05"``, likewise.
-        barriers: By the offset of the mbarrier in a block's shared memory, in bytes.
+        global_requests: Loads, stores and atomics of global memory by warps, and
+            cp.async, without tensor and bulk copies.
+        shared_requests: Loads, stores and atomics of shared memory, with ldmatrix and
+            stmatrix.
+        shared_wavefronts: Passes of these through the 32 banks of 4 bytes.
+        bank_conflicts: Passes in excess of those without conflicts.
+        copies: The meters of copies by kind: ``"async_copy"`` (cp.async),
+            ``"tensor_load"``, ``"tensor_gather4"``, ``"tensor_store"``,
+            ``"tensor_scatter4"``, ``"bulk_load"``, ``"bulk_store"``, ``"prefetch"``,
+            ``"tensor_memory_copy"`` (tcgen05.cp). Unused kinds are missing.
+            products: The meters of MMAs by kind: ``"wgmma"`` and ``"tcgen05"``.
+            barriers: The meters of mbarriers by their offset in shared memory, in
+                bytes.
     """
 
     kernel: str
@@ -151,7 +152,7 @@ class LaunchMeter:
 
 
 class Launches(tuple[LaunchMeter, ...]):
-    """The launches of a call, in their order. ``str`` of it is a table of each."""
+    """The launches of a call, in their order. ``str`` returns a table of each."""
 
     def __str__(self) -> str:
         return "\n\n".join(map(str, self))
@@ -166,7 +167,7 @@ def _align(rows: list[tuple[str, str, str]]) -> list[str]:
 
 
 def parse_launches(text: str) -> Launches:
-    """Reads what ``kvcacheEmulatorTakeMeter`` returns."""
+    """Parses the result of ``kvcacheEmulatorTakeMeter``."""
     return Launches(map(_parse_launch, json.loads(text)))
 
 

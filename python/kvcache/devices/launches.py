@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..compilation.kernels import Binary, Kernel, Parameter
 
 Sides = int | Sequence[int]
-"""A number along x, or numbers along x, y and z of which the last may be missing."""
+"""A number along x, or numbers along x, y and z; the last may be missing."""
 
 _READABLE = (2, 3, 13)
 """DLPack's codes of memory that a GPU reads: its own, pinned, and managed."""
@@ -30,7 +30,7 @@ _INTEGER = re.compile(r"[su]?i(\d+)")
 
 
 class LoadedBinary:
-    """A module that the runtime knows, until this object is gone."""
+    """A module, registered with the runtime until this object is destroyed."""
 
     def __init__(self, binary: Binary) -> None:
         cubin = binary.known("cubin")
@@ -47,14 +47,14 @@ class LoadedBinary:
         return module
 
     def __del__(self) -> None:
-        # At the end of the process there may be nothing left to call.
+        # At the end of the process, the runtime may be unloaded already.
         if cuda is not None and hasattr(self, "_binary"):
             cuda.library().kvcacheModuleUnload(ctypes.byref(self._binary))
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to launch: see ``Kernel.launch``."""
+    """The options of a launch: see ``Kernel.launch``."""
 
     stream: Any
     device: int | None
@@ -124,7 +124,7 @@ def _shape(
 
 
 def parse_sides(name: str, given: Sides) -> tuple[int, int, int]:
-    """Returns three numbers. Raises ``ValueError`` for what is not one to three."""
+    """Returns three numbers. Raises ``ValueError`` unless one to three are given."""
     try:
         values = tuple(
             map(operator.index, given if isinstance(given, Sequence) else (given,))
@@ -177,7 +177,7 @@ def _encode(kernel: Kernel, parameter: Parameter, value: Any) -> bytes:
 
 
 def describe_kind(value: Any) -> str:
-    """Returns what an error says of an argument."""
+    """Describes an argument for an error message."""
     name = type(value).__name__
     return f"{name} ({value!r:.40})" if np.isscalar(value) else name
 
@@ -231,7 +231,7 @@ def _find_address(value: Any, expects: Any) -> int:
 
 
 def _find_device(args: Sequence[Any]) -> int:
-    """Returns the device of the arrays; -1 where none says it."""
+    """Returns the device of the arrays; -1 if it is unknown."""
     devices = {
         value.__dlpack_device__()[1]
         for value in args

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arrays of the host where kernels of an emulated device can use them."""
+"""Placement of arrays of the host for kernels of an emulated device."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import numpy as np
 
 @dataclass
 class Range:
-    """Bytes that arrays of a call reach, from ``low`` to before ``high``.
+    """The bytes of arrays of a call, from ``low`` to before ``high``.
 
-    ``origin`` is where the memory begins of which they are a part.
+    ``origin`` is the begin of their memory.
     """
 
     low: int
@@ -26,7 +26,7 @@ class Range:
 
 
 def get_extent(array: np.ndarray) -> tuple[int, int]:
-    """Returns the addresses of an array's lowest byte and behind its highest one."""
+    """Returns the addresses of an array's lowest byte and after its highest one."""
     address = array.__array_interface__["data"][0]
     reaches = [
         (size - 1) * stride
@@ -38,7 +38,7 @@ def get_extent(array: np.ndarray) -> tuple[int, int]:
 
 
 def get_ranges(values: Sequence[Any]) -> list[Range]:
-    """Returns what the arrays among ``values`` reach; those that overlap share one."""
+    """Returns the ranges of the arrays among ``values``; overlapping ones share one."""
     merged: list[Range] = []
     arrays = [v for v in values if isinstance(v, np.ndarray) and v.size]
     for array in sorted(arrays, key=get_extent):
@@ -53,12 +53,11 @@ def get_ranges(values: Sequence[Any]) -> list[Range]:
 
 @contextmanager
 def aligned_arrays(values: Sequence[Any], alignment: int) -> Iterator[list[Any]]:
-    """Gives ``values`` with the arrays in memory that begins at aligned addresses.
+    """Yields ``values`` with the arrays in memory that begins at aligned addresses.
 
-    Memory of a device begins at multiples of 256 bytes, that of NumPy at multiples of
-    16. What the arrays reach is copied to where it lies as it would on a device, and
-    back in the end, if the memory that an array is a part of doesn't begin at a
-    multiple of ``alignment``. Arrays that overlap still do.
+    Memory of a device begins at multiples of 256 bytes, NumPy's at multiples of 16. If
+    an array's memory doesn't begin at a multiple of ``alignment``, it is copied to an
+    aligned place, and back at the end. Overlapping arrays still overlap.
     """
     moved = [
         (range_, _copy(range_, alignment))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tensors of TVM-FFI on memory that TVM-FFI does not take as it is."""
+"""Tensors of TVM-FFI on memory that TVM-FFI does not accept directly."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .. import dtypes
 if TYPE_CHECKING:
     import tvm_ffi
 
-# DLPack's type codes of the dtypes of ml_dtypes, and bits of an element in memory:
-# those of less than a byte take a byte each.
+# DLPack's type codes of the dtypes of ml_dtypes, and bits of an element in memory.
+# Elements of less than a byte take a byte each.
 _TYPE_CODES = {
     "bfloat16": 4,
     "float8_e3m4": 7,
@@ -37,8 +37,8 @@ CODES = {
 
 _BITS: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
 
-# Where a tensor of TVM-FFI has its address, device and dtype: in the DLTensor behind
-# the header of the object (24 bytes).
+# The offsets of address, device and dtype in a tensor of TVM-FFI: they are in the
+# DLTensor after the header of the object (24 bytes).
 _ADDRESS_OFFSET = 24
 _DEVICE_OFFSET = 24 + 8
 _DTYPE_OFFSET = 24 + 8 + 8 + 4
@@ -63,7 +63,7 @@ def export(array: np.ndarray, code: int | None) -> tvm_ffi.Tensor:
 def place(array: np.ndarray, address: int, device: int) -> tvm_ffi.Tensor:
     """Returns a tensor with the shape, strides and dtype of ``array`` on a GPU.
 
-    ``address`` is that of its first element. The memory of ``array`` is not used.
+    ``address`` is the address of its first element. The memory of ``array`` is unused.
     """
     # NumPy makes no strided arrays of some of ml_dtypes' dtypes.
     bits = np.empty(1, f"V{array.itemsize}")

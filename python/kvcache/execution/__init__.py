@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Calling what was compiled: arguments, on this machine and on its GPUs."""
+"""Execution of compiled functions on this machine and its GPUs, and their arguments."""

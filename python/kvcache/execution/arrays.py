@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arrays that compiled functions take: their types, and those of index tables."""
+"""The arrays that compiled functions take, and the types of index tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Array(Protocol):
 
     @property
     def shape(self) -> Any:
-        """The sizes, integers."""
+        """The sizes, as integers."""
 
     @property
     def dtype(self) -> Any:
@@ -30,7 +30,7 @@ Value: TypeAlias = Array | int | float | np.generic
 Number: TypeAlias = int | float
 
 Result: TypeAlias = None | Number | tuple[Number, ...]
-"""What a function returns: nothing, a number, or several."""
+"""The result of a function: nothing, a number, or several."""
 
 _INTEGERS = re.compile("u?int(8|16|32|64)")
 _HOST = 1
@@ -38,7 +38,7 @@ _HOST = 1
 
 
 def check_integers(rank: int, **arrays: Any) -> None:
-    """Raises ``TypeError`` for what is no array of integers, ``ValueError`` for a rank."""
+    """Raises ``TypeError`` unless arrays are of integers, ``ValueError`` for a rank."""
     for name, array in arrays.items():
         if not hasattr(array, "shape") or not hasattr(array, "dtype"):
             raise TypeError(
@@ -79,9 +79,9 @@ def check_32_bits(**arrays: Any) -> None:
 
 
 def as_32_bits(name: str, array: Any) -> Any:
-    """Returns an array of integers as kernels read it: 32 bits, in row-major order.
+    """Converts an array of integers for kernels: 32 bits, in row-major order.
 
-    The array itself if it is one, or a copy in the same kind of memory.
+    Returns the array itself if possible, or a copy in the same kind of memory.
     """
     is_narrow = _get_dtype_name(array)[-2:] == "32"
     if isinstance(array, np.ndarray):

@@ -41,25 +41,26 @@ def emulate(
     """Compiles kernels of another compiler for the emulator.
 
     Args:
-        source: LLVM IR, such as Triton's ``.llir`` or what ``clang -S -emit-llvm
-            --cuda-device-only`` writes, or MLIR of the NVVM and LLVM dialects. Text,
-            bitcode or bytecode as bytes, or the path of a file.
+        source: LLVM IR, such as Triton's ``.llir`` or the output of ``clang -S
+            -emit-llvm --cuda-device-only``, or MLIR of the NVVM and LLVM dialects.
+            Text, bitcode or bytecode as bytes, or the path of a file.
         target: The chip to emulate. A ``gpu.module`` with ``#nvvm.target`` keeps its
             own.
         filename: The source's name in diagnostics.
-        opt_level: 0 to 3, for LLVM. It changes the speed, and not what a kernel does.
-        sanitize: Whether accesses are checked: bounds, memory that nobody has written,
-            races, copies in flight.
+        opt_level: The optimization level of LLVM, 0 to 3, for the emulator's speed
+            only.
+        sanitize: Whether accesses are checked: bounds, uninitialized memory, races,
+            copies in flight.
         meter: Whether requests to memory are counted, for ``EmulatedModule.launches``.
-        assume_fences: Whether fences are taken to be there that PTX asks for and
-            today's chips do without, as Triton does: that of the initialization of
-            mbarriers, and ``tcgen05.fence``.
+        assume_fences: Whether to assume fences that PTX requires but today's chips
+            don't need, as Triton does: the fence of mbarriers' initialization, and
+            ``tcgen05.fence``.
 
     Raises:
         CompileError: The source has errors, or an instruction that the emulator does
-            not know.
-        ValueError: An argument has none of the values above, or the source is a string
-            that names a file.
+            not support.
+        ValueError: An argument has an invalid value, or the source is a string that
+            names a file.
         TypeError: The source or its name is of another type.
     """
     if target not in (known := chips()):
@@ -94,7 +95,7 @@ class _Field:
 class EmulatedParameter:
     """A parameter of a kernel: its type in MLIR syntax, and its size in bytes.
 
-    The kernel gets a structure by value, if it is one.
+    Structures are passed by value.
     """
 
     type: str
@@ -133,8 +134,8 @@ class EmulatedModule:
     ) -> np.ndarray:
         """Returns an array in device memory, aligned to 256 bytes.
 
-        Nobody has written it: a kernel that uses values which neither a kernel nor
-        ``write`` has written is an error. What NumPy writes to it does not count.
+        It is uninitialized: a kernel that uses values which neither a kernel nor
+        ``write`` has written is an error. Writes by NumPy do not count.
         """
         return emulated.empty(shape, dtype)
 
@@ -142,13 +143,13 @@ class EmulatedModule:
         """Copies values to an array of ``empty``, or to contiguous rows of one.
 
         Raises:
-            ValueError: The array is not of that kind, or the shapes do not agree.
+            ValueError: The array is not from ``empty``, or the shapes do not agree.
         """
         emulated.write(array, values)
 
     @property
     def launches(self) -> Launches:
-        """What the last launch by this thread asked of memory.
+        """The meter of the last launch by this thread.
 
         Raises:
             ValueError: The module was compiled without ``meter=True``.
@@ -207,22 +208,22 @@ class EmulatedKernel:
     ) -> None:
         """Launches the kernel, and waits for its end.
 
-        Sizes have one to three numbers, along x, y and z. A kernel may access the
-        memory of the arrays among its arguments, and no other. An array that can't be
-        written is memory that the kernel only reads. NumPy arrays that are less aligned
-        than device memory are copied for the launch, and back.
+        Sizes have one to three numbers, along x, y and z. A kernel may only access the
+        memory of the arrays among its arguments, and may not write to read-only arrays.
+        NumPy arrays that are less aligned than device memory are copied for the launch,
+        and back.
 
         Args:
-            grid: Blocks of the grid.
-            block: Threads of a block; None for the size that the kernel fixes.
+            grid: The number of thread blocks.
+            block: Threads per thread block; None for the size that the kernel fixes.
             args: A value for each of ``parameters``: for a pointer, an array that NumPy
                 or DLPack describe, or an address, such as 0; for a number, an int or a
                 float; for a structure, its bytes, a ``TensorMap``, or a tuple of its
-                numbers and pointers.
-            cluster: Blocks of a cluster, which divide the grid. From sm_90 on.
-            programmatic: As for a launch of a GPU. Launches do not overlap here: each
-                has ended before the next begins.
-            shared_bytes: Dynamic shared memory of a block.
+                numbers and pointers. cluster: Thread blocks per cluster, which divide
+                the grid. From sm_90 on.
+                programmatic: As for ``Kernel.launch``, but launches do not overlap
+                    here.
+                shared_bytes: Bytes of dynamic shared memory per thread block.
 
         Raises:
             CheckError: The emulator found an error in the kernel, or in the launch.
@@ -283,14 +284,14 @@ class EmulatedKernel:
 
 @dataclass(frozen=True)
 class _Place:
-    """An array of a launch, by its number; a map of it, if there is one."""
+    """The number of an array of a launch, and its tensor map, if any."""
 
     number: int
     map: TensorMap | None = None
 
 
 def _split(args: Sequence[Any]) -> tuple[list[Any], list[np.ndarray]]:
-    """Returns arguments with the numbers of arrays in place of arrays, and these."""
+    """Replaces the arrays in arguments by their numbers; returns both."""
     arrays: list[np.ndarray] = []
 
     def replace(value: Any) -> Any:

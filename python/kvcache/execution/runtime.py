@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Running functions of a module in this process."""
+"""The execution of a module's functions in this process."""
 
 from __future__ import annotations
 
@@ -48,35 +48,34 @@ def jit(
     cached: bool = False,
     threads: int | None = None,
 ) -> JitModule:
-    """Compiles the functions of a source, to be called from Python.
+    """Compiles the functions of a source for calls from Python.
 
     Args:
         source: MLIR text, MLIR text or bytecode as bytes, or the path of a file.
-        target: ``"cpu"``, where kernels become loops of the host; ``"cuda"``, for the
-            GPUs of this machine; ``"cuda:<chip>"``, such as ``"cuda:sm_90a"``, for GPUs
-            of that kind; or ``"emulator:<chip>"``, where kernels are compiled as for the
-            chip and its threads, barriers and copies are emulated. A ``gpu.module`` with
-            ``#nvvm.target`` keeps its own chip.
+        target: The target. For ``"cpu"``, kernels become loops of the host. ``"cuda"``
+        is the GPUs of this machine, and ``"cuda:<chip>"``, such as ``"cuda:sm_90a"``,
+        GPUs of one kind. For ``"emulator:<chip>"``, kernels are compiled as for the
+        chip, and its threads, barriers and copies are emulated. A ``gpu.module`` with
+        ``#nvvm.target`` keeps its own chip.
         filename: The source's name in diagnostics.
-        opt_level: 0 to 3, for LLVM, of host code and of kernels on the emulator.
+        opt_level: The optimization level of LLVM, 0 to 3, for host code and emulated
+            kernels.
         bounds_checks: Whether a bad page id, token, head or misaligned index raises
-            ``CheckError``; without it, such an access has no meaning.
-        sanitize: Whether the emulator checks what kernels access: bounds, memory that
-            nobody has written, races, copies in flight. On unless it is False. Only for
-            the emulator.
-        meter: Whether the emulator counts what kernels ask of memory, for
-            ``JitModule.launches``. Off unless it is True. Only for the emulator.
-        capturable: Whether host code that a CUDA graph can't capture is an error, such
-            as one that allocates memory or waits. Off unless it is True. Only for
-            ``"cuda"``.
-        cached: Whether the compiled code is kept on disk, and taken from there if it
-            is that of the same source, options, compiler and kind of processor.
+            ``CheckError``; without it, such an access is undefined.
+        sanitize: Whether the emulator checks accesses: bounds, uninitialized memory,
+            races, copies in flight. True by default. Only for the emulator.
+        meter: Whether the emulator counts the requests of kernels to memory, for
+            ``JitModule.launches``. False by default. Only for the emulator.
+        capturable: Whether host code that a CUDA graph can't capture, such as an
+            allocation or a wait, is an error. False by default. Only for ``"cuda"``.
+        cached: Whether the compiled code is stored on disk, and read from there for the
+            same source, options, compiler and kind of processor.
 
     Raises:
         CompileError: The source has errors; the exception carries the diagnostics.
         TargetError: The target is ``"cuda"``, and there is no driver or no GPU.
-        ValueError: An argument has none of the values above, or the source is a string
-            that names a file.
+        ValueError: An argument has an invalid value, or the source is a string that
+            names a file.
         TypeError: The source or its name is of another type.
     """
     device, chip = _parse_target(target)
@@ -100,7 +99,7 @@ def jit(
         "cuda": f"kvcache-to-ptx{{chip={chip} opt-level={opt_level} host=1 tvm-ffi=1 "
         f"capturable={int(capturable)}}}",
     }[device]
-    # Functions that are declared and never used need no definition.
+    # Declared and unused functions need no definition.
     passes = f"symbol-dce,{pipeline}"
     checked = _native.add_checks(passes, bounds_checks, [chip] if device else None)
     contents, name = _native.read_source(source, filename)
@@ -113,7 +112,7 @@ def jit(
 
 
 def _compile(source: LibrarySource, device: str, cached: bool) -> JIT:
-    """Compiles a source, unless that was done before."""
+    """Compiles a source, or reads the stored result."""
     extension = _native.extension()
     entry = store.Entry.of("jit", device, source) if cached else store.Entry(None)
     if (image := entry.read()) is not None:
@@ -214,7 +213,7 @@ def _register_errors() -> None:
 
 @functools.cache
 def _shorten_calls() -> None:
-    """Lets ``JitModule.call`` begin in the extension, once that is loaded."""
+    """Replaces ``JitModule.call`` by the extension's method, once that is loaded."""
     method = _native.extension().plain_method(JitModule.call, TYPES)
     setattr(JitModule, "call", method)  # noqa: B010, as types see the one below
 
@@ -246,7 +245,7 @@ class JitModule:
         }
         self._needs_adapting = _native.extension().needs_adapting
         _shorten_calls()
-        # What can be called without more ado, by name.
+        # The functions that can be called directly, by name.
         self._plain = {
             name: (
                 entry.function,
@@ -262,14 +261,13 @@ class JitModule:
         )
 
     def function(self, name: str) -> tvm_ffi.Function:
-        """Returns a function as TVM-FFI calls it, from any language.
+        """Returns a function of TVM-FFI, callable from any language.
 
-        It checks its arguments as ``call`` does, and takes what TVM-FFI takes: tensors
-        of PyTorch and others with DLPack, and numbers. It does not take NumPy's arrays
-        that are read-only or of ml_dtypes, and can't see whether a tensor of PyTorch
-        requires a gradient or is a negated view. Several results are a
-        ``tvm_ffi.Array``. For an emulated chip with accesses of 32 bytes, memory that
-        begins at other addresses is not copied.
+        It checks its arguments as ``call`` does. It takes numbers, and tensors of
+        PyTorch and others with DLPack. It does not take NumPy's arrays that are
+        read-only or of ml_dtypes. It can't check whether a tensor of PyTorch requires a
+        gradient or is a negated view. Several results are a ``tvm_ffi.Array``. For an
+        emulated chip with accesses of 32 bytes, less aligned memory is not copied.
 
         Raises:
             ValueError: There is no such function.
@@ -282,17 +280,17 @@ class JitModule:
 
     @property
     def digest(self) -> str:
-        """Equal for equal sources and options, also in other processes."""
+        """A digest that is equal for equal sources and options in all processes."""
         described = repr((self.target, self._library)).encode()
         return hashlib.sha256(described).hexdigest()
 
     def save_library(self, path: _native.Path) -> None:
         """Writes the functions as a shared library that TVM-FFI loads.
 
-        It is for all machines of this architecture. ``tvm_ffi.load_module(path).name``
-        is the function ``name``. It needs ``libkvcache_runtime.so``, which it looks for
-        beside it and in this package; functions for a GPU also need
-        ``libkvcache_cuda.so``.
+        It works on all machines of this architecture.
+        ``tvm_ffi.load_module(path).name`` is the function ``name``. It needs
+        ``libkvcache_runtime.so``, in its folder or in this package; functions for a GPU
+        also need ``libkvcache_cuda.so``.
 
         Raises:
             ToolchainError: There is no C compiler to link with, or it fails.
@@ -306,12 +304,12 @@ class JitModule:
         self._library.save(path)
 
     def load(self, device: int | None = None) -> None:
-        """Loads the kernels of the functions, as the first call of each would.
+        """Loads the kernels of the functions, before the first call does.
 
-        A driver loads no code while it captures a stream: load before the capture.
+        A driver can't load code while it captures a stream: load before the capture.
 
         Args:
-            device: The number of the GPU; without one, that of the current context.
+            device: The number of the GPU; by default that of the current context.
 
         Raises:
             CheckError: The driver rejects the code, or there is none for this GPU.
@@ -329,7 +327,7 @@ class JitModule:
             )
         if self._device == "cuda":
             with cuda.scope(number, 0):
-                pass  # what is missing is an error of its own
+                pass  # a missing driver raises another error
         if message := self._compiled.load(number):
             raise CheckError(message)
 
@@ -342,46 +340,47 @@ class JitModule:
     ) -> Result:
         """Calls a function.
 
-        A memref is passed as an array that NumPy or DLPack describe: a NumPy array, a
-        tensor of PyTorch or TVM-FFI, an array of JAX. It is not copied, but for
-        emulated chips with accesses of 32 bytes: NumPy arrays that are less aligned are
-        copied for the call. Its dtype is that of the memref's element type (ml_dtypes
-        for bf16, fp8 and the like in NumPy); a signless integer may be signed or
-        unsigned. Static sizes and strides must agree; a memref with the identity layout
-        wants a C-contiguous array. Arrays must be writeable, unless the function's
-        argument is marked ``llvm.readonly``, and aligned to their elements; the blocks
-        and scales of a cache to 16 bytes. JAX's arrays are never writeable.
+        A memref is passed as an array of NumPy or with DLPack: a NumPy array, a tensor
+        of PyTorch or TVM-FFI, an array of JAX. It is not copied. The only exception is
+        emulated chips with accesses of 32 bytes: less aligned NumPy arrays are copied
+        for the call.
+
+        The dtype must be that of the memref's element type (ml_dtypes for bf16 and fp8
+        in NumPy); a signless integer may be signed or unsigned. Static sizes and
+        strides must agree; a memref with the identity layout needs a C-contiguous
+        array. Arrays must be aligned to their elements, and the blocks and scales of a
+        cache to 16 bytes. They must be writeable, unless the function's argument is
+        marked ``llvm.readonly``. JAX's arrays are never writeable.
 
         Integers, floats and NumPy's scalars are passed for numbers. A signless integer
         may be given as signed or as unsigned.
 
-        Functions for ``"cuda"`` take arrays of one GPU, also those that only have
-        ``__cuda_array_interface__``. Their work goes to a stream, for which the call
-        does not wait: the current stream of PyTorch for its tensors, else the default
-        stream. A call allocates no memory of its own, so that it can be captured in a
-        CUDA graph after ``load``.
+        Functions for ``"cuda"`` take arrays of one GPU, including those that only have
+        ``__cuda_array_interface__``. They run on a stream, and the call does not wait:
+        on the current stream of PyTorch for its tensors, else on the default stream. A
+        call allocates no memory, so that a CUDA graph can capture it after ``load``.
 
         Args:
             name: The name of the function.
-            args: Its arguments.
+            args: The arguments of the function.
             stream: The stream of the work, only for ``"cuda"``: a number, or an object
                 of PyTorch, CuPy, cuda-bindings or cuda-core.
             copy_host_arrays: Whether NumPy's arrays are copied to the GPU for the call
-                and back, only for ``"cuda"``. The call then allocates, and waits for the
-                stream.
+                and back, only for ``"cuda"``. The call then allocates, and waits for
+                the stream.
 
         Returns:
             The results as Python numbers: None, one, or a tuple. Integers are signed
             unless their type says otherwise.
 
         Raises:
-            TypeError: An argument has the wrong kind or dtype, or the function takes or
-                returns something else than memrefs and numbers.
+            TypeError: An argument has the wrong kind or dtype, or the function has
+                arguments or results other than memrefs and numbers.
             ValueError: An array has the wrong shape, strides or alignment, there are
                 too few or too many arguments, or there is no such function.
             OverflowError: An integer does not fit.
             CheckError: A run-time check failed, or the emulator found an error in a
-                kernel. What the function has allocated by then is freed. An error of a
+                kernel. Memory that the function has allocated is freed. An error of a
                 kernel on a GPU is raised by a later call.
             TargetError: There is no driver, or no GPU.
         """
@@ -438,7 +437,7 @@ class JitModule:
                 args = tuple(
                     stack.enter_context(cuda.copied_arrays(args, device, handle))
                 )
-            # Tensors of a framework would bring its current stream with them.
+            # Tensors of a framework would set its current stream.
             adapted = [
                 tvm_ffi.from_dlpack(value) if hasattr(value, "__dlpack__") else value
                 for value in entry.signature.adapt(args)
@@ -448,10 +447,10 @@ class JitModule:
             return entry.unpack(entry.function(*adapted))
 
     def _call_emulated(self, entry: _Entry, args: tuple[Any, ...]) -> Any:
-        # Kernels on the emulator may access what the arrays reach, and no more.
+        # Kernels on the emulator may access the memory of the arrays, and no other.
         alignment = _native.extension().access_bytes(self._chip)
         if self._has_meter:
-            # Sectors are counted as they would lie on a device.
+            # Sectors are counted for the alignment of a device.
             alignment = max(alignment, _SECTOR_BYTES)
         entry.signature.adapt(args)  # may raise before anything is copied
         with aligned_arrays(args, alignment) as placed:
@@ -464,9 +463,9 @@ class JitModule:
 
     @property
     def launches(self) -> Launches:
-        """What the kernels of the last ``call`` by this thread asked of memory.
+        """The meters of the kernels of the last ``call`` by this thread.
 
-        A ``LaunchMeter`` for each launch, in their order; also those before an error.
+        One ``LaunchMeter`` per launch, in order, including launches before an error.
 
         Raises:
             ValueError: The module was compiled without ``meter=True``.

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiled functions, and values of Python as their arguments.
+"""Signatures of compiled functions, which adapt Python values to their arguments.
 
-A function is called through TVM-FFI, and its wrapper checks the arguments. What TVM-FFI
-does not take as it is becomes an argument here: arrays that NumPy does not export, and
-numbers that are no Python numbers. What only Python can see is checked here: that an
-array is read-only, and that the memory of a tensor is not its value.
+A function is called through TVM-FFI, and its wrapper checks the arguments. Values that
+TVM-FFI does not accept are converted here: arrays that NumPy does not export, and
+numbers that are not Python numbers. Properties that only Python can check are checked
+here: whether an array is read-only, and whether the memory of a tensor is its value.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ TYPES: dict[type, bool] = {
     **{type_: False for type_ in (np.uint8, np.uint16, np.uint32, np.uint64)},
     **{type_: False for type_ in (np.float16, np.float32, np.float64)},
 }
-"""The types of values that TVM-FFI takes as they are; True for PyTorch's tensors."""
+"""The types of values that TVM-FFI accepts directly; True for PyTorch's tensors."""
 
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a function. ``name`` is empty where the source has none.
+    """An argument of a function. ``name`` is empty if the source has none.
 
-    ``kind`` is ``"memref"``, ``"integer"``, ``"float"``, or ``"other"`` for what can't be
-    passed. For ``precision`` see ``_kvcache.needs_adapting``.
+    ``kind`` is ``"memref"``, ``"integer"``, ``"float"``, or ``"other"`` for an argument
+    that can't be passed. For ``precision`` see ``_kvcache.needs_adapting``.
     """
 
     index: int
@@ -53,7 +53,7 @@ class Argument:
 
 @dataclass
 class Signature:
-    """What Python knows of a function of a module."""
+    """The name, arguments and results of a function of a module."""
 
     name: str
     text: str
@@ -62,7 +62,7 @@ class Signature:
 
     @staticmethod
     def parse(description: dict[str, Any]) -> Signature:
-        """Makes a signature from what the extension says about a function."""
+        """Makes a signature from the extension's description of a function."""
         arguments = [
             Argument(index, **fields)
             for index, fields in enumerate(description["arguments"])
@@ -76,11 +76,11 @@ class Signature:
 
     @property
     def precisions(self) -> bytes:
-        """What is to be looked at in PyTorch's tensors, by argument."""
+        """The checks of PyTorch's tensors, by argument: see ``Argument.precision``."""
         return bytes(argument.precision for argument in self.arguments)
 
     def adapt(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """Returns values that TVM-FFI takes, in place of those that it doesn't.
+        """Converts values that TVM-FFI doesn't accept.
 
         Raises:
             TypeError: A value is neither an array nor a number, or an array has another
@@ -89,7 +89,7 @@ class Signature:
                 a tensor is not its value.
         """
         if len(values) != len(self.arguments):
-            # The function counts its arguments before it looks at them.
+            # The function checks the number of arguments before their values.
             return (None,) * len(values)
         return tuple(
             adapter.adapt(value)
@@ -190,7 +190,7 @@ class _Adapter:
 
 
 def _is_from(module: str, value: Any) -> bool:
-    """Whether the class of a value, or a base of it, is one of a loaded module."""
+    """Whether the class of a value, or a base of it, is from a loaded module."""
     return module in sys.modules and any(
         base.__module__.partition(".")[0] == module for base in type(value).__mro__
     )

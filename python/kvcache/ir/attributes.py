@@ -15,8 +15,8 @@ class ParamsAttr(Attribute):
     """``#kvcache.params``: the shape of a token in a cache.
 
     Attributes:
-        num_heads: Heads of keys and values.
-        head_size: Elements of a head.
+        num_heads: The number of heads of keys and values.
+        head_size: The number of elements of a head.
         is_mla: Whether a token has one latent row, instead of a key and a value.
     """
 
@@ -41,8 +41,7 @@ class LayoutAttr(Attribute):
         token_stride: The distance from a token to the next.
         head_stride: The distance from a head to the next, or ``DYNAMIC``; None for one
             head.
-        interleave: The number of tokens whose scales share their rows; 1 if each has
-            rows of its own.
+        interleave: The number of tokens whose scales share rows; 1 if they don't.
         role_stride: The distance from keys to values; None if it is as aligned as
             tokens and heads.
     """

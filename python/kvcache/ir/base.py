@@ -14,7 +14,7 @@ from ..checks import check_integer, check_positive
 from ..dtypes import DTypeLike
 
 _CLASSES: dict[str, type[Any]] = {}
-"""The classes for what the dialect has, by the names that the extension has for them."""
+"""The classes of the dialect's types and attributes, by the extension's names."""
 
 Member = TypeVar("Member", bound=StrEnum)
 Item = TypeVar("Item")
@@ -38,8 +38,8 @@ class _Value:
         """Parses MLIR text, without aliases, into its class.
 
         Raises:
-            CompileError: The text is not that of a type, or of an attribute.
-            ValueError: What it says has another class than this.
+            CompileError: The text is not a type, or not an attribute.
+            ValueError: The text has another class than this.
         """
         if not isinstance(text, str):
             article = "an" if cls._noun == "attribute" else "a"
@@ -59,7 +59,7 @@ class _Value:
         make = getattr(_native.extension(), f"make_{self._noun}")
         text, diagnostics = make(type(self).__name__, plain)
         _native.report(diagnostics, text is not None, stacklevel=3)
-        # The dataclasses are frozen for those who use them.
+        # The dataclasses are frozen.
         for name, value in {"_text": text, **fields}.items():
             object.__setattr__(self, name, value)
 
@@ -128,7 +128,7 @@ def element_type(name: str, spec: DTypeLike) -> str:
         try:
             text = dtypes.mlir_name(spec)
         except TypeError:
-            # MLIR has more types than there are dtypes.
+            # MLIR has more types than NumPy has dtypes.
             return str(Type.parse(spec))
         if text == spec:
             return text
@@ -136,12 +136,12 @@ def element_type(name: str, spec: DTypeLike) -> str:
 
 
 def optional_element_type(name: str, spec: DTypeLike | None) -> str | None:
-    """The same where there is one."""
+    """The text of the type of an optional dtype."""
     return None if spec is None else element_type(name, spec)
 
 
 def integer(name: str, value: int) -> int:
-    """A number that fits into an attribute or a type."""
+    """Checks a number that goes into an attribute or a type."""
     check_integer(**{name: value})
     if not -(2**63) <= value < 2**63:
         raise ValueError(f"expects {name!r} to have 64 bits, got {value}")
@@ -149,7 +149,7 @@ def integer(name: str, value: int) -> int:
 
 
 def several(name: str, values: Iterable[Item]) -> tuple[Item, ...]:
-    """The values of a field that has any number of them."""
+    """Converts the values of a field that may have several."""
     try:
         return tuple(values)
     except TypeError:
@@ -157,7 +157,7 @@ def several(name: str, values: Iterable[Item]) -> tuple[Item, ...]:
 
 
 def optional_integer(name: str, value: int | None) -> int | None:
-    """A number that has to be positive where there is one."""
+    """Checks an optional number, which must be positive."""
     if value is None:
         return None
     check_positive(**{name: value})
@@ -169,13 +169,13 @@ DYNAMIC = -(2**63)
 
 
 def optional_size(name: str, value: int | None) -> int | None:
-    """The same, or ``DYNAMIC``."""
+    """Checks an optional size, which must be positive or ``DYNAMIC``."""
     is_open = isinstance(value, int | np.integer) and value == DYNAMIC
     return DYNAMIC if is_open else optional_integer(name, value)
 
 
 def member(name: str, kind: type[Member], value: Member | str) -> Member:
-    """The member of an enumeration that has a value."""
+    """Finds the member of an enumeration by its value."""
     if not isinstance(value, str) or value not in list(kind):
         known = ", ".join(kind)
         raise ValueError(f"expects {name!r} to be one of {known}, got {value!r}")

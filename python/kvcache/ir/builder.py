@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Functions that are built op by op."""
+"""The builder of functions, op by op."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .base import Attribute, Type, several
 AttributeLike: TypeAlias = (
     Attribute | str | bool | int | float | np.number | Sequence[int] | None
 )
-"""What becomes an attribute: MLIR text; a number, of 64 bits unless NumPy says less; a
-sequence of integers; True for a flag. None and False are left out."""
+"""A value of an attribute: MLIR text; a number, of 64 bits unless its NumPy type has
+less; a sequence of integers; True for a flag. None and False are left out."""
 
 _OP = re.compile(r"[a-z_]\w*(\.[\w$]+)+", re.ASCII)
 
@@ -40,8 +40,7 @@ class FunctionBuilder:
     """A function of straight-line code, for a module.
 
     Args:
-        name: Of the function.
-        arguments: The types of the arguments, by name.
+        name: The name of the function. arguments: The types of the arguments, by name.
     """
 
     def __init__(self, name: str, /, **arguments: Type | str) -> None:
@@ -55,7 +54,7 @@ class FunctionBuilder:
         self._count = 0
 
     def __getitem__(self, argument: str) -> Value:
-        """The argument of a name."""
+        """The argument with a name."""
         return self._arguments[argument]
 
     @overload
@@ -89,18 +88,18 @@ class FunctionBuilder:
         """Adds an op without regions, of any dialect.
 
         Args:
-            name: With its dialect: ``"kvcache.append"``.
-            operands: All of them, in order; none if they are named.
-            results: The types of the results; of an op on a whole cache, those of its
-                ``outs`` that are tensors.
-            named: Operands by the names that they have in the reference of our dialect,
-                and attributes. Operands that are None are left out.
+            name: The name with its dialect: ``"kvcache.append"``.
+            operands: All operands in order, or none if they are named.
+            results: The types of the results; for a whole-cache op, of its ``outs``
+                that are tensors.
+            named: Operands by their names in the reference of the dialect, and
+                attributes. Operands that are None are left out.
 
         Returns:
             The result if ``results`` is one type, else a tuple.
 
         Raises:
-            ValueError: The op has no operand of a name, or one is missing.
+            ValueError: The op has no operand with a name, or one is missing.
         """
         if self._returned is not None:
             raise ValueError("this function has returned: it takes no more ops")
@@ -133,7 +132,7 @@ class FunctionBuilder:
         return made[0] if is_one else made
 
     def returns(self, *values: Value) -> None:
-        """Ends the function; one that does not say so returns nothing."""
+        """Ends the function, which returns ``values``. Without it, it returns nothing."""
         if self._returned is not None:
             raise ValueError("this function has returned")
         self._use(values)
@@ -168,9 +167,9 @@ class FunctionBuilder:
 def _order(
     op: str, values: dict[str, Value], others: dict[str, AttributeLike]
 ) -> tuple[tuple[Value, ...], list[int] | None]:
-    """The operands of an op in order, and how many there are of each if it says so.
+    """The operands of an op in order, and the number of each if the op needs it.
 
-    Takes those that are None out of ``others``.
+    Removes named operands from ``others``.
     """
     said = _native.extension().operand_names(op)
     if said is None:

@@ -20,7 +20,7 @@ from .base import (
 
 
 class Table(StrEnum):
-    """How a lookup table gives the pages of a sequence."""
+    """The form in which a lookup table stores the pages of a sequence."""
 
     DENSE = "dense"
     CSR = "csr"
@@ -33,16 +33,16 @@ class CacheType(Type):
 
     Attributes:
         dtype: MLIR's name of the elements' type.
-        params: Heads and head size.
-        page_size: Tokens in a page, or ``DYNAMIC``; None for a continuous cache.
+        params: The number of heads and their size.
+        page_size: Tokens per page, or ``DYNAMIC``; None for a continuous cache.
         scale: MLIR's name of the scales' type; None without scales.
-        granularity: Elements of a head that share a scale, 1 unless given; None without
-            scales.
+        granularity: The number of elements of a head that share a scale, 1 by default;
+            None without scales.
         zero_point: MLIR's name of the zero points' type; None without zero points.
-        token_granularity: Consecutive tokens that share a scale.
-        layout: Strides inside pages; None for packed rows.
-        scale_layout: Strides of the scales inside pages; None for packed rows.
-        table: How the lookup table gives the pages of a sequence.
+        token_granularity: The number of consecutive tokens that share a scale.
+        layout: The strides inside pages; None for packed rows.
+        scale_layout: The strides of the scales inside pages; None for packed rows.
+        table: The form of the lookup table.
     """
 
     dtype: str
@@ -129,13 +129,13 @@ class ScalesType(Type):
     """``!kvcache.scales``: a view of the scales of a cache.
 
     Attributes:
-        cache: The cache of the scales; without any, the view has no memory.
+        cache: The type of the cache; if it has no scales, the view has no memory.
     """
 
     cache: PagedCacheType | ContinuousCacheType
 
     def __init__(self, cache: PagedCacheType | ContinuousCacheType | str) -> None:
-        # That it is a view, and no collection, is a rule of the dialect.
+        # The dialect requires a view, not a collection.
         self._make(cache=cache if isinstance(cache, Type) else Type.parse(cache))
 
 

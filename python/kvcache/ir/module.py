@@ -70,7 +70,7 @@ class Module:
         """Makes a module of functions, and verifies it.
 
         Raises:
-            CompileError: An op is not valid; its line is that of the functions' text.
+            CompileError: An op is not valid; its line is a line of the functions' text.
         """
         return cls.parse("".join(map(str, functions)), filename="<functions>")
 

@@ -77,9 +77,9 @@ class PipeType(Type):
     """``!kvcache.pipe``: a pipe of tiles.
 
     Attributes:
-        stages: Slots of the ring.
-        tiles: The tiles of a slot.
-        producers: Warps that fill the slots; None if all threads do.
+        stages: The number of stages of the ring.
+        tiles: The tiles of a stage.
+        producers: The number of warps that fill the stages; None if all threads do.
     """
 
     stages: int
@@ -92,7 +92,7 @@ class PipeType(Type):
         tiles: Iterable[TileType | str],
         producers: int | None = None,
     ) -> None:
-        # That they are tiles is a rule of the dialect.
+        # The dialect requires tiles.
         self._make(
             stages=integer("stages", stages),
             tiles=tuple(
@@ -108,7 +108,7 @@ class TMATileType(Type):
     """``!kvcache.tma_tile``: a TMA descriptor (tensor map).
 
     Attributes:
-        box: The sides of a box, innermost first.
+        box: The sizes of a box, innermost first.
         dtype: MLIR's name of the elements' type.
         swizzle: The layout of a box in shared memory.
         l2_promotion: The minimum number of bytes that the L2 cache fetches; None if not

@@ -462,7 +462,9 @@ class Attention(LayerOperation):
         starts = inputs.row_offsets if self._spec.has_positions else None
         check_kv_lengths(kv_lengths, inputs.lut, page_size, starts)
         more = [array for array in given.values() if array is not None]
-        logarithms = ConstantArray(0, (0, self._spec.query_heads)) if lse is None else lse
+        logarithms = (
+            ConstantArray(0, (0, self._spec.query_heads)) if lse is None else lse
+        )
         dense = q, offsets, out, logarithms, float(scale), *workspaces, *more
         scales = self._scales(key_scale, value_scale)
         row_scales = self._get_row_scales(query_scale=query_scale, out_scale=out_scale)

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Pages from one machine's cache to another's.
+"""Transfers of pages from one machine's cache to another's.
 
-The machine that has a sequence lends its pages and describes them in an *offer*, bytes
-that the engine brings to the other machine with its own messages. The other machine
-reads the pages straight from the first one's memory, by a *transport*::
+The machine with a sequence lends its pages and describes them in an *offer*. The engine
+sends these bytes to the other machine with its own messages. The other machine reads
+the pages directly from the first one's memory, by a *transport*::
 
-    # Where the prompt was processed
+    # On the machine that processed the prompt
     lease = cache.export("r", seconds=30)
     message = kvcache.transfer.offer(cache, lease, transport)
 
-    # Where decoding goes on
+    # On the machine that decodes
     transfer = kvcache.transfer.fetch(cache, message, transport, request="r")
     while not transfer.poll():      # never blocks
         ...                         # other work
-    was_held = ...                  # ask the first machine for lease.end()
-    transfer.finish(was_held)       # now there is a sequence "r"
+    was_held = ...                  # the result of lease.end() on the first machine
+    transfer.finish(was_held)       # begins the sequence "r"
 
-What arrives is invisible until ``finish``, and its pages come back whatever happens. A
-transfer is *refused* where it can't begin, because the ends do not fit together, and
-*fails* where something breaks on the way. Errors name the peer and the request.
+The data is invisible until ``finish``, and its pages are freed in all other cases. A
+transfer is *refused* if it can't begin because the ends do not fit. It *fails* if an
+error occurs after that. Errors name the peer and the request.
 """
 
 from ..pages.regions import merge, pair

@@ -16,14 +16,14 @@ from ..checks import check_positive, check_string
 from ..pages.regions import Region
 from .transport import TransferFailed, TransferRefused
 
-_REQUESTS = 1  # the tag of requests; each has a pair of tags for what follows
+_REQUESTS = 1  # the tag of requests; each request has a pair of tags for later messages
 _HEADER = 3  # the number of a request, its rows, and bytes of a message; 0 at the end
 _REFUSED, _GRANTED = 0, 1
 _KIND = b"torch:"
 
 
 class _Reading:
-    """A transfer under way: a thread receives, and ``poll`` puts in place."""
+    """An unfinished transfer: a thread receives, and ``poll`` copies to the cache."""
 
     def __init__(self, peer: str, target: np.ndarray) -> None:
         self.peer = peer
@@ -36,24 +36,24 @@ class _Reading:
 
 
 class TorchTransport:
-    """Asks other processes of a group for their memory, which they send.
+    """Requests the memory of other processes of a group, which send it.
 
-    The messages of ``torch.distributed`` take a sender and a receiver, and whether one is
-    there can't be asked: so each process has a thread that answers, and each transfer one
-    at either end. Bytes are received beside the cache, and ``poll`` puts them in place.
+    Messages of ``torch.distributed`` need a sender and a receiver, and can't be probed.
+    So each process has a thread that answers, and each transfer has a thread at each
+    end. Bytes are received outside of the cache, and ``poll`` copies them to it.
 
-    A transport is made after ``init_process_group``, in each process, with the backend
-    ``gloo``; it takes the group's tags from 1 on. What a process has registered, all
-    others of the group can read.
+    Create a transport after ``init_process_group``, in each process, with the backend
+    ``gloo``. It uses the group's tags from 1 on. All processes of the group can read
+    registered memory.
 
     Args:
-        name: Of this process.
-        group: The processes; all by default.
-        chunk: Bytes of a message at most.
+        name: The name of this process.
+        group: The group of processes; all by default.
+        chunk: The most bytes of a message.
 
     Raises:
         ModuleNotFoundError: PyTorch is not installed: ``pip install kvcache[torch]``.
-        TransferRefused: There is no such group, or its backend is another one.
+        TransferRefused: There is no such group, or it has another backend.
     """
 
     def __init__(self, name: str, *, group: Any = None, chunk: int = 1 << 24) -> None:
@@ -75,10 +75,10 @@ class TorchTransport:
         self._left = distributed.get_world_size(group) - 1
         threading.Thread(target=self._answer, daemon=True).start()
 
-    # --- What Transport has -------------------------------------------------------
+    # --- Transport ----------------------------------------------------------------
 
     def register(self, regions: tuple[Region, ...]) -> None:
-        """As ``Transport`` says; others read only what is in one of the regions."""
+        """Registers regions; other processes can read only these."""
         self._regions = self._regions | set(regions)
 
     @property
@@ -90,8 +90,8 @@ class TorchTransport:
         rank, _, name = (
             address.removeprefix(_KIND).decode(errors="replace").partition(":")
         )
-        is_known = address.startswith(_KIND) and rank.isdigit()
-        if not is_known or int(rank) >= self._distributed.get_world_size():
+        is_valid = address.startswith(_KIND) and rank.isdigit()
+        if not is_valid or int(rank) >= self._distributed.get_world_size():
             raise TransferRefused("the peer is not of this process group")
         if int(rank) == self._distributed.get_rank():
             raise TransferRefused("the peer is this process itself", name)
@@ -101,7 +101,7 @@ class TorchTransport:
     def post(self, peer: str, source: np.ndarray, target: np.ndarray) -> _Reading:
         if peer not in self._peers:
             raise TransferRefused("the peer is not connected", peer)
-        if not self._knows(target):
+        if not self._is_registered(target):
             raise TransferRefused("the memory here is not registered", self.name)
         reading = _Reading(peer, target)
         arguments = (
@@ -128,11 +128,11 @@ class TorchTransport:
         return True
 
     def cancel(self, handle: _Reading) -> None:
-        """Ends a transfer: its thread may go on, but writes to nothing of the cache."""
+        """Ends a transfer: its thread may continue, but never writes to the cache."""
         handle.is_cancelled = True
 
     def close(self) -> None:
-        """Tells the others that this process asks for nothing more."""
+        """Announces to the others that this process sends no more requests."""
         farewell = self._torch.zeros(_HEADER, dtype=self._torch.int64)
         own = self._distributed.get_rank()
         for rank in range(self._distributed.get_world_size()):
@@ -144,7 +144,7 @@ class TorchTransport:
     def _receive(
         self, reading: _Reading, rank: int, number: int, table: np.ndarray
     ) -> None:
-        """Asks for the bytes of a table, and receives them."""
+        """Requests the bytes of a table, and receives them."""
         try:
             header = self._torch.tensor([number, len(table), self._chunk])
             self._send(header, rank, _REQUESTS)
@@ -158,17 +158,17 @@ class TorchTransport:
                 self._recv(self._torch.from_numpy(part), rank, answered)
         except TransferFailed as error:
             reading.error = ValueError(error.reason)
-        except Exception as error:  # whatever the group raises
+        except Exception as error:  # any error of the group
             reading.error = error
         reading.has_arrived.set()
 
     def _answer(self) -> None:
-        """Takes requests until all others have ended, or are gone."""
+        """Answers requests until all other processes have closed or ended."""
         while self._left > 0:
             header = self._torch.zeros(_HEADER, dtype=self._torch.int64)
             try:
                 rank = self._distributed.recv(header, tag=_REQUESTS, group=self._group)
-            except Exception:  # a process is gone, or nobody has asked for long
+            except Exception:  # a process has ended, or a timeout without requests
                 self._left -= 1
                 continue
             number, rows, chunk = header.tolist()
@@ -179,20 +179,20 @@ class TorchTransport:
             threading.Thread(target=self._lend, args=arguments, daemon=True).start()
 
     def _lend(self, rank: int, number: int, rows: int, chunk: int) -> None:
-        """Sends another process the bytes that it asks for."""
+        """Sends requested bytes to another process."""
         asked, answered = _get_tags(number)
         table = np.empty((rows, 2), np.int64)
         try:
             self._recv(self._torch.from_numpy(table), rank, asked)
-            is_known = self._knows(table)
-            status = self._torch.tensor([_GRANTED if is_known else _REFUSED])
+            is_registered = self._is_registered(table)
+            status = self._torch.tensor([_GRANTED if is_registered else _REFUSED])
             self._send(status, rank, answered)
-            if is_known:
+            if is_registered:
                 parts = [_view(address, length) for address, length in table.tolist()]
                 joined = np.concatenate(parts) if parts else np.empty(0, np.uint8)
                 for part in _cut(joined, chunk):
                     self._send(self._torch.from_numpy(part), rank, answered)
-        except Exception:  # the other end is gone, and finds out by itself
+        except Exception:  # the other end has ended, or will time out
             return
 
     def _send(self, tensor: Any, rank: int, tag: int) -> None:
@@ -201,7 +201,7 @@ class TorchTransport:
     def _recv(self, tensor: Any, rank: int, tag: int) -> None:
         self._distributed.recv(tensor, rank, tag=tag, group=self._group)
 
-    def _knows(self, table: np.ndarray) -> bool:
+    def _is_registered(self, table: np.ndarray) -> bool:
         regions = self._regions
         return all(
             length >= 0 and any(region.contains(address, length) for region in regions)
@@ -215,10 +215,10 @@ def _cut(bytes_: np.ndarray, chunk: int) -> Iterator[np.ndarray]:
 
 
 def _get_tags(number: int) -> tuple[int, int]:
-    """The tags of what is asked for, and of the answer, for a request of a process."""
+    """The tags of the table and of the answer of a request."""
     return 2 * number + 2, 2 * number + 3
 
 
 def _view(address: int, length: int) -> np.ndarray:
-    """Bytes of this process."""
+    """Views bytes of this process."""
     return np.ctypeslib.as_array((ctypes.c_uint8 * length).from_address(address))

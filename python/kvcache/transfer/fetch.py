@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Pages of another machine, on their way into a cache of this one."""
+"""Transfers of pages from another machine into a cache of this one."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from .transport import (
 class Transfer:
     """A transfer that has begun; ``fetch`` makes one.
 
-    It ends by ``finish`` or ``cancel``, or by any error that ``poll`` raises. Then its
-    pages are those of a sequence, or free.
+    It ends by ``finish`` or ``cancel``, or by an error of ``poll``. Then its pages
+    belong to a sequence, or are free.
 
     Attributes:
-        offer: What is fetched.
-        reception: The pages here.
-        bytes: How many bytes are on their way.
+        offer: The offer that is fetched.
+        reception: The reserved pages.
+        bytes: The number of bytes to transfer.
     """
 
     def __init__(
@@ -51,17 +51,16 @@ class Transfer:
         self.bytes = size
         self._transport = transport
         self._handle = handle
-        self._has_arrived = not size  # then nothing was posted
+        self._has_arrived = not size  # nothing was posted
         self._staging = staging
 
     def poll(self) -> bool:
-        """Whether all bytes are here; never waits.
+        """Returns whether all bytes have arrived; never waits.
 
         Raises:
-            TransferFailed: They will not come. The transfer has ended, unless the
-                transport can't stop yet: while ``reception.is_open``, its pages are
-                reserved, until ``cancel`` succeeds.
-            ValueError: The transfer has ended before.
+            TransferFailed: The transfer has failed, and ended. If the transport can't
+                stop yet, its pages stay reserved: while ``reception.is_open``, until
+                ``cancel`` succeeds. ValueError: The transfer has ended before.
         """
         self._check_open()
         if self._has_arrived:
@@ -75,17 +74,17 @@ class Transfer:
         return self._has_arrived
 
     def finish(self, was_held: bool) -> None:
-        """Begins the sequence, if what has arrived is what was lent.
+        """Begins the sequence, if the lease was held until all bytes had arrived.
 
         Args:
-            was_held: What the other machine's ``lease.end()`` said, after ``poll`` did
-                say that all is here. A lease that ran out earlier may have lent pages
-                that somebody else has written to since.
+            was_held: The result of the other machine's ``lease.end()``, called after
+                ``poll`` returned True. After an earlier end of the lease, its pages may
+                have been overwritten.
 
         Raises:
             TransferFailed: The lease was not held, or pages of another format could not
                 be converted; the pages are free.
-            ValueError: Not all bytes are here, or the transfer has ended.
+            ValueError: Not all bytes have arrived, or the transfer has ended.
         """
         self._check_open()
         if not self._has_arrived:
@@ -105,10 +104,10 @@ class Transfer:
         self.reception.commit()
 
     def cancel(self) -> None:
-        """Gives up, and gives the pages back; does nothing if the transfer has ended.
+        """Cancels the transfer, and frees its pages; does nothing if it has ended.
 
-        Raises whatever the transport raises if it can't stop yet: the pages are still
-        reserved then, and ``cancel`` may be called again.
+        Raises the transport's error if it can't stop yet. The pages stay reserved then,
+        and ``cancel`` may be called again.
         """
         if self.reception.is_open:
             self._end_reading()
@@ -139,27 +138,28 @@ def fetch(
 ) -> Transfer:
     """Begins to read the pages of an offer into a cache.
 
-    Pages whose tokens are in the cache here already are not read. Where the two caches
-    have other formats, pages are read beside the cache, and ``finish`` converts them: other
-    dtypes, scales, layouts, page sizes, and heads shared by other numbers of devices.
+    Pages whose tokens are cached here already are not read. If the formats of the two
+    caches differ, pages are read to other memory, and ``finish`` converts them. Dtypes,
+    scales, layouts, page sizes, and the number of devices that share the heads may
+    differ.
 
     Args:
-        cache: The manager that gets them.
-        message: Of ``offer``, on the other machine.
-        transport: Reads them.
+        cache: The manager that gets the pages.
+        message: The result of ``offer`` on the other machine.
+        transport: The transport that reads them.
         request: As for ``PagedKVCacheManager.receive``.
         salt: As for ``PagedKVCacheManager.claim``.
-        reception: Of ``cache.receive`` with the tokens of the offer, where the pages were
-            reserved before the offer came; then it has the name and the salt. It ends
-            with the transfer, also where this raises ``TransferRefused``.
-        convert: What the conversion of other formats is compiled for, as in ``jit``.
+        reception: The result of ``cache.receive`` with the tokens of the offer, if
+            pages were reserved before the offer came. Then it has the name and the
+            salt. It ends with the transfer, even if this raises ``TransferRefused``.
+        convert: The target for which conversions are compiled, as in ``jit``.
 
     Raises:
-        TransferRefused: The message is damaged, of another version, or describes pages
-            that can't be converted to those here, or other tokens than ``reception``; or
-            the transport does not know the peer.
-        ValueError: As for ``receive``; or the reception is one of another cache, has ended,
-            is filled by another transfer, or comes with a name or a salt.
+        TransferRefused: The message is damaged, of another version, has other tokens
+            than ``reception``, or pages that can't be converted; or the peer is unknown
+            to the transport.
+        ValueError: As for ``receive``; or the reception belongs to another cache, has
+            ended, is filled by another transfer, or is given with a name or a salt.
         OutOfPagesError: As for ``receive``.
     """
     check_instance(PagedKVCacheManager, cache=cache)
@@ -201,7 +201,7 @@ def fetch(
 
 
 def _read_for(message: bytes, reception: Reception) -> Offer:
-    """The offer that a reception is for; ends that if it is another one."""
+    """Reads an offer; aborts the reception if it does not fit."""
     try:
         offer = Offer.from_bytes(message)
         if not reception.has_tokens(offer.tokens):
@@ -223,9 +223,9 @@ def _post_equal(
     own: tuple[Region, ...],
     reception: Reception,
 ) -> tuple[Any, int]:
-    """Begins to read the pages of a reception, from those of an offer of the same format.
+    """Begins to read the pages of a reception from an offer of the same format.
 
-    Returns the handle, and how many pages are on their way. Raises ``ValueError`` unless
+    Returns the handle, and the number of pages to read. Raises ``ValueError`` unless
     the offer has all pages that later tokens reach.
     """
     if len(offer.pages) != reception.num_pages:
@@ -254,15 +254,17 @@ def _post_equal(
 def _post(
     transport: Transport, peer: str, source: np.ndarray, target: np.ndarray
 ) -> Any:
-    """Begins to read descriptors of the same bytes, unless there are none, which engines
-    do not take. Returns the handle."""
+    """Begins to read descriptors of the same bytes; returns the handle.
+
+    Does nothing without descriptors, which engines do not accept."""
     return transport.post(peer, *pair(source, target)) if len(source) else None
 
 
 @functools.lru_cache(maxsize=256)
 def _count_bytes(given: tuple[Region, ...], own: tuple[Region, ...]) -> int:
-    """The bytes of a page in all tensors. Raises ``ValueError`` unless tensors have the
-    sizes that follow from the format."""
+    """Counts the bytes of a page in all tensors.
+
+    Raises ``ValueError`` unless tensors have the sizes of the format."""
     sizes, expected = (
         [(each.tensor, each.shape[1:], each.itemsize) for each in regions]
         for regions in (given, own)

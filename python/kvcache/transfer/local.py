@@ -41,14 +41,14 @@ class _Copy:
 
 
 class LocalTransport:
-    """Copies within the host memory of a process: for tests, and for caches side by side.
+    """Copies within the host memory of a process, for tests and for several caches.
 
     Args:
-        name: Its name among the transports of the process.
-        chunk: Bytes that ``poll`` copies at most.
+        name: The unique name of this transport in the process.
+        chunk: The most bytes that one ``poll`` copies.
 
     Raises:
-        ValueError: There is one of this name.
+        ValueError: A transport of this name exists.
     """
 
     def __init__(self, name: str, *, chunk: int = 1 << 24) -> None:
@@ -62,7 +62,7 @@ class LocalTransport:
         _transports[name] = self
 
     def register(self, regions: tuple[Region, ...]) -> None:
-        """As ``Transport`` says; this one only remembers the ranges, to check them."""
+        """Registers regions, only to check accesses."""
         self._regions.update(regions)
 
     @property

@@ -13,32 +13,32 @@ from ..pages.regions import Region, describe_all
 from .transport import TransferFailed, TransferRefused
 
 _PACKAGES = ("nixl_cu13", "nixl_cu12")
-_MAX_LISTED = 1 << 17  # pages of a cache that are prepared at once, in some milliseconds
+_MAX_LISTED = 1 << 17  # the most pages prepared at once, in some milliseconds
 
 
 class _Read(NamedTuple):
-    """A transfer under way."""
+    """An unfinished transfer."""
 
     peer: str
     request: Any  # NIXL's
-    is_done: bool  # when it began
+    is_done: bool # whether it was done when it began
 
 
 class NIXLTransport:
     """Reads the memory of other machines by an agent of NIXL.
 
     Args:
-        name: Of the agent; different on each machine.
-        backends: Of NIXL. UCX takes shared memory, InfiniBand or TCP, as its own
-            environment variables say.
-        memory: ``"DRAM"`` for host memory, ``"VRAM"`` for a GPU's.
-        progress_thread: Whether a thread of NIXL's, which takes a processor where it has
-            one, drives transfers on. Without it ``poll`` does; what others read by TCP
-            waits for it then.
+        name: The name of the agent, unique among machines.
+        backends: The backends of NIXL. UCX uses shared memory, InfiniBand or TCP, as
+            set by its environment variables.
+        memory: The kind of memory: ``"DRAM"`` for host memory, ``"VRAM"`` for a GPU's.
+        progress_thread: Whether a thread of NIXL's drives transfers, which occupies a
+            processor. Without it, ``poll`` drives them, and other machines' reads by
+            TCP wait for ``poll``.
 
     Raises:
         ModuleNotFoundError: NIXL is not installed: ``pip install kvcache[nixl]``.
-        TransferRefused: NIXL has not such a backend, or it does not work here.
+        TransferRefused: NIXL has no such backend, or it does not work here.
     """
 
     def __init__(
@@ -68,17 +68,17 @@ class NIXLTransport:
         self._lists: dict[tuple[str, tuple[Region, ...]], Any] = {}
 
     def register(self, regions: tuple[Region, ...]) -> None:
-        """Makes memory known to NIXL, which may pin it; regions known before are free."""
+        """Registers memory with NIXL, which may pin it; repetitions cost nothing."""
         for region in regions:
             if region not in self._registered:
-                # NIXL takes a label behind the address, the size and the device.
+                # NIXL expects a label after the address, the size and the device.
                 rows = [(region.address, region.size, region.device, region.tensor)]
                 self._registered[region] = self._agent.register_memory(
                     rows, self._memory
                 )
 
     def close(self) -> None:
-        """Makes the memory unknown again; nothing may be under way."""
+        """Deregisters the memory; no transfer may be unfinished."""
         self._peers.clear()
         self._lists.clear()
         for handle in self._registered.values():
@@ -87,7 +87,7 @@ class NIXLTransport:
 
     @property
     def address(self) -> bytes:
-        """The length of the name, the name, and what NIXL needs to know."""
+        """The length of the name, the name, and NIXL's metadata."""
         name, metadata = self.name.encode(), self._agent.get_agent_metadata()
         return b"%d:%s%s" % (len(name), name, metadata)
 
@@ -101,20 +101,22 @@ class NIXLTransport:
             raise TransferRefused(
                 f"NIXL does not take the peer's address: {error}"
             ) from error
-        self._forget_peer(peer)
+        self._drop_peer(peer)
         self._peers[address] = peer
         return peer
 
     def _add_peer(self, peer: str, metadata: bytes) -> None:
-        """Says where a peer is. It may have registered more memory, or be another process
-        of the same name, which NIXL takes when the one before is removed."""
+        """Adds the metadata of a peer to NIXL.
+
+        The peer may have registered more memory, or be another process of the same
+        name. NIXL accepts that after the earlier entry is removed."""
         try:
             self._agent.add_remote_agent(metadata)
         except Exception as error:
             try:
                 self._agent.remove_remote_agent(peer)
             except Exception:
-                raise error from None  # there was none before
+                raise error from None  # there was no earlier entry
             self._agent.add_remote_agent(metadata)
 
     def post(self, peer: str, source: np.ndarray, target: np.ndarray) -> Any:
@@ -123,7 +125,7 @@ class NIXLTransport:
                 "READ", *map(self._to_nixl, (target, source)), peer
             )
         except Exception as error:
-            self._forget_peer(peer)
+            self._drop_peer(peer)
             raise TransferRefused(f"NIXL does not begin: {error}", peer) from error
         return self._begin(handle, peer)
 
@@ -147,13 +149,14 @@ class NIXLTransport:
                 _number(source_pages, source),
             )
         except Exception as error:
-            self._forget_peer(peer)
+            self._drop_peer(peer)
             raise TransferRefused(f"NIXL does not begin: {error}", peer) from error
         return self._begin(handle, peer)
 
     def _list_pages(self, peer: str, regions: tuple[Region, ...]) -> Any:
-        """What NIXL has prepared of all pages of a cache, here if there is no peer; None
-        where pages lie apart, or are too many."""
+        """NIXL's prepared list of all pages of a cache, of this machine without a peer.
+
+        None if pages are not contiguous, or too many."""
         key = peer, regions
         known = self._lists.get(key)
         if known is None:
@@ -168,8 +171,8 @@ class NIXLTransport:
             )
         return known
 
-    def _forget_peer(self, peer: str) -> None:
-        """Forgets what is known of a peer: it has failed, or is elsewhere now."""
+    def _drop_peer(self, peer: str) -> None:
+        """Drops all state of a peer that has failed, or moved."""
         for address in [each for each, name in self._peers.items() if name == peer]:
             del self._peers[address]
         for key in [key for key in self._lists if key[0] == peer]:
@@ -179,7 +182,7 @@ class NIXLTransport:
         state = self._agent.transfer(handle)
         if state == "ERR":
             handle.release()
-            self._forget_peer(peer)
+            self._drop_peer(peer)
             raise TransferRefused("NIXL does not begin to read", peer)
         return _Read(peer, handle, state == "DONE")
 
@@ -192,10 +195,10 @@ class NIXLTransport:
         try:
             state = self._agent.check_xfer_state(handle.request)
         except Exception as error:
-            self._forget_peer(handle.peer)
+            self._drop_peer(handle.peer)
             raise TransferFailed(f"NIXL lost the peer: {error}") from error
         if state == "ERR":
-            self._forget_peer(handle.peer)
+            self._drop_peer(handle.peer)
             raise TransferFailed("NIXL lost the peer")
         return bool(state == "DONE")
 
@@ -204,13 +207,13 @@ class NIXLTransport:
 
 
 def _split_address(address: bytes) -> tuple[str, bytes]:
-    """The name of an agent, and what NIXL needs to know of it."""
+    """The name of an agent, and its metadata."""
     size, _, rest = address.partition(b":")
     return rest[: int(size)].decode(), rest[int(size) :]
 
 
 def _number(pages: np.ndarray, regions: tuple[Region, ...]) -> np.ndarray:
-    """Where pages are in a list of those of all regions, region by region."""
+    """The indices of pages in a list of all regions' pages, region by region."""
     if len(regions) == 1:
         return pages
     starts = np.arange(len(regions), dtype=np.int32) * np.int32(regions[0].pages)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What one machine tells another of pages that it lends."""
+"""Offers: messages that describe the pages of a lease to another machine."""
 
 from __future__ import annotations
 
@@ -25,37 +25,38 @@ from ..pages.regions import Region, describe_all, describe_groups
 from .transport import TransferRefused, Transport, check_transport
 
 VERSION = 6
-"""Of the messages; machines of different ones do not understand each other."""
+"""The version of the messages; different versions are incompatible."""
 
 _DIGEST_BYTES = 16
 _ENCODING = "utf-8", "surrogatepass"  # of names
-# The version, the bytes of the two names and of the object, how many tokens and pages, and
-# how many groups have tokens that are gone: all or none. All versions from 6 on have the
-# version, the sizes of the names and these in the same places.
+# The version, the bytes of the two names and of the object, the number of tokens and
+# pages, and the number of groups with ``gone``: all or none. The version and the sizes
+# of the names have the same places in all versions from 6 on.
 _HEADER = struct.Struct("<4I3Q")
 _MOST_OBJECT_BYTES = 4 << 20  # a region and its address take about a kilobyte
 _MOST_NESTING = 4  # fields, regions, a region, its shape
-# Strings too, so that brackets in them do not count; the last may have no end.
+# Strings too, so that brackets in them do not count; the last may be unterminated.
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
 _TOKEN = np.dtype("<i8")
 _PAGE = np.dtype("<i4")
 
 
 class Offer(NamedTuple):
-    """A lease, as another machine sees it.
+    """The contents of an offer: a lease, described to another machine.
 
     Attributes:
         peer: The name of the machine.
         request: The name of the sequence there, as text.
-        tokens: The ids of its tokens, int64.
-        pages: Where they are, as a lease has them, int32.
-        regions: The tensors.
-        address: What a transport needs to reach them.
-        type: That of the collection of a device; empty for several groups of layers.
-        heads: Of keys and values, over all devices.
-        layers: Those of the model that are in the pages.
-        groups: What describes the format of each group of layers.
-        gone: As a lease has it.
+        tokens: The ids of its tokens, int64 [tokens].
+        pages: The pages of the tokens, as in the lease, int32 [pages].
+        regions: The regions of the tensors.
+        address: The address by which a transport reaches them.
+        type: The type of the collection of a device; empty for several groups of
+            layers.
+        heads: The number of heads of keys and values, over all devices.
+        layers: The layers of the model in the pages.
+        groups: The description of the format of each group of layers.
+        gone: The first tokens present, as in the lease.
     """
 
     peer: str
@@ -72,18 +73,19 @@ class Offer(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """Of the format of its pages."""
+        """The fingerprint of the format of its pages."""
         return self.regions[0].fingerprint
 
     def describe(self, numbers: np.ndarray) -> np.ndarray:
-        """The bytes of some of the pages, as ``descriptors`` has them, but not merged."""
+        """The bytes of some pages, as from ``descriptors``, not merged."""
         return describe_all(self.regions, self.pages[numbers])
 
     def to_bytes(self) -> bytes:
-        """The message: a digest, the version and all sizes, the names of the peer and the
-        request, an object of JSON, and the bytes of tokens, pages, and what is gone.
+        """Writes the message.
 
-        The object is the same in all offers of a cache.
+        It has a digest, the version and all sizes, the names of the peer and the
+        request, an object of JSON, and the bytes of tokens, pages and ``gone``. The
+        object is equal in all offers of a cache.
         """
         model = self.type, self.heads, self.layers, self.groups
         parts = [
@@ -116,7 +118,7 @@ class Offer(NamedTuple):
         ):
             raise TransferRefused("the offer is damaged or cut off")
         version, *sizes, tokens, pages, gone = _HEADER.unpack_from(message, _DIGEST_BYTES)
-        if start + sum(sizes) > len(message):  # as one of another version may say
+        if start + sum(sizes) > len(message):  # possible in another version
             sizes = [0, 0, 0]
         middle = start + sizes[0]
         end = middle + sizes[1]
@@ -178,7 +180,7 @@ def _read_gone(message: bytes, offer: Offer, count: int) -> tuple[int, ...]:
     return gone
 
 
-# Many offers are of one cache.
+# Offers of one cache share it.
 @functools.lru_cache(maxsize=256)
 def _write_common(
     regions: tuple[Region, ...],
@@ -213,7 +215,7 @@ def _read_common(text: bytes) -> tuple[Any, ...]:
 
 
 def _check_nesting(text: bytes) -> None:
-    """Raises ``TransferRefused`` for nesting that no offer has; the parser recurs."""
+    """Raises ``TransferRefused`` for deep nesting, since the parser recurs."""
     depth = 0
     for match in _BRACKETS.finditer(text):
         token = match.group()
@@ -271,7 +273,7 @@ def _read_regions(value: Any) -> tuple[Region, ...]:
 
 def _parse_region(fields: Any) -> Region:
     check_instance(dict, region=fields)
-    # JSON has lists where a region has tuples.
+    # JSON's lists become tuples in a region.
     parsed: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in fields.items()
@@ -309,12 +311,12 @@ def _digest(text: bytes | memoryview) -> bytes:
 
 
 def offer(cache: PageExchange, lease: Lease, transport: Transport) -> bytes:
-    """The message that lets another machine ``fetch`` the pages of a lease.
+    """Makes the message by which another machine can ``fetch`` the pages of a lease.
 
     Args:
-        cache: The manager whose lease it is.
-        lease: Of ``export``.
-        transport: Registers the tensors of the cache, if it has not yet.
+        cache: The manager of the lease.
+        lease: The result of ``export``.
+        transport: The transport, with which the tensors of the cache are registered.
 
     Raises:
         ValueError: The lease has ended.

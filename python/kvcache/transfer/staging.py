@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Pages of another format, on their way into a cache: read beside it, then converted."""
+"""Staging of pages of another format: read to other memory, then converted."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from ..pages.manager import PagedKVCacheManager
 from ..pages.regions import Region, describe_groups
 from .offers import Offer
 
-_PADDING = 16  # columns of a table behind those of its sequence, as the ops want
+_PADDING = 16  # more columns of a table than its sequence has, as the ops expect
 
 _MOST_PAGE_TOKENS = 1 << 16
 
 
 class Staging:
-    """The pages of an offer, in memory of their own, until they are converted.
+    """The pages of an offer in separate memory, until they are converted.
 
-    What differs may be the dtype and its scales, the layout, the page size, and the
-    number of devices that share the heads.
+    The dtype and its scales, the layout, the page size, and the number of devices that
+    share the heads may differ.
 
     Args:
-        cache: Where they go in the end.
-        offer: The pages.
-        reception: The pages of the cache that they go to.
-        target: What the conversion is compiled for, as in ``jit``.
+        cache: The manager that gets the pages.
+        offer: The offer of the pages.
+        reception: The reserved pages of the cache.
+        target: The target for which the conversion is compiled, as in ``jit``.
 
     Raises:
         ValueError: The caches differ in more.
@@ -71,7 +71,7 @@ class Staging:
         self._programs = self._compile()
 
     def _choose_pages(self, offer: Offer, reach: Reach) -> np.ndarray:
-        """The numbers of the pages to read: those lent, with a token that is missing here."""
+        """The numbers of the lent pages with a token that is missing here."""
         size = self._source.page_size
         assert size is not None
         expected = -(-self._total // size)
@@ -99,7 +99,7 @@ class Staging:
         return self._staged.descriptors(np.arange(len(self.numbers)))
 
     def convert(self) -> None:
-        """Writes what has arrived to the pages of the cache."""
+        """Converts the staged pages to pages of the cache."""
         if not len(self.numbers):  # no later token reaches any
             return
         upload, cache = self._cache.memory.upload, self._cache
@@ -126,7 +126,7 @@ class Staging:
                 program.call("convert", *ends, layer, begin, end)
 
     def _compile(self) -> list[tuple[tuple[int, int], JitModule]]:
-        """A program for each pair of devices that have heads in common."""
+        """Compiles a program for each pair of devices with common heads."""
         programs = []
         for target in range(self._params.n_devices_per_stage):
             wanted = _list_heads(self._params, target)
@@ -134,7 +134,7 @@ class Staging:
                 given = _list_heads(self._source, source)
                 first = max(wanted.start, given.start)
                 count = min(wanted.stop, given.stop) - first
-                # What several devices have, comes from the first.
+                # Heads of several devices come from the first of them.
                 if count > 0 and not (
                     source and _list_heads(self._source, source - 1) == given
                 ):
@@ -147,7 +147,7 @@ class Staging:
 
 
 def read_params(offer: Offer) -> KVCacheParams:
-    """The parameters of the cache that an offer is of."""
+    """Reads the parameters of the cache of an offer."""
     orders = {region.tensor: region.order for region in offer.regions}
     layouts = {
         name: None if orders.get(tensor, DIMS) == DIMS else Layout(orders[tensor])
@@ -178,14 +178,14 @@ def _check_convertible(source: KVCacheParams, target: KVCacheParams) -> None:
 
 
 def _check_page_size(source: KVCacheParams, total: int) -> None:
-    """Raises ``ValueError`` for pages of far more tokens than the sequence has."""
+    """Raises ``ValueError`` for pages with far more tokens than the sequence."""
     size, most = source.page_size or 0, max(total, _MOST_PAGE_TOKENS)
     if size > most:
         raise ValueError(f"its pages have {size} tokens, more than {most}")
 
 
 def _find_difference(theirs: tuple[str, ...], own: tuple[str, ...]) -> str:
-    """What differs between the groups of two caches."""
+    """Describes the difference between the groups of two caches."""
     if len(theirs) != len(own):
         return f"it has {len(theirs)} of them, and {len(own)} here"
     pairs = enumerate(zip(theirs, own, strict=True))
@@ -198,7 +198,7 @@ def _find_difference(theirs: tuple[str, ...], own: tuple[str, ...]) -> str:
 
 
 def _list_heads(params: KVCacheParams, device: int) -> range:
-    """The heads of a device among those of the model."""
+    """The heads of the model on a device."""
     first = 0
     if not params.is_mla:
         first = device * params.n_kv_heads // params.n_devices_per_stage
@@ -206,7 +206,7 @@ def _list_heads(params: KVCacheParams, device: int) -> range:
 
 
 def _make_table(numbers: np.ndarray, pages: np.ndarray, null_page: int) -> np.ndarray:
-    """The table of one sequence that has some of its pages."""
+    """Makes the lookup table of one sequence with some of its pages."""
     columns = -(-(int(numbers[-1]) + 1) // 8) * 8 + _PADDING
     table = np.full((1, columns), null_page, np.uint32)
     table[0, numbers] = pages
@@ -226,7 +226,7 @@ def _make_program(
 def _write_source(
     source: KVCacheParams, target: KVCacheParams, heads: tuple[int, int, int]
 ) -> str:
-    """A function that copies some heads of a layer from one cache to another."""
+    """The source of a function that copies heads of a layer between caches."""
     arguments, lines = [], []
     roles = ("key",) if source.is_mla else ("key", "value")
     for name, params in (("from", source), ("to", target)):

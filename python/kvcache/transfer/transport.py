@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What moves bytes between machines, and how it goes wrong."""
+"""The interface of transports, which move bytes between machines, and its errors."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..pages.regions import Region
 
 
 class TransferError(Error, RuntimeError):
-    """Pages did not get from one machine to another.
+    """The base of errors of transfers between machines.
 
     Attributes:
-        peer: The machine that has the pages; empty if it is not known.
-        request: The sequence; None if it is not known.
+        peer: The machine with the pages; empty if unknown.
+        request: The sequence; None if unknown.
     """
 
     def __init__(
@@ -33,57 +33,58 @@ class TransferError(Error, RuntimeError):
 
 
 class TransferRefused(TransferError):
-    """The transfer did not begin: the ends do not fit, or do not know each other."""
+    """The transfer did not begin: the ends do not fit, or are not connected."""
 
 
 class TransferFailed(TransferError):
-    """The transfer broke on the way: the peer is gone, or too slow."""
+    """The transfer failed after it began: the peer has ended, or is too slow."""
 
 
 @runtime_checkable
 class Transport(Protocol):
-    """What reads the memory of other machines. No method waits for another machine.
+    """The interface that reads the memory of other machines.
 
-    ``register`` comes first, for all memory that is read or written. ``address`` is what
-    another machine's ``connect`` needs. ``post`` begins to read; ``poll`` drives it on,
-    and tells when all bytes are there; ``cancel`` gives up, after which the transport
-    writes to none of the bytes any more, or raises if it can't promise that yet.
+    No method waits for another machine. Call ``register`` first, for all memory that is
+    read or written. Pass ``address`` to another machine's ``connect``. ``post`` begins
+    to read. ``poll`` makes progress, and returns whether all bytes have arrived. After
+    ``cancel``, the transport writes to the memory no more; it raises if it can't stop
+    yet.
     """
 
     name: str
 
     def register(self, regions: tuple[Region, ...]) -> None:
-        """Makes memory known, to be read by others and to be written here."""
+        """Registers memory that other machines read, or that is written here."""
 
     @property
     def address(self) -> bytes:
-        """What tells other machines how to reach the memory registered so far."""
+        """The address by which other machines reach the memory registered so far."""
 
     def connect(self, address: bytes) -> str:
         """Returns the name of the machine with this address.
 
         Raises:
-            TransferRefused: The address is not one of this kind of transport.
+            TransferRefused: The address belongs to another kind of transport.
         """
 
     def post(self, peer: str, source: np.ndarray, target: np.ndarray) -> Any:
         """Begins to read; returns a handle.
 
         Args:
-            peer: The name of a machine, of ``connect``.
-            source: int64 [n, 3]: addresses, lengths and devices of its memory; one row
-                or more.
-            target: The same of the memory here; the lengths are equal.
+            peer: The name of a machine, from ``connect``.
+            source: Descriptors of its memory, int64 [n, 3], n >= 1: addresses, lengths
+                and devices.
+            target: Descriptors of the memory here, likewise, of the same lengths.
 
         Raises:
-            TransferRefused: The peer or the memory is not known.
+            TransferRefused: The peer or the memory is unknown.
         """
 
     def poll(self, handle: Any) -> bool:
-        """Whether all bytes are there.
+        """Returns whether all bytes have arrived.
 
         Raises:
-            TransferFailed: They will not come.
+            TransferFailed: The transfer has failed.
         """
 
     def cancel(self, handle: Any) -> None:
@@ -93,8 +94,8 @@ class Transport(Protocol):
 class PageTransport(Transport, Protocol):
     """A transport that can also read pages by their numbers, without descriptors.
 
-    It prepares what it needs of all pages of a cache once; ``fetch`` prefers it where both
-    ends have the same format.
+    It prepares all pages of a cache once. ``fetch`` prefers it if both ends have the
+    same format.
     """
 
     def post_pages(
@@ -108,14 +109,14 @@ class PageTransport(Transport, Protocol):
         """Begins to read pages in all of their regions; returns a handle.
 
         Args:
-            peer: The name of a machine, of ``connect``.
+            peer: The name of a machine, from ``connect``.
             source: The regions of its cache.
-            source_pages: int32: which of its pages, each in its regions; one or more.
+            source_pages: The pages to read, int32 [n], n >= 1.
             target: The regions here, of the same fingerprint and in the same order.
-            target_pages: int32: where they go.
+            target_pages: The pages to fill, int32 [n].
 
         Returns:
-            None if it takes only descriptors of these caches: then ``post`` comes.
+            The handle; None if these caches need descriptors and ``post``.
 
         Raises:
             TransferRefused: As for ``post``.
@@ -126,7 +127,7 @@ _checked: set[type] = set()
 
 
 def check_transport(transport: object) -> None:
-    """Raises ``TypeError`` for what is no transport; looks at each class once."""
+    """Raises ``TypeError`` unless an object is a transport; checks each class once."""
     if type(transport) not in _checked:
         check_instance(Transport, transport=transport)
         _checked.add(type(transport))

@@ -9,9 +9,9 @@ import time
 import kvcache
 import numpy as np
 import pytest
+from failing_transport import FailingTransport
 from kvcache import transfer
-from support.failing_transport import FailingTransport
-from support.transfers import (
+from transfers import (
     LAYOUTS,
     PageTransport,
     add,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from kvcache import transfer
 from kvcache.pages.regions import locate
-from support.transfers import LAYOUTS, PAGE, make_cache
+from transfers import LAYOUTS, PAGE, make_cache
 
 
 def addresses_of(tensor):

@@ -11,7 +11,7 @@ from kvcache import transfer
 from kvcache.pages.leases import Lease
 from kvcache.pages.tables import GroupTable, Sequence
 from kvcache.transfer import staging
-from support.transfers import local
+from transfers import local
 
 TOKENS = [*range(50, 61)]
 HEADS, LAYERS, SIZE = 4, 2, 16

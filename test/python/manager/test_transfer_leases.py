@@ -3,7 +3,7 @@
 import kvcache
 import numpy as np
 import pytest
-from support.transfers import add, make_cache
+from transfers import add, make_cache
 
 
 def test_a_lease_keeps_pages_of_a_released_sequence():
