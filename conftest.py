@@ -1,4 +1,4 @@
-"""What every test finds: the modules of the benchmarks, and a pack of their kernels."""
+"""What every test finds: the modules of the benchmarks and of docs/site, and a pack of their kernels."""
 
 import functools
 import gc
@@ -20,7 +20,8 @@ os.environ["KVCACHE_CACHE"] = "off"
 # Tests leave little garbage, and the collector would look at all of them for it again and again: 5 % of their time.
 gc.set_threshold(100_000, 20, 20)
 
-sys.path.append(str(Path(__file__).resolve().parent / "benchmarks"))
+ROOT = Path(__file__).resolve().parent
+sys.path += [str(ROOT / "benchmarks"), str(ROOT / "docs" / "site")]
 
 
 def pytest_addoption(parser):

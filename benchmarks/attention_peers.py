@@ -78,13 +78,13 @@ WARPS = {"tile_rows": 0, **SPLIT}
 MERGE = "PersistentVariableLengthMergeStatesKernel<8, 16, 8, 4, float, nv_bfloat16, int32_t>"
 WORKS = [
     Work("decode, 32 heads", decode("nv_bfloat16", 4)),
-    Work("decode, 32 heads, in parts", decode("nv_bfloat16", 4), options=WARPS, triton=4),
+    Work("decode, 32 heads, in splits", decode("nv_bfloat16", 4), options=WARPS, triton=4),
     Work(
-        "decode, 32 heads, in parts of tiles", decode("nv_bfloat16", 4), options={**SPLIT, "tile_rows": 16}, triton=4
+        "decode, 32 heads, in splits, tensor cores", decode("nv_bfloat16", 4), options={**SPLIT, "tile_rows": 16}, triton=4
     ),
     Work("decode, 8 heads", decode("nv_bfloat16", 1), query_heads=8),
     Work("decode, 64 heads", decode("nv_bfloat16", 8), query_heads=64),
-    Work("decode, 64 heads, in parts", decode("nv_bfloat16", 8), query_heads=64, options=WARPS, triton=8),
+    Work("decode, 64 heads, in splits", decode("nv_bfloat16", 8), query_heads=64, options=WARPS, triton=8),
     Work("decode, fp8", decode("__nv_fp8_e4m3", 4), "f8E4M3FN"),
     Work(
         "decode, window and soft cap", decode("nv_bfloat16", 4, window=True, cap=True),

@@ -34,6 +34,8 @@ from works import CHIPS, FOLDER, WORKS
 
 LINEAR = "linear"
 CALLS = "calls"
+RECORD = FOLDER / "results/compile.json"
+PICTURE = FOLDER.parent / "docs/images/compile-time.svg"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,8 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except kvcache.ToolchainError as error:
         sys.exit(f"error: {error}")
     comparison.write(options.out)
-    if options.readme:
-        comparison.write_readme(FOLDER / "README.md")
+    if options.record:
+        comparison.write_record(RECORD, PICTURE)
     print(comparison.render(options.markdown), end="")
     compare.say(f"written: {options.out}")
     return 0
@@ -80,7 +82,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--chips", type=_list_of(), default=CHIPS, metavar="CHIP,…", help=f"default: {','.join(CHIPS)}")
     add("--runs", type=_positive, default=9, metavar="N", help="counted rounds (default: %(default)s)")
     add("--out", type=Path, metavar="DIR", default=FOLDER.parent / "build/bench", help="default: build/bench")
-    add("--readme", action="store_true", help="put report and picture into benchmarks/README.md")
+    add("--record", action="store_true", help="write benchmarks/results/compile.json, and the picture of the docs")
     add("--markdown", action="store_true", help="print the report as Markdown")
     return parser
 

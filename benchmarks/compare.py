@@ -11,6 +11,7 @@ from pathlib import Path
 import linear
 import plot
 import provenance
+import record
 import report
 import verdict
 from contenders import CONTENDERS, Contender, MissingError, Nvcc
@@ -20,8 +21,6 @@ from works import Work
 
 MOST_LINEAR_RUNS = 3
 """The largest module takes ten seconds, and nvcc may take a minute."""
-
-_HEADING = "\n## Results\n"
 
 
 @dataclass(frozen=True)
@@ -52,12 +51,10 @@ class Comparison:
         (folder / "report.md").write_text(self.render(markdown=True))
         plot.draw(self.results, self.points).save(folder / "plot.svg")
 
-    def write_readme(self, readme: Path) -> None:
-        """Puts the report into a page, in the place of all from its heading "Results" on, and the picture beside it."""
-        before = readme.read_text().partition(_HEADING)[0]
-        picture = plot.draw(self.results, self.points).save(readme.with_name("plot.svg"))
-        report = f"![Code and compile times as parts of nvcc's]({picture.name})\n\n{self.render(markdown=True)}"
-        readme.write_text(f"{before}{_HEADING}\n{report}")
+    def write_record(self, path: Path, picture: Path) -> None:
+        """Writes the record of benchmarks/results, and the picture of docs/results/compile-time.md."""
+        record.write(path, record.make(self.provenance, self.results, self.points))
+        plot.draw(self.results, self.points).save(picture)
 
 
 def run(works: Sequence[Work], chips: Sequence[str], runs: int, with_linear: bool) -> Comparison:

@@ -39,8 +39,8 @@ MARK, PROGRESS, LOST = "RESULT ", "AT ", "LOST "
 CEILINGS = "ceilings"
 NO_GRAPH = "no graph: "
 PEERS = "PyTorch", "Triton", "FlashInfer"
-WIDTHS = (44, 20, 8, 9, 9, 7, 5, 7, 5, 9, 18)
-TITLES = ("work", "contender", "status", "ms", "graph", "GB/s", "peak", "TFLOPS", "peak", "error", "estimate")
+WIDTHS = (44, 20, 8, 9, 9, 7, 5, 7, 5, 9)
+TITLES = ("work", "contender", "status", "ms", "graph", "GB/s", "peak", "TFLOPS", "peak", "error")
 
 
 # --- What works need -----------------------------------------------------------------
@@ -137,7 +137,8 @@ def work_off(options: argparse.Namespace) -> None:
 
     by_name = {work.name: work for work in find_works(options)}
     is_cuda = options.target.startswith("cuda")
-    facts: dict[str, Any] = {"torch": torch.__version__, "device": "the host"}
+    moment = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    facts: dict[str, Any] = {"date": moment, "torch": torch.__version__, "device": "the host"}
     if is_cuda:
         properties = torch.cuda.get_device_properties(0)
         facts.update(
@@ -256,7 +257,7 @@ def cells(result: dict[str, Any]) -> tuple[str, ...]:
     return (
         result["work"], result["contender"], result["status"], number("ms", ".4f"), number("graph_ms", ".4f"),
         number("gbps", ".0f"), number("of_bandwidth", ".0%"), number("tflops", ".0f") if has_flops else "",
-        number("of_tensor", ".0%") if has_flops else "", number("error", ".1e"), result.get("estimate", ""),
+        number("of_tensor", ".0%") if has_flops else "", number("error", ".1e"),
     )  # fmt: skip
 
 

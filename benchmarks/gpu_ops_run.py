@@ -36,7 +36,6 @@ class Contender:
     check: Callable[[], tuple[float, float]]
     bound: float
     reset: Callable[[], None] = lambda: None
-    estimate: str = ""
     note: str = ""
     log_bound: float = 0.02
 
@@ -271,7 +270,7 @@ def attend(work: Work, pages: Pages, target: str) -> Bench:
         # Tensor cores take elements rounded to bf16 where a head has several scales.
         bound = 0.04 if work.cache.scale and work.cache.scale[1] < work.cache.size else 0.01
         bench.contenders.append(
-            Contender(variant.name, call, given.check, bound, given.reset, variant.estimate, log_bound=max(bound, 0.02))
+            Contender(variant.name, call, given.check, bound, given.reset, log_bound=max(bound, 0.02))
         )
     add_peers(bench, work, pages, given)
     return bench
@@ -350,7 +349,7 @@ def append(work: Work, pages: Pages, target: str) -> Bench:
         def call(i: int, op: Any = op) -> None:
             op(pages.inputs[i], 0, keys, values, queries, **more)
 
-        bench.contenders.append(Contender(variant.name, call, check, bound, reset, variant.estimate))
+        bench.contenders.append(Contender(variant.name, call, check, bound, reset))
     if "torch" in work.peers:
         of_sets = [pages.slots(i) for i in range(pages.sets)]
 
@@ -385,7 +384,7 @@ def gather(work: Work, pages: Pages, target: str) -> Bench:
 
         bound = 2.0**-8 if cache.scale else 0.0
         bench.contenders.append(
-            Contender(variant.name, call, lambda: compare(outs), bound, lambda: outs.fill_(float("nan")), variant.estimate)
+            Contender(variant.name, call, lambda: compare(outs), bound, lambda: outs.fill_(float("nan")))
         )
     if "torch" in work.peers:
         indices = [lut.flatten().long() for lut in pages.luts]
@@ -421,7 +420,7 @@ def copy_pages(work: Work, pages: Pages, target: str) -> Bench:
         def call(i: int, op: Any = op) -> None:
             op(pages.inputs[i], pairs[i])
 
-        bench.contenders.append(Contender(variant.name, call, check, 0.0, reset, variant.estimate))
+        bench.contenders.append(Contender(variant.name, call, check, 0.0, reset))
     if "torch" in work.peers:
         wide = [each.long().unbind(1) for each in pairs]
 
@@ -453,7 +452,7 @@ def merge_states(work: Work, pages: Pages, target: str) -> Bench:
             op(outs, lses, out, lse)
 
         bench.contenders.append(
-            Contender(variant.name, call, check, 2.0**-8, lambda: out.fill_(float("nan")), variant.estimate)
+            Contender(variant.name, call, check, 2.0**-8, lambda: out.fill_(float("nan")))
         )
     return bench
 
@@ -492,7 +491,7 @@ def run(
             continue
         report(contender.name)
         result: dict[str, Any] = {
-            "work": work.name, "contender": contender.name, "estimate": contender.estimate, "bytes": bench.bytes,
+            "work": work.name, "contender": contender.name, "bytes": bench.bytes,
             "flops": bench.flops, "sets": bench.sets, "bound": contender.bound, "note": contender.note,
         }  # fmt: skip
         results.append(result)

@@ -34,11 +34,10 @@ class Cache:
 
 @dataclass(frozen=True)
 class Variant:
-    """Options of the operation, and the part of a peak that docs/whole-cache-ops.md estimates for it."""
+    """Options of the operation."""
 
     name: str
     options: dict[str, Any] = field(default_factory=dict)
-    estimate: str = ""
 
 
 @dataclass(frozen=True)
@@ -106,8 +105,8 @@ def prompt(name: str, cache: Cache, batch: int, tokens: int, *variants: Variant,
     return Work(name, "attention", cache, (tokens,) * batch, (tokens,) * batch, variants, **more)
 
 
-def split(name: str, estimate: str = "", most: int = 32, tokens: int = 256, **options: Any) -> Variant:
-    return Variant(name, {"split_tokens": tokens, "max_splits": most, **options}, estimate)
+def split(name: str, most: int = 32, tokens: int = 256, **options: Any) -> Variant:
+    return Variant(name, {"split_tokens": tokens, "max_splits": most, **options})
 
 
 K = 1024
@@ -122,16 +121,16 @@ OF_LATENT = ("torch", "flashinfer mla")
 ALL = ("flash", "cudnn", "triton", "flashinfer")
 
 
-def both(most: int = 32, warps: str = "90 % of bandwidth") -> tuple[Variant, Variant]:
+def both(most: int = 32) -> tuple[Variant, Variant]:
     """Decode by warps, and on tensor cores."""
-    return split("warps", warps, most, tile_rows=0), split("16-row tiles", "", most, tile_rows=16)
+    return split("warps", most, tile_rows=0), split("16-row tiles", most, tile_rows=16)
 
 
 PROMPT = (
-    Variant("64-row tiles", {"tile_rows": 64}, "88 % of tensor"),
-    Variant("128-row tiles", {"tile_rows": 128}, "83 % of tensor"),
+    Variant("64-row tiles", {"tile_rows": 64}),
+    Variant("128-row tiles", {"tile_rows": 128}),
 )
-SWAPPED = split("swapped", "90 % of bandwidth"), split("mma.sync", "66 % of bandwidth", swap_operands=False)
+SWAPPED = split("swapped"), split("mma.sync", swap_operands=False)
 OF_512: dict[str, Any] = {"options": {"value_dim": 512}}
 RAGGED = tuple(2**i for i in range(6, 14)) * 8
 WINDOW = 4 * K
@@ -140,8 +139,8 @@ NEW = (1,) * 64
 WORKS = [
     decode("decode 32/8, 64 x 8K", GQA, 64, 8 * K, *both(), peers=ALL),
     decode("decode 32/8, 64 x 8K, pages of 64", GQA64, 64, 8 * K, *both(), peers=("flashinfer",)),
-    decode("decode MLA 128, 64 x 8K", LATENT, 64, 8 * K, split("split", "65 % of tensor"),
-           split("parts of 1K", "", tokens=K), Variant("whole rows"), **MLA, peers=OF_LATENT),
+    decode("decode MLA 128, 64 x 8K", LATENT, 64, 8 * K, split("split"),
+           split("parts of 1K", tokens=K), Variant("whole rows"), **MLA, peers=OF_LATENT),
     prompt("prompt 32/8, 1 x 8K", GQA, 1, 8 * K, *PROMPT),
     Work("append, 256 tokens", "append", GQA, (2 * K,) * 256, (1,) * 256, peers=("torch",)),
     Work("append, 16K tokens", "append", GQA, (4 * K,) * 4, (4 * K,) * 4, peers=("torch",)),
@@ -149,30 +148,30 @@ WORKS = [
     decode("decode 32/8, 8 x 32K", GQA, 8, 32 * K, *both(128), peers=ALL),
     decode("decode 32/8, 256 x 1K", GQA, 256, K, *both(), peers=ALL),
     decode("decode 32/8, 1 x 1K", GQA, 1, K, *both(), peers=ALL),
-    decode("decode 64/8, 64 x 8K", GQA, 64, 8 * K, *both(warps="46 % of bandwidth"),
-           split("16-row tiles, swapped", "90 % of bandwidth", tile_rows=16, swap_operands=True), query_heads=64, peers=ALL),
-    decode("decode fp8 32/8, 64 x 8K", FP8, 64, 8 * K, *both(warps="45 % of bandwidth")),
-    decode("decode fp8 / 128, 64 x 8K", SCALED, 64, 8 * K, *both(warps="40 % of bandwidth"),
+    decode("decode 64/8, 64 x 8K", GQA, 64, 8 * K, *both(),
+           split("16-row tiles, swapped", tile_rows=16, swap_operands=True), query_heads=64, peers=ALL),
+    decode("decode fp8 32/8, 64 x 8K", FP8, 64, 8 * K, *both()),
+    decode("decode fp8 / 128, 64 x 8K", SCALED, 64, 8 * K, *both(),
            split("64-row tiles", tile_rows=64)),
-    decode("decode MLA 128, 1 x 128K", LATENT, 1, 128 * K, split("split", "", 512),
-           split("parts of 2K", "", 64, 2 * K), **MLA, peers=OF_LATENT),
+    decode("decode MLA 128, 1 x 128K", LATENT, 1, 128 * K, split("split", 512),
+           split("parts of 2K", 64, 2 * K), **MLA, peers=OF_LATENT),
     decode("decode MLA 128, 256 x 2K", LATENT, 256, 2 * K, split("split"), Variant("whole rows"), **MLA,
            peers=("flashinfer mla",)),
-    decode("decode MLA fp8, 64 x 8K", LATENT_FP8, 64, 8 * K, split("split", "65 % of tensor"), **MLA),
+    decode("decode MLA fp8, 64 x 8K", LATENT_FP8, 64, 8 * K, split("split"), **MLA),
     decode("decode MLA 32, 64 x 8K", LATENT, 64, 8 * K, *SWAPPED, query_heads=32, **OF_512, peers=("torch",)),
     decode("decode MLA 16, 64 x 8K", LATENT, 64, 8 * K, *SWAPPED, query_heads=16, **OF_512, peers=("torch",)),
-    decode("sparse MLA 2K of 8K, 64", LATENT, 64, 8 * K, Variant("whole rows", {}, "65 % of tensor"),
-           split("split", "65 % of tensor"), **SPARSE),
+    decode("sparse MLA 2K of 8K, 64", LATENT, 64, 8 * K, Variant("whole rows"),
+           split("split"), **SPARSE),
     prompt("prompt 32/8, 4 x 4K", GQA, 4, 4 * K, *PROMPT),
     prompt("prompt 32/8, 1 x 16K, pages of 64", GQA64, 1, 16 * K, *PROMPT),
-    prompt("prompt 16/8 of 256, 1 x 8K", Cache(size=256), 1, 8 * K, Variant("64-row tiles", {}, "85 % of tensor"),
+    prompt("prompt 16/8 of 256, 1 x 8K", Cache(size=256), 1, 8 * K, Variant("64-row tiles"),
            Variant("128-row tiles", {"tile_rows": 128}), query_heads=16),
-    prompt("prompt 32/8 of 64, 1 x 8K", Cache(size=64), 1, 8 * K, Variant("64-row tiles", {}, "49 % of tensor"),
+    prompt("prompt 32/8 of 64, 1 x 8K", Cache(size=64), 1, 8 * K, Variant("64-row tiles"),
            Variant("128-row tiles", {"tile_rows": 128})),
-    prompt("prompt fp8 / 128, 1 x 8K", SCALED, 1, 8 * K, Variant("64-row tiles", {}, "55 % of tensor"),
+    prompt("prompt fp8 / 128, 1 x 8K", SCALED, 1, 8 * K, Variant("64-row tiles"),
            Variant("128-row tiles", {"tile_rows": 128}), peers=()),
     prompt("prompt 32/8, window 4K, 1 x 16K", GQA, 1, 16 * K, *PROMPT, options={"window": WINDOW}, peers=()),
-    prompt("prompt MLA 128, 1 x 2K", LATENT, 1, 2 * K, Variant("ours", {}, "65 % of tensor"), **MLA, peers=()),
+    prompt("prompt MLA 128, 1 x 2K", LATENT, 1, 2 * K, Variant("ours"), **MLA, peers=()),
     Work("append fp8 / 128, 256 tokens", "append", SCALED, (2 * K,) * 256, (1,) * 256),
     Work("append fp8 / 128, 16K tokens", "append", SCALED, (4 * K,) * 4, (4 * K,) * 4),
     Work("append, norm and rope, 16K tokens", "fused", GQA, (4 * K,) * 4, (4 * K,) * 4),
@@ -185,10 +184,10 @@ WORKS = [
          (split("16-row tiles", tile_rows=16), split("64-row tiles", tile_rows=64))),
     Work("drafts of 4 tokens, 64 x 8K", "attention", GQA, (8 * K,) * 64, (4,) * 64,
          (split("16-row tiles", tile_rows=16, split_rows=4),)),
-    decode("decode, window 4K of 32K, cap, sinks, 64", GQA, 64, 32 * K, *both(warps="68 % of bandwidth"),
+    decode("decode, window 4K of 32K, cap, sinks, 64", GQA, 64, 32 * K, *both(),
            options={"window": WINDOW, "soft_cap": 50.0, "sinks": True}),
-    decode("decode int8 / 32, 64 x 8K", Cache("i8", scale=("f32", 32)), 64, 8 * K, *both(warps="43 % of bandwidth")),
-    decode("decode 8/8, 64 x 4K", GQA, 64, 4 * K, split("warps", "90 % of bandwidth"), query_heads=8,
+    decode("decode int8 / 32, 64 x 8K", Cache("i8", scale=("f32", 32)), 64, 8 * K, *both()),
+    decode("decode 8/8, 64 x 4K", GQA, 64, 4 * K, split("warps"), query_heads=8,
            peers=("flash", "cudnn", "flashinfer")),
     decode("decode 32/8 of 64, 64 x 8K", Cache(size=64), 64, 8 * K, *both(), peers=("flash",)),
     decode("decode 32/8, 8 x 8K, own workspace, no lse", GQA, 8, 8 * K, *both(64), is_plain=True),

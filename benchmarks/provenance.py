@@ -19,17 +19,28 @@ from works import FOLDER
 
 def collect(contenders: Iterable[Contender], runs: int) -> dict[str, str]:
     """What there is to say of a run, by name."""
-    commit = _run("git", "-C", str(FOLDER), "rev-parse", "--short=12", "HEAD") or "unknown"
-    changes = _run("git", "-C", str(FOLDER), "status", "--porcelain", "--untracked-files=no")
     return {
-        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        "commit": f"{commit}, {'with local changes' if changes else 'clean'}",
-        "command": shlex.join(["scripts/bench", *sys.argv[1:]]),
+        **_collect_moment("scripts/bench"),
         "runs": f"{runs} of each contender in turn, after a warm-up",
         "CPU": f"{len(os.sched_getaffinity(0))} cores of {_find_cpu()}, load {os.getloadavg()[0]:.1f}",
         "Python": platform.python_version(),
         **{contender.name: contender.version for contender in contenders},
         **{name: _find_version(name) for name in ("ptxas", "nvdisasm")},
+    }
+
+
+def collect_tools(command: str) -> dict[str, str]:
+    """What there is to say of machine code that is only counted."""
+    return {**_collect_moment(command), "ptxas": _find_version("ptxas"), "nvdisasm": _find_version("nvdisasm")}
+
+
+def _collect_moment(command: str) -> dict[str, str]:
+    commit = _run("git", "-C", str(FOLDER), "rev-parse", "--short=12", "HEAD") or "unknown"
+    changes = _run("git", "-C", str(FOLDER), "status", "--porcelain", "--untracked-files=no")
+    return {
+        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "commit": f"{commit}, {'with local changes' if changes else 'clean'}",
+        "command": shlex.join([command, *sys.argv[1:]]),
     }
 
 

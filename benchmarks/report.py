@@ -46,11 +46,11 @@ def render(
     parts = [Table(("", ""), list(provenance.items())).render(markdown) if markdown else _render_pairs(provenance)]
     if results:
         parts += [_head("Milliseconds to PTX: median (fastest to slowest)", markdown)]
-        parts += [_tabulate_times(results).render(markdown)]
-        parts += [_head("Machine code, by one ptxas", markdown), _tabulate_code(results).render(markdown)]
+        parts += [tabulate_times(results).render(markdown)]
+        parts += [_head("Machine code, by one ptxas", markdown), tabulate_code(results).render(markdown)]
         parts += _list_failures(results, markdown)
     if points:
-        parts += [_head("Growth of the compile time", markdown), _tabulate_points(points).render(markdown)]
+        parts += [_head("Growth of the compile time", markdown), tabulate_points(points).render(markdown)]
     parts += [_head("Verdict", markdown), *(_render_verdict(verdict, markdown) for verdict in verdicts)]
     return "\n\n".join(parts) + "\n"
 
@@ -64,7 +64,7 @@ def _head(title: str, markdown: bool) -> str:
     return f"### {title}" if markdown else f"{title}\n{'-' * len(title)}"
 
 
-def _tabulate_times(results: Sequence[Result]) -> Table:
+def tabulate_times(results: Sequence[Result]) -> Table:
     columns = [(kind, name) for kind in (PROCESS, IN_PROCESS) for name in _list_contenders(results, kind)]
     titles = ["work", "chip"]
     for kind in (PROCESS, IN_PROCESS):
@@ -103,7 +103,7 @@ def _show_ratio(results: Sequence[Result], kind: str) -> str:
     return f"{ratio(able[OURS], able[BASELINES[kind]]):.2f}"
 
 
-def _tabulate_code(results: Sequence[Result]) -> Table:
+def tabulate_code(results: Sequence[Result]) -> Table:
     titles = ["work", "chip", "compiler", "PTX", "SASS", "of nvcc's", "main loop", "inner loop"]
     titles += ["registers", "spills", "stack", "shared", "global reads", "global writes", "bulk"]
     titles += ["shared reads", "shared writes", "in flight"]
@@ -157,7 +157,7 @@ def _list_failures(results: Sequence[Result], markdown: bool) -> list[str]:
     return [_head("Without code", markdown), "\n".join(f"- {line}" if markdown else f"  {line}" for line in lines)]
 
 
-def _tabulate_points(points: Sequence[Point]) -> Table:
+def tabulate_points(points: Sequence[Point]) -> Table:
     rows = []
     for point in points:
         times = point.milliseconds

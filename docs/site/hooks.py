@@ -36,8 +36,19 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     _made.clear()
     _made.update(moved | dialect_reference.pages() | chips.pages())
     _made.update(sources.pages(written | moved))
-    config.nav = _with_folders(config.nav, [*_made, *sorted(written)])
+    config.nav = _with_folders(config.nav, [*_made, *_in_order_of_index(written)])
     return config
+
+
+def _in_order_of_index(written: dict[str, str]) -> list[str]:
+    """The written pages by folder, in the order of the links in the index of their folder."""
+    linked = {
+        posixpath.join(posixpath.dirname(page), name): None
+        for page, text in sorted(written.items())
+        if page.endswith("/index.md")
+        for name in ("index.md", *re.findall(r"\]\(([\w-]+\.md)\)", text))
+    }
+    return [*linked, *(page for page in sorted(written) if page not in linked)]
 
 
 def _with_folders(entry: Any, pages: list[str], named: set[str] | None = None) -> Any:

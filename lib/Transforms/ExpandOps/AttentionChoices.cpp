@@ -8,7 +8,7 @@
 //
 // The tables of choices. In each, the first row that fits an op is taken. A
 // remark of `kvcache-expand-ops` says what was chosen, and the table in
-// docs/whole-cache-ops.md has the outcome for ops that users write.
+// docs/explanation/choices-of-attention.md has the outcome for common ops.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,6 +6,7 @@ No other compiler is needed: contenders are fakes, but for nvcc where it is inst
 import ast
 import dataclasses
 import json
+import platform
 import re
 import shutil
 import subprocess
@@ -445,14 +446,20 @@ def test_markdown_is_what_the_report_has(no_ptxas, monkeypatch, tmp_path, capsys
     assert capsys.readouterr().out == (tmp_path / "report.md").read_text()
 
 
-def test_a_page_gets_the_report_in_the_place_of_older_results(no_ptxas, monkeypatch, tmp_path):
-    page = tmp_path / "README.md"
-    page.write_text("# Page\n\nText.\n\n## Results\n\nold\n")
-    monkeypatch.setattr(bench, "FOLDER", tmp_path)
-    fake_run(monkeypatch, "--works=gather", "--chips=sm_90a", "--runs=1", f"--out={tmp_path / 'out'}", "--readme")
-    text, report = page.read_text(), (tmp_path / "out/report.md").read_text()
-    assert text.startswith("# Page\n\nText.\n\n## Results\n\n![") and text.endswith(report) and "old" not in text
-    assert (tmp_path / "plot.svg").read_bytes() == (tmp_path / "out/plot.svg").read_bytes()
+def test_record_has_the_figures_of_the_report(no_ptxas, monkeypatch, tmp_path):
+    monkeypatch.setattr(bench, "RECORD", tmp_path / "compile.json")
+    monkeypatch.setattr(bench, "PICTURE", tmp_path / "compile-time.svg")
+    fake_run(monkeypatch, "--works=gather", "--chips=sm_90a", "--runs=1", f"--out={tmp_path / 'out'}", "--record")
+    record, report = json.loads((tmp_path / "compile.json").read_text()), (tmp_path / "out/report.md").read_text()
+    assert record["command"].startswith("scripts/bench") and record["software"]["Python"] == platform.python_version()
+    assert record["tables"].keys() == {"process", "in-process", "machine-code", "growth"}
+    for table in record["tables"].values():
+        for row in table["rows"]:
+            assert len(row) == len(table["columns"])
+            for value, column in zip(row, table["columns"]):
+                numbers = value if isinstance(value, list) else [value]
+                assert value is None or column.get("format", "{}").format(*numbers) in report
+    assert (tmp_path / "compile-time.svg").read_bytes() == (tmp_path / "out/plot.svg").read_bytes()
 
 
 def test_a_work_is_measured_on_its_chips_only(no_ptxas, monkeypatch, tmp_path):

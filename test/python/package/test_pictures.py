@@ -171,7 +171,7 @@ def test_the_notebook_is_one():
     assert all(ElementTree.fromstring("".join(data["image/svg+xml"])).tag == SVG + "svg" for data in shown)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/how-to/copy-tiles.md", "docs/tutorial/first-kernel.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/how-to/copy-tiles.md", "docs/tutorial/first-kernel.md", "docs/explanation/tile-copies.md"])
 def test_images_of_the_documentation_are_there(page):
     links = re.findall(r"!\[[^\]]+\]\(([^)]+\.svg)\)", (ROOT / page).read_text())
     assert links

@@ -1,0 +1,127 @@
+"""Writes the tables of results into pages: `results.py [--check] [PAGE...]`.
+
+A page asks for a table of a record in benchmarks/results by a pair of comments:
+
+    <!-- results: h200-attention decode -->
+    <!-- end of results -->
+
+Everything between the two comments is generated. A list of columns after the name of the table chooses some:
+`<!-- results: compile machine-code (work, chip, SASS) -->`. Without the name of a table, a page gets the provenance of the
+record. With `--check`, prints the pages that are not up to date, and exits with status 1.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORDS = ROOT / "benchmarks" / "results"
+_REGION = re.compile(
+    r"(<!-- results: (?P<record>[\w-]+)(?: (?P<table>[\w-]+))?(?: \((?P<columns>[^)]*)\))? -->\n)"
+    r"(?P<text>.*?)(<!-- end of results -->)",
+    re.DOTALL,
+)
+_NUMBER = re.compile(r"(?:over )?[\d.,]+")
+_NOT_RECORDED = "not recorded"
+
+
+def pages() -> list[Path]:
+    """The pages that may have results."""
+    folders = ROOT / "docs", ROOT / "benchmarks", ROOT / "examples"
+    return sorted([*ROOT.glob("*.md"), *(path for folder in folders for path in folder.rglob("*.md"))])
+
+
+def read_record(name: str) -> dict[str, Any]:
+    """A record: where its figures are from, and its tables."""
+    return json.loads((RECORDS / f"{name}.json").read_text())
+
+
+def without_results(text: str) -> str:
+    """A page without its generated regions."""
+    return _REGION.sub("", text)
+
+
+def fill(text: str) -> str:
+    """A page whose regions have the tables of the records."""
+    return _REGION.sub(lambda match: f"{match[1]}\n{_render(match)}\n{match[6]}", text)
+
+
+def _render(match: re.Match[str]) -> str:
+    record = read_record(match["record"])
+    if not match["table"]:
+        return render_provenance(record)
+    chosen = match["columns"].split(", ") if match["columns"] else []
+    return render_table(record["tables"][match["table"]], chosen)
+
+
+def render_provenance(record: dict[str, Any]) -> str:
+    """When, where and how the figures of a record were measured."""
+    software = ", ".join(f"{name} {version}" for name, version in record["software"].items())
+    facts = {
+        "date": record["date"],
+        "commit": record["commit"],
+        "device": record["device"],
+        "driver": record.get("driver"),
+        "software": software,
+        "runs": record.get("runs"),
+        "command": f"`{record['command']}`",
+        "published": _show_published(**record["published"]) if "published" in record else None,
+    }
+    needed = {"date", "commit", "device"}
+    rows = [(name, fact or _NOT_RECORDED) for name, fact in facts.items() if fact or name in needed]
+    return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {fact} |" for name, fact in rows), ""])
+
+
+def _show_published(date: str, commit: str) -> str:
+    return f"{date}, commit {commit}"
+
+
+def render_table(table: dict[str, Any], chosen: list[str]) -> str:
+    """A table in Markdown, with all columns or those that are chosen."""
+    titles = [column["title"] for column in table["columns"]]
+    numbers = [titles.index(title) for title in chosen] or range(len(titles))
+    columns = [table["columns"][number] for number in numbers]
+    rows = [[row[number] for number in numbers] for row in table["rows"]]
+    lines = [
+        [column["title"] for column in columns],
+        ["--:" if i and _is_numeric(row[i] for row in rows) else "---" for i in range(len(columns))],
+        *([_show(value, column) for value, column in zip(row, columns, strict=True)] for row in rows),
+    ]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _is_numeric(values: Iterable[Any]) -> bool:
+    return not any(isinstance(value, str) and not _NUMBER.fullmatch(value) for value in values)
+
+
+def _show(value: Any, column: dict[str, str]) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    numbers = value if isinstance(value, list) else [value]
+    return column.get("format", "{}").format(*numbers)
+
+
+def main() -> int:
+    names = [name for name in sys.argv[1:] if name != "--check"]
+    stale = []
+    for path in [Path(name).resolve() for name in names] or pages():
+        text = path.read_text()
+        if fill(text) != text:
+            stale.append(str(path.relative_to(ROOT)))
+            if "--check" not in sys.argv[1:]:
+                path.write_text(fill(text))
+    if "--check" not in sys.argv[1:]:
+        return 0
+    sys.stderr.write("".join(f"{name}: its results are not those of the records\n" for name in stale))
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
