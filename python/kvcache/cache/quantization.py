@@ -27,7 +27,7 @@ class KVCacheQuantizationConfig:
         zero_point_dtype: The dtype of zero points, equal to that of the scales; None
             without. Only caches of uint4 have zero points.
         token_granularity: The number of consecutive tokens that share a scale per
-        channel, with a granularity of 1.
+            channel, with a granularity of 1.
 
     Raises:
         ValueError: The scales are not supported.
