@@ -254,6 +254,8 @@ LogicalResult AttentionOp::verify() {
                                {getMask(), 0},
                                {getRows(), 0}})))
     return failure();
+  if (failed(verifyApart(*this, {"out", getOut()}, {{"q", getQ()}})))
+    return failure();
   return verifyResults(*this);
 }
 

@@ -218,6 +218,11 @@ LogicalResult AppendOp::verify() {
                                {getPositions(), -1},
                                {getQueries(), 0}})))
     return failure();
+  if (failed(verifyApart(*this, {"queries", getQueries()},
+                         {{"keys", getKeys()},
+                          {"values", getValues()},
+                          {"latent_rope", getLatentRope()}})))
+    return failure();
   return verifyResults(*this);
 }
 
@@ -255,6 +260,9 @@ LogicalResult GatherOp::verify() {
     if (failed(verifyCommonSize(
             *this, "rows", {{getKeys(), dimension}, {getValues(), dimension}})))
       return failure();
+  if (failed(
+          verifyApart(*this, {"values", getValues()}, {{"keys", getKeys()}})))
+    return failure();
   return verifyResults(*this);
 }
 
@@ -292,8 +300,18 @@ LogicalResult CopyOp::verify() {
                          << begin << " on to be among the "
                          << cache.getNumHeads() << " of '" << name << "'";
   };
-  return success(succeeded(verifyRange("source", getSourceHead(), source)) &&
-                 succeeded(verifyRange("target", getTargetHead(), target)));
+  if (failed(verifyRange("source", getSourceHead(), source)) ||
+      failed(verifyRange("target", getTargetHead(), target)))
+    return failure();
+  // (C5)
+  int64_t first = getSourceHead(), other = getTargetHead();
+  if (getSource() == getTarget() &&
+      std::max(first, other) < std::min(first, other) + getNumHeads())
+    return emitOpError("expects 'source' and 'target' to share no heads, got "
+                       "one cache with ")
+           << getNumHeads() << " heads from " << first << " on and from "
+           << other << " on";
+  return success();
 }
 
 LogicalResult CopyPagesOp::verify() {

@@ -91,6 +91,19 @@ kvcache::verifyCommonSize(Operation *op, StringRef name,
   return success();
 }
 
+LogicalResult kvcache::verifyApart(Operation *op, NamedValue written,
+                                   ArrayRef<NamedValue> others) {
+  auto [name, output] = written;
+  if (!output || !isa<MemRefType>(output.getType()))
+    return success();
+  for (auto [other, value] : others)
+    if (value == output)
+      return op->emitOpError()
+             << "expects '" << name << "' to share no memory with '" << other
+             << "', got one memref for both";
+  return success();
+}
+
 LogicalResult kvcache::verifyResults(DestinationStyleOpInterface op) {
   SmallVector<Type> expected = getTensorTypes(ValueRange(op.getDpsInits()));
   if (!expected.empty() &&

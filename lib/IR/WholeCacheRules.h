@@ -40,6 +40,14 @@ LogicalResult verifyDense(Operation *op, StringRef name, Type type,
 LogicalResult verifyCommonSize(Operation *op, StringRef name,
                                ArrayRef<std::pair<Value, int64_t>> dimensions);
 
+/// An operand with its name; the value may be null.
+using NamedValue = std::pair<StringRef, Value>;
+
+/// Checks that a memref that is written is no other operand. Other memrefs that
+/// share memory are found at run time, by Python's functions.
+LogicalResult verifyApart(Operation *op, NamedValue written,
+                          ArrayRef<NamedValue> others);
+
 /// Checks that results are those of the inits that are tensors.
 LogicalResult verifyResults(DestinationStyleOpInterface op);
 

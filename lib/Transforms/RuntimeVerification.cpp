@@ -103,7 +103,7 @@ public:
 
   void checkAccess(AccessOpInterface op) {
     TypedValue<CacheTypeInterface> cache = op.getAccessedCache();
-    if (Value batch = op.getAccessedBatch())
+    if (Value batch = op.getAccessedBatch(); batch && readsTable(op))
       below(batch, extent(Extent::Batch, cache), "sequence");
     if (Value head = op.getAccessedHead())
       checkHead(head, cache.getType());
@@ -191,6 +191,18 @@ public:
 
   void checkHead(Value head, CacheTypeInterface cache) {
     below(head, index(cache.getNumHeads()), "head");
+  }
+
+  static bool isGiven(std::optional<MutableOperandRange> page) {
+    return page && !page->empty();
+  }
+
+  /// Whether the op looks up a page: the caller need not have given it.
+  static bool readsTable(AccessOpInterface op) {
+    if (!op.getAccessedCache().getType().isPaged() || !op.getAccessedToken())
+      return true;
+    return (op.accessesElements() && !isGiven(op.getPageOperand())) ||
+           (op.accessesScales() && !isGiven(op.getScalePageOperand()));
   }
 
   unsigned numChecks = 0;
@@ -354,22 +366,16 @@ private:
                    TypedValue<CacheTypeInterface> cache,
                    std::optional<MutableOperandRange> page) {
     int64_t tokens = op.getAccessedTokens();
-    Value limit = tokensOf(op.getAccessedBatch(), cache);
-    below(token, limit, describe("token", cache.getType()));
-    // Rows of a block that lie past its end are named, but not read.
-    bool isNamed = isa<PopulateOp>(*op) && !cache.getType().isPaged();
-    if (tokens > 1 && !isNamed) {
-      Value last =
-          arith::AddIOp::create(builder, loc, token, index(tokens - 1));
-      below(last, limit, describe("last token", cache.getType()));
-    }
+    // Only the offset in a page that is given matters.
+    if (!isGiven(page))
+      checkTokenRange(op, token, tokens, cache);
     if (auto populate = dyn_cast<PopulateOp>(*op))
       checkBase(populate);
     else
       checkStaysInPage(token, tokens, cache);
 
     Value limitOfPages = extent(Extent::Pages, cache);
-    if (page && !page->empty()) {
+    if (isGiven(page)) {
       below((*page)[0].get(), limitOfPages,
             describe("page id", cache.getType()));
       return;
@@ -378,6 +384,19 @@ private:
     // The op does not look up again what the check has looked up.
     if (page && checked)
       page->assign(checked);
+  }
+
+  /// The table has entries for all tokens of the access.
+  void checkTokenRange(AccessOpInterface op, Value token, int64_t tokens,
+                       TypedValue<CacheTypeInterface> cache) {
+    Value limit = tokensOf(op.getAccessedBatch(), cache);
+    below(token, limit, describe("token", cache.getType()));
+    // Rows of a block that lie past its end are named, but not read.
+    bool isNamed = isa<PopulateOp>(*op) && !cache.getType().isPaged();
+    if (tokens == 1 || isNamed)
+      return;
+    Value last = arith::AddIOp::create(builder, loc, token, index(tokens - 1));
+    below(last, limit, describe("last token", cache.getType()));
   }
 
   /// The tokens from a multiple of their number on, which divides the page

@@ -189,11 +189,11 @@ func.func @alignment(%k: !rows, %keys: !cache, %rows: memref<?xi32>) {
 // GPU:           scf.parallel (%{{.*}}, %{{.*}}) = (%{{.*}}, %{{.*}}) to (%c8{{(_[0-9]+)?}}, %c16{{(_[0-9]+)?}}) step
 // GPU:           scf.parallel (%{{.*}}) = (%{{.*}}) to (%c96{{(_[0-9]+)?}}) step
 // CPU:           scf.parallel (%{{.*}}, %{{.*}}) = {{.*}} step (%c1{{(_[0-9]+)?}}, %c256{{(_[0-9]+)?}})
-func.func @tiling_hints(%k: !rows, %cache: !cache, %n: memref<?xi32>, %out: memref<?x?x8x128xbf16>, %collection: !collection,
+func.func @tiling_hints(%k: !rows, %cache: !cache, %to: !cache, %n: memref<?xi32>, %out: memref<?x?x8x128xbf16>, %collection: !collection,
                         %pairs: memref<?x2xi32>, %lses: memref<?x?x8xf32>, %lse: memref<?x8xf32>, %tokens: memref<?x4xi32>) {
   kvcache.append %k to %cache rows %n {block_threads = 64} : !rows, !cache, memref<?xi32>
   kvcache.gather %cache outs(%out) {block_threads = 1024, heads_per_thread = 32} : !cache, memref<?x?x8x128xbf16>
-  kvcache.copy %cache to %cache {block_threads = 32, heads_per_thread = 1} : !cache, !cache
+  kvcache.copy %cache to %to {block_threads = 32, heads_per_thread = 1} : !cache, !cache
   kvcache.copy_pages %collection pairs %pairs {block_threads = 32} : !collection, memref<?x2xi32>
   kvcache.merge_states %out, %lses outs(%k, %lse) {block_threads = 512} : memref<?x?x8x128xbf16>, memref<?x?x8xf32>, !rows, memref<?x8xf32>
   kvcache.remap_rows %tokens, %cache rows %n outs(%tokens) {block_threads = 96} : memref<?x4xi32>, !cache, memref<?xi32>, memref<?x4xi32>

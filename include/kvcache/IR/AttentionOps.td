@@ -48,6 +48,9 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     The value of a token of a latent cache is the first elements of its key, as
     many as `out` has. So are those of `value_cache` if `out` has fewer.
 
+    `out`, `lse` and `workspace` share no memory with each other or with another
+    operand, also not with `q`.
+
     Rows that `lse` has no room for are left out. `key_scale` and `value_scale`
     are static scales, the `tensor_scale` of `load`: one, or one for each head.
     Queries of fp8 are multiplied by `query_scale`, and an output of fp8 is
@@ -146,6 +149,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
       and at most 256. Rows of latent caches have at most 640, and their values
       512, above 256 a multiple of 32.
     - (C11) with `swap_operands`, `tile_rows` is 16 or 32 if it is there.
+    - (C12) `out` and `q` are not one memref.
 
     Example:
 
@@ -277,6 +281,9 @@ def KVCache_MergeStatesOp : KVCache_WholeCacheOp<"merge_states", [KVCache_TiledO
 
     A part whose `lses` is -inf has no keys, and is not read. If all are, `out`
     is 0 and `lse` is -inf.
+
+    The outputs share no memory with each other, `parts` or `lses`: another thread
+    may still read what one has written.
 
     On a GPU, a block merges heads of one row. `block_threads` is the number of
     its threads, at most, unless those of one head are more: by default 256.

@@ -58,6 +58,9 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [
     `latent_rope` are the last elements of the rows of a latent cache (MLA),
     whose first elements are `keys`.
 
+    Only `queries` are read and written at one address. They and the caches
+    share no memory with each other or with another operand.
+
     On a GPU, a block appends one row. `block_threads` is the number of its
     threads, at most, unless those of one head are more: by default 256.
 
@@ -83,6 +86,8 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [
     - (C11) `rope_axes` come with `positions` of two dimensions, of which the
       first is static, and only with them: R/2 numbers below that size.
     - (C12) `block_threads` is a multiple of 32 from 32 to 1024.
+    - (C13) `queries` are no memref that is also `keys`, `values` or
+      `latent_rope`.
 
     Example:
 
@@ -162,6 +167,8 @@ def KVCache_GatherOp : KVCache_WholeCacheOp<"gather", [
     `key_scale` and `value_scale` are static scales, the `tensor_scale` of `load`:
     one, or one for each head.
 
+    The outputs share no memory with each other or with another operand.
+
     On a GPU, a block gathers one token or several, at most 64. `block_threads`
     is the number of its threads, at most, unless those of one head are more: by
     default 256. A thread loads its share of several heads before it stores one:
@@ -177,6 +184,7 @@ def KVCache_GatherOp : KVCache_WholeCacheOp<"gather", [
       points, or of fp8, and have one factor or the heads of the cache.
     - (C4) `block_threads` is a multiple of 32 from 32 to 1024, and
       `heads_per_thread` is from 1 to 32.
+    - (C5) `keys` and `values` are not one memref.
 
     Example:
 
@@ -235,7 +243,8 @@ def KVCache_CopyOp : KVCache_WholeCacheOp<"copy", [
     dequantized to f32, and quantized or rounded to the format of the target; so
     are all if there is a static scale: `source_scale` is the `tensor_scale` of
     `load`, `target_scale` that of `store_quantized`, one or one for each head
-    of its cache. No byte may be both read and written.
+    of its cache. No byte may be both read and written, so `source` and `target`
+    may be one cache only with other heads.
 
     If tokens of the target share their scales, only those groups are written
     that lie in `[begin, end)` with all of their tokens: the source keeps the
@@ -256,6 +265,7 @@ def KVCache_CopyOp : KVCache_WholeCacheOp<"copy", [
       Both caches then have elements that are converted.
     - (C4) `block_threads` is a multiple of 32 from 32 to 1024, and
       `heads_per_thread` is from 1 to 32.
+    - (C5) within one cache, the heads that are read are not written.
 
     Example:
 
@@ -305,7 +315,8 @@ def KVCache_CopyPagesOp : KVCache_WholeCacheOp<"copy_pages", [
   let description = [{
     For each pair, copies page `pairs[i, 0]` to page `pairs[i, 1]`: all layers,
     keys and values, and their scales. A pair with a negative number is skipped.
-    No page may be both read and written, or written twice.
+    No page may be both read and written, or written twice: a chain of copies
+    takes an op for each link. `pairs` is not in the memory of the cache.
 
     On a GPU, a block copies a token of a layer, or a part of the scales of a
     page. `block_threads` is the number of its threads, at most, unless those of
@@ -350,7 +361,7 @@ def KVCache_RemapRowsOp : KVCache_WholeCacheOp<"remap_rows", [
     Each number t becomes the encoded row of the token, `page * P + t mod P` with
     the page of token t and the page size P, which `tma_row` and
     `async_gather_tile` take. Negative numbers stay as they are, and so do rows
-    of padding.
+    of padding. `ids` may be `tokens`, and shares no memory with others.
 
     On a GPU, a thread finds one. `block_threads` is the number of threads of a
     block, by default 256.

@@ -306,11 +306,6 @@ class KVCacheParams:
     def _check_swapping(self) -> None:
         if not self.enable_kvcache_swapping_to_host:
             return
-        if not self.enable_prefix_caching:
-            raise ValueError(
-                "'enable_kvcache_swapping_to_host' is only possible with "
-                "'enable_prefix_caching'"
-            )
         if self.host_kvcache_swap_space_gb is None:
             raise ValueError(
                 "'enable_kvcache_swapping_to_host' needs 'host_kvcache_swap_space_gb'"

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,8 +14,10 @@ from .. import dtypes
 from ..cache.params import KVCacheParams
 from ..checks import check_instance, check_integer
 from ..dtypes import DTypeLike
+from ..devices.placement import get_extent
 from ..execution.arrays import Array, read_integers
 from ..pages.inputs import StepInputs
+from ..pages.regions import locate
 
 _DENSE = ("f32", "f16", "bf16")
 _CONVERTED = (*_DENSE, "f8E4M3FN", "f8E5M2")
@@ -241,6 +246,132 @@ def check_positions(inputs: StepInputs, rope: Array) -> None:
         raise ValueError(
             f"expects 'rope' to have a row for position {last}, got {rows} rows"
         )
+
+
+def check_room(
+    inputs: StepInputs, keys: Array, output_offsets: Array | None
+) -> None:
+    """Raises ``ValueError`` for outputs of ``gather`` that sequences do not fit into.
+
+    Lengths and offsets that are not in host memory are not read. Outputs may be for the
+    first sequences of the batch only.
+    """
+    rows = get_sizes(keys)
+    if inputs.totals is None or len(rows) < 2:
+        return
+    if output_offsets is None:
+        room = np.full(rows[0], rows[1], np.int64)
+    else:
+        offsets = read_integers(output_offsets)
+        if offsets is None:
+            return
+        room = np.diff(np.minimum(offsets.astype(np.int64), rows[0]))
+    totals = inputs.totals[: len(room)]
+    if (lacking := totals > room).any():
+        sequence = int(lacking.argmax())
+        raise ValueError(
+            f"expects the outputs to have room for {totals[sequence]} tokens of sequence "
+            f"{sequence}, got {room[sequence]}"
+        )
+
+
+def check_pairs(pairs: Array) -> None:
+    """Raises ``ValueError`` for pages that are both read and written, or written twice.
+
+    Pairs that are not in host memory are not read.
+    """
+    numbers = read_integers(pairs) if hasattr(pairs, "shape") else None
+    if numbers is None or numbers.ndim != 2 or numbers.shape[1] != 2:
+        return
+    copied = numbers[(numbers >= 0).all(axis=1)]
+    sources, targets = copied[:, 0], copied[:, 1]
+    pages, counts = np.unique(targets, return_counts=True)
+    for wrong, fault in (
+        (pages[counts > 1], "written twice"),
+        (np.intersect1d(sources, pages), "both read and written"),
+    ):
+        if wrong.size:
+            raise ValueError(f"expects no page of 'pairs' to be {fault}, got {wrong[0]}")
+
+
+_MOST_WORK = 100_000
+"""Steps that ``check_apart`` spends on two arrays whose strides are no simple ones."""
+
+
+def check_apart(written: Mapping[str, Any], read: Mapping[str, Any]) -> None:
+    """Raises ``ValueError`` for a written array that shares memory with another one.
+
+    Slices of one tensor may lie between each other, as those of a fused projection.
+    """
+    others = {name: each for name, each in read.items() if hasattr(each, "shape")}
+    for name, output in written.items():
+        if not hasattr(output, "shape"):
+            continue
+        for other, array in others.items():
+            if _may_overlap(output, array) and _overlap(output, array):
+                raise ValueError(
+                    f"expects {name!r} to share no memory with {other!r}, got arrays "
+                    "that overlap"
+                )
+        others[name] = output
+
+
+def _may_overlap(one: Any, other: Any) -> bool:
+    """Whether the addresses of two arrays have bytes in common."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return np.may_share_memory(one, other)
+    ranges = _get_range(one), _get_range(other)
+    if None in ranges:
+        return False
+    (low, high), (begin, end) = ranges  # type: ignore[misc]
+    return bool(low < end and begin < high)
+
+
+def _get_range(array: Any) -> tuple[int, int] | None:
+    """The addresses of an array's first byte and behind its last; None for no array."""
+    if isinstance(array, np.ndarray):
+        return get_extent(array) if array.size else None
+    if hasattr(array, "data_ptr") and array.is_contiguous():  # PyTorch, most often
+        address = array.data_ptr()
+        return address, address + array.nbytes
+    if not hasattr(array, "__dlpack__") or not math.prod(array.shape):
+        return None
+    return get_extent(_as_addresses(array))
+
+
+def _overlap(one: Any, other: Any) -> bool:
+    """Whether two arrays have an element in common; also if that takes long to find."""
+    first, second = (
+        each if isinstance(each, np.ndarray) else _as_addresses(each)
+        for each in (one, other)
+    )
+    try:
+        return np.shares_memory(first, second, max_work=_MOST_WORK)
+    except np.exceptions.TooHardError:
+        return True
+
+
+class _Addresses:
+    """The memory of an array of any library, in NumPy's terms."""
+
+    def __init__(self, array: Any) -> None:
+        if hasattr(array, "data_ptr"):
+            address, itemsize = array.data_ptr(), array.element_size()
+            strides = tuple(stride * itemsize for stride in array.stride())
+        else:
+            address, strides, itemsize = locate(array)
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address, True),
+            "shape": tuple(array.shape),
+            "strides": strides,
+            "typestr": f"|V{itemsize}",
+        }
+
+
+def _as_addresses(array: Any) -> np.ndarray:
+    """An array of the same addresses, whose elements nobody may read."""
+    return np.asarray(_Addresses(array))
 
 
 def check_leading(sizes: tuple[int, ...], of: str, **arrays: object) -> None:

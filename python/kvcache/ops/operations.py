@@ -18,11 +18,14 @@ from ..execution.arrays import Array, Value
 from ..execution.runtime import JitModule, jit
 from ..pages.inputs import StepInputs
 from .arguments import (
+    check_apart,
     check_given,
     check_kv_lengths,
     check_layer,
     check_leading,
+    check_pairs,
     check_positions,
+    check_room,
     check_rows,
     check_table,
     get_sizes,
@@ -194,6 +197,7 @@ class Append(LayerOperation):
 
         Calls give exactly the optional arguments that the operation was made with. Keys
         are normed, roped and rounded, in this order; values are rounded.
+        ``queries`` and the cache share no memory with each other or with another array.
 
         Args:
             inputs: The inputs of a manager, or of ``StepInputs.of``.
@@ -244,6 +248,12 @@ class Append(LayerOperation):
         )
         if rope is not None and positions is None:
             check_positions(inputs, rope)
+        read = {**given, "keys": keys, "values": values, **_tables(inputs)}
+        written = {"queries": read.pop("queries")}
+        cache = _cache(collection)
+        check_apart(written, {**read, **cache})
+        for name, tensor in cache.items():
+            check_apart({name: tensor}, read)
         dense = (keys,) if values is None else (keys, values)
         if latent_rope is not None:
             dense = (*dense, given.pop("latent_rope"))
@@ -276,11 +286,15 @@ class Gather(LayerOperation):
     ) -> None:
         """Copies all tokens, including those of this step, to dense arrays.
 
+        The outputs share no memory with each other or with another array.
+
         Args:
             inputs: As for ``append``.
             layer: The index of the layer in the cache.
             keys_out: The output of keys, [batch, longest, heads, head_dim], with zeros
-                after a sequence's end. Ragged: [total, heads, head_dim].
+                after a sequence's end. Ragged: [total, heads, head_dim]. A sequence that
+                does not fit is an error if lengths are in host memory; otherwise its
+                last tokens are left out.
             values_out: The output of values, as ``keys_out``; None for a latent cache.
             device: The device whose tensors it reads.
             output_offsets: Ragged: the first row of each sequence in the outputs, and
@@ -297,6 +311,17 @@ class Gather(LayerOperation):
         collection, offsets = _step(inputs, layer, device)
         check_table(inputs, collection[0])
         self._check_outputs(offsets, output_offsets, *dense)
+        check_room(inputs, keys_out, output_offsets)
+        check_apart(
+            {"keys_out": keys_out, "values_out": values_out},
+            {
+                **_cache(collection),
+                **_tables(inputs),
+                "output_offsets": output_offsets,
+                "key_scale": key_scale,
+                "value_scale": value_scale,
+            },
+        )
         self._call(
             *collection,
             layer,
@@ -336,13 +361,20 @@ class CopyPages(Operation):
     def __call__(self, inputs: StepInputs, pairs: Array, device: int = 0) -> None:
         """Copies pages: all layers, keys and values, with their scales.
 
+        No page is both read and written, or written twice: a chain of copies takes one
+        call for each link. Pairs in host memory are checked.
+
         Args:
             inputs: As for ``append``; their sequences are ignored.
             pairs: The source and target page of each copy, int32 [n, 2]; a negative
                 number skips a pair.
             device: The device whose tensors it changes.
         """
-        self._call(*_collection(inputs, device), pairs)
+        collection = _collection(inputs, device)
+        check_pairs(pairs)
+        for name, tensor in _cache(collection).items():
+            check_apart({name: tensor}, {"pairs": pairs})
+        self._call(*collection, pairs)
 
 
 class MergeStates(Operation):
@@ -352,6 +384,9 @@ class MergeStates(Operation):
 
     def __call__(self, outs: Array, lses: Array, out: Array, lse: Array) -> None:
         """Merges attention over splits of the keys.
+
+        The outputs share no memory with each other or with the inputs: an output in place
+        of a part would be read after it was written.
 
         Args:
             outs: The outputs of the splits, [splits, total, heads, head_dim].
@@ -363,6 +398,7 @@ class MergeStates(Operation):
         parts = get_sizes(outs)[:3]
         check_leading(parts, "'outs'", lses=lses)
         check_leading(parts[1:], "each of 'outs'", out=out, lse=lse)
+        check_apart({"out": out, "lse": lse}, {"outs": outs, "lses": lses})
         self._call(outs, lses, out, lse)
 
 
@@ -411,6 +447,9 @@ class Attention(LayerOperation):
         device: int = 0,
     ) -> None:
         """Attends to all tokens, including those of this step: append them first.
+
+        ``out``, ``lse`` and ``workspace`` share no memory with each other or with another
+        array, ``q`` included.
 
         Args:
             inputs: As for ``append``.
@@ -461,6 +500,19 @@ class Attention(LayerOperation):
         page_size = self._layer_spec.params.page_size or 0
         starts = inputs.row_offsets if self._spec.has_positions else None
         check_kv_lengths(kv_lengths, inputs.lut, page_size, starts)
+        check_apart(
+            {"out": out, "lse": lse, "workspace": workspace},
+            {
+                "q": q,
+                **given,
+                **_cache(collection),
+                **_tables(inputs),
+                "key_scale": key_scale,
+                "value_scale": value_scale,
+                "query_scale": query_scale,
+                "out_scale": out_scale,
+            },
+        )
         more = [array for array in given.values() if array is not None]
         logarithms = (
             ConstantArray(0, (0, self._spec.query_heads)) if lse is None else lse
@@ -488,6 +540,20 @@ class Attention(LayerOperation):
 def _collection(inputs: StepInputs, device: int) -> tuple[Any, ...]:
     check_instance(StepInputs, inputs=inputs)
     return inputs.collection(device)
+
+
+def _cache(collection: tuple[Any, ...]) -> dict[str, Any]:
+    """The tensors of a collection, by name."""
+    return dict(zip(_CACHE, (collection[0], *collection[5:])))
+
+
+def _tables(inputs: StepInputs) -> dict[str, Any]:
+    """The arrays of integers of a step, by name."""
+    return {
+        "lengths": inputs.lengths,
+        "lut": inputs.lut,
+        "row_offsets": inputs.placed_offsets,
+    }
 
 
 def _step(inputs: StepInputs, layer: int, device: int) -> tuple[tuple[Any, ...], Any]:

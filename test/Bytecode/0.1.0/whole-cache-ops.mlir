@@ -30,7 +30,7 @@ module {
   }
   func.func @copies(%arg0: !kvcache.paged<bf16, #kv, page_size = 64>, %arg1: !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, %arg2: memref<?xi32>, %arg3: !kvcache.paged_collection<bf16, #kv, page_size = 64>, %arg4: memref<?x2xi32>, %arg5: f32, %arg6: memref<8xf32>) {
     kvcache.copy %arg0 to %arg1 begin %arg2 end %arg2 {heads = 2 : i64, source_head = 6 : i64, target_head = 1 : i64} : !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, memref<?xi32>, memref<?xi32>
-    kvcache.copy %arg1 to %arg1 source_scale %arg5 target_scale %arg6 : !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, f32, memref<8xf32>
+    kvcache.copy %arg1 to %arg1 source_scale %arg5 target_scale %arg6 {heads = 4 : i64, target_head = 4 : i64} : !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, f32, memref<8xf32>
     kvcache.copy_pages %arg3 pairs %arg4 : !kvcache.paged_collection<bf16, #kv, page_size = 64>, memref<?x2xi32>
     return
   }
@@ -62,7 +62,7 @@ module {
   func.func @tiling_hints(%arg0: memref<?x8x128xbf16>, %arg1: !kvcache.paged<bf16, #kv, page_size = 64>, %arg2: memref<?xi32>, %arg3: memref<?x64xf32>, %arg4: memref<?x?x8x128xbf16>, %arg5: !kvcache.paged_collection<bf16, #kv, page_size = 64>, %arg6: memref<?x2xi32>, %arg7: memref<?x?x8xf32>, %arg8: memref<?x8xf32>, %arg9: memref<?x4xi32>) {
     kvcache.append %arg0 to %arg1 rows %arg2 rope %arg3 {block_threads = 1024 : i64, interleaved} : memref<?x8x128xbf16>, !kvcache.paged<bf16, #kv, page_size = 64>, memref<?xi32>, memref<?x64xf32>
     kvcache.gather %arg1 outs(%arg4) {block_threads = 32 : i64, heads_per_thread = 32 : i64} : !kvcache.paged<bf16, #kv, page_size = 64>, memref<?x?x8x128xbf16>
-    kvcache.copy %arg1 to %arg1 {heads = 4 : i64, heads_per_thread = 1 : i64} : !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<bf16, #kv, page_size = 64>
+    kvcache.copy %arg1 to %arg1 {heads = 4 : i64, heads_per_thread = 1 : i64, target_head = 4 : i64} : !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<bf16, #kv, page_size = 64>
     kvcache.copy_pages %arg5 pairs %arg6 {block_threads = 64 : i64} : !kvcache.paged_collection<bf16, #kv, page_size = 64>, memref<?x2xi32>
     kvcache.merge_states %arg4, %arg7 outs(%arg0, %arg8) {block_threads = 128 : i64} : memref<?x?x8x128xbf16>, memref<?x?x8xf32>, memref<?x8x128xbf16>, memref<?x8xf32>
     kvcache.remap_rows %arg9, %arg1 rows %arg2 outs(%arg9) {block_threads = 96 : i64} : memref<?x4xi32>, !kvcache.paged<bf16, #kv, page_size = 64>, memref<?xi32>, memref<?x4xi32>

@@ -457,3 +457,16 @@ func.func @tile_rows(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %
   kvcache.attention %q, %k, %k, %n, %s outs(%out) {tile_rows = 48} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C12)
+func.func @c12_output_in_place_of_queries(%q: memref<?x8x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32) {
+  // expected-error @below {{expects 'out' to share no memory with 'q', got one memref for both}}
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%q)
+    : memref<?x8x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x8x128xbf16>
+  return
+}

@@ -539,3 +539,42 @@ func.func @c3_threads_of_remap_rows(%tokens: memref<?x4xi32>, %cache: !cache, %n
   kvcache.remap_rows %tokens, %cache rows %n outs(%tokens) {block_threads = 1000} : memref<?x4xi32>, !cache, memref<?xi32>, memref<?x4xi32>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C13) of append
+func.func @c13_queries_are_values(%k: memref<?x8x128xbf16>, %w_all: memref<?x8x128xbf16>, %w: memref<128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>) {
+  // expected-error @below {{expects 'queries' to share no memory with 'values', got one memref for both}}
+  kvcache.append %k, %w_all to %keys, %values rows %n query_norm %w queries %w_all
+    : memref<?x8x128xbf16>, memref<?x8x128xbf16>, !cache, !cache, memref<?xi32>, memref<128xbf16>, memref<?x8x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C5) of gather
+func.func @c5_outputs_are_one(%keys: !cache, %values: !cache, %out: memref<?x?x8x128xbf16>) {
+  // expected-error @below {{expects 'values' to share no memory with 'keys', got one memref for both}}
+  kvcache.gather %keys, %values outs(%out, %out) : !cache, !cache, memref<?x?x8x128xbf16>, memref<?x?x8x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C5) of copy: heads beside each other, and one in both.
+func.func @c5_heads_that_are_read_and_written(%cache: !cache) {
+  kvcache.copy %cache to %cache {source_head = 2, target_head = 5, heads = 3} : !cache, !cache
+  kvcache.copy %cache to %cache {source_head = 5, target_head = 2, heads = 3} : !cache, !cache
+  // expected-error @below {{expects 'source' and 'target' to share no heads, got one cache with 3 heads from 4 on and from 2 on}}
+  kvcache.copy %cache to %cache {source_head = 4, target_head = 2, heads = 3} : !cache, !cache
+  return
+}

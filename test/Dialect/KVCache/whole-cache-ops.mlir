@@ -66,13 +66,13 @@ func.func @gather(%keys: !cache, %fp8: !fp8, %n: memref<?xi32>, %a: memref<?x?x8
 
 // CHECK-LABEL: func.func @copies(
 // CHECK:         kvcache.copy %{{.*}} to %{{.*}} begin %{{.*}} end %{{.*}} {heads = 2 : i64, source_head = 6 : i64, target_head = 1 : i64}
-// CHECK:         kvcache.copy %{{.*}} to %{{.*}} source_scale %{{.*}} target_scale %{{.*}} :
+// CHECK:         kvcache.copy %{{.*}} to %{{.*}} source_scale %{{.*}} target_scale %{{.*}} {heads = 4 : i64, target_head = 4 : i64} :
 // CHECK:         kvcache.copy_pages %{{.*}} pairs %{{.*}} :
 func.func @copies(%a: !cache, %b: !fp8, %n: memref<?xi32>, %c: !collection, %pairs: memref<?x2xi32>, %one: f32,
                   %each: memref<8xf32>) {
   kvcache.copy %a to %b begin %n end %n {source_head = 6 : i64, target_head = 1 : i64, heads = 2 : i64}
       : !cache, !fp8, memref<?xi32>, memref<?xi32>
-  kvcache.copy %b to %b source_scale %one target_scale %each : !fp8, !fp8, f32, memref<8xf32>
+  kvcache.copy %b to %b source_scale %one target_scale %each {heads = 4, target_head = 4} : !fp8, !fp8, f32, memref<8xf32>
   kvcache.copy_pages %c pairs %pairs : !collection, memref<?x2xi32>
   return
 }
@@ -145,7 +145,7 @@ func.func @split_attention(%q: memref<?x32x128xbf16>, %cache: !fp8, %n: memref<?
 // CHECK-LABEL: func.func @tiling_hints(
 // CHECK:         kvcache.append %{{.*}} {block_threads = 1024 : i64, interleaved} :
 // CHECK:         kvcache.gather %{{.*}} {block_threads = 32 : i64, heads_per_thread = 32 : i64} :
-// CHECK:         kvcache.copy %{{.*}} {heads = 4 : i64, heads_per_thread = 1 : i64} :
+// CHECK:         kvcache.copy %{{.*}} {heads = 4 : i64, heads_per_thread = 1 : i64, target_head = 4 : i64} :
 // CHECK:         kvcache.copy_pages %{{.*}} {block_threads = 64 : i64} :
 // CHECK:         kvcache.merge_states %{{.*}} {block_threads = 128 : i64} :
 // CHECK:         kvcache.remap_rows %{{.*}} {block_threads = 96 : i64} :
@@ -154,7 +154,7 @@ func.func @tiling_hints(%k: !rows, %cache: !cache, %n: memref<?xi32>, %rope: mem
                         %tokens: memref<?x4xi32>) {
   kvcache.append %k to %cache rows %n rope %rope {block_threads = 1024, interleaved} : !rows, !cache, memref<?xi32>, memref<?x64xf32>
   kvcache.gather %cache outs(%out) {block_threads = 32, heads_per_thread = 32} : !cache, memref<?x?x8x128xbf16>
-  kvcache.copy %cache to %cache {heads_per_thread = 1, heads = 4} : !cache, !cache
+  kvcache.copy %cache to %cache {heads_per_thread = 1, heads = 4, target_head = 4} : !cache, !cache
   kvcache.copy_pages %collection pairs %pairs {block_threads = 64} : !collection, memref<?x2xi32>
   kvcache.merge_states %out, %lses outs(%k, %lse) {block_threads = 128} : memref<?x?x8x128xbf16>, memref<?x?x8xf32>, !rows, memref<?x8xf32>
   kvcache.remap_rows %tokens, %cache rows %n outs(%tokens) {block_threads = 96} : memref<?x4xi32>, !cache, memref<?xi32>, memref<?x4xi32>

@@ -147,6 +147,8 @@ def test_gather_to_outputs_of_other_sizes():
     outs = np.zeros((2, 3, 5, 2, 32), np.float32)
     dense(inputs, 0, *outs[:, :2])
     dense(inputs, 0, *outs[:, :1])
+    with pytest.raises(ValueError, match="have room for 5 tokens of sequence 0, got 4"):
+        dense(inputs, 0, *outs[:, :2, :4].copy())
     with pytest.raises(ValueError, match="'keys_out' to be for at most 2 sequences, got 3"):
         dense(inputs, 0, *outs)
     with pytest.raises(
@@ -157,6 +159,12 @@ def test_gather_to_outputs_of_other_sizes():
     ragged = kvcache.ops.gather(PARAMS, ragged=True)
     offsets = np.array([0, 5, 8, 8], np.int32)
     ragged(inputs, 0, rows(8), rows(8), output_offsets=offsets[:3])
+    for ends, last, got in (([0, 5, 7], 1, 2), ([0, 4, 7], 0, 4), ([0, 5, 9], 1, 2)):
+        count = min(ends[-1], 7)
+        wrong = np.array(ends, np.int32)
+        message = f"room for {(5, 3)[last]} tokens of sequence {last}, got {got}"
+        with pytest.raises(ValueError, match=message):
+            ragged(inputs, 0, rows(count), rows(count), output_offsets=wrong)
     with pytest.raises(ValueError, match=r"'keys_out', \[8\], got \[7\]"):
         ragged(inputs, 0, rows(8), rows(7), output_offsets=offsets[:3])
     for wrong, count in ((offsets, 3), (offsets[:0], -1)):
@@ -164,6 +172,127 @@ def test_gather_to_outputs_of_other_sizes():
             ValueError, match=f"'output_offsets' to be for at most 2 sequences, got {count}"
         ):
             ragged(inputs, 0, rows(8), rows(8), output_offsets=wrong)
+
+
+# Calls whose arrays share memory: the written one, the other, and the call.
+def overlapping(target):
+    """A function that calls each op with its arrays as parts of one, from given elements on."""
+    inputs, size = make_inputs(), TOTAL * 2 * 32
+
+    def part(memory, start, count=TOTAL):
+        return memory[start : start + count * 64].reshape(count, 2, 32)
+
+    def attend(memory, start):
+        lse = np.zeros((TOTAL, 2), np.float32)
+        out = part(memory, start)
+        kvcache.ops.attention(PARAMS, 2, target=target)(
+            inputs, 0, part(memory, 0), out=out, lse=lse, scale=1
+        )
+
+    def append(memory, start):
+        operation = kvcache.ops.append(PARAMS, target, query_heads=2, query_norm=32)
+        norm, new = np.ones(32, np.float32), part(memory, start)
+        operation(inputs, 0, part(memory, 0), rows(TOTAL), new, query_norm=norm)
+
+    def gather(memory, start):
+        outs = (part(memory, at, 10).reshape(2, 5, 2, 32) for at in (0, start))
+        kvcache.ops.gather(PARAMS, target)(inputs, 0, *outs)
+
+    def merge(memory, start):
+        outs = part(memory, 0)[:, None].reshape(2, 4, 2, 32)
+        lses, lse = np.zeros((2, 4, 2), np.float32), np.zeros((4, 2), np.float32)
+        operation = kvcache.ops.merge_states(2, 32, target, dtype="f32")
+        operation(outs, lses, part(memory, start, 4), lse)
+
+    return {
+        "attention": (attend, "'out' to share no memory with 'q'", size),
+        "append": (append, "'queries' to share no memory with 'keys'", size),
+        "gather": (gather, "'values_out' to share no memory with 'keys_out'", 2 * 5 * 64),
+        "merge_states": (merge, "'out' to share no memory with 'outs'", size),
+    }
+
+
+@TARGETS
+@pytest.mark.parametrize("name", ["attention", "append", "gather", "merge_states"])
+def test_outputs_share_no_memory_with_other_arrays(name, target):
+    call, message, size = overlapping(target)[name]
+    memory = np.zeros(3 * size, np.float32)
+    call(memory, size)  # one after the other
+    before = memory.copy()
+    for start in (0, 64, size - 64, size - 1 if target == "cpu" else size - 4):
+        with pytest.raises(ValueError, match=f"expects {message}, got arrays that overlap"):
+            call(memory, start)
+    np.testing.assert_array_equal(memory, before)
+
+
+@TARGETS
+def test_parts_between_each_other_are_apart(target):
+    """As in a fused projection: addresses overlap, and elements do not."""
+    inputs = make_inputs()
+    fused = np.random.default_rng(0).standard_normal((TOTAL, 8, 32)).astype(np.float32)
+    keys, values, queries, out = (fused[:, i : i + 2] for i in range(0, 8, 2))
+    rest = fused[:, :4].copy()
+    append = kvcache.ops.append(PARAMS, target, query_heads=2, query_norm=32)
+    append(inputs, 0, keys, values, queries, query_norm=np.ones(32, np.float32))
+    kvcache.ops.attention(PARAMS, 2, target=target)(inputs, 0, queries, out=out, scale=1)
+    np.testing.assert_array_equal(fused[:, :4], rest)
+    np.testing.assert_array_equal(out[5], values[5])  # the first token sees itself
+    with pytest.raises(ValueError, match="'out' to share no memory with 'q'"):
+        kvcache.ops.attention(PARAMS, 2, target=target)(
+            inputs, 0, queries, out=fused[:, 5:7], scale=1
+        )
+
+
+@TARGETS
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([[0, 1], [1, 2]], "both read and written, got 1"),
+        ([[1, 2], [0, 1]], "both read and written, got 1"),
+        ([[0, 1], [2, 1]], "written twice, got 1"),
+        ([[0, 1], [3, 2], [2, 2]], "written twice, got 2"),
+        ([[4, 4]], "both read and written, got 4"),
+    ],
+)
+def test_copy_pages_rejects_chains_of_pages(pairs, message, target):
+    inputs = make_inputs()
+    copy = kvcache.ops.copy_pages(PARAMS, target)
+    with pytest.raises(ValueError, match=f"expects no page of 'pairs' to be {message}"):
+        copy(inputs, np.array(pairs, np.int32))
+    # Skipped pairs are no links, and a page may be read twice.
+    copy(inputs, np.array([[0, 1], [-1, 1], [1, -1], [0, 2]], np.int32))
+
+
+@TARGETS
+@pytest.mark.parametrize("dtype", ["bf16", "f8E4M3FN"])
+def test_copy_pages_reads_no_sequences(dtype, target):
+    """Also where pages are checked, of a step without sequences and table."""
+    config = kvcache.KVCacheQuantizationConfig("f32", 16) if dtype != "bf16" else None
+    params = kvcache.KVCacheParams(
+        dtype, 2, 32, page_size=4, total_num_layers=1, kvcache_quant_config=config
+    )
+    manager = kvcache.PagedKVCacheManager(
+        params, max_batch_size=1, max_seq_len=8, num_pages=4
+    )
+    tensors = [*manager.blocks, *manager.scales]
+    for tensor in tensors:
+        tensor.view(np.uint8)[0] = 7
+    none = np.zeros(0, np.int32)
+    inputs = kvcache.StepInputs.of(
+        blocks=manager.blocks,
+        scales=manager.scales,
+        lengths=none,
+        lut=none.reshape(0, 0),
+        row_offsets=np.zeros(1, np.int32),
+    )
+    copy = kvcache.ops.copy_pages(params, target, bounds_checks=True)
+    copy(inputs, np.array([[0, 1]], np.int32))
+    for tensor in tensors:
+        assert (tensor.view(np.uint8)[:2] == 7).all()
+        assert not tensor.view(np.uint8)[2:].any()
+    for page in (5, 2**31 - 1):
+        with pytest.raises(kvcache.CheckError, match=f"page id.*{page} is not in"):
+            copy(inputs, np.array([[0, page]], np.int32))
 
 
 @TARGETS
@@ -247,7 +376,7 @@ def test_arrays_that_are_none():
 
 
 def call_unchecked(monkeypatch, operation, *arguments, **named):
-    for name in ("rows", "leading", "positions"):
+    for name in ("rows", "leading", "positions", "room"):
         monkeypatch.setattr(operations, f"check_{name}", lambda *a, **k: None)
     operation(*arguments, **named)
 
@@ -298,7 +427,7 @@ def test_checks_of_gather(target, monkeypatch):
     inputs = make_inputs()
     dense = kvcache.ops.gather(PARAMS, target=target, bounds_checks=True)
     out = np.zeros((2, 5, 2, 32), np.float32)
-    for values, what in ((out[:1], "sequences"), (out[:, :4].copy(), "tokens")):
+    for values, what in ((out[:1].copy(), "sequences"), (out[:, :4].copy(), "tokens")):
         with pytest.raises(
             kvcache.CheckError,
             match=f"number of {what} of 'keys' in 'values' is out of range",

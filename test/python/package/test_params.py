@@ -59,11 +59,6 @@ RULES = [
         "'enable_kvcache_swapping_to_host' is only possible with the paged cache",
     ),
     (
-        SWAPPING,
-        {**SWAPPING, "enable_prefix_caching": False},
-        "'enable_kvcache_swapping_to_host' is only possible with 'enable_prefix_ca",
-    ),
-    (
         {**SWAPPING, "host_kvcache_swap_space_gb": 0.5},
         {**SWAPPING, "host_kvcache_swap_space_gb": None},
         "'enable_kvcache_swapping_to_host' needs 'host_kvcache_swap_space_gb'",

@@ -178,7 +178,7 @@ def draw_groups(seed):
     """The caches that the long histories go through."""
     draw = random.Random(seed)
     prefix_caching = draw.random() < 0.8
-    host_pages = prefix_caching * draw.choice((0, 0, 3, 12, 40))
+    host_pages = draw.choice((0, 0, 3, 12, 40))
     return Groups(
         draw.choice(KINDS),
         num_pages=draw.choice((6, 12, 20, 40)),
