@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """KV-cache operations for MLIR: compile kernels for NVIDIA's chips, or run them here.
 
-``compile`` makes PTX or machine code of the GPU modules of a source, ``jit`` makes its
-functions callable with NumPy arrays, ``emulate`` runs kernels of other compilers on the
-emulator, and ``load`` reads what ``CompiledModule.save``
-wrote. ``ir`` has the types of the dialect.
+``compile`` compiles the GPU modules of a source to PTX or machine code. ``jit`` makes
+its functions callable with NumPy arrays. ``emulate`` runs kernels of other compilers on
+the emulator. ``load`` reads the artifacts of ``CompiledModule.save``. ``ir`` has the
+types of the dialect.
 """
 
 from . import ir, ops, pictures, transfer

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""``python -m kvcache`` prints what this installation can do."""
+"""The command ``python -m kvcache``, which prints the abilities of an installation."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _find_package(name: str) -> str:
 
 
 def _find_devices() -> list[str]:
-    """The models that NVIDIA's driver lists."""
+    """The models of GPUs in the list of NVIDIA's driver."""
     models = []
     for file in sorted(_DEVICES.glob("*/information")):
         for line in file.read_text(errors="replace").splitlines():

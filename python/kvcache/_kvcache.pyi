@@ -7,20 +7,20 @@ def access_bytes(chip: str) -> int:
     """Returns the bytes of a chip's widest access of global memory."""
 
 def operand_names(op: str) -> tuple[list[str], bool] | None:
-    """Returns the names of the operands of an op of the dialect, and whether it has an
-    attribute that says how many there are of each; None for another op.
+    """Returns the names of an op's operands, and whether it has segment sizes.
 
-    A name ends in ``?`` if the operand is optional, and in ``*`` if it may be several.
+    None for an op outside of the dialect. A name ends in ``?`` if the operand is
+    optional, and in ``*`` if it may be several.
     """
 
 def workspace_bytes(query_heads: int, value_size: int, parts: int, rows: int) -> tuple[int, int]:
-    """Returns the bytes of attention's workspace for one sequence, and those behind all."""
+    """Returns the bytes of attention's workspace per sequence, and those after all."""
 
 def chip_features(chip: str) -> list[str]:
-    """Returns what a chip can do, as diagnostics call it; nothing for one unknown."""
+    """Returns the features of a chip by their names in diagnostics."""
 
 def set_leak_warnings(on: bool) -> None:
-    """Whether the end of the process reports objects of the extension that are left."""
+    """Sets whether leaked objects of the extension are reported at process end."""
 
 def chips() -> list[str]: ...
 def compile(
@@ -50,11 +50,11 @@ def jit(
 def load_image(image: bytes, device: str) -> tuple[JIT | None, list[RawDiagnostic]]:
     """Returns the functions of the image of a JIT, or None on errors.
 
-    It must be of this extension, of the same device, and of a host like this one.
+    It must be from this extension, for the same device and an equal host.
     """
 
 def host() -> tuple[str, str, str]:
-    """What images depend on: LLVM's version, and the processor with its features."""
+    """Returns what images depend on: LLVM's version, processor and features."""
 
 def compile_object(
     source: bytes, filename: str, passes: str, opt_level: int
@@ -73,18 +73,18 @@ def parse_type(
     """Returns class, text and fields of a type, or None on errors.
 
     The fields are the arguments of its constructor: numbers, text, types and attributes
-    like this one, and lists of them. They are None where the class is ``Type``.
+    like this one, and lists of them. They are None if the class is ``Type``.
     """
 
 def parse_attribute(
     text: bytes,
 ) -> tuple[tuple[str, str, dict[str, Any] | None] | None, list[RawDiagnostic]]:
-    """The same of an attribute, whose class may be ``Attribute``."""
+    """Returns class, text and fields of an attribute, or None on errors."""
 
 def make_type(
     name: str, fields: dict[str, Any]
 ) -> tuple[str | None, list[RawDiagnostic]]:
-    """Returns the text of the type that has the fields; None on errors.
+    """Returns the text of the type with the fields; None on errors.
 
     Types and attributes among the fields are text.
     """
@@ -92,12 +92,12 @@ def make_type(
 def make_attribute(
     name: str, fields: dict[str, Any]
 ) -> tuple[str | None, list[RawDiagnostic]]:
-    """The same of an attribute."""
+    """Returns the text of the attribute with the fields; None on errors."""
 
 def parse_module(
     source: bytes, filename: str
 ) -> tuple[Module | None, list[RawDiagnostic]]:
-    """Returns what was parsed and verified, or None on errors."""
+    """Returns the parsed and verified module, or None on errors."""
 
 def tensor_map(
     kind: str, sizes: dict[str, int]
@@ -132,7 +132,8 @@ class Module:
     def text(self) -> str: ...
     def bytecode(self) -> bytes: ...
     def functions(self) -> list[tuple[str, list[tuple[str, str]], list[str]]]:
-        """Returns path, names and types of arguments, and types of results of each."""
+        """Returns path, names and types of arguments, and types of results of each
+        function."""
 
 class Wrapper:
     """A function for TVM-FFI, to be called through ``caller`` with this as its handle.
@@ -149,30 +150,30 @@ class JIT:
 
     @property
     def image(self) -> bytes:
-        """What ``load_image`` takes; empty unless ``jit`` was to keep it."""
+        """Returns the image for ``load_image``; empty unless ``jit`` kept it."""
 
     def wrapper(self, name: str) -> Wrapper:
         """Returns the TVM-FFI wrapper of a function, which keeps the code alive."""
 
     @property
     def kernels(self) -> list[tuple[str, str, int]]:
-        """The kernels that the functions launch.
+        """Returns the kernels that the functions launch.
 
-        Each has the name of its module, its own, and the address of the
+        Each has the name of its module, its own name, and the address of the
         ``KVCacheBinary`` of the module.
         """
 
     @property
     def binaries(self) -> dict[str, int]:
-        """The addresses of ``KVCacheBinary`` of the modules of a source of kernels."""
+        """Returns the addresses of ``KVCacheBinary`` of a source's modules."""
 
     def load(self, device: int) -> str:
         """Loads the kernels; returns a message on failure, else an empty one."""
 
     def take_meter(self) -> str:
-        """Returns what the emulator has counted of this thread's launches.
+        """Returns the emulator's meters of this thread's launches.
 
-        A JSON array with an object for each launch since the last call; nothing for
+        They are a JSON array with one object per launch since the last call; empty for
         modules that don't run on the emulator.
         """
 
@@ -188,11 +189,10 @@ def plain_method(method: Callable[..., Any], types: dict[type, bool]) -> Any:
 def needs_adapting(
     args: tuple[object, ...], types: dict[type, bool], precisions: bytes
 ) -> bool:
-    """Returns whether an argument must be looked at before TVM-FFI gets it.
+    """Returns whether arguments must be checked before TVM-FFI gets them.
 
-    ``types`` has the types that it takes as they are, with the value True those of
-    PyTorch's tensors, whose memory may not be their value. ``precisions`` says by
-    argument whether that can be: a tensor of integers (0) can't, one of floats may
-    require a gradient (1), and may also be a negated view where complex numbers have
-    such parts (2).
+    ``types`` has the types that TVM-FFI accepts directly, with True for PyTorch's
+    tensors, whose memory may not be their value. ``precisions`` has a number per
+    argument: 0 for integers, which need no check; 1 for floats, which may require a
+    gradient; 2 for floats that can be parts of complex numbers, so also negated views.
     """

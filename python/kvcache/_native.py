@@ -71,7 +71,7 @@ def read_source(source: Source, filename: Path | None) -> tuple[bytes, str]:
 
 
 def _rewrite_bytecode(contents: bytes, name: str) -> bytes:
-    """Returns text as it is, and bytecode so that it can be read without danger."""
+    """Returns text as it is, and bytecode rewritten so that it is safe to read."""
     if not bytecode.is_bytecode(contents):
         return contents
     written, diagnostics = bytecode.rewrite(contents, name, extension().__file__ or "")
@@ -81,17 +81,17 @@ def _rewrite_bytecode(contents: bytes, name: str) -> bytes:
 
 
 def _is_file_name(contents: bytes) -> bool:
-    """Whether a source is a word that names a file, or ends like those of sources do."""
+    """Whether a source is the name of a file, or looks like one."""
     if len(contents) > _MAX_FILE_NAME or len(contents.splitlines()) != 1:
         return False
     return os.path.isfile(contents) or bool(_SOURCE_NAME.fullmatch(contents))
 
 
 def add_checks(passes: str, bounds_checks: bool, chips: Sequence[str] | None) -> str:
-    """Returns the text of a pipeline, with bounds checks in front if wanted.
+    """Returns the text of a pipeline, optionally preceded by bounds checks.
 
-    Checks are of accesses, which operations on whole caches become: on these chips, or
-    on the CPU for None.
+    Bounds checks need accesses, so whole-cache ops are expanded first: for chips, or
+    for the CPU if None.
     """
     if not bounds_checks:
         return passes
@@ -113,14 +113,14 @@ def check_opt_level(opt_level: int) -> int:
 
 
 def check_switch(name: str, value: bool) -> bool:
-    """Raises ``ValueError`` for what is neither True nor False."""
+    """Raises ``ValueError`` unless a value is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"expects {name!r} to be True or False, got {value!r}")
     return bool(value)
 
 
 def report(raw: Iterable[RawDiagnostic], succeeded: bool, stacklevel: int) -> None:
-    """Raises ``CompileError`` unless the compiler succeeded; passes its warnings on.
+    """Raises ``CompileError`` unless the compiler succeeded; forwards its warnings.
 
     ``stacklevel`` counts from the caller, which is 1.
     """

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Bytecode, read by a process of its own.
+"""The reader of bytecode, in a separate process.
 
 MLIR's reader trusts its input: damaged bytecode may end the process, or never end. So a
-child process reads it, and writes what it has understood as bytecode anew, and this is
-what the compiler gets. Run as a script, this file is the child; it needs the extension,
-and nothing else of the package.
+child process reads it and rewrites it for the compiler. Run as a script, this file is
+the child; of the package, it needs only the extension.
 """
 
 from __future__ import annotations
@@ -18,24 +17,24 @@ from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any
 
 _MAGIC = b"ML\xefR"
-# What a child may take: address space beside what it has at first, and seconds of a
+# The limits of a child: more address space than at the start, and seconds of a
 # processor and of a clock.
 _MEMORY = 4 << 30
 _MEMORY_PER_BYTE = 256
 _SECONDS = 10
 _BYTES_PER_SECOND = 100_000
-_PATIENCE = 10  # seconds of the clock for each of the processor
+_PATIENCE = 10  # seconds of the clock per second of the processor
 
 
 def is_bytecode(contents: bytes) -> bool:
-    """Whether a source is bytecode, good or not, and no text."""
+    """Whether a source is bytecode, valid or not, and not text."""
     return contents.startswith(_MAGIC)
 
 
 def rewrite(contents: bytes, filename: str, extension: str) -> tuple[bytes, list[Any]]:
-    """Returns a module's bytecode as the writer makes it, and the diagnostics.
+    """Returns a module's rewritten bytecode, and the diagnostics.
 
-    The bytes are empty where there are errors; then there is a diagnostic.
+    On errors, the bytes are empty, and there is a diagnostic.
 
     Args:
         contents: The bytecode.
@@ -67,12 +66,12 @@ def rewrite(contents: bytes, filename: str, extension: str) -> tuple[bytes, list
 
 
 def _report(filename: str, reason: str) -> tuple[str, str, str, int, int, list[Any]]:
-    """An error without a place."""
+    """Makes an error without a place."""
     return ("error", f"damaged bytecode in {filename}: {reason}", "", 0, 0, [])
 
 
 def _explain(code: int, output: bytes) -> str:
-    """Why a child has ended that has not said so."""
+    """Describes why a child ended without a report."""
     if code < 0:
         number = -code
         known = number in list(signal.Signals)
@@ -87,7 +86,7 @@ def _count_seconds(size: int) -> int:
 
 
 def _count_mapped() -> int:
-    """The address space of this process: with sanitizers, it has terabytes at first."""
+    """Counts the address space of this process, terabytes with sanitizers."""
     try:
         with open("/proc/self/status") as status:
             lines = dict(line.split(":", 1) for line in status)
@@ -97,7 +96,7 @@ def _count_mapped() -> int:
 
 
 def _limit(size: int) -> None:
-    """Bounds what this process may take, where the system can do that."""
+    """Limits the resources of this process, where the system supports it."""
     try:
         import resource
     except ImportError:

@@ -12,14 +12,14 @@ import numpy as np
 
 
 def check_integer(**values: object) -> None:
-    """Raises ``TypeError`` for a value that is no integer, with its name."""
+    """Raises ``TypeError`` unless values are integers, with the name."""
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise TypeError(f"expects {name!r} to be an integer, got {value!r}")
 
 
 def check_positive(**values: int) -> None:
-    """Raises ``ValueError`` for an integer below 1, ``TypeError`` for none."""
+    """Raises ``ValueError`` for an integer below 1, ``TypeError`` for other values."""
     check_integer(**values)
     for name, value in values.items():
         if value <= 0:
@@ -42,7 +42,7 @@ def check_instance(kind: type, **values: object) -> None:
 
 
 def check_positive_real(**values: object) -> None:
-    """Raises ``TypeError`` for what is no number, ``ValueError`` unless 0 < x < inf."""
+    """Raises ``TypeError`` unless numbers, ``ValueError`` unless 0 < x < inf."""
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise TypeError(f"expects {name!r} to be a number, got {value!r}")
@@ -57,7 +57,7 @@ def check_positive_real(**values: object) -> None:
 
 
 def check_gibibytes(**values: float) -> None:
-    """As ``check_positive_real``, for numbers whose bytes are below 2^63."""
+    """Checks as ``check_positive_real``, and that as GiB they are below 2^63 bytes."""
     check_positive_real(**values)
     for name, value in values.items():
         if value >= 2**33:
@@ -65,7 +65,7 @@ def check_gibibytes(**values: float) -> None:
 
 
 def check_positive_f32(**values: float) -> None:
-    """As ``check_positive_real``, for numbers that f32 has as normal ones."""
+    """Checks as ``check_positive_real``, and that f32 has them as normal numbers."""
     check_positive_real(**values)
     for name, value in values.items():
         if not 2.0**-126 <= value < 2.0**128 - 2.0**103:
@@ -75,21 +75,21 @@ def check_positive_f32(**values: float) -> None:
 
 
 def check_string(**values: object) -> None:
-    """Raises ``TypeError`` for what is no string."""
+    """Raises ``TypeError`` unless values are strings."""
     for name, value in values.items():
         if not isinstance(value, str):
             raise TypeError(f"expects {name!r} to be a string, got {value!r}")
 
 
 def check_path(**values: object) -> None:
-    """Raises ``TypeError`` for what does not name a file."""
+    """Raises ``TypeError`` unless values are paths."""
     for name, value in values.items():
         if not isinstance(value, str | bytes | os.PathLike):
             raise TypeError(f"expects {name!r} to be a path, got {value!r}")
 
 
 def check_flag(**values: object) -> None:
-    """Raises ``TypeError`` for what is neither True nor False."""
+    """Raises ``TypeError`` unless values are True or False."""
     for name, value in values.items():
         if not isinstance(value, bool | np.bool_):
             raise TypeError(f"expects {name!r} to be True or False, got {value!r}")
@@ -98,7 +98,7 @@ def check_flag(**values: object) -> None:
 def parse_requests(
     requests: Iterable[Hashable], argument: str = "requests"
 ) -> tuple[Hashable, ...]:
-    """The names of requests. Raises ``TypeError`` for what holds none."""
+    """Parses the names of requests. Raises ``TypeError`` unless it is a sequence."""
     try:
         names = tuple(requests)
     except TypeError:
@@ -116,7 +116,7 @@ def parse_requests(
 def parse_drafts(
     drafts: Iterable[Iterable[Hashable]] | None, count: int
 ) -> list[tuple[Hashable, ...]]:
-    """The drafts of each of ``count`` requests. Raises ``ValueError`` for other numbers."""
+    """Parses the drafts of ``count`` requests. Raises ``ValueError`` for others."""
     if drafts is None:
         return [()] * count
     try:
@@ -133,7 +133,7 @@ def parse_drafts(
 
 
 def check_request(**values: object) -> None:
-    """Raises ``TypeError`` for what can't be the name of a request."""
+    """Raises ``TypeError`` unless values can be names of requests."""
     for name, value in values.items():
         try:
             hash(value)

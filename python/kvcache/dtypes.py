@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Element types, as NumPy, ml_dtypes and MLIR name them.
 
-Wherever the package takes a dtype it takes a NumPy or ml_dtypes dtype or scalar type
+As a dtype, the package takes a NumPy or ml_dtypes dtype or scalar type
 (``ml_dtypes.bfloat16``), its name (``"bfloat16"``), or MLIR's name (``"bf16"``).
 NumPy's short codes are not names: its ``"i8"`` has 64 bits, MLIR's has 8.
 """
@@ -35,8 +35,8 @@ _FLOATS = {
 _SIGNED = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 _UNSIGNED = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
-# The dtypes whose arrays hold elements of an MLIR type, the usual one first. A signless
-# integer is what the operations on it make of it, so both kinds are welcome.
+# The dtypes whose arrays hold elements of an MLIR type, the usual one first. The
+# operations on a signless integer define its sign, so both kinds are accepted.
 _ARRAY_DTYPES: dict[str, tuple[np.dtype, ...]] = {
     name: tuple(map(np.dtype, dtypes))
     for name, dtypes in {
@@ -54,7 +54,7 @@ _MLIR_NAMES: dict[np.dtype, str] = {
     **{np.dtype(dtype): f"i{bits}" for bits, dtype in _SIGNED.items()},
     **{np.dtype(dtype): f"i{bits}" for bits, dtype in _UNSIGNED.items()},
     np.dtype(np.bool_): "i1",
-    # Of caches, whose memory is bytes of two such numbers.
+    # Elements of caches whose memory is bytes of two such numbers.
     np.dtype(ml_dtypes.uint4): "i4",
 }
 _BY_NAME = {
@@ -65,9 +65,9 @@ _BY_NAME = {
 
 
 def array_dtypes(mlir_type: str) -> tuple[np.dtype, ...]:
-    """Returns the dtypes of arrays that may stand for a memref of ``mlir_type``.
+    """Returns the dtypes of arrays for a memref of ``mlir_type``.
 
-    The tuple is empty for an element type that no dtype describes.
+    The tuple is empty for an element type without a dtype.
     """
     return _ARRAY_DTYPES.get(mlir_type, ())
 
@@ -75,7 +75,7 @@ def array_dtypes(mlir_type: str) -> tuple[np.dtype, ...]:
 def dtype(spec: DTypeLike) -> np.dtype:
     """Returns the NumPy dtype that ``spec`` names.
 
-    Raises ``TypeError`` if it names none that MLIR has a type for.
+    Raises ``TypeError`` unless it names one for which MLIR has a type.
     """
     result: np.dtype[Any] | None = None
     if isinstance(spec, str):
@@ -93,8 +93,8 @@ def dtype(spec: DTypeLike) -> np.dtype:
 def mlir_name(spec: DTypeLike) -> str:
     """Returns MLIR's name of a dtype: ``"bf16"`` for ``ml_dtypes.bfloat16``.
 
-    Integers are signless, as MLIR's operations want them. A name that is MLIR's own
-    comes back unchanged. Raises ``TypeError`` like ``dtype``.
+    Integers are signless, as MLIR's operations require. MLIR's names are returned
+    unchanged. Raises ``TypeError`` like ``dtype``.
     """
     if isinstance(spec, str) and spec in _ARRAY_DTYPES:
         return spec
@@ -102,10 +102,11 @@ def mlir_name(spec: DTypeLike) -> str:
 
 
 def cached_dtype(name: str, spec: DTypeLike) -> np.dtype:
-    """The dtype of what a cache holds.
+    """Returns the dtype of the elements of a cache.
 
-    Raises ``TypeError`` if ``spec``, the field ``name``, is no dtype, ``ValueError`` if
-    it is unsigned: MLIR's integers have no sign of their own, those of caches do.
+    Raises ``TypeError`` if ``spec``, the field ``name``, is not a dtype. Raises
+    ``ValueError`` if it is unsigned: MLIR's integers are signless, but those of caches
+    are signed.
     """
     try:
         result = dtype(spec)

@@ -7,16 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 RawDiagnostic = tuple[str, str, str, int, int, "list[RawDiagnostic]"]
-"""A diagnostic as the extension reports it."""
+"""A diagnostic in the form of the extension."""
 
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """What the compiler reports about a place in the source.
+    """A report of the compiler about a place in the source.
 
     ``severity`` is ``"error"``, ``"warning"``, ``"remark"`` or ``"note"``. Lines and
-    columns count from 1; where the place is unknown ``filename`` is empty and both
-    are 0.
+    columns count from 1. If the place is unknown, ``filename`` is empty and both are 0.
     """
 
     severity: str
@@ -40,11 +39,11 @@ class Diagnostic:
 
 
 class Error(Exception):
-    """Base of the exceptions that this package defines."""
+    """The base of the exceptions of this package."""
 
 
 class CompileError(Error, ValueError):
-    """The source has errors; ``diagnostics`` lists all that was reported."""
+    """The source has errors; ``diagnostics`` lists all reports."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
@@ -78,8 +77,8 @@ class OutOfPagesError(Error, MemoryError):
     """The pages of a cache, or of its swap space, do not suffice.
 
     Attributes:
-        needed: Pages that were asked for.
-        available: Pages that could have been had.
+        needed: The number of pages requested.
+        available: The number of pages available.
     """
 
     def __init__(self, message: str, needed: int, available: int) -> None:

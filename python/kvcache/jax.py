@@ -37,20 +37,20 @@ def op(
     *,
     mutates: Iterable[str] | None = None,
 ) -> Callable[..., Any]:
-    """Makes a function of JAX's arrays of a compiled function.
+    """Wraps a compiled function as a function of JAX's arrays.
 
     It has the function's arguments in their order: arrays for memrefs, and Python
     numbers, which are constants of the traced program. JAX's arrays are values, so it
     returns the arrays that the function changes, in the order of the arguments: one, or
     a tuple. Under ``jax.jit`` with the cache among ``donate_argnums``, the result is in
     the memory of the argument. An array that is not donated is copied before, and stays
-    as it is.
+    unchanged.
 
     Args:
         function: An operation of ``kvcache.ops``, or a module of ``kvcache.jit``.
         name: The function of the module; an operation has one.
-        mutates: The arguments that the function writes to, by their names in the source.
-            Known for an operation.
+        mutates: The arguments that the function writes to, by their names in the
+            source. Not needed for an operation.
 
     Raises:
         ValueError: There is no such function, it returns something, changes nothing, an
@@ -96,13 +96,13 @@ _registered: set[str] = set()
 
 
 def _register(target: str, binding: Binding, arrays: list[Argument]) -> None:
-    """Tells JAX of a function, once. Results are where operands are."""
+    """Registers a function with JAX, once. Results are in the memory of operands."""
     if target in _registered:
         return
     function = binding.program.function(binding.signature.name)
     arguments = binding.signature.arguments
     numbers = [each for each in arguments if each.kind != "memref"]
-    # JAX gives the arrays first.
+    # JAX passes the arrays first.
     given = [each.index for each in (*arrays, *numbers)]
     order = [given.index(index) for index in range(len(arguments))]
 

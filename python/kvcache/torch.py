@@ -34,25 +34,26 @@ def op(
     *,
     mutates: Iterable[str] | None = None,
 ) -> Any:
-    """Makes an operator of PyTorch of a compiled function.
+    """Wraps a compiled function as an operator of PyTorch.
 
-    The operator has the function's arguments in their order, and returns nothing:
-    tensors for memrefs, ints and floats for numbers. It says which of them it changes, so
-    that ``torch.compile`` keeps its place among others, also with ``fullgraph=True``, and
-    copies no cache. Pass the whole cache, and the layer as an int: while
-    ``torch.compile`` traces, a tensor that the operator changes must neither be a view
-    nor begin behind the start of its storage: graphs for dynamic shapes may lose the
-    offset. What is compiled for ``"cuda"`` takes tensors of a GPU, and works on PyTorch's
-    current stream.
+    The operator has the function's arguments in their order, tensors for memrefs and
+    ints and floats for numbers, and returns nothing. It declares the arguments that it
+    changes, so that ``torch.compile`` keeps its order, also with ``fullgraph=True``,
+    and copies no cache.
+
+    Pass the whole cache, and the layer as an int. While ``torch.compile`` traces, a
+    tensor that the operator changes must not be a view, and must begin at the start of
+    its storage: graphs for dynamic shapes may lose the offset. A function for
+    ``"cuda"`` takes tensors of a GPU, and runs on PyTorch's current stream.
 
     Args:
         function: An operation of ``kvcache.ops``, or a module of ``kvcache.jit``.
         name: The function of the module; an operation has one.
-        mutates: The arguments that the function writes to, by their names in the source.
-            Known for an operation.
+        mutates: The arguments that the function writes to, by their names in the
+            source. Not needed for an operation.
 
     Returns:
-        The operator. The same arguments give the same one.
+        The operator, the same one for equal arguments.
 
     Raises:
         ValueError: There is no such function, it returns something, an argument has no
@@ -62,7 +63,7 @@ def op(
     return _define(Binding.of(function, name, mutates))
 
 
-# Operators live as long as the process, with the programs that they call.
+# Operators, and the programs that they call, live as long as the process.
 _operators: dict[str, Any] = {}
 
 

@@ -15,8 +15,10 @@ from .base import Attribute, Type, several
 AttributeLike: TypeAlias = (
     Attribute | str | bool | int | float | np.number | Sequence[int] | None
 )
-"""A value of an attribute: MLIR text; a number, of 64 bits unless its NumPy type has
-less; a sequence of integers; True for a flag. None and False are left out."""
+"""A value of an attribute: MLIR text, a number, a sequence of integers, or True.
+
+Numbers have 64 bits, or those of their NumPy type. None and False are left out.
+"""
 
 _OP = re.compile(r"[a-z_]\w*(\.[\w$]+)+", re.ASCII)
 

@@ -13,11 +13,11 @@ from ..cache.params import KVCacheParams
 from ..cache.rows import Field, RowLayout
 from .svg import INK, MARGIN, RIGHT, Canvas, Picture, count
 
-_START = 150  # behind the names of the lines
+_START = 150  # after the names of the lines
 _HEIGHT = 26
-_MAX_LINES = 6  # before those in the middle are left out
+_MAX_LINES = 6  # more lines are left out in the middle
 _MAX_BOXES = 8
-_GAP = 26  # the width of what is left out
+_GAP = 26  # the width of a gap
 _COLORS = {
     "key": "#a9cbf5",
     "value": "#cdb8f0",
@@ -30,7 +30,7 @@ _COLORS = {
 
 @dataclass(frozen=True)
 class _Box:
-    """Bytes that lie side by side, of one kind."""
+    """Contiguous bytes of one kind."""
 
     kind: str
     name: str
@@ -47,7 +47,7 @@ class _Box:
 
 @dataclass(frozen=True)
 class _Line:
-    """Boxes in a row of the picture; None stands for those that are left out."""
+    """A line of boxes in the picture; None stands for left-out boxes."""
 
     name: str
     boxes: list[_Box | None]
@@ -95,19 +95,19 @@ def draw_fields(layout: RowLayout, page_size: int) -> Picture:
 def _list_lines(
     shape: Sequence[int], order: tuple[str, ...], item: int, kinds: tuple[str, ...]
 ) -> list[_Line | None]:
-    """The heads of a page, by the slowest of the dimensions that the page has.
+    """Lists the heads of a page, by the slowest dimension within the page.
 
     Args:
-        shape: Of a page, from roles to elements.
-        order: Of the dimensions in memory.
-        item: Bytes of an element.
-        kinds: What roles are.
+        shape: The shape of a page, from roles to elements.
+        order: The order of the dimensions in memory.
+        item: Bytes per element.
+        kinds: The names of the roles.
     """
     sizes = dict(zip(DIMS[1:], shape, strict=True))
     strides = {dim: _find_stride(order, order.index(dim), sizes, item) for dim in DIMS}
     inner = [dim for dim in order if dim in ("token", "head") and sizes[dim] > 1]
     first = order.index(inner[0]) if inner else len(order)
-    # Values that lie elsewhere have pages of their own, which look alike.
+    # Values outside of the keys' pages have separate pages, which look alike.
     if order.index("role") > first and len(kinds) > 1:
         inner = [dim for dim in order if dim in (*inner, "role")]
     if not inner:
@@ -149,7 +149,7 @@ def _list_lines(
 def _find_stride(
     order: tuple[str, ...], index: int, sizes: dict[str, int], item: int
 ) -> int | None:
-    """Bytes from one to the next; None where the number of pages decides."""
+    """The bytes from one to the next; None if it depends on the number of pages."""
     inner = order[index + 1 :]
     if "page" in inner:
         return None
@@ -157,7 +157,7 @@ def _find_stride(
 
 
 def _list_rows(layout: RowLayout, page_size: int) -> list[_Line | None]:
-    """The rows of tokens, and then the fields that lie behind all rows."""
+    """Lists the rows of tokens, then the fields after all rows."""
     own = [field for field in layout.fields if not field.offset_per_token]
     behind = [field for field in layout.fields if field.offset_per_token]
 

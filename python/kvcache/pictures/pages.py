@@ -13,11 +13,11 @@ from .svg import BLANK, EDGE, HATCH, INK, MARGIN, RIGHT, Canvas, Picture, count,
 MAX_SEQUENCES = 64
 MAX_PAGES = 4096
 
-_ANY = 1 << 62  # the tokens of a page that is a state
-_ROW_START = 230  # behind the names of the sequences
-_ID_WIDTH = 40  # of the page ids before the lines of a pool whose cells have none
+_ANY = 1 << 62  # the number of tokens that a state can hold
+_ROW_START = 230  # after the names of the sequences
+_ID_WIDTH = 40  # of the page ids before the lines of a pool whose cells show none
 
-# What a page is, and the colors of its empty and its filled part.
+# The kinds of pages, with the colors of the empty and the filled area.
 _COLORS = {
     "used": ("#d9e8fb", "#9cc3f2"),
     "shared": ("#fde6c8", "#f3b35c"),
@@ -36,18 +36,18 @@ _LEGEND = {
 
 @dataclass(frozen=True)
 class _Cells:
-    """How large pages are drawn."""
+    """The size in which pages are drawn."""
 
     width: float
     height: float
     gap: float
-    style: str | None  # of the page id, which the smallest cells don't have
+    style: str | None  # of the page id; None for the smallest cells
 
     def per_line(self, width: float) -> int:
         return int((width + self.gap) // (self.width + self.gap))
 
     def place(self, index: int, per_line: int) -> tuple[float, float]:
-        """The corner of a cell, from that of the first on."""
+        """The corner of a cell, relative to the first cell."""
         line, column = divmod(index, per_line)
         return column * (self.width + self.gap), line * (self.height + self.gap)
 
@@ -64,7 +64,7 @@ _LARGE, _MEDIUM, _SMALL = (
 
 @dataclass(frozen=True)
 class _Row:
-    """A sequence, and the letter that stands for it in the pool."""
+    """A sequence, and its letter in the pool."""
 
     letter: str
     state: SequenceState
@@ -75,7 +75,7 @@ class _Row:
 
 
 class _Inventory:
-    """Who has which page; raises ``ValueError`` for a snapshot that can't be."""
+    """The users of each page; raises ``ValueError`` for an inconsistent snapshot."""
 
     def __init__(self, snapshot: CacheSnapshot) -> None:
         self.snapshot = snapshot
@@ -155,7 +155,7 @@ class _Inventory:
         return ("cached", "used")[page.references] if page.references < 2 else "shared"
 
     def tip(self, address: PageAddress) -> str:
-        """What is to be said about a page, in a sentence."""
+        """Describes a page in a sentence."""
         title = f"page {_label(address)}: "
         page = self.pages.get(address)
         if page is None:
@@ -171,12 +171,12 @@ class _Inventory:
         return f"{title}{group}{held}{cached}, {users}"
 
     def get_filled(self, page: PageState) -> float:
-        """Which part of a page has tokens; a state is there as a whole."""
+        """The fraction of a page that has tokens; 1 for a state."""
         size = self.sizes[page.group]
         return 1.0 if size == _ANY else page.tokens / size
 
     def chosen(self, requests: Sequence[Hashable] | None) -> list[_Row]:
-        """The rows of these sequences, in this order; of all without."""
+        """The rows of the requested sequences, in their order; all rows for None."""
         if requests is None:
             chosen = self.rows
         else:
@@ -200,22 +200,22 @@ def get_groups(state: SequenceState) -> tuple[tuple[PageAddress | None, ...], ..
 def draw_pages(
     snapshot: CacheSnapshot, *, requests: Sequence[Hashable] | None = None
 ) -> Picture:
-    """Draws the pages of each sequence, and who has what of the pool.
+    """Draws the pages of each sequence, and the users of the pages of the pool.
 
-    A row has the pages of a sequence in the order of its tokens, filled as far as these
-    are in the cache, and striped where pending tokens come with the next step. The pool
-    has the device's pages, and those of the swap space, whose ids begin with "h".
-    Shared pages have their number of references, others the letter of their sequence.
-    With several groups of layers, each has a line, with gaps where no token reaches any more.
-    The more pages there are, the smaller they get.
+    A row shows the pages of a sequence in the order of its tokens. Tokens in the cache
+    are filled, and pending tokens are striped. The pool shows the device's pages, and
+    the pages of the swap space, whose ids begin with "h". Shared pages show their
+    number of references, others the letter of their sequence. Each group of layers has
+    a line, with gaps for pages that no token reaches any more. More pages are drawn
+    smaller.
 
     Args:
-        snapshot: Of a manager, or made by hand. Without sequences the pool is empty.
-        requests: The sequences to draw as rows; all, unless they are given.
+        snapshot: The snapshot of a manager, or one made by hand.
+        requests: The sequences to draw as rows; all by default.
 
     Raises:
-        ValueError: For a snapshot that no manager could be in, a request that it
-            doesn't have, more than 64 rows, and more than 4,096 pages in a pool.
+        ValueError: The snapshot is inconsistent, or has no such request, more than 64
+            rows, or more than 4,096 pages in a pool.
     """
     check_instance(CacheSnapshot, snapshot=snapshot)
     inventory = _Inventory(snapshot)
@@ -265,7 +265,7 @@ def _lines(number: int, per_line: int) -> int:
 
 
 def _choose_cells(count_lines: Callable[[_Cells], int], most: int) -> _Cells:
-    """Large cells where ``most`` lines do, medium ones in up to twice as many."""
+    """Chooses large cells for up to ``most`` lines, medium ones for twice as many."""
     if count_lines(_LARGE) <= most:
         return _LARGE
     return _MEDIUM if count_lines(_MEDIUM) <= 2 * most else _SMALL
@@ -329,7 +329,7 @@ def _tokens_note(state: SequenceState) -> str:
 
 
 def _spans(state: SequenceState, index: int, page_size: int) -> tuple[float, float]:
-    """Up to where a page has tokens of its sequence, and up to where pending ones."""
+    """The fractions of a page at which cached and pending tokens of a sequence end."""
     if page_size == _ANY:
         return float(state.length > 0), float(state.length + state.pending > 0)
     start = index * page_size
@@ -347,7 +347,7 @@ def _draw_cell(
     spans: tuple[float, float],
     owner: str = "",
 ) -> None:
-    """Draws a page that is filled up to the first and striped up to the second span."""
+    """Draws a page, filled up to the first and striped up to the second span."""
     kind = inventory.kind(address)
     with canvas.group(f"page {kind}", inventory.tip(address)):
         _draw_spans(canvas, cells, corner, _COLORS[kind], spans)
@@ -379,7 +379,7 @@ def _draw_spans(
 def _draw_label(
     canvas: Canvas, label: str, owner: str, cells: _Cells, corner: tuple[float, float]
 ) -> None:
-    """Writes a page's id and, where two lines have room, whose it is."""
+    """Writes a page's id and, if two lines fit, its owner."""
     if cells.style is None:
         return
     x, y = corner[0] + cells.width / 2, corner[1] + cells.height / 2 + 4
@@ -457,7 +457,7 @@ def _draw_null(
 
 
 def _draw_legend(canvas: Canvas) -> None:
-    """Says what the colors mean, in a line at the bottom."""
+    """Draws the legend of the colors, in a line at the bottom."""
     x, y = float(MARGIN), canvas.y
     for kind, meaning in _LEGEND.items():
         light, dark = _COLORS[kind]

@@ -17,13 +17,13 @@ MAX_HEAD_BYTES = 8192
 
 _UNIT = 16  # bytes of the widest access that every chip has
 _LINE = 1024  # bytes of a head in a line of the picture
-_MAX_LINES = 8  # of heads, before those in the middle are left out
+_MAX_LINES = 8  # of heads; more are left out in the middle
 
-_START = 140  # behind the names of the heads
+_START = 140  # after the names of the heads
 _WIDTH = RIGHT - _START
 _BAR = 26  # the height of elements
-_STRIP = 16  # and that of scales
-_BYTE = 46  # the width of a byte in a magnified unit
+_STRIP = 16  # the height of scales
+_BYTE = 46  # the width of a byte in a magnified chunk
 
 _CONTENT, _ROPE = "#a9cbf5", "#7fcfb0"
 _SCALES = ("#fde6c8", "#f6c581")
@@ -31,7 +31,7 @@ _SCALES = ("#fde6c8", "#f6c581")
 
 @dataclass(frozen=True)
 class _Part:
-    """Elements of one dtype that lie side by side in each head; sizes are in bytes."""
+    """Contiguous elements of one dtype in each head; sizes are in bytes."""
 
     name: str
     dtype: str
@@ -45,11 +45,11 @@ class _Part:
 
 
 class _Layout:
-    """Where the bytes of a row are.
+    """The positions of the bytes of a row.
 
     Attributes:
-        scale: Pixels of a byte, so that a line has the width of the picture.
-        lines: Lines of a head.
+        scale: Pixels per byte, so that a line has the width of the picture.
+        lines: Lines per head.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class _Layout:
 
     @property
     def groups(self) -> int:
-        """Scales of a head."""
+        """The number of scales of a head."""
         config = self.params.kvcache_quant_config
         if config is None:
             return 0
@@ -98,26 +98,26 @@ def draw_row(
     rope_columns: int | None = None,
     page_size: int | None = None,
 ) -> Picture:
-    """Draws the bytes that a token has in a layer of a cache, on one device.
+    """Draws the bytes of a token in a layer of a cache, on one device.
 
-    Head by head there are its elements, with lines every 16 bytes of the row, and below
-    them the scales, each under what it covers. Then come the first 16 bytes, magnified,
-    and the bytes of a row, a token and a page.
+    Each head shows its elements, with lines every 16 bytes of the row, and below them
+    the scales, each under its elements. Then follow the first 16 bytes, magnified, and
+    the bytes of a row, a token and a page.
 
-    With a layout, the bytes of a token need not lie side by side: the picture has those
-    of a page, in the order in which they lie in memory.
+    With a layout, the bytes of a token need not be contiguous: the picture shows the
+    bytes of a page, in the order in memory.
 
     Args:
-        params: Of the cache, or rows of fields of ``Layout.from_name``.
-        padded_depth: Bytes of the content of an MLA row of one-byte elements, behind
-            which there is a rope in bf16.
+        params: The parameters of the cache, or rows of fields of ``Layout.from_name``.
+        padded_depth: Bytes of the content of an MLA row of one-byte elements, before a
+            rope in bf16.
         rope_columns: Elements of that rope; both are given or none is.
-        page_size: Tokens of a page, for rows of fields only; 64 unless given.
+        page_size: Tokens per page, for rows of fields only; 64 by default.
 
     Raises:
-        TypeError: For sizes of a rope that are no integers.
-        ValueError: For a rope in a cache that can't have one, or with a layout, sizes of the rope that
-            don't make up ``head_dim``, and heads of more than 8,192 bytes.
+        TypeError: The sizes of a rope are not integers.
+        ValueError: The cache can't have a rope, or has a layout; the sizes of the rope
+            don't add up to ``head_dim``; or heads have more than 8,192 bytes.
     """
     if isinstance(params, RowLayout):
         _check_no_rope(padded_depth, rope_columns)
@@ -193,7 +193,7 @@ def _note(layout: _Layout) -> str:
 
 
 def _shown_heads(layout: _Layout) -> list[int]:
-    """All heads, or the first ones, -1 for those that are left out, and the last."""
+    """All heads, or the first ones, -1 for left-out heads, and the last."""
     room = max(_MAX_LINES // layout.lines, 1)
     if layout.heads <= room:
         return list(range(layout.heads))
@@ -201,7 +201,7 @@ def _shown_heads(layout: _Layout) -> list[int]:
 
 
 def _draw_ruler(canvas: Canvas, layout: _Layout) -> None:
-    """Numbers the bytes of a head, as far as the numbers have room."""
+    """Numbers the bytes of a head, where the numbers fit."""
     step = _UNIT
     while step * layout.scale < 44:
         step *= 2
@@ -265,7 +265,7 @@ def _draw_elements(
 def _draw_scales(
     canvas: Canvas, layout: _Layout, head: int, start: int, stop: int
 ) -> None:
-    """Draws the scales of these bytes of a head, each as wide as what it covers."""
+    """Draws the scales of these bytes of a head, each as wide as its elements."""
     top = canvas.y + _BAR + 3
     for group in range(layout.groups):
         covered = layout.group_bytes(group)
@@ -286,7 +286,7 @@ def _draw_scales(
 
 
 def _place(layout: _Layout, start: float, stop: float) -> tuple[float, float]:
-    """Where bytes of a line start in the picture, and their width."""
+    """The position of bytes of a line in the picture, and their width."""
     return _START + start * layout.scale, (stop - start) * layout.scale
 
 
@@ -298,7 +298,7 @@ def _write_inside(
     options: tuple[str, ...],
     style: str = "",
 ) -> None:
-    """Writes the first of the options that fits into the width, if any does."""
+    """Writes the first option that fits into the width, if any."""
     letter = 6.2 if "small" in style else 7.4
     for option in options:
         if len(option) * letter + 4 <= width:
@@ -306,7 +306,7 @@ def _write_inside(
             return
 
 
-# --- A unit, magnified --------------------------------------------------------------
+# --- The first bytes, magnified -----------------------------------------------------
 
 
 def _draw_magnified(canvas: Canvas, layout: _Layout, part: _Part) -> None:
@@ -335,7 +335,7 @@ def _draw_magnified(canvas: Canvas, layout: _Layout, part: _Part) -> None:
 
 
 def _totals(layout: _Layout) -> Iterator[tuple[str, int, int]]:
-    """What there is to say: its bytes of elements, and those of scales."""
+    """The lines of the totals: bytes of elements, and of scales."""
     params = layout.params
     elements = layout.row_bytes
     scales = layout.heads * layout.groups * layout.scale_size

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Scalable vector graphics, as far as the pictures of this package need them.
+"""Scalable vector graphics for the pictures of this package.
 
 Coordinates and sizes are in pixels, from the upper left corner on.
 """
@@ -26,8 +26,8 @@ EDGE = "#cbd2d9"
 BLANK = "#f5f7fa"
 PAPER = "#ffffff"
 
-# Names have the picture's class before them: in a page that shows several pictures a
-# style sheet is everyone's.
+# Names have the prefix of the picture's class, because several pictures in a page share
+# all style sheets.
 _STYLE = f"""
 .kvcache-picture text{{font-family:ui-monospace,monospace;font-size:12px;fill:{INK}}}
 .kvcache-picture .heading{{font:600 14px system-ui,sans-serif}}
@@ -39,16 +39,16 @@ _STYLE = f"""
 """
 _HATCH = "kvcache-hatch"
 HATCH = f"url(#{_HATCH})"
-"""A fill of dark stripes, which lets what is below shine through."""
+"""A fill of transparent dark stripes."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing, which Jupyter and its kin show where it is a cell's value.
+    """A drawing, which Jupyter shows as the value of a cell.
 
     Attributes:
-        title: What it shows, in a line.
-        svg: Its text, an SVG document with a white background.
+        title: The title, in a line.
+        svg: The text of an SVG document with a white background.
     """
 
     title: str
@@ -74,10 +74,10 @@ class Picture:
 
 
 class Canvas:
-    """What a picture is drawn on, from top to bottom.
+    """The canvas of a picture, which is drawn from top to bottom.
 
     Attributes:
-        y: Where the next part of the picture starts, for those who draw to keep.
+        y: The start of the next part of the picture, which drawing code advances.
     """
 
     def __init__(self, title: str, description: str) -> None:
@@ -122,21 +122,21 @@ class Canvas:
 
         Args:
             style: Words of ``heading``, ``note``, ``small`` and ``soft``.
-            anchor: What of the text is at ``x``: ``start``, ``middle`` or ``end``.
+            anchor: The point of the text at ``x``: ``start``, ``middle`` or ``end``.
         """
         attributes = {"class_": style} if style else {}
         element = self._add("text", x=x, y=y, text_anchor=anchor, **attributes)
         element.text = printable(content)
 
     def heading(self, content: str, note: str) -> None:
-        """Writes a heading with a note below it, and moves ``y`` behind them."""
+        """Writes a heading with a note below it, and moves ``y`` after them."""
         self.text(MARGIN, self.y, content, "heading")
         self.text(MARGIN, self.y + 18, note, "note")
         self.y += 36
 
     @contextmanager
     def group(self, kind: str, tip: str) -> Iterator[None]:
-        """Groups what is drawn within, with a tip that the mouse brings up."""
+        """Groups the elements drawn within, with a tooltip."""
         outer = self._parent
         self._parent = self._add("g", class_=kind)
         self._add("title").text = printable(tip)
@@ -177,20 +177,20 @@ class Canvas:
 
 
 def _number(value: object) -> str:
-    """Numbers with at most two decimals; all else as it is."""
+    """Formats numbers with at most two decimals, and other values as they are."""
     if not isinstance(value, float):
         return str(value)
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def printable(text: str) -> str:
-    """``text`` with a mark for each character that XML or a line can't have."""
+    """Replaces characters of ``text`` that XML or a line can't contain by marks."""
     mark = "\N{REPLACEMENT CHARACTER}"
     return "".join(letter if letter.isprintable() else mark for letter in text)
 
 
 def shorten(text: str, columns: int) -> str:
-    """``text``, or a start of it and "…", in at most so many columns of a terminal.
+    """Shortens ``text`` to ``columns`` columns of a terminal, with "…" at the end.
 
     East Asian letters and pictographs take two columns.
     """
@@ -205,5 +205,5 @@ def shorten(text: str, columns: int) -> str:
 
 
 def count(number: int, thing: str) -> str:
-    """A number and what it counts: ``"1 page"``, ``"2 pages"``."""
+    """Writes a number with its noun: ``"1 page"``, ``"2 pages"``."""
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"

@@ -14,15 +14,15 @@ from .svg import BLANK, EDGE, INK, MARGIN, Canvas, Picture, count
 
 MAX_BYTES = 16384
 
-_UNIT = 16  # bytes that a swizzle moves as a whole, and a row of an ldmatrix
+_UNIT = 16  # bytes of a chunk, which a swizzle permutes, and of a row of an ldmatrix
 _LINE = 128  # bytes of 32 banks
 _UNITS = _LINE // _UNIT
-_MATRIX_ROWS = 8  # that one pass of ldmatrix reads
+_MATRIX_ROWS = 8  # of one pass of ldmatrix
 
-_START = 96  # behind the offsets of the lines
+_START = 96  # after the offsets of the lines
 _CELL_WIDTH = 99
 _CELL_HEIGHT = 24
-# From the first column to the last: ever darker, so that everyone sees the order.
+# From the first column to the last: ever darker, to show the order.
 _RAMP = ((0xFF, 0xF7, 0xD6), (0x9F, 0xD3, 0xC7), (0x5B, 0x93, 0xCF))
 
 
@@ -33,22 +33,22 @@ def draw_tile(
     *,
     read: tuple[int, int] | None = (0, 0),
 ) -> Picture:
-    """Draws a tile as it lies in the banks of shared memory.
+    """Draws a tile in the banks of shared memory.
 
-    A line is 128 bytes, the 32 banks of 4 bytes. Each 16-byte unit has the row and
-    column of its first element, and a color by the column. Framed are the 8 rows of
-    16 bytes of one column that an ``ldmatrix`` reads, with the passes that it takes.
+    A line is 128 bytes, the 32 banks of 4 bytes. Each 16-byte chunk shows the row and
+    column of its first element, with a color for the column. A frame marks the 8 rows
+    of 16 bytes of one column that an ``ldmatrix`` reads, with its number of passes.
 
     Args:
-        shape: Rows and columns of the tile.
+        shape: The rows and columns of the tile.
         swizzle: ``"none"``, ``"32b"``, ``"64b"`` or ``"128b"``.
         read: The row and column of the first element that is read; None for no read.
 
     Raises:
-        TypeError: For an unknown dtype, and a read of what is no integer.
-        ValueError: For an unknown swizzle, elements of less than a byte, rows of no
-            multiple of 16 bytes, several chunks of columns without a multiple of 8
-            rows, more than 16,384 bytes, and a read of what is no unit of the tile.
+        TypeError: The dtype is unknown, or the read is not of integers.
+        ValueError: The swizzle is unknown, elements have less than a byte, rows are not
+            a multiple of 16 bytes, several spans of columns have no multiple of 8 rows,
+            the tile has more than 16,384 bytes, or the read is outside of the tile.
     """
     units = _place_units(shape, dtype, swizzle)
     framed = [] if read is None else _read_units(shape, dtype, read)
@@ -69,16 +69,16 @@ def draw_tile(
 
 
 def _count_passes(offsets: list[int]) -> int:
-    """Passes through the banks that a read of 16-byte units at ``offsets`` takes.
+    """Counts the passes through the banks of a read of 16-byte chunks at ``offsets``.
 
-    A bank gives one of its 4-byte words in each.
+    A bank returns one of its 4-byte words per pass.
     """
     words = {offset // 4 + word for offset in offsets for word in range(_UNIT // 4)}
     return max(Counter(word % 32 for word in words).values(), default=0)
 
 
 def _check_tile(shape: tuple[int, int], dtype: DTypeLike, swizzle: str) -> int:
-    """Returns the elements of a unit."""
+    """Returns the number of elements of a chunk."""
     per_span = geometry.swizzle_granularity(dtype, swizzle)
     per_unit = geometry.swizzle_granularity(dtype, "none")
     rows, columns = geometry.check_shape(shape)
@@ -102,7 +102,7 @@ def _check_tile(shape: tuple[int, int], dtype: DTypeLike, swizzle: str) -> int:
 def _place_units(
     shape: tuple[int, int], dtype: DTypeLike, swizzle: str
 ) -> dict[int, tuple[int, int]]:
-    """The row and column of each unit's first element, by its offset in the tile."""
+    """The row and column of each chunk's first element, by its offset in the tile."""
     step = _check_tile(shape, dtype, swizzle)
     return {
         geometry.tile_offset(shape, dtype, swizzle, row, column): (row, column)
@@ -114,7 +114,7 @@ def _place_units(
 def _read_units(
     shape: tuple[int, int], dtype: DTypeLike, read: tuple[int, int]
 ) -> list[tuple[int, int]]:
-    """The units of an ``ldmatrix``, by their first elements."""
+    """The chunks of an ``ldmatrix``, by their first elements."""
     if not isinstance(read, Sequence) or len(read) != 2:
         raise TypeError(f"expects 'read' to be a row and a column, got {read!r}")
     (rows, columns), (row, column) = shape, read
@@ -139,7 +139,7 @@ def _swizzle_note(swizzle: str) -> str:
 
 
 def _read_note(framed: list[tuple[int, int]], touched: list[int]) -> str:
-    """What a read asks of the banks, in words; nothing for no read."""
+    """Describes the passes of a read; empty for no read."""
     if not framed:
         return ""
     (first, column), (last, _) = framed[0], framed[-1]
@@ -153,7 +153,7 @@ def _read_note(framed: list[tuple[int, int]], touched: list[int]) -> str:
 
 
 def _draw_banks(canvas: Canvas, touched: list[int]) -> None:
-    """Draws the heads of the columns: their banks, and how often the read has them."""
+    """Draws the heads of the columns: their banks, and the number of reads of each."""
     reads = Counter(offset % _LINE // _UNIT for offset in touched)
     for unit in range(_UNITS):
         x = _START + unit * _CELL_WIDTH + _CELL_WIDTH / 2
@@ -176,7 +176,7 @@ def _draw_lines(
         for offset in range(start, start + _LINE, _UNIT):
             left = _START + (offset - start) // _UNIT * _CELL_WIDTH
             _draw_unit(canvas, left, top, units.get(offset), last_column)
-    # Above the cells, which would cover half of it.
+    # On top of the cells, which would cover half of it.
     for offset in sorted(touched):
         line, place = divmod(offset, _LINE)
         left = _START + place // _UNIT * _CELL_WIDTH
@@ -192,7 +192,7 @@ def _draw_unit(
     last_column: int,
 ) -> None:
     sizes = _CELL_WIDTH - 2, _CELL_HEIGHT - 2
-    if element is None:  # a span that the columns don't fill, or a line's rest
+    if element is None:  # padding of a span, or of a line
         canvas.rect(left, top, *sizes, fill=BLANK, stroke=EDGE, rx=3, class_="empty")
         return
     row, column = element
@@ -202,7 +202,7 @@ def _draw_unit(
 
 
 def _color(share: float) -> str:
-    """The color so far along the ramp."""
+    """The color at ``share`` of the ramp."""
     step = min(int(share * (len(_RAMP) - 1)), len(_RAMP) - 2)
     rest = share * (len(_RAMP) - 1) - step
     ends = zip(_RAMP[step], _RAMP[step + 1], strict=True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Models of Hugging Face transformers on paged caches, on the CPU.
 
-``install`` registers the attention ``"kvcache"``, and a ``PagedCache`` goes to
-``generate`` as ``past_key_values``. Needs ``pip install kvcache[transformers]``.
+``install`` registers the attention ``"kvcache"``. Pass a ``PagedCache`` to ``generate``
+as ``past_key_values``. Needs ``pip install kvcache[transformers]``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NAME = "kvcache"
 """The name of the attention."""
 
 _ROWS = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
-_UNKNOWN = 1 << 62  # ids from here on are of tokens that nobody has told
+_UNKNOWN = 1 << 62  # ids from here on are of unknown tokens
 
 
 def install() -> None:
@@ -56,9 +56,10 @@ class _Step:
     """The tokens of a forward pass.
 
     Attributes:
-        inputs: Of the manager; None if all of them are padding.
-        real: Which are not padding, bool [batch, tokens]; None if all are.
-        layers: Those that have them.
+        inputs: The inputs of the manager; None if all tokens are padding.
+        real: Whether tokens are not padding, bool [batch, tokens]; None without
+            padding.
+        layers: The layers that have the tokens already.
     """
 
     inputs: StepInputs | None
@@ -70,21 +71,21 @@ class PagedCache(Cache):
     """The cache of a model in pages, for ``generate`` and for the model itself.
 
     Each row of a batch is a sequence of a ``PagedKVCacheManager``. Padding on the left
-    takes no memory; beams share pages. All layers keep all tokens, also those behind a
-    window. Quantized caches have a scale of f32 for each head of a token.
+    takes no memory; beams share pages. All layers keep all tokens, including those
+    before a window. Quantized caches have one f32 scale per head of a token.
 
     Args:
         config: ``model.config``.
-        max_batch_size: Rows of a batch, beams included.
-        max_seq_len: Tokens of a sequence, without padding.
-        dtype: Of keys and values: f32, f16, bf16, f8E4M3FN, f8E5M2 or i8, or a dtype of
-            PyTorch. Unless given, that of the model.
-        page_size: Tokens in a page.
-        share_prefixes: Whether ``start`` finds what earlier sequences have left.
+        max_batch_size: The most rows of a batch, including beams.
+        max_seq_len: The most tokens of a sequence, without padding.
+        dtype: The type of keys and values: f32, f16, bf16, f8E4M3FN, f8E5M2 or i8, or a
+            dtype of PyTorch. By default, that of the model.
+        page_size: Tokens per page.
+        share_prefixes: Whether ``start`` finds the prefixes of earlier sequences.
 
     Raises:
-        ValueError: The model has other layers than attention with all tokens or a
-            window, or an argument has no such value.
+        ValueError: The model has layers other than attention with all tokens or a
+            window, or an argument is out of range.
     """
 
     def __init__(
@@ -144,7 +145,7 @@ class PagedCache(Cache):
             memory=ArrayMemory(torch),
         )
 
-    # --- What transformers asks ---------------------------------------------------
+    # --- Interface of transformers ------------------------------------------------
 
     def crop(self, tokens_to_remove: int) -> None:
         """Removes the last ``-tokens_to_remove`` tokens of each row."""
@@ -170,11 +171,11 @@ class PagedCache(Cache):
         self._padding, self._length = np.zeros(0, np.int64), 0
 
     def reorder_cache(self, beam_idx: torch.Tensor) -> None:
-        """Makes each row the continuation of another, which it shares pages with."""
+        """Makes each row the continuation of another row, and shares its pages."""
         self._select(beam_idx.tolist())
 
     def batch_repeat_interleave(self, repeats: int) -> None:
-        """Makes so many rows of each."""
+        """Repeats each row ``repeats`` times."""
         self._select(np.repeat(np.arange(len(self._rows)), repeats).tolist())
 
     def batch_select_indices(self, indices: torch.Tensor) -> None:
@@ -200,12 +201,12 @@ class PagedCache(Cache):
 
     @property
     def batch_size(self) -> int:
-        """The rows; -1 before the first tokens."""
+        """The number of rows; -1 before the first tokens."""
         return len(self._rows) or -1
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the pages that the rows have, scales included."""
+        """The bytes of the rows' pages, with scales."""
         pages = {
             page for each in self.manager.snapshot().sequences for page in each.pages
         }
@@ -214,17 +215,17 @@ class PagedCache(Cache):
     # --- Prefixes -----------------------------------------------------------------
 
     def start(self, input_ids: torch.Tensor, attention_mask: Any = None) -> int:
-        """Begins the rows of a batch with what earlier ones have left in the cache.
+        """Begins the rows of a batch with cached prefixes of earlier rows.
 
-        Call it before ``generate`` with the same ids, on a new cache or after ``reset``.
-        Later rows find the tokens of these prompts, not those that were generated.
+        Call it before ``generate`` with the same ids, on a new cache or after
+        ``reset``. Later rows find the tokens of these prompts, not the generated ones.
 
         Args:
             input_ids: The prompts, [batch, tokens].
             attention_mask: 0 for padding on the left; None for none.
 
         Returns:
-            How many columns of the ids are in the cache; at least one is left.
+            The number of columns of the ids in the cache; at least one is left.
 
         Raises:
             ValueError: There are rows already, or ``share_prefixes`` is False.
@@ -292,7 +293,7 @@ class PagedCache(Cache):
         rows: Sequence[Any],
         call: _Call,
     ) -> Any:
-        """Does both for a step with tokens; ``real`` as in ``_Step``."""
+        """Appends and attends for a step with tokens; ``real`` as in ``_Step``."""
         name = _ROWS[rows[0].dtype]
         append = self._get_operation(ops.append, dtype=name)
         append(inputs, layer, *(_pack(each, real) for each in rows))
@@ -356,20 +357,20 @@ class PagedCache(Cache):
         return _Step(inputs, real)
 
     def _get_ids(self, row: int, start: int, stop: int) -> np.ndarray:
-        """The ids of a row's tokens: those that ``start`` was told, then unknown ones."""
+        """The ids of a row's tokens: those given to ``start``, then unknown ones."""
         known = self._known[row][start:stop]
         unknown = itertools.islice(self._unknown, stop - start - len(known))
         return np.concatenate([known, np.fromiter(unknown, np.int64)])
 
     def _finish(self) -> None:
-        """Ends a pass, also one that has left out layers."""
+        """Ends a pass, including one that left out layers."""
         if self._step is not None and self._step.inputs is not None:
             self.manager.step(self._step.inputs.requests)
         self._step = None
 
 
 class _Layer(CacheLayerMixin):
-    """A layer of a cache: it keeps new rows until the attention is called."""
+    """A layer of a cache, which keeps new rows until the attention is called."""
 
     is_compileable = False
     is_croppable = True
@@ -400,13 +401,13 @@ class _Layer(CacheLayerMixin):
         return self._cache.manager.max_seq_len
 
 
-# What the last call of ``update`` got: the attention after it takes it.
+# The arguments of the last ``update``, for the attention after it.
 _thread = threading.local()
 
 
 @dataclass(frozen=True)
 class _Call:
-    """What attention is called with."""
+    """The arguments of a call of attention."""
 
     query: Any
     mask: Any
@@ -429,7 +430,7 @@ def _attention(
     s_aux: Any = None,
     **options: Any,
 ) -> tuple[Any, None]:
-    """The attention ``"kvcache"``, as models call it."""
+    """The attention ``"kvcache"``, which models call."""
     rows, _thread.rows = getattr(_thread, "rows", None), None
     if rows is None:
         raise ValueError(
@@ -483,7 +484,7 @@ def _count_padding(mask: Any, batch: int, total: int) -> np.ndarray:
 
 
 def _pack(rows: Any, real: Any) -> Any:
-    """[batch, heads, tokens, dim] to [total, heads, dim], without padding."""
+    """Packs [batch, heads, tokens, dim] to [total, heads, dim], without padding."""
     by_token = rows.transpose(1, 2)
     packed = by_token.flatten(0, 1) if real is None else by_token[real]
     return packed.contiguous()

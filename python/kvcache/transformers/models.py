@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What ``kvcache.transformers`` knows of the models: their caches, and latent attention."""
+"""The models of ``kvcache.transformers``: their caches, and latent attention."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class ModelShape:
     """The rows that a model caches.
 
     Attributes:
-        layers: Of the model.
-        kv_heads: 1 for a latent cache.
-        head_dim: Elements of a row.
-        rank: Of these the latent ones; None for keys and values.
+        layers: The number of layers of the model.
+        kv_heads: The number of heads of keys and values; 1 for a latent cache.
+        head_dim: The number of elements of a head, or of a latent row.
+        rank: The number of latent elements of a row; None for keys and values.
     """
 
     layers: int
@@ -32,7 +32,7 @@ class ModelShape:
     def of(cls, config: Any) -> ModelShape:
         """The shape of the model of a configuration.
 
-        Raises ``ValueError`` for layers that are no attention to all tokens or a window.
+        Raises ``ValueError`` for layers other than attention to all tokens or a window.
         """
         kind = config.model_type
         layers = int(config.num_hidden_layers)
@@ -63,11 +63,11 @@ class ModelShape:
 
     @property
     def value_dim(self) -> int:
-        """Elements of a row that are its value."""
+        """The number of elements of a row that are its value."""
         return self.head_dim if self.rank is None else self.rank
 
     def check_rows(self, layer: int, keys: Any, values: Any) -> None:
-        """Raises ``ValueError`` for keys and values [batch, heads, tokens, dim] of others."""
+        """Raises ``ValueError`` for keys or values of another shape."""
         dims = self.head_dim, self.head_dim
         if self.rank is not None:
             dims = self.rank, self.head_dim - self.rank
@@ -85,7 +85,7 @@ class ModelShape:
 
 
 def check_call(module: Any, dropout: float, options: dict[str, Any]) -> None:
-    """Raises ``ValueError`` for attention that is not what the kernels compute."""
+    """Raises ``ValueError`` for attention that the kernels don't support."""
     if dropout:
         raise ValueError(f"attention with a cache has no dropout, got {dropout}")
     is_causal = options.get("is_causal")
@@ -100,9 +100,9 @@ def check_call(module: Any, dropout: float, options: dict[str, Any]) -> None:
 
 
 def absorb_queries(module: Any, query: Any) -> Any:
-    """Queries of latent rows, [batch, heads, tokens, rank + rope].
+    """Computes queries of latent rows, [batch, heads, tokens, rank + rope].
 
-    Instead of the keys, the queries are multiplied by the weights that expand them.
+    The queries are multiplied by the weights that expand keys, instead of the keys.
     """
     nope = module.qk_nope_head_dim
     latent = query[..., :nope] @ _expansion(module)[:, :nope]
@@ -110,7 +110,7 @@ def absorb_queries(module: Any, query: Any) -> Any:
 
 
 def project_values(module: Any, out: Any) -> Any:
-    """Values [batch, tokens, heads, v_head_dim] of latent ones."""
+    """Expands latent outputs to values, [batch, tokens, heads, v_head_dim]."""
     weight = _expansion(module)[:, module.qk_nope_head_dim :]
     return (out.transpose(1, 2) @ weight.transpose(1, 2)).transpose(1, 2).contiguous()
 

@@ -218,7 +218,7 @@ def test_descriptors_that_the_source_declares():
     (descriptor,) = kernel.descriptors
     assert (descriptor.kind, descriptor.view, descriptor.dims) == (None, {}, ())
     assert (descriptor.box, descriptor.swizzle, descriptor.l2_promotion) == ((64, 1, 64), "128b", 256)
-    with pytest.raises(ValueError, match="the source says what 'desc' is of"):
+    with pytest.raises(ValueError, match="the source declares what 'desc' describes"):
         descriptor.fields()
 
 
