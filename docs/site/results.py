@@ -32,7 +32,7 @@ _NOT_RECORDED = "not recorded"
 
 def pages() -> list[Path]:
     """The pages that may have results."""
-    folders = ROOT / "docs", ROOT / "benchmarks", ROOT / "examples"
+    folders = ROOT / "docs", ROOT / "benchmarks", ROOT / "emulator", ROOT / "examples"
     return sorted([*ROOT.glob("*.md"), *(path for folder in folders for path in folder.rglob("*.md"))])
 
 

@@ -20,6 +20,8 @@ LIMITS = {
     "docs/reference": 2000,
     "docs/glossary.md": 2000,
     "benchmarks": 1500,
+    "CONTRIBUTING.md": 2000,
+    "emulator": 2000,
 }
 COLUMNS = 8
 ITEM_WORDS = 60
