@@ -69,7 +69,7 @@ def render_provenance(record: dict[str, Any]) -> str:
         "driver": record.get("driver"),
         "software": software,
         "runs": record.get("runs"),
-        "command": f"`{record['command']}`",
+        "command": record["command"] and f"`{record['command']}`",
         "published": _show_published(**record["published"]) if "published" in record else None,
     }
     needed = {"date", "commit", "device"}

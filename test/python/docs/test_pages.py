@@ -21,6 +21,8 @@ LIMITS = {
     "docs/glossary.md": 2000,
     "benchmarks": 1500,
     "CONTRIBUTING.md": 2000,
+    "emulator/README.md": 900,
+    "emulator/docs/find-a-bug-in-your-kernel.md": 800,
     "emulator": 2000,
 }
 COLUMNS = 8
