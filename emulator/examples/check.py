@@ -7,7 +7,7 @@ the kernel: a number; an array of zeros as `float32[8,64]`; `random:float32[8,64
 uninitialized; or the path of a .npy file. The exit status is 1 if the kernel has an error.
 
 examples:
-  emulator/examples/check.py emulator/examples/reverse.cu reverse 'random:float32[128]' 'float32[128]' --block 128
+  emulator/examples/check.py emulator/examples/shift.cu shift 'random:float32[128]' 'float32[128]' --block 128
   emulator/examples/check.py kernel.llir decode q.npy k.npy 'empty:float16[2,32]' 3 0 0 --chip sm_80 --grid 2 --shared-bytes 2560
 """
 

@@ -22,7 +22,7 @@ KERNELS = ROOT / "test/python/support/kernels"
 needs_clang = pytest.mark.skipif(
     not (shutil.which("clang-22") or shutil.which("clang")), reason="clang compiles CUDA C++"
 )
-REVERSE = (ROOT / "emulator/examples/reverse.cu", "reverse_right", "random:float32[128]", "float32[128]", "--block=128")
+SHIFT = (ROOT / "emulator/examples/shift.cu", "shift_right", "random:float32[128]", "float32[128]", "--block=128")
 
 
 def run(*arguments):
@@ -41,8 +41,8 @@ def test_command_of_readme_prints_the_report():
 
 @needs_clang
 def test_kernel_without_error_passes():
-    result = run(*REVERSE)
-    assert (result.returncode, result.stdout) == (0, "reverse_right: no error\n"), result.stderr
+    result = run(*SHIFT)
+    assert (result.returncode, result.stdout) == (0, "shift_right: no error\n"), result.stderr
 
 
 def test_kernel_of_triton_is_launched_with_its_parameters():
