@@ -9,6 +9,7 @@
 #include "kvcache/GPU/Descriptors.h"
 #include "kvcache/GPU/Passes.h"
 #include "kvcache/IR/KVCacheDialect.h"
+#include "kvcache/Support/KernelParameters.h"
 #include "kvcache/TMA/Encoding.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -39,12 +40,13 @@ namespace {
 struct MarkDescriptors : kvcache::impl::MarkDescriptorsBase<MarkDescriptors> {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<LLVM::LLVMFuncOp>()) {
-      auto parameters =
-          function->getAttrOfType<ArrayAttr>(KVCacheDialect::kParametersAttr);
-      if (!parameters)
+      FailureOr<ArrayAttr> parameters = getKernelParameters(function);
+      if (failed(parameters))
+        return signalPassFailure();
+      if (!*parameters)
         continue;
       for (auto [index, parameter] :
-           llvm::enumerate(parameters.getAsRange<DictionaryAttr>())) {
+           llvm::enumerate(parameters->getAsRange<DictionaryAttr>())) {
         auto type = parameter.getAs<TypeAttr>("type");
         if (isa<TMATileType>(type.getValue()))
           markDescriptor(function, index);

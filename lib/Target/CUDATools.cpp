@@ -25,6 +25,10 @@ using namespace mlir;
 // Finding tools
 //===----------------------------------------------------------------------===//
 
+/// The environment variables with the folder of a toolkit.
+static constexpr const char *kToolkitVariables[] = {"CUDA_HOME", "CUDA_ROOT",
+                                                    "CUDA_PATH"};
+
 static std::string getPathInBin(StringRef folder, StringRef name) {
   SmallString<128> path(folder);
   llvm::sys::path::append(path, "bin", name);
@@ -49,7 +53,7 @@ FailureOr<std::string> kvcache::findCUDATool(Location loc, StringRef name,
     return emitError(loc) << variable << " is '" << *path
                           << "', which is not a program";
   }
-  for (const char *home : {"CUDA_HOME", "CUDA_ROOT", "CUDA_PATH"})
+  for (const char *home : kToolkitVariables)
     if (auto folder = Process::GetEnv(home); folder && !folder->empty())
       if (std::string path = getPathInBin(*folder, name);
           llvm::sys::fs::can_execute(path))
@@ -60,6 +64,40 @@ FailureOr<std::string> kvcache::findCUDATool(Location loc, StringRef name,
          << name << "' was not found: pass the pipeline option 'toolkit', set "
          << variable
          << " to its path or CUDA_HOME to a CUDA toolkit, or put it on PATH";
+}
+
+/// The folders that may be a toolkit, as `findCUDATool` looks for tools.
+static SmallVector<std::string> listToolkits() {
+  using llvm::sys::Process;
+  SmallVector<std::string> toolkits;
+  auto addRootOf = [&](StringRef tool) {
+    SmallString<128> path;
+    if (!llvm::sys::fs::real_path(tool, path))
+      toolkits.push_back(
+          llvm::sys::path::parent_path(llvm::sys::path::parent_path(path))
+              .str());
+  };
+  if (auto ptxas = Process::GetEnv("PTXAS"); ptxas && !ptxas->empty())
+    addRootOf(*ptxas);
+  for (const char *home : kToolkitVariables)
+    if (auto folder = Process::GetEnv(home); folder && !folder->empty())
+      toolkits.push_back(*folder);
+  if (llvm::ErrorOr<std::string> path = llvm::sys::findProgramByName("ptxas"))
+    addRootOf(*path);
+  return toolkits;
+}
+
+std::optional<std::string> kvcache::findLibdevice(StringRef toolkit) {
+  SmallVector<std::string> toolkits =
+      toolkit.empty() ? listToolkits()
+                      : SmallVector<std::string>{toolkit.str()};
+  for (StringRef folder : toolkits) {
+    SmallString<128> path(folder);
+    llvm::sys::path::append(path, "nvvm", "libdevice", "libdevice.10.bc");
+    if (llvm::sys::fs::exists(path))
+      return path.str().str();
+  }
+  return std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//

@@ -11,6 +11,7 @@
 
 #include "mlir/IR/Diagnostics.h"
 
+#include <optional>
 #include <string>
 
 namespace mlir::kvcache {
@@ -21,6 +22,11 @@ namespace mlir::kvcache {
 /// none.
 FailureOr<std::string> findCUDATool(Location loc, StringRef name,
                                     StringRef toolkit);
+
+/// The path of CUDA's math library: in `toolkit` if one is given, else beside
+/// the ptxas of the variable PTXAS, in CUDA_HOME, CUDA_ROOT or CUDA_PATH, or
+/// beside the ptxas on PATH.
+std::optional<std::string> findLibdevice(StringRef toolkit);
 
 /// The machine code (a cubin) that ptxas makes of `ptx` for `chip`. What ptxas
 /// says against it is reported at `loc`.

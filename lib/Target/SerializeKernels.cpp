@@ -9,11 +9,10 @@
 #include "CUDATools.h"
 #include "PTX.h"
 #include "kvcache/IR/KVCacheDialect.h"
+#include "kvcache/Support/KernelParameters.h"
 #include "kvcache/Target/Passes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 
 namespace mlir::kvcache {
 #define GEN_PASS_DEF_SERIALIZEKERNELS
@@ -34,16 +33,17 @@ std::optional<gpu::CompilationTarget> parseFormat(StringRef format) {
 }
 
 /// The parameters of a kernel with their places.
-ArrayAttr describeParameters(LLVM::LLVMFuncOp kernel,
-                             ArrayRef<ParameterPlace> places) {
+FailureOr<ArrayAttr> describeParameters(LLVM::LLVMFuncOp kernel,
+                                        ArrayRef<ParameterPlace> places) {
   Builder builder(kernel.getContext());
-  auto given =
-      kernel->getAttrOfType<ArrayAttr>(KVCacheDialect::kParametersAttr);
+  FailureOr<ArrayAttr> given = getKernelParameters(kernel);
+  if (failed(given))
+    return failure();
   SmallVector<Attribute> parameters;
   for (auto [index, place] : llvm::enumerate(places)) {
     NamedAttrList facts;
-    if (given) {
-      facts.append(cast<DictionaryAttr>(given[index]).getValue());
+    if (*given) {
+      facts.append(cast<DictionaryAttr>((*given)[index]).getValue());
     } else {
       auto copied = kernel.getArgAttrOfType<TypeAttr>(
           index, LLVM::LLVMDialect::getByValAttrName());
@@ -72,17 +72,20 @@ Attribute describeBlock(LLVM::LLVMFuncOp kernel) {
 }
 
 /// What others need to know of the kernels in a module in order to launch them.
-ArrayAttr describeKernels(gpu::GPUModuleOp module, const PTXModule &ptx) {
+FailureOr<ArrayAttr> describeKernels(gpu::GPUModuleOp module,
+                                     const PTXModule &ptx) {
   Builder builder(module.getContext());
   SmallVector<Attribute> kernels;
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
     if (!function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()))
       continue;
+    FailureOr<ArrayAttr> parameters =
+        describeParameters(function, ptx.parameters.lookup(function.getName()));
+    if (failed(parameters))
+      return failure();
     NamedAttrList facts;
     facts.set("name", function.getSymNameAttr());
-    facts.set("parameters",
-              describeParameters(function,
-                                 ptx.parameters.lookup(function.getName())));
+    facts.set("parameters", *parameters);
     if (Attribute blockSize = describeBlock(function))
       facts.set("block_size", blockSize);
     if (Attribute bytes =
@@ -108,9 +111,27 @@ InFlightDiagnostic emitNoLibdevice(LLVM::LLVMFuncOp function) {
       user = uses->begin()->getUser();
   return user->emitError("needs '")
          << function.getSymName()
-         << "' of CUDA's libdevice: pass the pipeline option 'toolkit' with a "
-            "toolkit that has it, or write it with ops that chips have (such "
-            "as math.exp2)";
+         << "' of CUDA's libdevice, which was not found: pass the option "
+            "'toolkit' or set CUDA_HOME to a CUDA toolkit, or install "
+            "'nvidia-nvvm' beside Python's ptxas";
+}
+
+/// The targets of a module, all of which must be NVIDIA's.
+FailureOr<SmallVector<NVVM::NVVMTargetAttr>>
+getTargets(gpu::GPUModuleOp module) {
+  ArrayAttr attributes = module.getTargetsAttr();
+  if (!attributes)
+    return module.emitOpError("expects a target, which "
+                              "'kvcache-attach-targets=chip=sm_90a' sets");
+  SmallVector<NVVM::NVVMTargetAttr> targets;
+  for (Attribute attribute : attributes) {
+    auto target = dyn_cast<NVVM::NVVMTargetAttr>(attribute);
+    if (!target)
+      return module.emitOpError("expects targets to be #nvvm.target, got ")
+             << attribute;
+    targets.push_back(target);
+  }
+  return targets;
 }
 
 struct SerializeKernels
@@ -135,18 +156,21 @@ struct SerializeKernels
       if (failed(serialize(module)))
         return signalPassFailure();
     }
-    mergeClones(originals);
+    if (failed(mergeClones(originals)))
+      signalPassFailure();
   }
 
 private:
   /// Replaces a module by a binary.
   LogicalResult serialize(gpu::GPUModuleOp module) {
-    FailureOr<std::string> libdevice = findLibdevice(module);
+    FailureOr<SmallVector<NVVM::NVVMTargetAttr>> targets = getTargets(module);
+    if (failed(targets))
+      return failure();
+    FailureOr<std::string> libdevice = getLibdevice(module);
     if (failed(libdevice))
       return failure();
     SmallVector<Attribute> objects;
-    for (auto target :
-         module.getTargetsAttr().getAsRange<NVVM::NVVMTargetAttr>()) {
+    for (NVVM::NVVMTargetAttr target : *targets) {
       FailureOr<gpu::ObjectAttr> object =
           makeObject(module, target, *libdevice);
       if (failed(object))
@@ -163,15 +187,13 @@ private:
 
   /// The path of libdevice where the module needs it, and else nothing: reading
   /// it takes longer than compiling a small kernel.
-  FailureOr<std::string> findLibdevice(gpu::GPUModuleOp module) {
+  FailureOr<std::string> getLibdevice(gpu::GPUModuleOp module) {
     LLVM::LLVMFuncOp function = findLibdeviceFunction(module);
     if (!function)
       return std::string();
-    SmallString<128> path(toolkit.getValue());
-    llvm::sys::path::append(path, "nvvm", "libdevice", "libdevice.10.bc");
-    if (toolkit.empty() || !llvm::sys::fs::exists(path))
-      return emitNoLibdevice(function);
-    return path.str().str();
+    if (std::optional<std::string> path = findLibdevice(toolkit))
+      return *path;
+    return emitNoLibdevice(function);
   }
 
   FailureOr<gpu::ObjectAttr> makeObject(gpu::GPUModuleOp module,
@@ -183,11 +205,13 @@ private:
     FailureOr<StringAttr> content = finish(module.getLoc(), ptx->text, target);
     if (failed(content))
       return failure();
+    FailureOr<ArrayAttr> kernels = describeKernels(module, *ptx);
+    if (failed(kernels))
+      return failure();
     Builder builder(&getContext());
     NamedAttribute properties[] = {
         builder.getNamedAttr("O", builder.getI32IntegerAttr(target.getO())),
-        builder.getNamedAttr(KVCacheDialect::kKernelsProperty,
-                             describeKernels(module, *ptx))};
+        builder.getNamedAttr(KVCacheDialect::kKernelsProperty, *kernels)};
     return gpu::ObjectAttr::get(&getContext(), target, *parseFormat(format),
                                 *content, builder.getDictionaryAttr(properties),
                                 /*kernels=*/nullptr);
@@ -220,7 +244,7 @@ private:
   }
 
   /// Moves the objects of a clone for another target to the original binary.
-  void mergeClones(const llvm::StringMap<StringAttr> &originals) {
+  LogicalResult mergeClones(const llvm::StringMap<StringAttr> &originals) {
     SymbolTable symbols(getOperation());
     Builder builder(&getContext());
     for (auto binary :
@@ -229,11 +253,17 @@ private:
       if (found == originals.end())
         continue;
       auto original = symbols.lookup<gpu::BinaryOp>(found->second);
+      if (!original || original == binary)
+        return binary.emitOpError("expects '")
+               << KVCacheDialect::kCloneOfAttr
+               << "' to name another gpu.module, got '"
+               << found->second.getValue() << "'";
       SmallVector<Attribute> objects(original.getObjectsAttr().getValue());
       llvm::append_range(objects, binary.getObjectsAttr());
       original.setObjectsAttr(builder.getArrayAttr(objects));
       binary.erase();
     }
+    return success();
   }
 };
 
