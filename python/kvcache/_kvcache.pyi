@@ -29,6 +29,7 @@ def compile(
     chips: list[str],
     opt_level: int,
     bounds_checks: bool,
+    toolkit: str,
 ) -> tuple[list[tuple[str, str, bytes, str]] | None, list[RawDiagnostic]]:
     """Returns module, chip, PTX and JSON properties of each object; None on errors."""
 

@@ -38,12 +38,13 @@ using namespace mlir::kvcache::python;
 
 static nb::tuple pyCompile(nb::bytes source, const std::string &filename,
                            std::vector<std::string> chips, int optLevel,
-                           bool boundsChecks) {
+                           bool boundsChecks, const std::string &toolkit) {
   std::string contents = toString(source);
   CompileOptions options;
   options.chips = std::move(chips);
   options.optLevel = optLevel;
   options.boundsChecks = boundsChecks;
+  options.toolkit = toolkit;
   CompileResult result;
   {
     ReleasedGIL released;
@@ -206,7 +207,8 @@ NB_MODULE(_kvcache, module) {
       nb::arg("rows"));
   module.def("chip_features", &pyChipFeatures, nb::arg("chip"));
   module.def("compile", &pyCompile, nb::arg("source"), nb::arg("filename"),
-             nb::arg("chips"), nb::arg("opt_level"), nb::arg("bounds_checks"));
+             nb::arg("chips"), nb::arg("opt_level"), nb::arg("bounds_checks"),
+             nb::arg("toolkit"));
   module.def("jit", &pyJIT, nb::arg("source"), nb::arg("filename"),
              nb::arg("passes"), nb::arg("opt_level"), nb::arg("device"),
              nb::arg("keeps_image"), nb::arg("is_of_kernels") = false);

@@ -170,12 +170,12 @@ gpu.module @kernels {
 }
 
 //--- libdevice.mlir
-// RUN: not kvcache-opt %t/libdevice.mlir --kvcache-to-ptx=chip=sm_90a 2>&1 | FileCheck %s --check-prefix=LIBDEVICE
-// LIBDEVICE: libdevice.mlir:[[#]]:[[#]]: error: needs '__nv_sinf' of CUDA's libdevice: pass the pipeline option 'toolkit'
+// RUN: not kvcache-opt %t/libdevice.mlir "--kvcache-to-ptx=chip=sm_90a toolkit=%t" 2>&1 | FileCheck %s --check-prefix=LIBDEVICE
+// LIBDEVICE: libdevice.mlir:[[#]]:[[#]]: error: needs '__nv_sinhf' of CUDA's libdevice, which was not found: pass the option 'toolkit'
 gpu.module @kernels {
   gpu.func @kernel(%m: memref<f32>) kernel {
     %x = memref.load %m[] : memref<f32>
-    %y = math.sin %x : f32
+    %y = math.sinh %x : f32
     memref.store %y, %m[] : memref<f32>
     gpu.return
   }

@@ -8,6 +8,7 @@ import pytest
 from emulated_math import BF16, F32, TARGET, bits_of, build, encode, run
 
 import kvcache
+from kvcache.compilation import toolchain
 
 # Bytes and dot products
 
@@ -230,6 +231,120 @@ def test_functions_of_the_library(op, reference, type, dtype):
     out = run(f"%y = {op} %x0 : {type}", [type], type, values, dtype=dtype)
     tolerance = 2e-6 if type == "f32" else 1e-14
     np.testing.assert_allclose(out, reference(values.astype(np.float64)), rtol=tolerance)
+
+
+ROUNDINGS = {
+    "ceil": np.ceil,
+    "floor": np.floor,
+    "round": lambda x: np.trunc(x) + np.copysign(np.abs(x - np.trunc(x)) >= 0.5, x),
+    "roundeven": np.rint,
+    "trunc": np.trunc,
+}
+
+# Units in the last place; the same table is in docs/guide.md.
+LARGEST_ERRORS = {
+    "cos": (np.cos, 2),
+    "erf": (np.vectorize(math.erf), 4),
+    "log": (np.log, 2),
+    "log10": (np.log10, 3),
+    "log1p": (np.log1p, 3),
+    "log2": (np.log2, 2),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), 2),
+    "sin": (np.sin, 2),
+    "tan": (np.tan, 4),
+    "tanh": (np.tanh, 4),
+}
+
+
+def edge_samples():
+    """Numbers of all sizes and signs, near 1, near multiples of pi, and special ones."""
+    rng = np.random.default_rng(10)
+    special = [0, -0.0, 1, -1, 1e-40, -1e-40, 1.1754944e-38, np.inf, -np.inf, np.nan, 2.5, -0.5]
+    parts = [
+        np.exp2(rng.uniform(-149, 48, 4000)) * rng.choice([-1, 1], 4000),
+        rng.uniform(0.9, 1.1, 1000),
+        rng.normal(size=2000),
+        np.arange(1, 4000) * np.pi / 2,
+        special,
+    ]
+    return np.concatenate(parts).astype(np.float32)
+
+
+@pytest.mark.parametrize("op", LARGEST_ERRORS)
+def test_native_function_f32_has_stated_accuracy(op):
+    reference, largest = LARGEST_ERRORS[op]
+    values = edge_samples()
+    out = run(f"%y = math.{op} %x0 : f32", ["f32"], "f32", values, dtype=np.float32)
+    with np.errstate(all="ignore"):
+        want = reference(values.astype(np.float64))
+        rounded = want.astype(np.float32)
+        errors = np.abs(out - want) / np.spacing(np.abs(rounded))
+    np.testing.assert_array_equal(out[~np.isfinite(rounded)], rounded[~np.isfinite(rounded)])
+    assert np.nanmax(errors[np.isfinite(rounded)]) <= largest
+
+
+@pytest.mark.parametrize("op", ["exp", "expm1"])
+def test_exponential_error_grows_with_operand(op):
+    values = np.random.default_rng(11).uniform(-87, 88, 4000).astype(np.float32)
+    out = run(f"%y = math.{op} %x0 : f32", ["f32"], "f32", values, dtype=np.float32)
+    want = getattr(np, op)(values.astype(np.float64))
+    errors = np.abs(out - want) / np.spacing(np.abs(want.astype(np.float32)))
+    assert (errors <= 2 + np.abs(values)).all()
+
+
+@pytest.mark.parametrize("op", ROUNDINGS)
+@pytest.mark.parametrize("type, dtype", [("f32", np.float32), ("f64", np.float64)])
+def test_rounding_is_exact(op, type, dtype):
+    values = edge_samples().astype(dtype)
+    out = run(f"%y = math.{op} %x0 : {type}", [type], type, values, dtype=dtype)
+    want = ROUNDINGS[op](values)
+    np.testing.assert_array_equal(out, want)
+    np.testing.assert_array_equal(np.signbit(out), np.signbit(want))
+
+
+def test_angle_beyond_range_stays_in_range():
+    values = np.float32([2.0**49, 2.0**60, -(2.0**100), 3e38])
+    for op in ("sin", "cos"):
+        out = run(f"%y = math.{op} %x0 : f32", ["f32"], "f32", values, dtype=np.float32)
+        assert (np.abs(out) <= 1).all()
+
+
+UNARY = (
+    "absf acos acosh asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp2 expm1 floor log "
+    "log10 log1p log2 round roundeven rsqrt sin sinh sqrt tan tanh trunc"
+).split()
+FUNCTIONS = {
+    **{op: f"math.{op} %x0" for op in UNARY},
+    "atan2": "math.atan2 %x0, %x0",
+    "clampf": "math.clampf %x0 to [%x0, %x0]",
+    "copysign": "math.copysign %x0, %x0",
+    "fma": "math.fma %x0, %x0, %x0",
+    "powf": "math.powf %x0, %x0",
+}
+
+
+@pytest.mark.parametrize("type", ["f16", "bf16", "f32", "f64"])
+def test_functions_are_the_same_on_emulator_and_chip(type):
+    """Each function has a lowering for both; on chips, libdevice has some of them."""
+    kernels = "\n".join(
+        f"""  gpu.func @{name}(%m: memref<?x{type}>) kernel {{
+    %i = gpu.thread_id x
+    %x0 = memref.load %m[%i] : memref<?x{type}>
+    %y = {body} : {type}
+    memref.store %y, %m[%i] : memref<?x{type}>
+    gpu.return
+  }}"""
+        for name, body in FUNCTIONS.items()
+    )
+    source = f"gpu.module @functions {{\n{kernels}\n}}"
+    kvcache.jit(source, target="emulator:sm_80", opt_level=0)
+    try:
+        compiled = kvcache.compile(source, "sm_80")
+    except kvcache.CompileError as error:
+        assert not toolchain.find_toolkit(None)
+        assert "of CUDA's libdevice, which was not found" in str(error)
+    else:
+        assert compiled.kernels.keys() == FUNCTIONS.keys()
 
 
 def test_functions_of_two_numbers():

@@ -24,7 +24,8 @@ struct CompileOptions {
   /// Whether kernels trap with a message on an invalid page id, token or head,
   /// or on a misaligned index.
   bool boundsChecks = false;
-  /// The folder of the CUDA toolkit, with bin/ptxas; empty to search for one.
+  /// The folder of the CUDA toolkit, with bin/ptxas and
+  /// nvvm/libdevice; empty to search for one.
   std::string toolkit;
 };
 

@@ -263,11 +263,14 @@ def ExpandForLLVM : Pass<"kvcache-expand-for-llvm"> {
 
     With `gpu-math`, the pass also expands math that a chip computes without
     libdevice. It rewrites `math.exp` to base 2, ops that have NVPTX
-    instructions to LLVM intrinsics, and `gpu.all_reduce` and
-    `gpu.subgroup_reduce` to shuffles. Other math needs libdevice. With `afn`,
-    two f32 ops become a single instruction: `arith.divf` with numerator 1,
-    which treats subnormal denominators as zero, and `math.exp` and `math.exp2`,
-    which flush results below 2^-126 to zero.
+    instructions to LLVM intrinsics, other functions in f32 to polynomials, and
+    `gpu.all_reduce` and `gpu.subgroup_reduce` to shuffles. Functions in f16 and
+    bf16 are computed in f32. Other math, such as `math.sinh` or `math.sin` in
+    f64, needs libdevice. With `afn`, f32 ops become a single instruction, with
+    a product for `exp` and `log`: `math.cos`, `exp`, `exp2`, `log`, `log2`,
+    `sin`, `tanh`, and `arith.divf` with numerator 1. `exp` and `exp2` flush
+    results below 2^-126 to zero, and `arith.divf` treats subnormal
+    denominators as zero.
   }];
   let options = [
     Option<"gpuMath", "gpu-math", "bool", /*default=*/"true",

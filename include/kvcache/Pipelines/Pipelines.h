@@ -28,8 +28,8 @@ struct ToPTXOptions : PassPipelineOptions<ToPTXOptions> {
                        llvm::cl::init(3)};
   Option<std::string> toolkit{
       *this, "toolkit",
-      llvm::cl::desc("The folder of the CUDA toolkit, with bin/ptxas; not "
-                     "needed for format=ptx")};
+      llvm::cl::desc("The folder of the CUDA toolkit, with bin/ptxas and "
+                     "nvvm/libdevice; searched for where it is not given")};
   Option<bool> noAlias{
       *this, "noalias",
       llvm::cl::desc(

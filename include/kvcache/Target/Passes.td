@@ -32,7 +32,7 @@ def SerializeKernels : Pass<"kvcache-serialize-kernels", "::mlir::ModuleOp"> {
     Option<"format", "format", "std::string", /*default=*/"\"ptx\"",
            "ptx, cubin or fatbin">,
     Option<"toolkit", "toolkit", "std::string", /*default=*/"\"\"",
-           "The folder of the CUDA toolkit, with bin/ptxas">
+           "The folder of the CUDA toolkit, with bin/ptxas and nvvm/libdevice">
   ];
 }
 

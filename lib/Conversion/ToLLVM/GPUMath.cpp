@@ -13,6 +13,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/Utils/StructuredOpsUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
@@ -20,6 +21,56 @@
 
 using namespace mlir;
 using namespace mlir::kvcache;
+
+Value kvcache::createFloatConstant(OpBuilder &builder, Location loc, Type type,
+                                   double number) {
+  TypedAttr value = builder.getFloatAttr(getElementTypeOrSelf(type), number);
+  if (auto shaped = dyn_cast<ShapedType>(type))
+    value = DenseElementsAttr::get(shaped, Attribute(value));
+  return arith::ConstantOp::create(builder, loc, value);
+}
+
+/// Calls an intrinsic of f32 on a number, or on each element of a vector.
+static Value callOnElements(OpBuilder &builder, Location loc,
+                            StringRef intrinsic, Value operand,
+                            LLVM::FastmathFlags flags = {}) {
+  auto call = [&](Value value) -> Value {
+    return LLVM::CallIntrinsicOp::create(
+               builder, loc, TypeRange(value.getType()),
+               builder.getStringAttr(intrinsic), value,
+               LLVM::FastmathFlagsAttr::get(builder.getContext(), flags))
+        .getResult(0);
+  };
+  auto vector = dyn_cast<VectorType>(operand.getType());
+  if (!vector)
+    return call(operand);
+  auto elements = vector::ToElementsOp::create(builder, loc, operand);
+  SmallVector<Value> results = llvm::map_to_vector(elements.getResults(), call);
+  return vector::FromElementsOp::create(builder, loc, vector, results);
+}
+
+/// Whether upstream's patterns compute a function in f32 by fused products.
+/// Those of acos, asin, atan, atan2, cbrt and erfc are less accurate.
+static bool isPolynomial(StringRef name) {
+  return llvm::is_contained(
+      {math::ErfOp::getOperationName(), math::ExpM1Op::getOperationName(),
+       math::LogOp::getOperationName(), math::Log1pOp::getOperationName(),
+       math::Log2Op::getOperationName(), math::TanhOp::getOperationName()},
+      name);
+}
+
+/// Whether f16 and bf16 are computed in f32, because their f32 is native.
+static bool isExtended(StringRef name) {
+  return isPolynomial(name) ||
+         llvm::is_contained(
+             {math::CosOp::getOperationName(), math::ExpOp::getOperationName(),
+              math::Exp2Op::getOperationName(),
+              math::Log10Op::getOperationName(),
+              math::RsqrtOp::getOperationName(),
+              math::SinOp::getOperationName(), math::SqrtOp::getOperationName(),
+              math::TanOp::getOperationName()},
+             name);
+}
 
 namespace {
 
@@ -121,12 +172,13 @@ struct ApproximateReciprocal : OpRewritePattern<arith::DivFOp> {
   }
 };
 
-/// One instruction where an approximation is good enough, `ex2.approx.ftz.f32`:
-/// without ftz there are three more, for results below 2^-126.
-struct ApproximateExp2 : OpRewritePattern<math::Exp2Op> {
-  using OpRewritePattern::OpRewritePattern;
+/// Replaces f32 math that allows an approximation (`afn`) by an intrinsic that
+/// is one instruction, element by element.
+template <typename OpTy> struct ToApproximation : OpRewritePattern<OpTy> {
+  ToApproximation(MLIRContext *context, StringRef intrinsic)
+      : OpRewritePattern<OpTy>(context, /*benefit=*/2), intrinsic(intrinsic) {}
 
-  LogicalResult matchAndRewrite(math::Exp2Op op,
+  LogicalResult matchAndRewrite(OpTy op,
                                 PatternRewriter &rewriter) const override {
     if (!arith::bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn))
       return rewriter.notifyMatchFailure(op, "no approximation is allowed");
@@ -134,42 +186,143 @@ struct ApproximateExp2 : OpRewritePattern<math::Exp2Op> {
     if (!getElementTypeOrSelf(op.getType()).isF32() ||
         (vector && (vector.getRank() != 1 || vector.isScalable())))
       return rewriter.notifyMatchFailure(op, "no instruction for this type");
-    auto approximate = [&](Value value) -> Value {
-      return LLVM::CallIntrinsicOp::create(
-                 rewriter, op.getLoc(), rewriter.getF32Type(),
-                 rewriter.getStringAttr("llvm.nvvm.ex2.approx.ftz.f32"), value)
-          .getResult(0);
-    };
-    if (!vector) {
-      rewriter.replaceOp(op, approximate(op.getOperand()));
-      return success();
-    }
-    auto elements =
-        vector::ToElementsOp::create(rewriter, op.getLoc(), op.getOperand());
-    SmallVector<Value> results =
-        llvm::map_to_vector(elements.getResults(), approximate);
-    rewriter.replaceOpWithNewOp<vector::FromElementsOp>(op, vector, results);
+    rewriter.replaceOp(op, callOnElements(rewriter, op.getLoc(), intrinsic,
+                                          op.getOperand(),
+                                          LLVM::FastmathFlags::afn));
     return success();
   }
+
+private:
+  StringRef intrinsic;
+};
+
+/// 1 / sqrt(x): `rsqrt.approx.f32`, whose relative error is at most 2^-22.9
+/// (PTX ISA, rsqrt), or two instructions in f64.
+struct RsqrtToIntrinsic : OpRewritePattern<math::RsqrtOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::RsqrtOp op,
+                                PatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    auto vector = dyn_cast<VectorType>(op.getType());
+    if (vector && (vector.getRank() != 1 || vector.isScalable()))
+      return rewriter.notifyMatchFailure(op, "not one dimension");
+    Type element = getElementTypeOrSelf(op.getType());
+    if (element.isF32()) {
+      rewriter.replaceOp(op, callOnElements(rewriter, loc,
+                                            "llvm.nvvm.rsqrt.approx.f",
+                                            op.getOperand()));
+      return success();
+    }
+    if (!element.isF64())
+      return rewriter.notifyMatchFailure(op, "no instruction for this type");
+    Value one = createFloatConstant(rewriter, loc, op.getType(), 1);
+    Value root = math::SqrtOp::create(rewriter, loc, op.getOperand());
+    rewriter.replaceOpWithNewOp<arith::DivFOp>(op, one, root);
+    return success();
+  }
+};
+
+/// Scales subnormal operands of logarithms in f32 by 2^24: upstream's
+/// polynomials take them for 2^-126.
+template <typename OpTy> struct ScaleSubnormals : OpRewritePattern<OpTy> {
+  ScaleSubnormals(MLIRContext *context, double logOf2)
+      : OpRewritePattern<OpTy>(context, /*benefit=*/3), logOf2(logOf2) {}
+
+  LogicalResult matchAndRewrite(OpTy op,
+                                PatternRewriter &rewriter) const override {
+    constexpr StringLiteral isScaled("kvcache.scaled");
+    if (!getElementTypeOrSelf(op.getType()).isF32() || op->hasAttr(isScaled) ||
+        arith::bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn))
+      return rewriter.notifyMatchFailure(op, "scaled, or not in f32");
+    Location loc = op.getLoc();
+    Value x = op.getOperand();
+    auto constant = [&](double number) {
+      return createFloatConstant(rewriter, loc, op.getType(), number);
+    };
+    Value isSmall = arith::CmpFOp::create(
+        rewriter, loc, arith::CmpFPredicate::OLT, x, constant(0x1p-126));
+    Value scaled = arith::MulFOp::create(rewriter, loc, x, constant(0x1p24));
+    x = arith::SelectOp::create(rewriter, loc, isSmall, scaled, x);
+    auto log = OpTy::create(rewriter, loc, x, op.getFastmath());
+    log->setAttr(isScaled, rewriter.getUnitAttr());
+    Value shift = arith::SelectOp::create(rewriter, loc, isSmall,
+                                          constant(24 * logOf2), constant(0));
+    rewriter.replaceOpWithNewOp<arith::SubFOp>(op, log, shift);
+    return success();
+  }
+
+private:
+  double logOf2;
+};
+
+/// Rewrites a logarithm in f32 as a product: log10(x) = log(x) * log10(e), and
+/// log(x) = log2(x) * log(2) where an approximation is allowed.
+template <typename OpTy, typename BaseOpTy>
+struct LogToOtherBase : OpRewritePattern<OpTy> {
+  LogToOtherBase(MLIRContext *context, double factor, bool onlyApproximate)
+      : OpRewritePattern<OpTy>(context, /*benefit=*/2), factor(factor),
+        onlyApproximate(onlyApproximate) {}
+
+  LogicalResult matchAndRewrite(OpTy op,
+                                PatternRewriter &rewriter) const override {
+    bool isApproximate =
+        arith::bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn);
+    if (!getElementTypeOrSelf(op.getType()).isF32() ||
+        (onlyApproximate && !isApproximate))
+      return rewriter.notifyMatchFailure(op, "not this logarithm in f32");
+    Value log = BaseOpTy::create(rewriter, op.getLoc(), op.getOperand(),
+                                 op.getFastmath());
+    rewriter.replaceOpWithNewOp<arith::MulFOp>(
+        op, log,
+        createFloatConstant(rewriter, op.getLoc(), op.getType(), factor));
+    return success();
+  }
+
+private:
+  double factor;
+  bool onlyApproximate;
 };
 
 } // namespace
 
 void kvcache::populateGPUMathPatterns(RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<ApproximateReciprocal, ExpToExp2, FlattenMath>(context);
-  patterns.add<ApproximateExp2>(context, /*benefit=*/2);
+  patterns.add<ApproximateReciprocal, ExpToExp2, FlattenMath, RsqrtToIntrinsic>(
+      context);
+  patterns.add<ToApproximation<math::CosOp>>(context, "llvm.nvvm.cos.approx.f");
+  // Without .ftz there are three more instructions, for results below 2^-126.
+  patterns.add<ToApproximation<math::Exp2Op>>(context,
+                                              "llvm.nvvm.ex2.approx.ftz.f32");
+  patterns.add<ToApproximation<math::Log2Op>>(context,
+                                              "llvm.nvvm.lg2.approx.f");
+  patterns.add<ToApproximation<math::SinOp>>(context, "llvm.nvvm.sin.approx.f");
+  patterns.add<ToApproximation<math::TanhOp>>(context, "llvm.tanh");
+  patterns.add<LogToOtherBase<math::LogOp, math::Log2Op>>(
+      context, llvm::numbers::ln2, /*onlyApproximate=*/true);
+  patterns.add<LogToOtherBase<math::Log10Op, math::LogOp>>(
+      context, 1 / llvm::numbers::ln10, /*onlyApproximate=*/false);
+  patterns.add<ScaleSubnormals<math::LogOp>>(context, llvm::numbers::ln2);
+  patterns.add<ScaleSubnormals<math::Log2Op>>(context, 1);
+  populatePeriodicMathPatterns(patterns);
+  math::populateExpansionPatterns(patterns, {"clampf"});
+  populateMathF32ExpansionPatterns(patterns, isExtended);
+  populateMathPolynomialApproximationPatterns(patterns, isPolynomial);
   patterns.add<ToIntrinsic<arith::MaxNumFOp>>(context, "llvm.maxnum");
   patterns.add<ToIntrinsic<arith::MinNumFOp>>(context, "llvm.minnum");
-  patterns.add<ToIntrinsic<math::AbsFOp>>(context, "llvm.fabs",
-                                          ArrayRef<unsigned>{16, 32, 64});
-  patterns.add<ToIntrinsic<math::CeilOp>>(context, "llvm.ceil");
-  patterns.add<ToIntrinsic<math::CopySignOp>>(context, "llvm.copysign");
+  SmallVector<unsigned> widths = {16, 32, 64};
+  patterns.add<ToIntrinsic<math::AbsFOp>>(context, "llvm.fabs", widths);
+  patterns.add<ToIntrinsic<math::CeilOp>>(context, "llvm.ceil", widths);
+  patterns.add<ToIntrinsic<math::CopySignOp>>(context, "llvm.copysign", widths);
   patterns.add<ToIntrinsic<math::Exp2Op>>(context, "llvm.exp2",
                                           ArrayRef<unsigned>{32});
-  patterns.add<ToIntrinsic<math::FloorOp>>(context, "llvm.floor");
-  patterns.add<ToIntrinsic<math::FmaOp>>(context, "llvm.fma");
+  patterns.add<ToIntrinsic<math::FloorOp>>(context, "llvm.floor", widths);
+  patterns.add<ToIntrinsic<math::FmaOp>>(context, "llvm.fma", widths);
+  patterns.add<ToIntrinsic<math::RoundOp>>(context, "llvm.round", widths);
+  patterns.add<ToIntrinsic<math::RoundEvenOp>>(context, "llvm.roundeven",
+                                               widths);
   patterns.add<ToIntrinsic<math::SqrtOp>>(context, "llvm.sqrt");
+  patterns.add<ToIntrinsic<math::TruncOp>>(context, "llvm.trunc", widths);
   populateGpuRewritePatterns(patterns);
   populateGpuBreakDownSubgroupReducePatterns(patterns);
   populateGpuLowerSubgroupReduceToShufflePatterns(patterns,

@@ -18,6 +18,15 @@ namespace mlir::kvcache {
 /// warp or block shuffles.
 void populateGPUMathPatterns(RewritePatternSet &patterns);
 
+/// Returns a constant of a float type, or of a vector of floats.
+Value createFloatConstant(OpBuilder &builder, Location loc, Type type,
+                          double number);
+
+/// Adds patterns for `math.sin`, `cos`, `tan` and `sincos` in f32. Errors are
+/// at most 2 units in the last place, of `tan` 4, for angles up to 2^48; beyond
+/// it results are in range and have no meaning.
+void populatePeriodicMathPatterns(RewritePatternSet &patterns);
+
 } // namespace mlir::kvcache
 
 #endif // KVCACHE_LIB_CONVERSION_TOLLVM_GPUMATH_H

@@ -31,6 +31,7 @@ def compile(
     opt_level: int = 3,
     bounds_checks: bool = False,
     cached: bool = False,
+    toolkit: _native.Path | None = None,
 ) -> CompiledModule:
     """Compiles the GPU modules of a source.
 
@@ -46,13 +47,16 @@ def compile(
             or misaligned index.
         cached: Whether the kernels are stored on disk, and read from there for the same
             source, options, compiler and ptxas.
+        toolkit: The folder of a CUDA toolkit, whose libdevice has the functions that
+            chips lack, such as ``math.sinh``. None to search as for ptxas: beside the
+            variable ``PTXAS``, in NVIDIA's packages, in ``CUDA_HOME``, and on ``PATH``.
 
     Raises:
         CompileError: The source has errors; the exception carries the diagnostics.
         ToolchainError: ptxas is needed, and is missing or fails.
-        ValueError: An argument has an invalid value, or the source is a string that
-            names a file.
-        TypeError: The source or its name is of another type.
+        ValueError: An argument has an invalid value, ``toolkit`` has no libdevice, or the
+            source is a string that names a file.
+        TypeError: The source, its name or ``toolkit`` is of another type.
     """
     targets = _parse_targets(target)
     if not isinstance(format, str) or format not in _FORMATS:
@@ -62,11 +66,15 @@ def compile(
     opt_level = _native.check_opt_level(opt_level)
     bounds_checks = _native.check_switch("bounds_checks", bounds_checks)
     cached = _native.check_switch("cached", cached)
+    folder = toolchain.find_toolkit(toolkit)
     contents, name = _native.read_source(source, filename)
     binaries = _make_binaries(
-        contents, name, targets, opt_level, bounds_checks, format, cached
+        contents, name, targets, opt_level, bounds_checks, format, cached, folder
     )
-    options = f"chip={','.join(targets)} opt-level={opt_level} host=1 tvm-ffi=1"
+    options = (
+        f"chip={','.join(targets)} opt-level={opt_level} host=1 tvm-ffi=1"
+        f"{toolchain.describe_toolkit(folder)}"
+    )
     passes = f"symbol-dce,kvcache-to-ptx{{{options}}}"
     library = LibrarySource(
         contents,
@@ -86,9 +94,10 @@ def _make_binaries(
     bounds_checks: bool,
     format: str,
     cached: bool,
+    toolkit: str,
 ) -> list[Binary]:
     """Compiles a source, or reads the stored result."""
-    arguments = contents, name, targets, opt_level, bounds_checks
+    arguments = contents, name, targets, opt_level, bounds_checks, toolkit
     entry = store.Entry(None)
     if cached:
         assembler = "" if format == "ptx" else toolchain.describe_tool("ptxas")

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..checks import check_path
 from ..errors import ToolchainError
 
 _PACKAGES = {
@@ -21,6 +22,9 @@ _PACKAGES = {
     "fatbinary": "nvidia-cuda-nvcc",
     "nvdisasm": "nvidia-cuda-nvdisasm",
 }
+
+# The place of CUDA's math library in a toolkit.
+_LIBDEVICE = Path("nvvm", "libdevice", "libdevice.10.bc")
 
 # The environment variable with the time limit of a tool in seconds.
 _TIME_LIMIT = "KVCACHE_TOOL_TIMEOUT"
@@ -80,6 +84,48 @@ def describe_tool(name: str) -> str:
     path = find_tool(name).resolve()
     facts = path.stat()
     return repr((str(path), facts.st_size, facts.st_mtime_ns))
+
+
+def find_toolkit(toolkit: str | os.PathLike[str] | None) -> str:
+    """Returns the folder of the CUDA toolkit whose libdevice kernels link.
+
+    It is the given one, or else the first that has libdevice of those in which
+    ``find_tool`` looks for ptxas; the empty string if there is none. Raises ``ValueError``
+    if the given one has no libdevice.
+    """
+    if toolkit is not None:
+        check_path(toolkit=toolkit)
+        folder = Path(os.fsdecode(toolkit))
+        if not (folder / _LIBDEVICE).is_file():
+            raise ValueError(
+                f"expects 'toolkit' to be a folder with {_LIBDEVICE}, got {str(folder)!r}"
+            )
+        return str(folder)
+    for folder in _toolkit_folders():
+        if (folder / _LIBDEVICE).is_file():
+            return str(folder)
+    return ""
+
+
+def describe_toolkit(folder: str) -> str:
+    """Returns the option of a pipeline that names a toolkit; nothing for none."""
+    if not folder:
+        return ""
+    quote = next((mark for mark in "\"'" if mark not in folder), None)
+    if quote is None:
+        raise ValueError(f"expects 'toolkit' without quotes in its name, got {folder!r}")
+    return f" toolkit={quote}{folder}{quote}"
+
+
+def _toolkit_folders() -> Iterator[Path]:
+    """The folders with ``bin``; NVIDIA's packages for CUDA 12 have one of their own."""
+    programs = [os.environ.get("PTXAS") or None]
+    programs += [str(folder / "ptxas") for folder in _tool_folders()]
+    programs.append(shutil.which("ptxas"))
+    for program in programs:
+        if program:
+            yield Path(program).resolve().parent.parent
+    yield Path(sysconfig.get_path("purelib"), "nvidia", "cuda_nvcc")
 
 
 def _tool_folders() -> Iterator[Path]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from ..checks import check_size, check_string
-from ..compilation import store
+from ..compilation import store, toolchain
 from ..compilation.compiler import chips
 from ..compilation.libraries import LibrarySource
 from ..devices import cuda
@@ -47,6 +47,7 @@ def jit(
     capturable: bool | None = None,
     cached: bool = False,
     threads: int | None = None,
+    toolkit: _native.Path | None = None,
 ) -> JitModule:
     """Compiles the functions of a source for calls from Python.
 
@@ -70,6 +71,8 @@ def jit(
             allocation or a wait, is an error. False by default. Only for ``"cuda"``.
         cached: Whether the compiled code is stored on disk, and read from there for the
             same source, options, compiler and kind of processor.
+        toolkit: The folder of a CUDA toolkit with libdevice, as for ``compile``. Only for
+            ``"cuda"``.
 
     Raises:
         CompileError: The source has errors; the exception carries the diagnostics.
@@ -85,19 +88,22 @@ def jit(
     if device != "emulator":
         _check_only("emulator:<chip>", target, sanitize=sanitize, meter=meter)
     if device != "cuda":
-        _check_only("cuda", target, capturable=capturable)
+        _check_only("cuda", target, capturable=capturable, toolkit=toolkit)
     if device:
         _check_only("cpu", target, threads=threads)
     threads = _parse_threads(threads)
     sanitize = _parse_switch("sanitize", sanitize, default=True)
     meter = _parse_switch("meter", meter, default=False)
     capturable = _parse_switch("capturable", capturable, default=False)
+    libdevice = ""
+    if device == "cuda":
+        libdevice = toolchain.describe_toolkit(toolchain.find_toolkit(toolkit))
     pipeline = {
         "": f"kvcache-to-cpu{{tvm-ffi=1 threads={threads}}}",
         "emulator": f"kvcache-to-emulator{{chip={chip} sanitize={int(sanitize)} "
         f"meter={int(meter)} tvm-ffi=1}}",
         "cuda": f"kvcache-to-ptx{{chip={chip} opt-level={opt_level} host=1 tvm-ffi=1 "
-        f"capturable={int(capturable)}}}",
+        f"capturable={int(capturable)}{libdevice}}}",
     }[device]
     # Declared and unused functions need no definition.
     passes = f"symbol-dce,{pipeline}"

@@ -166,3 +166,69 @@ def test_bad_time_limit(monkeypatch, limit):
     monkeypatch.setenv("KVCACHE_TOOL_TIMEOUT", limit)
     with pytest.raises(kvcache.ToolchainError, match=f"positive number.*'{limit}'"):
         toolchain.assemble("", "sm_90a")
+
+
+@pytest.fixture
+def toolkit(tmp_path):
+    """A folder with a libdevice, which is none."""
+    library = tmp_path / "nvvm" / "libdevice" / "libdevice.10.bc"
+    library.parent.mkdir(parents=True)
+    library.write_text("no bitcode")
+    return tmp_path
+
+
+SINH = """
+gpu.module @kernels {
+  gpu.func @kernel(%m: memref<f32>) kernel {
+    %x = memref.load %m[] : memref<f32>
+    %y = math.sinh %x : f32
+    memref.store %y, %m[] : memref<f32>
+    gpu.return
+  }
+}
+"""
+
+
+def test_libdevice_is_that_of_the_toolkit(toolkit):
+    with pytest.raises(kvcache.CompileError, match=f"{toolkit}/nvvm/libdevice/libdevice.10.bc"):
+        kvcache.compile(SINH, toolkit=toolkit)
+    kvcache.compile(SINH.replace("sinh", "sin"), toolkit=str(toolkit))
+    with pytest.raises(kvcache.CompileError, match=f"{toolkit}/nvvm/libdevice/libdevice.10.bc"):
+        kvcache.jit(SINH, target="cuda:sm_90a", toolkit=toolkit)
+
+
+def test_libdevice_is_found_beside_ptxas(toolkit, monkeypatch):
+    program = toolkit / "bin" / "ptxas"
+    program.parent.mkdir()
+    program.touch()
+    monkeypatch.setenv("PTXAS", str(program))
+    assert toolchain.find_toolkit(None) == str(toolkit)
+
+
+def test_libdevice_is_found_in_packages(toolkit, monkeypatch):
+    packages = toolkit / "site-packages"
+    for variable in ("PTXAS", "CUDA_HOME", "CUDA_ROOT", "CUDA_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(toolchain.sys, "executable", str(toolkit / "python"))
+    monkeypatch.setattr(toolchain.sysconfig, "get_path", lambda name: str(packages))
+    assert toolchain.find_toolkit(None) == ""
+    for name in ("cuda_nvcc", "cu13"):
+        (packages / "nvidia" / name).mkdir(parents=True)
+        (packages / "nvidia" / name / "nvvm").symlink_to(toolkit / "nvvm")
+        assert toolchain.find_toolkit(None) == str(packages / "nvidia" / name)
+
+
+def test_toolkit_without_libdevice_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="expects 'toolkit' to be a folder with nvvm/libdevice"):
+        kvcache.compile(SINH, toolkit=tmp_path)
+    with pytest.raises(TypeError, match="expects 'toolkit' to be a path, got 7"):
+        kvcache.compile(SINH, toolkit=7)
+    with pytest.raises(ValueError, match="'toolkit' has no meaning for target 'cpu'"):
+        kvcache.jit(SINH, toolkit=tmp_path)
+
+
+def test_toolkit_name_may_have_spaces_and_quotes():
+    assert toolchain.describe_toolkit("/a b/it's") == ' toolkit="/a b/it\'s"'
+    with pytest.raises(ValueError, match="without quotes"):
+        toolchain.describe_toolkit("/a\"b'")
