@@ -5,9 +5,11 @@ A page asks for a table of a record in benchmarks/results by a pair of comments:
     <!-- results: h200-attention decode -->
     <!-- end of results -->
 
-Everything between the two comments is generated. A list of columns after the name of the table chooses some:
-`<!-- results: compile machine-code (work, chip, SASS) -->`. Without the name of a table, a page gets the provenance of the
-record. With `--check`, prints the pages that are not up to date, and exits with status 1.
+Everything between the two comments is generated. A list of columns after the name of the table chooses some, and may
+give them other titles; a list of rows follows it:
+`<!-- results: h200-attention decode (decode; tensor cores -> kvcache) [32/8, 64 x 8K; 32/8, 1 x 1K] -->`. Without the
+name of a table, a page gets the provenance of the record. With `--check`, prints the pages that are not up to date, and
+exits with status 1.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = ROOT / "benchmarks" / "results"
 _REGION = re.compile(
-    r"(<!-- results: (?P<record>[\w-]+)(?: (?P<table>[\w-]+))?(?: \((?P<columns>[^)]*)\))? -->\n)"
+    r"(<!-- results: (?P<record>[\w-]+)(?: (?P<table>[\w-]+))?"
+    r"(?: \((?P<columns>[^)]*)\))?(?: \[(?P<rows>[^\]]*)\])? -->\n)"
     r"(?P<text>.*?)(<!-- end of results -->)",
     re.DOTALL,
 )
@@ -48,15 +51,16 @@ def without_results(text: str) -> str:
 
 def fill(text: str) -> str:
     """A page whose regions have the tables of the records."""
-    return _REGION.sub(lambda match: f"{match[1]}\n{_render(match)}\n{match[6]}", text)
+    return _REGION.sub(lambda match: f"{match[1]}\n{_render(match)}\n{match[7]}", text)
 
 
 def _render(match: re.Match[str]) -> str:
     record = read_record(match["record"])
     if not match["table"]:
         return render_provenance(record)
-    chosen = match["columns"].split(", ") if match["columns"] else []
-    return render_table(record["tables"][match["table"]], chosen)
+    columns = match["columns"].split("; ") if match["columns"] else []
+    rows = match["rows"].split("; ") if match["rows"] else []
+    return render_table(record["tables"][match["table"]], columns, rows)
 
 
 def render_provenance(record: dict[str, Any]) -> str:
@@ -81,16 +85,28 @@ def _show_published(date: str, commit: str) -> str:
     return f"{date}, commit {commit}"
 
 
-def render_table(table: dict[str, Any], chosen: list[str]) -> str:
-    """A table in Markdown, with all columns or those that are chosen."""
+def render_table(table: dict[str, Any], chosen: list[str], rows: list[str]) -> str:
+    """A table in Markdown, with all columns and rows, or those that are chosen.
+
+    Args:
+        table: The columns and rows of a record.
+        chosen: Titles of columns, or "title -> another title".
+        rows: First cells of rows.
+    """
     titles = [column["title"] for column in table["columns"]]
-    numbers = [titles.index(title) for title in chosen] or range(len(titles))
-    columns = [table["columns"][number] for number in numbers]
-    rows = [[row[number] for number in numbers] for row in table["rows"]]
+    names = [name.partition(" -> ") for name in chosen or titles]
+    numbers = [titles.index(title) for title, _, _ in names]
+    columns = [
+        {**table["columns"][number], "title": other or title}
+        for number, (title, _, other) in zip(numbers, names, strict=True)
+    ]
+    by_name = {row[0]: row for row in table["rows"]}
+    kept = [by_name[name] for name in rows] if rows else table["rows"]
+    cells = [[row[number] for number in numbers] for row in kept]
     lines = [
         [column["title"] for column in columns],
-        ["--:" if i and _is_numeric(row[i] for row in rows) else "---" for i in range(len(columns))],
-        *([_show(value, column) for value, column in zip(row, columns, strict=True)] for row in rows),
+        ["--:" if i and _is_numeric(row[i] for row in cells) else "---" for i in range(len(columns))],
+        *([_show(value, column) for value, column in zip(row, columns, strict=True)] for row in cells),
     ]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 

@@ -16,6 +16,8 @@ MOVED = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "examples/README.md": "examples.md",
+    "benchmarks/README.md": "benchmarks.md",
+    "benchmarks/gpu/README.md": "benchmarks-gpu.md",
     "emulator/README.md": "emulator/index.md",
     **{f"emulator/docs/{path.name}": f"emulator/{path.name}" for path in EMULATOR},
 }

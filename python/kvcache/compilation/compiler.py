@@ -40,7 +40,7 @@ def compile(
         target: A chip (``"sm_90a"``), several separated by commas, or a sequence of
             them. A ``gpu.module`` that names its targets itself is compiled for those.
         format: The format that is made at once: ``"ptx"``, ``"cubin"`` or ``"fatbin"``.
-        The latter two run ptxas. Each kernel makes the others on request.
+            The latter two run ptxas. Each kernel makes the others on request.
         filename: The source's name in diagnostics.
         opt_level: The optimization level of LLVM and ptxas, 0 to 3.
         bounds_checks: Whether kernels trap with a message on a bad page id, token, head

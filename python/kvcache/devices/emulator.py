@@ -76,7 +76,7 @@ class LaunchMeter:
         grid: Thread blocks in x, y and z.
         block: Threads per thread block in x, y and z.
         global_bytes_read: Bytes that threads and copies requested from global memory; a
-        byte counts once per thread.
+            byte counts once per thread.
         global_bytes_written: Bytes written, likewise.
         global_sectors_read: Sectors of 32 bytes of global memory that requests and
             copies read. Each request counts a sector once.

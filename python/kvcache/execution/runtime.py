@@ -54,10 +54,10 @@ def jit(
     Args:
         source: MLIR text, MLIR text or bytecode as bytes, or the path of a file.
         target: The target. For ``"cpu"``, kernels become loops of the host. ``"cuda"``
-        is the GPUs of this machine, and ``"cuda:<chip>"``, such as ``"cuda:sm_90a"``,
-        GPUs of one kind. For ``"emulator:<chip>"``, kernels are compiled as for the
-        chip, and its threads, barriers and copies are emulated. A ``gpu.module`` with
-        ``#nvvm.target`` keeps its own chip.
+            is the GPUs of this machine, and ``"cuda:<chip>"``, such as ``"cuda:sm_90a"``,
+            GPUs of one kind. For ``"emulator:<chip>"``, kernels are compiled as for the
+            chip, and its threads, barriers and copies are emulated. A ``gpu.module`` with
+            ``#nvvm.target`` keeps its own chip.
         filename: The source's name in diagnostics.
         opt_level: The optimization level of LLVM, 0 to 3, for host code and emulated
             kernels.
