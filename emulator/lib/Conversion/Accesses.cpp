@@ -144,7 +144,7 @@ public:
                  {to, from, toI64(op, bytes)});
   }
 
-  /// What the math library writes through the pointers that it is given.
+  /// Announces the results that the math library writes through pointers.
   void announceResults(LLVM::CallOp op) {
     if (!op.getCallee() || !op.getCallee()->starts_with("__nv_"))
       return;

@@ -37,9 +37,9 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// What is known of the registers of a value, as i32: the ticket of the wgmma
-/// that writes them, or 0, and the fences that a thread must have executed
-/// before a wgmma may access them.
+/// The state of the registers of a value, as i32: the ticket of the wgmma that
+/// writes them, or 0, and the fences that a thread must have executed before a
+/// wgmma may access them.
 struct Stamp {
   Value ticket, numFences;
 };
@@ -269,7 +269,8 @@ Stamp AccumulatorTracker::getStamp(Value value) {
 // Uses
 //===----------------------------------------------------------------------===//
 
-/// Of a program, names the instruction that is the first to read the operand.
+/// Checks a use of registers, and names the first instruction of a matrix
+/// program that reads the operand.
 void AccumulatorTracker::checkUse(OpOperand &operand, Value ticket) {
   Operation *op = operand.getOwner();
   Location loc = op->getLoc();

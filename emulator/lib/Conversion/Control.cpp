@@ -28,8 +28,8 @@ static LogicalResult checkOperands(LLVM::CallOp op, ArrayRef<Type> types,
                                 << expected << ") of the device's function";
 }
 
-/// What every kernel can call: PTX Writer's Guide to Interoperability, "System
-/// Calls".
+/// Lowers a call of a system function: PTX Writer's Guide to Interoperability,
+/// "System Calls".
 static FailureOr<bool> lowerSystemCall(LLVM::CallOp op, EmulatorCalls &calls) {
   Type pointer = calls.pointerType;
   std::optional<StringRef> callee = op.getCallee();

@@ -16,8 +16,8 @@
 
 namespace mlir::kvcache {
 
-/// What the lowering of one gpu.module to calls of the functions in
-/// `kvcache/Emulator` needs. Functions have their thread as argument 0.
+/// Creates calls of the functions in `kvcache/Emulator`, for the lowering of
+/// one gpu.module. Functions have their thread as argument 0.
 class EmulatorCalls {
 public:
   EmulatorCalls(RuntimeCalls &runtime, const Chip &chip, bool isSanitized,
@@ -28,11 +28,12 @@ public:
   /// i64, f32 and f64. Returns the result, null for none.
   Value call(Operation *op, StringRef function, Type resultType,
              ValueRange operands);
-  /// The same at another place.
+  /// Creates the call at another place.
   Value call(OpBuilder &builder, Operation *op, StringRef function,
              Type resultType, ValueRange operands);
 
-  /// The same, of an op of that name at `loc` in the same function as `op`.
+  /// Creates the call for an op with this name at `loc`, in the function of
+  /// `op`.
   Value call(OpBuilder &builder, Operation *op, Location loc, StringRef name,
              StringRef function, Type resultType, ValueRange operands);
 

@@ -19,8 +19,8 @@
 
 namespace mlir::kvcache {
 
-/// What code for a chip must not have to run on a host. The error names an op,
-/// a type or a variable.
+/// Rejects code for a chip that cannot run on a host. The error names an op, a
+/// type or a variable.
 LogicalResult checkHost(gpu::GPUModuleOp module);
 
 //===--- One function per family ---===//
@@ -33,7 +33,7 @@ FailureOr<bool> lowerRegister(Operation *op, EmulatorCalls &calls);
 FailureOr<bool> lowerBarrier(Operation *op, EmulatorCalls &calls);
 /// mbarriers, fences, and the order of launches.
 FailureOr<bool> lowerSynchronization(Operation *op, EmulatorCalls &calls);
-/// What the lanes of a warp do together.
+/// Lowers an op that the lanes of a warp execute together.
 FailureOr<bool> lowerWarpOp(Operation *op, EmulatorCalls &calls);
 /// cp.async, tensor and bulk copies, prefetches.
 FailureOr<bool> lowerAsyncCopy(Operation *op, EmulatorCalls &calls);
@@ -116,7 +116,7 @@ struct SharedVariable {
 /// The shared memory of a kernel: see KVCacheEmulatedKernel.
 struct KernelSharedMemory {
   int64_t staticBytes = 0, dynamicOffset = 0, dynamicShift = 0;
-  /// Those with a size of their own, then those in dynamic shared memory.
+  /// The variables with a static size, then those in dynamic shared memory.
   SmallVector<SharedVariable, 0> variables;
   size_t numStatic = 0;
 
@@ -153,7 +153,7 @@ private:
 void lowerSharedMemory(gpu::GPUModuleOp module, const SharedLayout &layout,
                        EmulatorCalls &calls);
 
-/// What others need to know of a kernel, before it is a function of the host.
+/// The facts about a kernel that are needed after it is a function of the host.
 struct KernelFacts {
   StringAttr name;
   /// Bytes of each parameter, and whether it is passed by value in memory.

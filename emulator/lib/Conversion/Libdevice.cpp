@@ -175,7 +175,7 @@ private:
   OpBuilder builder;
   Location loc;
   SmallVector<Value> operands;
-  /// Of the first operand.
+  /// The type of the first operand.
   Type type;
 };
 

@@ -1,4 +1,4 @@
-//===- MathCalls.h - Calls that are arithmetic -----------------*- C++ -*-===//
+//===- MathCalls.h - Calls that are arithmetic ------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -17,12 +17,11 @@ namespace mlir::kvcache {
 /// floats, and gives true, or gives false and leaves it as it is.
 bool lowerArithmeticIntrinsic(LLVM::CallIntrinsicOp op, EmulatorCalls &calls);
 
-/// The same, of an intrinsic that converts between formats of floats, or works
-/// on integers.
+/// Lowers an intrinsic that converts between formats of floats, or works on
+/// integers.
 bool lowerConversionIntrinsic(LLVM::CallIntrinsicOp op, EmulatorCalls &calls);
 
-/// The same, of a call of CUDA's math library, which the target doesn't need to
-/// have.
+/// Lowers a call of CUDA's math library, which the machine need not have.
 bool lowerLibdeviceCall(LLVM::CallOp op, EmulatorCalls &calls);
 
 //===--- Conversions ---===//
@@ -37,11 +36,11 @@ Value getFromBits(Operation *op, Value bits, Type type, EmulatorCalls &calls);
 void replaceByConvertF32x2(Operation *op, Value high, Value low, Value random,
                            uint32_t format, uint32_t flags,
                            EmulatorCalls &calls);
-/// The same, of a vector of four f32.
+/// Replaces a conversion of a vector of four f32.
 void replaceByConvertF32x4(Operation *op, Value source, Value random,
                            uint32_t format, uint32_t flags,
                            EmulatorCalls &calls);
-/// The same, of two codes in one value.
+/// Replaces a conversion of two codes in one value.
 void replaceByConvertPair(Operation *op, Value pair, uint32_t from, uint32_t to,
                           uint32_t flags, EmulatorCalls &calls);
 

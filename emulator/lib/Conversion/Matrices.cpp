@@ -85,7 +85,7 @@ static Parsed parseStore(NVVM::StMatrixOp op) {
 // mma
 //===----------------------------------------------------------------------===//
 
-/// Those of A and B, and of C and D.
+/// The element types of A and B, then those of C and D.
 static constexpr MatrixElement kElements[] = {
     {"f16", KVCacheElementF16, 16},   {"bf16", KVCacheElementBF16, 16},
     {"tf32", KVCacheElementTF32, 32}, {"e4m3", KVCacheElementE4M3, 8},

@@ -34,18 +34,18 @@ bool isMatrixRegister(Type type);
 struct MatrixInstruction {
   Operation *op = nullptr;
   uint32_t kind = 0, layout = 0, count = 0;
-  /// Of an mma.
+  /// The form of an mma.
   KVCacheMma mma = {};
   /// The address of a row; null for an mma.
   Value row;
   /// The registers of fragments, of 32 bits each. Those of stmatrix are A.
   ValueRange a, b, c;
-  /// Of D. An op with several has them in a structure.
+  /// The types of D. An op with several has them in a structure.
   SmallVector<Type, 4> results;
 };
 
-/// What an op does; none for other ops. Fails with an error at the op where a
-/// form of it has no lowering.
+/// Finds the matrix instruction of an op; none for other ops. Fails with an
+/// error at the op where a form of it has no lowering.
 FailureOr<std::optional<MatrixInstruction>>
 parseMatrixInstruction(Operation *op);
 
@@ -62,7 +62,7 @@ struct MatrixProgram {
   struct Instruction {
     MatrixInstruction what;
     MatrixNumbers numbers;
-    /// Of the op, which is gone.
+    /// The location of the erased op.
     Location loc;
     StringRef name;
   };
@@ -74,7 +74,7 @@ struct MatrixProgram {
     size_t user;
   };
   SmallVector<Input> inputs;
-  /// Of each field of the result.
+  /// The registers of each field of the result.
   SmallVector<uint32_t> outputs;
   uint32_t numRegisters = 0;
   /// Inputs that may be poisoned (`trackPoison`).

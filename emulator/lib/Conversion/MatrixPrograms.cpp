@@ -185,9 +185,8 @@ private:
   llvm::DenseMap<Value, uint32_t> inputs;
   /// The first register of each instruction's result.
   llvm::DenseMap<Operation *, uint32_t> results;
-  /// What depends on the program: its results, and the ops that have to come
-  /// behind it with theirs. The first of these are in front of its last
-  /// instruction.
+  /// The results of the program, and the ops that use them and so come after
+  /// it. The first of these stand before its last instruction.
   llvm::DenseSet<Value> dependent;
   SmallVector<Operation *> following;
   size_t numBetween = 0;

@@ -16,7 +16,7 @@
 
 namespace mlir::kvcache {
 
-/// What an op does with poisoned operands.
+/// The effect of an op on poisoned operands.
 enum class PoisonRule {
   /// It is poisoned by them, and nothing else happens.
   Propagate,

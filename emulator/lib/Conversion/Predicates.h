@@ -1,4 +1,4 @@
-//===- Predicates.h - Instructions that may not happen ---------*- C++ -*-===//
+//===- Predicates.h - Instructions that may not happen ----------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -254,7 +254,7 @@ private:
     return b.create<LLVM::ConstantOp>(integers, ones);
   }
 
-  /// The same on the bits. The sign is extended like any bit.
+  /// Applies the op to the bits. The sign is extended like any bit.
   template <typename OpTy> Value move(OpTy) {
     Value bits = getBits(0);
     if (isa<LLVM::BitcastOp>(op))

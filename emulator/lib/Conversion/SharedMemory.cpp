@@ -197,7 +197,7 @@ static void lowerAddress(LLVM::AddressOfOp op, LLVM::GlobalOp global,
   op.erase();
 }
 
-/// Of the block or of its cluster.
+/// Whether a type is a pointer to shared memory of the block or its cluster.
 static bool isSharedPointer(Type type) {
   auto pointer = dyn_cast<LLVM::LLVMPointerType>(type);
   if (!pointer)

@@ -48,7 +48,7 @@ static std::optional<size_t> getFieldOffset(Operation *op) {
       .Default(std::nullopt);
 }
 
-/// The same of KVCacheCluster.
+/// Finds the offset of a special register in KVCacheCluster.
 static std::optional<size_t> getClusterFieldOffset(Operation *op) {
   auto in = [](size_t field, size_t dimension) {
     return field + dimension * sizeof(uint32_t);

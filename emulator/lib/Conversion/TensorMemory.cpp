@@ -63,8 +63,8 @@ Value TensorSlot::findSlot(StringRef mark, int64_t bytes) {
 
 /// The runtime counts enumerations of the dialect as the dialect does.
 template <typename Enum>
-static constexpr bool isEqual(Enum ofDialect, uint32_t ofRuntime) {
-  return static_cast<uint32_t>(ofDialect) == ofRuntime;
+static constexpr bool isEqual(Enum dialectValue, uint32_t runtimeValue) {
+  return static_cast<uint32_t>(dialectValue) == runtimeValue;
 }
 
 using LdStShape = NVVM::Tcgen05LdStShape;

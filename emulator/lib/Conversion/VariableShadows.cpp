@@ -26,7 +26,8 @@ void VariableShadows::fill(ShadowBuilder &b, Value address, uint64_t bytes,
       /*isVolatile=*/false);
 }
 
-/// As many bytes as a variable has, which are all `value` at first.
+/// Creates the shadow of a variable: one byte for each of its bytes, which is
+/// `value` at first.
 Value VariableShadows::createBytes(LLVM::AllocaOp variable, int64_t value) {
   constexpr unsigned alignment = 16;
   uint64_t bytes = getVariableBytes(variable, layout);

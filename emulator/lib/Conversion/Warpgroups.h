@@ -29,8 +29,9 @@ struct WgmmaOperands {
   Value descriptorA, descriptorB;
 };
 
-/// What a wgmma does. None if the emulator does not know its types, or if its
-/// accumulators are not as many registers of 32 bits as the instruction has.
+/// Finds the form of a wgmma. None if the emulator does not support its types,
+/// or if the number of its accumulators differs from the instruction's
+/// registers of 32 bits.
 std::optional<KVCacheWgmma> getWgmmaForm(Operation *wgmma);
 
 /// The KVCacheWgmmaRegisters that the wgmma of a function share.

@@ -28,8 +28,8 @@ using namespace mlir::kvcache;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What the constraints of inline assembly say of its operands: first the
-/// results, then the others.
+/// The operands of inline assembly by its constraints: first the results, then
+/// the others.
 struct Constraints {
   SmallVector<ptx::TemplateOperand> operands;
   size_t numResults = 0;

@@ -137,7 +137,7 @@ static void loadDialects(MLIRContext *context) {
                        NVVM::NVVMDialect>();
 }
 
-/// What NVPTX has, for a source that says nothing.
+/// The data layout of NVPTX, for a source without one.
 static constexpr StringLiteral
     kDataLayout("e-i64:64-i128:128-v16:16-v32:32-n16:32:64");
 

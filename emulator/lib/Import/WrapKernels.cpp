@@ -113,8 +113,7 @@ static void simplify(Operation *op) {
 // Modules
 //===----------------------------------------------------------------------===//
 
-/// What a module may have beside functions and variables, which means nothing
-/// to a kernel.
+/// Whether an op of a module is metadata, which means nothing to a kernel.
 static bool isMetadata(Operation &op) {
   if (isa<LLVM::ModuleFlagsOp, LLVM::ComdatOp>(op))
     return true;

@@ -1,4 +1,4 @@
-//===- ToEmulator.cpp - The pipelines of the emulator --------------------===//
+//===- ToEmulator.cpp - The pipelines of the emulator ---------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -129,7 +129,7 @@ struct CopyArrival {
 
   void deliver() const {
     Sanitizer &sanitizer = thread.block->sanitizer;
-    Knowledge &knowledge = barrier.getKnowledge();
+    ReleaseClock &knowledge = barrier.getKnowledge();
     sanitizer.releaseCopies(done, knowledge);
     for (const std::shared_ptr<AsyncCopy> &copy : pending)
       if (copy->isDone)

@@ -52,7 +52,7 @@ struct BoxCopy {
   /// Counts the copy, and the sectors of its pieces.
   void meter(CopyKind kind, bool isWrite) const;
 
-  /// What the box holds in global memory, zeros out of bounds.
+  /// Reads the box from global memory, with zeros out of bounds.
   std::vector<char> readGlobal() const;
   void writeGlobal(const std::vector<char> &data) const;
   std::vector<char> readShared() const;
@@ -69,7 +69,7 @@ struct BulkStore {
   BoxCopy box;
   /// The sanitizer's handles of the bytes read, and of the bytes written.
   Sanitizer::Copy handle = 0, destination = Sanitizer::kNoCopy;
-  /// What has been read from shared memory.
+  /// The bytes read from shared memory.
   std::vector<char> data;
   bool hasRead = false, isDone = false;
 

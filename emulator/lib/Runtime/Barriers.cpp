@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/Emulator/Barriers.h"
-#include "WarpMeeting.h"
+#include "WarpConvergence.h"
 
 #include <algorithm>
 
@@ -37,8 +37,8 @@ struct Barriers::Barrier : Waitable {
   uint32_t numWarps = 0;
   std::vector<Warp> warps;
   std::vector<BarrierThread *> waiting;
-  /// What those know that came without waiting.
-  Knowledge knowledge;
+  /// The clocks of threads that arrived without waiting.
+  ReleaseClock knowledge;
   uint32_t numArrivals = 0;
 };
 
@@ -284,7 +284,7 @@ struct ArrivingLane : WarpLane {
 };
 } // namespace
 
-static void arrive(Block &block, WarpMeeting &meeting) {
+static void arrive(Block &block, WarpConvergence &meeting) {
   const BarrierThread &first =
       meeting.get<ArrivingLane>(__builtin_ctz(meeting.reached)).arrival;
   std::vector<Thread *> threads;

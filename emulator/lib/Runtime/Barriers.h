@@ -20,7 +20,7 @@ namespace mlir::kvcache::emulator {
 class Block;
 struct Thread;
 
-/// What a thread brings to a barrier that it waits for, and gets from it.
+/// The operands and results of a thread at a barrier that it waits for.
 struct BarrierThread {
   Thread *thread = nullptr;
   const KVCacheSite *site = nullptr;
@@ -66,7 +66,7 @@ private:
 
   Block &block;
   std::unique_ptr<Barrier[]> barriers;
-  /// Those that any thread has come to.
+  /// The barriers that any thread has reached.
   uint32_t numOpen = 0;
 };
 

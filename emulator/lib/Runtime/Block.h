@@ -172,7 +172,7 @@ private:
   uint32_t numThreads = 0, live = 0;
   /// Where the block is in the grid.
   uint32_t ctaid[3] = {};
-  /// What compiled code knows of the block and its cluster.
+  /// The block and its cluster, for compiled code.
   KVCacheCluster place = {};
 };
 

@@ -18,7 +18,7 @@
 using namespace mlir::kvcache;
 using namespace mlir::kvcache::emulator;
 
-/// What a swizzle moves as a whole, and what 1-D copies are made of.
+/// The bytes that a swizzle moves as a whole, and the granule of 1-D copies.
 static constexpr uint32_t kUnitBytes = 16;
 
 //===----------------------------------------------------------------------===//
@@ -174,16 +174,16 @@ void emulator::poison(const Block &block, SharedRange range) {
 
 /// The block of the cluster that the thread copies to, or the one of its own.
 static Block &getTarget(const Thread &thread, const KVCacheSite *site,
-                        const void *shared, const Block *ofBarrier,
+                        const void *shared, const Block *barrierBlock,
                         bool isOfPair) {
   const Block &block = *thread.block;
   Block &owner = block.getOwner(thread, site, shared);
-  bool isRight = !ofBarrier || ofBarrier == &owner ||
-                 (isOfPair && (ofBarrier->rank ^ 1) == owner.rank);
+  bool isRight = !barrierBlock || barrierBlock == &owner ||
+                 (isOfPair && (barrierBlock->rank ^ 1) == owner.rank);
   if (!isRight)
     block.fail(thread, site,
                "copies to shared memory of " + owner.describe() +
-                   " with an mbarrier of " + ofBarrier->describe() +
+                   " with an mbarrier of " + barrierBlock->describe() +
                    ": both must be in one " + (isOfPair ? "pair" : "block"));
   return owner;
 }
@@ -197,9 +197,9 @@ emulator::getDestinations(Thread &thread, const KVCacheSite *site,
   Cluster &cluster = thread.block->cluster;
   if (isOfPair)
     thread.block->getGroup(thread, site, isOfPair);
-  Block *ofBarrier = cluster.findBlock(barrier);
-  Block &target = getTarget(thread, site, shared, ofBarrier, isOfPair);
-  Block &origin = ofBarrier ? *ofBarrier : target;
+  Block *barrierBlock = cluster.findBlock(barrier);
+  Block &target = getTarget(thread, site, shared, barrierBlock, isOfPair);
+  Block &origin = barrierBlock ? *barrierBlock : target;
   std::vector<Block *> blocks{&target};
   if (mask >= 0)
     blocks = target.getMasked(thread, site, mask, "copies");

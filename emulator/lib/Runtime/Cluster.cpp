@@ -221,7 +221,7 @@ void Cluster::finish(Thread &thread) {
   barrier.noteExit(thread);
 }
 
-/// What a fiber does: it runs threads that have not begun, one after another.
+/// Runs threads that have not begun, one after another, on a fiber.
 void Cluster::runThreads(void *argument) {
   Cluster &cluster = *static_cast<Cluster *>(argument);
   Fiber *fiber = cluster.current;
@@ -343,13 +343,13 @@ void InitFences::noteFence(const Thread &thread, bool isOfProxy) {
   Fences &last = fences[thread.index];
   last.any = ++time;
   if (isOfProxy)
-    last.ofProxy = time;
+    last.proxy = time;
 }
 
 bool InitFences::isFenced(const Thread &initThread, uint64_t initTime,
                           const Thread &issuer) const {
   return fences[initThread.index].any > initTime ||
-         fences[issuer.index].ofProxy > initTime;
+         fences[issuer.index].proxy > initTime;
 }
 
 //===----------------------------------------------------------------------===//
@@ -358,42 +358,43 @@ bool InitFences::isFenced(const Thread &initThread, uint64_t initTime,
 
 struct Cluster::SharedMemory {
   ~SharedMemory() {
-    std::free(ofOne);
-    if (ofMany)
-      munmap(ofMany, kMappedBytes);
+    std::free(blockMemory);
+    if (clusterMemory)
+      munmap(clusterMemory, kMappedBytes);
   }
 
-  /// Of one block, and its size.
-  char *ofOne = nullptr;
+  /// The shared memory of one block, and its size.
+  char *blockMemory = nullptr;
   size_t capacity = 0;
-  /// Of as many blocks as a cluster can have.
-  void *ofMany = nullptr;
+  /// The shared memory of the largest cluster.
+  void *clusterMemory = nullptr;
   static constexpr size_t kMappedBytes = size_t{runtime::kMaxClusterBlocks}
                                          << kSpanBits;
 
   /// Shared memory is aligned as tiles with swizzles want it.
   char *reserveOne(size_t bytes) {
     constexpr size_t alignment = 1024;
-    if (bytes > capacity || !ofOne) {
-      std::free(ofOne);
+    if (bytes > capacity || !blockMemory) {
+      std::free(blockMemory);
       capacity = (bytes / alignment + 1) * alignment;
-      ofOne = static_cast<char *>(std::aligned_alloc(alignment, capacity));
-      if (!ofOne)
+      blockMemory =
+          static_cast<char *>(std::aligned_alloc(alignment, capacity));
+      if (!blockMemory)
         throw std::bad_alloc();
     }
-    return ofOne;
+    return blockMemory;
   }
 
   char *reserveMany() {
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    if (!ofMany) {
+    if (!clusterMemory) {
       void *memory = mmap(nullptr, kMappedBytes, PROT_READ | PROT_WRITE, flags,
                           /*fd=*/-1, /*offset=*/0);
       if (memory == MAP_FAILED)
         throw std::bad_alloc();
-      ofMany = memory;
+      clusterMemory = memory;
     }
-    return static_cast<char *>(ofMany);
+    return static_cast<char *>(clusterMemory);
   }
 };
 

@@ -10,9 +10,9 @@
 #define KVCACHE_LIB_EMULATOR_RUNTIME_CLUSTER_H
 
 #include "ClusterBarrier.h"
+#include "ClusterLifetime.h"
 #include "Grid.h"
 #include "Interrupt.h"
-#include "Peers.h"
 #include "Sanitizer.h"
 #include "TensorOrder.h"
 #include "TensorQueue.h"
@@ -50,7 +50,7 @@ public:
 private:
   /// The last fences of a thread.
   struct Fences {
-    uint64_t any = 0, ofProxy = 0;
+    uint64_t any = 0, proxy = 0;
   };
 
   /// By thread.
@@ -94,7 +94,7 @@ public:
 
   //===--- The blocks and their threads ---===//
 
-  /// Of all blocks, one block behind the other.
+  /// The threads of all blocks, block after block.
   std::deque<Thread> threads;
 
   const Grid &getGrid() const { return *grid; }
@@ -122,7 +122,7 @@ public:
   //===--- What orders threads ---===//
 
   Sanitizer sanitizer{*this};
-  Peers peers{*this};
+  ClusterLifetime peers{*this};
   ClusterBarrier barrier{*this};
   InitFences initFences;
   TensorOrder tensorOrder{*this};
@@ -161,7 +161,7 @@ public:
     if (++numTicks % kTickPeriod == 0 || isInterrupted())
       checkTime(thread, site);
   }
-  /// The same, for what comes there rarely.
+  /// Checks the time in code that runs rarely.
   void checkTime(const Thread &thread, const KVCacheSite *site);
 
   /// Lets others run until the launch before has ended, if it has not.
@@ -179,7 +179,7 @@ public:
   /// which nobody has written".
   [[noreturn]] void fail(const Thread &thread, const KVCacheSite *site,
                          const std::string &message) const;
-  /// The same, with the whole message, which names the block.
+  /// Fails with the whole message, which names the block.
   [[noreturn]] void fail(const std::string &message) const;
 
   /// "block (0, 2, 0)", or "cluster (0, 1, 0)" if it has several blocks.
@@ -220,7 +220,7 @@ private:
   const Grid *grid = nullptr;
   uint64_t number = 0;
   uint32_t numThreads = 0, live = 0;
-  /// Those that run come first; the others are of larger clusters.
+  /// The blocks. Running ones come first; the others are of larger clusters.
   std::vector<std::unique_ptr<Block>> blocks;
   uint32_t numActive = 0;
   /// Whether blocks and threads are prepared for the launch.
@@ -249,7 +249,7 @@ private:
   /// Seconds of the processor, of the first look at them, and of the first of
   /// many spins.
   double timeOfTick = 0, timeOfSpin = 0;
-  /// Those that run nothing, and all.
+  /// The idle fibers, and all fibers.
   std::vector<Fiber *> freeFibers;
   std::vector<std::unique_ptr<Fiber>> fibers;
   /// The fiber that switches between the others, and the one that runs.

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ClusterBarrier.h"
-#include "WarpMeeting.h"
+#include "WarpConvergence.h"
 #include "kvcache/Emulator/Clusters.h"
 
 using namespace mlir::kvcache::emulator;
@@ -90,7 +90,7 @@ void ClusterBarrier::update() {
 
 /// PTX ISA, "barrier.cluster": all threads of a warp must execute one that is
 /// .aligned.
-static void checkAligned(Block &block, WarpMeeting &meeting) {
+static void checkAligned(Block &block, WarpConvergence &meeting) {
   uint32_t ended =
       block.warps.getLanes(meeting.warp) & ~block.warps.getLive(meeting.warp);
   if (ended)

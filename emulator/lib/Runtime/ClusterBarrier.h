@@ -51,8 +51,9 @@ private:
     uint64_t phase = 0;
   };
   std::vector<Arrival> arrivals;
-  /// What those know that have arrived, in this phase and in the last one.
-  Knowledge gathered, completed;
+  /// The clocks of the threads that have arrived, in this phase and in the last
+  /// one.
+  ReleaseClock gathered, completed;
   Clocks gatheredPlaces, completedPlaces;
 };
 

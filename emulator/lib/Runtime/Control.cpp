@@ -55,7 +55,7 @@ static std::string readString(Thread &thread, const KVCacheSite *site,
 
 namespace {
 
-/// What one call prints.
+/// The text that one call prints.
 class Printer {
 public:
   Printer(Thread &thread, const KVCacheSite *site, const void *arguments)
@@ -211,8 +211,8 @@ int32_t kvcacheEmulatorPrint(KVCacheThread *self, const KVCacheSite *site,
 // Ends
 //===----------------------------------------------------------------------===//
 
-/// What a thread has printed last behind the message of its assertion: a check
-/// has the same text for all values, and prints these before it fails.
+/// Finds the values that belong to an assertion's message. A check has the same
+/// text for all values, and prints these before it fails.
 static std::string findValues(const Thread &thread,
                               const std::string &message) {
   size_t at = thread.printed.find(message);

@@ -1,4 +1,4 @@
-//===- CopyAccesses.cpp - Copies that the sanitizer knows ----------------===//
+//===- CopyAccesses.cpp - Copies that the sanitizer knows -----------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -135,7 +135,7 @@ Order::End Sanitizer::finish(Copy copy, Order::End end) {
   return end;
 }
 
-Order::End Sanitizer::complete(Copy copy, Knowledge &into) {
+Order::End Sanitizer::complete(Copy copy, ReleaseClock &into) {
   if (!isOn || copy == kNoCopy)
     return {};
   Order::End end = order.complete(into);
@@ -160,12 +160,12 @@ Clocks Sanitizer::getCopies(const Thread &thread) {
   return isOn ? order.getCopies(thread.index) : Clocks();
 }
 
-void Sanitizer::releaseCopies(const Clocks &ends, Knowledge &into) {
+void Sanitizer::releaseCopies(const Clocks &ends, ReleaseClock &into) {
   if (isOn)
     order.releaseCopies(ends, into);
 }
 
-void Sanitizer::releaseCopy(const Order::End &end, Knowledge &into) {
+void Sanitizer::releaseCopy(const Order::End &end, ReleaseClock &into) {
   if (isOn)
     order.releaseCopy(end, into);
 }
@@ -194,8 +194,8 @@ void Sanitizer::placeBarrier(Thread &thread, const KVCacheSite *site,
   });
 }
 
-/// What an mbarrier leaves behind is nothing to read (PTX ISA,
-/// "mbarrier.inval").
+/// Records an access to an mbarrier. The bytes of an invalidated one are
+/// uninitialized (PTX ISA, "mbarrier.inval").
 void Sanitizer::useBarrier(const Thread &thread, const KVCacheSite *site,
                            uint32_t offset) {
   if (!isOn)

@@ -81,7 +81,7 @@ private:
   }
 
   std::deque<Group> groups;
-  /// What no group has yet.
+  /// The copies that are in no group yet.
   Group open;
 };
 

@@ -29,7 +29,7 @@ inline double fromF32(uint32_t bits) { return floatFromBits(bits); }
 /// not looked at.
 inline double fromTF32(uint32_t bits) { return floatFromBits(bits & ~0x1fffu); }
 
-/// Of one of the narrow formats.
+/// Converts a code of a narrow format.
 template <const FloatFormat &format> double fromNarrow(uint32_t bits) {
   return decode(format, bits);
 }
@@ -65,7 +65,8 @@ template <uint32_t bits, auto decode> struct Unpack {
       numbers[i] = decode(word >> i * bits & (~0u >> (32 - bits)));
   }
 
-  /// Of a register: those of a lane follow one another, and lanes do.
+  /// Accesses an element of a register: the elements of a lane are adjacent,
+  /// and so are lanes.
   template <typename Number>
   void operator()(const uint32_t *words, Number *numbers) const {
     for (uint32_t lane = 0; lane < kWarpSize; ++lane)

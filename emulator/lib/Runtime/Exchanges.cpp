@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Grid.h"
-#include "WarpMeeting.h"
+#include "WarpConvergence.h"
 #include "kvcache/Emulator/Warps.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ static void setExchanged(WarpLane &lane, const Exchanged &value) {
 }
 
 /// All results depend on the values of all lanes.
-static void mixExchanged(WarpMeeting &meeting) {
+static void mixExchanged(WarpConvergence &meeting) {
   Exchanged mixed;
   meeting.forEach<WarpLane>([&](uint32_t, WarpLane &lane) {
     Exchanged value = getExchanged(lane);
@@ -86,7 +86,7 @@ static uint32_t findSource(uint32_t number, ShuffleLane &lane) {
   return lane.isInRange ? source : number;
 }
 
-static void shuffle(Block &block, WarpMeeting &meeting) {
+static void shuffle(Block &block, WarpConvergence &meeting) {
   bool isSanitized = block.isSanitized();
   Exchanged exchanged[kWarpSize] = {};
   meeting.forEach<ShuffleLane>([&](uint32_t number, ShuffleLane &lane) {
@@ -134,7 +134,7 @@ uint32_t kvcacheEmulatorShuffle(KVCacheThread *self, const KVCacheSite *site,
 //===----------------------------------------------------------------------===//
 
 /// All lanes get the lanes whose value is not 0.
-static void vote(Block &, WarpMeeting &meeting) {
+static void vote(Block &, WarpConvergence &meeting) {
   mixExchanged(meeting);
   uint32_t ballot = 0;
   meeting.forEach<ValueLane>([&](uint32_t number, ValueLane &lane) {
@@ -144,7 +144,7 @@ static void vote(Block &, WarpMeeting &meeting) {
       [&](uint32_t, ValueLane &lane) { lane.result = ballot; });
 }
 
-static void voteAll(Block &, WarpMeeting &meeting) {
+static void voteAll(Block &, WarpConvergence &meeting) {
   mixExchanged(meeting);
   bool all = true;
   meeting.forEach<ValueLane>(
@@ -153,7 +153,7 @@ static void voteAll(Block &, WarpMeeting &meeting) {
       [&](uint32_t, ValueLane &lane) { lane.result = all; });
 }
 
-static void voteUni(Block &, WarpMeeting &meeting) {
+static void voteUni(Block &, WarpConvergence &meeting) {
   mixExchanged(meeting);
   bool any = false, all = true;
   meeting.forEach<ValueLane>([&](uint32_t, ValueLane &lane) {
@@ -183,7 +183,7 @@ struct MatchLane : WarpLane {
 };
 } // namespace
 
-static void matchAny(Block &, WarpMeeting &meeting) {
+static void matchAny(Block &, WarpConvergence &meeting) {
   mixExchanged(meeting);
   meeting.forEach<MatchLane>([&](uint32_t, MatchLane &lane) {
     meeting.forEach<MatchLane>([&](uint32_t number, MatchLane &other) {
@@ -201,7 +201,7 @@ uint32_t kvcacheEmulatorMatchAny(KVCacheThread *self, const KVCacheSite *site,
   return lane.result;
 }
 
-static void matchAll(Block &, WarpMeeting &meeting) {
+static void matchAll(Block &, WarpConvergence &meeting) {
   mixExchanged(meeting);
   uint64_t first = meeting.get<MatchLane>(__builtin_ctz(meeting.reached)).value;
   uint32_t result = meeting.reached;
@@ -259,7 +259,7 @@ static uint32_t combine(uint32_t a, uint32_t b, uint32_t kind) {
   }
 }
 
-static void reduce(Block &, WarpMeeting &meeting) {
+static void reduce(Block &, WarpConvergence &meeting) {
   mixExchanged(meeting);
   uint32_t first = __builtin_ctz(meeting.reached);
   uint32_t result = meeting.get<ReduceLane>(first).value;
@@ -296,7 +296,7 @@ static float getCanonicalNaN() {
   return nan;
 }
 
-static void reduceFloats(Block &, WarpMeeting &meeting) {
+static void reduceFloats(Block &, WarpConvergence &meeting) {
   mixExchanged(meeting);
   const float nan = getCanonicalNaN();
   float result = nan;

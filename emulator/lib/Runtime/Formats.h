@@ -30,7 +30,7 @@ inline uint32_t bitsOfFloat(float value) {
 /// A format of floats with a sign, an exponent and a mantissa of at most 23
 /// bits, whose numbers are numbers of f32 too.
 struct FloatFormat {
-  /// What the codes with the largest magnitudes stand for.
+  /// The meaning of the codes with the largest magnitudes.
   enum class Top : uint8_t {
     InfinityAndNaN, ///< as in IEEE 754
     NaN,            ///< only all ones is no number

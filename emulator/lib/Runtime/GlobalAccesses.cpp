@@ -75,7 +75,8 @@ bool Sanitizer::checkPlace(const Thread &thread, const KVCacheSite *site,
   return isInitialized;
 }
 
-/// What this block has written must not be read as memory that stays the same.
+/// Checks that a load of invariant memory reads nothing that this block has
+/// written.
 void Sanitizer::checkInvariant(const Access &access, uint64_t index,
                                uint16_t mask) const {
   auto isWritten = [](const PastAccess &) { return false; };
@@ -331,7 +332,7 @@ template <typename Visitor> void Sanitizer::forEachGlobal(Visitor visit) const {
   }
 }
 
-/// What this block has done until now, in conflict with others.
+/// Finds accesses of this block so far that conflict with other blocks.
 template <typename Predicate>
 std::optional<std::string> Sanitizer::findConflict(const PastAccesses &accesses,
                                                    Predicate isKnown) const {

@@ -32,7 +32,7 @@ public:
   uintptr_t findMissing(uintptr_t begin, uint64_t bytes) const;
 
 private:
-  /// Of 32 bytes that are aligned: a bit for each that has been written.
+  /// A bit for each of 32 aligned bytes: whether it has been written.
   using Word = uint32_t;
   static constexpr uint32_t kWordBytes = 32;
 

@@ -1,4 +1,4 @@
-//===- Grid.h - What blocks have in common --------------------*- C++ -*-===//
+//===- Grid.h - What blocks have in common ----------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -19,7 +19,7 @@ namespace mlir::kvcache::emulator {
 class LaunchMeter;
 class LaunchShadow;
 
-/// What all blocks of a launch have in common.
+/// The properties that all blocks of a launch share.
 struct Grid {
   const KVCacheEmulatedModule *module = nullptr;
   const KVCacheEmulatedKernel *kernel = nullptr;
@@ -47,7 +47,7 @@ struct Grid {
   std::string chip;
   /// Where blocks of metered modules count.
   LaunchMeter *meter = nullptr;
-  /// What blocks of sanitized modules know of each other; null otherwise.
+  /// The order between blocks of sanitized modules; null otherwise.
   LaunchShadow *shadow = nullptr;
   /// Whether the launch before may still run when blocks begin
   /// (`kvcache.programmatic`), and whether it does.
@@ -71,15 +71,15 @@ struct Grid {
   void getPlace(uint64_t number, uint32_t rank, uint32_t (&ctaid)[3]) const {
     for (int side = 0; side < 3; ++side) {
       // Divisions are slow, and most sides are 1.
-      uint32_t ofCluster = cluster[side], numClusters = blocks[side];
+      uint32_t clusterSize = cluster[side], numClusters = blocks[side];
       ctaid[side] = 0;
-      if (ofCluster > 1) {
-        numClusters /= ofCluster;
-        ctaid[side] = rank % ofCluster;
-        rank /= ofCluster;
+      if (clusterSize > 1) {
+        numClusters /= clusterSize;
+        ctaid[side] = rank % clusterSize;
+        rank /= clusterSize;
       }
       if (numClusters > 1) {
-        ctaid[side] += number % numClusters * ofCluster;
+        ctaid[side] += number % numClusters * clusterSize;
         number /= numClusters;
       }
     }

@@ -19,7 +19,7 @@ static std::atomic<bool> hasCome{false};
 static std::mutex scopesMutex;
 static uint64_t numScopes = 0;
 static bool isInstalled = false;
-/// What the process does at a SIGINT.
+/// The handler of SIGINT before the launch.
 static struct sigaction previous;
 
 static void handle(int signal, siginfo_t *info, void *context) {

@@ -64,7 +64,7 @@ void begin(const Grid &grid, std::unique_ptr<Cluster> &cluster,
   cluster->begin(grid, index);
 }
 
-/// What the workers of a launch share.
+/// The state that the workers of a launch share.
 class Work {
 public:
   /// The clusters from `first` on.

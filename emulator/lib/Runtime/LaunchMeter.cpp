@@ -209,7 +209,7 @@ static std::string makeTable(const Grid &grid, const MeterTotals &totals) {
 // The launches of a thread
 //===----------------------------------------------------------------------===//
 
-/// What has been taken last, and what comes after it, as JSON.
+/// The counters that were read last, and those after them, as JSON.
 static thread_local std::string taken;
 static thread_local std::vector<std::string> launches;
 

@@ -39,7 +39,7 @@ enum class ProductKind : uint8_t {
 };
 inline constexpr size_t kNumProductKinds = 2;
 
-/// What is counted of a block or of a launch.
+/// The counters of a block or of a launch.
 struct MeterTotals {
   struct Traffic {
     uint64_t bytes = 0, sectors = 0;

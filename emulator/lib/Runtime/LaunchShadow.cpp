@@ -142,15 +142,16 @@ void PastAccesses::add(uint64_t granule, const PastAccess &access) {
 }
 
 void PastAccesses::add(const PastAccesses &later) {
-  std::vector<const PastAccess *> ofGranule;
+  std::vector<const PastAccess *> granuleAccesses;
   for (const auto &[number, page] : later.pages)
     for (uint32_t i = 0; i < GranuleTable::kPageGranules; ++i) {
-      ofGranule.clear();
+      granuleAccesses.clear();
       for (uint32_t next = page[i]; next != kNone;
            next = later.accesses[next].next)
-        ofGranule.push_back(&later.accesses[next]);
+        granuleAccesses.push_back(&later.accesses[next]);
       // The newest comes first there.
-      for (auto past = ofGranule.rbegin(); past != ofGranule.rend(); ++past)
+      for (auto past = granuleAccesses.rbegin(); past != granuleAccesses.rend();
+           ++past)
         add(number * GranuleTable::kPageGranules + i, **past);
     }
 }

@@ -39,7 +39,7 @@ struct PastAccess {
   /// Whether it is a copy by the asynchronous proxy.
   uint64_t isAsync : 1;
   uint32_t block;
-  /// Of `who` in its block then: see `Order`.
+  /// The clock of `who` in its block at that time: see `Order`.
   uint32_t clock;
   uint16_t who, mask;
   /// The next one of the granule, which is older.
@@ -93,15 +93,13 @@ private:
   std::vector<PastAccess> accesses;
 };
 
-/// What the blocks of a launch know of each other. Blocks run at once, but take
-/// turns here, in the order of their numbers: one has its turn when all before
-/// it have ended. It takes it with its first atomic access of global memory, or
-/// at its end. So everything is as if the blocks ran one after the other,
-/// whatever the number of cores.
-///
-/// A programmatic launch goes on where the launch before it stops: its blocks
-/// are numbered behind the ones of that, whose accesses they know of behind
-/// `griddepcontrol.wait` only.
+/// The order between the blocks of a launch. Blocks run at once, but access
+/// this in turns, by their numbers: a block has its turn when all blocks before
+/// it have ended. It waits for its turn at its first atomic access of global
+/// memory, or at its end. So results are as if blocks ran one after another,
+/// for any number of cores. A programmatic launch continues where the launch
+/// before it stops: its block numbers follow those of that launch, whose
+/// accesses are ordered before it only after `griddepcontrol.wait`.
 class LaunchShadow {
 public:
   /// `before` is the launch before a programmatic one, or null. It may not have
@@ -129,7 +127,7 @@ public:
   const PastAccesses *getEarlier() const {
     return earlier ? &*earlier : nullptr;
   }
-  /// What a block knows of launches before when it begins.
+  /// The accesses of earlier launches that happened before a block begins.
   const OtherBlocks &getKnownAtStart() const { return knownAtStart; }
   /// The first thread of a block has executed launch_dependents: later launches
   /// know from their beginning what it has released.
@@ -161,8 +159,8 @@ public:
 
   PastAccesses accesses;
 
-  /// What the value at an address tells other blocks, and the block that has
-  /// written it by a plain store.
+  /// The clocks that the value at an address publishes to other blocks, and the
+  /// block that wrote it by a plain store.
   struct Released {
     OtherBlocks others;
     uint32_t writer = ~uint32_t{0};
@@ -181,7 +179,7 @@ private:
   std::vector<std::pair<uintptr_t, uintptr_t>> changed;
   bool changesAnything = false, startsDependents = false;
 
-  /// Of this launch and the ones before it.
+  /// The numbers of this launch and of earlier ones.
   std::vector<Numbers> launches;
   uint32_t firstBlock = 0;
   std::optional<PastAccesses> earlier;

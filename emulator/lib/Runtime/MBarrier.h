@@ -24,7 +24,7 @@ public:
 
   MBarrier(Block &block, uint32_t offset) : block(block), offset(offset) {}
 
-  /// What has happened to the memory of the barrier.
+  /// The state of the barrier's memory.
   enum class State : uint8_t { Unused, Valid, Invalidated };
   State getState() const { return state; }
 
@@ -61,13 +61,13 @@ public:
   void beginCopy(Thread &thread, const KVCacheSite *site, int64_t bytes);
   /// The copy at this site has been done. What it counts comes behind.
   void endCopy(Thread &thread, const KVCacheSite *site, int64_t bytes);
-  /// Those that wait for the phase that goes on learn how far the thread has
-  /// come (`Peers`).
+  /// Publishes how far the thread has come to threads that wait for the current
+  /// phase (`ClusterLifetime`).
   void notePlaces(const Thread &thread) {
     block.cluster.peers.release(thread, gatheredPlaces);
   }
-  /// What those learn that wait for the phase that goes on.
-  Knowledge &getKnowledge() { return gathered; }
+  /// The clocks that waiting threads acquire at the end of the current phase.
+  ReleaseClock &getKnowledge() { return gathered; }
   /// The end of the block: fails if something is expected or in flight.
   void checkEnd() const;
 
@@ -92,8 +92,8 @@ public:
   const Thread *initThread = nullptr;
   /// Where it has been initialized.
   const KVCacheSite *initSite = nullptr;
-  /// The place of the thread's first fence behind that (`Peers`), or 0: who
-  /// knows of it may use the barrier (fence.mbarrier_init).
+  /// The place of the thread's first fence behind that (`ClusterLifetime`), or
+  /// 0: who knows of it may use the barrier (fence.mbarrier_init).
   uint32_t initPlace = 0;
 
 private:
@@ -121,14 +121,15 @@ private:
   /// Arrivals that a phase waits for, those that the present one still waits
   /// for, and those that have come.
   int64_t expected = 0, pending = 0, arrived = 0;
-  /// Of the present phase. More may have come than are expected as yet.
+  /// The bytes of the current phase. More bytes may be complete than are
+  /// expected as yet.
   int64_t expectedBytes = 0, completedBytes = 0;
   std::vector<Copy> copies;
-  /// Of the present phase, and of the last one. In a cluster of several blocks
-  /// also what threads of this one tell each other, with the scope of a block,
-  /// and how far all have come that have arrived (`Peers`).
-  Knowledge gathered, completed;
-  Knowledge gatheredOfBlock, completedOfBlock;
+  /// The clocks of the current phase and of the last one. In a cluster of
+  /// several blocks they also hold what threads of this block release with
+  /// block scope, and how far arrived threads have come (`ClusterLifetime`).
+  ReleaseClock gathered, completed;
+  ReleaseClock gatheredOfBlock, completedOfBlock;
   Clocks gatheredPlaces, completedPlaces;
   /// The threads, by index, that have given up in the present phase.
   std::vector<bool> hasGivenUp;

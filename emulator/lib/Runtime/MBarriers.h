@@ -35,7 +35,7 @@ public:
   /// if there can't be one, or if it is not initialized.
   MBarrier &get(const Thread &thread, const KVCacheSite *site,
                 const void *pointer);
-  /// The same, for a tensor or bulk copy, which has to know of the barrier.
+  /// Finds the barrier of a tensor or bulk copy, which must be recorded in it.
   MBarrier &getForCopy(const Thread &thread, const KVCacheSite *site,
                        const void *pointer);
 
@@ -54,7 +54,7 @@ private:
   /// Null where no barrier has been, by offset in units of 8 bytes; those of
   /// earlier blocks have been reset.
   std::vector<std::unique_ptr<MBarrier>> barriers;
-  /// Those of this block.
+  /// The barriers of this block.
   std::vector<MBarrier *> used;
 };
 

@@ -19,7 +19,7 @@ using namespace mlir::kvcache::emulator;
 // Conversions
 //===----------------------------------------------------------------------===//
 
-/// What a KVCacheFormat stands for; null for E8M0.
+/// The format of a KVCacheFormat; null for E8M0.
 static const FloatFormat *getFormat(uint32_t format) {
   switch (format) {
   case KVCacheFormatF16:

@@ -62,7 +62,7 @@ static MatrixShape getShape(uint32_t layout, bool isStore) {
   }
 }
 
-/// Of what becomes a byte of a register.
+/// The bits of an element that becomes a byte of a register.
 static uint32_t getElementBits(uint32_t layout) {
   return layout == KVCacheMatrixB6 ? 6 : layout == KVCacheMatrixB4 ? 4 : 8;
 }
@@ -248,7 +248,7 @@ const char *MatrixAccess::getRewritten(uint32_t lane, uint32_t reg,
   return std::memcmp(there, stored, range.bytes) == 0 ? there : nullptr;
 }
 
-/// Of several poisoned registers, that of the last.
+/// The origin of the last poisoned register.
 uint32_t MatrixAccess::getStoredOrigin(uint32_t lane) const {
   uint32_t origin = 0;
   for (uint32_t reg = 0; reg < numRegisters(); ++reg)
@@ -271,7 +271,7 @@ void MatrixAccess::loadRows() {
   }
 }
 
-/// The same of transposed matrices: the halves of a register are in two rows.
+/// Loads transposed matrices: the halves of a register are in two rows.
 void MatrixAccess::loadColumns() {
   for (uint32_t reg = 0; reg < what.count; ++reg) {
     uint16_t from[8][8], to[8][8];

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MatrixRegisters.h"
-#include "WarpMeeting.h"
+#include "WarpConvergence.h"
 
 #include <algorithm>
 #include <numeric>
@@ -46,7 +46,7 @@ struct ProgramLane : WarpLane {
 };
 } // namespace
 
-static void runMatrices(Block &block, WarpMeeting &meeting) {
+static void runMatrices(Block &block, WarpConvergence &meeting) {
   const KVCacheMatrixProgram &program = *meeting.get<ProgramLane>(0).program;
   Thread *threads[kWarpSize];
   meeting.forEach<WarpLane>(

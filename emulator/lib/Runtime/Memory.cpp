@@ -35,10 +35,9 @@ Memory &Memory::get() {
 
 /// Allocations are aligned to this, and to no more, as those of CUDA promise.
 static constexpr uint64_t kAlignment = 256;
-/// What is at least between two allocations.
+/// The least distance of two allocations.
 static constexpr uint64_t kGapBytes = 1 << 20;
-/// What nobody has written is a NaN in every format of floats, where that
-/// doesn't take much memory.
+/// The most bytes of an allocation that are filled with NaNs of every format.
 static constexpr uint64_t kMaxPoisonedBytes = 1 << 20;
 static constexpr uint64_t kMaxBytes = uint64_t{1} << 46;
 
@@ -156,7 +155,7 @@ const Memory::Range *Memory::findAllocation(uintptr_t address,
   return range.contains(address, bytes) ? &range : nullptr;
 }
 
-/// Of several, one that may be written.
+/// Finds the allocation of an address; among several, one that may be written.
 const Memory::Range *Memory::findRegistered(uintptr_t address,
                                             uint64_t bytes) const {
   const Range *found = nullptr;

@@ -53,7 +53,7 @@ public:
   /// memory around it counts as written.
   bool mayAccess(const void *pointer, int64_t bytes, uint32_t flags,
                  bool &isInitialized) const;
-  /// What is wrong with one that may not be, such as "reads 16 bytes at byte
+  /// Describes an access that is not allowed, such as "reads 16 bytes at byte
   /// 4096 of an allocation of 4096 bytes".
   std::string describeWrong(const void *pointer, int64_t bytes,
                             uint32_t flags) const;
@@ -70,7 +70,7 @@ public:
   findRange(uintptr_t address) const;
   /// Such as "byte 16 of an allocation of 64 bytes".
   std::string describe(uintptr_t address) const;
-  /// The same, of an address in the memory around another one.
+  /// Describes an address in the memory around another one.
   std::string describeByte(uintptr_t address, uintptr_t around) const;
 
 private:

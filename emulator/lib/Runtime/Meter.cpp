@@ -30,7 +30,7 @@ static constexpr uint32_t kIsMatrix = 1 << 8, kMatrixShift = 9;
 /// join later. Far more than lanes lead each other by in practice.
 static constexpr size_t kMaxRequests = 1 << 16;
 
-/// What is kept for the next block.
+/// The requests that are kept for the next block.
 static constexpr size_t kMaxFreeRequests = 1 << 12;
 
 //===----------------------------------------------------------------------===//

@@ -30,8 +30,8 @@ struct Thread;
 class Meter {
 public:
   void begin(bool isOn, const Block &block);
-  /// What is not counted yet, since other lanes of a warp may follow, is
-  /// counted, and all goes to the launch.
+  /// Counts accesses that waited for other lanes of a warp, and adds all to the
+  /// launch.
   void end();
 
   /// An access by one thread, as part of one instruction of its warp; of
@@ -68,10 +68,10 @@ public:
   void completePhase(uint32_t offset, int64_t bytes);
 
 private:
-  /// What one instruction of a thread accesses at most, in shared memory.
+  /// The most bytes that one instruction of a thread accesses in shared memory.
   static constexpr int64_t kMaxBytes = 16;
 
-  /// What one thread accesses, in pieces of at most `unit` bytes.
+  /// An access of one thread, in pieces of at most `unit` bytes.
   struct Access {
     uint64_t address;
     int64_t bytes;
@@ -94,12 +94,12 @@ private:
     uint64_t numByLane[32];
     /// The rows of a matrix, which come together.
     std::vector<Access> rows;
-    /// What the warp came to after this one when it last was here.
+    /// The stream that followed this one in the warp last time.
     Stream *successor;
   };
   struct Warp {
     uint32_t allLanes = 0;
-    /// Those in use come first; the others are of earlier blocks.
+    /// The streams. Used ones come first; the others are of earlier blocks.
     std::vector<std::unique_ptr<Stream>> streams;
     size_t numStreams = 0;
     Stream *last = nullptr;
@@ -118,7 +118,7 @@ private:
   uint64_t countPasses(const Access *begin, const Access *end);
 
   bool isOn = false;
-  /// The same in global memory.
+  /// The most bytes of an access to global memory.
   int64_t maxGlobalBytes = kMaxBytes;
   LaunchMeter *launch = nullptr;
   MeterTotals totals;

@@ -270,7 +270,8 @@ private:
       definePoison(lane, rows, columns, origin);
   }
 
-  /// What a lane has of D. Its own origin comes before that of others.
+  /// Sets the poison of a lane's elements of D. Its own origin comes before
+  /// that of others.
   void definePoison(uint32_t lane, uint32_t rows, uint32_t columns,
                     uint32_t origin) {
     for (uint32_t i = 0; i < numD; ++i) {

@@ -215,7 +215,7 @@ bool Order::knowsAsMuch(uint32_t thread, uint32_t other) const {
          includes(fenced.seen, theirFenced.seen);
 }
 
-void Order::prepare(Knowledge &knowledge) const {
+void Order::prepare(ReleaseClock &knowledge) const {
   if (knowledge.run == run)
     return;
   knowledge = {};
@@ -223,7 +223,7 @@ void Order::prepare(Knowledge &knowledge) const {
 }
 
 /// `all` needs not go along: whoever acquires, lives, and knows it.
-void Order::release(uint32_t thread, Knowledge &into) {
+void Order::release(uint32_t thread, ReleaseClock &into) {
   prepare(into);
   State &state = states[thread];
   if (!state.seen.isSame(into.lastSeen)) {
@@ -265,7 +265,7 @@ Clocks Order::getKnown(uint32_t thread) const {
   return known;
 }
 
-void Order::acquire(uint32_t thread, const Knowledge &from) {
+void Order::acquire(uint32_t thread, const ReleaseClock &from) {
   if (from.run != run)
     return;
   lastSeen.join(states[thread].seen, from.seen);
@@ -287,7 +287,7 @@ void Order::synchronize(const std::vector<Thread *> &threads, bool isAll) {
     synchronizeFences(threads);
 }
 
-/// What threads know of other blocks and by fences, of which most know nothing.
+/// Merges clocks of other blocks and of fences, which most threads do not have.
 void Order::synchronizeFences(const std::vector<Thread *> &threads) {
   OtherBlocks others;
   for (const Thread *thread : threads)
@@ -325,7 +325,8 @@ void Order::synchronizeAll(const std::vector<Thread *> &threads) {
     all[thread->index] = states[thread->index].clock++;
 }
 
-/// What the threads have fenced, while `all` is what it was before they meet.
+/// Merges the fences of the threads, while `all` is the state before they
+/// synchronize.
 void Order::synchronizeAll(const std::vector<Thread *> &threads, Space space) {
   size_t number = getNumber(space);
   auto hasFencedAll = [&](const Thread *thread) {
@@ -401,7 +402,7 @@ Order::Fences &Order::getFences(uint32_t thread) {
   return fences[thread];
 }
 
-void Order::join(Knowledge &into, const Knowledge &from) const {
+void Order::join(ReleaseClock &into, const ReleaseClock &from) const {
   if (from.run != run)
     return;
   prepare(into);
@@ -411,10 +412,10 @@ void Order::join(Knowledge &into, const Knowledge &from) const {
   into.others.join(from.others);
 }
 
-/// What the thread would release.
-Knowledge Order::getKnowledge(uint32_t thread) const {
+/// The clocks that a release of the thread publishes.
+ReleaseClock Order::getKnowledge(uint32_t thread) const {
   const State &state = states[thread];
-  Knowledge knowledge;
+  ReleaseClock knowledge;
   prepare(knowledge);
   knowledge.seen = state.seen;
   knowledge.seen.raise(thread, state.clock);
@@ -430,7 +431,8 @@ Knowledge Order::getKnowledge(uint32_t thread) const {
   return knowledge;
 }
 
-/// The same for other blocks, which don't know what is in `all`.
+/// The clocks that a release publishes to other blocks, which do not have
+/// `all`.
 OtherBlocks Order::getForDevice(uint32_t thread) const {
   const State &state = states[thread];
   Clocks seen = state.seen;
@@ -453,7 +455,7 @@ void Order::learn(uint32_t thread, const OtherBlocks &others) {
   others.tell(block, state.seen, state.fenced[getNumber(Space::Global)].seen);
 }
 
-void Order::acquireAtomic(uint32_t thread, const Knowledge &from,
+void Order::acquireAtomic(uint32_t thread, const ReleaseClock &from,
                           const OtherBlocks *others, Ordering ordering) {
   if (ordering.acquires) {
     acquire(thread, from);
@@ -466,14 +468,14 @@ void Order::acquireAtomic(uint32_t thread, const Knowledge &from,
     return;
   Fences &own = getFences(thread);
   join(ordering.isOfCluster ? own.readOfCluster : own.read, from);
-  Knowledge &read = own.read;
+  ReleaseClock &read = own.read;
   prepare(read);
   if (others)
     read.others.join(*others);
 }
 
-void Order::releaseAtomic(uint32_t thread, Knowledge &into, OtherBlocks *others,
-                          Ordering ordering) {
+void Order::releaseAtomic(uint32_t thread, ReleaseClock &into,
+                          OtherBlocks *others, Ordering ordering) {
   if (ordering.releases) {
     if (others)
       others->join(getForDevice(thread));
@@ -527,7 +529,7 @@ uint32_t Order::addSlot() {
   return slots.size() - 1;
 }
 
-Order::End Order::complete(Knowledge &into) {
+Order::End Order::complete(ReleaseClock &into) {
   prepare(into);
   if (into.copies < 0)
     into.copies = addSlot();
@@ -581,12 +583,12 @@ Clocks Order::getCopies(uint32_t thread) {
   return copies;
 }
 
-void Order::releaseCopies(const Clocks &ends, Knowledge &into) {
+void Order::releaseCopies(const Clocks &ends, ReleaseClock &into) {
   prepare(into);
   into.seen.join(ends);
 }
 
-void Order::releaseCopy(const End &end, Knowledge &into) {
+void Order::releaseCopy(const End &end, ReleaseClock &into) {
   prepare(into);
   Event event = end.event;
   if (end.wait) {
@@ -597,7 +599,7 @@ void Order::releaseCopy(const End &end, Knowledge &into) {
   into.seen.raise(event.who, event.clock);
 }
 
-void Order::acquireCopies(uint32_t thread, const Knowledge &from) {
+void Order::acquireCopies(uint32_t thread, const ReleaseClock &from) {
   if (from.run == run)
     states[thread].seen.joinFrom(numThreads, from.seen);
 }

@@ -84,11 +84,12 @@ enum class Space : uint8_t { Shared, Global };
 /// Something for each of them, by number.
 template <typename T> using BySpace = std::array<T, 2>;
 
-/// What a release tells to whoever acquires: which accesses happened before.
-struct Knowledge {
+/// The clocks a release publishes to acquirers: the accesses that happened
+/// before.
+struct ReleaseClock {
   Clocks seen;
   OtherBlocks others;
-  /// The same, of those that a proxy fence has made visible to copies.
+  /// The clocks that a proxy fence has made visible to copies.
   BySpace<Clocks> fenced;
   /// The slot of the copies that complete on what this belongs to; -1 if there
   /// were none. What belongs to a barrier keeps it from phase to phase: who
@@ -96,7 +97,7 @@ struct Knowledge {
   int32_t copies = -1;
   /// Which run of `Order::begin` this is about: it means nothing in others.
   uint32_t run = 0;
-  /// What went into `seen` and `fenced` last.
+  /// The clocks that were merged last into `seen` and `fenced`.
   Clocks lastSeen;
   BySpace<Clocks> lastFenced;
 
@@ -167,19 +168,19 @@ public:
   /// other one does of third ones.
   bool knowsAsMuch(uint32_t thread, uint32_t other) const;
 
-  void release(uint32_t thread, Knowledge &into);
-  void acquire(uint32_t thread, const Knowledge &from);
+  void release(uint32_t thread, ReleaseClock &into);
+  void acquire(uint32_t thread, const ReleaseClock &from);
 
   //===--- Atomic accesses (PTX ISA, "Release and Acquire Patterns") ---===//
 
   /// The thread reads a value that carries `from`, and `others` if that comes
   /// from all of the device: it learns that now, or by a later fence.
-  void acquireAtomic(uint32_t thread, const Knowledge &from,
+  void acquireAtomic(uint32_t thread, const ReleaseClock &from,
                      const OtherBlocks *others, Ordering ordering);
   /// The thread writes a value that carries what it knows, or what it knew at
   /// its last fence. `others` is what the value carries to other blocks, null
   /// if that is nothing.
-  void releaseAtomic(uint32_t thread, Knowledge &into, OtherBlocks *others,
+  void releaseAtomic(uint32_t thread, ReleaseClock &into, OtherBlocks *others,
                      Ordering ordering);
   void fence(uint32_t thread, Ordering ordering);
 
@@ -201,7 +202,7 @@ public:
     uint32_t wait = 0;
   };
   /// A copy completes on what `into` belongs to.
-  End complete(Knowledge &into);
+  End complete(ReleaseClock &into);
   /// A copy completes that the thread has waited for.
   End complete(uint32_t thread, bool isByThread);
   /// A copy by the thread itself (cp.async) has completed elsewhere.
@@ -217,16 +218,16 @@ public:
   /// The ends of all copies by the thread that have completed.
   Clocks getCopies(uint32_t thread);
   /// Tells of the ends of copies, and of nothing else that a thread has done.
-  void releaseCopies(const Clocks &ends, Knowledge &into);
-  void releaseCopy(const End &end, Knowledge &into);
+  void releaseCopies(const Clocks &ends, ReleaseClock &into);
+  void releaseCopy(const End &end, ReleaseClock &into);
   /// The thread learns of the copies that `from` knows of, and of no accesses
   /// by threads.
-  void acquireCopies(uint32_t thread, const Knowledge &from);
+  void acquireCopies(uint32_t thread, const ReleaseClock &from);
 
 private:
-  /// What a thread has fenced.
+  /// The accesses that a thread has fenced.
   struct Fenced {
-    /// Of the accesses of the thread itself.
+    /// The clock of the thread's own accesses.
     uint32_t clock = 0;
     /// Whether it has fenced all that is in `all`.
     bool hasAll = false;
@@ -244,14 +245,14 @@ private:
     int32_t waitSlot = -1;
   };
 
-  /// What fences make of relaxed accesses. A barrier hands it on: fences are
-  /// cumulative.
+  /// The effect of fences on relaxed accesses. A barrier passes it on: fences
+  /// are cumulative.
   struct Fences {
-    /// What the values carried that have been read since.
-    Knowledge read, readOfCluster;
-    /// What was known at the last fence, for threads of the block, of other
-    /// blocks of the cluster, and of other clusters.
-    Knowledge fenced, fencedForCluster;
+    /// The clocks of values that were read since the last fence.
+    ReleaseClock read, readOfCluster;
+    /// The clocks at the last fence, for threads of the block, of other blocks
+    /// of the cluster, and of other clusters.
+    ReleaseClock fenced, fencedForCluster;
     OtherBlocks fencedForDevice;
   };
 
@@ -271,7 +272,7 @@ private:
   void synchronizeSome(const std::vector<Thread *> &threads);
   void synchronizeSome(const std::vector<Thread *> &threads, Space space);
   void synchronizeFences(const std::vector<Thread *> &threads);
-  void prepare(Knowledge &knowledge) const;
+  void prepare(ReleaseClock &knowledge) const;
   uint32_t addSlot();
   Event getWait(uint32_t thread, uint32_t wait) const {
     return {numThreads + states[thread].waitSlot, wait};
@@ -279,8 +280,8 @@ private:
   bool hasWaitSlot(const End &end) const {
     return end.wait && states[end.event.who].waitSlot >= 0;
   }
-  void join(Knowledge &into, const Knowledge &from) const;
-  Knowledge getKnowledge(uint32_t thread) const;
+  void join(ReleaseClock &into, const ReleaseClock &from) const;
+  ReleaseClock getKnowledge(uint32_t thread) const;
   OtherBlocks getForDevice(uint32_t thread) const;
   Fences &getFences(uint32_t thread);
   void learn(uint32_t thread, const OtherBlocks &others);
@@ -294,7 +295,7 @@ private:
   bool hasOthers = false;
   /// The clocks of the slots of copies.
   std::vector<uint32_t> slots;
-  /// What every live thread knows, and has fenced.
+  /// The accesses that every live thread has acquired and fenced.
   std::vector<uint32_t> all;
   BySpace<std::vector<uint32_t>> fencedForAll;
   LastJoin lastSeen;

@@ -1,4 +1,4 @@
-//===- Poison.h - Bytes that nobody has written, and their reads - C++ -*-===//
+//===- Poison.h - Uninitialized bytes, and their reads ----------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -19,7 +19,7 @@
 
 namespace mlir::kvcache::emulator {
 
-/// What of an access nobody has written.
+/// The uninitialized bytes of an access.
 struct Poison {
   /// A bit for each of the first 64 bytes.
   uint64_t mask = 0;
@@ -35,7 +35,7 @@ public:
     const KVCacheSite *site;
     uint64_t begin;
     bool isGlobal, mayArrive;
-    /// Of the thread's variable that it is of, or 0.
+    /// The bytes of the thread's variable that holds it, or 0.
     uint64_t variableBytes = 0;
     /// Whether it is of a word of tensor memory, at its address.
     bool isTensor = false;
@@ -66,8 +66,8 @@ struct Unwritten {
   uint32_t origin = 0;
 };
 
-/// Of some bytes of a granule of shared memory that poisoned values have been
-/// stored to.
+/// The poison of bytes of a granule of shared memory, to which poisoned values
+/// were stored.
 struct StoredPoison {
   uint16_t mask = 0;
   uint32_t origin = 0;

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/Emulator/Registers.h"
-#include "WarpMeeting.h"
+#include "WarpConvergence.h"
 
 #include <array>
 #include <string>
@@ -36,7 +36,7 @@ struct Registers::Warp : Waitable {
 
   const Registers &registers;
   uint32_t number;
-  /// Of each thread, and how many they wait for, or 0.
+  /// The registers of each thread, and the number it waits for, or 0.
   uint32_t count, wanted = 0;
   std::vector<Change> changes;
 };
@@ -53,7 +53,7 @@ void Registers::begin() {
 void Registers::prepare(const Thread &thread, const KVCacheSite *site) {
   // CUDA C++ Programming Guide, "Technical Specifications per Compute
   // Capability".
-  constexpr uint64_t ofSM = 65536;
+  constexpr uint64_t smRegisters = 65536;
   if (!warps.empty())
     return;
   uint32_t count = block.getGrid().kernel->registers;
@@ -63,12 +63,13 @@ void Registers::prepare(const Thread &thread, const KVCacheSite *site) {
                "with (nvvm.maxnreg, or nvvm.minctasm and the size of blocks)");
   uint32_t numWarps = (block.size() + kWarpSize - 1) / kWarpSize;
   uint64_t all = uint64_t{numWarps} * kWarpSize * count;
-  if (all > ofSM)
+  if (all > smRegisters)
     block.fail(thread, site,
                "is in a block of " + std::to_string(block.size()) +
                    " threads that begin with " + std::to_string(count) +
                    " registers each, " + std::to_string(all) +
-                   " in all: a multiprocessor has " + std::to_string(ofSM));
+                   " in all: a multiprocessor has " +
+                   std::to_string(smRegisters));
   for (uint32_t number = 0; number < numWarps; ++number)
     warps.push_back(std::make_unique<Warp>(*this, number, count));
 }
@@ -147,7 +148,7 @@ struct RegisterLane : WarpLane {
 };
 } // namespace
 
-void Registers::change(WarpMeeting &meeting) {
+void Registers::change(WarpConvergence &meeting) {
   const RegisterLane &lane = meeting.get<RegisterLane>(0);
   const Thread &thread = *lane.thread;
   constexpr uint32_t least = 24, most = 256, unit = 8;
@@ -195,7 +196,7 @@ void Registers::wait(Thread &thread, const KVCacheSite *site) {
   }
 }
 
-static void changeRegisters(Block &block, WarpMeeting &meeting) {
+static void changeRegisters(Block &block, WarpConvergence &meeting) {
   block.registers.change(meeting);
 }
 

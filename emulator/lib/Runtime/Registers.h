@@ -19,7 +19,7 @@ namespace mlir::kvcache::emulator {
 
 class Block;
 struct Thread;
-class WarpMeeting;
+class WarpConvergence;
 
 /// The registers that the warps of a block have, and those that they have given
 /// back. PTX ISA, "setmaxnreg". Nothing is counted before the first of these.
@@ -33,7 +33,7 @@ public:
   void end() const;
 
   /// All lanes of a warp have come. Gives registers back at once.
-  void change(WarpMeeting &meeting);
+  void change(WarpConvergence &meeting);
   /// Waits for those that the warp of the thread has yet to get.
   void wait(Thread &thread, const KVCacheSite *site);
 
@@ -47,7 +47,8 @@ private:
 
   Block &block;
   std::vector<std::unique_ptr<Warp>> warps;
-  /// Of the threads of one lane: a warp takes and gives 32 of each.
+  /// The free registers of one lane's threads: a warp allocates and frees 32 of
+  /// each.
   uint32_t numFree = 0;
 };
 

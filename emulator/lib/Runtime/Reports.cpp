@@ -129,7 +129,8 @@ const char *Sanitizer::getVerb(Kind kind, bool isVolatile) {
   return verbs[static_cast<int>(kind)];
 }
 
-/// What tensor cores do is in flight like a copy.
+/// The noun for an operation in flight: tensor cores work asynchronously, like
+/// copies.
 static const char *getNoun(const KVCacheSite *site) {
   return std::strstr(site->op, "mma") ? "product" : "copy";
 }
@@ -155,7 +156,7 @@ std::string Sanitizer::describe(const CopyState &copy,
          Block::describe(copy.site);
 }
 
-/// What is wrong with an access that is not ordered behind one of a thread.
+/// Describes an access that is not ordered after one of a thread.
 std::string Sanitizer::describeUnordered(uint32_t who,
                                          const Access &access) const {
   std::string text = " without order between them (a race)";

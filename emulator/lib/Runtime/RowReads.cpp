@@ -1,4 +1,4 @@
-//===- RowReads.cpp - Rows of matrices that warps read -------------------===//
+//===- RowReads.cpp - Rows of matrices that warps read --------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -41,11 +41,11 @@ std::optional<Cell> RowReads::findUnknown(uint32_t thread, const Cell &cell,
     uint32_t lane = getLane(cell.row, byte);
     if (!bytes || order.knows(thread, warp.first + lane, warp.clocks[lane]))
       continue;
-    Cell ofLane = cell;
-    ofLane.who = warp.first + lane;
-    ofLane.clock = warp.clocks[lane];
-    ofLane.mask = bytes;
-    return ofLane;
+    Cell laneCell = cell;
+    laneCell.who = warp.first + lane;
+    laneCell.clock = warp.clocks[lane];
+    laneCell.mask = bytes;
+    return laneCell;
   }
   bool knowsAll = true;
   for (uint32_t lane = 0; lane < kWarpSize && knowsAll; ++lane)
@@ -123,7 +123,7 @@ bool Sanitizer::readRow(const Thread &first, uint32_t reads,
   cell.mask = all;
   cell.site = reinterpret_cast<uintptr_t>(site);
   cell.row = row;
-  access.ofLanes = cell;
+  access.lanesCell = cell;
   note(access, granule, all);
   return true;
 }

@@ -97,10 +97,10 @@ void Sanitizer::checkList(const Access &access, const CellList &list, Kind kind,
   });
   if (!cell)
     return;
-  std::optional<Cell> ofLane;
+  std::optional<Cell> laneCell;
   if (cell->isOfLanes()) {
-    ofLane = rowReads.findUnknown(access.thread.index, *cell, mask);
-    cell = &*ofLane;
+    laneCell = rowReads.findUnknown(access.thread.index, *cell, mask);
+    cell = &*laneCell;
   }
   if (isRewrite(access, *cell, kind))
     noteRewrite(access, *cell, index, cell->mask & mask);
@@ -159,9 +159,9 @@ struct Sanitizer::Rules {
   bool replaces(const Cell &cell) const {
     if (access.copy || (access.kind == Kind::AtomicRead && cell.isWrite))
       return false;
-    if (access.ofLanes)
+    if (access.lanesCell)
       return cell.isOfLanes() &&
-             sanitizer.rowReads.isSameWarp(cell, *access.ofLanes);
+             sanitizer.rowReads.isSameWarp(cell, *access.lanesCell);
     return sanitizer.relate(access, cell, Kind::Read) == Relation::Ordered;
   }
 
@@ -202,8 +202,8 @@ void Sanitizer::note(const Access &access, Granule &granule, uint16_t mask) {
   cell.isOfCluster = access.isOfCluster;
   cell.isVolatile = access.isVolatile;
   cell.row = 0;
-  if (access.ofLanes)
-    cell = *access.ofLanes;
+  if (access.lanesCell)
+    cell = *access.lanesCell;
   if (access.copy)
     ++copies[*access.copy].numCells;
   if (isAtomic(access.kind))
@@ -220,8 +220,8 @@ void Sanitizer::note(const Access &access, Granule &granule, uint16_t mask) {
     granule.initialized |= mask;
 }
 
-/// What everybody knows since the last barrier of the block must not be looked
-/// at by each of many threads.
+/// Removes accesses that happened before the last barrier of the block, so that
+/// later threads need not compare with them.
 void Sanitizer::compact(const Access &access, Granule &granule) {
   if (granule.numBarriers == order.getNumBarriers() || access.isGlobal)
     return;
@@ -282,22 +282,22 @@ Clocks Sanitizer::getKnown(const Thread &thread) const {
   return order.getKnown(thread.index);
 }
 
-void Sanitizer::release(Thread &thread, Knowledge &into) {
+void Sanitizer::release(Thread &thread, ReleaseClock &into) {
   if (isOn)
     order.release(thread.index, into);
 }
 
-void Sanitizer::acquire(Thread &thread, const Knowledge &from) {
+void Sanitizer::acquire(Thread &thread, const ReleaseClock &from) {
   if (isOn)
     order.acquire(thread.index, from);
 }
 
-void Sanitizer::acquireCopies(Thread &thread, const Knowledge &from) {
+void Sanitizer::acquireCopies(Thread &thread, const ReleaseClock &from) {
   if (isOn)
     order.acquireCopies(thread.index, from);
 }
 
-void Sanitizer::releaseFenced(Thread &thread, Knowledge &into) {
+void Sanitizer::releaseFenced(Thread &thread, ReleaseClock &into) {
   if (isOn)
     order.releaseAtomic(thread.index, into,
                         /*others=*/nullptr, getOrdering(KVCacheAccessCluster));
@@ -321,22 +321,23 @@ Sanitizer::Released &Sanitizer::getReleased(const void *atomic) {
 
 /// In a cluster of one block, its scope is that of the block.
 Ordering Sanitizer::getOrdering(uint32_t flags) const {
-  constexpr uint32_t ofCluster = KVCacheAccessCluster | KVCacheAccessDevice;
+  constexpr uint32_t clusterScopes = KVCacheAccessCluster | KVCacheAccessDevice;
   return {(flags & KVCacheAccessAcquire) != 0,
           (flags & KVCacheAccessRelease) != 0,
           (flags & KVCacheAccessDevice) != 0,
-          cluster.numBlocks() > 1 && (flags & ofCluster)};
+          cluster.numBlocks() > 1 && (flags & clusterScopes)};
 }
 
-/// What threads of a block tell each other by atomic accesses of one place.
-Knowledge &Sanitizer::getReleasedOfBlock(Released &released,
-                                         const Thread &thread) const {
-  released.ofBlocks.resize(cluster.numBlocks());
-  return released.ofBlocks[thread.block->rank];
+/// The clocks that threads of a block publish by atomic accesses of one
+/// address.
+ReleaseClock &Sanitizer::getReleasedOfBlock(Released &released,
+                                            const Thread &thread) const {
+  released.clocksByBlock.resize(cluster.numBlocks());
+  return released.clocksByBlock[thread.block->rank];
 }
 
-/// What an atomic access tells to and learns of other blocks; null if it is
-/// not one of all of the device.
+/// The clocks that an atomic access publishes to and acquires from other
+/// blocks; null for a scope below the device.
 OtherBlocks *Sanitizer::getReleasedForDevice(const void *pointer,
                                              uint32_t flags) {
   if (!launch || !(flags & KVCacheAccessDevice) || cluster.isShared(pointer))
@@ -372,24 +373,24 @@ void Sanitizer::releaseAtomic(Thread &thread, const void *pointer,
   Released &released = getReleased(pointer);
   OtherBlocks *forDevice = getReleasedForDevice(pointer, flags);
   bool isStore = !(flags & KVCacheAccessRead);
-  LaunchShadow::Released *ofLaunch = launch && !cluster.isShared(pointer)
-                                         ? &launch->getReleased(pointer)
-                                         : nullptr;
+  LaunchShadow::Released *launchReleased = launch && !cluster.isShared(pointer)
+                                               ? &launch->getReleased(pointer)
+                                               : nullptr;
   bool isOthers = released.writer != thread.index ||
-                  (ofLaunch && ofLaunch->writer != getId());
+                  (launchReleased && launchReleased->writer != getId());
   // Who reads what a store wrote learns nothing of the stores of others before
   // it.
   if (isStore && isOthers && &released != &otherAtomics) {
     released.knowledge.clear();
-    released.ofBlocks.clear();
+    released.clocksByBlock.clear();
     released.places = {};
-    if (ofLaunch)
-      ofLaunch->others = {};
+    if (launchReleased)
+      launchReleased->others = {};
   }
   if (isStore) {
     released.writer = thread.index;
-    if (ofLaunch)
-      ofLaunch->writer = getId();
+    if (launchReleased)
+      launchReleased->writer = getId();
   }
   cluster.peers.release(thread, released.places);
   Ordering ordering = getOrdering(flags);
@@ -427,9 +428,9 @@ void Sanitizer::acquireEarlier(Thread &thread) {
 void Sanitizer::startDependents(Thread &thread) {
   if (!isOn || !launch)
     return;
-  Knowledge ofBlock;
+  ReleaseClock blockClocks;
   OtherBlocks released;
-  order.releaseAtomic(thread.index, ofBlock, &released,
+  order.releaseAtomic(thread.index, blockClocks, &released,
                       getOrdering(KVCacheAccessDevice));
   if (!released.isEmpty())
     launch->addStarting(released);

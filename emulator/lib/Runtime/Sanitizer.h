@@ -65,23 +65,23 @@ public:
   /// of a store at `rewritten` may be there already.
   Poison access(Thread &thread, const KVCacheSite *site, SharedRange range,
                 uint32_t flags, const void *rewritten = nullptr);
-  /// What the lanes of a warp, from this thread on, are about to read of rows
-  /// of matrices. `readRow` is the read of the 16 bytes at `offset`, by the
-  /// lanes that `RowReads::encode` gives. False if it may be an error, or reads
-  /// what nobody has written: then the caller tells the access of each lane.
+  /// Announces the rows of matrices that the lanes of a warp read, from this
+  /// thread on. `readRow` is the read of the 16 bytes at `offset`, by the lanes
+  /// that `RowReads::encode` gives. It is false if the read may be an error or
+  /// is uninitialized: then the caller announces the access of each lane.
   uint32_t beginRows(const Thread &first) {
     checkRewrites();
     return rowReads.getNumber(first.index);
   }
   bool readRow(const Thread &first, uint32_t reads, const KVCacheSite *site,
                uint32_t offset, uint32_t row);
-  /// The same, of global memory.
+  /// Records an access to global memory.
   Poison accessGlobal(Thread &thread, const KVCacheSite *site,
                       const void *pointer, int64_t bytes, uint32_t flags);
 
   //===--- Values that nobody has written ---===//
 
-  /// Those of the range are poisoned again that are not 0 in `bytes`, behind an
+  /// Poisons again the bytes of the range that are not 0 in `bytes`, after an
   /// access that writes them.
   void poisonShared(SharedRange range, const char *bytes, uint32_t origin);
   /// The number of the origin of a value that the thread reads from a word of
@@ -106,19 +106,19 @@ public:
   /// The clocks of all accesses that the thread knows.
   uint32_t getClock(const Thread &thread) const;
   Clocks getKnown(const Thread &thread) const;
-  /// What the thread knows goes into `into`.
-  void release(Thread &thread, Knowledge &into);
+  /// Merges the clocks of the thread into `into`.
+  void release(Thread &thread, ReleaseClock &into);
   /// The thread learns what is in `from`.
-  void acquire(Thread &thread, const Knowledge &from);
-  /// What the thread knew at its last fence for the cluster goes into `into`.
-  void releaseFenced(Thread &thread, Knowledge &into);
+  void acquire(Thread &thread, const ReleaseClock &from);
+  /// Merges the clocks of the thread's last cluster fence into `into`.
+  void releaseFenced(Thread &thread, ReleaseClock &into);
   /// The clock of the thread's accesses, and whether it knows those of another
   /// one at a clock.
   bool knows(const Thread &thread, uint32_t who, uint32_t clock) const {
     return isOn && order.knows(thread.index, who, clock);
   }
   /// The thread learns of copies in `from`, and of nothing else.
-  void acquireCopies(Thread &thread, const Knowledge &from);
+  void acquireCopies(Thread &thread, const ReleaseClock &from);
   /// Threads meet: each learns what the others know. (bar.sync of the block or
   /// of some warps, bar.warp.sync.)
   void synchronize(const std::vector<Thread *> &threads);
@@ -152,7 +152,7 @@ public:
 
   /// A copy that the thread issues and that is not done.
   using Copy = uint32_t;
-  /// What needs not be waited for.
+  /// A copy that needs no wait.
   static constexpr Copy kNoCopy = ~Copy{0};
 
   /// A copy that is going to write the range: until it completes, nobody may
@@ -179,9 +179,9 @@ public:
                        const std::vector<GlobalRange> &ranges, Proxy proxy,
                        Unwritten &unwritten);
   /// The copy is done, which whoever acquires `into` learns.
-  Order::End complete(Copy copy, Knowledge &into);
+  Order::End complete(Copy copy, ReleaseClock &into);
   /// Something is done that is no copy, which whoever acquires `into` learns.
-  Order::End completeCommit(Knowledge &into) { return order.complete(into); }
+  Order::End completeCommit(ReleaseClock &into) { return order.complete(into); }
   /// The copy is done, which the thread learns.
   Order::End complete(Copy copy, Thread &thread);
   /// The copy is done together with another one.
@@ -189,8 +189,8 @@ public:
   /// The ends of all copies by the thread itself (cp.async) that are done.
   Clocks getCopies(const Thread &thread);
   /// Whoever acquires `into` learns that copies are done, and nothing else.
-  void releaseCopies(const Clocks &ends, Knowledge &into);
-  void releaseCopy(const Order::End &end, Knowledge &into);
+  void releaseCopies(const Clocks &ends, ReleaseClock &into);
+  void releaseCopy(const Order::End &end, ReleaseClock &into);
 
   //===--- mbarriers ---===//
 
@@ -211,7 +211,7 @@ public:
   /// the launch what it did. Returns what conflicts with the blocks before.
   std::optional<std::string> finish(bool hasFailed);
 
-  /// What an access does, and how it relates to one before it.
+  /// The kind of an access, which decides its conflicts with earlier ones.
   enum class Kind : uint8_t { Read, Write, AtomicRead, AtomicWrite };
   enum class Relation : uint8_t { Ordered, Unordered, Unfenced, InFlight };
 
@@ -247,7 +247,7 @@ private:
     bool isTold = false;
   };
 
-  /// What a thread, or a copy that it issues, is about to do.
+  /// An access that a thread, or a copy that it issues, is about to do.
   struct Access {
     const Thread &thread;
     const KVCacheSite *site;
@@ -261,8 +261,8 @@ private:
     /// Whether to read what nobody has written gives poison. A copy of ranges
     /// of global memory, of which this is one, gets the bytes as well.
     bool poisons = false;
-    /// Of lanes of a warp: the cell that stands for them.
-    std::optional<Cell> ofLanes;
+    /// The cell that stands for several lanes of a warp.
+    std::optional<Cell> lanesCell;
     Unwritten *unwritten = nullptr;
     size_t numRange = 0;
     /// The bytes, if another thread may have written them as they are.
@@ -277,7 +277,7 @@ private:
     /// The granule, and the bytes of it that both write.
     uint64_t index;
     uint16_t mask;
-    /// What was there in the bytes of the granule that the access writes.
+    /// The old bytes of the granule that the access writes.
     std::array<char, kGranuleBytes> bytes;
 
     uint64_t begin() const {
@@ -287,18 +287,18 @@ private:
       uint64_t end = (index + 1) * kGranuleBytes;
       return std::min(access.begin + access.bytes, end) - begin();
     }
-    /// What is there now.
+    /// The current bytes.
     const char *data() const {
       return access.rewritten + (begin() - access.begin);
     }
   };
-  /// What a value carries that atomic accesses have written.
+  /// The clocks of a value that atomic accesses have written.
   struct Released {
-    Knowledge knowledge;
+    ReleaseClock knowledge;
     /// In a cluster of several blocks, by rank: what threads of a block tell
     /// each other.
-    std::vector<Knowledge> ofBlocks;
-    /// How far threads have come that wrote the value (`Peers`).
+    std::vector<ReleaseClock> clocksByBlock;
+    /// How far threads have come that wrote the value (`ClusterLifetime`).
     Clocks places;
     /// The thread that has written the value by a plain store.
     uint32_t writer = ~uint32_t{0};
@@ -317,7 +317,8 @@ private:
   void note(const Access &access, Granule &granule, uint16_t mask);
   Granule &getGranule(uint64_t index, bool isGlobal = false);
   Released &getReleased(const void *atomic);
-  Knowledge &getReleasedOfBlock(Released &released, const Thread &thread) const;
+  ReleaseClock &getReleasedOfBlock(Released &released,
+                                   const Thread &thread) const;
   Ordering getOrdering(uint32_t flags) const;
   bool isOfAnotherBlock(const Access &access, const Cell &cell) const;
   OtherBlocks *getReleasedForDevice(const void *pointer, uint32_t flags);
@@ -401,12 +402,12 @@ private:
   bool isAhead = false;
   GranuleTable global;
   std::vector<Rewrite> rewrites;
-  /// Of the access that is looked at.
+  /// The poison of the current access.
   Poison poison;
   Origins origins;
   /// By granule.
   std::unordered_map<uint64_t, StoredPoison> stored;
-  /// Those of each block, and all.
+  /// The granules of each block, and all.
   std::unique_ptr<Granule[]> granules;
   uint32_t granulesOfBlock = 0, numGranules = 0;
   CellPool pool;

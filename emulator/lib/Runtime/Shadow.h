@@ -25,7 +25,7 @@ inline constexpr uint32_t kGranuleBytes = 16;
 /// An access of some bytes of a granule that others may have to be ordered
 /// with.
 struct Cell {
-  /// Of `who` then. For a copy, its number.
+  /// The clock of `who` at that time. For a copy, its number.
   uint32_t clock;
   /// The thread, `kCopy` or `kFree`.
   uint16_t who;
@@ -41,7 +41,7 @@ struct Cell {
   uint64_t isVolatile : 1;
   /// Whether it is atomic for all of the cluster, which has other blocks.
   uint64_t isOfCluster : 1;
-  /// Of lanes, the row of a matrix that they read.
+  /// The row of a matrix that lanes read.
   uint64_t row : 4;
 
   /// A copy; a place of a table where no cell has ever been; the lanes of a
@@ -157,7 +157,7 @@ private:
   uint32_t size = 0, capacity = 0;
 };
 
-/// What is known of the bytes of a granule.
+/// The state of the bytes of a granule.
 struct Granule {
   /// The block that this is about: for others it is as if it were new.
   uint32_t run = 0;

@@ -39,7 +39,7 @@ public:
   /// Such as "byte 64 of shared @part_a"; in a red zone of the variable that is
   /// nearer.
   std::string describe(int64_t place) const;
-  /// What it would be in, such as "which has 64 bytes".
+  /// Describes the variable of a place, such as "which has 64 bytes".
   std::string describeSize(int64_t place) const;
   /// The offset of a place on a chip, and a description of such an offset.
   uint32_t getOffset(uint32_t place) const;

@@ -1,4 +1,4 @@
-//===- TensorAccesses.cpp - tcgen05 of warps -----------------------------===//
+//===- TensorAccesses.cpp - tcgen05 of warps ------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -8,7 +8,7 @@
 
 #include "Grid.h"
 #include "MBarrier.h"
-#include "WarpMeeting.h"
+#include "WarpConvergence.h"
 
 #include <algorithm>
 
@@ -16,8 +16,8 @@ using namespace mlir::kvcache::emulator;
 
 /// Fails unless all lanes of the warp give the same for an operand.
 template <typename Lane, typename Field>
-static void checkUniform(Block &block, WarpMeeting &meeting, Field Lane::*field,
-                         const char *operand) {
+static void checkUniform(Block &block, WarpConvergence &meeting,
+                         Field Lane::*field, const char *operand) {
   const Lane &first = meeting.get<Lane>(0);
   meeting.forEach<Lane>([&](uint32_t number, Lane &lane) {
     if (lane.*field != first.*field)
@@ -41,7 +41,7 @@ struct AllocLane : WarpLane {
 };
 } // namespace
 
-static void allocate(Block &block, WarpMeeting &meeting) {
+static void allocate(Block &block, WarpConvergence &meeting) {
   checkUniform(block, meeting, &AllocLane::to, "address");
   checkUniform(block, meeting, &AllocLane::columns, "number of columns");
   const AllocLane &first = meeting.get<AllocLane>(0);
@@ -51,7 +51,7 @@ static void allocate(Block &block, WarpMeeting &meeting) {
       [&](uint32_t, AllocLane &lane) { lane.request = request; });
 }
 
-static void deallocate(Block &block, WarpMeeting &meeting) {
+static void deallocate(Block &block, WarpConvergence &meeting) {
   checkUniform(block, meeting, &AllocLane::address, "address");
   checkUniform(block, meeting, &AllocLane::columns, "number of columns");
   const AllocLane &first = meeting.get<AllocLane>(0);
@@ -59,7 +59,7 @@ static void deallocate(Block &block, WarpMeeting &meeting) {
                                 first.columns);
 }
 
-static void relinquish(Block &block, WarpMeeting &) {
+static void relinquish(Block &block, WarpConvergence &) {
   block.tensorMemory.relinquish();
 }
 
@@ -137,7 +137,7 @@ static uint32_t countColumns(const TensorLane &lane) {
 
 /// PTX ISA, "Access restrictions": warp w of four has the lanes from 32 w on,
 /// which are the data paths that it reaches.
-static void checkLanes(Block &block, WarpMeeting &meeting) {
+static void checkLanes(Block &block, WarpConvergence &meeting) {
   const TensorLane &first = meeting.get<TensorLane>(0);
   uint32_t lane = first.address >> 16;
   uint32_t begin = meeting.warp % 4 * 32;
@@ -167,7 +167,7 @@ static std::vector<TensorRegion> getRegions(const TensorLane &lane) {
   return {region, second};
 }
 
-static void begin(Block &block, WarpMeeting &meeting, TensorOp op) {
+static void begin(Block &block, WarpConvergence &meeting, TensorOp op) {
   checkUniform(block, meeting, &TensorLane::address, "address");
   checkLanes(block, meeting);
   const TensorLane &first = meeting.get<TensorLane>(0);
@@ -189,7 +189,7 @@ static void begin(Block &block, WarpMeeting &meeting, TensorOp op) {
 /// Calls `visit` with each register of each lane and the place of its word, or
 /// of its first word.
 template <typename Visitor>
-static void forEachRegister(WarpMeeting &meeting, Visitor visit) {
+static void forEachRegister(WarpConvergence &meeting, Visitor visit) {
   meeting.forEach<TensorLane>([&](uint32_t number, TensorLane &lane) {
     uint32_t scale = lane.isPacked ? 2 : 1;
     uint32_t column = lane.address & 0xffff;
@@ -204,7 +204,7 @@ static void forEachRegister(WarpMeeting &meeting, Visitor visit) {
   });
 }
 
-static void load(Block &block, WarpMeeting &meeting) {
+static void load(Block &block, WarpConvergence &meeting) {
   begin(block, meeting, TensorOp::Load);
   TensorMemory &memory = block.tensorMemory;
   meeting.forEach<TensorLane>(
@@ -229,7 +229,7 @@ static void load(Block &block, WarpMeeting &meeting) {
       });
 }
 
-static void store(Block &block, WarpMeeting &meeting) {
+static void store(Block &block, WarpConvergence &meeting) {
   begin(block, meeting, TensorOp::Store);
   TensorMemory &memory = block.tensorMemory;
   forEachRegister(
@@ -286,12 +286,12 @@ void kvcacheEmulatorTmemStore(KVCacheThread *self, const KVCacheSite *site,
                            WarpRule::AllLanes);
 }
 
-static void waitForLoads(Block &block, WarpMeeting &meeting) {
+static void waitForLoads(Block &block, WarpConvergence &meeting) {
   block.cluster.tensorOrder.wait(*meeting.get<WarpLane>(0).thread,
                                  TensorOp::Load);
 }
 
-static void waitForStores(Block &block, WarpMeeting &meeting) {
+static void waitForStores(Block &block, WarpConvergence &meeting) {
   block.cluster.tensorOrder.wait(*meeting.get<WarpLane>(0).thread,
                                  TensorOp::Store);
 }

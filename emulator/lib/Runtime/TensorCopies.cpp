@@ -32,7 +32,7 @@ constexpr int kNumRows = 4;
 struct TensorBox {
   tma::Descriptor descriptor;
   bool isRows;
-  /// Of the box, or the column and the rows.
+  /// The coordinates of the box, or the column and the rows.
   std::array<int64_t, kMaxRank> coordinates;
 
   const tma::TensorMap &getMap() const { return descriptor.map; }

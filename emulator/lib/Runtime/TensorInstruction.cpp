@@ -77,20 +77,20 @@ static std::string check(const Fields &fields,
 
 /// Fields that have one value for a product of a dense matrix.
 static std::string checkReserved(const Fields &fields, uint32_t kind) {
-  static const Reserved ofAll[] = {{0, 2, "the sparsity selector"},
-                                   {2, 1, "sparsity"},
-                                   {6, 1, "bit 6, which is reserved"}};
-  static const Reserved ofPlain[] = {{23, 1, "bit 23, which is reserved"},
-                                     {29, 1, "bit 29, which is reserved"},
-                                     {30, 2, "the maximum shift"}};
-  static const Reserved ofScaled[] = {
+  static const Reserved reserved[] = {{0, 2, "the sparsity selector"},
+                                      {2, 1, "sparsity"},
+                                      {6, 1, "bit 6, which is reserved"}};
+  static const Reserved reservedPlain[] = {{23, 1, "bit 23, which is reserved"},
+                                           {29, 1, "bit 29, which is reserved"},
+                                           {30, 2, "the maximum shift"}};
+  static const Reserved reservedScaled[] = {
       {3, 1, "bit 3, which is reserved"},
       {31, 1, "the size of K, of which the emulator doesn't know 96"}};
-  if (std::string wrong = check(fields, ofAll); !wrong.empty())
+  if (std::string wrong = check(fields, reserved); !wrong.empty())
     return wrong;
   if (isScaled(kind))
-    return check(fields, ofScaled);
-  if (std::string wrong = check(fields, ofPlain); !wrong.empty())
+    return check(fields, reservedScaled);
+  if (std::string wrong = check(fields, reservedPlain); !wrong.empty())
     return wrong;
   bool isInteger = kind == KVCacheTmemI8;
   if (!isInteger && fields.get(3, 1))

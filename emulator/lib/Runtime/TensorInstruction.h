@@ -35,8 +35,7 @@ struct TensorElement {
   uint32_t countK() const { return kTensorRowBytes / 16 * countPerUnit(); }
 };
 
-/// What an instruction descriptor says of a product. PTX ISA, "Instruction
-/// descriptor".
+/// The fields of an instruction descriptor. PTX ISA, "Instruction descriptor".
 struct TensorInstruction {
   uint32_t m = 0, n = 0;
   TensorElement a, b;

@@ -1,4 +1,4 @@
-//===- TensorMemory.cpp - The tensor memory of a block -------------------===//
+//===- TensorMemory.cpp - The tensor memory of a block --------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -15,7 +15,7 @@
 
 using namespace mlir::kvcache::emulator;
 
-/// What warps wait for that want more columns than there are.
+/// The event for which warps wait that need more columns than are free.
 struct TensorMemory::Freed : Waitable {
   explicit Freed(const TensorMemory &memory) : memory(memory) {}
 

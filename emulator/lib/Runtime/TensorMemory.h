@@ -44,7 +44,7 @@ struct TensorWord {
 class TensorMemory {
 public:
   static constexpr uint32_t kLanes = 128, kColumns = 512;
-  /// What a warp reaches.
+  /// The lanes that a warp can access.
   static constexpr uint32_t kLanesOfQuarter = 32;
 
   explicit TensorMemory(Block &block);
@@ -65,8 +65,8 @@ public:
     const KVCacheSite *site;
     void *to;
     uint32_t columns;
-    /// Of the other block of a pair, which allocates the same columns at the
-    /// same time; null without a pair.
+    /// The tensor memory of the other block of a pair, which allocates the same
+    /// columns at the same time; null without a pair.
     TensorMemory *peer;
     bool isDone = false;
   };
@@ -102,7 +102,7 @@ public:
   }
   /// "lane 3, column 5 of tensor memory".
   static std::string describe(uint32_t address);
-  /// The same, with the block if that is not the one of the thread.
+  /// Describes an address, with the block unless it is the thread's.
   std::string describe(uint32_t address, const Thread &thread) const;
 
 private:

@@ -1,4 +1,4 @@
-//===- TensorMemoryCopies.cpp - Copies, shifts and commits of tcgen05 ----===//
+//===- TensorMemoryCopies.cpp - Copies, shifts and commits of tcgen05 -----===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- TensorOperands.cpp - Matrices of tcgen05 --------------------------===//
+//===- TensorOperands.cpp - Matrices of tcgen05 ---------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -35,8 +35,8 @@ struct SharedMatrix {
   /// Where its units of 16 bytes are in the shared memory of the cluster: line
   /// by line, of rows, or of columns if it is transposed.
   std::vector<uint32_t> units;
-  /// Of each unit, a bit for each byte that nobody has written; empty if there
-  /// are none. And where the poison comes from.
+  /// For each granule, a bit for each uninitialized byte; empty if there are
+  /// none. And the origin of the poison.
   std::vector<uint16_t> unwritten;
   uint32_t origin = 0;
 

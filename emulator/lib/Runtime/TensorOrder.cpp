@@ -1,4 +1,4 @@
-//===- TensorOrder.cpp - Order of accesses of tensor memory --------------===//
+//===- TensorOrder.cpp - Order of accesses of tensor memory ---------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

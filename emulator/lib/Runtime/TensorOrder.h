@@ -91,7 +91,7 @@ public:
   void fenceBefore(const Thread &thread);
   void fenceAfter(const Thread &thread);
 
-  /// What a commit makes known.
+  /// The work that a commit publishes.
   struct Commit {
     uint32_t thread, loads, stores, others;
   };
@@ -119,8 +119,8 @@ public:
   }
 
 private:
-  /// What some event tells of a thread and its warp: loads and stores that it
-  /// has waited for; the others that it has issued, or that are done.
+  /// The work of a thread and its warp that an event publishes: loads and
+  /// stores that it has waited for, and other work that is issued or done.
   struct Publication {
     uint32_t loads, stores, issued, done;
     Order::Event event;
@@ -129,7 +129,7 @@ private:
     uint32_t issued = 0;
     /// By fences, and by commits.
     std::vector<Publication> fences, commits;
-    /// What the thread knew at its last fence.
+    /// The clocks of the thread at its last fence.
     Clocks known;
   };
   struct WarpState {
@@ -158,7 +158,7 @@ private:
   bool isPublished(uint32_t publisher, const Thread &thread,
                    Predicate tells) const;
   Publication getPublication(const Thread &thread) const;
-  /// Of a thread, by its index in the cluster.
+  /// The state of a thread, by its index in the cluster.
   ThreadState &getThread(uint32_t index);
   /// The number in the cluster of the thread's warp.
   uint32_t getWarpNumber(const Thread &thread) const;
@@ -171,7 +171,7 @@ private:
   std::vector<TensorAccess> accesses;
   std::vector<Accesses> histories;
   std::map<Accesses, History> numbers;
-  /// What becomes of histories by the access that has begun.
+  /// The histories after the current access, by those before it.
   std::unordered_map<History, History> read, written;
 };
 

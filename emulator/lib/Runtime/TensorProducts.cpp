@@ -1,4 +1,4 @@
-//===- TensorProducts.cpp - Products in tensor memory --------------------===//
+//===- TensorProducts.cpp - Products in tensor memory ---------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -21,8 +21,8 @@ using namespace mlir::kvcache;
 using namespace mlir::kvcache::emulator;
 
 namespace {
-/// What one of the blocks of a product has of it: rows of A and their part of
-/// D, some columns of B, and scales of its rows and of all columns.
+/// The operands of one block of a product: rows of A and their part of D, some
+/// columns of B, and scales of its rows and of all columns.
 struct Part {
   Block *block = nullptr;
   SharedMatrix a, b;
@@ -178,10 +178,10 @@ static double addProducts(const Product &product, const Row &row,
     blockSize = k;
   double sum = 0;
   for (uint32_t block = 0; block < k / blockSize; ++block) {
-    double ofBlock = 0;
+    double blockSum = 0;
     for (uint32_t i = block * blockSize; i < (block + 1) * blockSize; ++i)
-      ofBlock += row.a[i] * b[i];
-    sum += ofBlock * row.scales.values[block] * scales.values[block];
+      blockSum += row.a[i] * b[i];
+    sum += blockSum * row.scales.values[block] * scales.values[block];
   }
   return sum;
 }
@@ -260,7 +260,7 @@ static void multiply(const Product &product) {
 // Issue
 //===----------------------------------------------------------------------===//
 
-/// What orders the product behind others, and others behind it.
+/// Touches the accumulators, which orders the product with others.
 static uint32_t touch(const Product &product) {
   const TensorInstruction &instruction = product.instruction;
   TensorOrder &order = product.thread->block->cluster.tensorOrder;

@@ -45,7 +45,7 @@ void TensorQueue::commit(Thread &thread, const KVCacheSite *site,
   cluster.defer(barrier, [this, commit] { deliver(*commit); });
 }
 
-/// Those of the thread that the commit tells of are done, with their reads.
+/// Completes the thread's work that the commit covers, with its reads.
 void TensorQueue::completeReads(const Commit &commit, const Order::End &end) {
   auto isDone = [&](const TensorWork &work) {
     if (work.thread != commit.thread || work.number > commit.known.others)
@@ -85,7 +85,7 @@ void TensorQueue::deliver(Commit &commit) {
     inFlight.pop_front();
   }
   MBarrier &barrier = *commit.barrier;
-  Knowledge &knowledge = barrier.getKnowledge();
+  ReleaseClock &knowledge = barrier.getKnowledge();
   Order::End end = cluster.sanitizer.completeCommit(knowledge);
   notePeers(commit);
   completeReads(commit, end);

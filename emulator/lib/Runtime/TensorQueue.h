@@ -28,18 +28,18 @@ struct Thread;
 struct TensorWork {
   Thread *thread;
   const KVCacheSite *site;
-  /// Of the thread (`TensorOrder::issue`).
+  /// The number of the work in its thread (`TensorOrder::issue`).
   uint32_t number = 0;
   /// Whose tensor memory it accesses: the block of the thread, or a pair.
   std::vector<Block *> blocks;
-  /// What it reads of shared memory.
+  /// The bytes of shared memory that it reads.
   std::vector<Sanitizer::Copy> reads;
   std::function<void()> run;
 };
 
-/// What threads of a cluster have issued on tensor memory. It happens when it
-/// must have happened at the latest: before a thread goes on that waits for a
-/// commit behind it.
+/// The work that threads of a cluster have issued on tensor memory. It is
+/// executed as late as possible: before a thread continues that waits for a
+/// later commit.
 class TensorQueue {
 public:
   explicit TensorQueue(Cluster &cluster) : cluster(cluster) {}
@@ -69,11 +69,11 @@ private:
   void notePeers(const Commit &commit);
 
   Cluster &cluster;
-  /// Those that have not happened yet, in the order in which they were issued,
-  /// and how many have.
+  /// The issued work that is not executed yet, in order, and the number of
+  /// executed ones.
   std::deque<TensorWork> inFlight;
   uint64_t numHappened = 0;
-  /// Those that have, and that nobody knows to be done.
+  /// The executed work for which no thread has waited.
   std::vector<TensorWork> happened;
   std::vector<std::shared_ptr<Commit>> commits;
   /// By thread, the ends of reads.

@@ -1,4 +1,4 @@
-//===- TensorScales.cpp - Block scales in tensor memory ------------------===//
+//===- TensorScales.cpp - Block scales in tensor memory -------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -53,11 +53,11 @@ TensorScales::Row TensorScales::read(const KVCacheSite *site, uint32_t quarter,
   const TensorWord &word = block->tensorMemory.read(
       site, quarter * kQuarterLanes + row % kQuarterLanes,
       address + row / kQuarterLanes);
-  constexpr uint32_t byte = 8, mask = 0xff, ofE4M3 = 0x7f;
+  constexpr uint32_t byte = 8, mask = 0xff, e4m3Mask = 0x7f;
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t shift = byte * (id + i), code = word.value >> shift & mask;
     // Without a sign.
-    result.values[i] = isE8M0 ? decodeE8M0(code) : decodeE4M3(code & ofE4M3);
+    result.values[i] = isE8M0 ? decodeE8M0(code) : decodeE4M3(code & e4m3Mask);
     if (!result.origin && (word.poison >> shift & mask))
       result.origin = word.origin;
   }

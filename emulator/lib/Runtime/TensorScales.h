@@ -32,7 +32,7 @@ struct TensorScales {
   /// Formats ue8m0 or ue4m3.
   bool isE8M0 = false;
 
-  /// Of a row, and the origin of their poison, or 0.
+  /// The scales of a row, and the origin of their poison, or 0.
   struct Row {
     double values[4] = {1, 1, 1, 1};
     uint32_t origin = 0;

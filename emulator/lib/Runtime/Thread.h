@@ -29,7 +29,7 @@ inline constexpr uint32_t kWarpSize = 32;
 /// "0 to 31 and 40".
 std::string listRanges(const std::vector<uint32_t> &sorted);
 
-/// What threads can wait for.
+/// An event that threads can wait for.
 class Waitable {
 public:
   virtual ~Waitable() = default;
@@ -48,17 +48,17 @@ struct Thread : KVCacheThread {
   /// In the cluster: block by block, x innermost.
   uint32_t index = 0;
   bool hasEnded = false;
-  /// What the thread waits for and where; null while it can run.
+  /// The event that the thread waits for, and where; null while it can run.
   Waitable *waitsFor = nullptr;
   const KVCacheSite *waitsAt = nullptr;
   /// Whether the thread only polls, and whether it found nothing.
   bool polls = false, pollsInVain = false;
   Fiber *fiber = nullptr;
   CopyQueue copies;
-  /// What the thread has printed last.
+  /// The last text that the thread printed.
   std::string printed;
   Variables variables;
-  /// What `poison` points to where there is any.
+  /// The bytes that `poison` points to, if any are poisoned.
   char poisonedBytes[KVCachePoisonBytes];
 
   /// Tells compiled code what nobody has written of what it reads.

@@ -20,7 +20,7 @@ namespace mlir::kvcache::emulator {
 
 struct Thread;
 
-/// Those on its stack whose addresses go around.
+/// The variables on the stack whose addresses escape.
 class Variables {
 public:
   struct Variable {

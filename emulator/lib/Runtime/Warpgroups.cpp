@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Warpgroups.h"
-#include "WarpMeeting.h"
+#include "WarpConvergence.h"
 
 #include <algorithm>
 #include <string>
@@ -223,17 +223,17 @@ struct GroupLane : WarpLane {
 };
 } // namespace
 
-static Warpgroups::Warp &getWarp(Block &block, WarpMeeting &meeting) {
+static Warpgroups::Warp &getWarp(Block &block, WarpConvergence &meeting) {
   return block.warpgroups.getWarp(*meeting.get<GroupLane>(0).thread);
 }
 
-static void fence(Block &block, WarpMeeting &meeting) {
+static void fence(Block &block, WarpConvergence &meeting) {
   uint32_t count = ++getWarp(block, meeting).numFences;
   meeting.forEach<GroupLane>(
       [&](uint32_t, GroupLane &lane) { lane.thread->numWgmmaFences = count; });
 }
 
-static void commit(Block &block, WarpMeeting &meeting) {
+static void commit(Block &block, WarpConvergence &meeting) {
   Warpgroups::Warp &warp = getWarp(block, meeting);
   ++warp.numCommits;
   warp.numCommitted = warp.issued.size();
@@ -241,7 +241,7 @@ static void commit(Block &block, WarpMeeting &meeting) {
 }
 
 /// The groups but the last `count` are done, which all lanes learn.
-static void wait(Block &block, WarpMeeting &meeting) {
+static void wait(Block &block, WarpConvergence &meeting) {
   Warpgroups::Warp &warp = getWarp(block, meeting);
   ++warp.numWaits;
   auto count = static_cast<uint64_t>(meeting.get<GroupLane>(0).count);

@@ -22,7 +22,7 @@ namespace mlir::kvcache::emulator {
 class Block;
 struct Thread;
 
-/// What a thread brings to wgmma.mma_async, and gets from it.
+/// The operands and results of a thread at wgmma.mma_async.
 struct WgmmaThread {
   Thread *thread = nullptr;
   uint64_t a = 0, b = 0;
@@ -41,7 +41,7 @@ public:
   struct Issued {
     const KVCacheSite *site;
     const KVCacheWgmma *form;
-    /// What it reads: rows of A, and B.
+    /// The bytes that it reads: rows of A, and B.
     Sanitizer::Copy reads;
     /// How many fences must have been executed before its accumulators may be
     /// those of another wgmma, because of what has read them.
@@ -59,7 +59,7 @@ public:
     /// The last ticket of each group that has not been waited for.
     std::deque<uint32_t> groups;
     /// The ends of its reads.
-    Knowledge knowledge;
+    ReleaseClock knowledge;
 
     const Issued &get(uint32_t ticket) const { return issued[ticket - 1]; }
     Issued &get(uint32_t ticket) { return issued[ticket - 1]; }

@@ -8,7 +8,7 @@
 
 #include "kvcache/Emulator/Warps.h"
 #include "Grid.h"
-#include "WarpMeeting.h"
+#include "WarpConvergence.h"
 #include "kvcache/Emulator/Matrices.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::string Warps::describeLanes(uint32_t lanes) {
   return (numbers.size() == 1 ? "lane " : "lanes ") + listRanges(numbers);
 }
 
-std::string WarpMeeting::describe() const {
+std::string WarpConvergence::describe() const {
   return Warps::describeLanes(mask & ~reached) + " of warp " +
          std::to_string(warp) + ", in the mask " + Warps::describeMask(mask);
 }
@@ -57,7 +57,7 @@ void Warps::begin() {
     reserveRegisters(i);
   }
   unused.clear();
-  for (const std::unique_ptr<WarpMeeting> &meeting : meetings) {
+  for (const std::unique_ptr<WarpConvergence> &meeting : meetings) {
     meeting->waiters.clear();
     unused.push_back(meeting.get());
   }
@@ -86,7 +86,7 @@ uint32_t Warps::getLanes(uint32_t warp) const {
 }
 
 void Warps::failToMeet(const Thread &thread, const KVCacheSite *site,
-                       uint32_t mask, const WarpMeeting &other) const {
+                       uint32_t mask, const WarpConvergence &other) const {
   std::string text = "comes with the mask " + describeMask(mask) + ", while " +
                      describeLanes(other.reached) + " of warp " +
                      std::to_string(other.warp);
@@ -99,9 +99,9 @@ void Warps::failToMeet(const Thread &thread, const KVCacheSite *site,
 
 /// The meeting that the lane belongs to, if it is open. Fails if another one
 /// can't end any more, or is for the same instruction with another mask.
-WarpMeeting *Warps::find(Thread &thread, const KVCacheSite *site, uint32_t mask,
-                         WarpWork work, WarpRule rule) {
-  for (WarpMeeting *other : warps[thread.warp].open) {
+WarpConvergence *Warps::find(Thread &thread, const KVCacheSite *site,
+                             uint32_t mask, WarpWork work, WarpRule rule) {
+  for (WarpConvergence *other : warps[thread.warp].open) {
     bool isSame = other->work == work &&
                   (other->site == site || rule == WarpRule::AnySite);
     if (isSame && other->mask == mask)
@@ -114,13 +114,13 @@ WarpMeeting *Warps::find(Thread &thread, const KVCacheSite *site, uint32_t mask,
   return nullptr;
 }
 
-WarpMeeting &Warps::open(uint32_t warp, const KVCacheSite *site, uint32_t mask,
-                         WarpWork work, WarpRule rule) {
+WarpConvergence &Warps::open(uint32_t warp, const KVCacheSite *site,
+                             uint32_t mask, WarpWork work, WarpRule rule) {
   if (unused.empty()) {
-    meetings.push_back(std::make_unique<WarpMeeting>());
+    meetings.push_back(std::make_unique<WarpConvergence>());
     unused.push_back(meetings.back().get());
   }
-  WarpMeeting &meeting = *unused.back();
+  WarpConvergence &meeting = *unused.back();
   unused.pop_back();
   meeting.warp = warp;
   meeting.site = site;
@@ -132,11 +132,11 @@ WarpMeeting &Warps::open(uint32_t warp, const KVCacheSite *site, uint32_t mask,
   return meeting;
 }
 
-bool Warps::isComplete(const WarpMeeting &meeting) const {
+bool Warps::isComplete(const WarpConvergence &meeting) const {
   return (meeting.mask & warps[meeting.warp].live & ~meeting.reached) == 0;
 }
 
-void Warps::complete(WarpMeeting &meeting) {
+void Warps::complete(WarpConvergence &meeting) {
   if (meeting.rule == WarpRule::AllLanes && meeting.reached != kAllLanes)
     block.fail(*meeting.lanes[__builtin_ctz(meeting.reached)]->thread,
                meeting.site,
@@ -144,7 +144,7 @@ void Warps::complete(WarpMeeting &meeting) {
                    describeLanes(~meeting.reached) + " of warp " +
                    std::to_string(meeting.warp) +
                    " have ended or are not in the block");
-  std::vector<WarpMeeting *> &open = warps[meeting.warp].open;
+  std::vector<WarpConvergence *> &open = warps[meeting.warp].open;
   open.erase(std::find(open.begin(), open.end(), &meeting));
   meeting.work(block, meeting);
   meeting.forEach<WarpLane>(
@@ -161,7 +161,7 @@ void Warps::meet(Thread &thread, const KVCacheSite *site, uint32_t mask,
                    " of its warp, which is not in its mask " +
                    describeMask(mask));
   lane.thread = &thread;
-  WarpMeeting *meeting = find(thread, site, mask, work, rule);
+  WarpConvergence *meeting = find(thread, site, mask, work, rule);
   if (!meeting)
     meeting = &open(thread.warp, site, mask, work, rule);
   meeting->lanes[thread.lane] = &lane;
@@ -180,7 +180,7 @@ void Warps::noteExit(Thread &thread) {
     --liveWarps;
   // Each that completes is no longer open.
   for (size_t i = 0; i < warp.open.size();) {
-    WarpMeeting &meeting = *warp.open[i];
+    WarpConvergence &meeting = *warp.open[i];
     if (isComplete(meeting))
       complete(meeting);
     else
@@ -192,7 +192,7 @@ void Warps::noteExit(Thread &thread) {
 // bar.warp.sync, elect.sync
 //===----------------------------------------------------------------------===//
 
-static void synchronize(Block &block, WarpMeeting &meeting) {
+static void synchronize(Block &block, WarpConvergence &meeting) {
   std::vector<Thread *> threads;
   threads.reserve(kWarpSize);
   meeting.forEach<WarpLane>(
@@ -208,7 +208,7 @@ void kvcacheEmulatorSyncWarp(KVCacheThread *self, const KVCacheSite *site,
                            WarpRule::AnySite);
 }
 
-static void elect(Block &block, WarpMeeting &meeting) {
+static void elect(Block &block, WarpConvergence &meeting) {
   uint32_t leader = block.isSanitized()
                         ? kWarpSize - 1 - __builtin_clz(meeting.reached)
                         : __builtin_ctz(meeting.reached);

@@ -21,26 +21,26 @@ namespace mlir::kvcache::emulator {
 
 class Block;
 struct Thread;
-class WarpMeeting;
+class WarpConvergence;
 
 inline constexpr uint32_t kAllLanes = ~0u;
 
-/// What a lane brings to an instruction of its warp, and gets from it: a base
-/// for operands and results.
+/// The operands and results of a lane at an instruction of its warp: a base
+/// class.
 struct WarpLane {
   Thread *thread = nullptr;
   bool isDone = false;
 };
 
-/// What lanes of a warp execute together, when the last of them has come: the
-/// one that comes last does it for all.
-using WarpWork = void (*)(Block &block, WarpMeeting &meeting);
+/// The work of a warp instruction. The last lane that arrives executes it for
+/// all.
+using WarpWork = void (*)(Block &block, WarpConvergence &meeting);
 
 /// Which lanes may execute an instruction together.
 enum class WarpRule : uint8_t {
-  /// Those that execute the same instruction of the source.
+  /// The lanes at the same instruction of the source.
   SameSite,
-  /// Those that execute such an instruction anywhere (bar.warp.sync).
+  /// The lanes at such an instruction anywhere (bar.warp.sync).
   AnySite,
   /// All 32 lanes, at the same instruction (.aligned).
   AllLanes
@@ -84,18 +84,19 @@ private:
     /// `KVCacheThread::registers`.
     std::unique_ptr<char, Free> registers;
     size_t registerBytes = 0;
-    /// Those that not all lanes have come to.
-    std::vector<WarpMeeting *> open;
+    /// The instructions that some lanes have not reached.
+    std::vector<WarpConvergence *> open;
   };
 
-  WarpMeeting *find(Thread &thread, const KVCacheSite *site, uint32_t mask,
-                    WarpWork work, WarpRule rule);
-  WarpMeeting &open(uint32_t warp, const KVCacheSite *site, uint32_t mask,
-                    WarpWork work, WarpRule rule);
-  bool isComplete(const WarpMeeting &meeting) const;
-  void complete(WarpMeeting &meeting);
+  WarpConvergence *find(Thread &thread, const KVCacheSite *site, uint32_t mask,
+                        WarpWork work, WarpRule rule);
+  WarpConvergence &open(uint32_t warp, const KVCacheSite *site, uint32_t mask,
+                        WarpWork work, WarpRule rule);
+  bool isComplete(const WarpConvergence &meeting) const;
+  void complete(WarpConvergence &meeting);
   [[noreturn]] void failToMeet(const Thread &thread, const KVCacheSite *site,
-                               uint32_t mask, const WarpMeeting &other) const;
+                               uint32_t mask,
+                               const WarpConvergence &other) const;
 
   void reserveRegisters(uint32_t number);
 
@@ -104,8 +105,8 @@ private:
   std::vector<char> scratch;
   uint32_t liveWarps = 0;
   /// All, and those that are not open.
-  std::vector<std::unique_ptr<WarpMeeting>> meetings;
-  std::vector<WarpMeeting *> unused;
+  std::vector<std::unique_ptr<WarpConvergence>> meetings;
+  std::vector<WarpConvergence *> unused;
 };
 
 } // namespace mlir::kvcache::emulator

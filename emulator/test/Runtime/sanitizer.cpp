@@ -188,7 +188,7 @@ public:
   }
 
   void run(Block &block) const {
-    std::array<Knowledge, kNumKnowledge> knowledge;
+    std::array<ReleaseClock, kNumKnowledge> knowledge;
     std::vector<Sanitizer::Copy> flying;
     for (numRun = 0; numRun < steps.size(); ++numRun)
       runStep(block, steps[numRun], knowledge, flying);
@@ -264,7 +264,7 @@ private:
 
   bool apply(const Step &step);
   static void runStep(Block &block, const Step &step,
-                      std::array<Knowledge, kNumKnowledge> &knowledge,
+                      std::array<ReleaseClock, kNumKnowledge> &knowledge,
                       std::vector<Sanitizer::Copy> &flying);
 
   std::mt19937_64 random;
@@ -337,7 +337,7 @@ bool Program::apply(const Step &step) {
 }
 
 void Program::runStep(Block &block, const Step &step,
-                      std::array<Knowledge, kNumKnowledge> &knowledge,
+                      std::array<ReleaseClock, kNumKnowledge> &knowledge,
                       std::vector<Sanitizer::Copy> &flying) {
   static const KVCacheSite site = {"step", "program"};
   Sanitizer &sanitizer = block.sanitizer;

@@ -51,9 +51,9 @@ typedef struct KVCacheSite {
   const char *location;
 } KVCacheSite;
 
-/// What the threads of a block know of it and its cluster: the special
-/// registers %cluster_ctaid, %cluster_nctaid, %clusterid, %nclusterid,
-/// %cluster_ctarank and %cluster_nctarank.
+/// The cluster and the place of a thread block in it: the special registers
+/// %cluster_ctaid, %cluster_nctaid, %clusterid, %nclusterid, %cluster_ctarank
+/// and %cluster_nctarank.
 typedef struct KVCacheCluster {
   uint32_t ctaid[3], nctaid[3], clusterid[3], nclusterid[3];
   uint32_t rank, numBlocks;
@@ -62,26 +62,26 @@ typedef struct KVCacheCluster {
   char *shared;
 } KVCacheCluster;
 
-/// What a kernel knows of the thread that it runs as. Compiled code reads it
-/// in place of special registers.
+/// The thread that runs a kernel. Compiled code reads it in place of special
+/// registers.
 typedef struct KVCacheThread {
   uint32_t tid[3], ntid[3], ctaid[3], nctaid[3];
-  /// Of the thread in its warp, and of the warp in its block.
+  /// The index of the thread in its warp, and of the warp in its block.
   uint32_t lane, warp;
   /// The block's shared memory, aligned to 1024 bytes. Variables have constant
   /// offsets from here; dynamic shared memory is at `dynamicShared`.
   char *shared, *dynamicShared;
   /// Bytes of shared memory, of variables and dynamic, without red zones.
   uint32_t sharedBytes, dynamicSharedBytes;
-  /// What matrix instructions of the warp take and give (Matrices.h).
+  /// The operands and results of matrix instructions of the warp (Matrices.h).
   char *registers;
   /// How often the thread has gone back in a loop (`kvcacheEmulatorManyLoops`).
   uint32_t numLoops;
-  /// Of the last access with KVCacheAccessPoisons: the origin of bytes that
-  /// nobody has written, or 0, and 0xff for each of them, in the first
-  /// KVCachePoisonBytes (Poison.h). Of an instruction by which lanes exchange
-  /// values (Warps.h): the origin and the poisoned bits of the lane's own value
-  /// before it, and of the result behind it.
+  /// After an access with KVCacheAccessPoisons: the origin of uninitialized
+  /// bytes, or 0, and 0xff for each of them, in the first KVCachePoisonBytes
+  /// (Poison.h). At an instruction by which lanes exchange values (Warps.h):
+  /// the origin and the poisoned bits of the lane's own value before it, and of
+  /// the result after it.
   uint32_t origin, exchangedPoison;
   const char *poison;
   const KVCacheCluster *cluster;
@@ -168,7 +168,8 @@ enum {
   /// Read and written at once, or ordered in itself: it never races with
   /// another atomic access.
   KVCacheAccessAtomic = 4,
-  /// Of memory that no thread writes while the kernel runs (ld.global.nc).
+  /// An access to memory that no thread writes while the kernel runs
+  /// (ld.global.nc).
   KVCacheAccessInvariant = 8,
   /// How an atomic access orders others, or a fence does.
   KVCacheAccessAcquire = 16,
@@ -180,7 +181,7 @@ enum {
   /// Bytes may be read that nobody has written: the thread's `poison` tells
   /// which. Without it, that is an error.
   KVCacheAccessPoisons = 256,
-  /// Of a variable that has been declared.
+  /// An access to a declared variable.
   KVCacheAccessDeclared = 512,
   /// By a copy: of a thread's variables, `kvcacheEmulatorCopyVariable` tells
   /// which bytes nobody has written.

@@ -22,7 +22,7 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-/// What a barrier makes of the predicates of its threads.
+/// The reduction of the predicates of a barrier's threads.
 enum {
   KVCacheBarrierNone = 0,
   /// The number of those that are true.

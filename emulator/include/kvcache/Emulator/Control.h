@@ -46,7 +46,7 @@ uint32_t kvcacheEmulatorIsInSpace(KVCacheThread *thread,
                                   const KVCacheSite *site, const void *pointer,
                                   uint32_t space);
 
-/// What ends the launch where no number, or nothing, can come out.
+/// Errors that end the launch, because an operation has no defined result.
 enum {
   KVCacheDividesByZero = 0,
   /// The least number by -1.
@@ -62,8 +62,8 @@ void kvcacheEmulatorFail(KVCacheThread *thread, const KVCacheSite *site,
 /// Goes back in a loop. Ends the launch if it is interrupted (SIGINT), or if
 /// the block has run for too long (KVCACHE_EMULATOR_TIMEOUT).
 void kvcacheEmulatorLoop(KVCacheThread *thread, const KVCacheSite *site);
-/// The same for many times: where nothing is checked or counted, the code
-/// counts itself, in `numLoops` of the thread.
+/// Counts many rounds of a loop. Where nothing is checked or counted, compiled
+/// code counts them itself, in `numLoops` of the thread.
 void kvcacheEmulatorManyLoops(KVCacheThread *thread, const KVCacheSite *site);
 enum { KVCacheManyLoops = 1 << 16 };
 

@@ -49,9 +49,9 @@ enum {
   /// so that single results can differ from this.
   KVCacheConvertStochastic,
   KVCacheConvertRounding = 7,
-  /// What is too large becomes the largest number.
+  /// A value that is too large becomes the largest number.
   KVCacheConvertSaturate = 8,
-  /// What is negative becomes zero.
+  /// A negative value becomes zero.
   KVCacheConvertRelu = 16
 };
 
@@ -86,8 +86,8 @@ uint32_t kvcacheEmulatorPermute(KVCacheThread *thread, const KVCacheSite *site,
                                 uint32_t low, uint32_t high, uint32_t selector,
                                 uint32_t mode);
 
-/// What an atomic does with what is there. Minimum and Maximum give NaN where
-/// one of the two is, Min and Max the other one.
+/// The operation of an atomic on the value in memory. Minimum and Maximum give
+/// NaN where one of the two is, Min and Max the other one.
 enum {
   KVCacheAtomicAdd,
   KVCacheAtomicSub,

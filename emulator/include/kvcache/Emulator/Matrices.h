@@ -80,10 +80,10 @@ enum {
 
 typedef struct KVCacheMatrixInstruction {
   const KVCacheSite *site;
-  /// Of an mma; else null.
+  /// The form of an mma; null for other instructions.
   const KVCacheMma *mma;
   uint32_t kind;
-  /// Of ldmatrix and stmatrix.
+  /// The layout and the number of matrices of ldmatrix and stmatrix.
   uint32_t layout, count;
   /// The first of two registers that hold the lower and the upper halves of a
   /// pointer of each lane: the address of a row in shared memory, in the order

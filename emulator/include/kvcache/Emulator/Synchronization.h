@@ -94,9 +94,9 @@ void kvcacheEmulatorStartDependents(KVCacheThread *thread,
 //===----------------------------------------------------------------------===//
 
 enum {
-  /// Of accesses by threads.
+  /// A fence for accesses by threads.
   KVCacheFenceMemory = 0,
-  /// Of the mbarriers that the thread has made, towards copies.
+  /// A fence that makes initialized mbarriers visible to copies.
   KVCacheFenceMBarrierInit = 1,
   /// Between accesses by threads and by copies: of all memory, of shared memory
   /// and of global memory only.

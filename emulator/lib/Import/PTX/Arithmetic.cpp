@@ -128,7 +128,7 @@ static void emitCarries(bool reads, bool writes, const PTXType &type, Value a,
                        1));
 }
 
-/// The same of a difference, with borrows.
+/// Emits a difference with borrows.
 static void emitBorrows(bool reads, bool writes, const PTXType &type,
                         Emitter &emitter) {
   OpBuilder &builder = emitter.builder;

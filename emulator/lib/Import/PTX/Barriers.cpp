@@ -102,7 +102,7 @@ static void emitAnyBarrier(Emitter &emitter) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What the name of an instruction on an mbarrier says.
+/// The form of an instruction on an mbarrier, by its name.
 struct BarrierForm {
   unsigned space = 0;
   NVVM::MemScopeKind scope = NVVM::MemScopeKind::CTA;

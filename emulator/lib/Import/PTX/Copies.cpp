@@ -88,10 +88,10 @@ static SmallVector<Value> getCoordinates(size_t index, Emitter &emitter) {
 
 /// Fails unless there are as many coordinates as the name says.
 static bool checkCoordinates(size_t count, bool isRows, Emitter &emitter) {
-  constexpr size_t ofRows = 5;
+  constexpr size_t numRowCoordinates = 5;
   for (size_t rank = 1; rank <= 5; ++rank)
     if (emitter.take((Twine(rank) + "d").str()) &&
-        count != (isRows ? ofRows : rank))
+        count != (isRows ? numRowCoordinates : rank))
       emitter.fail("has " + Twine(count) + " coordinates");
   return !emitter.hasFailed();
 }

@@ -104,7 +104,7 @@ public:
   /// The parts of a vector, or the operand itself.
   ArrayRef<Operand> getParts(size_t index);
   SmallVector<Value> getValues(size_t index, mlir::Type type);
-  /// What a constant operand is; fails for another.
+  /// Gives the value of a constant operand; fails for another.
   int64_t getConstant(size_t index);
   /// Whether a predicate is true, if it is known.
   std::optional<bool> getKnownPredicate(size_t index);

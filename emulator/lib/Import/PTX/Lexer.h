@@ -20,7 +20,7 @@ struct Token {
   enum Kind { End, Name, Number, Punctuation, Invalid };
   Kind kind = End;
   llvm::StringRef text;
-  /// Of a number: its value, or the bits of a float, and how many of them.
+  /// The value of a number, or the bits of a float, and their count.
   int64_t value = 0;
   bool isFloat = false;
   unsigned bits = 64;

@@ -21,7 +21,7 @@ using namespace mlir::kvcache::ptx;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What the names of both say.
+/// The form of both instructions, by their names.
 struct MatrixForm {
   NVVM::LdStMatrixShapeAttr shape;
   NVVM::LdStMatrixEltType element = NVVM::LdStMatrixEltType::B16;
@@ -143,7 +143,7 @@ static void emitMma(Emitter &emitter) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What the name and the constants of a wgmma.mma_async say.
+/// The form of a wgmma.mma_async, by its name and constants.
 struct WgmmaForm {
   int64_t n = 0, k = 0;
   NVVM::WGMMATypes d = NVVM::WGMMATypes::f32, a = d, b = d;

@@ -57,7 +57,8 @@ static Order takeOrder(Emitter &emitter, LLVM::AtomicOrdering otherwise) {
   return order;
 }
 
-/// What a cache does changes no value. True if an operand has a policy.
+/// Skips cache operators, which change no value. True if an operand has a
+/// policy.
 static bool takeCaching(Emitter &emitter) {
   emitter.takeOneOf({"ca", "cg", "cs", "lu", "cv", "wb", "wt"});
   return emitter.takeCacheHints();

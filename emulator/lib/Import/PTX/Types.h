@@ -20,14 +20,14 @@ struct PTXType {
   enum class Kind { Bits, Unsigned, Signed, Float, Predicate };
 
   Kind kind = Kind::Bits;
-  /// Of all its parts.
+  /// The bits of all its elements.
   unsigned bits = 32;
   llvm::StringRef name;
 
   bool isFloat() const { return kind == Kind::Float; }
   bool isSigned() const { return kind == Kind::Signed; }
   bool isUnsigned() const { return kind == Kind::Unsigned; }
-  /// Of two parts, such as f16x2.
+  /// Whether the type has two elements, such as f16x2.
   bool isPair() const { return name.ends_with("x2"); }
 
   /// None for what is not a type. `name` must live as long as the result.

@@ -1,4 +1,5 @@
-//===- WarpMeeting.h - Lanes at an instruction of their warp ----*- C++ -*-===//
+//===- WarpConvergence.h - Lanes at a warp instruction ----------*- C++ -*-===//
+//-*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_EMULATOR_RUNTIME_WARPMEETING_H
-#define KVCACHE_LIB_EMULATOR_RUNTIME_WARPMEETING_H
+#ifndef KVCACHE_LIB_EMULATOR_RUNTIME_WARPCONVERGENCE_H
+#define KVCACHE_LIB_EMULATOR_RUNTIME_WARPCONVERGENCE_H
 
 #include "Block.h"
 
@@ -19,7 +20,7 @@ struct ValueLane : WarpLane {
 };
 
 /// An instruction that lanes of one warp have come to.
-class WarpMeeting : public Waitable {
+class WarpConvergence : public Waitable {
 public:
   std::string describe() const override;
 
@@ -32,7 +33,7 @@ public:
     }
   }
 
-  /// What a lane that has come has brought.
+  /// The operands of a lane that has arrived.
   template <typename Lane> Lane &get(uint32_t number) {
     return static_cast<Lane &>(*lanes[number]);
   }
@@ -50,4 +51,4 @@ public:
 
 } // namespace mlir::kvcache::emulator
 
-#endif // KVCACHE_LIB_EMULATOR_RUNTIME_WARPMEETING_H
+#endif // KVCACHE_LIB_EMULATOR_RUNTIME_WARPCONVERGENCE_H

@@ -1,4 +1,4 @@
-//===- Peers.h - Other blocks of a cluster ----------------------*- C++ -*-===//
+//===- ClusterLifetime.h - Other blocks of a cluster ------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_EMULATOR_RUNTIME_PEERS_H
-#define KVCACHE_LIB_EMULATOR_RUNTIME_PEERS_H
+#ifndef KVCACHE_LIB_EMULATOR_RUNTIME_CLUSTERLIFETIME_H
+#define KVCACHE_LIB_EMULATOR_RUNTIME_CLUSTERLIFETIME_H
 
 #include "Order.h"
 #include "kvcache/Emulator/ABI.h"
@@ -32,9 +32,9 @@ struct Thread;
 /// place 1, every access of another block's shared memory is one, and every
 /// fence of the mbarriers that it has initialized. Nothing happens where there
 /// is one block, or nothing is sanitized.
-class Peers {
+class ClusterLifetime {
 public:
-  explicit Peers(Cluster &cluster) : cluster(cluster) {}
+  explicit ClusterLifetime(Cluster &cluster) : cluster(cluster) {}
 
   void begin();
 
@@ -83,4 +83,4 @@ private:
 
 } // namespace mlir::kvcache::emulator
 
-#endif // KVCACHE_LIB_EMULATOR_RUNTIME_PEERS_H
+#endif // KVCACHE_LIB_EMULATOR_RUNTIME_CLUSTERLIFETIME_H

@@ -1,4 +1,4 @@
-//===- Peers.cpp - Other blocks of a cluster ------------------------------===//
+//===- ClusterLifetime.cpp - Other blocks of a cluster --------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,14 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Peers.h"
+#include "ClusterLifetime.h"
 #include "Block.h"
 
 #include <algorithm>
 
 using namespace mlir::kvcache::emulator;
 
-void Peers::begin() {
+void ClusterLifetime::begin() {
   states.clear();
   uint32_t numBlocks = cluster.numBlocks();
   if (numBlocks == 1 || !cluster.isSanitized())
@@ -28,7 +28,7 @@ void Peers::begin() {
 // Who knows of whom
 //===----------------------------------------------------------------------===//
 
-void Peers::release(const Thread &thread, Clocks &into) {
+void ClusterLifetime::release(const Thread &thread, Clocks &into) {
   if (states.empty())
     return;
   const State &state = states[thread.index];
@@ -36,12 +36,12 @@ void Peers::release(const Thread &thread, Clocks &into) {
   into.raise(thread.index, state.place);
 }
 
-void Peers::acquire(const Thread &thread, const Clocks &from) {
+void ClusterLifetime::acquire(const Thread &thread, const Clocks &from) {
   if (!states.empty())
     states[thread.index].known.join(from);
 }
 
-void Peers::synchronize(const std::vector<Thread *> &threads) {
+void ClusterLifetime::synchronize(const std::vector<Thread *> &threads) {
   if (states.empty())
     return;
   Clocks known;
@@ -51,12 +51,12 @@ void Peers::synchronize(const std::vector<Thread *> &threads) {
     states[thread->index].known = known;
 }
 
-uint32_t Peers::addPlace(const Thread &thread) {
+uint32_t ClusterLifetime::addPlace(const Thread &thread) {
   return states.empty() ? 0 : ++states[thread.index].place;
 }
 
-bool Peers::knows(const Thread &thread, const Thread &other,
-                  uint32_t place) const {
+bool ClusterLifetime::knows(const Thread &thread, const Thread &other,
+                            uint32_t place) const {
   return !states.empty() &&
          states[thread.index].known.get(other.index) >= place;
 }
@@ -65,9 +65,10 @@ bool Peers::knows(const Thread &thread, const Thread &other,
 // From the first thread to the last
 //===----------------------------------------------------------------------===//
 
-/// What orders accesses behind one of a thread orders them behind its
-/// beginning, which the first clock is.
-bool Peers::knowsBegin(const Thread &thread, const Block &peer) const {
+/// Whether the beginning of `peer` happened before the thread's next access.
+/// The first clock of a thread is its beginning.
+bool ClusterLifetime::knowsBegin(const Thread &thread,
+                                 const Block &peer) const {
   for (uint32_t i = 0; i < peer.size(); ++i) {
     const Thread &other = peer.getThread(i);
     if (knows(thread, other, /*place=*/1) ||
@@ -77,8 +78,8 @@ bool Peers::knowsBegin(const Thread &thread, const Block &peer) const {
   return false;
 }
 
-void Peers::check(const Thread &thread, const KVCacheSite *site,
-                  const Block &peer) {
+void ClusterLifetime::check(const Thread &thread, const KVCacheSite *site,
+                            const Block &peer) {
   if (states.empty())
     return;
   if (peer.numLive() == 0)
@@ -96,8 +97,8 @@ void Peers::check(const Thread &thread, const KVCacheSite *site,
   state.hasBegun[peer.rank] = true;
 }
 
-void Peers::note(const Thread &thread, const KVCacheSite *site,
-                 const Block &peer) {
+void ClusterLifetime::note(const Thread &thread, const KVCacheSite *site,
+                           const Block &peer) {
   if (states.empty() || &peer == thread.block)
     return;
   State &state = states[thread.index];
@@ -105,8 +106,8 @@ void Peers::note(const Thread &thread, const KVCacheSite *site,
                                cluster.sanitizer.getClock(thread), site};
 }
 
-bool Peers::knowsAccess(const Block &block, uint32_t who,
-                        const Access &access) const {
+bool ClusterLifetime::knowsAccess(const Block &block, uint32_t who,
+                                  const Access &access) const {
   for (uint32_t i = 0; i < block.size(); ++i) {
     const Thread &thread = block.getThread(i);
     if (states[thread.index].known.get(who) >= access.place ||
@@ -116,7 +117,7 @@ bool Peers::knowsAccess(const Block &block, uint32_t who,
   return false;
 }
 
-void Peers::checkEnd(const Block &block) const {
+void ClusterLifetime::checkEnd(const Block &block) const {
   for (uint32_t who = 0; who < states.size(); ++who) {
     const Access &access = states[who].accesses[block.rank];
     if (access.place > 0 && !knowsAccess(block, who, access))
