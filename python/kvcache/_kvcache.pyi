@@ -133,8 +133,7 @@ class Module:
     def text(self) -> str: ...
     def bytecode(self) -> bytes: ...
     def functions(self) -> list[tuple[str, list[tuple[str, str]], list[str]]]:
-        """Returns path, names and types of arguments, and types of results of each
-        function."""
+        """Returns path, arguments and types of results of each function."""
 
 class Wrapper:
     """A function for TVM-FFI, to be called through ``caller`` with this as its handle.

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a cache is: its parameters, formats and layouts, and the geometry of its tiles."""
+"""Parameters, formats and layouts of caches, and the geometry of tiles."""

@@ -215,7 +215,7 @@ class Layout:
         """
         if not self.dims:
             raise ValueError(
-                "only a layout of 'describe' knows the dimensions of a tensor"
+                "only a layout of 'describe' has the dimensions of a tensor"
             )
         _check_rank(tensor, self.dims)
         present = [dim for dim in DIMS if dim in self.dims]

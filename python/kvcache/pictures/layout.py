@@ -159,7 +159,7 @@ def _find_stride(
 def _list_rows(layout: RowLayout, page_size: int) -> list[_Line | None]:
     """Lists the rows of tokens, then the fields after all rows."""
     own = [field for field in layout.fields if not field.offset_per_token]
-    behind = [field for field in layout.fields if field.offset_per_token]
+    trailing = [field for field in layout.fields if field.offset_per_token]
 
     def make_box(field: Field, token: int) -> _Box:
         start = field.offset + field.offset_per_token * page_size + field.pitch * token
@@ -175,7 +175,7 @@ def _list_rows(layout: RowLayout, page_size: int) -> list[_Line | None]:
         )
         for token in _shorten_range(page_size, _MAX_LINES)
     ]
-    for field in behind:
+    for field in trailing:
         boxes = (make_box(field, token) for token in range(page_size))
         lines.append(_Line(field.name, _shorten(boxes)))
     return lines

@@ -206,7 +206,7 @@ def _read_for(message: bytes, reception: Reception) -> Offer:
         offer = Offer.from_bytes(message)
         if not reception.has_tokens(offer.tokens):
             raise TransferRefused(
-                "its tokens are not those that pages are reserved for",
+                "its tokens differ from those of the reserved pages",
                 offer.peer,
                 offer.request,
             )

@@ -33,7 +33,7 @@ import kvcache
         (
             {"rows": True, "kv_lengths": True},
             ValueError,
-            "no 'kv_lengths' with 'rows', which say what is seen",
+            "no 'kv_lengths' with 'rows', which are the tokens seen",
         ),
         ({"kv_lengths": 1}, TypeError, "'kv_lengths' to be True or False, got 1"),
         ({"chunk": 0}, ValueError, "'chunk' to be positive, got 0"),

@@ -350,9 +350,9 @@ def test_blocks_read_what_their_rows_see(chip, tile_rows, window):
     seen = tiles = 0
     for first in range(0, tokens, tile_rows // 4):
         begin = 0 if window is None else max(first + 1 - window, 0)
-        of_block = min(first + tile_rows // 4, tokens) - begin // 16 * 16
-        seen += of_block
-        tiles += -(-of_block // 64)
+        block_tokens = min(first + tile_rows // 4, tokens) - begin // 16 * 16
+        seen += block_tokens
+        tiles += -(-block_tokens // 64)
     copied = sum(copies.global_bytes for copies in launch.copies.values())
     assert copied == seen * 2 * 64 * 2
     assert launch.bank_conflicts == 0

@@ -17,7 +17,7 @@ from quantization import (
     VALUES,
     check_encodings,
     dequantize,
-    group_of_lanes,
+    group_indices,
     pack,
     quantize,
     unpack,
@@ -355,7 +355,7 @@ def check_dequantize(element, scale, target="cpu"):
         per_lane = scale_format.decode(given_scales)
         expected = dequantize(
             element_format.decode(given),
-            per_lane[:, group_of_lanes(count * size, size)],
+            per_lane[:, group_indices(count * size, size)],
             scale_format,
             format,
             tensor_scale,

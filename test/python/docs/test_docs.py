@@ -53,15 +53,15 @@ def test_pipelines_are_those_of_the_compiler():
 
 
 def test_every_chip_is_in_one_class():
-    found = [chip for of_class in chips.classes() for chip in of_class.chips]
+    found = [chip for chip_class in chips.classes() for chip in chip_class.chips]
     assert sorted(found) == sorted(kvcache.chips())
     assert kvcache._native.extension().chip_features("sm_99") == []
 
 
-@pytest.mark.parametrize("of_class", chips.classes(), ids=lambda c: c.title)
-def test_chips_of_a_class_make_the_same(of_class):
+@pytest.mark.parametrize("chip_class", chips.classes(), ids=lambda c: c.title)
+def test_chips_of_a_class_make_the_same(chip_class):
     for name in "dequantize", "async_gather_tile":
-        outcomes = {chips.outcome(OPS[name], chip) for chip in of_class.chips}
+        outcomes = {chips.outcome(OPS[name], chip) for chip in chip_class.chips}
         assert len(outcomes) == 1
 
 
@@ -227,8 +227,8 @@ def test_the_site_is_complete_and_works_without_network(site):
     for family in dialect_reference.families():
         page = site / family.page.replace(".md", ".html")
         assert {op.name for op in family.ops} <= anchors[page]
-    for of_class in chips.classes():
-        text = (site / of_class.page.replace(".md", ".html")).read_text()
+    for chip_class in chips.classes():
+        text = (site / chip_class.page.replace(".md", ".html")).read_text()
         assert [name for name in OPS if f"#{name}\"" not in text and f"#{name}>" not in text] == []
 
     # Opened as files, pages search by a script in place of a worker, and pictures open alone.

@@ -170,8 +170,8 @@ def test_pages_can_be_reserved_before_the_offer_comes(pair_of_caches):
 @pytest.mark.parametrize(
     ("tokens", "damage", "message"),
     [
-        (range(12), 0, "'r' of peer 'machine .*: its tokens are not those that pages are"),
-        ([*range(10), 20], 0, "its tokens are not those that pages are reserved for"),
+        (range(12), 0, "'r' of peer 'machine .*: its tokens differ from"),
+        ([*range(10), 20], 0, "its tokens differ from those of the reserved pages"),
         (range(11), 1, "the offer is damaged or cut off"),
     ],
 )

@@ -8,10 +8,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from picture_cases import PICTURES, SVG, number, of_class, parse
-from places import ROOT
-
 from kvcache.pictures import draw_tile
+from picture_cases import PICTURES, SVG, find_by_class, number, parse
+from places import ROOT
 
 
 @pytest.fixture(scope="module", params=PICTURES)
@@ -124,9 +123,9 @@ def lab(color, deficiency):
 
 @pytest.mark.parametrize("deficiency", DEFICIENCIES)
 def test_everyone_can_tell_the_kinds_of_pages_apart(deficiency):
-    groups = of_class(parse(PICTURES["small"]()), "g", "page")
+    groups = find_by_class(parse(PICTURES["small"]()), "g", "page")
     fills = {group.get("class"): group.findall(SVG + "rect")[0].get("fill") for group in groups}
-    full = {group.get("class"): rect.get("fill") for group in groups for rect in of_class(group, "rect", "cached-tokens")}
+    full = {group.get("class"): rect.get("fill") for group in groups for rect in find_by_class(group, "rect", "cached-tokens")}
     colors = {**fills, **full}
     assert set(colors) == {f"page {kind}" for kind in ("used", "shared", "cached", "free", "null")}
     for one, other in itertools.combinations(colors.values(), 2):
@@ -135,7 +134,7 @@ def test_everyone_can_tell_the_kinds_of_pages_apart(deficiency):
 
 @pytest.mark.parametrize("deficiency", DEFICIENCIES)
 def test_everyone_can_tell_the_columns_of_a_tile_apart(deficiency):
-    units = of_class(parse(draw_tile((1, 64), "bf16", "none", read=None)), "rect", "unit")
+    units = find_by_class(parse(draw_tile((1, 64), "bf16", "none", read=None)), "rect", "unit")
     seen = [lab(unit.get("fill"), deficiency) for unit in units]
     assert len(seen) == 8
     assert all(one[0] - other[0] > 3 for one, other in itertools.pairwise(seen))  # ever darker

@@ -3,16 +3,19 @@
 import re
 from collections import Counter
 
+import kvcache
 import numpy as np
 import pytest
+from kvcache import PageState, SequenceState
+from kvcache.pictures import draw_pages
 from picture_cases import (
     PICTURES,
     SVG,
     device,
+    find_by_class,
     host,
     large_snapshot,
     number,
-    of_class,
     parse,
     small_snapshot,
     snapshot,
@@ -20,24 +23,20 @@ from picture_cases import (
     tips,
 )
 
-import kvcache
-from kvcache import PageState, SequenceState
-from kvcache.pictures import draw_pages
-
 
 def test_rows_have_the_pages_of_the_sequences_in_order():
-    labels = [texts(group)[0] for group in of_class(parse(draw_pages(small_snapshot())), "g", "page")]
+    labels = [texts(group)[0] for group in find_by_class(parse(draw_pages(small_snapshot())), "g", "page")]
     assert labels[:6] == ["0", "3", "4", "0", "7", "h1"]
 
 
 def test_the_pool_has_every_page_with_who_has_it():
-    groups = of_class(parse(draw_pages(small_snapshot())), "g", "page")[6:]
+    groups = find_by_class(parse(draw_pages(small_snapshot())), "g", "page")[6:]
     shown = [(group.get("class").removeprefix("page "), *texts(group)) for group in groups]
     expected = [("free", str(i)) for i in range(12)]
     expected[0] = ("shared", "0", "×2")
     expected[3], expected[4], expected[7] = ("used", "3", "A"), ("used", "4", "A"), ("used", "7", "B")
     expected[9] = ("cached", "9")
-    dashed = [bool(of_class(group, "rect", "dashed")) for group in groups]
+    dashed = [bool(find_by_class(group, "rect", "dashed")) for group in groups]
     assert dashed == 13 * [False] + 4 * [True]
     swapped = [("free", "h0"), ("used", "h1", "C"), ("cached", "h2"), ("free", "h3")]
     assert shown == [*expected, ("null", "12", "null"), *swapped]
@@ -45,14 +44,14 @@ def test_the_pool_has_every_page_with_who_has_it():
 
 def test_pages_are_filled_as_far_as_their_sequence_goes():
     state = small_snapshot()
-    groups = iter(of_class(parse(draw_pages(state)), "g", "page"))
+    groups = iter(find_by_class(parse(draw_pages(state)), "g", "page"))
     for sequence in state.sequences:
         tokens = np.zeros(len(sequence.pages) * 16)
         tokens[: sequence.length] = 1
         tokens[sequence.length : sequence.length + sequence.pending] = 2
         for part, group in zip(tokens.reshape(-1, 16), groups):
             for name, value in ("cached-tokens", 1), ("pending-tokens", 2):
-                width = sum(number(rect, "width") for rect in of_class(group, "rect", name))
+                width = sum(number(rect, "width") for rect in find_by_class(group, "rect", name))
                 assert width == pytest.approx(40 * np.mean(part == value), abs=0.01)
 
 
@@ -83,20 +82,20 @@ def test_some_of_the_sequences_can_be_drawn():
     root = parse(picture)
     assert picture.title == "Pages of 2 sequences"
     assert tips(root, "sequence") == ["C: swapped", "A: chat"]
-    assert [texts(group)[0] for group in of_class(root, "g", "page")][:4] == ["h1", "0", "3", "4"]
+    assert [texts(group)[0] for group in find_by_class(root, "g", "page")][:4] == ["h1", "0", "3", "4"]
 
 
 def test_a_snapshot_without_sequences_is_an_empty_pool():
     root = parse(draw_pages(snapshot()))
-    kinds = [group.get("class") for group in of_class(root, "g", "page")]
+    kinds = [group.get("class") for group in find_by_class(root, "g", "page")]
     assert kinds == ["page free"] * 12 + ["page null"]
-    assert not of_class(root, "g", "sequence")
+    assert not find_by_class(root, "g", "sequence")
 
 
 @pytest.mark.parametrize(("num_pages", "per_sequence", "width"), [(30, 4, 40), (300, 17, 28), (4000, 200, 11)])
 def test_more_pages_are_smaller(num_pages, per_sequence, width):
     root = parse(draw_pages(large_snapshot(num_pages, 4, per_sequence)))
-    groups = of_class(root, "g", "page")
+    groups = find_by_class(root, "g", "page")
     assert len(groups) == 4 * (3 + per_sequence) + num_pages + 1
     assert number(groups[-2].find(SVG + "rect"), "width") == width
     assert Counter(group.get("class") for group in groups)["page shared"] == 3 + 4 * 3
@@ -129,7 +128,7 @@ def test_a_manager_looks_like_its_lookup_table():
         manager.step([request])
     for request in requests:
         manager.grow(request, [9])
-    groups = of_class(parse(draw_pages(manager.snapshot())), "g", "page")
+    groups = find_by_class(parse(draw_pages(manager.snapshot())), "g", "page")
     table = np.asarray(manager.inputs(requests).lut)[:, :3]
     assert [texts(group)[0] for group in groups[:12]] == [str(page) for page in table.flat]
     kinds = Counter(group.get("class") for group in groups[12:])
@@ -142,7 +141,7 @@ def test_names_of_requests_are_text_whatever_is_in_them():
     assert shown[0] == "A: <b>&\"'"
     assert shown[1] == "B: " + 4 * "\N{REPLACEMENT CHARACTER}"
     assert shown[2] == "C: " + "長いＡＢ" * 20
-    assert texts(of_class(root, "g", "sequence")[2])[1] == "長いＡＢ長いＡＢ長い…"
+    assert texts(find_by_class(root, "g", "sequence")[2])[1] == "長いＡＢ長いＡＢ長い…"
 
 
 @pytest.mark.parametrize(
@@ -191,7 +190,7 @@ def test_each_group_of_layers_has_a_line():
     manager.claim("a", range(10))
     manager.step(["a"])
     picture = parse(draw_pages(manager.snapshot()))
-    labels = [text for group in of_class(picture, "g", "page")[:5] for text in texts(group)]
+    labels = [text for group in find_by_class(picture, "g", "page")[:5] for text in texts(group)]
     # The window has given back page 3; the state is page 6.
     assert labels == ["0", "1", "2", "5", "6"]
     shown = tips(picture, "page")

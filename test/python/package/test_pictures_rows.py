@@ -3,12 +3,22 @@
 import itertools
 import re
 
+import kvcache
 import numpy as np
 import pytest
-from picture_cases import LLAMA, MLA, NVFP4, QUANTIZED, SVG, number, of_class, parse, texts, tips
-
-import kvcache
 from kvcache.pictures import draw_row
+from picture_cases import (
+    LLAMA,
+    MLA,
+    NVFP4,
+    QUANTIZED,
+    SVG,
+    find_by_class,
+    number,
+    parse,
+    texts,
+    tips,
+)
 
 
 def row_of(params, **rope):
@@ -53,9 +63,9 @@ def test_totals_are_those_of_the_tensors(params):
 def test_each_scale_is_below_what_it_covers():
     root = row_of(QUANTIZED)
     heads, size, granularity = 4, 128, 32
-    strips = of_class(root, "g", "scale")
+    strips = find_by_class(root, "g", "scale")
     assert len(strips) == heads * size // granularity
-    bars = of_class(root, "rect", "elements")
+    bars = find_by_class(root, "rect", "elements")
     for head, element in itertools.product(range(heads), range(size)):
         index = head * (size // granularity) + element // granularity
         bar, strip = bars[head], strips[index].find(SVG + "rect")
@@ -68,7 +78,7 @@ def test_each_scale_is_below_what_it_covers():
 @pytest.mark.parametrize(("heads", "size", "dtype", "element"), [(8, 128, "bf16", 2), (3, 20, "bf16", 2), (5, 3, "f32", 4)])
 def test_marks_are_every_16_bytes_of_the_row(heads, size, dtype, element):
     root = row_of({"dtype": dtype, "n_kv_heads": heads, "head_dim": size, "page_size": 1})
-    bars, marks = of_class(root, "rect", "elements"), of_class(root, "rect", "unit")
+    bars, marks = find_by_class(root, "rect", "elements"), find_by_class(root, "rect", "unit")
     assert len(bars) == heads
     row = set()
     for mark in marks:
@@ -88,7 +98,7 @@ def test_many_heads_are_left_out_in_the_middle():
 
 def test_a_byte_has_two_elements_of_fp4():
     root = row_of(NVFP4)
-    elements = of_class(root, "rect", "element")
+    elements = find_by_class(root, "rect", "element")
     assert len(elements) == 32
     assert len({element.get("width") for element in elements}) == 1
     assert "elements of f4E2M1FN, the lower four bits first; below: bytes of the row" in texts(root)
@@ -96,13 +106,13 @@ def test_a_byte_has_two_elements_of_fp4():
 
 def test_a_rope_comes_behind_the_content():
     root = row_of(MLA, padded_depth=512, rope_columns=64)
-    (content,), (rope,) = of_class(root, "rect", "content"), of_class(root, "rect", "rope")
+    (content,), (rope,) = find_by_class(root, "rect", "content"), find_by_class(root, "rect", "rope")
     assert number(content, "width") / number(rope, "width") == pytest.approx(512 / 128, rel=1e-3)
     assert number(rope, "x") == pytest.approx(number(content, "x") + number(content, "width"), abs=0.01)
     shown = texts(root)
     assert "content, 512 f8E4M3FN: 512 bytes" in shown and "rope, 64 bf16" in shown
     assert {str(byte) for byte in range(512, 528)} <= set(shown)
-    assert len(of_class(root, "rect", "element")) == 16 + 8
+    assert len(find_by_class(root, "rect", "element")) == 16 + 8
 
 
 def test_a_continuous_cache_has_no_pages():

@@ -5,9 +5,8 @@ import re
 
 import numpy as np
 import pytest
-from picture_cases import SVG, number, of_class, parse, texts
-
 from kvcache.pictures import draw_tile
+from picture_cases import SVG, find_by_class, number, parse, texts
 
 SWIZZLE_MASKS = {"none": 0, "32b": 1, "64b": 3, "128b": 7}
 
@@ -43,7 +42,7 @@ def stored_at(rows, columns, size, swizzle):
 def test_units_are_where_the_hardware_has_them(shape, dtype, size, swizzle):
     root = parse(draw_tile(shape, dtype, swizzle))
     assert units_of(root) == stored_at(*shape, size, swizzle)
-    assert len(of_class(root, "rect", "unit")) == shape[0] * shape[1] * size // 16
+    assert len(find_by_class(root, "rect", "unit")) == shape[0] * shape[1] * size // 16
 
 
 def test_the_swizzle_of_128_bytes_is_that_of_the_ptx_isa():
@@ -80,14 +79,14 @@ def test_conflicts_are_those_of_the_banks(shape, swizzle, read, passes):
     taken = "one pass" if passes == 1 else f"{passes} passes"
     note = f"framed: an ldmatrix of rows {row} to {row + 7}, 16 bytes from column {column} on, takes {taken} through the banks: {conflicts}"
     assert note in texts(root)
-    reads = [text.text for text in of_class(root, "text", "bank-reads")]
+    reads = [text.text for text in find_by_class(root, "text", "bank-reads")]
     assert reads == [f"read {count}×" if count else "–" for count in banks[::4]]
 
 
 def test_frames_are_around_the_units_that_are_read():
     root = parse(draw_tile((16, 64), "bf16", "128b", read=(4, 16)))
-    units = {(unit.get("x"), unit.get("y")) for unit in of_class(root, "rect", "unit")}
-    frames = [(frame.get("x"), frame.get("y")) for frame in of_class(root, "rect", "read")]
+    units = {(unit.get("x"), unit.get("y")) for unit in find_by_class(root, "rect", "unit")}
+    frames = [(frame.get("x"), frame.get("y")) for frame in find_by_class(root, "rect", "read")]
     assert len(frames) == 8 and set(frames) <= units
     left, top = min(float(x) for x, _ in units), min(float(y) for _, y in units)
     bytes_read = sorted(int((float(y) - top) // 24 * 128 + (float(x) - left) // 99 * 16) for x, y in frames)
@@ -97,7 +96,7 @@ def test_frames_are_around_the_units_that_are_read():
 
 def test_a_tile_without_a_read_has_no_frames():
     root = parse(draw_tile((4, 64), "bf16", "128b", read=None))
-    assert not of_class(root, "rect", "read") and not of_class(root, "text", "bank-reads")
+    assert not find_by_class(root, "rect", "read") and not find_by_class(root, "text", "bank-reads")
     assert not any("framed" in text for text in texts(root))
 
 

@@ -1,4 +1,4 @@
-"""kvcache.ops.attention and its model: f64 NumPy on the bytes of the cache."""
+"""Checks of kvcache.ops.attention against its model: f64 NumPy on the bytes of the cache."""
 
 import numpy as np
 
@@ -29,7 +29,7 @@ ROUNDING = {"f32": 3e-6, "bf16": 2**-8, "f16": 2**-11}  # of outputs, relative t
 LENGTHS, NEW = (5, 0, 33, 2, 16), (1, 27, 1, 0, 8)
 FEW, FEW_NEW = (37, 0, 70), (1, 5, 2)  # for emulated chips
 CHIPS = ["emulator:sm_80", "emulator:sm_90a", "emulator:sm_100a"]
-# Parts of 12 tokens, but at most 4 of them, for sequences of 1 and 2 new tokens.
+# Splits of 12 tokens, at most 4 of them, for sequences of 1 and 2 new tokens.
 SPLITS = {"split_tokens": 12, "max_splits": 4, "split_rows": 2}
 # Each option, and some together.
 OPTIONS = [
@@ -61,7 +61,7 @@ def make_params(format_="f32", heads=2, head_dim=64, page_size=16, mla=False):
 
 
 def randomize(manager):
-    """Random elements and scales: append refuses tokens that share their scales."""
+    """Fills a cache with random elements and scales: append rejects tokens that share scales."""
     rng = np.random.default_rng(6)
     for tensor in manager.blocks:
         tensor[...] = rng.integers(-128, 128, tensor.shape).astype(np.int8).view(tensor.dtype)
@@ -70,7 +70,7 @@ def randomize(manager):
 
 
 def fill(params, dtype, lengths, new, seed=0):
-    """A manager with random rows of sequences, and the inputs of their new tokens."""
+    """Makes a manager with random rows of sequences, and the inputs of their new tokens."""
     page = params.page_size
     pages = sum((length + more) // page + 1 for length, more in zip(lengths, new))
     manager = PagedKVCacheManager(
@@ -100,7 +100,7 @@ def fill(params, dtype, lengths, new, seed=0):
 
 
 def dense(params, inputs, longest):
-    """Keys and values [role, batch, longest, heads, head_dim] in f64."""
+    """The keys and values [role, batch, longest, heads, head_dim] in f64."""
     gather = kvcache.ops.gather(params, dtype="f32")
     shape = len(inputs.requests), longest, params.n_kv_heads_per_device, params.head_dim
     roles = [np.zeros(shape, np.float32) for _ in range(1 if params.is_mla else 2)]
@@ -109,9 +109,9 @@ def dense(params, inputs, longest):
 
 
 def model(q, keys, values, scale, causal, window, soft_cap, sinks, bits=None, chunk=None):
-    """Attention of the last rows of a sequence: q [new, Hq, E], keys [tokens, H, E].
+    """Computes attention of the last rows of a sequence: q [new, Hq, E], keys [tokens, H, E].
 
-    ``bits``, where given, is [new, new]: which new tokens each row sees.
+    ``bits``, if given, is [new, new]: the new tokens that each row sees.
     """
     new, query_heads, _ = q.shape
     tokens, heads, _ = keys.shape
@@ -142,7 +142,7 @@ def model(q, keys, values, scale, causal, window, soft_cap, sinks, bits=None, ch
 
 
 def run(params, dtype, inputs, group, options, scale, seed=1, extra=2, **arrays):
-    """Queries, outputs, lse and sinks; ``extra`` rows of padding behind the batch."""
+    """Returns queries, outputs, lse and sinks, with ``extra`` rows of padding after the batch."""
     rng = np.random.default_rng(seed)
     heads = group * params.n_kv_heads_per_device
     total = len(inputs.tokens)
@@ -163,7 +163,7 @@ def close(out, wanted, bound):
 
 
 def close_lse(lse, wanted):
-    """Equal where nothing is seen, and else within a bound."""
+    """Returns whether lse are equal where no token is seen, and else within a bound."""
     finite = np.isfinite(wanted)
     assert (lse[~finite] == -np.inf).all()
     if not finite.any():
@@ -173,7 +173,7 @@ def close_lse(lse, wanted):
 
 
 def random_mask(new):
-    """Words [total, words] of a batch, and the bits [n, n] of each sequence."""
+    """Draws a mask: words [total, words] of a batch, and the bits [n, n] of each sequence."""
     rng = np.random.default_rng(11)
     bits = [rng.random((n, n)) < 0.4 for n in new]
     words = np.zeros((sum(new) + 2, -(-max(new) // 32)), np.uint32)
@@ -186,8 +186,8 @@ def random_mask(new):
     return words.view(np.int32), bits
 
 
-def multiplies_raw(params, dtype, sizes, options):
-    """Whether warps multiply elements of 8 bits as they are, in f16."""
+def dequantizes_in_registers(params, dtype, sizes, options):
+    """Returns whether elements of 8 bits are dequantized in registers, to f16."""
     config = params.kvcache_quant_config
     granularity = config and config.quantization_granularity
     return (
@@ -204,13 +204,13 @@ def multiplies_raw(params, dtype, sizes, options):
 
 
 def tile_type(params, dtype, target, options):
-    """The type that elements become for tensor cores, if they compute the operation."""
+    """The compute type of tensor cores, if they compute the operation."""
     sizes = params.head_dim, options.get("value_dim") or params.head_dim
     if target == "cpu" or dtype == "f32":
         return None
     if options.get("split_tokens") and not options.get("tile_rows") and not params.is_mla:
         return None
-    if multiplies_raw(params, dtype, sizes, options):
+    if dequantizes_in_registers(params, dtype, sizes, options):
         return None
     most = (640, 512) if params.is_mla else (256, 256)
     is_possible = options.get("tile_rows") != 0 and all(
@@ -219,19 +219,19 @@ def tile_type(params, dtype, target, options):
     return kvcache.dtypes.dtype("bf16" if dtype.startswith("f8") else dtype) if is_possible else None
 
 
-def round_as_tiles(roles, params, dtype, lane):
-    """Rounds elements of 8 bits or less to the type that tensor cores take them in."""
-    if params.dtype in ("f32", "bf16", "f16") or not lane:
+def round_as_tiles(roles, params, dtype, compute_type):
+    """Rounds elements of 8 bits or less to the compute type of tensor cores."""
+    if params.dtype in ("f32", "bf16", "f16") or not compute_type:
         return
     config = params.kvcache_quant_config
     has_token_scales = (
         config and config.quantization_granularity >= params.head_dim and not config.zero_point_dtype
     )
     for number, role in enumerate(roles):
-        # Scales of tokens are multiplied by scores, and by weights unless these are of f16.
+        # Scales of tokens are multiplied by scores, and by probabilities unless these are f16.
         is_weighed = number or params.is_mla
-        if not has_token_scales or (is_weighed and lane == np.float16):
-            role[...] = role.astype(lane)
+        if not has_token_scales or (is_weighed and compute_type == np.float16):
+            role[...] = role.astype(compute_type)
 
 
 def check(params, dtype, lengths, new, group, target="cpu", **options):
@@ -272,7 +272,7 @@ def check(params, dtype, lengths, new, group, target="cpu", **options):
 
 
 def check_sparse(params, dtype, group, target, lengths=(5, 0, 33), new=(1, 27, 2), columns=21, **options):
-    """Rows by id against the rows that gather gives, with -1 between them."""
+    """Compares rows by id with the rows of gather, with -1 between them."""
     page = params.page_size
     manager, inputs = fill(params, dtype, lengths, new)
     roles = dense(params, inputs, max(map(sum, zip(lengths, new))))
@@ -287,7 +287,7 @@ def check_sparse(params, dtype, group, target, lengths=(5, 0, 33), new=(1, 27, 2
     for row, b in enumerate(batch):
         t = tokens[row]
         ids[row] = np.where(t < 0, t, inputs.lut[b, np.maximum(t, 0) // page].astype(int) * page + t % page)
-    # Of the first row, whose page an id of -1 may stand for, nothing is seen.
+    # The first row sees nothing, since an id of -1 may alias its page.
     for other in set(range(manager.blocks[0].shape[0])) - set(inputs.lut[1:].flat):
         for tensor in manager.scales or manager.blocks:
             tensor[other] = np.nan
@@ -295,8 +295,8 @@ def check_sparse(params, dtype, group, target, lengths=(5, 0, 33), new=(1, 27, 2
         params, dtype, inputs, group, {**options, "rows": True, "target": target}, 0.125, rows=ids
     )
     if params.is_mla or group >= 8 or options.get("tile_rows"):
-        lane = tile_type(params, dtype, target, {"tile_rows": 16, **options})
-        round_as_tiles(roles, params, dtype, lane)
+        compute_type = tile_type(params, dtype, target, {"tile_rows": 16, **options})
+        round_as_tiles(roles, params, dtype, compute_type)
     size = options.get("value_dim") or params.head_dim
     for row, b in enumerate(batch):
         seen = tokens[row][tokens[row] >= 0]

@@ -1,3 +1,3 @@
-"""What the tests of the benchmarks on a GPU have in common; `packed` is in conftest.py."""
+"""The common parts of tests of the benchmarks on a GPU; `packed` is in conftest.py."""
 
 CHIP = "sm_100a"

@@ -1,4 +1,4 @@
-"""What compiled files need, and from where."""
+"""The libraries that compiled files need, and their search paths."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ import pytest
 
 
 def llvm_tool(name):
-    """Path of an LLVM 22 tool or of its GNU counterpart."""
+    """The path of an LLVM 22 tool or of its GNU counterpart."""
     mlir_dir = os.environ.get("MLIR_DIR")
     candidates = [f"llvm-{name}-22", f"llvm-{name}", name]
     if mlir_dir:
@@ -43,7 +43,7 @@ def needed_libraries(path):
 
 
 def search_paths(path):
-    """Where the loader looks for them before it looks at the system's folders."""
+    """The folders that the loader searches before the system's."""
     entries = dynamic_entries(path, "RUNPATH") + dynamic_entries(path, "RPATH")
     return [folder for entry in entries for folder in entry.split(":")]
 

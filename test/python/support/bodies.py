@@ -1,23 +1,23 @@
-"""Bodies of functions over a cache that more than one test needs.
+"""Bodies of functions over a cache that several tests use.
 
 They are written for `Source.add`: the view is ``%k``, and ``%c0`` and ``%c1`` exist.
 """
 
 
 def lanes(width, dtype):
-    """The type of an access; width 0 stands for a scalar."""
+    """The type of an access; a scalar for width 0."""
     return f"vector<{width}x{dtype}>" if width else dtype
 
 
 def take(value, memref, type, at="%c0"):
-    """Text that reads a scalar or a vector from a memref: its value and its type."""
+    """The text that reads a scalar or a vector from a memref: its value and its type."""
     if type.startswith("vector"):
         return f"  {value} = vector.load {memref[0]}[{at}] : {memref[1]}, {type}\n"
     return f"  {value} = memref.load {memref[0]}[{at}] : {memref[1]}\n"
 
 
 def give(value, memref, type, at="%c0"):
-    """Text that writes a scalar or a vector to a memref."""
+    """The text that writes a scalar or a vector to a memref."""
     if type.startswith("vector"):
         return f"  vector.store {value}, {memref[0]}[{at}] : {memref[1]}, {type}\n"
     return f"  memref.store {value}, {memref[0]}[{at}] : {memref[1]}\n"
@@ -29,7 +29,7 @@ CONSTANTS = """
 
 
 def read_all(width, result):
-    """Loads every element of every token into ``%out[b, t, h, d]``; wants CONSTANTS."""
+    """Loads every element of every token into ``%out[b, t, h, d]``; needs CONSTANTS."""
     step, type, out = max(width, 1), lanes(width, result), f"memref<?x?x?x?x{result}>"
     store = "vector.store" if width else "memref.store"
     of = f"{out}, {type}" if width else out

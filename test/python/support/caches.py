@@ -33,7 +33,7 @@ MX = scaled("f4E2M1FN", "f8E8M0FNU", 32)
 
 
 def make(**fields):
-    """Parameters with some fields that are not those of ``BASE``."""
+    """Makes parameters of ``BASE`` with some other fields."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         return KVCacheParams(**{**BASE, **fields})

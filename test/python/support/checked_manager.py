@@ -1,4 +1,4 @@
-"""A page manager that is held to its model: each operation checks all there is to see."""
+"""A page manager that is compared with its model after each operation."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -18,15 +18,15 @@ from kvcache import OutOfPagesError, Place
 
 
 class Room(NamedTuple):
-    """What adding tokens to a sequence comes to.
+    """The expected result of adding tokens to a sequence.
 
     Attributes:
         needed: Pages that are not in use.
-        available: Pages that there are for it.
-        least: Pending tokens that must be shared.
-        most: Pending tokens that may be shared.
+        available: Pages that are available for it.
+        least: The fewest pending tokens that are shared.
+        most: The most pending tokens that are shared.
         kept: Whole pages of the tokens on the device.
-        used: Those of them that others use.
+        used: Pages of these that other sequences use.
         is_copied: Whether the last page is copied before it is written.
     """
 
@@ -40,11 +40,11 @@ class Room(NamedTuple):
 
 
 class CheckedManager:
-    """A manager, what it should hold, and a count of what has happened in it.
+    """A manager, its expected contents, and counts of events.
 
-    With a twin, another manager goes through the changes only, without the calls that
-    fail and those that only look: it must come to the same pages. With ``has_failures``,
-    what changes something is tried with each call of the memory failing before.
+    With a twin, another manager does the changes only, without failing and read-only calls: it must
+    have equal pages. With ``has_failures``, each change is first tried with each call of the memory
+    failing.
     """
 
     def __init__(
@@ -59,14 +59,14 @@ class CheckedManager:
         self.twin = configuration.make(manager) if has_twin else None
         self.contents = Contents(self.manager)
         self.sequences = {}  # request: Sequence
-        self.kept = {}  # address of a page that can be found: the values of its tokens
+        self.kept = {}  # address of a cached page: the values of its tokens
         self.ever_kept = set()  # the values of all tokens in pages that were ever cached
         self.events = Counter()
         self.snapshot = None
         self.check()
 
     # --- Operations ---------------------------------------------------------------
-    # Those that need pages return None where there are not enough.
+    # Operations that need pages return None if there are not enough.
 
     def claim(self, request, tokens=(), salt=b""):
         """Returns how many tokens are shared."""
@@ -78,11 +78,11 @@ class CheckedManager:
         self.check_unchanged()
         shared = self.add_tokens("claim", sequence, request, tokens, salt=salt)
         assert can_claim == (shared is not None) == (needed <= free)
-        # A call that fails before may drop what was found.
+        # An earlier failing call may drop cached pages.
         if can_claim and not self.has_failures:
             assert match == shared
             taken = free - self.manager.num_free_pages
-            # What comes back from the host leaves room there for what waits.
+            # Pages that move back from the host leave room there for waiting pages.
             assert taken <= needed if self.can_swap else taken == needed
         return shared
 
@@ -93,7 +93,7 @@ class CheckedManager:
         return self.add_tokens("grow", sequence, request, tokens)
 
     def add_tokens(self, name, sequence, request, tokens, **options):
-        """Claims or grows what is to become the ``sequence``."""
+        """Claims or grows a request, which becomes the ``sequence``."""
         room = self.predict_room(sequence, self.get_pages(request), len(tokens))
         done, shared = self.attempt(
             name, request, tokens, needed=room.needed, available=room.available, **options
@@ -112,7 +112,7 @@ class CheckedManager:
         self.events["pages begun by copies"] += shared % self.page_size > 0
         self.events["pages copied before a write"] += room.is_copied
         self.check()
-        if room.is_copied or not is_cut:  # else its own page is forgotten, to be written
+        if room.is_copied or not is_cut:  # otherwise its own page leaves the cache, to be written
             self.check_evicted(before)
         return shared
 
@@ -126,7 +126,7 @@ class CheckedManager:
             needed -= self.count_pages(len(sequence.tokens))
             sequence.grow([int(token) for token in more])
             needed += self.count_pages(len(sequence.tokens))
-        # The last that has a page writes to it; all before it copy it.
+        # The last user of a page writes to it; all before it copy it.
         copies = sum(n - (n == self.pages[a].references) for a, n in writers.items())
         room = {"needed": needed + copies, "available": self.count_available()}
         done, _ = self.attempt("grow_batch", requests, tokens, **room)
@@ -137,7 +137,7 @@ class CheckedManager:
         return done
 
     def commit(self, requests, tokens, drafts):
-        """Writes what is pending, and keeps of it the ``tokens`` of each request."""
+        """Writes the pending tokens, and keeps ``tokens`` of each request."""
         for request in (*requests, *sum(drafts, ())):
             if self.sequences[request].pending:
                 self.write([request])
@@ -155,7 +155,7 @@ class CheckedManager:
         self.check(moves=False)  # a request may have pages that were a draft's
 
     def step(self, requests):
-        """Writes what is pending, as a kernel would, and makes the step."""
+        """Writes the pending tokens, as a kernel would, and calls ``step``."""
         sequences = self.write(requests)
         self.attempt("step", requests)
         for sequence in sequences:
@@ -163,7 +163,7 @@ class CheckedManager:
         self.check()
 
     def write(self, requests):
-        """Writes what is pending of some sequences; returns them."""
+        """Writes the pending tokens of some sequences; returns these."""
         inputs = self.call("inputs", requests)
         sequences = [self.sequences[request] for request in requests]
         pages = [self.get_pages(request) for request in requests]
@@ -221,14 +221,14 @@ class CheckedManager:
         assert all(page.references for page in self.snapshot.pages)
 
     def misuse(self, error, message, name, *args, **options):
-        """A call without a meaning says so, and leaves everything as it was."""
+        """Checks that an invalid call raises, and changes nothing."""
         with pytest.raises(error, match=message):
             getattr(self.manager, name)(*args, **options)
         self.events["misuse"] += 1
         self.check_unchanged()
 
     def attempt(self, name, *args, needed=0, available=0, **options):
-        """Calls the manager, which must do it if enough pages are available.
+        """Calls the manager, which must succeed if enough pages are available.
 
         Returns whether it did, and the result.
         """
@@ -248,7 +248,7 @@ class CheckedManager:
         return True, result
 
     def call(self, name, *args, needed=0, **options):
-        """Calls the manager, and before with each call of its memory failing in turn."""
+        """Calls the manager, first with each call of its memory failing in turn."""
         method = getattr(self.manager, name)
         if not self.has_failures:
             return method(*args, **options)
@@ -260,9 +260,9 @@ class CheckedManager:
         return result
 
     def check_failed(self, name, needed):
-        """A call failed for which so many pages would have been taken.
+        """Checks the state after a failed call that needed ``needed`` pages.
 
-        All is as it was, but for pages that nobody uses where none was free.
+        Nothing changed, except unused pages if none was free.
         """
         before = self.snapshot
         is_on_host = [page.address.place is Place.HOST for page in before.pages]
@@ -293,7 +293,7 @@ class CheckedManager:
         return next((s.pages for s in self.snapshot.sequences if s.request == request), ())
 
     def count_available(self, kept=0):
-        """Pages of the device to be had, if so many that only wait for the host stay."""
+        """Counts the available pages of the device, if ``kept`` pages that wait for the host stay."""
         held = [a for a, page in self.pages.items() if page.references]
         held = [a for a in held if a.place is Place.DEVICE]
         waiting = sum(not self.users[a] for a in held)
@@ -302,13 +302,13 @@ class CheckedManager:
 
     @property
     def host_room(self):
-        """Pages of the host that hold nothing that a sequence has."""
+        """Counts the pages of the host that no sequence uses."""
         held = [page for page in self.snapshot.pages if page.references]
         on_host = sum(page.address.place is Place.HOST for page in held)
         return self.manager.num_host_pages - on_host
 
     def find_kept(self, sequence):
-        """The pages on the device that hold a sequence's next tokens, but for the last."""
+        """The pages on the device that hold a sequence's next tokens, except the last."""
         kept = {v[-1]: a for a, v in self.kept.items() if a.place is Place.DEVICE}
         pages, end = [], sequence.length + self.page_size
         while end < len(sequence.tokens) and sequence.values[end - 1] in kept:
@@ -317,9 +317,9 @@ class CheckedManager:
         return pages
 
     def predict_room(self, sequence, pages, count):
-        """What a sequence with ``pages``, of which ``count`` tokens are new, will need.
+        """Predicts the need of a sequence with ``pages``, of which ``count`` tokens are new.
 
-        They are looked up where a page begins and nothing was pending.
+        They are looked up if they begin a page and nothing was pending.
         """
         is_cut = sequence.length % self.page_size > 0
         is_looked_up = sequence.pending == count and not is_cut
@@ -337,10 +337,10 @@ class CheckedManager:
         return Room(needed - waiting, available, least, most, len(kept), used, is_copied)
 
     def count_shareable(self, sequence, kept, has_more_room):
-        """The fewest and the most pending tokens that must and may be shared.
+        """Counts the fewest and the most pending tokens that may be shared.
 
-        Pages on the device must be found, and with a page more than needed, so that it
-        can be copied, also the beginning of one. What never was in the cache can't be.
+        Pages on the device must be found. With one more page than needed, for a copy, the beginning
+        of a page must be, too. Tokens that were never cached can't be found.
         """
         least = most = sequence.length + kept * self.page_size
         last = len(sequence.tokens) - 1
@@ -363,16 +363,16 @@ class CheckedManager:
             values += sequence.values[sequence.length :]
         self.contents.write(pages, offsets, values)
 
-    # --- What holds at any time ---------------------------------------------------
+    # --- Invariants ---------------------------------------------------------------
 
     def check_stats(self):
-        """They count what the events do, but for what a failed call evicts."""
+        """Checks that counts equal the events, except evictions of failed calls."""
         stats, events = self.manager.stats, self.events
         assert stats.tokens_looked_up == events["tokens looked up"]
         assert stats.tokens_found == events["tokens found"]
 
     def check(self, moves=True):
-        """``moves``: whether pages of a request may be elsewhere than before."""
+        """Checks all invariants. ``moves``: whether pages of a request may have moved."""
         self.check_stats()
         before, self.snapshot = self.snapshot, self.manager.snapshot()
         self.pages = {page.address: page for page in self.snapshot.pages}
@@ -395,7 +395,7 @@ class CheckedManager:
         assert self.manager.num_free_pages == self.count_available()
 
     def check_kept(self, written, origins):
-        """Full pages are cached, once for the same tokens, and keep what they hold."""
+        """Checks that full pages are cached, once for equal tokens, and keep their contents."""
         kept, places = {}, {}
         for address, page in self.pages.items():
             values = written.get(address, [])
@@ -422,7 +422,7 @@ class CheckedManager:
         assert self.contents.is_zero(self.manager.null_page), "the null page was written"
 
     def check_evicted(self, before):
-        """Pages that are kept leave the device only when no other is free."""
+        """Checks that cached pages leave the device only when no other is free."""
         places = {values[-1] for a, values in self.kept.items() if a.place is Place.DEVICE}
         lost = {v[-1] for a, v in before.items() if a.place is Place.DEVICE} - places
         if lost:
@@ -432,17 +432,17 @@ class CheckedManager:
 
 
 def make(**options):
-    """A manager with a twin; the options are those of a configuration."""
+    """Makes a manager with a twin; the options are those of a configuration."""
     return CheckedManager(Configuration(**options), has_twin=True)
 
 
 def fill(checked, request, tokens, salt=b""):
-    """Claims a sequence and makes its step; returns how many tokens were shared."""
+    """Claims a sequence and calls ``step``; returns how many tokens were shared."""
     shared = checked.claim(request, tokens, salt)
     checked.step([request])
     return shared
 
 
 def pages_of(checked, request):
-    """The places of a sequence's pages, wherever they are."""
+    """The addresses of a sequence's pages."""
     return [address.index for address in checked.get_pages(request)]

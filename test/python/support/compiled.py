@@ -1,4 +1,4 @@
-"""A source that tests compile, and what they need to assemble it."""
+"""A source that tests compile, and the tools that assemble it."""
 
 import re
 import subprocess
@@ -21,9 +21,10 @@ needs_nvdisasm = pytest.mark.skipif(not has_tool("nvdisasm"), reason="needs nvdi
 
 
 def check_assembled(source, chip, folder, messages=()):
-    """ptxas takes the kernels without spills.
+    """Checks that ptxas assembles the kernels without spills.
 
-    It says nothing of injected waits and fences, or of serialization (C7510 to C7519), but for ``messages``.
+    Except for ``messages``, it reports no injected waits and fences, and no serialization (C7510 to
+    C7519).
     """
     options = [f"--kvcache-to-ptx=chip={chip}", "--emit-ptx"]
     result = subprocess.run([OPT, "-", *options], input=source, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Memory whose asynchronous copies end late, out of order, and not always well."""
+"""Memory whose asynchronous copies end late, out of order, or fail."""
 
 import random
 
@@ -6,7 +6,7 @@ from failing_memory import FailingMemory
 
 
 class DelayedCopy:
-    """Copies a page at some of its polls; ``fails`` says that it breaks within the last."""
+    """Copies a page at some of its polls; with ``fails``, it fails within the last."""
 
     def __init__(self, memory, moves, fails):
         self.memory, self.moves, self.fails = memory, moves, fails
@@ -33,8 +33,8 @@ class DelayedCopy:
 class DelayedMemory(FailingMemory):
     """A ``FailingMemory`` with asynchronous copies.
 
-    Holds the manager to its promise: nobody writes to what copies write. ``chance`` is that
-    of a copy to fail.
+    Checks that the manager does not access pages that copies write. ``chance`` is the probability
+    that a copy fails.
     """
 
     def __init__(self, seed, chance=0.4):

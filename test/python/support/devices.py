@@ -1,9 +1,8 @@
-"""Programs for the host, run by a block of a device.
+"""Programs for the host, run by a thread block of a device.
 
-The functions of the data tests take arrays and numbers and return numbers. Here the
-body of each becomes a kernel, so that the tests of the CPU run what chips run: on the
-emulator, and wherever else host code can launch. All threads of the block run the same
-body, on the same arguments.
+The functions of the data tests take arrays and numbers and return numbers. Here the body of each
+becomes a kernel, so that the tests of the CPU also test chips: on the emulator, and on other
+devices with launches. All threads of the block run the same body, on the same arguments.
 """
 
 import itertools
@@ -19,7 +18,7 @@ TARGETS = tuple(f"emulator:{chip}" for chip in CHIPS)
 
 
 def spread(cases):
-    """Each case on one of the chips, in turn, for ``parametrize``."""
+    """Assigns the chips to cases in turn, for ``parametrize``."""
     return [
         pytest.param(case, target, id=f"{case[0] if isinstance(case, tuple) and not isinstance(case[0], str) else case}-{target}")
         for case, target in zip(cases, itertools.cycle(TARGETS))
@@ -35,7 +34,7 @@ RETURN = re.compile(r"^ *return\b *(?P<values>[^:\n]*)(?::.*)?\Z", re.MULTILINE)
 
 
 def launch_function(match, threads):
-    """The function with its body in a launch; results go through managed memory."""
+    """Puts the body of a function in a launch; results go through managed memory."""
     body = match["body"].rstrip()
     found = list(RETURN.finditer(body))
     assert len(found) == 1, f"@{match['name']} has no return at its end: {body}"
@@ -83,15 +82,15 @@ def launch_function(match, threads):
 
 
 def on_device(text, threads=1):
-    """The module of functions ``text``, with each body in a kernel of one block."""
+    """Converts a module of functions to kernels of one thread block."""
     return FUNCTION.sub(lambda match: launch_function(match, threads), text)
 
 
 def jit(text, target="cpu", threads=1, **options):
-    """``kvcache.jit`` of functions that do their work on the target.
+    """Calls ``kvcache.jit`` on functions that do their work on the target.
 
-    Programs are not optimized if nothing else is said: that takes far longer than they
-    run, and what is tested comes before it.
+    Programs are not optimized by default: that takes far longer than they run, and the tested
+    passes precede it.
     """
     options.setdefault("opt_level", 0)
     if target != "cpu":
@@ -104,10 +103,10 @@ PARAMETER = re.compile(r"%(\w+): ([^%]*?)(?:,\s*)?(?=%|\Z)", re.DOTALL)
 
 
 def with_launcher(source, kernel, block):
-    """``source`` with a function ``launch`` that launches one of its kernels.
+    """Adds a function ``launch`` that launches a kernel of ``source``.
 
-    It takes what the kernel takes, and then the blocks of the grid along x and y.
-    ``block`` has the threads of a block along x and y.
+    Its arguments are the kernel's, then the thread blocks along x and y. ``block`` has the threads
+    of a thread block along x and y.
     """
     signature = re.search(rf"gpu\.func @{kernel}\((.*?)\)\s+(?:workgroup|kernel)", source, re.DOTALL)
     parameters = [(name, type.strip()) for name, type in PARAMETER.findall(signature[1])]

@@ -2,7 +2,7 @@
 
 
 def edit(source, *changes):
-    """``source`` with each (old, new) of ``changes`` made wherever the old text is, which is somewhere."""
+    """Replaces all occurrences of the old text of each (old, new) of ``changes``, at least one each."""
     for old, new in changes:
         assert old in source, f"there is no '{old}' to change"
         source = source.replace(old, new)

@@ -1,4 +1,4 @@
-"""Functions of numbers for the emulator, and numbers to try them on."""
+"""Functions of numbers for the emulator, and numbers to test them."""
 
 import ml_dtypes
 import numpy as np
@@ -18,7 +18,7 @@ BF16 = ml_dtypes.bfloat16
 
 
 def build(body, inputs, output):
-    """out[i] = %y, as `body` computes it from %x0[i], %x1[i] and so on."""
+    """Makes a function with out[i] = %y, which `body` computes from %x0[i], %x1[i] and so on."""
     params = "".join(f"%a{i}: memref<?x{type}>, " for i, type in enumerate(inputs))
     loads = "\n".join(
         f"    %x{i} = memref.load %a{i}[%i] : memref<?x{type}>" for i, type in enumerate(inputs)
@@ -46,8 +46,7 @@ def run(body, inputs, output, *arrays, dtype=None):
 
 
 def f32_samples():
-    """Every number of f16 and bf16, halves between numbers of the formats and their
-    neighbours, and numbers of all sizes."""
+    """Lists all numbers of f16 and bf16, midpoints of the formats with their neighbours, and numbers of all sizes."""
     every = np.arange(1 << 16, dtype=np.uint16)
     parts = [every.view(np.float16).astype(np.float32), every.view(BF16).astype(np.float32)]
     for dtype in FORMATS.values():

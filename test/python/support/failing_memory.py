@@ -1,4 +1,4 @@
-"""Memory of a page manager that fails when it is told to, and leaves nonsense behind."""
+"""Memory of a page manager that fails on request, and leaves garbage."""
 
 import itertools
 
@@ -10,7 +10,7 @@ ERRORS = (MemoryError, KeyboardInterrupt, RuntimeError, OSError, SystemExit, Sto
 class FailingMemory(NumPyMemory):
     """Fails at one of its calls, with each kind of error in turn, after half of its work.
 
-    ``fail_at`` says at which call from now on: 0 is the next one.
+    ``fail_at`` is the number of the failing call from now on: 0 is the next one.
     """
 
     def __init__(self):
@@ -19,7 +19,7 @@ class FailingMemory(NumPyMemory):
         self.raised = None
 
     def count(self):
-        """Whether the call is to fail."""
+        """Counts a call; returns whether it fails."""
         if self.fail_at is None:
             return False
         self.fail_at -= 1
@@ -53,9 +53,9 @@ class FailingMemory(NumPyMemory):
         )
 
     def fail_in_turn(self, call):
-        """Calls until no call of the memory fails any more; gives each error, then the result.
+        """Calls until no call of the memory fails any more; yields each error, then the result.
 
-        An ``Exception`` of another kind, such as ``OutOfPagesError``, comes through.
+        Other exceptions, such as ``OutOfPagesError``, propagate.
         """
         for fail_at in itertools.count():
             self.fail_at, self.raised = fail_at, None

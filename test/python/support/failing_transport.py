@@ -4,7 +4,7 @@ import functools
 
 
 class FailingTransport:
-    """Raises at the call of number ``call`` of ``method``; otherwise another transport."""
+    """Forwards to another transport, but raises at call number ``call`` of ``method``."""
 
     def __init__(self, transport, method, call):
         self._transport = transport
@@ -37,7 +37,7 @@ class FailingTransport:
     def __getattr__(self, name):
         if name != "post_pages":
             raise AttributeError(name)
-        getattr(self._transport, name)  # if it has that
+        getattr(self._transport, name)  # raises unless it has it
         return functools.partial(self._pass_on, name)
 
     def poll(self, handle):

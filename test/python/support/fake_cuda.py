@@ -1,4 +1,4 @@
-"""A stand-in for ``cuda.bindings.driver``: memory is the host's, kernels are Python functions, time is made up."""
+"""A stand-in for ``cuda.bindings.driver`` with host memory, kernels in Python and invented times."""
 
 import ctypes
 
@@ -21,16 +21,17 @@ class Results:
 
 
 def memory(address, dtype, count):
-    """``count`` elements of memory, as an array that shares it."""
+    """Views ``count`` elements of memory as an array."""
     size = np.dtype(dtype).itemsize * count
     return np.frombuffer((ctypes.c_uint8 * size).from_address(address), dtype)
 
 
 class FakeDriver:
-    """Notes the name of every call in ``calls``, and launches in ``launches``.
+    """Records the name of every call in ``calls``, and launches in ``launches``.
 
-    ``kernels`` has for each name the sizes of its parameters and a function of grid and arguments, ``costs`` the
-    milliseconds that a launch takes. ``failures`` has an error for a function's name, from its n-th call on.
+    ``kernels`` has the sizes of the parameters and a function of grid and arguments for each name,
+    ``costs`` the milliseconds of a launch. ``failures`` has an error for a function's name, from
+    its n-th call on.
     """
 
     CUresult = Results

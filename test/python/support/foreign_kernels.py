@@ -12,7 +12,7 @@ def random(shape, dtype):
 
 
 def launch(kernel, grid, *args, shared_bytes):
-    """Triton adds two pointers to scratch memory, which these kernels don't use."""
+    """Launches a kernel; Triton adds two pointers to scratch memory, which it doesn't use."""
     kernel.launch(grid, None, *args, 0, 0, shared_bytes=shared_bytes)
 
 

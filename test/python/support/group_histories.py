@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Random histories of a page manager with groups of layers, each held to a model.
+"""Random histories of a page manager with groups of layers, compared with a model.
 
-The model knows tokens, and by brute force what a token reaches. Every token writes a value
-that follows from all before it, in all layers and heads of each group, and a state is the
-value of the last one: what lies in memory says whose it is.
+The model has tokens, and computes the tokens that each reaches by brute force. Every token writes a
+value derived from all before it, in all layers and heads of each group. A state is the value of the
+last token. So the contents of memory identify their tokens.
 
 As a program, this runs histories until they have so many steps, from a seed on:
 
@@ -27,10 +27,10 @@ ALPHABET = (0, 1, 2**61 - 1)
 
 
 class GroupHistory:
-    """Draws operations, and checks after each all there is to see.
+    """Draws operations, and checks all invariants after each.
 
-    With ``has_failures``, each is tried with each call of the memory failing before, and
-    copies of swaps are asynchronous; some of them fail.
+    With ``has_failures``, each operation is first tried with each call of the memory failing.
+    Copies of swaps are asynchronous then, and some fail.
     """
 
     ACTIONS = {
@@ -55,7 +55,7 @@ class GroupHistory:
         names = [f"history {next(NAMES)}" for _ in "12"]
         self.transports = [transfer.LocalTransport(name) for name in names]
         self.sequences, self.events, self.count = {}, Counter(), 0
-        self.swaps = {}  # those under way: the sequence, where it goes, and pages
+        self.swaps = {}  # unfinished swaps: the sequence, its target, and pages
         self.prompts = [self.random.choices(ALPHABET, k=groups.max_seq_len) for _ in "123"]
         self.check()
 
@@ -65,7 +65,7 @@ class GroupHistory:
             getattr(self, name)()
         return self.events
 
-    # --- What is drawn ------------------------------------------------------------
+    # --- Random choices -----------------------------------------------------------
 
     def choose(self, is_wanted=lambda sequence: True):
         wanted = [r for r, sequence in self.sequences.items() if is_wanted(sequence)]
@@ -125,7 +125,7 @@ class GroupHistory:
         request = self.new()
         done, found = self.call("claim", request, tokens, salt=salt)
         assert can_claim == (needed <= free)
-        # An attempt that failed may have made room of a prefix of which nothing is reached.
+        # A failed attempt may have evicted a prefix of which no token is reached.
         is_certain = self.memory is None or self.is_any_reached(match)
         assert done == can_claim or (can_claim and not is_certain)
         if not done:
@@ -140,8 +140,10 @@ class GroupHistory:
         self.check()
 
     def check_found(self, found, best):
-        """Of the longest prefix, less is found only where its state has no room to stay, or
-        where no later token reaches any of it: then nothing may be left of it to find."""
+        """Checks the length of a found prefix.
+
+        It is shorter than the longest only if a state has no room to stay, or if no later token
+        reaches the prefix, which may be evicted."""
         self.events["prefixes found"] += found > 0
         if not self.is_plain:
             assert found <= best
@@ -152,7 +154,7 @@ class GroupHistory:
                 self.events["longest prefixes found"] += found > 0
 
     def is_any_reached(self, length):
-        """Whether tokens from ``length`` on reach any of a prefix; also if it is empty."""
+        """Returns whether tokens from ``length`` on reach a token of a prefix; True if empty."""
         return not length or any(
             slots.kind.is_state or self.is_reached_from(slots.kind, length, token)
             for slots in self.slots
@@ -201,7 +203,7 @@ class GroupHistory:
             self.check()
 
     def write(self, requests):
-        """Does what kernels do: reads what the tokens reach, and writes them."""
+        """Acts as kernels: reads the tokens that new tokens reach, and writes these."""
         inputs = self.call("inputs", requests)[1]
         batch = [self.sequences[request] for request in requests]
         pending = sum((s.tokens[s.length :] for s in batch), [])
@@ -244,7 +246,7 @@ class GroupHistory:
             self.check()
 
     def speculate(self):
-        """Forks grow and are written; what one of them has, or a part, is accepted."""
+        """Grows and writes forks; accepts the tokens of one, or its first tokens."""
         request = self.choose(lambda s: s.is_resident and not s.pending)
         if request is None or len(self.sequences) >= 8:
             return
@@ -321,7 +323,7 @@ class GroupHistory:
         return any(moving is sequence for moving, *_ in self.swaps.values())
 
     def begin_swap(self):
-        """A swap that others do not wait for; each sequence has one at most."""
+        """Begins an asynchronous swap; each sequence has at most one."""
         if not self.groups.host_pages or (request := self.choose()) is None:
             return
         sequence = self.sequences[request]
@@ -347,7 +349,7 @@ class GroupHistory:
         self.check()
 
     def poll(self):
-        """Swaps end in any order, also those whose sequence was released."""
+        """Polls swaps in any order, also of released sequences."""
         if not self.swaps:
             return
         swap = self.random.choice(list(self.swaps))
@@ -379,7 +381,7 @@ class GroupHistory:
             self.check()
 
     def send(self):
-        """The peer reads a sequence, and has what tokens behind it reach."""
+        """Sends a sequence to the peer, which must have the tokens that later tokens reach."""
         request = self.choose(lambda s: s.is_resident and not s.pending and s.tokens)
         if request is None:
             return
@@ -410,7 +412,7 @@ class GroupHistory:
         self.check()
 
     def ask(self):
-        """What would be evicted is what is."""
+        """Checks that ``pages_evicted`` predicts evictions."""
         free = self.manager.num_free_pages
         count = self.random.randint(0, free)
         asked = self.manager.pages_evicted(count)
@@ -421,7 +423,7 @@ class GroupHistory:
         with pytest.raises(ValueError, match="expects 'pages'"):
             self.manager.pages_evicted(free + 1)
 
-    # --- What holds at any time ---------------------------------------------------
+    # --- Invariants ---------------------------------------------------------------
 
     def check(self):
         snapshot = self.manager.snapshot()
@@ -468,7 +470,7 @@ class GroupHistory:
             assert not tensor[self.manager.null_page].any(), "the null page was written"
 
     def check_reachable(self, all_slots, state, sequence):
-        """All that is in the cache, and that later tokens reach, is there."""
+        """Checks that cached tokens that later tokens reach have their values."""
         for slots, pages in zip(all_slots, state.groups or (state.pages,), strict=True):
             if not sequence.length:
                 continue
@@ -492,7 +494,7 @@ class GroupHistory:
                     assert slots.holds(*places, values), "other contents"
 
     def check_freed(self, state, sequence):
-        """What no token reaches has no page, once a step is done."""
+        """Checks that after a step, tokens that no token reaches have no page."""
         if sequence.pending or not state.groups:
             return
         for slots, pages in zip(self.slots, state.groups, strict=True):
@@ -510,7 +512,7 @@ class GroupHistory:
     # --- The longest prefix -------------------------------------------------------
 
     def find_longest(self, sequence, start):
-        """The most tokens that all groups have in cached pages, by brute force."""
+        """Finds the most tokens that all groups have in cached pages, by brute force."""
         if not self.groups.prefix_caching:
             return 0
         cached = [self.read_cached(number) for number in range(len(self.slots))]
@@ -534,7 +536,7 @@ class GroupHistory:
         return True
 
     def read_cached(self, number):
-        """The values of the last tokens of a group's cached pages, wherever they are."""
+        """Reads the values of the last tokens of a group's cached pages."""
         slots, ends = self.slots[number], set()
         for page in self.manager.snapshot().pages:
             if page.is_cached and page.group == number:

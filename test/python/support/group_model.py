@@ -1,7 +1,7 @@
-"""A page manager with groups of layers: small caches, what tokens reach, and the memory.
+"""The model of a page manager with groups of layers: small caches, reach and memory.
 
-By brute force, and with values that tell whose they are: every token writes one that follows
-from all before it, and a state is the value of the last token.
+Reach is computed by brute force. Values identify their tokens: every token writes one derived from
+all before it, and a state is the value of the last token.
 """
 
 import functools
@@ -21,7 +21,7 @@ STATE = reach.state
 
 @dataclass(frozen=True)
 class Groups:
-    """A small model: for each group its reach, its layers, and tokens of a page.
+    """A small cache: reach, layers and tokens per page of each group.
 
     ``host_pages`` turns swapping on.
     """
@@ -85,7 +85,7 @@ class Groups:
 
 
 class FailingFile(PageFile):
-    """Fails where its memory does."""
+    """A file that fails when its memory does."""
 
     def __init__(self, memory, *arguments):
         super().__init__(*arguments)
@@ -106,7 +106,7 @@ class FailingFile(PageFile):
 
 
 def reaches(kind, position, token):
-    """Whether the token at a position reaches another one, behind or before it."""
+    """Returns whether the token at a position reaches another one, before or after it."""
     if kind.kind == "window":
         return token > position - kind.tokens or token < kind.sinks
     return kind.kind == "full" or token // kind.tokens == position // kind.tokens
@@ -114,7 +114,7 @@ def reaches(kind, position, token):
 
 @dataclass
 class Modeled(Sequence):
-    """``given``: whether kernels have got the pending tokens."""
+    """A sequence with ``given``: whether kernels got the pending tokens."""
 
     given: bool = field(default=False, init=False)
 
@@ -142,7 +142,7 @@ class Slots:
         ]
 
     def locate(self, unit, tokens):
-        """The pages of kernels and the offsets of tokens in a page of the pool."""
+        """The kernels' pages and the offsets of tokens in a page of the pool."""
         tokens = np.asarray(tokens, np.int64)
         if self.kind.is_state:
             return np.full(len(tokens), unit), np.zeros(len(tokens), np.int64)
@@ -175,7 +175,7 @@ KINDS = (
 
 
 def draw_groups(seed):
-    """The caches that the long histories go through."""
+    """Draws the caches of long histories."""
     draw = random.Random(seed)
     prefix_caching = draw.random() < 0.8
     host_pages = draw.choice((0, 0, 3, 12, 40))

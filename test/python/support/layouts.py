@@ -14,10 +14,10 @@ WIDTHS = (0, 4, 8, 16)
 
 @dataclass(frozen=True)
 class Strides:
-    """The dimensions of blocks from the slowest to the fastest, and what types say.
+    """The dimensions of blocks from the slowest to the fastest, and the layout of types.
 
-    ``said`` is the layout in the text of a type, from the strides of tokens and heads.
-    ``padding`` elements follow each head.
+    ``said`` is the layout in the text of a type, from the strides of tokens and heads. ``padding``
+    elements follow each head.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Strides:
         return self.name
 
     def distances(self, sizes, unit):
-        """Strides in elements of the dimensions ``prlthe``."""
+        """The strides in elements of the dimensions ``prlthe``."""
         strides, distance = {"e": 1}, sizes["e"] + self.padding * unit
         for dimension in reversed(self.order):
             strides[dimension] = distance
@@ -83,7 +83,7 @@ class Case:
 
     @property
     def unit(self):
-        """Elements in 16 bytes."""
+        """The number of elements in 16 bytes."""
         return 16 // DTYPES[self.dtype].itemsize
 
     @property
@@ -92,7 +92,7 @@ class Case:
 
     @property
     def token(self):
-        """The stride of tokens in the type: the heads of one token are packed."""
+        """The stride of tokens in the type, whose heads are packed."""
         is_packed = self.strides.said == "nhd" or (
             self.strides.said == "hnd" and self.page_size == 1 and not self.is_open
         )
@@ -142,7 +142,7 @@ class Case:
         return rng.permutation(BATCH * self.columns).astype(np.uint32).reshape(BATCH, -1)
 
     def indexed_table(self):
-        """The lookup table as the type wants it, and its index, if there is one."""
+        """The lookup table in the form of the type, and its index, if there is one."""
         junk = 0x7FFFFFFF
         if self.table_kind == "dense":
             return (self.table,)
@@ -155,7 +155,7 @@ class Case:
         return rows[:, : self.columns], index
 
     def arguments(self, memory, role=0, layer=0):
-        """What functions take first."""
+        """The first arguments of functions."""
         lengths = np.zeros(BATCH, np.uint32)
         blocks = self.blocks(memory).view(DTYPES[self.dtype])
         if self.is_view:
@@ -198,7 +198,7 @@ def function(case, name, role, parameters, body, results=""):
 
 
 def accesses(case):
-    """Loads, stores and tiles of keys and values."""
+    """The functions of loads, stores and tiles of keys and values."""
     dtype, text = case.dtype, case.aliases
     memref = f"memref<?x{dtype}>"
     for role in ("key", "value"):

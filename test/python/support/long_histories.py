@@ -1,4 +1,4 @@
-"""Random histories one after another, for as many steps as one asks for."""
+"""Random histories one after another, for a number of steps."""
 
 import itertools
 import sys
@@ -7,7 +7,7 @@ from collections import Counter
 
 
 def run_from_command_line(draw, run, length):
-    """``STEPS [FIRST_SEED]``: histories of ``length`` steps, and how often each event came.
+    """Runs histories of ``length`` steps for ``STEPS [FIRST_SEED]``; counts events.
 
     ``draw(seed)`` gives the caches of a history, and ``run(seed, caches)`` its events.
     """

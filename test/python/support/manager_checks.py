@@ -1,4 +1,4 @@
-"""What a snapshot of a page manager, and the inputs of a step, must always be like.
+"""The invariants of snapshots of a page manager, and of the inputs of steps.
 
 Sequences are those of the model, by request.
 """
@@ -20,7 +20,7 @@ def check_pages(snapshot, has_prefixes):
 
 
 def check_sequences(manager, snapshot, sequences):
-    """They have the model's tokens, and pages for them that they may write."""
+    """Checks that sequences have the model's tokens, and pages that they may write."""
     pages = {page.address: page for page in snapshot.pages}
     assert len(manager) == len(sequences)
     assert [state.request for state in snapshot.sequences] == list(sequences)
@@ -41,7 +41,7 @@ def check_sequences(manager, snapshot, sequences):
 
 
 def collect_written(snapshot, sequences):
-    """The values in each page that a sequence has, as far as any of them has come."""
+    """Collects the values written to each page, from the longest of its sequences."""
     written, size = {}, snapshot.page_size
     for state in snapshot.sequences:
         sequence = sequences[state.request]
@@ -56,7 +56,7 @@ def collect_written(snapshot, sequences):
 
 
 def find_origins(before, after):
-    """Where the pages of sequences were in the snapshot before, by where they are."""
+    """The addresses of the pages of sequences in the earlier snapshot, by their new addresses."""
     pages = {state.request: state.pages for state in before.sequences} if before else {}
     return {
         now: then
@@ -66,7 +66,7 @@ def find_origins(before, after):
 
 
 def check_inputs(inputs, sequences, pages, null_page):
-    """``pages`` are those of each sequence."""
+    """Checks the inputs of a step; ``pages`` are those of each sequence."""
     pending = [sequence.pending for sequence in sequences]
     tokens = [sequence.tokens[sequence.length :] for sequence in sequences]
     positions = [[*range(s.length, len(s.tokens))] for s in sequences]

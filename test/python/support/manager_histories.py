@@ -11,7 +11,7 @@ SALTS = (b"", b"adapter")
 
 
 class History:
-    """Draws operations that have a meaning, and some that have none."""
+    """Draws valid operations, and some invalid ones."""
 
     def __init__(self, seed, *arguments, **options):
         self.random = random.Random(seed)
@@ -32,13 +32,13 @@ class History:
         return self.checked.events
 
     def choose(self, is_wanted=lambda sequence: True):
-        """A request whose sequence is as it has to be, or None."""
+        """Chooses a request whose sequence ``is_wanted`` accepts, or None."""
         sequences = self.checked.sequences.items()
         wanted = [request for request, sequence in sequences if is_wanted(sequence)]
         return self.random.choice(wanted) if wanted else None
 
     def draw_tokens(self, most):
-        """Some tokens, more often few than many."""
+        """Draws some tokens, more often few than many."""
         count = self.random.randint(0, self.random.randint(0, most))
         return self.random.choices(ALPHABET, (8, 2, 1), k=count)
 
@@ -86,7 +86,7 @@ class History:
             self.checked.fork(request, *drafts)
 
     def commit(self):
-        """What one or two requests, or drafts of them, have pending, is accepted in part."""
+        """Accepts the first pending tokens of one or two requests, or of their drafts."""
         requests, tokens, drafts = [], [], []
         for request in self.draw_committed():
             group = self.draft(request)
@@ -105,7 +105,7 @@ class History:
         return self.random.sample(ready, min(len(ready), self.random.choice((1, 1, 2))))
 
     def draft(self, request):
-        """Forks a request that has nothing pending; forks for which there is room grow."""
+        """Forks a request without pending tokens; forks grow if there is room."""
         if self.checked.sequences[request].pending or len(self.checked.sequences) >= 9:
             return ()
         drafts = tuple(self.new_request() for _ in range(self.random.choice((1, 2, 3))))
@@ -140,7 +140,7 @@ class History:
         self.checked.reset_prefix_cache()
 
     def misuse(self):
-        """Anything done to a sequence that is not there, or not ready for it."""
+        """Calls a method on an unknown sequence, or in a wrong state."""
         request = self.choose()
         if request is None:
             self.checked.misuse(ValueError, "no request", "release", 0)

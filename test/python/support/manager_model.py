@@ -1,8 +1,7 @@
-"""What a page manager's sequences and memory hold, in plain Python and NumPy.
+"""The model of a page manager's sequences and memory, in plain Python and NumPy.
 
-``Sequence`` knows tokens, and nothing of pages. What a kernel writes for a token follows
-from the salt and all tokens up to it, so that a page can be shared only where it may be,
-and what lies in memory says whose it is.
+``Sequence`` has tokens, but no pages. The value of a token is derived from the salt and all tokens
+up to it. So memory identifies its tokens, and wrongly shared pages are found.
 """
 
 from dataclasses import dataclass
@@ -58,7 +57,7 @@ class Configuration:
         )
 
     def make(self, manager=None, memory=None):
-        """A new manager of this kind, or of a class that stands for it."""
+        """Makes a manager of this configuration, or of another class."""
         return (manager or kvcache.PagedKVCacheManager)(
             self.params,
             max_batch_size=self.max_batch_size,
@@ -72,7 +71,7 @@ MASK = (1 << 64) - 1
 
 
 def prefix_values(salt, tokens, before=()):
-    """A 64-bit value for each token, of all up to it, also those ``before``."""
+    """Computes a 64-bit value for each token, from all up to it, including ``before``."""
     value = before[-1] if before else int.from_bytes(b"\x01" + salt, "big")
     values = []
     for token in tokens:
@@ -129,7 +128,7 @@ class Contents:
             slots[pages, offsets] = self.expected(pattern, values)
 
     def find_wrong(self, pages, offsets, values):
-        """The (page, offset) pairs that hold something else than these values."""
+        """The (page, offset) pairs that hold other values."""
         wrong = set()
         for slots, pattern in zip(self.slots, self.patterns, strict=True):
             same = slots[pages, offsets] == self.expected(pattern, values)
@@ -142,5 +141,5 @@ class Contents:
 
 
 def as_slots(tensor):
-    """A tensor's bytes as [pages, tokens, kinds, layers, heads, bytes of a head]."""
+    """Views a tensor's bytes as [pages, tokens, kinds, layers, heads, bytes of a head]."""
     return tensor.view(np.uint8).transpose(0, 3, 1, 2, 4, 5)

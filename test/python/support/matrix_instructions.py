@@ -1,6 +1,6 @@
 """Matrix instructions of the NVVM dialect, one line of text each."""
 
-# The register of an element, and the value that the tests have of its type.
+# The register of an element, and the tests' value of its type.
 REGISTERS = {"f16": "vector<2xf16>", "f32": "f32", "f64": "f64"}
 VALUES = {"vector<2xf16>": "%hh", "f32": "%f", "f64": "%d", "i32": "%i"}
 
@@ -55,7 +55,7 @@ def struct(type, count):
 
 
 def read_rows(table):
-    """For each row and type of C: the shape, A and B, C."""
+    """Reads a table: shape, A and B, and C of each row and type of C."""
     for m, n, k, element, a, b, *accumulators in map(str.split, table.strip().splitlines()):
         for c, count in zip(accumulators[::2], accumulators[1::2]):
             yield (int(m), int(n), int(k)), (element, int(a), int(b)), (c, int(count))
@@ -79,12 +79,12 @@ def write_mma(shape, multiplicands, accumulator):
 
 
 def write_wmma(shape, multiplicands, accumulator):
-    """A load of A, the product, and a store."""
+    """Writes a load of A, the MMA, and a store."""
     (m, n, k), (element, a, b), (c, count) = shape, multiplicands, accumulator
     ab, cd = register(element), register(c)
     size = f"k = {k} : i32, m = {m} : i32, n = {n} : i32"
     row = "layout = #nvvm.mma_layout<row>"
-    # The dialect's load has no single integer as its result.
+    # The dialect's load never returns a single integer.
     loaded = ab if a == 1 else struct(ab, a)
     if loaded != "i32":
         yield (

@@ -1,10 +1,8 @@
-"""What a cache holds and answers, in plain NumPy.
+"""The model of a cache: its contents and queries, in plain NumPy.
 
-A cache is a flat array of encodings (unsigned integers) and the numbers that say where
-things lie in it. The formulas are those of the documentation, one by one; nothing here
-comes from the package, and floats are decoded and rounded from their definition.
-
-Indices may be arrays; tables and lengths are taken as unsigned.
+A cache is a flat array of encodings (unsigned integers) with sizes and distances. The formulas are
+those of the documentation, one by one. Nothing is imported from the package; floats are decoded and
+rounded by their definition. Indices may be arrays; tables and lengths are unsigned.
 """
 
 from dataclasses import dataclass, replace
@@ -14,12 +12,12 @@ import numpy as np
 
 
 def unsigned(numbers):
-    """32-bit numbers as unsigned ones, in 64 bits."""
+    """Converts 32-bit numbers to unsigned ones, in 64 bits."""
     return np.asarray(numbers).astype(np.int64) & 0xFFFFFFFF
 
 
 class Blocks(np.ndarray):
-    """An array whose elements nobody asks for, because not all of them may exist."""
+    """An array whose elements are never printed, because some may not exist."""
 
     def __repr__(self):
         return f"<blocks {self.shape}, strides {self.strides}>"
@@ -48,12 +46,12 @@ class View:
 
     @property
     def row(self):
-        """Elements in a row."""
+        """The number of elements in a row."""
         return self.heads * self.head_size
 
     @property
     def row_distance(self):
-        """Rows from page to page: S."""
+        """The rows from page to page: S."""
         return self.page_distance // self.row
 
     # Queries
@@ -82,7 +80,7 @@ class View:
     # Access
 
     def address(self, b, h, t, d):
-        """Where element (b, h, t, d) lies in the memory."""
+        """The index of element (b, h, t, d) in the memory."""
         return (
             self.base
             + self.page_id(b, t) * self.page_distance
@@ -92,7 +90,7 @@ class View:
         )
 
     def read(self, b, h, t, d, width=1):
-        """The encodings of ``width`` elements, in a last dimension."""
+        """Reads the encodings of ``width`` elements, in a last dimension."""
         first = np.asarray(self.address(b, h, t, d))
         return self.memory[first[..., np.newaxis] + np.arange(width)]
 
@@ -119,7 +117,7 @@ class PagedView(View):
         return t % self.page_size, int(self.page_id(b, t))
 
     def tokens(self):
-        """Tokens that a sequence's row of the table has room for."""
+        """The number of tokens in the pages of a sequence's row of the table."""
         return self.table.shape[1] * self.page_size
 
     def get_row(self, b, base, offset, num_rows, alignment):
@@ -155,7 +153,7 @@ class Cache:
     """All layers of a cache: ``memory[base:]`` as ``[NB, D, NL, P, H, E]``.
 
     ``distances`` count elements between pages, between keys and values, and between
-    layers. ``view_type`` tells a paged cache from a continuous one.
+    layers. ``view_type`` is that of a paged or a continuous cache.
     """
 
     view_type: type
@@ -192,7 +190,7 @@ class Cache:
         return replace(self, table=table, lengths=lengths)
 
     def blocks(self, dtype):
-        """The array that a program is called with."""
+        """The argument of a program for the blocks."""
         size = self.memory.itemsize
         row = self.shape[4] * self.shape[5]
         strides = (*self.distances, row, self.shape[5], 1)
@@ -202,7 +200,7 @@ class Cache:
         return array.view(dtype).view(Blocks)
 
     def arguments(self, dtype):
-        """What every function of a program takes first."""
+        """The first arguments of every function of a program."""
         return (
             self.blocks(dtype),
             self.lengths,
@@ -225,11 +223,10 @@ def ContinuousCache(*arguments, **named):
 
 @dataclass(frozen=True)
 class Format:
-    """A float format: bits, those of the mantissa, the exponent's bias.
+    """A float format: bits, bits of the mantissa, and the exponent's bias.
 
-    A format without infinities has one NaN per sign, the largest encoding, or with
-    ``nans=False`` none, and what is written to it saturates. f8E5M2 has infinities and
-    saturates all the same.
+    A format without infinities has one NaN per sign, the largest encoding, or none with
+    ``nans=False``, and writes to it saturate. f8E5M2 has infinities but saturates, too.
     """
 
     bits: int
@@ -248,7 +245,7 @@ class Format:
         return 1 << (self.bits - 1)
 
     def decode(self, encodings):
-        """The values of encodings, as f64, which holds all of them but f64's own NaNs."""
+        """Decodes encodings to f64, which holds all values except f64's own NaNs."""
         encodings = np.asarray(encodings).astype(np.uint64)
         magnitude = (encodings & np.uint64(self.sign - 1)).astype(np.int64)
         fraction = (magnitude & ((1 << self.mantissa) - 1)).astype(np.float64)
@@ -269,10 +266,10 @@ class Format:
         return np.isnan(self.decode(encodings))
 
     def encode(self, values):
-        """Encodings of f64 values to nearest even; a NaN's is without meaning."""
+        """Encodes f64 values, rounded to nearest even; a NaN's encoding is undefined."""
         values = np.asarray(values, np.float64)
         magnitudes = np.abs(values)
-        # Units of the last place, which is that of the smallest numbers for them.
+        # Units of the last place; subnormals have that of the smallest numbers.
         finite = np.where(np.isfinite(magnitudes), magnitudes, 1.0)
         exponent = np.frexp(finite)[1] - 1
         unit = np.maximum(exponent, 1 - self.bias) - self.mantissa
@@ -307,7 +304,7 @@ class Format:
         return float(self.decode(1))
 
     def round(self, values):
-        """The numbers nearest to f64 values; NaNs stay."""
+        """Rounds f64 values to the nearest numbers; NaNs stay."""
         is_nan = np.isnan(values)
         rounded = self.decode(self.encode(np.where(is_nan, 0, values)))
         return np.where(is_nan, np.nan, rounded)

@@ -1,4 +1,4 @@
-"""Kernels whose blocks of a cluster copy tiles for each other: sums of keys, by column."""
+"""Kernels with multicast copies in clusters, which add keys by column."""
 
 from string import Template
 
@@ -61,7 +61,7 @@ ADD = """
           scf.yield %z : f32
         }
 """
-# Each block adds a number of its own.
+# Each thread block adds another number.
 STORE = """
       %own = arith.index_cast %b : index to i32
       %weight = arith.sitofp %own : i32 to f32
@@ -83,7 +83,7 @@ CONSUME = f"""
         kvcache.yield %y : f32
       }}
 """
-# All threads copy and add; the first warp copies for the others; one tile that is copied to again and again.
+# All threads copy and add; the first warp copies for the others; one tile that is reused.
 BODIES = {
     "pipe": f"""
     %column = arith.remui %t, %threads_of_row : index
@@ -129,7 +129,7 @@ BODIES = {
 
 
 def write(kind, blocks, page=64, stages=2, attribute="multicast", dtype="bf16"):
-    """A module with `sum`: each of `blocks` blocks of a cluster adds the same tiles."""
+    """Writes a module with `sum`: each of `blocks` thread blocks of a cluster adds the same tiles."""
     body = Template(BODIES[kind]).substitute(attribute=attribute, dtype=dtype)
     return SOURCE.substitute(
         dtype=dtype,
@@ -143,7 +143,7 @@ def write(kind, blocks, page=64, stages=2, attribute="multicast", dtype="bf16"):
 
 
 def run(program, blocks, page=64):
-    """Runs it on sequences that are empty, end in a tile, and fill some. Returns the sums, and the right ones."""
+    """Runs it on sequences that are empty, end in a tile, or fill tiles. Returns the sums, and the expected ones."""
     rng = np.random.default_rng(7)
     lengths = np.array([0, 64, 5 * 64 + 7], np.uint32)
     pages = -(-int(lengths.max()) // page)

@@ -1,9 +1,9 @@
-"""``pytest --on-gpu``: what tests compile for emulated chips runs on the GPU of this machine.
+"""The option ``--on-gpu`` of pytest: programs for emulated chips run on this machine's GPU.
 
-Code for older chips runs too, as the driver compiles their PTX. Tests are skipped that want
-what only the emulator has: its checks, its meter, other chips. An error of a kernel ends the
-process, as nothing can be launched after it; pytest-xdist starts another one. What fails is
-written to ``$KVCACHE_GPU_ERRORS`` at once, or to the standard error.
+Code for older chips runs too, since the driver compiles their PTX. Tests that need the emulator's
+checks, its meter or other chips are skipped. An error of a kernel ends the process, because nothing
+can be launched after it; pytest-xdist starts another one. Failures are written to
+``$KVCACHE_GPU_ERRORS`` at once, or to the standard error.
 """
 
 import os
@@ -86,7 +86,7 @@ class Program:
 
 
 class Failures:
-    """Tells of each failure when it is known, as the run may be stopped before its end."""
+    """Reports each failure at once, because the run may be stopped before its end."""
 
     def pytest_runtest_logreport(self, report):
         if report.failed:

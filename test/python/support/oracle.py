@@ -1,11 +1,10 @@
-"""Reference cases: a cache in memory, questions about it, and the answers to them.
+"""Reference cases: a cache in memory, questions about it, and their answers.
 
-`data/oracle_cases.json` holds what the released KV-cache types of Modular MAX answered
-on host memory. A case describes a cache (`kind`, `dtype`, `num_heads`, ...), whose
-allocation of `nelem` elements is filled with `((7i + 3) mod 15) - 7`, and lists in
-`expect` what each question gave. The `nscale` scales of a quantized one are powers of
-two or thousandths, as `scale_fill` says. Where our definition differs from the
-reference, the questions below say so.
+`data/oracle_cases.json` holds the answers of the released KV-cache types of Modular MAX on host
+memory. A case describes a cache (`kind`, `dtype`, `num_heads`, ...), whose allocation of `nelem`
+elements is filled with `((7i + 3) mod 15) - 7`. `expect` lists the answer to each question. The
+`nscale` scales of a quantized cache are powers of two or thousandths, depending on `scale_fill`.
+Comments below mark differences between our definition and the reference.
 """
 
 import json
@@ -34,7 +33,7 @@ class Question:
 class Case:
     """A cache, and the module with a function for each question about it.
 
-    With ``is_open`` the types of a paged cache leave the page size to the run time.
+    With ``is_open``, the page size of a paged cache is only known at run time.
     """
 
     facts: dict[str, Any]
@@ -114,7 +113,7 @@ class Case:
         return values.astype(self.scale_dtype)
 
     def cache_arguments(self, memory, scales=None):
-        """What every function takes first, with blocks in ``memory``."""
+        """The first arguments of every function, with blocks in ``memory``."""
         facts = self.facts
         shape = (
             facts["num_blocks"],
@@ -150,7 +149,7 @@ class Case:
 
     @property
     def page_size(self):
-        """What the types say of a paged cache."""
+        """The page size in the types of a paged cache."""
         return "?" if self.is_open else self.block_tokens
 
     @property
@@ -196,7 +195,7 @@ class Case:
 
     @property
     def _tensors(self):
-        """Parameters after the maxima: the word before the operand, name and type."""
+        """The parameters after the maxima: keyword, name and type."""
         if self.is_quantized:
             yield "scales", "scales", self.scales_type
         if self.has_scales_table:
@@ -230,7 +229,7 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
         return "".join(self.functions.values())
 
     def add_query(self, op, indices="", results="index"):
-        """Adds a function that returns what an op says of the cache."""
+        """Adds a function that returns the result of an op on the cache."""
         names = [f"%{index}" for index in indices]
         operands = f"[{', '.join(names)}]" if names else ""
         values = [f"%r{i}" for i in range(len(results.split(", ")))]
@@ -244,30 +243,30 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
     def kinds(self):
         """All kinds of questions."""
         kinds = "queries tiles rows loads stores"
-        of_quantized = " scale_queries scale_tiles raw_loads scale_stores"
-        return kinds + (of_quantized if self.is_quantized else "")
+        quantized_kinds = " scale_queries scale_tiles raw_loads scale_stores"
+        return kinds + (quantized_kinds if self.is_quantized else "")
 
     def questions(self, kinds):
-        """Questions of some kinds, with arguments of their own."""
+        """The questions of some kinds, with their arguments."""
         return [q for kind in kinds.split() for q in getattr(self, kind)()]
 
     def compile(self, target):
-        """The functions of all questions, which are compiled once for each target."""
+        """Compiles the functions of all questions, once for each target."""
         if target not in self.programs:
             self.questions(self.kinds)
-            # Other tests run optimized code, which takes longer to make.
+            # Other tests run optimized code, which compiles more slowly.
             self.programs[target] = devices.jit(self.module(), target, opt_level=0)
         return self.programs[target]
 
     def ask(self, kinds, memory, scales=None, target="cpu"):
-        """Yields each question of some kinds with what the compiled function returns."""
+        """Yields each question of some kinds with the compiled function's result."""
         program = self.compile(target)
         cache = self.cache_arguments(memory, scales)
         for question in self.questions(kinds):
             yield question, program.call(question.function, *cache, *question.arguments)
 
     def queries(self):
-        """Numbers that the view gives: sizes, lengths, rows, coordinates."""
+        """Questions about numbers of the view: sizes, lengths, rows, coordinates."""
         expect = self.facts["expect"]
         for op in ("num_kv_rows", "max_prompt_length", "max_context_length"):
             yield Question(self.add_query(op), (), expect[op])
@@ -279,10 +278,10 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
         for batch, token, row in expect["row_idx"]:
             yield Question(self.add_query("row_index", "bt"), (batch, token), row)
         for encoded, row in expect["get_tma_row"]:
-            # Ours hands a sentinel on; the reference calculates with it.
+            # Ours forwards a sentinel; the reference calculates with it.
             answer = row if encoded >= 0 else encoded
             yield Question(self.add_query("tma_row", "e"), (encoded,), answer)
-        # A continuous cache has no pages to give coordinates in.
+        # A continuous cache has no pages, so no coordinates.
         for batch, token, *coordinates in (
             expect["kv_tma_coords"] if self.is_paged else ()
         ):
@@ -290,7 +289,7 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
             yield Question(name, (batch, token), tuple(coordinates))
 
     def tiles(self):
-        """Where the elements lie, counted in elements from the first of the blocks."""
+        """Questions about the places of elements, counted from the first of the blocks."""
         tile = f"memref<1x1x{self.element}, strided<[{self.row}, 1], offset: ?>>"
         body = f"""
   %tile = kvcache.block_tile %k[%b, %h, %t, %d] : {self.cache_type} -> {tile}"""
@@ -301,7 +300,7 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
 
     @staticmethod
     def _distance(window, type, whole, whole_type, dtype):
-        """Text that returns how many elements a window lies after its memory's start."""
+        """The text that returns the distance of a window from its memory's start, in elements."""
         rank = type.split(", strided")[0].count("x")
         element = type.split(",")[0].rsplit("x", 1)[1]
         return f"""
@@ -316,11 +315,11 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
   return %r : index"""
 
     def rows(self):
-        """Rows through populate, by offset, and of the first token of each page."""
+        """Questions about rows through populate, by offset, and of the first token of each page."""
         for entry in self.facts["expect"].get("populate", []):
             tokens, alignment = entry["BN"], entry["base_alignment"]
             if self.is_open and len(entry["rows"]) > 1:
-                continue  # How many pages there are is open, too.
+                continue  # The number of pages is open, too.
             rows = f"!kvcache.row_indices<rows = {tokens}{self.rows_page_size}>"
             body = f"""
   %rows = kvcache.populate %k[%b, %base] {{base_alignment = {alignment}}}
@@ -374,7 +373,7 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
     # Questions about a quantized cache
 
     def scale_queries(self):
-        """Rows and coordinates of the scales."""
+        """Questions about rows and coordinates of the scales."""
         expect = self.facts["expect"]
         name = self.add_query("num_scale_rows")
         yield Question(name, (), expect["num_scale_rows"])
@@ -385,7 +384,7 @@ func.func @{name}(%blocks: {self.blocks_type}, %lengths: memref<?xi32>, %table: 
             yield Question(name, (batch, token), tuple(coordinates))
 
     def scale_tiles(self):
-        """Where scales lie, counted in scales from the first of all."""
+        """Questions about the places of scales, counted from the first of all."""
         facts, expect = self.facts, self.facts["expect"]
         row = facts["num_heads"] * self.groups
         tile = f"memref<1x1x{self.scale}, strided<[{row}, 1], offset: ?>>"
@@ -446,7 +445,7 @@ def _cases():
 
 
 def open_cases(every):
-    """Every so many-th of the paged cases, with the page size left to the run time."""
+    """Every ``every``-th paged case, with the page size only known at run time."""
     paged = [case.facts for case in _cases() if case.is_paged]
     return [Case(facts, is_open=True) for facts in paged[::every]]
 

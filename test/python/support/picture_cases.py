@@ -1,4 +1,4 @@
-"""Things to draw, and what is found in the pictures of them."""
+"""Snapshots to draw, and queries of their pictures."""
 
 from xml.etree import ElementTree
 
@@ -47,7 +47,7 @@ def small_snapshot(names=("chat", "code", "swapped")):
 
 
 def large_snapshot(num_pages, num_sequences, per_sequence):
-    """Sequences with three pages in common, and cached pages all over the rest."""
+    """Sequences with three pages in common, and cached pages among the others."""
     ids = np.random.default_rng(0).permutation(num_pages).tolist()
     common, own, rest = ids[:3], ids[3 : 3 + num_sequences * per_sequence], ids[3 + num_sequences * per_sequence :]
     pages = [PageState(device(page), num_sequences, True, 64) for page in common]
@@ -82,7 +82,7 @@ def parse(picture):
     return ElementTree.fromstring(picture.svg.encode())
 
 
-def of_class(root, tag, name):
+def find_by_class(root, tag, name):
     return [element for element in root.iter(SVG + tag) if name in element.get("class", "").split()]
 
 
@@ -95,4 +95,4 @@ def number(element, name):
 
 
 def tips(root, name):
-    return [group.find(SVG + "title").text for group in of_class(root, "g", name)]
+    return [group.find(SVG + "title").text for group in find_by_class(root, "g", name)]

@@ -1,4 +1,4 @@
-"""Where the parts of the checkout are."""
+"""The folders of the checkout."""
 
 import os
 from pathlib import Path

@@ -21,13 +21,14 @@ FENCE = "nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.
 
 
 def fragment_of_d(n):
-    """The row and column of each element that a thread has of a matrix [64, n]."""
+    """The row and column of each element of D [64, n] in a thread."""
     t, i = np.indices((128, n // 2))
     return t // 32 * 16 + t % 32 // 4 + i // 2 % 2 * 8, i // 4 * 8 + t % 4 * 2 + i % 2
 
 
 def fragment_of_a(k, size):
-    """The same of A, of elements of `size` bytes: two words along a row and its eighth, 16 bytes apart."""
+    """The row and column of each element of A in a thread, of `size` bytes: two words
+    along a row and its eighth, 16 bytes apart."""
     t, i = np.indices((128, k // 2))
     word, per_word = i * size // 4, 4 // size
     row = t // 32 * 16 + t % 32 // 4 + word % 2 * 8
@@ -39,7 +40,7 @@ def tile(shape, dtype, span):
 
 
 def fill(name, shape, dtype):
-    """All threads of a block copy a matrix in global memory to a tile."""
+    """The text of a copy of a matrix in global memory to a tile, by all threads of a thread block."""
     unit = 16 // DTYPES[dtype].itemsize
     return f"""
     %{name}_units = arith.constant {shape[0] * shape[1] // unit} : index
@@ -55,7 +56,7 @@ def fill(name, shape, dtype):
 
 
 class Product:
-    """A product of a case: its program, and what NumPy has for it."""
+    """The product of a case: its program, and NumPy's result."""
 
     def __init__(self, types, n, majors, spans, shapes, k, starts=((0, 0), (0, 0)), **options):
         self.types, self.n, self.majors, self.spans = types.split(), n, majors.split(), spans
@@ -65,7 +66,7 @@ class Product:
         self.is_dynamic = options.get("is_dynamic", False)
 
     def text(self):
-        d, of_a, of_b = self.types
+        d, a_type, b_type = self.types
         lanes = self.n // 2
         names, places = ["b"] if self.in_registers else ["a", "b"], []
         for name, start in zip("ab", self.starts):
@@ -79,8 +80,8 @@ class Product:
         attributes = [f"major_{name} = #kvcache.major<{major}_major>" for name, major in zip("ab", self.majors)]
         a, type_a = f"%a_tile[{used['%a_row']}, {used['%a_column']}]", "!a"
         if self.in_registers:
-            type_a = f"vector<{self.k // 2}x{of_a}>"
-            lines.append(f"%p = vector.load %a[%t, %c0] : memref<{'x'.join(map(str, self.shape_a()))}x{of_a}>, {type_a}")
+            type_a = f"vector<{self.k // 2}x{a_type}>"
+            lines.append(f"%p = vector.load %a[%t, %c0] : memref<{'x'.join(map(str, self.shape_a()))}x{a_type}>, {type_a}")
             a = "%p"
         else:
             attributes.append(f"k = {self.k}")
@@ -98,7 +99,7 @@ class Product:
         body = "\n    ".join(lines)
         return f"""
 {aliases}
-func.func @main(%a: memref<{'x'.join(map(str, self.shape_a()))}x{of_a}>, %b: memref<{'x'.join(map(str, self.shapes[1]))}x{of_b}>,
+func.func @main(%a: memref<{'x'.join(map(str, self.shape_a()))}x{a_type}>, %b: memref<{'x'.join(map(str, self.shapes[1]))}x{b_type}>,
                 %given: memref<128x{lanes}x{d}>, %out: memref<128x{lanes}x{d}>, {arguments}) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -125,23 +126,23 @@ func.func @main(%a: memref<{'x'.join(map(str, self.shape_a()))}x{of_a}>, %b: mem
         return random.integers(-3, 4, shape).astype(np.float32).astype(dtype)
 
     def part(self, matrix, number, size, starts):
-        """A or B of a tile, K along its rows."""
+        """Slices A or B from a tile, K along its rows."""
         (row, column), is_k = starts[number], self.majors[number] == "k"
         rows, columns = (size, self.k) if is_k else (self.k, size)
         found = matrix[row : row + rows, column : column + columns].astype(np.float64)
         return found if is_k else found.T
 
     def run(self, program, random, starts=None):
-        """What the program gives, and what it has to give; a dynamic one where the parts begin at `starts`."""
+        """Returns the program's result and the expected one; dynamic offsets begin at `starts`."""
         starts = starts or self.starts
-        d, of_a, of_b = (DTYPES[name] for name in self.types)
-        b, given = self.draw(random, of_b, self.shapes[1]), self.draw(random, d, (64, self.n))
+        d, a_type, b_type = (DTYPES[name] for name in self.types)
+        b, given = self.draw(random, b_type, self.shapes[1]), self.draw(random, d, (64, self.n))
         if self.in_registers:
-            left = self.draw(random, of_a, (64, self.k))
-            a = np.ascontiguousarray(left[fragment_of_a(self.k, of_a.itemsize)])
+            left = self.draw(random, a_type, (64, self.k))
+            a = np.ascontiguousarray(left[fragment_of_a(self.k, a_type.itemsize)])
             left = left.astype(np.float64)
         else:
-            a = self.draw(random, of_a, self.shapes[0])
+            a = self.draw(random, a_type, self.shapes[0])
         at = fragment_of_d(self.n)
         out = np.zeros((128, self.n // 2), d)
         program.call("main", a, b, np.ascontiguousarray(given[at]), out, *starts[0], *starts[1])
@@ -156,7 +157,8 @@ def jit(text, **options):
     return kvcache.jit(text, target="emulator:sm_90a", opt_level=0, **options)
 
 
-# 64 queries attend to the tokens of a sequence: a warpgroup brings tiles of keys and values, another one multiplies.
+# 64 queries attend to the tokens of a sequence: a warpgroup copies tiles of keys and values,
+# another one multiplies.
 ATTENTION = """
 #kv = #kvcache.params<num_heads = 2, head_size = 64>
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
@@ -255,15 +257,15 @@ func.func @attend(%blocks: memref<?x2x?x64x2x64xbf16>, %lengths: memref<?xi32>, 
           %maxes1 = vector.broadcast %new_max1 : f32 to vector<16xf32>
           %distances0 = arith.subf %row0, %maxes0 : vector<16xf32>
           %distances1 = arith.subf %row1, %maxes1 : vector<16xf32>
-          %weights0 = math.exp2 %distances0 : vector<16xf32>
-          %weights1 = math.exp2 %distances1 : vector<16xf32>
-          %added0 = vector.reduction <add>, %weights0 fastmath<reassoc> : vector<16xf32> into f32
-          %added1 = vector.reduction <add>, %weights1 fastmath<reassoc> : vector<16xf32> into f32
+          %probs0 = math.exp2 %distances0 : vector<16xf32>
+          %probs1 = math.exp2 %distances1 : vector<16xf32>
+          %added0 = vector.reduction <add>, %probs0 fastmath<reassoc> : vector<16xf32> into f32
+          %added1 = vector.reduction <add>, %probs1 fastmath<reassoc> : vector<16xf32> into f32
           %new_sum0 = math.fma %sum0, %shrink0, %added0 : f32
           %new_sum1 = math.fma %sum1, %shrink1, %added1 : f32
 
-          %weights = vector.shuffle %weights0, %weights1 BOTH : vector<16xf32>, vector<16xf32>
-          %p = arith.truncf %weights : vector<32xf32> to vector<32xbf16>
+          %probs = vector.shuffle %probs0, %probs1 BOTH : vector<16xf32>, vector<16xf32>
+          %p = arith.truncf %probs : vector<32xf32> to vector<32xbf16>
           %shrinks0 = vector.broadcast %shrink0 : f32 to vector<16xf32>
           %shrinks1 = vector.broadcast %shrink1 : f32 to vector<16xf32>
           %shrinks = vector.shuffle %shrinks0, %shrinks1 BOTH : vector<16xf32>, vector<16xf32>
@@ -335,7 +337,8 @@ def attend(program, length=150):
     return out
 
 
-# Scores of 64 queries of MLA, and half of their values each in two warpgroups: 36 steps of k, and 128 sums in a thread.
+# Scores of 64 queries of MLA, and half of their values each in two warpgroups: 36 steps of k, and
+# 128 accumulators per thread.
 LATENT = """
 !q = !kvcache.tile<64x576xbf16, swizzle_128b>
 !k = !kvcache.tile<64x576xbf16, swizzle_128b>

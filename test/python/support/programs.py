@@ -1,4 +1,4 @@
-"""Sources over a cache, and memory to run them on: what the data tests share."""
+"""Sources over a cache, and their memory, for the data tests."""
 
 import ctypes
 import mmap
@@ -29,7 +29,7 @@ DTYPES = {
 
 
 def examples(count):
-    """The same examples in every run."""
+    """Settings with equal examples in every run."""
     return settings(max_examples=count, deadline=None, derandomize=True, database=None)
 
 
@@ -38,9 +38,9 @@ def examples(count):
 
 @dataclass(frozen=True)
 class Shape:
-    """What the types of a cache say. Without ``page_size`` it is a continuous one.
+    """The parameters of the types of a cache; without ``page_size``, a continuous one.
 
-    With ``is_open`` the types leave the page size to the run time.
+    With ``is_open``, the page size is only known at run time.
     """
 
     dtype: str = "bf16"
@@ -62,7 +62,7 @@ class Shape:
 
     @property
     def said_page_size(self):
-        """What the types say of the page size."""
+        """The page size in the text of types."""
         return "?" if self.is_open else self.page_size
 
     @property
@@ -75,12 +75,12 @@ class Shape:
 
     @property
     def quantization(self):
-        """What the types say after the page size."""
+        """The text of types after the page size."""
         return ""
 
     @property
     def tensors(self):
-        """Names and types of a function's parameters after the maxima, as operands."""
+        """The names and types of a function's parameters after the maxima, as operands."""
         return {}
 
     @property
@@ -93,7 +93,7 @@ class Shape:
 
     @property
     def alignment(self):
-        """Elements in 16 bytes, of which every distance that is not packed is a multiple."""
+        """The number of elements in 16 bytes, which divides distances that are not packed."""
         return 16 // self.numpy.itemsize
 
     def blocks_type(self, packed=False):
@@ -136,8 +136,8 @@ class Source:
     def add(self, name, parameters, body, results="", views="%k = key", layer=None):
         """Adds a function of the cache, the layer and more parameters.
 
-        Its body ends with ``return``. It finds the collection ``%c``, the ``views`` of
-        the layer, given or the argument, and constants ``%c0`` and ``%c1``.
+        Its body ends with ``return``. It can use the collection ``%c``, the ``views`` of the layer,
+        given or the argument, and constants ``%c0`` and ``%c1``.
         """
         kind = self.shape.kind
         tensors = self.shape.tensors
@@ -169,14 +169,14 @@ class Source:
         return self.shape.aliases(self.packed, self.tables) + "".join(self.functions)
 
     def compile(self, *pipelines, target="cpu", **options):
-        """Compiles what is left after running passes over the text."""
+        """Compiles the text after running passes over it."""
         text = self.text
         for pipeline in pipelines:
             text = run_passes(text, pipeline)
         return devices.jit(text, target, **options)
 
 
-# Passes that programs must come through with their meaning.
+# Passes that must not change the meaning of programs.
 PIPELINES = {
     "plain": (),
     "simplified": ("canonicalize,cse,loop-invariant-code-motion,inline",),
@@ -213,7 +213,7 @@ def run_passes(text, pipeline):
 
 
 def place(array, offset=16):
-    """A copy whose data start at ``offset`` modulo 64 bytes."""
+    """Makes a copy whose data start at ``offset`` modulo 64 bytes."""
     array = np.ascontiguousarray(array)
     memory = np.zeros(array.nbytes + 128, np.uint8)
     start = (offset - memory.ctypes.data) % 64
@@ -230,7 +230,7 @@ def libc_mprotect(address, size):
 
 
 class Guarded:
-    """Memory between two pages that can't be touched."""
+    """Memory between two inaccessible pages."""
 
     def __init__(self, num_bytes):
         page = mmap.PAGESIZE
@@ -242,12 +242,12 @@ class Guarded:
         self.memory = memory[page : page + size]
 
     def at_end(self, array):
-        """A copy that ends where the guard begins."""
+        """Makes a copy that ends where the guard begins."""
         place = self.memory[self.memory.size - array.nbytes :]
         return self._copy(array, place)
 
     def at_start(self, array):
-        """A copy before which the guard ends."""
+        """Makes a copy that begins where the guard ends."""
         return self._copy(array, self.memory[: array.nbytes])
 
     def _copy(self, array, memory):
@@ -261,14 +261,14 @@ def guard(array, where):
 
 
 def sparse(num_elements, dtype):
-    """Zeros that take memory only where they are written or read."""
+    """Makes zeros that take memory only when they are read or written."""
     size = num_elements * np.dtype(dtype).itemsize
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
     return np.frombuffer(mmap.mmap(-1, size, flags=flags), dtype)
 
 
 def padded_rows(table):
-    """A table of which rows begin at 32 bytes: chips read up to 8 entries at once."""
+    """Copies a table to rows that begin at 32 bytes: chips read up to 8 entries at once."""
     padded = np.zeros((len(table), -(-table.shape[1] // 8) * 8), table.dtype)
     padded = padded[:, : table.shape[1]]
     padded[...] = table
@@ -276,7 +276,7 @@ def padded_rows(table):
 
 
 def random_encodings(rng, count, dtype):
-    """Bits of any kind, with the special ones among them."""
+    """Draws random bits, including special values."""
     uint = FORMATS[dtype].uint
     bits = rng.integers(0, 1 << 8 * uint.itemsize, count, dtype=np.uint64).astype(uint)
     special = [0, 1, 0x7F800001, 0xFF800000, 0x7FC00000, 0x80000000, 0xFFFFFFFF]
@@ -291,10 +291,10 @@ def random_encodings(rng, count, dtype):
 
 @st.composite
 def placements(draw, shape, pages, layers, tokens, row_padding=True):
-    """Distances of a layout: any order of pages, roles and layers, padded or not.
+    """Draws distances of a layout: any order of pages, roles and layers, padded or not.
 
-    Returns them and the number of elements that they span. With ``row_padding`` pages
-    lie a whole number of rows apart, without it a whole number of 16 bytes.
+    Returns them and the number of elements that they span. With ``row_padding``, pages are a whole
+    number of rows apart, without it a whole number of 16 bytes.
     """
     order = draw(st.permutations(range(3)))
     sizes = (pages, len(shape.roles), layers)
@@ -311,7 +311,7 @@ def placements(draw, shape, pages, layers, tokens, row_padding=True):
 def small_cache(shape, batch=2, columns=3, layers=2, word=None, seed=7, spare_pages=1):
     """A packed cache of random bits; ``word`` is every length, maximum and table entry.
 
-    Without a word the table names each page once, but for the last ``spare_pages``.
+    Without a word, the table names each page once, except the last ``spare_pages``.
     """
     rng = np.random.default_rng(seed)
     tokens = shape.page_size or 3 * columns
@@ -335,7 +335,7 @@ def small_cache(shape, batch=2, columns=3, layers=2, word=None, seed=7, spare_pa
 
 
 def page_span(cache):
-    """The elements from a page's first to behind its last, over all roles and layers."""
+    """The elements from a page's first to its last, over all roles and layers."""
     _, roles, layers, tokens, heads, head_size = cache.shape
     _, role, layer = cache.distances
     return (roles - 1) * role + (layers - 1) * layer + tokens * heads * head_size
@@ -343,10 +343,10 @@ def page_span(cache):
 
 @st.composite
 def caches(draw, shape, max_tokens=24, min_tokens=1, row_padding=True, ids=None):
-    """Small caches of random bits, with each page in use at most once.
+    """Draws small caches of random bits, with each page in use at most once.
 
-    ``ids`` gives other entries for the table, for programs that don't follow them: most
-    of the memory is missing then.
+    ``ids`` gives other entries for the table, for programs that don't follow them: most of the
+    memory is missing then.
     """
     batch, layers = draw(st.integers(1, 3)), draw(st.integers(1, 3))
     if shape.page_size:
@@ -358,7 +358,7 @@ def caches(draw, shape, max_tokens=24, min_tokens=1, row_padding=True, ids=None)
         tokens = draw(st.integers(min_tokens, max_tokens))
         table_shape = (batch,)
     used = int(np.prod(table_shape))
-    # Any id may be asked about, and arrays keep no distance along a dimension of one.
+    # Tests query any id, and arrays keep no distance along a dimension of one.
     pages = max(used + draw(st.integers(0, 2)), 1 if ids is None else 2)
     distances, span = draw(placements(shape, pages, layers, tokens, row_padding))
     seed = draw(st.integers(0, 2**32 - 1))
@@ -373,7 +373,7 @@ def caches(draw, shape, max_tokens=24, min_tokens=1, row_padding=True, ids=None)
     memory = place(random_encodings(rng, base + span, shape.dtype))
     table = entries.reshape(table_shape)
     if draw(st.booleans()) and shape.page_size:
-        # A slice of a wider array, the rest of which names no page.
+        # A slice of a wider array, whose other entries name no page.
         wide = np.full((batch, table_shape[1] + 5), 0xDEADBEEF, np.uint32)
         wide[:, 2:-3] = table
         table = wide[:, 2:-3]

@@ -1,8 +1,8 @@
-"""What quantized values stand for, and how values are quantized, in plain NumPy.
+"""The model of quantization and dequantization, in plain NumPy.
 
-The formulas are those of the documentation of ``quantize`` and ``dequantize``. Values
-are f64, which holds the numbers of all formats and the products of any two of them
-exactly, so that each step of the documentation rounds once, where it says so.
+The formulas are those of the documentation of ``quantize`` and ``dequantize``. Values are f64,
+which holds the numbers of all formats and the products of any two exactly. So each step rounds
+once, where the documentation says so.
 """
 
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from model import F64, FORMATS, Cache, Format, PagedView
 
 
 class E8M0:
-    """f8E8M0FNU: powers of two. What is written is rounded up to the next one."""
+    """The format f8E8M0FNU: powers of two. Writes round up to the next one."""
 
     bits = 8
     nans = True
@@ -26,7 +26,7 @@ class E8M0:
         return np.asarray(encodings) == 0xFF
 
     def encode(self, values):
-        """Encodings of positive f64 values."""
+        """Encodes positive f64 values."""
         fraction, exponent = np.frexp(np.asarray(values, np.float64))
         exponent -= fraction == 0.5
         return np.clip(exponent + 127, 0, 0xFE).astype(np.uint8)
@@ -41,7 +41,7 @@ class E8M0:
 
 
 class Int8:
-    """i8: numbers are written within 127 of 0, and may be -128 when they are read."""
+    """The format i8: writes saturate at ±127; reads may give -128."""
 
     bits = 8
     nans = False
@@ -60,7 +60,7 @@ class Int8:
 
 
 class UInt4:
-    """i4 of caches with zero points: numbers from 0 to 15."""
+    """The format i4 of caches with zero points: numbers from 0 to 15."""
 
     bits = 4
     nans = False
@@ -98,9 +98,9 @@ RESULTS = {"f64": F64, **VALUES}
 
 
 def check_encodings(format, encodings, values):
-    """Encodings are those of the values, and NaNs where these are NaNs.
+    """Checks encodings of values; encodings of NaNs must be NaNs.
 
-    A format without NaNs has no right encoding for them.
+    A format without NaNs has no correct encoding for them.
     """
     is_nan = np.isnan(values)
     expected = format.encode(np.where(is_nan, 0, values))
@@ -115,19 +115,19 @@ def multiply_f32(left, right):
 
 
 def divide_f32(left, right):
-    """A quotient of f32 numbers, rounded once."""
+    """Divides f32 numbers, rounded once."""
     with np.errstate(all="ignore"):
         left, right = np.asarray(left, np.float32), np.asarray(right, np.float32)
         return (left / right).astype(np.float64)
 
 
-def group_of_lanes(lanes, granularity):
+def group_indices(lanes, granularity):
     return np.arange(lanes) // granularity
 
 
 @np.errstate(invalid="ignore")
 def dequantize(elements, scales, scale_format, result_format, tensor_scale=None):
-    """Values of elements whose scales are the lanes of ``scales``."""
+    """Dequantizes elements, whose scales are the lanes of ``scales``."""
     product_format = F32 if scale_format.bits == 8 else scale_format
     if tensor_scale is not None:
         scales = multiply_f32(scales, np.float32(tensor_scale))
@@ -142,7 +142,7 @@ def round_up_to_power(values):
 def quantize(
     values, granularity, element_format, scale_format, tensor_scale=None, power_of_two=False
 ):
-    """Elements and scales of groups along the last dimension of f32 ``values``."""
+    """Quantizes f32 ``values`` to elements and scales of groups along the last dimension."""
     starts = np.arange(0, values.shape[-1], granularity)
     largest = np.maximum.reduceat(np.abs(values), starts, axis=-1)
     scales = divide_f32(largest, element_format.largest())
@@ -157,7 +157,7 @@ def quantize(
     divisors = scales
     if tensor_scale is not None:
         divisors = multiply_f32(scales, np.float32(tensor_scale))
-    lanes = group_of_lanes(values.shape[-1], granularity)
+    lanes = group_indices(values.shape[-1], granularity)
     quotients = divide_f32(values, divisors[..., lanes])
     return element_format.round(quotients), scales
 
@@ -167,10 +167,10 @@ def quantize(
 
 @np.errstate(invalid="ignore", over="ignore")
 def fma_f32(left, right, addend):
-    """``left * right + addend`` of f32 numbers, rounded once; the product is one of f64."""
+    """Computes ``left * right + addend`` of f32 numbers, rounded once; the product is f64."""
     product = np.asarray(left, np.float64) * right
     total = product + addend
-    # What the sum lost goes into its last place, which decides ties of f32.
+    # The error of the sum goes into its last place, which decides ties of f32.
     part = total - product
     lost = (product - (total - part)) + (addend - part)
     is_even = total.view(np.int64) % 2 == 0
@@ -180,20 +180,20 @@ def fma_f32(left, right, addend):
 
 
 def dequantize_with_zero_points(elements, scales, zero_points, result_format):
-    """Values of elements whose scales and zero points are lanes of their own."""
+    """Dequantizes elements with scales and zero points in separate lanes."""
     return result_format.round(fma_f32(elements, scales, zero_points))
 
 
 @np.errstate(all="ignore")
 def quantize_with_zero_points(values, granularity, scale_format):
-    """Elements, scales and zero points of f32 values ``[tokens, lanes]``.
+    """Quantizes f32 values ``[tokens, lanes]`` to elements, scales and zero points.
 
-    The tokens share the groups along their lanes. The formulas are those of the
-    documentation of ``store_quantized``.
+    The tokens share the groups along their lanes. The formulas are those of the documentation of
+    ``store_quantized``.
     """
     values = np.asarray(values, np.float32)
     starts = np.arange(0, values.shape[-1], granularity)
-    lanes = group_of_lanes(values.shape[-1], granularity)
+    lanes = group_indices(values.shape[-1], granularity)
     low = np.minimum.reduceat(values.min(axis=0), starts) + np.float32(0)  # no negative 0
     high = np.maximum.reduceat(values.max(axis=0), starts)
     finite = np.isfinite(low) & np.isfinite(high)
@@ -217,7 +217,7 @@ def quantize_with_zero_points(values, granularity, scale_format):
 
 
 def unpack(bytes):
-    """The 4-bit elements in bytes, the low ones first."""
+    """Unpacks the 4-bit elements of bytes, the low ones first."""
     return np.stack([bytes & 15, bytes >> 4], axis=-1).reshape(*bytes.shape[:-1], 2 * bytes.shape[-1])
 
 
@@ -230,7 +230,7 @@ def pack(elements):
 class QuantizedView:
     """One layer's keys or values: a view of the stored elements, and one of scales.
 
-    ``head_size`` counts elements, of which 4-bit ones share a byte.
+    ``head_size`` counts elements; two 4-bit elements share a byte.
     """
 
     elements: PagedView
@@ -248,7 +248,7 @@ class QuantizedView:
         return min(self.elements.tokens(), self.scales.tokens())
 
     def read_elements(self, b, h, t, d, width):
-        """The encodings of elements, in a last dimension."""
+        """Reads the encodings of elements, in a last dimension."""
         stored = self.elements.read(
             b, h, t, d // self.per_byte, width // self.per_byte or 1
         )
@@ -259,14 +259,14 @@ class QuantizedView:
         self.elements.write(b, h, t, d // self.per_byte, stored)
 
     def read_scales(self, b, h, t, d, width=1):
-        """The encodings of the scale of element d and of those after it."""
+        """Reads the encodings of the scale of element d and of those after it."""
         return self.scales.read(b, h, t, d // self.granularity, width)
 
     def write_scales(self, b, h, t, d, encodings):
         self.scales.write(b, h, t, d // self.granularity, encodings)
 
     def load(self, b, h, t, d, width, result_format, tensor_scale=None):
-        """The values of elements, each with the scale of its own group."""
+        """Loads the values of elements, each with the scale of its group."""
         elements = self.element_format.decode(self.read_elements(b, h, t, d, width))
         lanes = np.asarray(d)[..., np.newaxis] + np.arange(width)
         b, h, t = (np.asarray(index)[..., np.newaxis] for index in (b, h, t))
@@ -312,7 +312,7 @@ class QuantizedCache:
         )
 
     def copy(self):
-        """The same with memory of its own."""
+        """Copies the cache and its memory."""
         return replace(
             self,
             elements=self.elements.with_memory(self.elements.memory.copy()),
@@ -320,7 +320,7 @@ class QuantizedCache:
         )
 
     def with_tables(self, table, scales_table, lengths=None):
-        """The same with other tables of elements and of scales."""
+        """Copies the cache with other tables of elements and of scales."""
         lengths = self.elements.lengths if lengths is None else lengths
         return replace(
             self,
@@ -333,7 +333,7 @@ class QuantizedCache:
         np.testing.assert_array_equal(self.scales.memory, other.scales.memory)
 
     def arguments(self, shape):
-        """What every function of a program takes first."""
+        """The first arguments of every function of a program."""
         tables = (self.scales.table,) if shape.own_table else ()
         return (
             *self.elements.arguments(shape.numpy),

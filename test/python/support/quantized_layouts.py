@@ -25,7 +25,7 @@ PAGES = BATCH * COLUMNS + 1
 
 @dataclass(frozen=True)
 class Window:
-    """Elements or scales in a page: distances in bytes of tokens, heads and pages."""
+    """The places of elements or scales: distances in bytes of tokens, heads and pages."""
 
     start: int
     token: int
@@ -33,7 +33,7 @@ class Window:
     page: int
 
     def view(self, memory, uint, width, page_size):
-        """Encodings ``[page, token, head, width]``."""
+        """Views encodings ``[page, token, head, width]``."""
         size = uint.itemsize
         shape = (PAGES, page_size, HEADS, width)
         strides = (self.page, self.token, self.head, size)
@@ -42,9 +42,10 @@ class Window:
 
 
 def interleave(scales, tokens):
-    """Scales ``[page, token, head, group]`` in the order of FlashInfer's
-    ``nvfp4_quantize_paged_kv_cache``, for which ``tokens`` is 4: a token in four and a
-    fourth of the groups change places."""
+    """Reorders scales ``[page, token, head, group]`` as FlashInfer's
+    ``nvfp4_quantize_paged_kv_cache``.
+
+    ``tokens`` is 4 for it: a token in four and a fourth of the groups change places."""
     pages, rows, heads, groups = scales.shape
     split = scales.reshape(pages, rows // tokens, tokens, heads, tokens, groups // tokens)
     return split.transpose(0, 1, 4, 3, 5, 2).reshape(scales.shape)
@@ -95,17 +96,17 @@ class Case:
 
     @property
     def numbers(self):
-        """Scales of a head, and the zero points behind them."""
+        """The number of scales of a head, and of the zero points after them."""
         return self.groups * (2 if self.has_zero_points else 1)
 
     @property
     def scale_rows(self):
-        """Rows of scales in a page."""
+        """The number of rows of scales in a page."""
         return self.page_size // self.token_granularity
 
     @property
     def has_scale_rows(self):
-        """Whether ops on rows take the scales."""
+        """Whether ops on rows accept the scales."""
         return self.interleave == 1 and self.token_granularity == 1
 
     @property
@@ -146,11 +147,11 @@ class Case:
         return self.elements.view(memory, np.dtype(np.uint8), width, self.page_size)
 
     def view_scales(self, memory):
-        """The memory of the scales, of which ``interleave`` tokens may share their rows."""
+        """The memory of the scales; ``interleave`` tokens may share rows."""
         return self.scales.view(memory, SCALES[self.scale].uint, self.numbers, self.scale_rows)
 
     def read_scales(self, memory):
-        """A copy of the scales: ``[page, token, head, group]``, zero points behind them."""
+        """Copies the scales: ``[page, token, head, group]``, then zero points."""
         return deinterleave(self.view_scales(memory), self.interleave)
 
     def write_scales(self, memory, scales):
@@ -166,7 +167,7 @@ class Case:
         return elements, np.zeros(BATCH, np.uint32), self.table, scales
 
     def make_memory(self):
-        """Random elements, and ordinary scales."""
+        """Makes random elements, and ordinary scales."""
         rng = np.random.default_rng(7)
         memory = place(rng.integers(0, 256, self.size, np.uint8))
         if self.dtype != "f4E2M1FN":
@@ -179,7 +180,7 @@ class Case:
         return memory
 
     def dequantize(self, encodings, numbers):
-        """The f32 values of a head from its encodings and scales."""
+        """Computes the f32 values of a head from its encodings and scales."""
         elements, format = ELEMENTS[self.dtype].decode(encodings), SCALES[self.scale]
         numbers = np.repeat(format.decode(numbers), self.granularity)
         if not self.has_zero_points:
@@ -188,7 +189,7 @@ class Case:
         return dequantize_with_zero_points(elements, scales, zero_points, VALUES["f32"])
 
     def quantize(self, values):
-        """Stored elements ``[tokens, head]`` of f32 values, and their scales."""
+        """Computes stored elements ``[tokens, head]`` of f32 values, and their scales."""
         element, scale = ELEMENTS[self.dtype], SCALES[self.scale]
         if self.has_zero_points:
             elements, *numbers = quantize_with_zero_points(values, self.granularity, scale)
@@ -204,18 +205,18 @@ class Case:
 
 
 def behind_heads(token, head, page, scales_at):
-    """Scales in the bytes behind the elements of each head."""
+    """Makes scales in the bytes after the elements of each head."""
     return Window(0, token, head, page), Window(scales_at, token, head, page)
 
 
 def heads_first(width, page_size, start=0):
-    """The tokens of a head follow each other."""
+    """Makes a window in which the tokens of a head are consecutive."""
     head = page_size * width
     return Window(start, width, head, -(-HEADS * head // 16) * 16)
 
 
 def make_interleaved(page_size):
-    """Scales of which those of several tokens share their rows, with tokens or heads first."""
+    """Makes cases in which scales of several tokens share rows, with tokens or heads first."""
     space = PAGES * 32 * page_size * HEADS + 32
     nvfp4 = heads_first(32, page_size), heads_first(4, page_size, start=space)
     token, page = 4 * HEADS, -(-4 * HEADS * page_size // 16) * 16
@@ -236,7 +237,7 @@ def make_interleaved(page_size):
 
 
 def make_with_zero_points(page_size):
-    """Pairs of i4, whose zero points follow the scales of a head."""
+    """Makes cases of i4, whose zero points follow the scales of a head."""
     space = PAGES * 64 * page_size * HEADS + 32
     inline = behind_heads(32, 32 * page_size, 32 * page_size * HEADS, 16)
     rows = Window(0, 8 * HEADS, 8, -(-8 * HEADS * page_size // 16) * 16), heads_first(8, page_size, space)
@@ -250,7 +251,7 @@ def make_with_zero_points(page_size):
 
 
 def make_shared_by_tokens(page_size):
-    """Scales of channels: of four tokens, or of a page."""
+    """Makes cases with scales of channels: of four tokens, or of a page."""
     space = PAGES * 64 * page_size * HEADS + 32
     half = page_size // 4
     kivi = heads_first(8, page_size), heads_first(64, half, start=space)
@@ -264,7 +265,7 @@ def make_shared_by_tokens(page_size):
 
 
 def make_cases(page_size, is_page_open=False):
-    """Scales behind each head, or in an allocation of their own, for every element type."""
+    """Makes cases for every element type, with scales after each head, or in another allocation."""
     inline = behind_heads(32, 32 * page_size, 32 * page_size * HEADS, scales_at=16)
     tight = behind_heads(24, 24 * page_size, 24 * page_size * HEADS + 8 * (page_size * HEADS % 2), 16)
     rows = behind_heads(24 * HEADS, 24, (24 * HEADS * page_size + 15) // 16 * 16, scales_at=16)
@@ -295,7 +296,7 @@ CASES = [*make_cases(3), *make_cases(16), *make_cases(1)[::2], *make_cases(64)[1
 
 HEADER = """func.func @{name}(%elements: !elements, %lengths: memref<?xi32>,
     %table: memref<?x?xi32>, %scales: !scales, %b: index, %h: index, %t: index,
-    %d: index, %io: memref<?x{lane}>) {{
+    %d: index, %io: memref<?x{element}>) {{
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0 : i32
   %k = kvcache.paged_cache %elements, %lengths, %table, %zero, %zero scales %scales
@@ -322,7 +323,7 @@ QUERIES = {
 
 
 def take_tokens(case):
-    """Text that reads the values of the tokens that share scales, and their type."""
+    """The text that reads the values of the tokens that share scales, and their type."""
     row = lanes(case.head_size, "f32")
     if case.token_granularity == 1:
         return take("%v", ("%io", "memref<?xf32>"), row), row
@@ -339,14 +340,14 @@ def take_tokens(case):
 
 
 def program_of(case):
-    """An access of each kind, to a whole head."""
+    """A program with an access of each kind, to a whole head."""
     text = case.aliases
 
-    def add(name, lane, body):
+    def add(name, element, body):
         nonlocal text
-        text += HEADER.format(name=name, lane=lane, body=body)
+        text += HEADER.format(name=name, element=element, body=body)
 
-    io = lambda lane: ("%io", f"memref<?x{lane}>")
+    io = lambda element: ("%io", f"memref<?x{element}>")
     wide, stored = lanes(case.head_size, "f32"), lanes(case.head_size, case.dtype)
     scales = lanes(case.groups, case.scale)
     for name, more in {"scale": "", **({"zero_point": " {zero_point}"} if case.has_zero_points else {})}.items():

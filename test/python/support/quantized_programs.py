@@ -1,7 +1,7 @@
-"""Sources over a quantized cache, and memory to run them on.
+"""Sources over a quantized cache, and their memory.
 
-The stored elements and the scales are two caches, made as for unquantized ones, of any
-format with elements of their size.
+The stored elements and the scales are two unquantized caches, of a format with elements of equal
+size.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ SCALE_DTYPES = {
     "f8E4M3FN": DTYPES["f8E4M3FN"],
     "f8E8M0FNU": np.dtype(ml_dtypes.float8_e8m0fnu),
 }
-# A format of a cache that takes as much memory.
+# A format of a cache with elements of equal size.
 OF_SIZE = {1: "f8E4M3FN", 2: "f16", 4: "f32"}
 
 FORMATS_OF_CACHES = [
@@ -46,7 +46,7 @@ each_format = pytest.mark.parametrize("element, scale", FORMATS_OF_CACHES)
 
 @dataclass(frozen=True)
 class QuantizedShape(Shape):
-    """What the types of a quantized cache say, and whether its scales have a table."""
+    """The parameters of the types of a quantized cache, and whether its scales have a table."""
 
     dtype: str = "f8E4M3FN"
     scale: str = "f32"
@@ -63,7 +63,7 @@ class QuantizedShape(Shape):
 
     @property
     def groups(self):
-        """Scales of a head."""
+        """The number of scales of a head."""
         return -(-self.head_size // self.granularity)
 
     @property
@@ -102,7 +102,7 @@ class QuantizedShape(Shape):
 
     @property
     def row(self):
-        """Stored elements in a row."""
+        """The number of stored elements in a row."""
         return self.heads * self.head_size // self.per_byte
 
     @property
@@ -124,7 +124,7 @@ class QuantizedShape(Shape):
 """
 
     def widths(self, candidates=(0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128)):
-        """Numbers of lanes of an access; 0 stands for a scalar."""
+        """The numbers of lanes of an access; 0 stands for a scalar."""
         widths = [w for w in candidates if w < self.head_size] + [self.head_size]
         if self.per_byte == 2:
             widths = [w for w in widths if w and w % 2 == 0]
@@ -135,7 +135,7 @@ class QuantizedShape(Shape):
 
 
 def _blocks_type(shape, dtype, packed):
-    """The type of blocks of a shape, with elements of another name."""
+    """The type of blocks of a shape, with another element type."""
     return edit(shape.blocks_type(packed), (f"x{shape.dtype}", f"x{dtype}"))
 
 
@@ -143,7 +143,7 @@ def _blocks_type(shape, dtype, packed):
 
 
 def take_elements(value, memref, width, dtype, at="%c0"):
-    """`take` of quantized elements, of which 4-bit ones come as pairs in bytes."""
+    """The text of `take` for quantized elements; 4-bit elements are pairs in bytes."""
     if dtype not in PACKED:
         return take(value, memref, lanes(width, dtype), at)
     bytes = f"vector<{width // 2}xi8>"
@@ -167,9 +167,9 @@ INDICES = [f"{index}: index" for index in "bhtd"]
 AT = "%k[%b, %h, %t, %d]"
 
 
-def _add_read(source, name, op, width, lane, **options):
+def _add_read(source, name, op, width, element, **options):
     """Adds a function that reads lanes into its last argument."""
-    memref, type = f"memref<?x{lane}>", lanes(width, lane)
+    memref, type = f"memref<?x{element}>", lanes(width, element)
     source.add(
         name,
         [*INDICES, f"out: {memref}"],
@@ -244,7 +244,7 @@ def add_store_quantized(source, name, width, value="f32", tensor_scale=False, **
 
 
 def tame(rng, count, scale):
-    """Encodings of scales: bits of any kind, and as many ordinary numbers."""
+    """Draws encodings of scales: random bits, and as many ordinary numbers."""
     format = SCALES[scale]
     any_bits = rng.integers(0, 1 << format.bits, count, np.uint64).astype(format.uint)
     ordinary = np.exp2(rng.uniform(-7, 4, count))
@@ -275,7 +275,7 @@ def small_quantized_cache(shape, seed=7, **options):
 
 @st.composite
 def quantized_caches(draw, shape, max_tokens=24, min_tokens=1, **options):
-    """Small caches of random bits in any layout; the scales have one of their own."""
+    """Draws small caches of random bits in any layout; the scales have another layout."""
     options = {"row_padding": False, **options}
     elements = draw(caches(shape.elements, max_tokens, min_tokens, **options))
     batch, columns = elements.table.shape
@@ -306,7 +306,7 @@ def quantized_caches(draw, shape, max_tokens=24, min_tokens=1, **options):
 
 @st.composite
 def places(draw, cache):
-    """A role, a layer, and a token and head of a sequence."""
+    """Draws a role, a layer, and a token and head of a sequence."""
     pages, roles, layers, page_size, heads, _ = cache.elements.shape
     role = draw(st.integers(0, roles - 1))
     layer = draw(st.integers(0, layers - 1))

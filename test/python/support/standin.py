@@ -1,4 +1,4 @@
-"""A stand-in driver of CUDA in this process, with the emulator behind it: test/Runtime/fake-cuda."""
+"""A stand-in driver of CUDA in this process, which uses the emulator: test/Runtime/fake-cuda."""
 
 import contextlib
 import ctypes
@@ -34,7 +34,7 @@ class Standin:
 
     @contextlib.contextmanager
     def idle(self):
-        """Launches do nothing, and take next to no time."""
+        """Makes launches do nothing, in almost no time."""
         self._library.fakeCudaSetIdle(True)
         try:
             yield
@@ -43,7 +43,7 @@ class Standin:
 
     @contextlib.contextmanager
     def failing(self, function, error):
-        """A function of the driver fails with this error."""
+        """Makes a function of the driver fail with an error."""
         self._library.fakeCudaSetOption(b"FAKE_CUDA_FAIL", f"{function}={error}".encode())
         try:
             yield
@@ -51,7 +51,7 @@ class Standin:
             self._library.fakeCudaSetOption(b"FAKE_CUDA_FAIL", b"")
 
     def calls(self):
-        """What was called since the last time."""
+        """Returns the calls since the last time."""
         return self._library.fakeCudaTakeCalls().decode().splitlines()
 
     def violations(self):
@@ -59,7 +59,7 @@ class Standin:
 
     @contextlib.contextmanager
     def rules(self, stream):
-        """No allocation, no synchronization, all work on this stream and in the current context."""
+        """Forbids allocations, synchronization, and work on other streams or in other contexts."""
         self._library.fakeCudaGuard(ctypes.c_void_p(int(stream)))
         yield
         if found := self.violations():
@@ -87,14 +87,14 @@ def get():
 
 
 def succeed(result):
-    """The value of a call of cuda-bindings."""
+    """Returns the value of a call of cuda-bindings, which must succeed."""
     error, *values = result
     assert int(error) == 0, error
     return values[0] if len(values) == 1 else tuple(values)
 
 
 class DeviceArray:
-    """A copy of an array in memory that cuda-bindings has allocated."""
+    """A copy of an array in memory of cuda-bindings."""
 
     def __init__(self, array, device=0):
         from cuda.bindings import driver
@@ -112,13 +112,13 @@ class DeviceArray:
         return {"data": (self.address, False), "shape": self._shape, "typestr": typestr, "version": 3}
 
     def tensor(self):
-        """A tensor of TVM-FFI, which frameworks give through DLPack."""
+        """The tensor of TVM-FFI, which frameworks get through DLPack."""
         from kvcache.devices import tensors
 
         return tensors.place(np.empty(self._shape, self._dtype), self.address, self.device)
 
     def numpy(self):
-        """A copy, after the work of the default stream."""
+        """Copies the array to the host, after the work of the default stream."""
         array = np.empty(self._shape, self._dtype)
         succeed(self._driver.cuMemcpyDtoH(array.ctypes.data, self.address, array.nbytes))
         return array

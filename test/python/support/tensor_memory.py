@@ -1,6 +1,6 @@
-"""Kernels in tensor memory, and where the words of their operands are.
+"""Kernels in tensor memory, and the places of the words of their operands.
 
-The layouts are written down from the PTX ISA's figures, without a look at the emulator.
+The layouts are from the PTX ISA's figures, independent of the emulator.
 """
 
 import itertools
@@ -10,9 +10,9 @@ import numpy as np
 
 LANES, COLUMNS = 128, 512
 
-# A kernel of `threads` threads with the columns at %base, between an allocation and what
-# gives it back. %warp_address is the first of the lanes of the thread's warp, and %rank the
-# number of the block in its cluster: one of a pair, or a block alone.
+# A kernel of `threads` threads with the columns at %base, between an allocation and its
+# deallocation. %warp_address is the first lane of the thread's warp. %rank is the number of the
+# thread block in its cluster: one of a pair, or a single one.
 KERNEL = """
   gpu.func @{name}({parameters}) kernel {{
     %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
@@ -71,9 +71,9 @@ func.func @{name}({parameters}) {{
 """
 
 
-# What the threads of a block, or of both blocks of a pair, meet at.
+# The barrier of the threads of a thread block, or of both of a pair.
 MEETINGS = {1: "nvvm.barrier0", 2: "nvvm.cluster.arrive\n    nvvm.cluster.wait"}
-# What all threads wrote is there for the thread that issues, and the mbarrier %bar.
+# Makes the writes of all threads visible to the issuing thread, and initializes the mbarrier %bar.
 READY = Template("""
     %one = arith.constant 1 : i32
     %zero = arith.constant 0 : i32
@@ -115,13 +115,13 @@ def write_module(kernels, functions):
 
 # Loads and stores
 
-# Registers per lane for x1.
+# The registers per lane for x1.
 REGISTERS = {"16x64b": 1, "16x128b": 2, "16x256b": 4, "32x32b": 1, "16x32bx2": 1}
 WIDTHS = {"16x64b": 2, "16x128b": 4, "16x256b": 8, "32x32b": 1, "16x32bx2": 1}
 
 
 def list_places(shape, count):
-    """For each lane of a warp and each of `count` registers, the lane and column of its word.
+    """The lane and column of the word of each of `count` registers of each lane of a warp.
 
     PTX ISA, "Matrix fragments for shape": rows of a repetition go to groups of threads.
     """

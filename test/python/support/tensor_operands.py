@@ -1,7 +1,7 @@
-"""Where elements of matrices are in shared memory and tensor memory.
+"""The places of elements of matrices in shared memory and tensor memory.
 
-The layouts are written down from the PTX ISA's "Canonical Layouts", "Data Path Layout
-Organization" and "Block Scaling", the bits of descriptors from its tables.
+The layouts are from the PTX ISA's "Canonical Layouts", "Data Path Layout Organization" and "Block
+Scaling", the bits of descriptors from its tables.
 """
 
 import dataclasses
@@ -9,7 +9,7 @@ import dataclasses
 import ml_dtypes
 import numpy as np
 
-# Elements by their names: NumPy's type, bits, and the code in the instruction descriptor.
+# Element types by name: NumPy's type, bits, and the code in the instruction descriptor.
 ELEMENTS = {
     "f16": (np.float16, 16, 0),
     "bf16": (ml_dtypes.bfloat16, 16, 1),
@@ -27,7 +27,7 @@ RESULTS = {"f16": 0, "f32": 1, "s32": 2}
 # The codes of swizzles in descriptors of tcgen05, and the bytes of a row of the pattern.
 SWIZZLES = {"none": (0, 16), "32": (6, 32), "64": (4, 64), "128": (2, 128), "128/32": (1, 128)}
 
-# Bytes of an array in shared memory.
+# The bytes of an array in shared memory.
 MEMORY = 1 << 16
 
 
@@ -40,7 +40,7 @@ def make_descriptor(start, leading, stride, swizzle):
 
 
 def to_bytes(values, element):
-    """Lines of elements as bytes; of less than 8 bits 16 elements begin 16 bytes."""
+    """Converts lines of elements to bytes; 16 elements of less than 8 bits take the first of 16 bytes."""
     dtype, bits, _ = ELEMENTS[element]
     values = np.ascontiguousarray(values.astype(dtype))
     if element == "packed e2m1":
@@ -63,7 +63,7 @@ class Placed:
 
 
 def place(values, element, swizzle, transposed, steps):
-    """Rows of K elements; transposed, the rows are contiguous, not K."""
+    """Places rows of K elements; transposed, the rows are contiguous, not K."""
     rows, span = len(values), SWIZZLES[swizzle][1]
     lines = to_bytes(values.T if transposed else values, element)
     units = lines.shape[1] // 16
@@ -101,6 +101,6 @@ def place(values, element, swizzle, transposed, steps):
 
 
 def get_lanes(m, first):
-    """The lanes of rows: of 64 rows, 16 in each quarter of the lanes."""
+    """The lanes of rows: for 64 rows, 16 in each quarter of the lanes."""
     rows = np.arange(m)
     return first + (rows % 16 + rows // 16 * 32 if m == 64 else rows)

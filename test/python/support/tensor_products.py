@@ -1,4 +1,4 @@
-"""Kernels that multiply in tensor memory: one block or a pair, with block scales or without."""
+"""Kernels of MMAs in tensor memory: one thread block or a pair, with block scales or without."""
 
 import dataclasses
 from string import Template
@@ -6,7 +6,7 @@ from string import Template
 import tensor_memory
 from tensor_operands import ELEMENTS, MEMORY, RESULTS
 
-# Words of scales of a row, and bytes of those of a factor: of 256 rows for each word.
+# Words of scales per row, and bytes of the scales of a factor: of 256 rows for each word.
 WORDS = 4
 SCALES = WORDS * 1024
 
@@ -29,13 +29,13 @@ class Case:
     lane: int = 0
     steps: int = 2
     blocks: int = 1
-    # Elements of K with a scale of their own, and the format of scales.
+    # Elements of K that share a scale, and the format of scales.
     block: int = 0
     format: str = "ue8m0"
 
     @property
     def k(self):
-        """Elements of K of one instruction: 32 bytes."""
+        """The elements of K of one instruction: 32 bytes."""
         return 64 if self.a == "packed e2m1" else 256 // max(ELEMENTS[self.a][1], 8)
 
     @property
@@ -45,11 +45,11 @@ class Case:
 
     @property
     def num_scales(self):
-        """Of a row, for one instruction."""
+        """The number of scales of a row, for one instruction."""
         return self.k // self.block if self.block else 0
 
     def get_scale_place(self, step):
-        """The word of the scales of a step, and the first byte of it."""
+        """The word of the scales of a step, and its first byte."""
         return divmod(step * self.num_scales, 4)
 
     def get_instruction(self, step=0):
@@ -187,8 +187,8 @@ PRODUCT = Template("""
     }
 """)
 
-# The scales of a word: of A, and behind them all of B, each an image of 32 lanes of 16 bytes for
-# 128 rows. Where D is folded, one of 64 lanes has those of both halves of N.
+# The scales of a word: of A, then all of B, each an image of 32 lanes of 16 bytes for 128 rows. If
+# D is folded, an image of 64 lanes has those of both halves of N.
 COPIES = Template("""
       %bits = llvm.mlir.constant(0x0000400800000000 : i64) : i64
       %descriptor = arith.addi %bits, %scales_units : i64
@@ -232,7 +232,7 @@ COMMITS = {
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """What cases have in common that run one kernel."""
+    """The common properties of the cases of one kernel."""
 
     kind: str
     tensor_a: bool
@@ -290,7 +290,7 @@ class Kernel:
 
 
 def write_program(kernels):
-    """A module with the kernels, and a function for each."""
+    """Writes a module with the kernels, and a function for each."""
     return tensor_memory.write_module(
         [SHARED, *(kernel.write() for kernel in kernels)], [kernel.write_function() for kernel in kernels]
     )

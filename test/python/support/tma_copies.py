@@ -1,7 +1,7 @@
 """Tensor copies written by hand.
 
-A test describes a tile, a descriptor and a copy; `compile_copy` makes a kernel of one
-block from them, which gives the tile's bytes back, or writes a tile to the cache.
+A test describes a tile, a descriptor and a copy. `compile_copy` makes a kernel of one thread block
+from them, which returns the tile's bytes, or writes a tile to the cache.
 """
 
 import functools
@@ -22,7 +22,7 @@ BF16 = np.dtype(ml_dtypes.bfloat16)
 
 @dataclass(frozen=True)
 class Kind:
-    """The types of a cache; without ``page_size`` it is a continuous one."""
+    """The types of a cache; without ``page_size``, of a continuous one."""
 
     dtype: str = "bf16"
     heads: int = 3
@@ -34,14 +34,14 @@ class Kind:
 
     @property
     def stored(self):
-        """The type of the blocks' elements, and how many lie in a head."""
+        """The type of the blocks' elements, and their number in a head."""
         if self.dtype in PACKED:
             return "i8", self.head_size // 2
         return self.dtype, self.head_size
 
     @property
     def numbers(self):
-        """Scales and zero points of a head."""
+        """The number of scales and zero points of a head."""
         groups = -(-self.head_size // max(self.granularity, 1))
         return 2 * groups if self.dtype == "i4" else groups
 
@@ -80,7 +80,7 @@ class Tile:
 
     @property
     def span(self):
-        """Elements of a row of a chunk."""
+        """The number of elements of a row of a chunk."""
         return self.columns if self.swizzle == "none" else SWIZZLES[self.swizzle] // self.numpy.itemsize
 
     @property
@@ -101,8 +101,8 @@ def descriptor_type(box, dtype, swizzle):
     return f"!kvcache.tma_tile<{'x'.join(map(str, box))}x{dtype}{NAMES[swizzle]}>"
 
 
-# A copy's text finds the view %k, the descriptor %desc, the barriers %barrier, the tile
-# %tile, the constants %c0 to %c3, and its parameters.
+# A copy's text can use the view %k, the descriptor %desc, the barriers %barrier, the tile %tile,
+# the constants %c0 to %c3, and its parameters.
 LOAD = """
       kvcache.tma_prefetch %desc : !desc
       %expected = arith.constant {bytes} : index
@@ -135,9 +135,11 @@ FILL = """
 def compile_copy(
     target, kind, tile, descriptor, create, copy, parameters="", is_store=False, aliases="", blocks=1, **options
 ):
-    """`run` of the tensors of a cache, the layer, the tile's bytes or elements, and the parameters.
+    """Compiles `run`, of the tensors of a cache, the layer, the tile's bytes or elements, and the
+    parameters.
 
-    With several blocks, they are a cluster, and each has a tile of its own; ``%is_first`` is true in the first.
+    Several thread blocks are a cluster, and each has its own tile; ``%is_first`` is true in the
+    first.
     """
     lanes = 16 // tile.numpy.itemsize
     name = "paged" if kind.page_size else "continuous"
@@ -198,7 +200,7 @@ func.func @run(%blocks: !blocks, {scales_parameter}%lengths: memref<?xi32>, %lut
 
 
 class Memory:
-    """A cache of random bits of two layers, in order, with padding behind each page."""
+    """A cache of random bits of two layers, in order, with padding after each page."""
 
     def __init__(self, kind, pages=5, tokens=40, seed=1, padding=2):
         rng = self.rng = np.random.default_rng(seed)
@@ -219,7 +221,7 @@ class Memory:
         self.num_rows = (pages - 1) * distance // row + page
         self.base = (roles - 1) * 2 * page + page  # the last role's layer 1, in rows
         self.distance = distance // row
-        # Reads of several entries are as aligned as they are wide.
+        # Reads of several entries are aligned to their width.
         columns = -(-3 * 256 // page // 8) * 8
         table = rng.integers(0, pages, (2, columns)).astype(np.uint32)
         self.lut = table if kind.page_size else table[:, 0].copy()
@@ -230,7 +232,7 @@ class Memory:
             self.scales = self.scales.view(scale).reshape(shape)
 
     def rows(self, dtype=None):
-        """All rows of the view, ``[num_rows, row]``, where there may be other layers between the pages."""
+        """The rows of the view, ``[num_rows, row]``, with other layers between the pages."""
         flat = self.flat.reshape(-1, self.kind.heads * self.size)
         rows = flat[self.base : self.base + self.num_rows]
         return rows if dtype is None else rows.view(dtype)
@@ -250,7 +252,7 @@ class Memory:
 
 
 def box(matrix, first_row, first_column, rows, columns):
-    """A box of a matrix, zero where it has no element."""
+    """Copies a box of a matrix, zero where it has no element."""
     result = np.zeros((rows, columns), matrix.dtype)
     for i, row in enumerate(range(first_row, first_row + rows)):
         if 0 <= row < len(matrix):

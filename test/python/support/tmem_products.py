@@ -1,7 +1,7 @@
 """Kernels of one warpgroup that multiply tiles into tensor memory by kvcache.tmem_mma.
 
-Fragments and tiles are those of `products`; where a warp's rows are is written down from the PTX ISA
-("Data Path Layout Organization").
+Fragments and tiles are those of `products`. The rows of a warp are from the PTX ISA ("Data Path
+Layout Organization").
 """
 
 import numpy as np
@@ -15,10 +15,10 @@ def shape(array):
 
 
 class TensorProduct(Product):
-    """A product of m rows: 64, or 128 of which the warpgroup has first one half, then the other one.
+    """A product of m rows: 64, or 128, of which the warpgroup takes first one half, then the other.
 
-    The options are those of `Product`, m, and the columns of each access, for which the whole result is the default. A in
-    registers goes to tensor memory.
+    The options are those of `Product`, m, and the columns of each access, by default the whole
+    result. A in registers goes to tensor memory.
     """
 
     def __init__(self, types, m, n, majors, spans, shapes, k, starts=((0, 0), (0, 0)), **options):
@@ -27,7 +27,7 @@ class TensorProduct(Product):
         self.halves = m // 64
 
     def text(self):
-        d, of_a, of_b = self.types
+        d, a_type, b_type = self.types
         names = ["b"] if self.in_registers else ["a", "b"]
         places = [f"%{name}_{what}" for name in "ab" for what in ("row", "column")]
         values = [value for start in self.starts for value in start]
@@ -40,7 +40,7 @@ class TensorProduct(Product):
         if self.adds:
             lines += self.move(d, self.n, self.piece, "given", "d", is_load=False)
         if self.in_registers:
-            lines += self.move(of_a, self.k, self.k, "a", "w", is_load=False)
+            lines += self.move(a_type, self.k, self.k, "a", "w", is_load=False)
         lines += [
             "scf.if %is_first {",
             "  nvgpu.mbarrier.init %bars[%c0], %c1 : !bars",
@@ -67,9 +67,9 @@ class TensorProduct(Product):
         return f"""
 {aliases}
 !d = !kvcache.tmem_tile<{self.m}x{self.n}x{d}>
-!w = !kvcache.tmem_tile<{self.m}x{self.k}x{of_a}>
+!w = !kvcache.tmem_tile<{self.m}x{self.k}x{a_type}>
 !bars = !nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>
-func.func @main(%a: memref<{shape(self.shape_a())}x{of_a}>, %b: memref<{shape(self.shapes[1])}x{of_b}>,
+func.func @main(%a: memref<{shape(self.shape_a())}x{a_type}>, %b: memref<{shape(self.shapes[1])}x{b_type}>,
                 %given: {sums}, %out: {sums}, {", ".join(f"{place}: index" for place in places)}) {{
   %c1 = arith.constant 1 : index
   %c128 = arith.constant 128 : index
@@ -88,7 +88,7 @@ func.func @main(%a: memref<{shape(self.shape_a())}x{of_a}>, %b: memref<{shape(se
 """
 
     def move(self, dtype, columns, piece, memory, tensor, is_load):
-        """Fragments of all rows, `piece` columns at a time, between global and tensor memory."""
+        """Moves fragments of all rows, `piece` columns at a time, between global and tensor memory."""
         lines, lanes = [], piece // 2
         vector = f"vector<{lanes}x{dtype}>"
         array = f"memref<{self.halves}x128x{columns // 2}x{dtype}>"
@@ -111,27 +111,27 @@ func.func @main(%a: memref<{shape(self.shape_a())}x{of_a}>, %b: memref<{shape(se
     def shape_a(self):
         return (self.halves, 128, self.k // 2) if self.in_registers else self.shapes[0]
 
-    def rows(self, of_warpgroup):
-        """The rows of the tile for those of a warpgroup, for each half."""
+    def rows(self, warpgroup_rows):
+        """The rows of the tile for the rows of a warpgroup, for each half."""
         if self.m == 64:
-            return of_warpgroup[None]
-        return np.stack([of_warpgroup // 16 * 32 + 16 * half + of_warpgroup % 16 for half in range(2)])
+            return warpgroup_rows[None]
+        return np.stack([warpgroup_rows // 16 * 32 + 16 * half + warpgroup_rows % 16 for half in range(2)])
 
-    def fragments(self, matrix, of_warpgroup):
-        rows, columns = of_warpgroup
+    def fragments(self, matrix, fragment):
+        rows, columns = fragment
         return np.ascontiguousarray(matrix[self.rows(rows), columns])
 
     def run(self, program, random, starts=None):
         starts = starts or self.starts
-        d, of_a, of_b = (DTYPES[name] for name in self.types)
-        b, given = self.draw(random, of_b, self.shapes[1]), self.draw(random, d, (self.m, self.n))
+        d, a_type, b_type = (DTYPES[name] for name in self.types)
+        b, given = self.draw(random, b_type, self.shapes[1]), self.draw(random, d, (self.m, self.n))
         at = fragment_of_d(self.n)
         if self.in_registers:
-            left = self.draw(random, of_a, (self.m, self.k))
-            a = self.fragments(left, fragment_of_a(self.k, of_a.itemsize))
+            left = self.draw(random, a_type, (self.m, self.k))
+            a = self.fragments(left, fragment_of_a(self.k, a_type.itemsize))
             left = left.astype(np.float64)
         else:
-            a = self.draw(random, of_a, self.shapes[0])
+            a = self.draw(random, a_type, self.shapes[0])
             left = self.part(a, 0, self.m, starts)
         out = np.zeros((self.halves, 128, self.n // 2), d)
         program.call("main", a, b, self.fragments(given, at), out, *starts[0], *starts[1])

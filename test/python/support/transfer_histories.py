@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Random histories of caches that send each other sequences, in formats of their own.
+"""Random histories of caches of different formats that send each other sequences.
 
-Each token has a value that follows from all before it, another one for each role, layer and
-head of the model. A vector is this value times a pattern that all dtypes hold: what lies in
-a cache says whose it is, in any format, and however often it was converted.
+Each token has a value derived from all before it, which differs by role, layer and head of the
+model. A vector is this value times a pattern that all dtypes hold. So the contents of a cache
+identify their tokens, in any format, after any number of conversions.
 
 As a program, this runs histories until they have so many steps, from a seed on:
 
@@ -41,7 +41,7 @@ REACHES = (
 
 @dataclass(frozen=True)
 class Ends:
-    """Caches of a model: what they have in common, and the format of each."""
+    """The caches of a model: their common parameters, and the format of each."""
 
     formats: tuple = ({}, {})
     num_pages: tuple = (9, 9)
@@ -67,7 +67,7 @@ class Ends:
 
 
 def draw_ends(seed):
-    """The caches that the long histories go through: mostly of unequal formats."""
+    """Draws the caches of long histories, mostly of unequal formats."""
     draw = random.Random(seed)
     latent = {"is_mla": True, "n_kv_heads": 1}
     common = draw.choice([{}, {}, {}, latent])
@@ -97,7 +97,7 @@ MODULUS = 199
 
 @functools.lru_cache(maxsize=4096)
 def list_values(tokens, heads):
-    """The values of tokens: [tokens, roles, layers, heads], what bf16 holds exactly."""
+    """The values of tokens: [tokens, roles, layers, heads], exact in bf16."""
     sums, total = [], 7
     for token in tokens:
         total = (total * 1_000_003 + int(token) + 1) % (2**31 - 1)
@@ -113,7 +113,7 @@ def list_heads(params, device):
 
 
 def write(cache, request, start):
-    """Fills what a sequence has, from a token on."""
+    """Fills a sequence, from a token on."""
     params, tokens = cache.params, tuple(cache.tokens(request).tolist())
     positions = np.arange(start, len(tokens))
     values = list_values(tokens, params.n_kv_heads)[positions]
@@ -128,7 +128,7 @@ def write(cache, request, start):
 
 
 def check(cache, requests):
-    """All that tokens behind some sequences reach is in the cache, on each device."""
+    """Checks that all tokens that later tokens reach are in the cache, on each device."""
     params = cache.params
     states = {state.request: state for state in cache.snapshot().sequences}
     for request in requests:
@@ -156,7 +156,7 @@ def list_reached(kind, length):
 
 
 def is_reached(kind, length, position):
-    """Whether the token at ``length``, or one behind it, reaches another: by brute force."""
+    """Returns whether a token from ``length`` on reaches another, by brute force."""
     for later in range(length, length + 2 * MAX_SEQ_LEN):
         if kind.kind == "window":
             if later - position < kind.tokens or position < kind.sinks:
@@ -173,7 +173,7 @@ def is_reached(kind, length, position):
 
 
 class TransferHistory:
-    """Draws operations of some caches, and checks all sequences after every few."""
+    """Draws operations of some caches, and checks all sequences after a few."""
 
     ACTIONS = {
         "begin": 4, "grow": 8, "release": 4, "fork": 1, "truncate": 1, "send": 4, "advance": 8,
@@ -212,7 +212,7 @@ class TransferHistory:
             check(cache, requests)
 
     def end(self):
-        """Everything ends, and no page is lost."""
+        """Ends everything, and checks that no page is lost."""
         for *_, lease, moved in self.moving:
             moved.cancel()
             lease.end()
@@ -265,7 +265,7 @@ class TransferHistory:
             self.live[i].append(request)
 
     def truncate(self, i):
-        """To any length; what is gone by then can't be reached again."""
+        """Truncates to any length; freed tokens can't be reached again."""
         if not self.live[i]:
             return
         request = self.random.choice(self.live[i])

@@ -1,4 +1,4 @@
-"""Caches whose pages move, and the transports between them."""
+"""Caches whose pages are transferred, and the transports between them."""
 
 import itertools
 
@@ -42,7 +42,7 @@ def add(cache, request, tokens):
 
 
 class Local(transfer.LocalTransport):
-    """As engines do, it takes one descriptor or more."""
+    """A local transport that rejects empty transfers, as engines do."""
 
     def post(self, peer, source, target):
         assert len(source)
@@ -54,7 +54,7 @@ def local(**options):
 
 
 class PageTransport(Local):
-    """Takes pages by their numbers, where they lie together."""
+    """A transport that also takes pages by number, if they are contiguous."""
 
     def __init__(self, **options):
         super().__init__(f"machine {next(NAMES)}", **options)
@@ -73,7 +73,7 @@ class PageTransport(Local):
 
 
 def contents(cache, request):
-    """All that the cache has of a sequence, as bytes in the order of its dimensions."""
+    """The contents of a sequence in the cache, as bytes in the order of its dimensions."""
     states = {state.request: state for state in cache.snapshot().sequences}
     pages = [page.index for page in states[request].pages]
     return [

@@ -1,7 +1,7 @@
 """Kernels of one warpgroup that multiply matrices in shared memory by wgmma.
 
-The layout of matrices and fragments is from the tables of the PTX ISA ("Canonical Layouts", "Matrix Fragments for
-wgmma") and shares no code with the emulator.
+The layout of matrices and fragments is from the tables of the PTX ISA ("Canonical Layouts", "Matrix
+Fragments for wgmma") and shares no code with the emulator.
 """
 
 import ml_dtypes
@@ -26,7 +26,7 @@ SPANS = {16: 0, 128: 1, 64: 2, 32: 3}
 
 
 def swizzle(address, span):
-    """Exclusive-or of the 16-byte unit of an address with the number of its 128-byte line."""
+    """Applies exclusive-or to the 16-byte chunk of an address and the number of its 128-byte line."""
     return address ^ (address // 128 % (span // 16)) * 16
 
 
@@ -64,16 +64,16 @@ def exponents(numbers):
 
 
 def drop_bits(numbers, exponents, bits):
-    """Numbers towards 0, with so many bits behind the one of ``exponents``."""
+    """Rounds numbers towards 0, with ``bits`` bits after that of ``exponents``."""
     units = np.ldexp(1.0, exponents - bits)
     return np.trunc(numbers / units) * units
 
 
 def add_as_chip(a, b, given, bits):
-    """``a @ b.T + given`` as an H200 adds.
+    """Computes ``a @ b.T + given`` with the additions of an H200.
 
-    All lose the bits that are more than ``bits`` below the first one of the largest: 25, and 13 for products of fp8.
-    Sums of f32 have no more than that, and are not rounded. Those of f16 are.
+    All addends lose the bits more than ``bits`` below the first one of the largest: 25, and 13 for
+    fp8. Sums of f32 have no more bits, and are not rounded. Sums of f16 are.
     """
     addends = np.concatenate([a[:, None, :] * b, given[:, :, None].astype(float)], axis=2)
     # The product of two numbers below 2 may be above.
@@ -90,16 +90,16 @@ def structure(element, n):
 
 
 def mma(result, a, b, accumulators, n, k, types, majors=("k", "k"), accumulates=True, signs=("one", "one"), extra=""):
-    """The text of one instruction."""
-    d, of_a, of_b = types
+    """The text of one MMA instruction."""
+    d, a_type, b_type = types
     struct = structure(d, n)[2]
     layouts = ("row" if majors[0] == "k" else "col", "col" if majors[1] == "k" else "row")
     scale = "one" if accumulates else "zero"
     return f"""
     {result} = nvvm.wgmma.mma_async {a}, {b}, {accumulators}, #nvvm.shape<m = 64, n = {n}, k = {k}>,
       D [<{d}>, #nvvm.wgmma_scale_out<{scale}>{extra}],
-      A [<{of_a}>, #nvvm.wgmma_scale_in<{signs[0]}>, <{layouts[0]}>],
-      B [<{of_b}>, #nvvm.wgmma_scale_in<{signs[1]}>, <{layouts[1]}>] : {struct} -> {struct}"""
+      A [<{a_type}>, #nvvm.wgmma_scale_in<{signs[0]}>, <{layouts[0]}>],
+      B [<{b_type}>, #nvvm.wgmma_scale_in<{signs[1]}>, <{layouts[1]}>] : {struct} -> {struct}"""
 
 
 def kernel(n, types, image_bytes, body):
@@ -180,8 +180,8 @@ def jit(text, **options):
     return kvcache.jit(text, target=TARGET, opt_level=0, **options)
 
 
-# Sums of keys by keys of pages, each brought by a tensor copy to one of two stages. While a page is multiplied, the copy
-# of the next one waits only for the product before.
+# Sums of keys by keys of pages. A tensor copy brings each page to one of two stages. While a page
+# is multiplied, the copy of the next one waits only for the MMA before.
 PIPELINE = """
 #kv = #kvcache.params<num_heads = 2, head_size = 64>
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
@@ -228,7 +228,7 @@ func.func @pipeline(%blocks: memref<?x2x?x64x2x64xbf16>, %lengths: memref<?xi32>
 
 
 def pipeline(num_pages):
-    """The text of `PIPELINE` for so many pages."""
+    """The text of `PIPELINE` for ``num_pages`` pages."""
 
     def load(page):
         stage = page % 2
@@ -262,7 +262,7 @@ def pipeline(num_pages):
             last = f"%d{name}"
         lines.append("nvvm.wgmma.commit.group.sync.aligned")
         if page + 1 < num_pages:
-            # The stage is free when the product before is done, in all warps.
+            # The stage is free when the MMA before is done, in all warps.
             lines.append("nvvm.wgmma.wait.group.sync.aligned 1\n    gpu.barrier" if page else "")
             lines.append(load(page + 1))
     lines.append("nvvm.wgmma.wait.group.sync.aligned 0")

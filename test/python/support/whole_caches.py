@@ -1,7 +1,7 @@
 """Rows of caches in every format, and modules that append, gather and copy them.
 
-The model is NumPy: rows are encoded by the formulas of ``quantization``, and put where
-the lookup table says.
+The model is NumPy: rows are encoded by the formulas of ``quantization``, and placed by the lookup
+table.
 """
 
 import functools
@@ -30,7 +30,7 @@ def as_uint(array):
 
 
 def encode_rows(params, rows, power_of_two=False, static=None):
-    """What rows [.., heads, head size] of f32 look like in the cache: elements and scales."""
+    """Encodes rows [.., heads, head size] of f32 as in the cache: elements and scales."""
     config = params.kvcache_quant_config
     name = params.dtype_shorthand
     factor = None if static is None else static[:, None]
@@ -55,7 +55,7 @@ def encode_rows(params, rows, power_of_two=False, static=None):
 
 
 def decode_rows(params, elements, scales, static=None):
-    """The rows of stored elements and scales, f32 [.., heads, head size]."""
+    """Decodes stored elements and scales to rows, f32 [.., heads, head size]."""
     config = params.kvcache_quant_config
     if params.dtype_shorthand == "f4E2M1FN":
         nibbles = unpack(elements.view(np.uint8))
@@ -82,7 +82,7 @@ LAYERS, LAYER, COLUMNS = 2, 1, 24
 
 @dataclass(frozen=True, repr=False)
 class Cache:
-    """A cache and how its types are written."""
+    """A cache and the text of its types."""
 
     params: KVCacheParams
     table_kind: str
@@ -96,7 +96,7 @@ class Cache:
         return ("key",) if self.params.is_mla else ("key", "value")
 
     def _write(self, text):
-        """A type for this table and page size."""
+        """Writes a type for this table and page size."""
         size = self.params.page_size
         if self.is_open:
             text = text.replace(f"page_size = {size}", "page_size = ?")
@@ -114,7 +114,7 @@ class Cache:
         return self.params.kvcache_quant_config is not None
 
     def declare(self, name):
-        """The arguments of a function that make this cache, and how."""
+        """Declares the arguments of a function for this cache, and the ops that make it."""
         collection = self._write(self.params.collection_type)
         types = {"blocks": self._write(self.params.blocks_type), "lengths": "memref<?xi32>"}
         types["table"] = "memref<?xi32>" if self.table_kind == "csr" else "memref<?x?xi32>"
@@ -135,7 +135,7 @@ class Cache:
         return arguments, body
 
     def make_memory(self, pages, rng):
-        """Blocks, and scales if there are any, of random bytes."""
+        """Makes blocks, and scales if there are any, of random bytes."""
         manager = PagedKVCacheManager(self.params, max_batch_size=1, max_seq_len=1, num_pages=pages - 1)
         tensors = [manager.blocks[0], *([manager.scales[0]] if self.is_scaled else [])]
         for tensor in tensors:
@@ -144,7 +144,7 @@ class Cache:
         return tensors
 
     def write_table(self, table):
-        """The table as the type wants it, with its index if it has one."""
+        """The table in the form of the type, with its index if it has one."""
         batch, used = table.shape
         wide = np.full((batch + 2, COLUMNS + used + -used % 8), 0, np.uint32)
         if self.table_kind == "csr":
@@ -162,21 +162,21 @@ class Cache:
             tensor[place[0], role, LAYER, place[1]] = part
 
     def get(self, tensors, role, places):
-        """The stored rows of places: elements, and scales or None."""
+        """Reads the stored rows of places: elements, and scales or None."""
         pages, offsets = np.array(places, int).reshape(-1, 2).T
         found = [tensor[pages, role, LAYER, offsets] for tensor in tensors]
         return found if self.is_scaled else [*found, None]
 
 
 def write_attributes(**values):
-    """Attributes of an op: numbers, and flags that are set; None is left out."""
+    """Writes attributes of an op: numbers, and flags that are set; None is left out."""
     given = {name: value for name, value in values.items() if value is not None and value is not False}
     said = [name if value is True else f"{name} = {value}" for name, value in given.items()]
     return f" {{{', '.join(said)}}}" if said else ""
 
 
 def write_module(a, b, dense, out, options):
-    """Functions that append to cache a, gather from it, copy it to cache b, and copy its pages."""
+    """Writes functions that append to cache a, gather from it, copy it to cache b, and copy its pages."""
     roles, heads = a.roles, a.params.n_kv_heads_per_device
     element = f"{heads}x{a.params.head_dim}"
     rows = [f"%{role}s" for role in roles]
@@ -185,8 +185,8 @@ def write_module(a, b, dense, out, options):
     factor = f"memref<{heads}xf32>"
     scale_types = [factor] * (len(roles) if options.static_a else 0)
     numbers = "memref<?xi32>"
-    of_block = {"block_threads": options.block_threads}
-    hints = {**of_block, "heads_per_thread": options.heads_per_thread}
+    block_hint = {"block_threads": options.block_threads}
+    hints = {**block_hint, "heads_per_thread": options.heads_per_thread}
 
     def function(name, caches, parameters, op):
         declared = [cache.declare(side) for side, cache in caches]
@@ -200,7 +200,7 @@ def write_module(a, b, dense, out, options):
     slot_type = f"memref<?x{options.slots or 'i32'}>"
     types = [*[new] * len(roles), *[a.view_type] * len(roles), numbers]
     types += [slot_type] * bool(options.slots) + scale_types
-    attributes = write_attributes(power_of_two=options.power_of_two, **of_block)
+    attributes = write_attributes(power_of_two=options.power_of_two, **block_hint)
     text = function(
         "append",
         [("a", a)],
@@ -233,5 +233,5 @@ def write_module(a, b, dense, out, options):
     )
     text += function("copy", [("a", a), ("b", b)], f"%begin: {numbers}, %end: {numbers}", copies)
     collection = a._write(a.params.collection_type)
-    pages = f"  kvcache.copy_pages %a pairs %pairs{write_attributes(**of_block)} : {collection}, memref<?x2xi32>\n"
+    pages = f"  kvcache.copy_pages %a pairs %pairs{write_attributes(**block_hint)} : {collection}, memref<?x2xi32>\n"
     return text + function("copy_pages", [("a", a)], "%pairs: memref<?x2xi32>", pages)
