@@ -110,44 +110,7 @@ def pages() -> dict[str, str]:
         "reference/passes.md": _passes(),
         "reference/pipelines.md": _pipelines(),
         "reference/c.md": _c_api(),
-        "reference/python.md": _PYTHON,
     }
-
-
-_PYTHON = """# Python API
-
-[Manage pages](../how-to/manage-pages.md) shows how to use a cache of pages; here is everything that the
-package has.
-
-::: kvcache
-    options:
-      show_root_heading: false
-      show_root_toc_entry: false
-
-::: kvcache.reach
-    options:
-      heading_level: 2
-
-::: kvcache.ops
-    options:
-      heading_level: 2
-
-::: kvcache.transfer
-    options:
-      heading_level: 2
-
-::: kvcache.torch
-    options:
-      heading_level: 2
-
-::: kvcache.transformers
-    options:
-      heading_level: 2
-
-::: kvcache.jax
-    options:
-      heading_level: 2
-"""
 
 
 def _overview(known: list[Family]) -> str:

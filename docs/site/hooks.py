@@ -17,6 +17,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import chips
 import mlir_lexer
 import dialect_reference
+import formats
+import python_reference
 import sources
 
 _made: dict[str, str] = {}
@@ -34,7 +36,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         page: (sources.ROOT / path).read_text() for path, page in sources.MOVED.items()
     }
     _made.clear()
-    _made.update(moved | dialect_reference.pages() | chips.pages())
+    _made.update(moved | dialect_reference.pages() | python_reference.pages() | formats.pages() | chips.pages())
     _made.update(sources.pages(written | moved))
     config.nav = _with_folders(config.nav, [*_made, *_in_order_of_index(written)])
     return config

@@ -16,7 +16,9 @@ sys.path.insert(0, str(ROOT / "docs" / "site"))
 
 import chips
 import dialect_reference
+import formats
 import page_examples
+import python_reference
 
 OPS = {op.name: op for family in dialect_reference.families() for op in family.ops}
 MNEMONIC = re.compile(r'def \w+ : KVCache_\w*Op<\s*"(\w+)"')
@@ -47,6 +49,34 @@ def test_pipelines_are_those_of_the_compiler():
         "kvcache-expand-copies", "kvcache-kernels-to-emulator", "kvcache-to-cpu", "kvcache-to-emulator", "kvcache-to-ptx"
     }
     assert {"chip=<string>", "format=<string>", "host"} <= found["kvcache-to-ptx"].keys()
+
+
+def test_every_name_of_the_package_has_one_task():
+    names = [name for task in python_reference.TASKS for name in task.names]
+    frameworks = next(task for task in python_reference.TASKS if task.page == "frameworks").names
+    assert len(set(names)) == len(names)
+    assert set(names) - set(frameworks) == set(kvcache.__all__) - {"__version__"}
+
+
+def test_index_of_python_has_a_summary_of_each_name():
+    index = python_reference.pages()["reference/python/index.md"]
+    for name in kvcache.__all__:
+        assert name == "__version__" or f"`{name}`" in index
+    assert re.search(r"\| \[`compile`\].* \| Compiles", index)
+
+
+def test_formats_are_those_of_the_verifier():
+    known = {element: dict((scale, sizes) for scale, _, sizes in formats.find(element)) for element in formats.ELEMENTS}
+    assert known["bf16"] == {"": (0,)} and known["f4E2M1FN"] == {"f8E8M0FNU": (32,), "f8E4M3FN": (16,)}
+    assert known["i4"].keys() == {"f32", "f16", "bf16"} and known["i8"].keys() == {"", *formats.SCALES}
+
+
+def test_page_of_variables_has_those_that_code_reads():
+    code = [ROOT / folder for folder in ("lib", "emulator/lib", "python/kvcache")]
+    files = [path for folder in code for path in folder.rglob("*") if path.suffix in (".cpp", ".h", ".py")]
+    read = {name for path in files for name in re.findall(r'"(KVCACHE_[A-Z_]+)"', path.read_text())}
+    shown = set(re.findall(r"`(KVCACHE_[A-Z_]+)`", (ROOT / "docs/reference/environment.md").read_text()))
+    assert shown == read
 
 
 # --- Chips ------------------------------------------------------------------------
@@ -237,6 +267,7 @@ def test_the_site_is_complete_and_works_without_network(site):
     assert "../site/iframe-worker.js" in first
     assert re.search(r'<a class="?picture"? href="?\.\./images/overview\.svg"?>', first)
 
-    python = (site / "reference/python.html").read_text()
-    assert [n for n in kvcache.__all__ if f"kvcache.{n}" not in python] == ["__version__", "pictures"]
+    python = {path.stem: anchors[path] for path in (site / "reference/python").glob("*.html")}
+    for task in python_reference.TASKS:
+        assert {f"kvcache.{name}" for name in task.names} <= python[task.page]
     assert '<span class="nv">%keys</span>' in (site / "index.html").read_text()

@@ -1,0 +1,149 @@
+"""The reference of the Python package: a page for each task, and an index of them."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import kvcache
+
+
+@dataclass(frozen=True)
+class Task:
+    """A page of the reference.
+
+    Attributes:
+        page: The name of the page.
+        title: Its title.
+        names: Names of ``kvcache``; a module stands for all of its names.
+        calls: Methods that are documented as well, by their paths in ``kvcache``.
+        guide: A page that shows the task.
+    """
+
+    page: str
+    title: str
+    names: tuple[str, ...]
+    guide: str = ""
+    calls: tuple[str, ...] = ()
+
+
+TASKS = (
+    Task(
+        "compile",
+        "Compile and run",
+        ("compile", "jit", "load", "chips", "CompiledModule", "JitModule", "Kernel", "Parameter", "Descriptor"),
+        "ship-a-kernel.md",
+    ),
+    Task(
+        "params",
+        "Describe a cache",
+        ("KVCacheParams", "KVCacheQuantizationConfig", "KVCacheStrategy", "MultiKVCacheParams", "reach"),
+        "manage-pages.md",
+    ),
+    Task(
+        "ops",
+        "Call whole-cache operations",
+        ("ops", "StepInputs"),
+        "attention-over-my-cache.md",
+        tuple(f"ops.operations.{name}.__call__" for name in ("Append", "Attention", "Gather", "CopyPages", "MergeStates")),
+    ),
+    Task("layouts", "Describe an engine's layout", ("Layout", "describe"), "describe-my-engines-layout.md"),
+    Task(
+        "manager",
+        "Manage pages",
+        (
+            "PagedKVCacheManager", "Memory", "AsyncMemory", "NumPyMemory", "ArrayMemory", "CUDAMemory", "NoMemory", "Swap",
+            "CacheStats", "CacheSnapshot", "SequenceState", "PageState", "PageAddress", "Place", "pictures",
+        ),
+        "manage-pages.md",
+    ),
+    Task("transfer", "Send pages to another machine", ("transfer", "Lease", "Reception", "Region"), "transfer-pages.md"),
+    Task("frameworks", "Use PyTorch, transformers and JAX", ("torch", "transformers", "jax"), "use-with-pytorch-and-jax.md"),
+    Task(
+        "emulator",
+        "Run kernels on the emulator",
+        (
+            "emulate", "EmulatedModule", "EmulatedKernel", "EmulatedParameter", "TensorMap", "LaunchMeter", "CopyMeter",
+            "ProductMeter", "BarrierMeter",
+        ),
+        "find-a-race.md",
+    ),
+    Task("ir", "Build and read IR", ("ir",), "build-ir-in-python.md"),
+    Task(
+        "tma",
+        "Compute descriptors and tiles",
+        (
+            "DescriptorFields", "descriptor_fields", "tile_offset", "swizzle_granularity", "padded_depth", "folded_chunks",
+            "gather4_box_width", "scale_window",
+        ),
+        "write-tma-by-hand.md",
+    ),
+    Task(
+        "errors",
+        "Handle errors",
+        (
+            "Error", "CompileError", "CompileWarning", "Diagnostic", "CheckError", "TargetError", "ToolchainError",
+            "ArtifactError", "OutOfPagesError",
+        ),
+    ),
+)  # fmt: skip
+
+
+def pages() -> dict[str, str]:
+    """The index and the pages of the tasks, by their places in the site."""
+    return {
+        "reference/python/index.md": _index(),
+        **{f"reference/python/{task.page}.md": _page(task) for task in TASKS},
+    }
+
+
+def _index() -> str:
+    """A table of the names of each task, in the order in which programs meet them."""
+    parts = ["# Python API", "The names of the package by task. Names without a module are those of `kvcache`."]
+    for task in TASKS:
+        rows = [f"| [`{name}`]({task.page}.md#{path}) | {_summary(entry)} |" for name, path, entry in _entries(task)]
+        parts += [f"## [{task.title}]({task.page}.md)", "\n".join(["| name | |", "| --- | --- |", *rows])]
+    return "\n\n".join(parts) + "\n"
+
+
+def _entries(task: Task) -> Iterator[tuple[str, str, Any]]:
+    """The names of a task and of its modules, with their paths and what they are."""
+    for name in task.names:
+        entry = find(name)
+        yield name, f"kvcache.{name}", entry
+        if isinstance(entry, ModuleType):
+            for each in getattr(entry, "__all__", ()):
+                found = getattr(entry, each)
+                path = f"{entry.__name__}.{each}"
+                # A module of the same name hides a function from readers of the source.
+                is_hidden = path in sys.modules and not isinstance(found, ModuleType)
+                yield f"{name}.{each}", f"{found.__module__}.{each}" if is_hidden else path, found
+
+
+def find(name: str) -> Any:
+    """What the package has under a name, or nothing where a framework is missing."""
+    if name in kvcache.__all__:
+        return getattr(kvcache, name)
+    try:
+        return importlib.import_module(f"kvcache.{name}")
+    except ImportError:
+        return None
+
+
+def _summary(entry: Any) -> str:
+    """The first sentence of a docstring."""
+    text = " ".join((entry.__doc__ or "").split("\n\n")[0].split()) if entry is not None else ""
+    return text.replace("|", "\\|")
+
+
+def _page(task: Task) -> str:
+    guide = f"\n[How to](../../how-to/{task.guide}) shows it.\n" if task.guide else ""
+    entries = [f"::: kvcache.{name}\n    options:\n      heading_level: 2\n" for name in task.names]
+    options = "\n    options:\n      heading_level: 3\n      show_root_full_path: false\n"
+    entries += [f"::: {path}{options}" for name, path, _ in _entries(task) if path != f"kvcache.{name}"]
+    entries += [f"## Call {call.split('.')[-2]}\n\n::: kvcache.{call}{options}" for call in task.calls]
+    return f"# {task.title}\n{guide}\n" + "\n".join(entries)
