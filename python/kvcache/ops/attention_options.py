@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The source of attention over a paged cache."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .._native import extension
+from ..cache.params import KVCacheParams
+from ..checks import check_flag, check_positive, check_positive_real, check_size
+from ..devices import cuda
+from ..execution.arrays import Array
+from .append_options import float_text
+from .arguments import check_given, check_query_heads, get_sizes, rows_type
+
+_TILE_ROWS = 0, 16, 32, 64, 128
+_L2_HINTS = "evict_first", "evict_normal", "evict_last"
+_MOST = 2**20  # the most tokens, splits or rows in the op's options
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Options of split KV: splits of a row's tokens, with results in a workspace.
+
+    Attributes:
+        tokens: Tokens per split; more if there would be more than ``most`` splits.
+        most: The most splits of a row.
+        rows: The most rows of a sequence in a step that are split.
+    """
+
+    tokens: int
+    most: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class AttentionSpec:
+    """The options of attention, fixed when it is compiled.
+
+    Attributes:
+        query_heads: A multiple of the heads of the cache.
+        causal: Whether queries see no later tokens.
+        window: The most tokens that a query sees, including itself; None for all.
+        chunk: Tokens per chunk; a query sees only its chunk. None for no chunks.
+        soft_cap: The bound of scores, ``soft_cap * tanh(score / soft_cap)``; None for
+            none.
+        sinks: Whether each head has a logit that joins the denominator.
+        mask: Whether calls give bits for the new tokens that a query sees.
+        rows: Whether calls give the rows of the cache that a query sees.
+        kv_lengths: Whether calls give the number of tokens of each sequence.
+        value_dim: The number of elements of a value.
+        splits: The options of split KV, or None.
+        static_scales: Whether calls give static scales.
+        dtypes: The types of queries and outputs.
+        tile_rows: Query rows of a thread block on tensor cores, 0 for none; None if the
+            compiler chooses.
+        scheduled_blocks: Thread blocks of a persistent kernel, 0 for none; None if the
+            compiler chooses.
+        swap_operands: Whether the MMAs use swapAB: query rows are columns; None if the
+            compiler chooses.
+        l2_hint: The eviction priority of the cache in L2; None if the compiler chooses.
+    """
+
+    query_heads: int
+    causal: bool
+    window: int | None
+    chunk: int | None
+    soft_cap: float | None
+    sinks: bool
+    mask: bool
+    rows: bool
+    kv_lengths: bool
+    value_dim: int
+    splits: Splits | None
+    static_scales: bool
+    dtypes: tuple[str, str]
+    tile_rows: int | None
+    scheduled_blocks: int | None
+    swap_operands: bool | None
+    l2_hint: str | None
+
+    @property
+    def scaled_rows(self) -> tuple[str, ...]:
+        """The names of the scales of queries and outputs, one for each fp8 type."""
+        names = "query_scale", "out_scale"
+        return tuple(
+            name for name, dtype in zip(names, self.dtypes) if dtype.startswith("f8")
+        )
+
+    @property
+    def has_positions(self) -> bool:
+        """Whether results depend on the positions of queries."""
+        limits = self.window, self.chunk
+        return self.causal or self.mask or any(limit is not None for limit in limits)
+
+    @property
+    def extra(self) -> dict[str, str]:
+        """The types of the optional arguments, by name."""
+        types = {
+            "sinks": f"memref<{self.query_heads}xf32>",
+            "mask": "memref<?x?xi32>",
+            "rows": "memref<?x?xi32>",
+            "kv_lengths": "memref<?xi32>",
+        }
+        return {name: type_ for name, type_ in types.items() if getattr(self, name)}
+
+    def count_bytes(self, batch: int) -> int:
+        """The bytes of the workspace for ``batch`` sequences; 0 without splits."""
+        if self.splits is None:
+            return 0
+        per_sequence, fixed = self._workspace_bytes
+        return batch * per_sequence + fixed
+
+    @cached_property
+    def _workspace_bytes(self) -> tuple[int, int]:
+        assert self.splits is not None
+        sizes = self.query_heads, self.value_dim, self.splits.most, self.splits.rows
+        return extension().workspace_bytes(*sizes)
+
+
+class Workspaces:
+    """The workspaces of an operation: the caller's, or its own for each stream.
+
+    On the CPU, each thread has one.
+    """
+
+    def __init__(self, spec: AttentionSpec, target: str) -> None:
+        self._spec = spec
+        self._is_on_gpu = target.startswith("cuda")
+        self._thread_workspace = threading.local()
+        self._lock = threading.Lock()
+        self._stream_workspaces: dict[tuple[int, int], list[cuda.DeviceArray]] = {}
+
+    def take(
+        self, given: Array | None, batch: int, arrays: Sequence[Array]
+    ) -> tuple[Array, ...]:
+        """The workspace as arguments; empty without splits.
+
+        The other arrays of the call determine its GPU and stream.
+        """
+        if self._spec.splits is None:
+            check_given("workspace", given, False)
+            return ()
+        size = self._spec.count_bytes(batch)
+        if given is None:
+            own = self._find_on_gpu if self._is_on_gpu else self._find_on_host
+            given = own(size, arrays)
+        elif (sizes := get_sizes(given)) and sizes[0] < size:
+            raise ValueError(
+                f"expects 'workspace' to have at least {size} bytes for {batch} "
+                f"sequences, got {sizes[0]}"
+            )
+        return (given,)
+
+    def drop(self) -> None:
+        """Drops the workspace of this thread, which a failed call leaves dirty.
+
+        A GPU runs nothing more after an error of a kernel.
+        """
+        self._thread_workspace.array = None
+
+    def _find_on_host(self, size: int, _: Sequence[Array]) -> Array:
+        array = getattr(self._thread_workspace, "array", None)
+        if array is None or array.size < size:
+            array = self._thread_workspace.array = np.zeros(size, np.int8)
+        return array
+
+    def _find_on_gpu(self, size: int, arrays: Sequence[Array]) -> Array:
+        device = cuda.find_device(arrays)
+        stream = cuda.current_stream(arrays, device)
+        with self._lock:
+            memories = self._stream_workspaces.setdefault((device, stream), [])
+            have = memories[-1].tensor.shape[0] if memories else 0
+            if have < size:
+                # Captured graphs may use the earlier ones, whose sum is smaller than
+                # this one.
+                zeros = np.zeros(max(size, 2 * have), np.int8)
+                memories.append(
+                    cuda.DeviceArray(zeros, device, "attention's workspace")
+                )
+            tensor: Array = memories[-1].tensor
+        return tensor
+
+
+def make_spec(
+    params: KVCacheParams,
+    query_heads: int,
+    causal: bool,
+    window: int | None,
+    chunk: int | None,
+    soft_cap: float | None,
+    sinks: bool,
+    mask: bool,
+    rows: bool,
+    kv_lengths: bool,
+    value_dim: int | None,
+    splits: Splits | None,
+    static_scales: bool,
+    dtypes: tuple[str, str],
+    tile_rows: int | None,
+    scheduled_blocks: int | None,
+    swap_operands: bool | None,
+    l2_hint: str | None,
+) -> AttentionSpec:
+    """Checks the arguments of ``kvcache.ops.attention``."""
+    check_positive(query_heads=query_heads)
+    check_flag(causal=causal, sinks=sinks, mask=mask, rows=rows, kv_lengths=kv_lengths)
+    check_query_heads(params, query_heads)
+    if window is not None:
+        check_size(2**63 - 1, window=window)
+    if chunk is not None:
+        check_size(2**63 - 1, chunk=chunk)
+    if soft_cap is not None:
+        check_positive_real(soft_cap=soft_cap)
+        if not 2.0**-16 <= soft_cap <= 2.0**16:
+            raise ValueError(
+                f"expects 'soft_cap' to be between 2^-16 and 2^16, got {soft_cap!r}"
+            )
+    if tile_rows is not None and tile_rows not in _TILE_ROWS:
+        raise ValueError(
+            f"expects 'tile_rows' to be one of {_TILE_ROWS}, got {tile_rows!r}"
+        )
+    if scheduled_blocks is not None and scheduled_blocks != 0:
+        check_size(_MOST, scheduled_blocks=scheduled_blocks)
+        if splits is None:
+            raise ValueError("expects 'scheduled_blocks' only with 'split_tokens'")
+    if swap_operands is not None:
+        check_flag(swap_operands=swap_operands)
+        if swap_operands and tile_rows not in (None, 16, 32):
+            raise ValueError(
+                "expects 'tile_rows' to be 16 or 32 with 'swap_operands', got "
+                f"{tile_rows!r}"
+            )
+    if l2_hint is not None and l2_hint not in _L2_HINTS:
+        raise ValueError(f"expects 'l2_hint' to be one of {_L2_HINTS}, got {l2_hint!r}")
+    if rows and (window is not None or chunk is not None or mask):
+        raise ValueError("expects no 'window', 'chunk' or 'mask' with 'rows'")
+    if rows and kv_lengths:
+        raise ValueError("expects no 'kv_lengths' with 'rows', which say what is seen")
+    if value_dim is None and params.is_mla:
+        raise ValueError("attention to a latent cache needs 'value_dim'")
+    value_dim = params.head_dim if value_dim is None else value_dim
+    check_positive(value_dim=value_dim)
+    if value_dim > params.head_dim:
+        raise ValueError(
+            f"expects 'value_dim' to be at most 'head_dim' ({params.head_dim}), got "
+            f"{value_dim}"
+        )
+    return AttentionSpec(
+        int(query_heads),
+        bool(causal) and not rows,
+        None if window is None else int(window),
+        None if chunk is None else int(chunk),
+        None if soft_cap is None else float(soft_cap),
+        bool(sinks),
+        bool(mask),
+        bool(rows),
+        bool(kv_lengths),
+        int(value_dim),
+        splits,
+        bool(static_scales),
+        dtypes,
+        None if tile_rows is None else int(tile_rows),
+        None if scheduled_blocks is None else int(scheduled_blocks),
+        None if swap_operands is None else bool(swap_operands),
+        None if l2_hint is None else str(l2_hint),
+    )
+
+
+def make_splits(
+    split_tokens: int | None, max_splits: int, split_rows: int
+) -> Splits | None:
+    """Checks the arguments of split KV."""
+    check_size(_MOST, max_splits=max_splits, split_rows=split_rows)
+    if split_tokens is None:
+        return None
+    check_size(_MOST, split_tokens=split_tokens)
+    return Splits(int(split_tokens), int(max_splits), int(split_rows))
+
+
+def attention_arguments(
+    spec: AttentionSpec, params: KVCacheParams, scales: dict[str, str]
+) -> dict[str, str]:
+    """The types of the arguments after the collection and the layer, by name."""
+    q, out, lse = _types(spec, params)
+    types = {"q": q, "row_offsets": "memref<?xi32>", "out": out, "lse": lse}
+    more = {**_workspace(spec), **spec.extra, **scales, **_row_scales(spec)}
+    return {**types, "scale": "f32", **more}
+
+
+def attention_op(
+    spec: AttentionSpec,
+    params: KVCacheParams,
+    views: list[str],
+    scales: dict[str, str],
+) -> str:
+    """The op over the views; ``scales`` are the types of static scales by name."""
+    q, out, lse = _types(spec, params)
+    options = ["causal"] if spec.causal else []
+    if spec.window is not None:
+        options.append(f"window = {spec.window}")
+    if spec.chunk is not None:
+        options.append(f"chunk = {spec.chunk}")
+    if spec.soft_cap is not None:
+        options.append(f"soft_cap = {float_text(spec.soft_cap)} : f64")
+    if spec.tile_rows is not None:
+        options.append(f"tile_rows = {spec.tile_rows}")
+    if spec.scheduled_blocks is not None:
+        options.append(f"scheduled_blocks = {spec.scheduled_blocks}")
+    if spec.swap_operands is not None:
+        options.append(f"swap_operands = {str(spec.swap_operands).lower()}")
+    if spec.l2_hint is not None:
+        options.append(f"l2_hint = #kvcache.eviction<{spec.l2_hint}>")
+    if spec.splits is not None:
+        options.append(f"split_tokens = {spec.splits.tokens}")
+        options.append(f"max_splits = {spec.splits.most}")
+        options.append(f"split_rows = {spec.splits.rows}")
+    attributes = f" {{{', '.join(options)}}}" if options else ""
+    more = {**spec.extra, **scales, **_row_scales(spec)}
+    workspace = _workspace(spec)
+    # The lengths of the function are those of the cache.
+    front, back = (
+        "".join(f" {name.removeprefix('kv_')} %{name}" for name in names)
+        for names in (workspace, more)
+    )
+    types = [q, *[params.cache_type] * len(views), "memref<?xi32>", "f32", out, lse]
+    types += [*workspace.values(), *more.values()]
+    return (
+        f"kvcache.attention %q, {', '.join(views)}, %row_offsets, %scale "
+        f"outs(%out, %lse){front}{attributes}{back}\n"
+        f"      : {', '.join(types)}"
+    )
+
+
+def _workspace(spec: AttentionSpec) -> dict[str, str]:
+    return {} if spec.splits is None else {"workspace": "memref<?xi8>"}
+
+
+def _row_scales(spec: AttentionSpec) -> dict[str, str]:
+    return dict.fromkeys(spec.scaled_rows, f"memref<{spec.query_heads}xf32>")
+
+
+def _types(spec: AttentionSpec, params: KVCacheParams) -> tuple[str, str, str]:
+    heads = spec.query_heads
+    query_dtype, out_dtype = spec.dtypes
+    q = rows_type("?", heads, params.head_dim, query_dtype)
+    out = rows_type("?", heads, spec.value_dim, out_dtype)
+    return q, out, f"memref<?x{heads}xf32>"
