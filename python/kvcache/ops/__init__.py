@@ -11,9 +11,9 @@ from typing import Any
 from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_instance, check_positive
 from ..dtypes import DTypeLike
-from .append import AppendOptions
+from .append_options import AppendOptions
 from .arguments import Tiling, check_converted, check_dense, check_static, dense_dtype
-from .attention import make_spec, make_splits
+from .attention_options import make_spec, make_splits
 from .operations import (
     Append,
     Attention,
@@ -271,9 +271,9 @@ def attention(
             and the 16 or 32 query rows their columns. By default, only for latent
             caches.
         l2_hint: On a GPU, the eviction priority of the cache in L2: ``"evict_first"``,
-        ``"evict_last"`` or ``"evict_normal"``. By default, ``"evict_first"`` if one
-        thread block alone reads the tokens of a sequence of at most ``split_rows``
-        rows. Sequences that share pages may read them again.
+            ``"evict_last"`` or ``"evict_normal"``. By default, ``"evict_first"`` if one
+            thread block alone reads the tokens of a sequence of at most ``split_rows``
+            rows. Sequences that share pages may read them again.
         kv_lengths: Whether calls give the number of tokens of each sequence in the
             cache, which may include those of this step. With ``causal=False``, that is
             cross-attention: a decoder's queries see an encoder's tokens, which may be

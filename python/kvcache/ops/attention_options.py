@@ -241,7 +241,7 @@ def make_spec(
     if rows and (window is not None or chunk is not None or mask):
         raise ValueError("expects no 'window', 'chunk' or 'mask' with 'rows'")
     if rows and kv_lengths:
-        raise ValueError("expects no 'kv_lengths' with 'rows', which say what is seen")
+        raise ValueError("expects no 'kv_lengths' with 'rows', which are the tokens seen")
     if value_dim is None and params.is_mla:
         raise ValueError("attention to a latent cache needs 'value_dim'")
     value_dim = params.head_dim if value_dim is None else value_dim

@@ -30,7 +30,7 @@ from .arguments import (
     check_table,
     get_sizes,
 )
-from .attention import AttentionSpec, Workspaces
+from .attention_options import AttentionSpec, Workspaces
 from .sources import (
     LayerSpec,
     append_source,

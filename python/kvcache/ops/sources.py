@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..cache.params import KVCacheParams
-from .append import AppendOptions
+from .append_options import AppendOptions
 from .arguments import Tiling, attributes_text, rows_type
-from .attention import AttentionSpec, attention_arguments, attention_op
+from .attention_options import AttentionSpec, attention_arguments, attention_op
 
 _NUMBERS = "memref<?xi32>"
 
