@@ -4,8 +4,8 @@
 FlashInfer's are compiled by nvcc from the headers of its wheel, without PyTorch; scripts/bench installs it, and Triton,
 in build/bench-venv. Its page size is known at run time, that of the others when they compile. Those of CUDA C++ and
 Triton are in benchmarks/peers; the ones of fp8 are told the sequence and the position of each token, and multiply by
-reciprocals of scales. The time is that of making PTX, the median of three: ours and Triton's in the process, nvcc's with
-its start. Bytes in flight of a multiprocessor are those of a thread, of all threads that registers leave room for. The
+reciprocals of scales. The time is that of making PTX, the median of three turns: ours and Triton's in the process, nvcc's
+with its start. Bytes in flight of a multiprocessor are those of a thread, of all threads that registers leave room for. The
 last rows are kernels of other ops, for which nothing is compared. Nothing runs on a GPU.
 
 examples:
@@ -19,48 +19,40 @@ import argparse
 import importlib
 import importlib.util
 import math
-import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from command import HINT, Command
+from measure import Absent, say, spread, take_turns
+from provenance import FOLDER, list_versions
+from record import Record
+from report import Table
+
 try:
-    import contenders
     import facts
     import kvcache
-    from attention_kernels import MOST_BLOCKS, count_by_registers
-    from report import Table
-    from works import FOLDER
+    from contenders import CannotCompileError, Module, Nvcc, TritonCompile
+    from facts import count_blocks
 except ImportError as error:
-    sys.exit(f"error: {error}\n  scripts/setup.sh --build builds what is needed; then run with PYTHONPATH=build/python")
+    sys.exit(f"error: {error}\n  {HINT}")
 
 CHIP = "sm_90a"
 RUNS = 3
 SECONDS = 300
-MOST_THREADS = 2048  # of a multiprocessor of sm_80, sm_90 and sm_100
-TITLES = (
-    "kernel", "by", "SASS", "ours / theirs", "registers", "spills", "bytes in flight a thread", "KiB in flight an SM",
-    "ms to PTX",
-)  # fmt: skip
 INCLUDES = ("include", "csrc", "cutlass/include", "cccl/libcudacxx/include", "cccl/cub", "cccl/thrust")
 OPTIONS = ("-std=c++17", "--expt-relaxed-constexpr")
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel by a compiler or a library.
-
-    Attributes:
-        compile: The PTX for a chip, the threads of a block, and the bytes of shared memory that a launch gives; None
-            if its host computes them.
-    """
+    """A kernel by a compiler or a library, which makes its code for a chip."""
 
     by: str
-    compile: Callable[[str], tuple[str, int, int | None]]
+    compile: Callable[[str], Module]
 
 
 @dataclass(frozen=True)
@@ -68,13 +60,10 @@ class Work:
     """An op on pages of 16 tokens with 8 heads of 128.
 
     Attributes:
-        dtype: Of the cache.
-        scale: Of the cache.
-        options: Of our operation.
-        peer: The kernel of FlashInfer, with template arguments, if there is one.
-        threads: Those of its block.
-        cuda: The name of the kernel in CUDA C++, and of its file, if there is one.
-        cuda_threads: Those of its block.
+        dtype: The elements of the cache; ``scale`` are the arguments of its quantization.
+        options: Keywords of our operation.
+        peer: The kernel of FlashInfer, with template arguments, if there is one; its block has ``threads``.
+        cuda: The name of the kernel in CUDA C++, and of its file, if there is one; its block has ``cuda_threads``.
         triton: The module of the function in Triton, and the names of its launch and of the function.
     """
 
@@ -145,56 +134,51 @@ class FlashInfer:
     def __init__(self) -> None:
         found = importlib.util.find_spec("flashinfer")
         if found is None or not found.submodule_search_locations:
-            raise contenders.MissingError("FlashInfer is not installed: run scripts/bench append")
+            raise Absent("FlashInfer is not installed: run scripts/bench append")
         data = Path(found.submodule_search_locations[0], "data")
         self._options = [*OPTIONS, *(f"-I{data / folder}" for folder in INCLUDES)]
-        self._nvcc = contenders.Nvcc()
+        self._nvcc = Nvcc()
 
-    def compile(self, kernel: str, chip: str, headers: tuple[str, ...] = ("page.cuh",)) -> str:
+    def get(self, kernel: str, threads: int, headers: tuple[str, ...] = ("page.cuh",)) -> Kernel:
         # The address in a variable makes nvcc emit the kernel.
         text = "".join(f"#include <flashinfer/{header}>\n" for header in headers)
         text += f"using namespace flashinfer;\nvoid *used = (void *)&{kernel};\n"
-        with tempfile.TemporaryDirectory() as folder:
-            source = Path(folder, "kernel.cu")
-            source.write_text(text)
-            return self._nvcc.compile_file(source, chip, SECONDS, self._options)
 
-    def get(self, kernel: str, threads: int, headers: tuple[str, ...] = ("page.cuh",)) -> Kernel:
-        return Kernel("FlashInfer", lambda chip: (self.compile(kernel, chip, headers), threads, None))
+        def compile_kernel(chip: str) -> Module:
+            with tempfile.TemporaryDirectory() as folder:
+                source = Path(folder, "kernel.cu")
+                source.write_text(text)
+                return Module(self._nvcc.compile_file(source, chip, SECONDS, self._options), None, threads)
+
+        return Kernel("FlashInfer", compile_kernel)
 
 
 def get_ours(source: str) -> Kernel:
-    def compile_source(chip: str) -> tuple[str, int, int]:
-        kernel, *_ = kvcache.compile(source, target=chip).kernels.values()  # another one merges parts
-        return kernel.ptx, math.prod(kernel.block_size), kernel.dynamic_shared_memory or 0
+    def compile_source(chip: str) -> Module:
+        kernel, *_ = kvcache.compile(source, target=chip).kernels.values()  # another one merges splits
+        return Module(kernel.ptx, kernel.dynamic_shared_memory or 0, math.prod(kernel.block_size))
 
     return Kernel("ours", compile_source)
 
 
 def get_cuda(name: str, threads: int) -> Kernel:
-    nvcc = contenders.Nvcc()
-    return Kernel("CUDA C++", lambda chip: (nvcc.compile_file(FOLDER / f"peers/{name}.cu", chip), threads, 0))
+    nvcc = Nvcc()
+    return Kernel("CUDA C++", lambda chip: Module(nvcc.compile_file(FOLDER / f"peers/{name}.cu", chip), 0, threads))
 
 
 def get_triton(name: str, **constants: int) -> Kernel:
     """A function of a module of peers; ``constants`` are other ones than those of its launch."""
-    contenders.TritonCompile()  # finds the modules of peers
-    compiler = importlib.import_module("triton_compile")
-    if name in compiler.LAUNCHES:
-        function, launch = getattr(importlib.import_module("triton_kernels"), name), compiler.LAUNCHES[name]
+    triton = TritonCompile()  # finds the modules of peers
+    if name in triton.compiler.LAUNCHES:
+        function, launch = getattr(importlib.import_module("triton_kernels"), name), triton.compiler.LAUNCHES[name]
     else:
         module = importlib.import_module(f"{name}_triton")
         function, launch = getattr(module, name), getattr(module, name.upper())
     launch = replace(launch, constants={**launch.constants, **constants})
-
-    def compile_function(chip: str) -> tuple[str, int, int]:
-        try:
-            ptx, shared = compiler.compile_function(function, launch, chip)
-            return ptx, 32 * launch.warps, shared
-        except Exception as error:  # Triton's passes raise errors of any type
-            raise contenders.CannotCompileError(contenders.summarize(str(error))) from error
-
-    return Kernel("Triton", compile_function)
+    compile_function = triton.compiler.compile_function
+    return Kernel(
+        "Triton", lambda chip: triton.run(compile_function, function, launch, chip, threads=32 * launch.warps)
+    )
 
 
 def find_peers(work: Work, flashinfer: FlashInfer) -> list[Kernel]:
@@ -203,65 +187,55 @@ def find_peers(work: Work, flashinfer: FlashInfer) -> list[Kernel]:
     return kernels + ([get_triton(work.triton)] if work.triton else [])
 
 
-def measure(
-    title: str, kernel: Kernel, chip: str, ours: int | None = None, has_shared: bool = False
-) -> tuple[str, ...]:
-    """The row of the table; ``ours`` is our SASS, beside that of others. ``has_shared`` adds shared memory."""
-    times = []
-    for _ in range(RUNS):
-        start = time.perf_counter()
-        ptx, threads, dynamic = kernel.compile(chip)
-        times.append(time.perf_counter() - start)
-    found = facts.gather(ptx, chip, dynamic or 0)
-    count = found.code.instructions
-    in_flight = found.code.bytes_in_flight
-    blocks = min(count_by_registers(found.registers, threads), MOST_BLOCKS, MOST_THREADS // threads)
-    numbers = found.registers, found.spill_bytes, in_flight, blocks * threads * in_flight >> 10
-    part = f"{ours / count:.2f}" if ours else ""
-    row = title, kernel.by, str(count), part, *map(str, numbers), f"{statistics.median(times) * 1e3:.0f}"
-    if not has_shared:
-        return row
-    return *row, "" if dynamic is None else str(found.static_shared + found.dynamic_shared)
+def make_table(has_shared: bool = False) -> Table:
+    """The table of all kernels; ``has_shared`` adds shared memory, of which there is none where a host computes it."""
+    return Table(
+        "kernel", "by", "SASS", ("ours / theirs", "{:.2f}"), "registers", "spills", "bytes in flight a thread",
+        "KiB in flight an SM", ("ms to PTX", "{:.0f}"), *(["shared memory"] if has_shared else []),
+    )  # fmt: skip
 
 
-def measure_all(work: Any, peers: Sequence[Kernel], chip: str, has_shared: bool = False) -> list[tuple[str, ...]]:
-    """Our row of a work, and those of others that know the chip."""
-    rows = [measure(work.title, get_ours(work.source), chip, None, has_shared)]
-    for peer in peers:
+def measure_kernels(table: Table, title: str, kernels: Sequence[Kernel], chip: str, runs: int = RUNS) -> None:
+    """Adds a row for each kernel that knows the chip; the first is beside the others."""
+    able: dict[str, tuple[Kernel, Module, facts.Facts]] = {}
+    for kernel in kernels:
         try:
-            rows.append(measure(work.title, peer, chip, int(rows[0][2]), has_shared))
-        except (kvcache.ToolchainError, contenders.CannotCompileError) as error:
-            print(f"{work.title}: none by {peer.by} for {chip}: {error}", file=sys.stderr)
-    return rows
+            module = kernel.compile(chip)
+            able[kernel.by] = kernel, module, facts.gather(module.ptx, chip, module.dynamic_shared or 0)
+        except (kvcache.ToolchainError, CannotCompileError) as error:
+            say(f"{title}: none by {kernel.by} for {chip}: {error}")
+    calls = {by: lambda turn, kernel=kernel: kernel.compile(chip) for by, (kernel, *_) in able.items()}
+    times = take_turns(calls, runs, warm_up=0)
+    ours = able["ours"][2].code.instructions if "ours" in able else 0
+    for by, (_, module, found) in able.items():
+        count, in_flight = found.code.instructions, found.code.bytes_in_flight
+        blocks = count_blocks(found.registers, module.threads)
+        row = [title, by, count, ours / count if ours and by != "ours" else None, found.registers, found.spill_bytes]
+        row += [in_flight, blocks * module.threads * in_flight >> 10, spread(times[by])[0]]
+        shared = None if module.dynamic_shared is None else found.shared_bytes
+        table.add(*row, *([shared] if len(table.columns) > len(row) else []))
 
 
-def run(
-    description: str | None, rows: Callable[[str, FlashInfer], list[tuple[str, ...]]], titles: Sequence[str] = TITLES
-) -> None:
-    """A command that prints a table.
+def run(name: str, description: str | None, measure: Callable[[str, FlashInfer], Table]) -> int:
+    """The command ``scripts/bench NAME``, of which ``measure`` makes the table for a chip."""
 
-    Args:
-        description: Of the command.
-        rows: Those for a chip.
-        titles: Of the columns.
-    """
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--chip", default=CHIP, help=f"default {CHIP}")
-    parser.add_argument("--markdown", action="store_true", help="a Markdown table")
-    options = parser.parse_args()
-    try:
-        table = Table(titles, rows(options.chip, FlashInfer()), names=2)
-    except (kvcache.Error, ValueError, contenders.MissingError, contenders.CannotCompileError) as error:
-        sys.exit(f"error: {error}")
-    print(table.render(options.markdown))
+    def make_record(options: argparse.Namespace) -> Record:
+        table = measure(options.chip, FlashInfer())
+        software = facts.find_tools() | list_versions("flashinfer", "triton") | {"nvcc": Nvcc().version}
+        device = f"no GPU: code for {options.chip}"
+        return Record(f"scripts/bench {name}", {"by-maker": table}, device, software=software, runs=f"{RUNS} turns")
+
+    command = Command(f"scripts/bench {name}", description)
+    command.add_chips(CHIP, are_many=False)
+    return command.run(make_record)
 
 
-def make_rows(chip: str, flashinfer: FlashInfer) -> list[tuple[str, ...]]:
-    rows = []
-    for work in WORKS:
-        rows += measure_all(work, find_peers(work, flashinfer), chip)
-    return rows + [measure(work.title, get_ours(work.source), chip) for work in OTHERS]
+def measure_all(chip: str, flashinfer: FlashInfer) -> Table:
+    table = make_table()
+    for work in [*WORKS, *OTHERS]:
+        measure_kernels(table, work.title, [get_ours(work.source), *find_peers(work, flashinfer)], chip)
+    return table
 
 
 if __name__ == "__main__":
-    run(__doc__, make_rows)
+    sys.exit(run("append", __doc__, measure_all))

@@ -24,26 +24,26 @@ import sys
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from command import HINT, Command
+from record import Record
+from report import Table
+
 try:
     import facts
     import kvcache
     import numpy as np
-    import provenance
-    import record
-    from report import Table
-    from works import FOLDER
 except ImportError as error:
-    sys.exit(f"error: {error}\n  scripts/setup.sh --build builds what is needed; then run with PYTHONPATH=build/python")
+    sys.exit(f"error: {error}\n  {HINT}")
 
 CHIP = "sm_90a"
-REGISTERS, MOST_BLOCKS = 65536, 32  # of an SM from sm_80 on, except those of desktops
-SHARED, RESERVED = 228 << 10, 1 << 10  # bytes of an SM of sm_90 and sm_100, and what each block takes besides its own
 TENSOR_COLUMNS = 512  # of tensor memory of an SM
-COUNTED = "SASS", "registers", "shared memory", "blocks an SM", "KiB in flight an SM"
-TITLES = "without tensor cores", "kernels", *COUNTED, "reads of the cache"
-TILED_TITLES = "tensor cores", *COUNTED
-FEW_TITLES = "few query rows, in splits", "by", *COUNTED
-NARROW_TITLES = "elements of 8 bits, in splits", "by", *COUNTED, "instructions a KiB"
+COUNTED = "SASS", "registers", ("shared memory", "{:,}"), "blocks an SM", "KiB in flight an SM"
+COLUMNS = {
+    "cuda-cores": ("without tensor cores", "kernels", *COUNTED, ("reads of the cache", "{:.1f}")),
+    "tensor-cores": ("tensor cores", *COUNTED),
+    "few-rows": ("few query rows, in splits", "by", *COUNTED),
+    "eight-bits": ("elements of 8 bits, in splits", "by", *COUNTED, ("instructions a KiB", "{:.0f}")),
+}
 TOKENS = 64  # of a page, and of a tile on tensor cores
 TOKENS_OF_WARPS = 8  # of the loop of a warp without tensor cores, for heads of 128
 
@@ -144,69 +144,34 @@ NARROW = [
 
 
 @dataclass(frozen=True)
-class Need:
-    """The needs of a kernel.
+class Kernel:
+    """The code of a variant for a chip. ``count`` kernels are launched one after the other."""
 
-    Attributes:
-        found: Its code and memory.
-        blocks: Blocks of a multiprocessor.
-        in_flight: KiB of a multiprocessor.
-    """
-
+    ptx: str
     found: facts.Facts
-    blocks: int
-    in_flight: float
+    threads: int
+    count: int
 
-    def show(self) -> tuple[str, ...]:
-        """Returns the counted cells of a row."""
-        shared = self.found.static_shared + self.found.dynamic_shared
-        counts = self.found.code.instructions, self.found.registers, f"{shared:,}", self.blocks, f"{self.in_flight:.0f}"
-        return tuple(map(str, counts))
+    @property
+    def blocks(self) -> int:
+        """Blocks of a multiprocessor, as registers, shared memory and tensor memory allow."""
+        blocks = facts.count_blocks(self.found.registers, self.threads, self.found.shared_bytes)
+        allocations = re.findall(r"tcgen05\.alloc\..*, (%r\d+);", self.ptx)
+        constants = dict(re.findall(r"mov\.b32\s+(%r\d+), (-?\d+);", self.ptx))
+        return min([blocks, *(TENSOR_COLUMNS // int(constants[name]) for name in allocations)])
 
-
-def count_by_registers(registers: int, threads: int) -> int:
-    """Blocks that registers leave room for: warps get them in steps of 8 for each thread."""
-    return REGISTERS // (threads * -(-registers // 8) * 8)
+    def list_counts(self, bytes_of_block: int) -> list[Any]:
+        """Returns the cells that all tables have, with the KiB in flight of a multiprocessor."""
+        code, shared = self.found.code, self.found.shared_bytes
+        return [code.instructions, self.found.registers, shared, self.blocks, bytes_of_block * self.blocks >> 10]
 
 
 @functools.lru_cache(maxsize=None)
-def compile_kernel(variant: Variant, chip: str) -> tuple[Any, facts.Facts]:
-    """Returns the first kernel of a variant, and the facts of its code. Another one merges splits."""
-    kernel, *_ = variant.make("cpu").compile(chip).kernels.values()
-    return kernel, facts.gather(kernel.ptx, chip, kernel.dynamic_shared_memory or 0)
-
-
-def count_blocks(kernel: Any, found: facts.Facts) -> int:
-    """Blocks of a multiprocessor, as registers, shared memory and tensor memory allow."""
-    shared = found.static_shared + found.dynamic_shared
-    blocks = min(count_by_registers(found.registers, kernel.block_size[0]), SHARED // (shared + RESERVED), MOST_BLOCKS)
-    allocations = re.findall(r"tcgen05\.alloc\..*, (%r\d+);", kernel.ptx)
-    constants = dict(re.findall(r"mov\.b32\s+(%r\d+), (-?\d+);", kernel.ptx))
-    return min([blocks, *(TENSOR_COLUMNS // int(constants[name]) for name in allocations)])
-
-
-def find_need(variant: Variant, chip: str) -> Need:
-    """Returns the need of a kernel without tensor cores."""
-    kernel, found = compile_kernel(variant, chip)
-    assert found.code.main_loop is not None
-    blocks = count_blocks(kernel, found)
-    return Need(found, blocks, found.code.main_loop.bytes_in_flight * kernel.block_size[0] * blocks / 1024)
-
-
-def find_need_of_tiles(variant: Variant, chip: str) -> Need:
-    """Returns the need of a kernel for tensor cores."""
-    kernel, found = compile_kernel(variant, chip)
-    threads, blocks = kernel.block_size[0], count_blocks(kernel, found)
-    if variant.raw_tiles:
-        of_block = TOKENS * variant.size * variant.raw_tiles
-    elif found.code.bulk_copies or "global to shared" in found.code.accesses:
-        rows = threads // 32 * 16  # of a warp, or of two that share the accumulators of large values
-        if variant.options.get("value_dim", 0) > 256 and "tcgen05.alloc" not in kernel.ptx:
-            rows //= 2
-        of_block = found.static_shared + found.dynamic_shared - rows * variant.size * 2
-    else:  # threads convert elements
-        of_block = found.code.bytes_in_flight * threads
-    return Need(found, blocks, of_block * blocks >> 10)
+def compile_kernel(variant: Variant, chip: str) -> Kernel:
+    """Compiles a variant; the first kernel is described, and another one merges splits."""
+    kernels = list(variant.make("cpu").compile(chip).kernels.values())
+    found = facts.gather(kernels[0].ptx, chip, kernels[0].dynamic_shared_memory or 0)
+    return Kernel(kernels[0].ptx, found, kernels[0].block_size[0], len(kernels))
 
 
 def count_reads(variant: Variant, chip: str) -> float:
@@ -242,72 +207,72 @@ def count_bytes(variant: Variant, chip: str, tokens: int) -> tuple[int, int]:
     return launch.global_bytes_read, tokens * params.bytes_per_block // 64
 
 
-def measure(variant: Variant, chip: str) -> tuple[str, ...]:
+def measure_warps(variant: Variant, chip: str) -> list[Any]:
     """Returns the row of a kernel without tensor cores."""
-    kernels = len(variant.make("cpu").compile(chip).kernels)  # with one that merges splits
-    return variant.title, str(kernels), *find_need(variant, chip).show(), f"{count_reads(variant, chip):.1f}"
+    kernel = compile_kernel(variant, chip)
+    assert kernel.found.code.main_loop is not None
+    of_block = kernel.found.code.main_loop.bytes_in_flight * kernel.threads
+    return [variant.title, kernel.count, *kernel.list_counts(of_block), count_reads(variant, chip)]
 
 
-def measure_tiles(variant: Variant, chip: str) -> tuple[str, ...]:
+def measure_tiles(variant: Variant, chip: str) -> list[Any]:
     """Returns the row of a kernel for tensor cores."""
-    return variant.title, *find_need_of_tiles(variant, chip).show()
+    kernel = compile_kernel(variant, chip)
+    found = kernel.found
+    if variant.raw_tiles:
+        of_block = TOKENS * variant.size * variant.raw_tiles
+    elif found.code.bulk_copies or "global to shared" in found.code.accesses:
+        rows = kernel.threads // 32 * 16  # of a warp, or of two that share the accumulators of large values
+        if variant.options.get("value_dim", 0) > 256 and "tcgen05.alloc" not in kernel.ptx:
+            rows //= 2
+        of_block = found.shared_bytes - rows * variant.size * 2
+    else:  # threads convert elements
+        of_block = found.code.bytes_in_flight * kernel.threads
+    return [variant.title, *kernel.list_counts(of_block)]
 
 
-def measure_few_rows(variant: Variant, swap: bool) -> tuple[str, ...]:
+def measure_few_rows(variant: Variant, swap: bool) -> list[Any]:
     """Returns the row of a kernel for few query rows."""
     variant = replace(variant, options={**variant.options, "swap_operands": swap})
-    kernel, found = compile_kernel(variant, CHIP)
     tokens = 16 if variant.size > 256 and not swap else TOKENS
     of_token = variant.size if variant.raw_tiles else 2 * variant.size * (1 if "value_dim" in variant.options else 2)
-    blocks = count_blocks(kernel, found)
-    need = Need(found, blocks, blocks * 2 * tokens * of_token >> 10)  # two tiles, of stored bytes if there are any
-    return variant.title, "wgmma, swapAB" if swap else "mma.sync", *need.show()
+    of_block = 2 * tokens * of_token  # two tiles, of stored bytes if there are any
+    counts = compile_kernel(variant, CHIP).list_counts(of_block)
+    return [variant.title, "wgmma, swapAB" if swap else "mma.sync", *counts]
 
 
-def measure_narrow(variant: Variant, by_warps: bool) -> tuple[str, ...]:
+def measure_narrow(variant: Variant, by_warps: bool) -> list[Any]:
     """Returns the row of a kernel for elements of 8 bits."""
     rows = {"tile_rows": 0} if by_warps else {}
-    kernel, found = compile_kernel(replace(variant, options={**variant.options, **rows}), CHIP)
-    loop = found.code.main_loop if by_warps else found.code.product_loop
-    assert loop is not None and kernel.block_size[0] == 32
+    kernel = compile_kernel(replace(variant, options={**variant.options, **rows}), CHIP)
+    loop = kernel.found.code.main_loop if by_warps else kernel.found.code.product_loop
+    assert loop is not None and kernel.threads == 32
     groups = variant.size // variant.scale[1] if variant.scale else 0
     tokens = TOKENS_OF_WARPS if by_warps else TOKENS // 2 if groups > 1 else TOKENS
     of_tokens = TOKENS * 2 * (variant.size + 4 * groups)  # bytes of keys, values and their scales
     of_block = loop.bytes_in_flight * 32 if by_warps else 2 * tokens * 2 * variant.size
-    blocks = count_blocks(kernel, found)
     of_kib = TOKENS / tokens * loop.instructions * 1024 / of_tokens
-    need = Need(found, blocks, of_block * blocks / 1024)
-    return variant.title, "warps" if by_warps else "in-register", *need.show(), f"{of_kib:.0f}"
+    return [variant.title, "warps" if by_warps else "in-register", *kernel.list_counts(of_block), of_kib]
 
 
-def tabulate(chip: str) -> dict[str, Table]:
-    """Returns the tables by their names in the record."""
-    few = [measure_few_rows(variant, swap) for variant in FEW_ROWS for swap in (False, True)]
-    narrow = [measure_narrow(variant, by_warps) for variant in NARROW for by_warps in (True, False)]
-    return {
-        "cuda-cores": Table(TITLES, [measure(variant, chip) for variant in VARIANTS], names=1),
-        "tensor-cores": Table(TILED_TITLES, [measure_tiles(variant, chip) for variant in TILED], names=1),
-        "few-rows": Table(FEW_TITLES, few, names=2),
-        "eight-bits": Table(NARROW_TITLES, narrow, names=2),
+def measure(options: argparse.Namespace) -> Record:
+    rows = {
+        "cuda-cores": [measure_warps(variant, options.chip) for variant in VARIANTS],
+        "tensor-cores": [measure_tiles(variant, options.chip) for variant in TILED],
+        "few-rows": [measure_few_rows(variant, swap) for variant in FEW_ROWS for swap in (False, True)],
+        "eight-bits": [measure_narrow(variant, by_warps) for variant in NARROW for by_warps in (True, False)],
     }
+    tables = {name: Table(*columns, rows=rows[name]) for name, columns in COLUMNS.items()}
+    return Record(
+        "benchmarks/attention_kernels.py", tables, f"no GPU: code for {options.chip}", software=facts.find_tools()
+    )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--chip", default=CHIP, help=f"default {CHIP}")
-    parser.add_argument("--markdown", action="store_true", help="Markdown tables")
-    parser.add_argument("--record", action="store_true", help="write benchmarks/results/attention-kernels.json")
-    options = parser.parse_args()
-    tables = tabulate(options.chip)
-    if options.record:
-        source = provenance.collect_tools("benchmarks/attention_kernels.py")
-        found = record.make_from_tables(source, f"no GPU: code for {options.chip}", tables)
-        record.write(FOLDER / "results/attention-kernels.json", found)
-    print("\n\n".join(table.render(options.markdown) for table in tables.values()))
+def main() -> int:
+    command = Command("benchmarks/attention_kernels.py", __doc__, "attention-kernels")
+    command.add_chips(CHIP, are_many=False)
+    return command.run(measure)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (kvcache.Error, ValueError) as error:
-        sys.exit(f"error: {error}")
+    sys.exit(main())

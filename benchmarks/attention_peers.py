@@ -16,11 +16,14 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
+from command import HINT
+from report import Table
+
 try:
     import append_kernels
     import kvcache
 except ImportError as error:
-    sys.exit(f"error: {error}\n  scripts/setup.sh --build builds what is needed; then run with PYTHONPATH=build/python")
+    sys.exit(f"error: {error}\n  {HINT}")
 
 HEADERS = (
     "attention/decode.cuh", "attention/prefill.cuh", "attention/cascade.cuh", "attention/default_decode_params.cuh",
@@ -93,22 +96,19 @@ WORKS = [
     Work("prompt, 32 heads", prompt("nv_bfloat16")),
 ]  # fmt: skip
 
-
 THREADS = 128  # of a block of FlashInfer's, for all of these
 TRITON = "decode_dot"
-TITLES = *append_kernels.TITLES, "shared memory"  # none where a host computes it
 
 
-def make_rows(chip: str, flashinfer: append_kernels.FlashInfer) -> list[tuple[str, ...]]:
-    rows = []
+def measure_all(chip: str, flashinfer: append_kernels.FlashInfer) -> Table:
+    table = append_kernels.make_table(has_shared=True)
     for work in WORKS:
-        peers = [flashinfer.get(work.peer, THREADS, HEADERS)]
-        if work.triton:
-            peers.append(append_kernels.get_triton(TRITON, GQ=work.triton))
-        rows += append_kernels.measure_all(work, peers, chip, has_shared=True)
-    merge = flashinfer.get(MERGE, THREADS, HEADERS)
-    return [*rows, append_kernels.measure("merge of parts", merge, chip, has_shared=True)]
+        kernels = [append_kernels.get_ours(work.source), flashinfer.get(work.peer, THREADS, HEADERS)]
+        kernels += [append_kernels.get_triton(TRITON, GQ=work.triton)] if work.triton else []
+        append_kernels.measure_kernels(table, work.title, kernels, chip)
+    append_kernels.measure_kernels(table, "merge of splits", [flashinfer.get(MERGE, THREADS, HEADERS)], chip)
+    return table
 
 
 if __name__ == "__main__":
-    append_kernels.run(__doc__, make_rows, TITLES)
+    sys.exit(append_kernels.run("attention", __doc__, measure_all))

@@ -25,36 +25,44 @@ examples:
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from works import CHIPS, FOLDER, WORKS
+from command import Command, parse_names
+from measure import say
+from provenance import BUILD, FOLDER
+from works import CHIPS, WORKS
 
-LINEAR = "linear"
-CALLS = "calls"
+LINEAR, CALLS = "linear", "calls"
 RECORD = FOLDER / "results/compile.json"
 PICTURE = FOLDER.parent / "docs/images/compile-time.svg"
 
 
+def make_command() -> Command:
+    works = "\n".join(f"  {work.name:20} {work.title}" for work in WORKS.values())
+    command = Command("scripts/bench", (__doc__ or "").format(works=works))
+    known = [*WORKS, LINEAR, CALLS]
+    command.add("--works", type=parse_names(known), default=known, metavar="WORK,…", help="some of them (default: all)")
+    command.add_chips(*CHIPS)
+    command.add_count("--runs", 9, "counted rounds")
+    command.add("--out", type=Path, metavar="DIR", default=BUILD / "bench", help="default: build/bench")
+    command.add("--record", action="store_true", help="write benchmarks/results/compile.json, and the picture of the docs")
+    return command
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = make_parser()
-    options = parser.parse_args(arguments)
     try:
+        options = make_command().parse(arguments)
         import compare  # not before, so that --help needs no build
         import kvcache
     except ImportError as error:
         sys.exit(f"error: {error}\n  scripts/bench builds what is needed, or run with PYTHONPATH=build/python")
-    for chip in options.chips:
-        if chip not in kvcache.chips():
-            parser.error(f"unknown chip {chip!r}; known are {', '.join(kvcache.chips())}")
-
-    works = [WORKS[name] for name in options.works if name not in (LINEAR, CALLS)]
+    works = [WORKS[name] for name in options.works if name in WORKS]
     if CALLS in options.works:
         import calls
 
-        print(calls.render(calls.measure(200 * options.runs)))
+        print(calls.measure(200 * options.runs).render(markdown=True), end="\n\n")
     if options.works == [CALLS]:
         return 0
     try:
@@ -64,46 +72,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     comparison.write(options.out)
     if options.record:
         comparison.write_record(RECORD, PICTURE)
-    print(comparison.render(options.markdown), end="")
-    compare.say(f"written: {options.out}")
+    if options.json:
+        comparison.record.save(options.json)
+    print(comparison.render() if options.markdown else f"{comparison.record.render(False)}\n", end="")
+    say(f"bench: written: {options.out}")
     return 0
-
-
-def make_parser() -> argparse.ArgumentParser:
-    works = "\n".join(f"  {work.name:20} {work.title}" for work in WORKS.values())
-    parser = argparse.ArgumentParser(
-        prog="scripts/bench",
-        description=(__doc__ or "").format(works=works),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    known = [*WORKS, LINEAR, CALLS]
-    add = parser.add_argument
-    add("--works", type=_list_of(known), default=known, metavar="WORK,…", help="those to compare (default: all)")
-    add("--chips", type=_list_of(), default=CHIPS, metavar="CHIP,…", help=f"default: {','.join(CHIPS)}")
-    add("--runs", type=_positive, default=9, metavar="N", help="counted rounds (default: %(default)s)")
-    add("--out", type=Path, metavar="DIR", default=FOLDER.parent / "build/bench", help="default: build/bench")
-    add("--record", action="store_true", help="write benchmarks/results/compile.json, and the picture of the docs")
-    add("--markdown", action="store_true", help="print the report as Markdown")
-    return parser
-
-
-def _list_of(known: Sequence[str] = ()) -> Callable[[str], list[str]]:
-    """A parser of names that commas separate, of the known ones if there are any."""
-
-    def parse(text: str) -> list[str]:
-        names = list(dict.fromkeys(name.strip() for name in text.split(",")))
-        for name in names:
-            if known and name not in known:
-                raise argparse.ArgumentTypeError(f"unknown name {name!r}; known are {', '.join(known)}")
-        return names
-
-    return parse
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"expects a positive number, got {text!r}")
-    return int(text)
 
 
 if __name__ == "__main__":

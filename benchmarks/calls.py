@@ -13,14 +13,18 @@ from __future__ import annotations
 import argparse
 import ctypes
 import importlib.util
+import sys
 import timeit
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import kvcache
 import ml_dtypes
 import numpy as np
 import tvm_ffi
+from command import Command
+from record import Record
+from report import Table
 
 SOURCE = """
 func.func @nothing(%blocks: memref<?x2x?x16x8x128xbf16>, %lengths: memref<?xi32>,
@@ -43,88 +47,71 @@ KERNEL = SOURCE.replace(
 )
 SHAPES = ((4, 2, 2, 16, 8, 128), (2,), (2, 4), (3, 8, 128), (3, 8, 128), (3,))
 INTEGERS = (False, True, True, False, False, True)
-NUMBERS = (1, 17, 0)
 LIMITS = {"tvm_ffi": 0.5, "torch": 1.0, "numpy": 2.0}
 """Microseconds that a call of ``JitModule.call`` may take on an idle machine."""
 
 
-def make_arrays() -> dict[str, list[Any]]:
+def make_arrays(make: Callable[[tuple[int, ...], Any], Any], integer: Any, number: Any) -> list[Any]:
+    return [make(shape, integer if is_int else number) for shape, is_int in zip(SHAPES, INTEGERS, strict=True)]
+
+
+def list_libraries() -> dict[str, list[Any]]:
     """Arguments by library. NumPy itself has no bf16: there the function is one of f16."""
-    halves = [
-        np.zeros(shape, np.int32 if is_int else np.float16) for shape, is_int in zip(SHAPES, INTEGERS, strict=True)
-    ]
+    halves = make_arrays(np.zeros, np.int32, np.float16)
     arrays: dict[str, list[Any]] = {
         "tvm_ffi": [tvm_ffi.from_dlpack(array) for array in halves],
         "numpy": halves,
-        "ml_dtypes": [
-            array if array.dtype == np.int32 else array.astype(ml_dtypes.bfloat16) for array in halves
-        ],
+        "ml_dtypes": make_arrays(np.zeros, np.int32, ml_dtypes.bfloat16),
     }
     if importlib.util.find_spec("torch"):
         import torch
 
-        arrays["torch"] = [
-            torch.zeros(shape, dtype=torch.int32 if is_int else torch.bfloat16)
-            for shape, is_int in zip(SHAPES, INTEGERS, strict=True)
-        ]
+        arrays["torch"] = make_arrays(lambda shape, dtype: torch.zeros(shape, dtype=dtype), torch.int32, torch.bfloat16)
     return arrays
 
 
-def get_unchecked() -> Callable[..., Any]:
-    return tvm_ffi.get_global_func("testing.nop", allow_missing=True) or tvm_ffi.get_global_func("ffi.Array")
+def find_least(call: Callable[[], Any], runs: int, number: int) -> float:
+    """Microseconds of a call: the least of some series, without those that wait for the machine."""
+    return min(timeit.repeat(call, number=number, repeat=runs)) / number * 1e6
 
 
-def measure(runs: int, number: int = 50) -> list[tuple[str, float, float, float]]:
-    """Library, and the least microseconds of ``call``, of our function, and of one that checks nothing."""
-    rows = []
-    programs = {name: kvcache.jit(SOURCE.replace("bf16", name)) for name in ("bf16", "f16")}
-    for library, arrays in make_arrays().items():
-        program = programs["bf16" if library in ("ml_dtypes", "torch") else "f16"]
-        rows.append((library, *time_calls(program, arrays, runs, number, plain=library != "ml_dtypes")))
-    return rows
+def time_calls(program: kvcache.JitModule, arrays: list[Any], runs: int, number: int, plain: bool = True) -> list[Any]:
+    """Microseconds of ``call``, of our function, and of one that checks nothing.
 
-
-def time_calls(
-    program: kvcache.JitModule, arrays: list[Any], runs: int, number: int, plain: bool = True
-) -> tuple[float, float, float]:
-    """The three times for some arrays; only the first one unless TVM-FFI takes them as they are."""
+    Args:
+        plain: Whether TVM-FFI takes the arrays as they are; else there is only the first time.
+    """
     blocks, lengths, table, keys, values, offsets = arrays
-    one, two, zero = NUMBERS
-    function, unchecked = program.function("nothing"), get_unchecked()
+    function = program.function("nothing")
+    unchecked = tvm_ffi.get_global_func("testing.nop", allow_missing=True) or tvm_ffi.get_global_func("ffi.Array")
     # Arguments are written out, as in a program: a tuple of them would be made and taken apart.
     calls = [
-        lambda: program.call("nothing", blocks, lengths, table, keys, values, offsets, one, two, zero),
-        lambda: function(blocks, lengths, table, keys, values, offsets, one, two, zero),
-        lambda: unchecked(blocks, lengths, table, keys, values, offsets, one, two, zero),
+        lambda: program.call("nothing", blocks, lengths, table, keys, values, offsets, 1, 17, 0),
+        lambda: function(blocks, lengths, table, keys, values, offsets, 1, 17, 0),
+        lambda: unchecked(blocks, lengths, table, keys, values, offsets, 1, 17, 0),
     ]
-    times = [find_least(each, runs, number) for each in calls[: 3 if plain else 1]]
-    first, second, third = times + [float("nan")] * (3 - len(times))
-    return first, second, third
+    return [find_least(call, runs, number) if plain or call is calls[0] else None for call in calls]
 
 
-def measure_launches(driver: ctypes.CDLL, runs: int, number: int = 50) -> list[tuple[str, float, float, float]]:
-    """The same for a function that launches a kernel, on a driver of the tests that is this process' driver."""
+def measure_launches(driver: ctypes.CDLL, runs: int, number: int = 50) -> list[Any]:
+    """The row of a function that launches a kernel, on a driver of the tests that is this process' driver."""
+    from kvcache.devices import tensors
+
+    def make(shape: tuple[int, ...], dtype: Any) -> Any:
+        array, address = np.empty(shape, dtype), ctypes.c_uint64()
+        if driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(array.nbytes)):
+            raise MemoryError("the driver has no memory left")
+        return tensors.place(array, address.value, 0)
+
     program = kvcache.jit(KERNEL.replace("bf16", "f16"), "cuda:sm_90a")
-    arrays = [
-        array_on_device(driver, shape, np.int32 if is_int else np.float16)
-        for shape, is_int in zip(SHAPES, INTEGERS, strict=True)
-    ]
+    arrays = make_arrays(make, np.int32, np.float16)
     program.load()
     driver.fakeCudaSetIdle(True)
     try:
-        return [("tvm_ffi, a launch", *time_calls(program, arrays, runs, number))]
+        call, *others = time_calls(program, arrays, runs, number)
+        return ["tvm_ffi, a launch", call, None, *others]
     finally:
         driver.fakeCudaSetIdle(False)
-
-
-def array_on_device(driver: ctypes.CDLL, shape: tuple[int, ...], dtype: Any) -> Any:
-    """A tensor of TVM-FFI in memory of the driver."""
-    from kvcache.devices import tensors
-
-    array, address = np.empty(shape, dtype), ctypes.c_uint64()
-    if driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(array.nbytes)):
-        raise MemoryError("the driver has no memory left")
-    return tensors.place(array, address.value, 0)
 
 
 def open_standin(path: str) -> ctypes.CDLL:
@@ -139,34 +126,35 @@ def open_standin(path: str) -> ctypes.CDLL:
     return driver
 
 
-def find_least(call: Callable[[], Any], runs: int, number: int) -> float:
-    """Microseconds of a call: the least of some series, without those that wait for the machine."""
-    return min(timeit.repeat(call, number=number, repeat=runs)) / number * 1e6
+def measure(runs: int, number: int = 50) -> Table:
+    """The least microseconds of calls, by library."""
+    micros = "{:.2f}"
+    table = Table(
+        "arrays of", ("call, us", micros), ("limit", "{:.1f}"), ("function of TVM-FFI, us", micros),
+        ("without checks, us", micros),
+    )  # fmt: skip
+    programs = {name: kvcache.jit(SOURCE.replace("bf16", name)) for name in ("bf16", "f16")}
+    for library, arrays in list_libraries().items():
+        program = programs["bf16" if library in ("ml_dtypes", "torch") else "f16"]
+        call, *others = time_calls(program, arrays, runs, number, plain=library != "ml_dtypes")
+        table.add(library, call, LIMITS.get(library), *others)
+    return table
 
 
-def render(rows: list[tuple[str, float, float, float]]) -> str:
-    lines = [
-        "| arrays of | call, us | limit | function of TVM-FFI, us | without checks, us |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for library, *times in rows:
-        call, function, unchecked = (f"{time:.2f}" if time == time else "not taken" for time in times)
-        limit = f"{LIMITS[library]:.1f}" if library in LIMITS else ""
-        lines.append(f"| {library} | {call} | {limit} | {function} | {unchecked} |")
-    return "\n".join(lines) + "\n"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=2000, metavar="N", help="series of 50 calls (default: %(default)s)")
-    parser.add_argument("--standin", metavar="LIBRARY", help="a driver of the tests, to launch a kernel on")
-    args = parser.parse_args()
-    driver = open_standin(args.standin) if args.standin else None
-    rows = measure(args.runs)
+def run(options: argparse.Namespace) -> Record:
+    driver = open_standin(options.standin) if options.standin else None
+    table = measure(options.runs)
     if driver:
-        rows += measure_launches(driver, args.runs)
-    print(render(rows), end="")
+        table.add(*measure_launches(driver, options.runs))
+    return Record("benchmarks/calls.py", {"calls": table}, runs=f"the least of {options.runs} series of 50 calls")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    command = Command("benchmarks/calls.py", __doc__)
+    command.add_count("--runs", 2000, "series of 50 calls")
+    command.add("--standin", metavar="LIBRARY", help="a driver of the tests, to launch a kernel on")
+    return command.run(run, arguments)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -23,7 +23,9 @@ from typing import Any
 
 import kvcache
 from kvcache.compilation import toolchain
-from works import FOLDER, Work
+from measure import Absent
+from provenance import BUILD, FOLDER, find_version
+from works import Work
 
 PROCESS, IN_PROCESS = "process", "in process"
 OURS, CUDA, NVRTC, TRITON = "kvcache", "CUDA C++", "NVRTC", "Triton"
@@ -31,10 +33,6 @@ BASELINES = {PROCESS: CUDA, IN_PROCESS: NVRTC}
 """By kind, the family whose time is the measure."""
 
 _PACKAGES = "run scripts/bench, or pip install -r benchmarks/requirements.txt"
-
-
-class MissingError(Exception):
-    """A compiler is not installed; the message says what to do."""
 
 
 class CannotCompileError(Exception):
@@ -51,14 +49,18 @@ class TookTooLongError(CannotCompileError):
 
 @dataclass(frozen=True)
 class Module:
-    """PTX of one kernel, and the bytes of dynamic shared memory that a launch gives it."""
+    """PTX of one kernel, the bytes of dynamic shared memory that a launch gives it, and the threads of a block.
+
+    The bytes are None where a host computes them.
+    """
 
     ptx: str
-    dynamic_shared: int = 0
+    dynamic_shared: int | None = 0
+    threads: int = 0
 
 
 class Contender(ABC):
-    """A compiler. Its constructor raises ``MissingError`` where it is not installed.
+    """A compiler. Its constructor raises ``Absent`` where it is not installed.
 
     Attributes:
         family: Contenders of one family make the same code.
@@ -80,8 +82,8 @@ class KVCacheOpt(Contender):
     name, family, kind = "kvcache-opt", OURS, PROCESS
 
     def __init__(self) -> None:
-        self._tool = _find_program("kvcache-opt", "run scripts/setup.sh --build", FOLDER.parent / "build/bin")
-        self.version = _ask_version(self._tool, r"LLVM version \S+")
+        self._tool = _find_program("kvcache-opt", "run scripts/setup.sh --build", BUILD / "bin")
+        self.version = find_version(self._tool)
 
     def compile(self, work: Work, chip: str) -> Module:
         return Module(_run(self._tool, _find(work.mlir), f"--kvcache-to-ptx=chip={chip}", "--emit-ptx", "-o"))
@@ -92,15 +94,15 @@ class Nvcc(Contender):
 
     def __init__(self) -> None:
         folder = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "bin"
-        self._tool = _find_program("nvcc", "install the CUDA 13 toolkit, or set CUDA_HOME", folder)
-        self.version = _ask_version(self._tool, r"V\d\S+")
+        self.tool = _find_program("nvcc", "install the CUDA 13 toolkit, or set CUDA_HOME", folder)
+        self.version = find_version(self.tool)
 
     def compile(self, work: Work, chip: str) -> Module:
         return Module(self.compile_file(_find(work.cuda), chip), work.dynamic_shared)
 
     def compile_file(self, source: Path, chip: str, seconds: float | None = None, options: Sequence[str] = ()) -> str:
         """The PTX of a source file, or ``TookTooLongError`` where it takes longer than ``seconds``."""
-        return _run(self._tool, "-ptx", "-O3", f"-arch={chip}", *options, source, "-o", seconds=seconds)
+        return _run(self.tool, "-ptx", "-O3", f"-arch={chip}", *options, source, "-o", seconds=seconds)
 
 
 class TritonProcess(Contender):
@@ -169,11 +171,15 @@ class TritonCompile(Contender):
     def __init__(self) -> None:
         self.version = _import_triton().__version__
         sys.path.append(str(FOLDER / "peers"))
-        self._triton_compile = _import("triton_compile")
+        self.compiler = _import("triton_compile")
 
     def compile(self, work: Work, chip: str) -> Module:
+        return self.run(self.compiler.compile_to_ptx, work.name, chip)
+
+    def run(self, compile: Any, *arguments: Any, threads: int = 0) -> Module:
+        """Calls one of the functions of ``compiler``."""
         try:
-            return Module(*self._triton_compile.compile_to_ptx(work.name, chip))
+            return Module(*compile(*arguments), threads)
         except Exception as error:  # Triton's passes raise errors of any type
             raise CannotCompileError(summarize(str(error))) from error
 
@@ -184,7 +190,7 @@ CONTENDERS: tuple[type[Contender], ...] = (KVCacheOpt, Nvcc, TritonProcess, KVCa
 def _find_program(name: str, hint: str, folder: Path) -> str:
     found = shutil.which(name, path=str(folder)) or shutil.which(name)
     if not found:
-        raise MissingError(f"{name} was not found: {hint}")
+        raise Absent(f"{name} was not found: {hint}")
     return found
 
 
@@ -192,7 +198,7 @@ def _import(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise MissingError(f"{name} can't be imported ({error}): {_PACKAGES}") from error
+        raise Absent(f"{name} can't be imported ({error}): {_PACKAGES}") from error
 
 
 def _import_triton() -> Any:
@@ -207,12 +213,6 @@ def _find(source: Path) -> Path:
     if not source.exists():
         raise CannotCompileError(f"there is no {source.relative_to(FOLDER.parent)}")
     return source
-
-
-def _ask_version(tool: str, pattern: str) -> str:
-    text = subprocess.run([tool, "--version"], capture_output=True, text=True, check=False).stdout
-    match = re.search(pattern, text)
-    return match[0] if match else "unknown"
 
 
 def _run(*command: str | Path, seconds: float | None = None) -> str:
@@ -238,7 +238,7 @@ def _run(*command: str | Path, seconds: float | None = None) -> str:
 
 
 def summarize(message: str) -> str:
-    """What a message says is wrong: behind the first "error:", else its last line."""
+    """What a message says is wrong: after the first "error:", else its last line."""
     if match := re.search(r"\b(?:error|fatal)\s*:\s*(.*)", message):
         return match[1].strip()
     lines = message.split("\n")

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Times whole-cache operations on one core of the CPU, beside memcpy and PyTorch.
 
-Each contender takes its turn in each round; the table has medians (least) of milliseconds of CPU time. The rate of
-attention and copies is that of the bytes of the cache, of a copy once, and memcpy is numpy.copyto of the same bytes.
-PyTorch's scaled_dot_product_attention gets a contiguous copy of keys and values, which it does not have to gather: from
-bf16, its fastest of bf16 and f32 arrays. `scripts/bench cpu` installs PyTorch; without it, its column is empty.
+Each contender is compared with NumPy first, and takes its turn in each round. The table has medians (least) of
+milliseconds of CPU time. The rate of attention and copies is that of the bytes of the cache, of a copy once, and memcpy
+is numpy.copyto of the same bytes. PyTorch's scaled_dot_product_attention gets a contiguous copy of keys and values,
+which it does not have to gather: from bf16, its fastest of bf16 and f32 arrays. `scripts/bench cpu` installs PyTorch;
+without it, its column is empty.
 
 examples:
   scripts/bench cpu
@@ -14,28 +15,34 @@ examples:
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
+
+from command import HINT, Command
+from measure import Contender, HostClock, say, spread, take_turns, verify
+from provenance import list_versions
+from record import Record
+from report import Table
 
 try:
     import kvcache
     import ml_dtypes
     import numpy as np
-    from report import Table
 except ImportError as error:
-    sys.exit(f"error: {error}\n  scripts/setup.sh --build builds what is needed; then run with PYTHONPATH=build/python")
+    sys.exit(f"error: {error}\n  {HINT}")
 try:
     import torch
 except ImportError:
     torch = None  # type: ignore[assignment]
 
-ROUNDS = 11
 PAGE = 16
-TITLES = ("work", "kvcache, ms", "GB/s", "memcpy, ms", "part of memcpy's rate", "PyTorch, ms", "PyTorch / kvcache")
+TIMES = "{:.1f} ({:.1f})"
+MOST_ERROR = 2e-2
+"""The largest error of attention relative to the largest element of a head."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +65,12 @@ SHAPES = [
     Shape("decode, 8 x 4,096 tokens, 16 over 1 head", 8, 4096, 1, 16),
     Shape("decode, 32 x 512 tokens, 32 over 8 heads of 64", 32, 512, 8, 32, 64),
     Shape("prompt of 512, 32 over 8 heads", 1, 512, 8, 32, new=512),
-    Shape("64 tokens behind 2,048, 32 over 8 heads", 1, 2048 + 64, 8, 32, new=64),
+    Shape("64 tokens after 2,048, 32 over 8 heads", 1, 2048 + 64, 8, 32, new=64),
 ]
-
-Contenders = dict[str, Callable[[], Any]]
 
 
 def fill(shape: Shape) -> tuple[Any, Any, Any]:
-    """A manager of a bf16 cache of one layer with random numbers, its inputs, and dense keys and values."""
+    """Parameters of a bf16 cache of one layer with random numbers, its inputs, and dense keys and values."""
     params = kvcache.KVCacheParams("bf16", shape.heads, shape.size, page_size=PAGE, total_num_layers=1)
     pages = shape.batch * -(-shape.tokens // PAGE)
     manager = kvcache.PagedKVCacheManager(params, max_batch_size=shape.batch, max_seq_len=shape.tokens, num_pages=pages)
@@ -79,106 +84,134 @@ def fill(shape: Shape) -> tuple[Any, Any, Any]:
     for request in requests:
         manager.grow(request, np.arange(shape.new))
     inputs = manager.inputs(list(requests))
-    dense = [np.empty((shape.batch, shape.tokens, shape.heads, shape.size), ml_dtypes.bfloat16) for _ in range(2)]
-    kvcache.ops.gather(params)(inputs, 0, *dense)
-    return params, inputs, dense
+    paged = blocks[np.asarray(inputs.lut)[:, : -(-shape.tokens // PAGE)], :, 0].swapaxes(2, 3)
+    flat = paged.reshape(shape.batch, -1, 2, shape.heads, shape.size)[:, : shape.tokens]
+    return params, inputs, [np.ascontiguousarray(flat[:, :, role]) for role in range(2)]
 
 
-def make_attention(shape: Shape) -> tuple[Contenders, int]:
+def attend(shape: Shape, q: Any, keys: Any, values: Any, scale: float) -> Any:
+    """Attention in NumPy, in f32."""
+    group = shape.query_heads // shape.heads
+    rows = q.astype(np.float32).reshape(shape.batch, shape.new, shape.heads, group, shape.size).transpose(0, 2, 3, 1, 4)
+    k, v = (x.astype(np.float32).swapaxes(1, 2)[:, :, None] for x in (keys, values))
+    scores = scale * rows @ k.swapaxes(-1, -2)
+    positions = np.arange(shape.tokens - shape.new, shape.tokens)
+    scores = np.where(np.arange(shape.tokens) <= positions[:, None], scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    out = weights @ v / weights.sum(-1, keepdims=True)
+    return out.transpose(0, 3, 1, 2, 4).reshape(q.shape)
+
+
+def check_close(got: Callable[[], Any], wanted: Any) -> str | None:
+    error = np.abs(got() - wanted).max() / np.abs(wanted).max()
+    return None if error <= MOST_ERROR else f"an error of {error:.1e}"
+
+
+def make_memcpy(sources: Any, targets: Any) -> Contender:
+    return Contender("memcpy", lambda turn: [np.copyto(to, x) for to, x in zip(targets, sources)])
+
+
+def make_attention(shape: Shape) -> tuple[list[Contender], int]:
     params, inputs, (keys, values) = fill(shape)
-    attend = kvcache.ops.attention(params, shape.query_heads)
+    operation = kvcache.ops.attention(params, shape.query_heads)
     q = np.random.default_rng(2).standard_normal((shape.batch * shape.new, shape.query_heads, shape.size), np.float32)
     q = q.astype(ml_dtypes.bfloat16)
     out, scale = np.empty_like(q), shape.size**-0.5
-    copies = [np.empty_like(x) for x in (keys, values)]
-    contenders: Contenders = {
-        "kvcache": lambda: attend(inputs, 0, q, out=out, scale=scale),
-        "memcpy": lambda: [np.copyto(to, x) for to, x in zip(copies, (keys, values))],
-    }
+    wanted = attend(shape, q, keys, values, scale)
+    contenders = [
+        Contender(
+            "kvcache",
+            lambda turn: operation(inputs, 0, q, out=out, scale=scale),
+            lambda: check_close(lambda: out.astype(np.float32), wanted),
+            lambda: out.fill(np.nan),
+        ),
+        make_memcpy((keys, values), [np.empty_like(x) for x in (keys, values)]),
+    ]
     if torch is not None:
-        new, group = shape.new, shape.query_heads // shape.heads
-        rows = torch.from_numpy(q.view(np.int16)).view(torch.bfloat16)
-        rows = rows.reshape(shape.batch, new, shape.query_heads, shape.size).transpose(1, 2)
-        seen = torch.arange(shape.tokens) <= torch.arange(shape.tokens - new, shape.tokens)[:, None]
-        mask = None if new == 1 else seen
-        for name, dtype in (("PyTorch bf16", torch.bfloat16), ("PyTorch f32", torch.float32)):
-            tensors = [torch.from_numpy(x.view(np.int16)).view(torch.bfloat16) for x in (keys, values)]
-            k, v = (x.transpose(1, 2).to(dtype).contiguous() for x in tensors)
-            contenders[name] = lambda q=rows.to(dtype).contiguous(), k=k, v=v: (
-                torch.nn.functional.scaled_dot_product_attention(
-                    q, k, v, attn_mask=mask, scale=scale, enable_gqa=group > 1
-                )
-            )
+        arrays = [torch.from_numpy(x.view(np.int16)).view(torch.bfloat16) for x in (q, keys, values)]
+        arrays[0] = arrays[0].reshape(shape.batch, shape.new, shape.query_heads, shape.size)
+        contenders += [make_torch(shape, arrays, scale, wanted, name) for name in ("bf16", "f32")]
     return contenders, 2 * keys.nbytes
 
 
-def make_copies() -> list[tuple[str, Contenders, int]]:
+def make_torch(shape: Shape, arrays: list[Any], scale: float, wanted: Any, name: str) -> Contender:
+    dtype = torch.bfloat16 if name == "bf16" else torch.float32
+    q, k, v = (x.transpose(1, 2).to(dtype).contiguous() for x in arrays)
+    seen = torch.arange(shape.tokens) <= torch.arange(shape.tokens - shape.new, shape.tokens)[:, None]
+    mask = None if shape.new == 1 else seen
+    outs: dict[str, Any] = {}
+
+    def call(turn: int) -> None:
+        outs["last"] = torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask, scale=scale, enable_gqa=shape.query_heads > shape.heads
+        )
+
+    def read() -> Any:
+        return outs["last"].transpose(1, 2).float().numpy().reshape(wanted.shape)
+
+    return Contender(f"PyTorch {name}", call, lambda: check_close(read, wanted))
+
+
+def make_copies() -> Iterator[tuple[str, list[Contender], int]]:
     """Gather, and copies of caches and pages, of 64 MiB each."""
-    shape = Shape("", 8, 2048, 8, 8)
-    params, inputs, (keys, values) = fill(shape)
-    copies = [np.empty_like(x) for x in (keys, values)]
-    memcpy = lambda: [np.copyto(to, x) for to, x in zip(copies, (keys, values))]  # noqa: E731
-    gather = kvcache.ops.gather(params)
-    pages = inputs.blocks[0].shape[0] // 2
+    params, inputs, dense = fill(Shape("", 8, 2048, 8, 8))
+    copies = [np.empty_like(x) for x in dense]
+    gather, copy_pages = kvcache.ops.gather(params), kvcache.ops.copy_pages(params)
+    blocks = inputs.blocks[0]
+    pages = blocks.shape[0] // 2
     pairs = np.stack([np.arange(pages), pages + np.arange(pages)], axis=1).astype(np.int32)
-    copy_pages = kvcache.ops.copy_pages(params)
-    half = [(to.ravel()[: to.size // 2], x.ravel()[: x.size // 2]) for to, x in zip(copies, (keys, values))]
-    bytes_ = 2 * keys.nbytes
-    return [
-        ("gather, 8 x 2,048 tokens", {"kvcache": lambda: gather(inputs, 0, *copies), "memcpy": memcpy}, bytes_),
-        (
-            "copy of 512 pages",
-            {"kvcache": lambda: copy_pages(inputs, pairs), "memcpy": lambda: [np.copyto(*each) for each in half]},
-            bytes_ // 2,
-        ),
-    ]
-
-
-def measure(title: str, contenders: Contenders, bytes_: int, rounds: int) -> tuple[str, ...]:
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    for run in contenders.values():
-        run()
-    for _ in range(rounds):
-        for name, run in contenders.items():
-            start = time.process_time()
-            run()
-            times[name].append(1e3 * (time.process_time() - start))
-    median = {name: statistics.median(all_) for name, all_ in times.items()}
-
-    def cell(name: str) -> str:
-        return f"{median[name]:.1f} ({min(times[name]):.1f})"
-
-    peers = [name for name in times if name.startswith("PyTorch")]
-    peer = min(peers, key=lambda name: median[name]) if peers else None
-    return (
-        title,
-        cell("kvcache"),
-        f"{bytes_ / median['kvcache'] / 1e6:.2f}",
-        cell("memcpy"),
-        f"{median['memcpy'] / median['kvcache']:.2f}",
-        f"{cell(peer)}, {peer.split()[1]}" if peer else "",
-        f"{median[peer] / median['kvcache']:.2f}" if peer else "",
+    ours = Contender(
+        "kvcache",
+        lambda turn: gather(inputs, 0, *copies),
+        lambda: None if all(map(np.array_equal, copies, dense)) else "other elements",
+        lambda: [copy.fill(0) for copy in copies],
     )
+    bytes_ = 2 * dense[0].nbytes
+    yield "gather, 8 x 2,048 tokens", [ours, make_memcpy(dense, copies)], bytes_
+    ours = Contender(
+        "kvcache",
+        lambda turn: copy_pages(inputs, pairs),
+        lambda: None if np.array_equal(blocks[:pages], blocks[pages : 2 * pages]) else "other elements",
+    )
+    halves = [[x.ravel()[: x.size // 2] for x in arrays] for arrays in (dense, copies)]
+    yield "copy of 512 pages", [ours, make_memcpy(*halves)], bytes_ // 2
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"default {ROUNDS}")
-    parser.add_argument("--markdown", action="store_true", help="a Markdown table")
-    options = parser.parse_args()
+def measure_row(title: str, contenders: list[Contender], bytes_: int, rounds: int) -> list[Any]:
+    for contender in contenders:
+        found = verify(contender, title)
+        if found.status == "wrong":
+            raise ValueError(f"{title}: {contender.name} is wrong: {found.note}")
+    calls = {contender.name: contender.call for contender in contenders}
+    times = take_turns(calls, rounds, clock=HostClock(time.process_time))
+    cells = {name: spread(all_)[:2] for name, all_ in times.items()}
+    (median, _), (copy, _) = cells["kvcache"], cells["memcpy"]
+    peer = min((name for name in cells if name.startswith("PyTorch")), key=lambda name: cells[name], default=None)
+    torch_cells = [[*cells[peer], peer.split()[1]], cells[peer][0] / median] if peer else [None, None]
+    return [title, cells["kvcache"], bytes_ / median / 1e6, cells["memcpy"], copy / median, *torch_cells]
+
+
+def measure(options: argparse.Namespace) -> Record:
     if torch is not None:
         torch.set_num_threads(1)
-    works = [(shape.title, *make_attention(shape)) for shape in SHAPES] + make_copies()
-    rows = []
-    for number, (title, contenders, bytes_) in enumerate(works, 1):
-        print(f"\r{number} of {len(works)}", end="", file=sys.stderr, flush=True)
-        rows.append(measure(title, contenders, bytes_, options.rounds))
-    print(file=sys.stderr)
-    print(Table(TITLES, rows, names=1).render(options.markdown))
+    table = Table(
+        "work", ("kvcache, ms", TIMES), ("GB/s", "{:.2f}"), ("memcpy, ms", TIMES), ("of memcpy's rate", "{:.2f}"),
+        ("PyTorch, ms", f"{TIMES}, {{}}"), ("PyTorch / kvcache", "{:.2f}"),
+    )  # fmt: skip
+    makers = [(shape.title, partial(make_attention, shape)) for shape in SHAPES]
+    works = ((title, *make()) for title, make in makers)
+    for title, contenders, bytes_ in [*works, *make_copies()]:
+        say(title)
+        table.add(*measure_row(title, contenders, bytes_, options.rounds))
+    software = list_versions("numpy", "torch")
+    return Record("scripts/bench cpu", {"operations": table}, software=software, runs=f"{options.rounds} rounds")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    command = Command("scripts/bench cpu", __doc__, "cpu")
+    command.add_count("--rounds", 11, "counted rounds")
+    return command.run(measure, arguments)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (kvcache.Error, ValueError) as error:
-        sys.exit(f"error: {error}")
+    sys.exit(main())

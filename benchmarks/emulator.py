@@ -16,7 +16,6 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 # Before NumPy, which reads them: its threads would be counted too.
@@ -24,13 +23,18 @@ os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL
 
 import ml_dtypes
 import numpy as np
+from command import HINT, Command
+from measure import Clock, HostClock, say, take_turns
+from provenance import FOLDER, list_versions
+from record import Record
+from report import Table
 
 try:
     import kvcache
 except ImportError as error:
-    sys.exit(f"error: {error}\n  scripts/setup.sh --build builds what is needed; then run with PYTHONPATH=build/python")
+    sys.exit(f"error: {error}\n  {HINT}")
 
-ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = FOLDER.parent / "examples"
 BATCH, TOKENS, PAGE_SIZE, HEADS, HEAD_SIZE = 8, 256, 64, 8, 128
 PAGES = BATCH * TOKENS // PAGE_SIZE
 LAYERS, LAYER = 1, 0
@@ -75,7 +79,7 @@ func.func @launch(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>,
 
 def source(example: str) -> Path | str:
     """An example; attention_pipe, which has only a kernel, with a function that launches it."""
-    path = ROOT / f"examples/{example}.mlir"
+    path = EXAMPLES / f"{example}.mlir"
     if example != "attention_pipe":
         return path
     aliases, kernels = path.read_text().split("gpu.module", 1)
@@ -110,17 +114,6 @@ def programs() -> dict[str, tuple[str, tuple]]:
     }
 
 
-def measure_numpy(runs: int, clock: Callable[[], float]) -> float:
-    """Seconds that NumPy takes for attention_pipe."""
-    arguments = attention_arguments()
-    seconds = []
-    for _ in range(runs + 1):
-        start = clock()
-        attend(*arguments)
-        seconds.append(clock() - start)
-    return statistics.median(seconds[1:])
-
-
 def count_threads(source: Path | str, function: str, arguments: tuple, target: str) -> int:
     """The threads of all launches of one call."""
     program = kvcache.jit(source, target=target, sanitize=False, meter=True)
@@ -128,48 +121,49 @@ def count_threads(source: Path | str, function: str, arguments: tuple, target: s
     return sum(int(np.prod(launch.grid)) * int(np.prod(launch.block)) for launch in program.launches)
 
 
-def measure(example: str, target: str, runs: int, clock: Callable[[], float]) -> tuple[int, list[float]]:
-    """The threads of a call, and its seconds by mode; NaNs where the emulator doesn't run the example."""
+def measure_modes(example: str, target: str, runs: int, clock: Clock) -> tuple[int, list[float | None]]:
+    """The threads of a call, and its milliseconds by mode; none where the emulator doesn't run the example."""
     function, arguments = programs()[example]
     text = source(example)
     try:
         threads = count_threads(text, function, arguments, target)
     except kvcache.Error as error:
-        print(f"{example}: {str(error).splitlines()[0]}", file=sys.stderr)
-        return 0, [float("nan")] * len(MODES)
-    compiled = [kvcache.jit(text, target=target, **options) for options in MODES.values()]
-    times: list[list[float]] = [[] for _ in compiled]
-    for turn in range(runs + 1):  # the first is a warm-up
-        for program, seconds in zip(compiled, times):
-            start = clock()
-            program.call(function, *arguments)
-            if turn:
-                seconds.append(clock() - start)
-    return threads, [statistics.median(seconds) for seconds in times]
+        say(f"{example}: {str(error).splitlines()[0]}")
+        return 0, [None] * len(MODES)
+    calls = {}
+    for mode, options in MODES.items():
+        program = kvcache.jit(text, target=target, **options)
+        calls[mode] = lambda turn, program=program: program.call(function, *arguments)
+    times = take_turns(calls, runs, clock=clock)
+    return threads, [statistics.median(times[mode]) for mode in MODES]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--chip", default="sm_100a", help="the chip to emulate (default: %(default)s)")
-    parser.add_argument("--threads", type=int, default=1, help="threads of the host (default: %(default)s)")
-    parser.add_argument("--runs", type=int, default=9, help="counted calls (default: %(default)s)")
-    args = parser.parse_args()
-    if args.runs < 1 or args.threads < 1:
-        parser.error("--runs and --threads must be at least 1")
-    if args.chip not in kvcache.chips():
-        parser.error(f"--chip must be one of {', '.join(kvcache.chips())}")
-    os.environ["KVCACHE_EMULATOR_THREADS"] = str(args.threads)
-    clock = time.process_time if args.threads == 1 else time.perf_counter
-
-    print(f"millions of GPU threads per second, {args.chip}, {args.threads} thread(s) of the host\n")
-    print(f"{'example':16}" + "".join(f"{mode:>12}" for mode in MODES))
-    seconds: list[float] = []
+def measure(options: argparse.Namespace) -> Record:
+    os.environ["KVCACHE_EMULATOR_THREADS"] = str(options.threads)
+    clock = HostClock(time.process_time if options.threads == 1 else time.perf_counter)
+    rates = Table("millions of GPU threads a second", *((mode, "{:.3g}") for mode in MODES))
+    times: list[float | None] = []
     for example in programs():
-        threads, seconds = measure(example, f"emulator:{args.chip}", args.runs, clock)
-        print(f"{example:16}" + "".join(f"{threads / time / 1e6:12.3g}" for time in seconds), flush=True)
-    numpy_seconds = measure_numpy(args.runs, clock)
-    print(f"\n{'times of NumPy':16}" + "".join(f"{time / numpy_seconds:12.1f}" for time in seconds))
-    return 0
+        threads, times = measure_modes(example, f"emulator:{options.chip}", options.runs, clock)
+        rates.add(example, *(threads / time / 1e3 if time else None for time in times))
+    arguments = attention_arguments()
+    (seconds,) = take_turns({"NumPy": lambda turn: attend(*arguments)}, options.runs, clock=clock).values()
+    multiples = Table("times of NumPy", *((mode, "{:.1f}") for mode in MODES))
+    multiples.add("attention_pipe", *(time and time / statistics.median(seconds) for time in times))
+    return Record(
+        "benchmarks/emulator.py",
+        {"threads": rates, "numpy": multiples},
+        software=list_versions("numpy"),
+        runs=f"{options.runs} calls on {options.threads} thread(s) of the host, {options.chip}",
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    command = Command("benchmarks/emulator.py", __doc__)
+    command.add_chips("sm_100a", are_many=False)
+    command.add_count("--threads", 1, "threads of the host")
+    command.add_count("--runs", 9, "counted calls")
+    return command.run(measure, arguments)
 
 
 if __name__ == "__main__":

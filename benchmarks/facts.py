@@ -8,6 +8,18 @@ from dataclasses import dataclass
 
 import sass
 from kvcache.compilation import toolchain
+from provenance import find_version
+
+
+REGISTERS, MOST_THREADS, MOST_BLOCKS = 65536, 2048, 32  # of an SM of sm_80, sm_90 and sm_100
+SHARED, RESERVED = 228 << 10, 1 << 10  # bytes of an SM of sm_90 and sm_100, and what each block takes besides its own
+
+
+def count_blocks(registers: int, threads: int, shared: int = 0) -> int:
+    """The blocks of an SM at a time: warps get registers in steps of 8 for each thread."""
+    by_registers = REGISTERS // (threads * -(-registers // 8) * 8)
+    by_shared = SHARED // (shared + RESERVED) if shared else MOST_BLOCKS
+    return min(by_registers, by_shared, MOST_BLOCKS, MOST_THREADS // threads)
 
 
 @dataclass(frozen=True)
@@ -21,6 +33,15 @@ class Facts:
     stack_bytes: int
     static_shared: int
     dynamic_shared: int
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.static_shared + self.dynamic_shared
+
+
+def find_tools() -> dict[str, str]:
+    """The versions of the tools that all code passes through."""
+    return {tool: find_version(str(toolchain.find_tool(tool))) for tool in ("ptxas", "nvdisasm")}
 
 
 @functools.lru_cache(maxsize=None)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import kvcache
 from contenders import Nvcc, TookTooLongError
+from report import Table
 
 SIZES = (10, 100, 1000, 10000)
 SHAPES = {"kernels of 10 ops": 10, "one kernel": SIZES[-1]}
@@ -172,3 +173,15 @@ def growth(points: Sequence[Point], first_ops: int = FIRST_GROWTH) -> float | No
     first = next((point for point in earlier if point.ops >= first_ops), earlier[-1])
     ratios = [after / before for before, after in zip(first.milliseconds, last.milliseconds, strict=False)]
     return math.log(statistics.median(ratios)) / math.log(last.ops / first.ops)
+
+
+def tabulate(points: Sequence[Point]) -> Table:
+    table = Table(
+        "module", ("kvcache ops", "{:,}"), "ms", ("fastest", "{:,.0f}"), ("slowest", "{:,.0f}"), "ms an op",
+        heading="Growth of the compile time",
+    )  # fmt: skip
+    for point in points:
+        times, over = point.milliseconds, "" if point.milliseconds else "over "
+        each = f"{over}{point.median:,.0f}", min(times, default=None), max(times, default=None)
+        table.add(point.shape, point.ops, *each, f"{over}{point.median / point.ops:.2f}")
+    return table

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares our page manager with vLLM's: CPU time, medians over the runs of all rounds.
 
-Behind each median are the least and the greatest median of a round.
+After each median are the least and the greatest median of a round.
 
 Both have prefix caching, pages of 16 tokens, sequences of up to 131,072, and contexts of 4,000. A decode step gives each
 sequence a token and its table of pages; ours also gathers what kernels get. Ours runs a second time with three groups of
@@ -19,19 +19,21 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import manager_works
 import numpy as np
+from command import Command, parse_sizes
+from measure import Absent
+from provenance import BUILD, FOLDER, list_versions
+from record import Record
+from report import Table
 
-FOLDER = Path(__file__).resolve().parent
-VLLM_PYTHON = FOLDER.parent / "build/vllm-venv/bin/python"
+VLLM_PYTHON = BUILD / "vllm-venv/bin/python"
 
 
 class OurCache:
@@ -97,77 +99,72 @@ class OurGroups(OurCache):
 OURS = {each.NAME: each for each in (OurCache, OurGroups)}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="scripts/bench manager", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add = parser.add_argument
-    add("--batches", type=_parse_sizes, default=[256], metavar="N,…", help="sequences of a decode step (default: 256)")
-    add("--runs", type=_parse_size, default=40, metavar="N", help="of each work in a round (default: %(default)s)")
-    add("--rounds", type=_parse_size, default=1, metavar="N", help="processes of each (default: %(default)s)")
-    add("--vllm", action="store_true", help="measure vLLM's as well; gets it and PyTorch (7 GB) into build/")
-    add("--worker", choices=OURS, help=argparse.SUPPRESS)
-    options = parser.parse_args(arguments)
-    if options.worker:
-        times = manager_works.measure(OURS[options.worker], options.batches, options.runs)
-        print(json.dumps({"name": options.worker, "times": times}))
-        return 0
-    if options.vllm and not VLLM_PYTHON.exists():
-        sys.exit(f"error: there is no {VLLM_PYTHON}: scripts/bench makes it")
-    sizes = [",".join(map(str, options.batches)), str(options.runs)]
-    ours = [sys.executable, __file__, "--batches", sizes[0], "--runs", sizes[1], "--worker"]
-    commands = [[*ours, name] for name in OURS]
-    if options.vllm:
-        commands.append([str(VLLM_PYTHON), str(FOLDER / "peers/vllm_manager.py"), *sizes])
-    results = [run(command) for _ in range(options.rounds) for command in commands]
-    print(render(results, options.batches))
-    return 0
-
-
-def run(command: list[str]) -> dict[str, Any]:
+def run_process(command: list[str]) -> dict[str, Any]:
     """The result that a contender prints in the end."""
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
-        sys.exit(f"error: {' '.join(command)}: {last[0]}")
+        raise ValueError(f"{' '.join(command)}: {last[0]}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def summarize(rounds: Sequence[Sequence[float]], scale: float = 1) -> str:
+def summarize(rounds: Sequence[Sequence[float]], scale: float = 1) -> list[float]:
     """The median of all runs, and the least and the greatest median of a round: no round is left out."""
     medians = [scale * statistics.median(times) for times in rounds]
-    median = scale * statistics.median(time for times in rounds for time in times)
-    return f"{median:.3f} ({min(medians):.3f} to {max(medians):.3f})"
+    return [scale * statistics.median(time for times in rounds for time in times), min(medians), max(medians)]
 
 
-def render(results: Sequence[dict[str, Any]], batches: Sequence[int]) -> str:
-    """A table in Markdown: works in rows, contenders in columns."""
+def tabulate(results: Sequence[dict[str, Any]], batches: Sequence[int]) -> Table:
+    """Works in rows, contenders in columns."""
     pooled: dict[str, dict[str, list[list[float]]]] = {}
     for result in results:
         works = pooled.setdefault(result["name"], {})
         for work, times in result["times"].items():
             works.setdefault(work, []).append(times)
-    rows = [["CPU ms, median (medians of rounds)", *pooled], ["---", *["---:"] * len(pooled)]]
+    cells = "{:.3f} ({:.3f} to {:.3f})"
+    table = Table("CPU ms, median (medians of rounds)", *((name, cells) for name in pooled))
     for work in next(iter(pooled.values())):
-        rows.append([work, *(summarize(works[work]) for works in pooled.values())])
+        table.add(work, *(summarize(works[work]) for works in pooled.values()))
     for batch in batches:
-        work = manager_works.name_decode(batch)
-        cells = [summarize(works[work], scale=1e3 / batch) for works in pooled.values()]
-        rows.append([f"the step of {batch:,}, us per sequence", *cells])
-    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
-    about = f"{os.cpu_count()} cores, {platform.machine()}, load {load}, Python {platform.python_version()}"
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows) + f"\n\n{about}, NumPy {np.__version__}"
+        work, scale = manager_works.name_decode(batch), 1e3 / batch
+        steps = (summarize(works[work], scale) for works in pooled.values())
+        table.add(f"the step of {batch:,}, us per sequence", *steps)
+    return table
 
 
-def _parse_size(text: str) -> int:
-    if not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"expects a positive number, got {text!r}")
-    return int(text)
+def measure(options: argparse.Namespace) -> Record:
+    if options.vllm and not VLLM_PYTHON.exists():
+        raise Absent(f"there is no {VLLM_PYTHON}: scripts/bench makes it")
+    sizes = [",".join(map(str, options.batches)), str(options.runs)]
+    ours = [sys.executable, __file__, "--batches", sizes[0], "--runs", sizes[1], "--worker"]
+    commands = [[*ours, name] for name in OURS]
+    if options.vllm:
+        commands.append([str(VLLM_PYTHON), str(FOLDER / "peers/vllm_manager.py"), *sizes])
+    results = [run_process(command) for _ in range(options.rounds) for command in commands]
+    return Record(
+        "scripts/bench manager",
+        {"managers": tabulate(results, options.batches)},
+        software=list_versions("numpy"),
+        runs=f"{options.runs} of each work in {options.rounds} rounds of processes that take turns",
+    )
 
 
-def _parse_sizes(text: str) -> list[int]:
-    return [_parse_size(each) for each in text.split(",")]
+def main(arguments: Sequence[str] | None = None) -> int:
+    command = Command("scripts/bench manager", __doc__, "page-managers")
+    command.add(
+        "--batches", type=parse_sizes, default=[256], metavar="N,…", help="sequences of a step (default: 256)"
+    )
+    command.add_count("--runs", 40, "of each work in a round")
+    command.add_count("--rounds", 1, "processes of each")
+    command.add("--vllm", action="store_true", help="measure vLLM's as well; gets it and PyTorch (7 GB) into build/")
+    command.add("--worker", choices=OURS, help=argparse.SUPPRESS)
+    options = command.parse(arguments)
+    if options.worker:
+        times = manager_works.measure(OURS[options.worker], options.batches, options.runs)
+        print(json.dumps({"name": options.worker, "times": times}))
+        return 0
+    return command.run(measure, options)
 
 
 if __name__ == "__main__":

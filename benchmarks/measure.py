@@ -1,84 +1,151 @@
-"""Times the contenders on a work, turn by turn, and looks at the code that they make."""
+"""Contenders that take turns: which are right, and the times of those.
+
+It needs nothing but Python 3.10, like the tables and records, as a machine with a GPU may have nothing else.
+"""
 
 from __future__ import annotations
 
+import random
 import statistics
+import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-import facts
-from contenders import IN_PROCESS, CannotCompileError, Contender, CrashedError, summarize
-from kvcache import ToolchainError
-from works import Work
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 
-@dataclass(frozen=True)
-class Result:
-    """What one contender did with a work on a chip.
+def say(text: str) -> None:
+    """Tells those who wait, apart from the results."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def brief(error: BaseException) -> str:
+    """The kind of an error and the first lines of its message."""
+    return f"{type(error).__name__}: {error}".split("\n\n")[0].replace("\n", " ")[:300]
+
+
+class Absent(Exception):
+    """A contender can't take part; the message says why."""
+
+
+@dataclass
+class Contender:
+    """Work that is ready to run, again and again.
 
     Attributes:
-        milliseconds: Of each round; round for round comparable between contenders.
-        facts: About the code, or None where there is none.
-        cannot: Why there is none, or empty.
+        call: Runs it, with the number of a set of arrays.
+        check: Says what is wrong with the results of the last call, or None.
+        reset: Destroys the results, so that those of an earlier call are not taken for new ones.
+    """
+
+    name: str
+    call: Callable[[int], Any]
+    check: Callable[[], str | None] = lambda: None
+    reset: Callable[[], Any] = lambda: None
+    note: str = ""
+
+
+@dataclass
+class Result:
+    """The outcome of a contender in a case. Without ``milliseconds`` it was not timed, and ``note`` says why.
+
+    Attributes:
+        status: ``right``, ``wrong``, ``absent`` or ``failed``.
+        figures: Everything else that is known of it, by name.
     """
 
     work: str
-    chip: str
+    case: str
     contender: str
-    family: str
-    kind: str
-    milliseconds: tuple[float, ...] = ()
-    facts: facts.Facts | None = None
-    cannot: str = ""
+    status: str = "right"
+    note: str = ""
+    milliseconds: list[float] = field(default_factory=list)
+    figures: dict[str, Any] = field(default_factory=dict)
 
     @property
     def median(self) -> float:
         return statistics.median(self.milliseconds)
 
-
-def measure(work: Work, chip: str, contenders: Sequence[Contender], runs: int) -> list[Result]:
-    """Lets the contenders take turns; the first round warms up, and tells who can't."""
-    found: dict[Contender, facts.Facts | str] = {}
-    crashed: set[str] = set()
-    for contender in contenders:
-        found[contender] = _try(contender, work, chip, crashed)
-    able = [contender for contender in contenders if isinstance(found[contender], facts.Facts)]
-    times: dict[Contender, list[float]] = {contender: [] for contender in contenders}
-    for _ in range(runs):
-        for contender in able:
-            start = time.perf_counter()
-            contender.compile(work, chip)
-            times[contender].append((time.perf_counter() - start) * 1e3)
-    results = []
-    for contender, outcome in found.items():
-        about, cannot = (outcome, "") if isinstance(outcome, facts.Facts) else (None, outcome)
-        names = (contender.name, contender.family, contender.kind)
-        results.append(Result(work.name, chip, *names, tuple(times[contender]), about, cannot))
-    return results
+    @property
+    def spread(self) -> list[float] | None:
+        """The median, the least and the greatest time."""
+        return spread(self.milliseconds) if self.milliseconds else None
 
 
-def _try(contender: Contender, work: Work, chip: str, crashed: set[str]) -> facts.Facts | str:
-    """Facts about the code, or why there is none.
-
-    Args:
-        crashed: Families of which a process has died: in this process they are not tried.
-    """
-    if contender.kind == IN_PROCESS and contender.family in crashed:
-        return "not tried in this process, as another one died"
-    try:
-        module = contender.compile(work, chip)
-        return facts.gather(module.ptx, chip, module.dynamic_shared)
-    except CannotCompileError as error:
-        if isinstance(error, CrashedError):
-            crashed.add(contender.family)
-        return str(error)
-    except ToolchainError as error:
-        return f"ptxas: {summarize(str(error))}"
-    except ValueError as error:
-        return str(error)
+def verify(contender: Contender, work: str, case: str = "", clock: Clock | None = None) -> Result:
+    """Runs a contender once, and says whether its results are right."""
+    contender.reset()
+    contender.call(0)
+    if clock:
+        clock.synchronize()
+    wrong = contender.check()
+    return Result(work, case, contender.name, "wrong" if wrong else "right", wrong or contender.note)
 
 
-def ratio(ours: Result, theirs: Result) -> float:
+def spread(times: Sequence[float]) -> list[float]:
+    """The median, the least and the greatest."""
+    return [statistics.median(times), min(times), max(times)]
+
+
+def compare_rounds(ours: Sequence[float], theirs: Sequence[float]) -> float:
     """The median over the rounds of our time as a part of theirs."""
-    return statistics.median(a / b for a, b in zip(ours.milliseconds, theirs.milliseconds, strict=True))
+    return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
+
+
+class Clock(Protocol):
+    """A source of times. A GPU's are known only when it has come to the last mark."""
+
+    def mark(self) -> Any: ...
+
+    def synchronize(self) -> None: ...
+
+    def milliseconds(self, start: Any, end: Any) -> float: ...
+
+
+class HostClock:
+    """The clock of the wall or, with ``time.process_time``, of the processor."""
+
+    def __init__(self, seconds: Callable[[], float] = time.perf_counter) -> None:
+        self.mark = seconds
+
+    def synchronize(self) -> None:
+        pass
+
+    def milliseconds(self, start: float, end: float) -> float:
+        return (end - start) * 1e3
+
+
+MOST_WAITING = 1.1
+"""The time of a run over that of its calls from which on the host may be in the times of a device."""
+
+
+def take_turns(
+    calls: Mapping[str, Callable[[int], Any]],
+    rounds: int,
+    warm_up: int = 1,
+    clock: Clock = HostClock(),
+    prepare: Mapping[str, Callable[[], Any]] | None = None,
+) -> dict[str, list[float]]:
+    """Milliseconds of each round, by name. The order changes in every round, and nothing waits for a device.
+
+    A device always has work ahead, so that no time between two calls counts. ``prepare`` has what is to be done before
+    a call, and is not timed.
+    """
+    marks: dict[str, list[tuple[Any, Any]]] = {name: [] for name in calls}
+    order, shuffle = list(calls), random.Random(0).shuffle
+    first = clock.mark()
+    for turn in range(warm_up + rounds):
+        shuffle(order)
+        for name in order:
+            if prepare and name in prepare:
+                prepare[name]()
+            start = clock.mark()
+            calls[name](turn)
+            marks[name].append((start, clock.mark()))
+    last = clock.mark()
+    clock.synchronize()
+    times = {name: [clock.milliseconds(*pair) for pair in pairs] for name, pairs in marks.items()}
+    busy, total = sum(map(sum, times.values())), clock.milliseconds(first, last)
+    if total > MOST_WAITING * busy and not isinstance(clock, HostClock):
+        say(f"the device was idle for {1 - busy / total:.0%} of the time: the host is slow, and may be in the times")
+    return {name: values[warm_up:] for name, values in times.items()}

@@ -9,11 +9,11 @@ from contenders import CUDA, IN_PROCESS, NVRTC, OURS, PROCESS, TRITON
 from kvcache.pictures.svg import EDGE, INK, MARGIN, RIGHT, Canvas, Picture
 from linear import PEER, Point
 from measure import Result
-from verdict import pick
+from verdict import list_places, pick
 from works import WORKS
 
 _COLORS = {OURS: "#2f7fd6", CUDA: "#52606d", NVRTC: "#52606d", TRITON: "#e0892f"}
-_LEFT = 240  # behind the names
+_LEFT = 240  # after the names
 _END = RIGHT - 100  # before the figures
 _ROW, _GAP, _SPACE = 15, 8, 34  # of a line, between works, and between parts
 _MOST_PART = 1.5  # of nvcc's code, where the axis ends
@@ -53,24 +53,20 @@ def _draw_code(canvas: Canvas, results: Sequence[Result]) -> None:
         ours, theirs, triton = (
             pick(results, work, chip, families) for families in ([OURS], [CUDA, NVRTC], [TRITON])
         )
-        if not theirs or not theirs.facts:
+        if not theirs:
             canvas.text(_LEFT, canvas.y, "not by CUDA C++", "small soft")
             continue
-        most = theirs.facts.code.instructions
-        _draw_part(canvas, ours, most, WORKS[work].sass_ratio)
-        if triton and triton.facts:
-            canvas.circle(_at_part(triton.facts.code.instructions / most), canvas.y - 4, 4, fill=_COLORS[TRITON])
+        most = theirs.code.instructions
+        if ours:
+            count, limit = ours.code.instructions, _at_part(WORKS[work].sass_ratio)
+            canvas.rect(_LEFT, canvas.y - 9, _at_part(count / most) - _LEFT, 10, fill=_COLORS[OURS])
+            canvas.rect(limit - 1, canvas.y - 11, 2, 14, fill=INK)
+            canvas.text(RIGHT, canvas.y, f"{count} of {most}", "small", "end")
+        else:
+            canvas.text(_LEFT, canvas.y, "not by us", "small soft")
+        if triton:
+            canvas.circle(_at_part(triton.code.instructions / most), canvas.y - 4, 4, fill=_COLORS[TRITON])
     canvas.y += _SPACE
-
-
-def _draw_part(canvas: Canvas, ours: Result | None, theirs: int, most: float) -> None:
-    if not ours or not ours.facts:
-        canvas.text(_LEFT, canvas.y, "not by us", "small soft")
-        return
-    count = ours.facts.code.instructions
-    canvas.rect(_LEFT, canvas.y - 9, _at_part(count / theirs) - _LEFT, 10, fill=_COLORS[OURS])
-    canvas.rect(_at_part(most) - 1, canvas.y - 11, 2, 14, fill=INK)
-    canvas.text(RIGHT, canvas.y, f"{count} of {theirs}", "small", "end")
 
 
 def _at_part(part: float) -> float:
@@ -88,10 +84,11 @@ def _draw_times(canvas: Canvas, results: Sequence[Result], kind: str, times: Seq
         _draw_grid_line(canvas, at(power), height, f"{power:,}")
     for work, chip in _walk(canvas, results):
         for result in results:
-            if (result.work, result.chip, result.kind) == (work, chip, kind) and result.milliseconds:
+            figures = result.figures
+            if (result.work, result.case, figures["kind"]) == (work, chip, kind) and result.milliseconds:
                 start, end = at(min(result.milliseconds)), at(max(result.milliseconds))
-                canvas.rect(start, canvas.y - 5, max(end - start, 1.0), 2, fill=_COLORS[result.family])
-                canvas.circle(at(result.median), canvas.y - 4, 4, fill=_COLORS[result.family])
+                canvas.rect(start, canvas.y - 5, max(end - start, 1.0), 2, fill=_COLORS[figures["family"]])
+                canvas.circle(at(result.median), canvas.y - 4, 4, fill=_COLORS[figures["family"]])
     canvas.y += _SPACE
 
 
@@ -130,20 +127,16 @@ def _draw_growth(canvas: Canvas, points: Sequence[Point]) -> None:
     canvas.y += _GAP
 
 
-def _list_places(results: Sequence[Result]) -> list[tuple[str, str]]:
-    return list(dict.fromkeys((result.work, result.chip) for result in results))
-
-
 def _measure_rows(results: Sequence[Result]) -> float:
     """The height of what ``_walk`` walks over."""
-    places = _list_places(results)
+    places = list_places(results)
     return len(places) * _ROW + len({work for work, _ in places}) * _GAP
 
 
 def _walk(canvas: Canvas, results: Sequence[Result]) -> Iterator[tuple[str, str]]:
     """Works and chips from top to bottom, with their names before them."""
     before = None
-    for work, chip in _list_places(results):
+    for work, chip in list_places(results):
         if work != before:
             canvas.y += _GAP if before else 0
             canvas.text(MARGIN, canvas.y, work)

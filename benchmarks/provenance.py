@@ -5,61 +5,44 @@ from __future__ import annotations
 import os
 import platform
 import re
-import shlex
 import subprocess
 import sys
-import time
-from collections.abc import Iterable
 from pathlib import Path
 
-from contenders import Contender
-from kvcache.compilation import toolchain
-from works import FOLDER
+FOLDER = Path(__file__).resolve().parent
+BUILD = FOLDER.parent / "build"
 
 
-def collect(contenders: Iterable[Contender], runs: int) -> dict[str, str]:
-    """What there is to say of a run, by name."""
-    return {
-        **_collect_moment("scripts/bench"),
-        "runs": f"{runs} of each contender in turn, after a warm-up",
-        "CPU": f"{len(os.sched_getaffinity(0))} cores of {_find_cpu()}, load {os.getloadavg()[0]:.1f}",
-        "Python": platform.python_version(),
-        **{contender.name: contender.version for contender in contenders},
-        **{name: _find_version(name) for name in ("ptxas", "nvdisasm")},
-    }
+def run_quietly(*command: str) -> str:
+    """The output of a command, or nothing where it fails."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
 
 
-def collect_tools(command: str) -> dict[str, str]:
-    """What there is to say of machine code that is only counted."""
-    return {**_collect_moment(command), "ptxas": _find_version("ptxas"), "nvdisasm": _find_version("nvdisasm")}
+def find_version(tool: str) -> str:
+    """The version that a tool of CUDA or LLVM says."""
+    match = re.search(r"V\d\S+|LLVM version \S+", run_quietly(tool, "--version"))
+    return match[0] if match else "unknown"
 
 
-def _collect_moment(command: str) -> dict[str, str]:
-    commit = _run("git", "-C", str(FOLDER), "rev-parse", "--short=12", "HEAD") or "unknown"
-    changes = _run("git", "-C", str(FOLDER), "status", "--porcelain", "--untracked-files=no")
-    return {
-        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        "commit": f"{commit}, {'with local changes' if changes else 'clean'}",
-        "command": shlex.join([command, *sys.argv[1:]]),
-    }
+def find_commit() -> str:
+    git = "git", "-C", str(FOLDER)
+    changes = run_quietly(*git, "status", "--porcelain", "--untracked-files=no")
+    return (run_quietly(*git, "rev-parse", "--short=12", "HEAD") or "unknown") + (", with changes" if changes else "")
 
 
-def _find_cpu() -> str:
+def describe_host() -> str:
     try:
         match = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     except OSError:
         match = None
-    return match[1] if match else platform.machine()
+    model = match[1] if match else platform.machine()
+    return f"{len(os.sched_getaffinity(0))} cores of {model}, load {os.getloadavg()[0]:.1f}"
 
 
-def _find_version(tool: str) -> str:
-    match = re.search(r"V\d\S+", _run(str(toolchain.find_tool(tool)), "--version"))
-    return match[0] if match else "unknown"
-
-
-def _run(*command: str) -> str:
-    """What a command prints, or nothing where it fails."""
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return ""
+def list_versions(*packages: str) -> dict[str, str]:
+    """The versions of those packages that this program has imported."""
+    found = ((name, getattr(sys.modules.get(name), "__version__", "")) for name in packages)
+    return {name: version for name, version in found if version}

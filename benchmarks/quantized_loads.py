@@ -12,15 +12,18 @@ examples:
 import argparse
 import sys
 
+from command import HINT, Command
+from record import Record
+from report import Table
+
 try:
     import kvcache
-    from facts import count_ptx_instructions
+    from facts import count_ptx_instructions, find_tools
 except ImportError as error:
-    sys.exit(f"error: {error}\n  scripts/setup.sh --build builds what is needed; then run with PYTHONPATH=build/python")
+    sys.exit(f"error: {error}\n  {HINT}")
 
 HEADS, HEAD_SIZE, PAGE_SIZE = 8, 128, 64
 BLOCKS = f"?x2x?x{PAGE_SIZE}x{HEADS}"
-CHIPS = ["sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a"]
 FORMATS = [  # elements, scales, granularity
     ("f8E4M3FN", "f32", 128),
     ("f8E4M3FN", "f32", 32),
@@ -61,33 +64,26 @@ gpu.module @kernels {{
 }}"""
 
 
-def count(text: str, chip: str) -> str:
+def measure(options: argparse.Namespace) -> Record:
+    table = Table("elements", "scales", "granularity", *((chip, "{} / {}") for chip in options.chips))
+    for format in FORMATS:
+        text = source(*format, options.result)
+        table.add(*format, *(count(text, chip) for chip in options.chips))
+    return Record("benchmarks/quantized_loads.py", {"instructions": table}, device="no GPU", software=find_tools())
+
+
+def count(text: str, chip: str) -> list[int]:
     """PTX and SASS instructions of the kernel for one chip."""
     instructions = count_ptx_instructions(kvcache.compile(text, target=chip).kernels["load"].ptx)
-    cubin = kvcache.compile(text, target=chip, format="cubin").kernels["load"]
-    return f"{instructions} / {cubin.sass_instructions}"
+    return [instructions, kvcache.compile(text, target=chip, format="cubin").kernels["load"].sass_instructions]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--chips", type=lambda text: text.split(","), default=CHIPS, help=f"default {','.join(CHIPS)}")
-    parser.add_argument("--result", choices=["bf16", "f16", "f32"], default="bf16", help="default bf16")
-    parser.add_argument("--markdown", action="store_true", help="a Markdown table")
-    options = parser.parse_args()
-    rows = [("elements", "scales", "granularity", *options.chips)]
-    for element, scale, granularity in FORMATS:
-        text = source(element, scale, granularity, options.result)
-        rows.append((element, scale, str(granularity), *(count(text, chip) for chip in options.chips)))
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    for i, row in enumerate(rows):
-        cells = [cell.ljust(width) if j < 2 else cell.rjust(width) for j, (cell, width) in enumerate(zip(row, widths))]
-        print(f"| {' | '.join(cells)} |" if options.markdown else "  ".join(cells))
-        if i == 0 and options.markdown:
-            print(f"| {' | '.join('---' if j < 2 else '--:' for j in range(len(row)))} |")
+def main() -> int:
+    command = Command("benchmarks/quantized_loads.py", __doc__, "quantized-loads")
+    command.add_chips("sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a")
+    command.add("--result", choices=["bf16", "f16", "f32"], default="bf16", help="default bf16")
+    return command.run(measure)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (kvcache.Error, ValueError) as error:
-        sys.exit(f"error: {error}")
+    sys.exit(main())

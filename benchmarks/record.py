@@ -1,87 +1,96 @@
-"""Writes a comparison as a record, from which docs/site/results.py makes the tables of pages."""
+"""Records of tables and of where their figures come from, of which docs/site/results.py makes the tables of pages."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-import report
-from linear import Point
-from measure import Result
-
-_TIMES = re.compile(r"([\d.]+) \(([\d.]+) to ([\d.]+)\)")
-_NUMBER = re.compile(r"[\d,]+(\.\d+)?")
-_PROVENANCE = "date", "commit", "command", "runs", "CPU"
+from provenance import FOLDER, describe_host, find_commit
+from report import Table, render_heading
 
 
-def make(provenance: Mapping[str, str], results: Sequence[Result], points: Sequence[Point]) -> dict[str, Any]:
-    """Returns where the figures are from, and the tables of the report with numbers in place of text."""
-    times, code = report.tabulate_times(results), report.tabulate_code(results)
-    middle = next(i for i, title in enumerate(times.titles) if title.startswith("ours / ")) + 1
-    in_process = [0, 1, *range(middle, len(times.titles))]
-    tables = {
-        "process": _convert(times, range(middle)),
-        "in-process": _convert(times, in_process),
-        "machine-code": _convert(code, range(len(code.titles))),
-        "growth": _convert(report.tabulate_points(points), range(6)),
-    }
-    return {**_describe(provenance, provenance["CPU"]), "runs": provenance["runs"], "tables": tables}
+@dataclass
+class Record:
+    """Tables, and where their figures come from; the files of ``benchmarks/results`` are records.
+
+    Attributes:
+        command: The program as its users call it; the arguments follow.
+        details: Times of rounds, and other figures without a place in a table.
+        notes: Texts after the tables, by heading; it is told whether they are Markdown.
+    """
+
+    command: str
+    tables: dict[str, Table] = field(default_factory=dict)
+    device: str = field(default_factory=describe_host)
+    driver: str | None = None
+    software: dict[str, str] = field(default_factory=dict)
+    runs: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    notes: Callable[[bool], Mapping[str, str]] = lambda markdown: {}
+    arguments: Sequence[str] = field(default_factory=lambda: sys.argv[1:])
+    date: str = field(default_factory=lambda: time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()))
+    commit: str = field(default_factory=find_commit)
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return {
+            "date": self.date,
+            "commit": self.commit,
+            "device": self.device,
+            **({"driver": self.driver} if self.driver else {}),
+            "software": {"Python": platform.python_version(), **self.software},
+            "command": shlex.join([*self.command.split(), *self.arguments]),
+            **({"runs": self.runs} if self.runs else {}),
+        }
+
+    def render_provenance(self, markdown: bool) -> str:
+        facts = {name: fact for name, fact in self.provenance.items() if name != "software"}
+        rows = (facts | self.provenance["software"]).items()
+        if markdown:
+            return Table("", "", rows=rows).render(markdown)
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:{width}}  {fact}" for name, fact in rows)
+
+    def render(self, markdown: bool) -> str:
+        """The tables, the notes, and as text also where they come from."""
+        parts = []
+        for table in self.tables.values():
+            if table.heading:
+                parts.append(render_heading(table.heading, markdown))
+            parts.append(table.render(markdown))
+        for heading, text in self.notes(markdown).items():
+            parts += [render_heading(heading, markdown), text]
+        return "\n\n".join([*parts, *([] if markdown else [self.render_provenance(False)])])
+
+    def save(self, path: Path) -> None:
+        """Writes the file; a reader sees the one before or this one."""
+        tables = {name: table.to_json() for name, table in self.tables.items()}
+        temporary = path.with_name(f"{path.name}.part")
+        temporary.write_text(format_json({**self.provenance, "tables": tables, **self.details}) + "\n")
+        temporary.replace(path)
 
 
-def make_from_tables(provenance: Mapping[str, str], device: str, tables: Mapping[str, report.Table]) -> dict[str, Any]:
-    """Returns the record of tables, with numbers in place of text."""
-    converted = {name: _convert(table, range(len(table.titles))) for name, table in tables.items()}
-    return {**_describe(provenance, device), "tables": converted}
-
-
-def _describe(provenance: Mapping[str, str], device: str) -> dict[str, Any]:
-    return {
-        "date": provenance["date"],
-        "commit": provenance["commit"].removesuffix(", clean"),
-        "device": device,
-        "software": {name: text for name, text in provenance.items() if name not in _PROVENANCE},
-        "command": provenance["command"],
-    }
-
-
-def _convert(table: report.Table, numbers: Sequence[int]) -> dict[str, Any]:
-    columns: list[dict[str, str]] = [{"title": table.titles[number]} for number in numbers]
-    rows = [[_read(row[number], column) for number, column in zip(numbers, columns)] for row in table.rows]
-    return {"columns": columns, "rows": rows}
-
-
-def _read(text: str, column: dict[str, str]) -> Any:
-    """Returns the value of a cell, and gives its column the format of it."""
-    if text == "-":
-        return None
-    if match := _TIMES.fullmatch(text):
-        column["format"] = "{:.0f} ({:.0f} to {:.0f})"
-        return [float(number) if "." in number else int(number) for number in match.groups()]
-    if match := _NUMBER.fullmatch(text):
-        plain = text.replace(",", "")
-        if "," in text:
-            column["format"] = "{:,}"
-        elif match[1]:
-            column["format"] = f"{{:.{len(match[1]) - 1}f}}"
-        return float(plain) if match[1] else int(plain)
+def format_json(value: Any, indent: int = 0) -> str:
+    """JSON in which a row of a table is a line."""
+    text = json.dumps(value, default=_to_json, ensure_ascii=False)
+    if is_dataclass(value):
+        value = _to_json(value)
+    pad = "\n" + " " * (indent + 1)
+    if len(text) > 100 and isinstance(value, dict):
+        lines = [f"{json.dumps(str(name))}: {format_json(each, indent + 1)}" for name, each in value.items()]
+        return f"{{{pad}{f',{pad}'.join(lines)}{pad[:-1]}}}"
+    if len(text) > 100 and isinstance(value, list) and (isinstance(value[0], dict | list) or is_dataclass(value[0])):
+        return f"[{pad}{f',{pad}'.join(format_json(each, indent + 1) for each in value)}{pad[:-1]}]"
     return text
 
 
-def write(path: Path, record: Mapping[str, Any]) -> None:
-    """Writes a record with one line for each column and row, so that differences are easy to read."""
-    head = [f" {_dump(key)}: {_dump(value)}," for key, value in record.items() if key != "tables"]
-    tables = []
-    for name, table in record["tables"].items():
-        lists = [
-            f'   "{part}": [\n' + ",\n".join(f"    {_dump(entry)}" for entry in table[part]) + "\n   ]"
-            for part in ("columns", "rows")
-        ]
-        tables.append(f"  {_dump(name)}: {{\n" + ",\n".join(lists) + "\n  }")
-    path.write_text("\n".join(["{", *head, ' "tables": {', ",\n".join(tables), " }", "}", ""]))
-
-
-def _dump(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _to_json(value: Any) -> Any:
+    """A dataclass as a dictionary, whose values come here as well, and anything else as its text."""
+    return {each.name: getattr(value, each.name) for each in fields(value)} if is_dataclass(value) else str(value)

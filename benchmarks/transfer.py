@@ -17,17 +17,20 @@ import argparse
 import base64
 import itertools
 import os
-import platform
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-import numpy as np
-
 import kvcache
+import numpy as np
+from command import Command, parse_sizes
 from kvcache import transfer
+from measure import say, spread, take_turns
+from provenance import list_versions
+from record import Record
+from report import Table
 
 TRANSPORTS = {"TCP": "tcp,self", "shared memory": "tcp,shm,self"}
 LAYERS, HEADS, HEAD_SIZE = 16, 8, 128
@@ -63,25 +66,23 @@ def send(num_pages: int, page_size: int) -> None:
 
 
 class Fetch:
-    """Ours."""
+    """Ours; ``receive`` has no part in the time where pages are reserved before."""
 
     def __init__(self, cache: kvcache.PagedKVCacheManager, message: bytes, transport: transfer.NIXLTransport) -> None:
         self._cache, self._message, self._transport = cache, message, transport
         self._tokens = transfer.Offer.from_bytes(message).tokens
+        self._options: dict[str, Any] = {}
 
-    def read(self, is_reserved: bool = False) -> float:
-        """Seconds; without those of ``receive`` where pages are reserved before."""
-        options: dict[str, Any] = {"request": "r"}
-        if is_reserved:
-            options = {"reception": self._cache.receive(self._tokens, "r")}
-        start = time.perf_counter()
-        moved = transfer.fetch(self._cache, self._message, self._transport, **options)
+    def prepare(self, is_reserved: bool) -> None:
+        if self._options:
+            self._cache.release("r")
+        self._options = {"reception": self._cache.receive(self._tokens, "r")} if is_reserved else {"request": "r"}
+
+    def read(self, turn: int) -> None:
+        moved = transfer.fetch(self._cache, self._message, self._transport, **self._options)
         while not moved.poll():
             pass
         moved.finish(was_held=True)
-        seconds = time.perf_counter() - start
-        self._cache.release("r")
-        return seconds
 
 
 class Plain:
@@ -99,8 +100,7 @@ class Plain:
         self._agent.register_memory(rows, "DRAM")
         self._peer = self._agent.add_remote_agent(transfer.nixl._split_address(offer.address)[1])
 
-    def read(self) -> float:
-        start = time.perf_counter()
+    def read(self, turn: int) -> None:
         target, source = (self._agent.get_xfer_descs(table, "DRAM") for table in (self._target, self._source))
         handle = self._agent.initialize_xfer("READ", target, source, self._peer)
         self._agent.transfer(handle)
@@ -108,11 +108,10 @@ class Plain:
             if state == "ERR":
                 raise RuntimeError("NIXL lost the peer")
         handle.release()
-        return time.perf_counter() - start
 
 
-def receive(num_pages: int, page_size: int, runs: int) -> tuple[int, np.ndarray]:
-    """The number of descriptors, and seconds [runs, 3]: all of ours, with pages that were reserved before, NIXL alone."""
+def receive(num_pages: int, page_size: int, runs: int) -> tuple[int, dict[str, list[float]]]:
+    """The number of descriptors, and milliseconds by contender."""
     from kvcache.transfer import nixl
 
     command = [sys.executable, __file__, "--sender", f"{num_pages},{page_size}"]
@@ -124,57 +123,46 @@ def receive(num_pages: int, page_size: int, runs: int) -> tuple[int, np.ndarray]
         ours, other = make_cache(num_pages, page_size), make_cache(num_pages, page_size)
         transport = transfer.NIXLTransport("receiver", progress_thread=False)
         fetch, plain = Fetch(ours, message, transport), Plain(other, message, nixl._import())
-        fetch.read()
-        plain.read()
-        times = [(fetch.read(), fetch.read(is_reserved=True), plain.read()) for _ in range(runs)]
+        calls = dict(zip(CONTENDERS, (fetch.read, fetch.read, plain.read)))
+        prepare = {name: partial(fetch.prepare, bool(number)) for number, name in enumerate(CONTENDERS[:2])}
+        times = take_turns(calls, runs, prepare=prepare)
     finally:
         sender.kill()
         sender.wait()
     for cache in ours, other:
         assert (cache.blocks[0].view(np.uint8)[:num_pages] == 7).all()
-    return plain.descriptors, np.array(times)
+    return plain.descriptors, times
 
 
-def _parse_sizes(text: str) -> list[int]:
-    return [int(size) for size in text.split(",")]
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="scripts/bench transfer", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--mebibytes",
-        type=_parse_sizes,
-        default=[4, 16, 64, 256],
-        metavar="N,…",
-        help="of a sequence (default: 4,16,64,256)",
-    )
-    parser.add_argument(
-        "--page-sizes", type=_parse_sizes, default=[16], metavar="N,…", help="tokens of a page (default: 16)"
-    )
-    parser.add_argument("--runs", type=int, default=21, metavar="N", help="of each (default: %(default)s)")
-    parser.add_argument("--sender", type=_parse_sizes, help=argparse.SUPPRESS)
-    options = parser.parse_args(arguments)
-    if options.sender:
-        send(*options.sender)
-        return 0
+def measure(options: argparse.Namespace) -> Record:
     os.environ.setdefault("NIXL_LOG_LEVEL", "WARN")  # it writes to the standard output
-    columns = ["over", "MiB", "tokens of a page", "descriptors", *(f"{name}, GB/s" for name in CONTENDERS), "ratios"]
-    print(f"| {' | '.join(columns)} |\n| --- |{' --: |' * (len(columns) - 1)}")
+    rates = ((f"{name}, GB/s", "{:.2f} ({:.2f})") for name in CONTENDERS)
+    table = Table("over", "MiB", "tokens of a page", "descriptors", *rates, ("ratios", "{:.2f}, {:.2f}"))
     for name, tls in TRANSPORTS.items():
         os.environ["UCX_TLS"] = tls
         for size, page_size in itertools.product(options.mebibytes, options.page_sizes):
+            say(f"{name}, {size} MiB, pages of {page_size} tokens")
             num_pages = max(size * 2**20 // (TOKEN_BYTES * page_size), 1)
-            count, seconds = receive(num_pages, page_size, options.runs)
-            rates = num_pages * page_size * TOKEN_BYTES / 1e9 / seconds
-            medians = np.median(rates, axis=0)
-            cells = [f"{median:.2f} ({best:.2f})" for median, best in zip(medians, rates.max(axis=0), strict=True)]
-            ratios = ", ".join(f"{median / medians[-1]:.2f}" for median in medians[:-1])
-            print(f"| {name} | {size} | {page_size} | {count} | {' | '.join(cells)} | {ratios} |", flush=True)
-    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
-    print(f"\n{os.cpu_count()} cores, {platform.machine()}, load {load}, Python {platform.python_version()}")
-    return 0
+            count, times = receive(num_pages, page_size, options.runs)
+            gigabytes = num_pages * page_size * TOKEN_BYTES / 1e9
+            cells = [[1e3 * gigabytes / each for each in spread(times[name])[:2]] for name in CONTENDERS]
+            table.add(name, size, page_size, count, *cells, [cell[0] / cells[-1][0] for cell in cells[:-1]])
+    software = list_versions("numpy", "nixl")
+    return Record("scripts/bench transfer", {"fetch": table}, software=software, runs=f"{options.runs} turns")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    command = Command("scripts/bench transfer", __doc__, "transfer")
+    sizes = {"type": parse_sizes, "metavar": "N,…"}
+    command.add("--mebibytes", default=[4, 16, 64, 256], help="of a sequence (default: 4,16,64,256)", **sizes)
+    command.add("--page-sizes", default=[16], help="tokens of a page (default: 16)", **sizes)
+    command.add_count("--runs", 21, "of each")
+    command.add("--sender", help=argparse.SUPPRESS, **sizes)
+    options = command.parse(arguments)
+    if options.sender:
+        send(*options.sender)
+        return 0
+    return command.run(measure, options)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import sass
 from contenders import BASELINES, CUDA, IN_PROCESS, NVRTC, OURS, PROCESS
 from facts import Facts
 from linear import Point
-from measure import Result, ratio
+from measure import Result, compare_rounds
 from works import WORKS
 
 MOST_PROCESS_TIME = 0.25
@@ -42,59 +42,64 @@ class Verdict:
         known = [figure.met for figure in self.figures if figure.met is not None]
         return all(known) if known else None
 
+    def render(self, markdown: bool) -> str:
+        """The target and whether it is met, and a line for each work."""
+        mark = {True: "met", False: "not met", None: "nothing to compare"}[self.met]
+        works: dict[str, list[str]] = {}
+        for figure in self.figures:
+            text = f"{figure.chip} {figure.text}".strip()
+            works.setdefault(figure.work, []).append(f"{text} (not met)" if figure.met is False else text)
+        if markdown:
+            return "\n".join([f"- **{mark}**: {self.target}", *(f"  - {w}: {'; '.join(t)}" for w, t in works.items())])
+        width = max(map(len, works), default=0)
+        return "\n".join([f"{mark}: {self.target}", *(f"    {w:{width}}  {'; '.join(t)}" for w, t in works.items())])
+
 
 def judge(results: Sequence[Result], points: Sequence[Point]) -> list[Verdict]:
     """Holds results against the targets; without ``points`` there is no verdict on the growth."""
-    pairs = _pair(results)
-    verdicts = [Verdict("every work compiles", tuple(_judge_existence(results, *pair) for pair in pairs))]
+    places = list_places(results)
+    verdicts = [Verdict("every work compiles", tuple(_judge_existence(results, *place) for place in places))]
     for target, compare in _CODE_TARGETS:
-        verdicts.append(Verdict(target, tuple(_judge_code(*pair, compare) for pair in pairs)))
+        verdicts.append(Verdict(target, tuple(_judge_code(results, *place, compare) for place in places)))
     for kind, peer, most in (PROCESS, "nvcc", MOST_PROCESS_TIME), (IN_PROCESS, "NVRTC", MOST_IN_PROCESS_TIME):
-        figures = tuple(_judge_time(results, work, chip, kind, most) for work, chip, *_ in pairs)
+        figures = tuple(_judge_time(results, *place, kind, most) for place in places)
         verdicts.append(Verdict(f"time to PTX, {kind}: at most {most:.2f} of {peer}'s", figures))
     if points:
         verdicts.append(_judge_growth(points))
     return [verdict for verdict in verdicts if verdict.figures]
 
 
-def pick(results: Sequence[Result], work: str, chip: str, families: Sequence[str]) -> Result | None:
-    """The result with code of the first of the families that has one.
+def list_places(results: Sequence[Result]) -> list[tuple[str, str]]:
+    """The works and their chips."""
+    return list(dict.fromkeys((result.work, result.case) for result in results))
 
-    One of this process is preferred: it knows how much dynamic shared memory a launch gives.
+
+def pick(results: Sequence[Result], work: str, chip: str, families: Sequence[str]) -> Facts | None:
+    """The facts of the first of the families that has code.
+
+    Code of this process is preferred: it is known how much dynamic shared memory a launch gives.
     """
-    able = [result for result in results if (result.work, result.chip) == (work, chip) and result.facts]
-    able.sort(key=lambda result: result.kind != IN_PROCESS)
-    return next((result for family in families for result in able if result.family == family), None)
+    able = [result.figures for result in results if (result.work, result.case) == (work, chip)]
+    able = sorted((each for each in able if "facts" in each), key=lambda each: each["kind"] != IN_PROCESS)
+    return next((each["facts"] for family in families for each in able if each["family"] == family), None)
 
 
-_Pair = tuple[str, str, Result | None, Result | None]
-
-
-def _pair(results: Sequence[Result]) -> list[_Pair]:
-    """For each work and chip our result and that of CUDA C++."""
-    places = dict.fromkeys((result.work, result.chip) for result in results)
-    return [
-        (work, chip, pick(results, work, chip, [OURS]), pick(results, work, chip, [CUDA, NVRTC]))
-        for work, chip in places
-    ]
-
-
-def _judge_existence(
-    results: Sequence[Result], work: str, chip: str, ours: Result | None, theirs: Result | None
-) -> Figure:
-    here = [result for result in results if (result.work, result.chip, result.family) == (work, chip, OURS)]
-    reasons = dict.fromkeys(result.cannot for result in here if result.cannot)
-    text = "; ".join(reasons) or ("for us alone" if not theirs else "yes")
-    return Figure(work, chip, not reasons and bool(here), text)
+def _judge_existence(results: Sequence[Result], work: str, chip: str) -> Figure:
+    here = [result for result in results if (result.work, result.case) == (work, chip)]
+    ours = [result for result in here if result.figures["family"] == OURS]
+    reasons = dict.fromkeys(result.note for result in ours if result.note)
+    has_peer = pick(results, work, chip, [CUDA, NVRTC]) is not None
+    return Figure(work, chip, not reasons and bool(ours), "; ".join(reasons) or ("yes" if has_peer else "for us alone"))
 
 
 _Compare = Callable[[str, Facts, Facts | None], tuple[bool | None, str]]
 
 
-def _judge_code(work: str, chip: str, ours: Result | None, theirs: Result | None, compare: _Compare) -> Figure:
-    if not ours or not ours.facts:
+def _judge_code(results: Sequence[Result], work: str, chip: str, compare: _Compare) -> Figure:
+    ours = pick(results, work, chip, [OURS])
+    if not ours:
         return Figure(work, chip, None, "no code")
-    return Figure(work, chip, *compare(work, ours.facts, theirs.facts if theirs else None))
+    return Figure(work, chip, *compare(work, ours, pick(results, work, chip, [CUDA, NVRTC])))
 
 
 def _compare_length(work: str, ours: Facts, theirs: Facts | None) -> tuple[bool | None, str]:
@@ -170,13 +175,14 @@ _CODE_TARGETS: tuple[tuple[str, _Compare], ...] = (
 
 
 def _judge_time(results: Sequence[Result], work: str, chip: str, kind: str, most: float) -> Figure:
-    able = {r.family: r for r in results if (r.work, r.chip, r.kind) == (work, chip, kind) and r.milliseconds}
+    here = [result for result in results if (result.work, result.case, result.figures["kind"]) == (work, chip, kind)]
+    able = {result.figures["family"]: result for result in here if result.milliseconds}
     ours, theirs = able.get(OURS), able.get(BASELINES[kind])
     if not ours:
         return Figure(work, chip, None, "no code")
     if not theirs:
         return Figure(work, chip, None, f"{ours.median:.0f} ms, no peer")
-    part = ratio(ours, theirs)
+    part = compare_rounds(ours.milliseconds, theirs.milliseconds)
     return Figure(work, chip, part <= most, f"{part:.2f} ({ours.median:.0f} ms)")
 
 

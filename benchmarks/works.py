@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parent
-CHIPS = ("sm_80", "sm_90a", "sm_100a")
+from command import CHIPS
+from provenance import FOLDER
 
 
 @dataclass(frozen=True)
@@ -15,11 +15,11 @@ class Work:
 
     Attributes:
         name: Also that of the CUDA C++ source, of its kernel, and of the function in Triton.
-        title: What it does, in a few words.
+        title: The function, in a few words.
         sass_ratio: The most machine code that ours may have, as a part of nvcc's.
         source: The name of our source in ``kernels``.
         dynamic_shared: Bytes of shared memory that the CUDA C++ kernel gets from its launch.
-        chips: Those that it is for.
+        chips: The targets.
     """
 
     name: str

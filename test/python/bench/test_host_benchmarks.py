@@ -1,0 +1,142 @@
+"""The benchmarks of the CPU: operations, calls, and page managers, with small works."""
+
+import json
+import subprocess
+import sys
+
+import calls
+import cpu
+import emulator
+import manager
+import manager_works
+import numpy as np
+import pytest
+import standin
+from places import ROOT
+
+
+def test_operations_are_right_and_timed(monkeypatch):
+    monkeypatch.setattr(cpu, "torch", None)
+    shapes = [cpu.Shape("decode", 2, 40, 2, 4), cpu.Shape("prompt", 1, 20, 1, 2, 64, new=20)]
+    for shape in shapes:
+        title, times, rate, copy, part, *rest = cpu.measure_row(shape.title, *cpu.make_attention(shape), rounds=2)
+        assert title == shape.title and len(times) == len(copy) == 2 and rest == [None, None]
+
+
+def test_wrong_operation_is_an_error(monkeypatch):
+    monkeypatch.setattr(cpu, "torch", None)
+    contenders, bytes_ = cpu.make_attention(cpu.Shape("decode", 2, 40, 2, 4))
+    contenders[0].call = lambda turn: None
+    with pytest.raises(ValueError, match="decode: kvcache is wrong: an error of nan"):
+        cpu.measure_row("decode", contenders, bytes_, rounds=1)
+
+
+def test_calls_are_measured():
+    rows = {library: times for library, *times in calls.measure(runs=2, number=20).rows}
+    assert {"numpy", "tvm_ffi", "ml_dtypes"} <= rows.keys()
+    assert all(call > 0 for call, *_ in rows.values())
+    # A function that checks less and copies nothing is faster, with a wide margin for noise.
+    assert rows["tvm_ffi"][2] < rows["ml_dtypes"][0]
+    assert rows["ml_dtypes"][2:] == [None, None]
+
+
+def test_launches_are_measured():
+    """The driver of the tests does nothing then."""
+    driver = standin.get()
+    driver.reset()
+    name, call, _, function, unchecked = calls.measure_launches(driver._library, runs=2, number=20)
+    assert name == "tvm_ffi, a launch" and min(call, unchecked) > 0
+    assert function > unchecked  # a launch, and a function that does nothing
+    assert not [line for line in driver.calls() if line.startswith("cuLaunchKernel")]
+    driver.reset()
+
+
+def test_numpy_attends_as_the_example():
+    arguments = emulator.attention_arguments()
+    emulator.attend(*arguments)
+    assert np.isfinite(arguments[-1].astype(np.float32)).all()
+    assert emulator.programs().keys() == {"quickstart", "gather", "key_tile", "attention_pipe"}
+
+
+# --- Page managers ---------------------------------------------------------------------------------------------------
+
+PEER = ROOT / "benchmarks/peers/vllm_manager.py"
+WORKS = [
+    "decode step of 3 sequences",
+    "decode step of 5 sequences",
+    "claim among 10,000 prompts of a page",
+    "the same, behind a prompt of the system",
+    "claim of 32,768 tokens",
+    "the same, found in the cache",
+]
+
+
+class NotedCache(manager.OurCache):
+    """Notes the tokens that claims find, and those of each decode step."""
+
+    found = []
+    steps = []
+
+    def claim(self, name, tokens):
+        before = self.manager.stats.tokens_found
+        super().claim(name, tokens)
+        self.found.append((name, self.manager.stats.tokens_found - before, len(tokens)))
+
+    def decode(self, names, tokens):
+        super().decode(names, tokens)
+        self.steps.append([len(self.manager.tokens(name)) for name in names])
+
+
+@pytest.fixture
+def small(monkeypatch):
+    for name, size in (("CONTEXT", 40), ("CACHED", 20), ("LONG", 64)):
+        monkeypatch.setattr(manager_works, name, size)
+
+
+def test_our_manager_does_each_work(small):
+    NotedCache.found, NotedCache.steps = [], []
+    times = manager_works.measure(NotedCache, [3, 5], 8)
+    assert list(times) == WORKS
+    assert [len(each) for each in times.values()] == [8, 8, 8, 8, 3, 3]
+    assert NotedCache.steps[0] == [41, 42, 43]
+    assert NotedCache.steps[-1] == [40 + i + 11 for i in range(5)]
+    behind = [found for name, found, count in NotedCache.found if count == 512 + 17]
+    assert behind[:1] == [0] and all(found >= 512 for found in behind[1:])
+    long = [each for each in NotedCache.found if each[0] in ("cold", "again")]
+    assert long == [("cold", 0, 64), ("again", 63, 64)] * 3
+
+
+def test_table_of_managers_has_every_round():
+    work = manager_works.name_decode(1000)
+    results = [
+        {"name": "one", "times": {work: [3.0, 1.0]}},
+        {"name": "other", "times": {work: [5.0]}},
+        {"name": "one", "times": {work: [7.0]}},
+    ]
+    table = manager.tabulate(results, [1000])
+    assert table.titles == ["CPU ms, median (medians of rounds)", "one", "other"]
+    # Milliseconds of a thousand sequences are microseconds of one.
+    cells = [[3.0, 2.0, 7.0], [5.0, 5.0, 5.0]]
+    assert table.rows == [[work, *cells], ["the step of 1,000, us per sequence", *cells]]
+
+
+def test_failed_process_is_named():
+    with pytest.raises(ValueError, match="no such thing"):
+        manager.run_process([sys.executable, "-c", "raise SystemExit('no such thing')"])
+    printed = [sys.executable, "-c", "print('noise'); print('{\"name\": \"x\"}')"]
+    assert manager.run_process(printed) == {"name": "x"}
+
+
+def test_peer_without_its_packages_fails(monkeypatch, tmp_path):
+    done = subprocess.run([sys.executable, PEER, "3", "8"], capture_output=True, text=True)
+    assert done.returncode and "ModuleNotFoundError" in done.stderr
+    monkeypatch.setattr(manager, "VLLM_PYTHON", tmp_path / "python")
+    with pytest.raises(SystemExit, match="error: there is no .*/python: scripts/bench"):
+        manager.main(["--vllm"])
+
+
+@pytest.mark.parametrize("name", manager.OURS)
+def test_worker_prints_its_result(small, capsys, name):
+    assert manager.main(["--worker", name, "--batches", "3", "--runs", "8"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["name"] == name and WORKS[0] in result["times"]
