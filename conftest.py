@@ -1,4 +1,4 @@
-"""What every test finds: the modules of the benchmarks and of docs/site, and a pack of their kernels."""
+"""The common setup of tests: modules of benchmarks and docs/site, and a pack of kernels."""
 
 import functools
 import gc
@@ -11,13 +11,13 @@ import pytest
 
 import kvcache
 
-# scripts/check --extras runs these, where the frameworks are.
+# scripts/check --extras runs these, with the frameworks.
 collect_ignore = [] if importlib.util.find_spec("torch") else ["test/python/extras"]
 
-# Tests compile what they test; test_store.py has folders of its own.
+# Tests compile everything anew; test_store.py uses other folders.
 os.environ["KVCACHE_CACHE"] = "off"
 
-# Tests leave little garbage, and the collector would look at all of them for it again and again: 5 % of their time.
+# Tests leave little garbage, and the collector would scan all objects repeatedly: 5 % of their time.
 gc.set_threshold(100_000, 20, 20)
 
 ROOT = Path(__file__).resolve().parent
@@ -53,7 +53,7 @@ def packed(tmp_path_factory):
 
 @pytest.fixture
 def old_objects_stay():
-    """``gc.collect()`` looks at the objects that the test makes, and not at a million of others."""
+    """Limits ``gc.collect()`` to the objects of the test, instead of a million others."""
     gc.freeze()
     yield
     gc.unfreeze()
@@ -61,8 +61,9 @@ def old_objects_stay():
 
 @pytest.fixture(scope="session", autouse=True)
 def unoptimized_operations():
-    """Operations are not optimized, as in ``devices.jit``: that takes twice as long as all
-    else, and what is tested comes before it."""
+    """Compiles operations without optimization, as in ``devices.jit``.
+
+    It takes twice as long as the rest, and the tested passes precede it."""
     from kvcache.ops import operations
 
     with pytest.MonkeyPatch.context() as patch:
@@ -72,12 +73,12 @@ def unoptimized_operations():
 
 @pytest.fixture
 def optimized_operations(monkeypatch):
-    """Operations are optimized, as for users: LLVM takes what MLIR says of aliases and overflows."""
+    """Compiles operations with optimization, as for users: LLVM uses MLIR's facts of aliases and overflows."""
     from kvcache.ops import operations
 
     monkeypatch.setattr(operations, "jit", kvcache.jit)
 
 
 def pytest_collection_modifyitems(items):
-    """Slow tests begin first, so that no process waits for the last of another."""
+    """Sorts slow tests first, so that no process waits for the last of another."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What quantizing a KV cache costs: the error of attention on a real model's data.
+"""Measures the error of attention with quantized KV caches on a real model's data.
 
 Queries, keys and values are those of a sentence encoder (encoder.py) on a few
 paragraphs (text.txt). Keys and values go through a paged cache of each format, by
 kernels that quantize and dequantize: `kvcache.store_quantized` and `kvcache.load`, on
-the CPU. Attention over what comes back is compared with attention over what went in.
-With --outliers, the keys get what those of decoders have: channels far from zero, which
-all keys share. Exits with 2 where it cannot run.
+the CPU. Attention over the loaded values is compared with attention over the originals.
+With --outliers, the keys get channels far from zero, common to all keys, as those of
+decoders have. Exits with 2 if it cannot run.
 """
 
 import argparse
@@ -51,10 +51,10 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Format:
-    """How a cache of one layer holds its values.
+    """The format of a cache of one layer.
 
-    With ``tensor_scale`` the scales are relative to one f32 for a whole array. Keys may
-    have parameters of their own.
+    With ``tensor_scale``, the scales are relative to one f32 for a whole array. Keys
+    may have other parameters.
     """
 
     params: kvcache.KVCacheParams
@@ -63,7 +63,7 @@ class Format:
     keys: kvcache.KVCacheParams | None = None
 
     def labels(self):
-        """What the table says: values, scales, granularity."""
+        """The cells of the table: values, scales, granularity."""
         values = self.params.dtype_shorthand
         if self.known_as:
             values += f" ({self.known_as})"
@@ -81,11 +81,11 @@ class Format:
         return values, scales, f"{tokens} tokens"
 
     def bytes_per_token(self):
-        """Keys and values of one layer, with their scales."""
+        """The bytes of a token's key and value in one layer, with their scales."""
         both = self.params, self.keys or self.params
         return sum(params.bytes_per_block for params in both) // (2 * PAGE_SIZE)
 
-    def of_keys(self):
+    def get_key_format(self):
         """The format of the keys alone."""
         return Format(self.keys) if self.keys else self
 
@@ -126,9 +126,9 @@ def all_formats(heads, head_size):
 
 
 def source(fmt):
-    """MLIR of `append`, which writes an array into a cache, and of `read_back`.
+    """The MLIR of `append`, which writes an array into a cache, and of `read_back`.
 
-    Of tokens that share scales, `append` writes whole groups.
+    If tokens share scales, `append` writes whole groups.
     """
     element = "%keys[%c0, %h, %t, %c0]"
     scale = " tensor_scale %tensor_scale" if fmt.tensor_scale else ""
@@ -147,9 +147,9 @@ def source(fmt):
 
 
 def for_each_head(params, name, body, step=1):
-    """A function that does something for every token, or group, and head of an array.
+    """A function that runs a body for every token, or group, and head of an array.
 
-    The body finds the token in `%t` and the head in `%h`. The array is, or becomes, the
+    The token is `%t` and the head is `%h`. The array is the source or the target of the
     keys of sequence `%c0`.
     """
     loops = f"""
@@ -169,7 +169,7 @@ def compiled(fmt):
 
 
 def scale_of_array(fmt, array):
-    """Its largest magnitude is then the largest value times the largest scale."""
+    """The scale that maps the largest magnitude to the largest value and scale."""
     if not fmt.tensor_scale:
         return 1.0
     largest_value, largest_scale = 6, 448  # of f4E2M1FN and f8E4M3FN
@@ -177,10 +177,10 @@ def scale_of_array(fmt, array):
 
 
 def through_cache(array, fmt):
-    """Writes an array into a cache of a format, and returns what the cache gives back.
+    """Writes an array into a cache of a format, and returns the loaded array.
 
     Both are f32 [tokens, heads, head_size]. Tokens that do not fill a group are not in
-    the cache, and come back as they are.
+    the cache, and are returned unchanged.
     """
     whole = len(array) - len(array) % cache_source.tokens_per_scale(fmt.params)
     array, rest = array[:whole], array[whole:]
@@ -204,7 +204,7 @@ def through_cache(array, fmt):
 
 
 def layer_results(layer, row_offsets):
-    """Attention within each text, f64 [tokens, heads, head_size] with all tokens."""
+    """Computes attention within each text, f64 [tokens, heads, head_size]."""
     in_f64 = Attention(*(x.astype(np.float64) for x in layer))
     return attend_within_texts(in_f64, row_offsets)
 
@@ -214,22 +214,22 @@ def relative_errors(fmt, layers, row_offsets, exact):
 
     Args:
         layers: An ``Attention`` for each layer, with the tokens of all texts.
-        row_offsets: Where each text begins, and where the last one ends.
+        row_offsets: The first token of each text, and the end of the last one.
         exact: The results without a cache, [layers, tokens, heads, head_size].
     """
     results = []
     for queries, keys, values in layers:
-        keys, values = through_cache(keys, fmt.of_keys()), through_cache(values, fmt)
+        keys, values = through_cache(keys, fmt.get_key_format()), through_cache(values, fmt)
         results.append(layer_results(Attention(queries, keys, values), row_offsets))
     difference = np.linalg.norm(np.stack(results) - exact, axis=-1)
     return difference / np.linalg.norm(exact, axis=-1)
 
 
 def add_outliers(layer):
-    """The layer with a channel of each head of the keys moved away from zero.
+    """Moves a channel of each head of the keys of a layer away from zero.
 
-    The softmax of a query's scores does not change when all of its keys are moved by the
-    same vector, so that the results are those of the layer without outliers.
+    The softmax of a query's scores does not change if the same vector is added to all
+    of its keys, so the results are those of the layer without outliers.
     """
     keys = layer.keys.copy()
     for head in range(keys.shape[1]):
@@ -238,7 +238,7 @@ def add_outliers(layer):
 
 
 def measure(encoder, texts, outliers=False):
-    """The texts' lengths in tokens, and the rows of the table, as ``COLUMNS`` says."""
+    """Measures the texts' lengths in tokens, and the rows of the table by ``COLUMNS``."""
     tokens, row_offsets = join_texts(map(encoder.tokenize, texts))
     layers = []
 

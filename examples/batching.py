@@ -1,8 +1,8 @@
-"""Continuous batching: which requests take part in a step, by the pages that are free.
+"""Continuous batching: chooses the requests of each step by the free pages.
 
-A request waits until its prompt has room, then takes part in every step until it has
-all its tokens. Where pages run out in between, the request that came last makes room:
-its pages move to the host, or, where that is full as well, it starts again.
+A request waits until there is room for its prompt, then is in every step until it has
+all its tokens. If pages run out, the latest request makes room: its pages move to the
+host, or, if that is full as well, it restarts.
 """
 
 from collections import Counter, deque
@@ -15,7 +15,7 @@ import numpy as np
 
 @dataclass
 class Request:
-    """A prompt, how many tokens shall follow it, and those that did so far."""
+    """A prompt, the number of tokens to generate, and the tokens so far."""
 
     name: str
     prompt: np.ndarray
@@ -24,7 +24,7 @@ class Request:
 
     @property
     def tokens(self) -> np.ndarray:
-        """All tokens so far, [tokens]."""
+        """The tokens so far with the prompt, [tokens]."""
         return np.concatenate([self.prompt, np.array(self.generated, np.int64)])
 
     @property
@@ -33,16 +33,17 @@ class Request:
 
 
 class Batcher:
-    """Shares the pages of a cache out among requests.
+    """Distributes the pages of a cache among requests.
 
     Attributes:
-        counts: How often things happened: "steps"; "prompt tokens" that were claimed,
+        counts: The numbers of events: "steps"; "prompt tokens" that were claimed,
             "shared tokens" of them; requests "swapped out" and "restarted".
 
     Args:
-        cache: The pages, and who has which.
-        requests: In the order in which they begin.
-        prompt_tokens: A step takes new prompts until it has this many of their tokens.
+        cache: The page manager.
+        requests: The requests in the order in which they begin.
+        prompt_tokens: The number of new prompt tokens from which on a step takes no
+            further prompt.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Batcher:
     def next_batch(self) -> list[Request]:
         """The requests of the next step, with pages for their tokens; empty at the end.
 
-        Raises ``kvcache.OutOfPagesError`` where the cache is too small for one request.
+        Raises ``kvcache.OutOfPagesError`` if the cache is too small for one request.
         """
         self._resume()
         for request in list(self._running):
@@ -70,7 +71,7 @@ class Batcher:
         return list(self._running)
 
     def finish_step(self, tokens: Iterable[int]) -> None:
-        """Notes the token that follows each request of the batch."""
+        """Adds the next token of each request of the batch."""
         batch = list(self._running)
         self._cache.step([request.name for request in batch])
         self.counts["steps"] += 1
@@ -81,7 +82,7 @@ class Batcher:
                 self._running.remove(request)
 
     def _resume(self) -> None:
-        """Takes swapped requests back in, as far as they fit."""
+        """Swaps requests in while there is room."""
         while self._swapped:
             try:
                 self._cache.swap_in(self._swapped[0].name)
@@ -92,7 +93,7 @@ class Batcher:
             self._running.append(self._swapped.popleft())
 
     def _grow(self, request: Request) -> None:
-        """Makes room for a request's latest token, or takes all its pages away."""
+        """Makes room for a request's latest token, or preempts it."""
         while request in self._running:
             try:
                 self._cache.grow(request.name, request.generated[-1:])
@@ -106,7 +107,7 @@ class Batcher:
         self._running.remove(request)
         try:
             self._cache.swap_out(request.name)
-        except kvcache.OutOfPagesError:  # of the host
+        except kvcache.OutOfPagesError:  # the host is full
             self._cache.release(request.name)
             self._waiting.appendleft(request)
             self.counts["restarted"] += 1

@@ -1,7 +1,7 @@
-"""MLIR of functions over a paged cache, whatever format it has.
+"""The MLIR of functions over a paged cache of any format.
 
-Their text speaks of `!cache` and of vectors that hold a `!head` in f32; what these are
-comes from ``kvcache.KVCacheParams``.
+Their text uses `!cache`, and vectors of a `!head` in f32, whose types come from
+``kvcache.KVCacheParams``.
 """
 
 
@@ -10,7 +10,7 @@ def module(params, *functions):
 
     Args:
         params: The ``kvcache.KVCacheParams`` of the cache.
-        functions: Made by ``function`` for the same parameters.
+        functions: The results of ``function`` for the same parameters.
     """
     row = f"{params.n_kv_heads_per_device}x{params.head_dim}xf32"
     types = {
@@ -28,9 +28,9 @@ def module(params, *functions):
 
 
 def function(params, name, parameters, body):
-    """A function that begins with the operands of a collection and a layer's number.
+    """A function whose first operands are a collection's and a layer's number.
 
-    The body finds the layer in `%keys` and `%values`, the heads' number in `%heads`,
+    The body can use the layer's `%keys` and `%values`, the number of heads `%heads`,
     and the constants `%c0` and `%c1`.
     """
     scaled = params.kvcache_quant_config is not None
@@ -57,7 +57,7 @@ func.func @{name}(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi3
 
 
 def tokens_per_scale(params):
-    """The number of tokens that share their scales, and are stored at once."""
+    """The number of tokens that share scales, and are stored at once."""
     config = params.kvcache_quant_config
     return config.token_granularity if config else 1
 
@@ -73,18 +73,18 @@ def load_tokens(params, value):
 
 
 def stored_type(params):
-    """The type of the values that are stored at once."""
+    """The type of the values of one store."""
     tokens = tokens_per_scale(params)
     return "!head" if tokens == 1 else f"vector<{tokens}x{params.head_dim}xf32>"
 
 
 def store(params, value, element, tensor_scale=""):
-    """Stores values, rounded or quantized to what the cache holds.
+    """Stores values, rounded or quantized to the format of the cache.
 
     Args:
-        value: Their name, such as `"%key"`: a `!head`, or a group of tokens.
-        element: The place, such as `"%keys[%b, %h, %t, %c0]"`.
-        tensor_scale: `" tensor_scale %s"`, where the whole array has a scale `%s`.
+        value: The name of the values, such as `"%key"`: a `!head`, or a group of
+            tokens. element: The place, such as `"%keys[%b, %h, %t, %c0]"`.
+            tensor_scale: `" tensor_scale %s"`, if the whole array has a scale `%s`.
     """
     if params.kvcache_quant_config:
         place = f"{element}{tensor_scale}"

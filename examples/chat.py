@@ -4,8 +4,8 @@
 Some users ask a model that all of them gave the same long instructions, two questions
 each. With `kvcache.transformers.PagedCache`, the instructions are computed and kept once;
 with the model's own cache, once for each user. The model is a small Llama with random
-weights: its answers mean nothing, and its speed is not that of a real model. Exits with 1
-where a cache of f32 gives other tokens than the model's own, with 2 where it cannot run.
+weights: its answers mean nothing, and its speed is not that of a real model. Exits with
+1 if a cache of f32 gives other tokens than the model's own, with 2 if it cannot run.
 """
 
 import argparse
@@ -41,7 +41,7 @@ class Workload:
 
     @property
     def longest(self) -> int:
-        """Tokens of a conversation at most."""
+        """The most tokens of a conversation."""
         return self.instructions + self.turns * (self.question + self.answer)
 
 
@@ -49,7 +49,7 @@ QUICK = Workload(layers=2, hidden=64, instructions=64, question=8, answer=8, use
 
 
 def make_model(work: Workload) -> transformers.LlamaForCausalLM:
-    """A Llama with random weights, 8 query heads over 2 heads of the cache."""
+    """Makes a Llama with random weights, 8 query heads over 2 heads of the cache."""
     config = transformers.LlamaConfig(
         vocab_size=1000,
         hidden_size=work.hidden,
@@ -91,14 +91,14 @@ class Questions:
 
 
 def pad(rows: list[torch.Tensor]) -> torch.Tensor:
-    """Rows of one length, with padding on the left."""
+    """Pads rows to one length on the left."""
     longest = max(map(len, rows))
     return torch.stack([torch.cat([row.new_zeros(longest - len(row)), row]) for row in rows])
 
 
 @dataclass
 class Result:
-    """What a cache costs: tokens of prompts that were computed, seconds, bytes."""
+    """The cost of a cache: computed prompt tokens, seconds, bytes."""
 
     prompt_tokens: int = 0
     seconds: float = 0.0
@@ -109,7 +109,7 @@ class Result:
 def ask(
     model: transformers.LlamaForCausalLM, cache: transformers.Cache, work: Workload, ids: torch.Tensor
 ) -> torch.Tensor:
-    """The answers of a turn."""
+    """Computes the answers of a turn."""
     tokens = model.generate(
         ids,
         attention_mask=(ids != 0).long(),
@@ -143,7 +143,8 @@ def chat(
         known = cache.start(ids, (ids != 0).long())
     for turn in range(work.turns):
         if turn:
-            # Each of a batch has as many new tokens, so questions are cut to the shortest.
+            # All rows of a batch have equally many new tokens, so questions are cut to
+            # the shortest.
             shortest = min(map(len, questions.turns[turn]))
             more = torch.stack([each[:shortest] for each in questions.turns[turn]])
             ids = torch.cat([ids, result.answers[-1], more], dim=1)
@@ -159,7 +160,7 @@ def chat(
 
 
 def run(work: Workload, dtype: str) -> bool:
-    """Prints what both caches cost, and returns whether the tokens are right."""
+    """Prints the cost of both caches, and returns whether the tokens are right."""
     model = make_model(work)
     questions = Questions.make(work)
     print(

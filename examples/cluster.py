@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Simulates a cluster in which some nodes process prompts and others generate tokens.
 
-Requests come at random. A scheduler gives each a prefill node, which computes keys and values
-of its prompt, and a decode node, which reads them by descriptors of pages and goes on. Two
-things are measured here, with the package itself: how many descriptors the pages of a
-prompt make, of a cache that requests have come to and left, and the CPU time of a
-scheduler's claim. What a GPU and a network do, are assumptions: see Network and Model.
-
-Prints what page sizes, layouts, merging of neighbours and sending layer by layer give, and
-where the cluster stops to grow; --picture draws it.
+Requests arrive at random. A scheduler gives each a prefill node, which computes keys
+and values of its prompt, and a decode node, which reads them by descriptors of pages
+and continues. Two numbers are measured with the package: the descriptors of a prompt's
+pages in a used cache, and the CPU time of a scheduler's claim. The times of GPUs and
+networks are assumptions: see Network and Model. Prints the effect of page sizes,
+layouts, merging of neighbours and sending layer by layer, and the size at which the
+cluster stops scaling; --picture draws it.
 """
 
 import argparse
@@ -33,9 +32,10 @@ except ImportError as error:
 
 @dataclass(frozen=True)
 class Model:
-    """What a node computes: Llama 3 70B on a node of eight GPUs, bf16.
+    """The compute of a node: Llama 3 70B on a node of eight GPUs, bf16.
 
-    ``prefill`` and ``decode`` are tokens a second: of a node's prompts, of a sequence.
+    ``prefill`` is prompt tokens per second of a node, ``decode`` tokens per second of a
+    sequence.
     """
 
     layers: int = 80
@@ -54,11 +54,11 @@ class Model:
 
 @dataclass(frozen=True)
 class Network:
-    """What moves bytes: 400 Gb/s for each node, and an engine that works off descriptors.
+    """The network: 400 Gb/s per node, and an engine that processes descriptors.
 
-    ``descriptor`` is the time of an engine for one, in which no bytes move. It is that of
-    NIXL 1.5.1 over shared memory, on two shared cores: 16,384 of 4 KiB took 256 ms, where
-    64 of 1 MiB, as many bytes, took 65 ms. A network card may be much faster.
+    ``descriptor`` is the engine's overhead of one descriptor. It was measured for NIXL
+    1.5.1 over shared memory, on two shared cores: 16,384 of 4 KiB took 256 ms, and 64
+    of 1 MiB, as many bytes, took 65 ms. A network card may be much faster.
     """
 
     bandwidth: float = 50e9
@@ -68,10 +68,10 @@ class Network:
 
 @dataclass(frozen=True)
 class Pages:
-    """How pages are made and sent.
+    """The form and the transfer of pages.
 
-    ``layout`` is ``"pages"`` where a page has all layers together, or ``"layers"`` where a
-    layer has all pages together.
+    ``layout`` is ``"pages"`` if the layers of a page are contiguous, or ``"layers"`` if
+    the pages of a layer are.
     """
 
     size: int = 64
@@ -94,7 +94,7 @@ class Cluster:
 
     @property
     def rate(self) -> float:
-        """Requests a second."""
+        """The number of requests per second."""
         prefill_nodes = max(self.nodes // 4, 1)
         return self.load * prefill_nodes * self.model.prefill / self.model.prompt
 
@@ -103,7 +103,7 @@ class Cluster:
 
 
 def measure_descriptors(pages: Pages, prompt: int, layers: int) -> float:
-    """Descriptors a page, of a cache in which sequences have come and gone."""
+    """Measures descriptors per page, in a cache after many sequences."""
     order = {"pages": "BLNHC", "layers": "LBNHC"}[pages.layout]
     params = kvcache.KVCacheParams(
         "bf16", n_kv_heads=1, head_dim=16, page_size=pages.size, total_num_layers=layers
@@ -127,7 +127,7 @@ def measure_descriptors(pages: Pages, prompt: int, layers: int) -> float:
         with cache.export(name, seconds=60) as lease:
             table = cache.descriptors(lease.pages)
             if not pages.merges:
-                # As an engine lists them that looks at a page, or a page's layer, alone.
+                # As in an engine that lists each page, or each layer of a page, alone.
                 table = np.concatenate([cache.descriptors([page]) for page in lease.pages])
             assert table[:, 1].sum() == merge(table)[:, 1].sum()
             counts.append(len(table) / len(lease.pages))
@@ -135,7 +135,7 @@ def measure_descriptors(pages: Pages, prompt: int, layers: int) -> float:
 
 
 def measure_decision(prompt: int) -> float:
-    """Seconds of CPU for a claim with a look at the prefixes, and its release."""
+    """Measures the CPU seconds of a claim with prefix lookup, and its release."""
     params = kvcache.KVCacheParams(
         "bf16", 8, 128, page_size=64, total_num_layers=1, enable_prefix_caching=True
     )
@@ -159,10 +159,10 @@ def measure_decision(prompt: int) -> float:
 
 @dataclass
 class Found:
-    """What a simulation has seen; times in seconds.
+    """The results of a simulation; times in seconds.
 
-    ``handover`` is from the last token of the prompt to the first step of the decode node,
-    ``waited`` from the arrival to the scheduler's decision.
+    ``handover`` is from the last token of the prompt to the first step of the decode
+    node, ``waited`` from the arrival to the scheduler's decision.
     """
 
     handover: list[float] = field(default_factory=list)
@@ -175,7 +175,7 @@ class Found:
 
 
 def simulate(cluster: Cluster, per_page: float) -> Found:
-    """Runs a cluster whose pages make so many descriptors each."""
+    """Simulates a cluster with ``per_page`` descriptors per page."""
     environment = simpy.Environment()
     rng = np.random.default_rng(cluster.seed)
     prefill_nodes = max(cluster.nodes // 4, 1)
@@ -189,7 +189,7 @@ def simulate(cluster: Cluster, per_page: float) -> Found:
     found = Found()
 
     def choose(resources: list) -> int:
-        """The less busy of two drawn ones, as schedulers of many nodes do."""
+        """Chooses the less busy of two random nodes, as schedulers of many nodes do."""
         one, other = (int(i) for i in rng.integers(len(resources), size=2))
         busy = [len(resources[i].queue) + resources[i].count for i in (one, other)]
         return one if busy[0] <= busy[1] else other
@@ -229,23 +229,23 @@ def simulate(cluster: Cluster, per_page: float) -> Found:
             found.arrived += 1
 
     environment.process(arrive())
-    # Requests that are under way come to their decode node, as far as they can.
+    # Requests in flight still reach their decode node, if possible.
     environment.run(until=cluster.seconds + 3)
     return found
 
 
 def send_time(cluster: Cluster, tokens: int, per_page: float) -> float:
-    """Seconds that both networks are busy after the last token of a prompt."""
+    """The seconds that both networks are busy after the last token of a prompt."""
     network, pages = cluster.network, cluster.pages
     count = -(-tokens // pages.size)
     size = count * pages.size * cluster.model.token_bytes
     descriptors = max(count * per_page, 1)
     if pages.by_layer:
         layers = cluster.model.layers
-        # Each layer of a page apart, unless a layer has all pages together anyway.
+        # Each layer of a page alone, unless the pages of a layer are contiguous.
         descriptors = descriptors if pages.layout == "layers" else max(count, 1) * layers
         each = size / layers / network.bandwidth + descriptors / layers * network.descriptor
-        # What is behind the computation when the last layer is done.
+        # The part that is not sent when the last layer is done.
         behind = max(
             layers * each - (layers - 1) / layers * tokens / cluster.model.prefill, each
         )
@@ -253,7 +253,7 @@ def send_time(cluster: Cluster, tokens: int, per_page: float) -> float:
     return network.latency + size / network.bandwidth + descriptors * network.descriptor
 
 
-# --- What is compared -------------------------------------------------------------
+# --- Comparisons ------------------------------------------------------------------
 
 KINDS = [
     *(Pages(size, layout, merges) for size in (16, 64, 256)
@@ -265,7 +265,7 @@ KINDS = [
 
 @dataclass(frozen=True)
 class Row:
-    """A kind of pages, and what it comes to in milliseconds."""
+    """A kind of pages, and its times in milliseconds."""
 
     pages: Pages
     per_page: float

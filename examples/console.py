@@ -1,4 +1,4 @@
-"""What the examples say on the terminal: errors, how far they are, tables."""
+"""The terminal output of the examples: errors, progress, tables."""
 
 import sys
 import time
@@ -16,7 +16,7 @@ def fail(message: object) -> NoReturn:
 
 
 def fail_to_import(error: ImportError, venv: str = "venv") -> NoReturn:
-    """Ends the program where a package is missing, with how to run it."""
+    """Ends the program if a package is missing, with the command to run it."""
     name = Path(sys.argv[0]).stem
     fail(
         f"{error}\n  scripts/example {name} builds what is needed and runs this; or, in"
@@ -28,7 +28,7 @@ def fail_to_import(error: ImportError, venv: str = "venv") -> NoReturn:
 def progress(
     what: str, items: Collection[Item] | Iterator[Item], total: int | None = None
 ) -> Iterator[Item]:
-    """Passes the items on and says how far it is, on stderr.
+    """Yields the items, and reports progress on stderr.
 
     For an iterator ``total`` is the number of items.
     """
@@ -51,7 +51,7 @@ def progress(
 def print_table(
     columns: Sequence[str], rows: Sequence[Sequence[object]], markdown: bool = False
 ) -> None:
-    """Text to the left, numbers to the right, and a dash for None."""
+    """Prints a table with text to the left, numbers to the right, and a dash for None."""
     rows = [["-" if cell is None else str(cell) for cell in row] for row in rows]
     is_text = [not all(map(_is_number, cells)) for cells in zip(*rows)]
     widths = [max(map(len, cells)) for cells in zip(columns, *rows)]

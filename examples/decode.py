@@ -2,11 +2,11 @@
 """Serves a small language model: prompts in, tokens out, through a paged KV cache.
 
 The model is NumPy (transformer.py), with random weights. Its keys and values go into
-pages that `kvcache.PagedKVCacheManager` hands out, and attention reads them there, by
-`kvcache.ops.append` and `kvcache.ops.attention`. Prompts begin alike and share the pages of that;
-requests join and leave at every step (batching.py). Every token and its logits are
-compared with what the model gives without a cache. Exits with 1 where they disagree,
-with 2 where it cannot run.
+pages of a `kvcache.PagedKVCacheManager`, and attention reads them there, by
+`kvcache.ops.append` and `kvcache.ops.attention`. Prompts share the pages of a common
+prefix; requests join and leave at every step (batching.py). Every token and its logits
+are compared with those of the model without a cache. Exits with 1 if they disagree,
+with 2 if it cannot run.
 """
 
 import argparse
@@ -42,7 +42,7 @@ from transformer import (
 
 SEED = 2026
 PAGE_SIZE = 16
-BATCH_SIZE = 8  # sequences that take part in a step
+BATCH_SIZE = 8  # the most sequences in a step
 PROMPT_TOKENS = 64  # new ones, from which on a step takes no further prompt
 SWAP_SPACE_GB = 1 / 64
 TOLERANCES = {"f32": 1e-4, "bf16": 5e-3, "f8E4M3FN": 0.05}  # of logits, mostly below 4
@@ -50,7 +50,7 @@ TOLERANCES = {"f32": 1e-4, "bf16": 5e-3, "f8E4M3FN": 0.05}  # of logits, mostly 
 
 @dataclass(frozen=True)
 class Workload:
-    """What there is to do, and with how many pages.
+    """The requests to serve, and the number of pages.
 
     Each prompt has the same ``prefix`` tokens, and up to ``own`` more.
     """
@@ -64,7 +64,7 @@ class Workload:
 
     @property
     def longest(self) -> int:
-        """Tokens of a sequence at most."""
+        """The most tokens of a sequence."""
         return self.prefix + self.own + self.new_tokens
 
 
@@ -81,7 +81,8 @@ QUICK = Workload(
 
 
 def cache_params(sizes: Sizes, dtype: str) -> kvcache.KVCacheParams:
-    """The cache of the model; an 8-bit one has a scale for each head of a token."""
+    """The parameters of the model's cache; 8-bit ones have a scale per head of a
+    token."""
     config = None
     if dtype == "f8E4M3FN":
         config = kvcache.KVCacheQuantizationConfig(np.float32, sizes.head_size)
@@ -100,7 +101,7 @@ def cache_params(sizes: Sizes, dtype: str) -> kvcache.KVCacheParams:
 
 @dataclass(frozen=True)
 class Kernels:
-    """What a model calls for its cache, and the rotation of each position."""
+    """The operations on a model's cache, and the rotation of each position."""
 
     append: Operation
     attention: Operation
@@ -119,9 +120,9 @@ class Kernels:
 
 
 def paged_attention(kernels: Kernels, inputs: kvcache.StepInputs) -> Attention:
-    """Attention to what is in the pages, after the new keys and values went there.
+    """Makes attention over the pages, after it appends the new keys and values.
 
-    On their way, ``append`` rotates the keys, and the queries in place.
+    ``append`` also rotates the keys, and the queries in place.
     """
 
     def attention(
@@ -140,7 +141,7 @@ def paged_attention(kernels: Kernels, inputs: kvcache.StepInputs) -> Attention:
 
 
 def make_requests(rng: np.random.Generator, work: Workload) -> list[Request]:
-    """Prompts of random tokens; requests stop after a different number of new ones."""
+    """Makes prompts of random tokens, and requests with different numbers of new ones."""
 
     def tokens(count: int) -> np.ndarray:
         return rng.integers(work.sizes.vocabulary, size=count)
@@ -158,7 +159,7 @@ def make_requests(rng: np.random.Generator, work: Workload) -> list[Request]:
 
 @dataclass
 class Usage:
-    """Pages when sequences had the most: how many sequences, theirs, distinct ones."""
+    """The peak use of pages: number of sequences, their pages, and distinct pages."""
 
     sequences: int = 0
     pages: int = 0
@@ -174,7 +175,7 @@ class Usage:
 
 @dataclass
 class Server:
-    """Serves requests in batches; keeps the logits from which each token was taken."""
+    """Serves requests in batches; keeps the logits of each token."""
 
     model: Transformer
     cache: kvcache.PagedKVCacheManager
@@ -184,7 +185,7 @@ class Server:
     usage: Usage = field(default_factory=Usage)
 
     def serve(self) -> Iterator[Request]:
-        """Passes each request on when it has all its tokens."""
+        """Yields each request when it has all its tokens."""
         while batch := self.batcher.next_batch():
             self.usage.note(self.cache.snapshot())
             inputs = self.cache.inputs([request.name for request in batch])
@@ -202,7 +203,8 @@ class Server:
 
 @dataclass
 class Comparison:
-    """Tokens that are the model's own choice without a cache, and how logits differ."""
+    """The count of tokens equal to the model's without a cache, and logits'
+    differences."""
 
     tokens: int = 0
     same: int = 0
@@ -215,15 +217,15 @@ class Comparison:
         logits: list[np.ndarray],
         stored: Callable[[np.ndarray], np.ndarray],
     ) -> None:
-        """Computes all tokens of a request again, at once.
+        """Recomputes all tokens of a request at once.
 
-        Attention is causal: what follows a token does not depend on later ones.
+        Attention is causal: the logits of a token do not depend on later tokens.
 
         Args:
             model: The model that served it.
-            request: The prompt, and what was generated.
-            logits: Those from which each token was taken.
-            stored: What a cache's format makes of keys or values.
+            request: The prompt, and the generated tokens.
+            logits: The logits from which each token was chosen.
+            stored: The rounding of keys and values by the cache's format.
         """
         tokens = request.tokens[:-1]
         attention = causal_attention(stored)
@@ -245,17 +247,17 @@ def unchanged(x: np.ndarray) -> np.ndarray:
 
 
 def stored_as(params: kvcache.KVCacheParams) -> Callable[[np.ndarray], np.ndarray]:
-    """What a cache makes of keys or values."""
+    """The rounding of keys and values by a cache's format."""
     if params.kvcache_quant_config:
         return lambda x: reference.dequantize(*reference.quantize(x, groups=1))
     return lambda x: x.astype(params.dtype).astype(np.float64)
 
 
 def compare(server: Server, requests: list[Request], dtype: str) -> bool:
-    """Prints how the tokens compare, and returns whether they are right.
+    """Prints the comparison of the tokens, and returns whether they are right.
 
-    In f32 all must be the same. Where the cache rounds, the model without one rounds
-    keys and values likewise; then a sum in another order may round the other way.
+    In f32 all must be equal. If the cache rounds, the model without one rounds keys and
+    values likewise; then a sum in another order may round differently.
     """
     rounded, exact = Comparison(), Comparison()
     stored = stored_as(server.cache.params)
@@ -311,7 +313,7 @@ def print_memory(work: Workload, usage: Usage, params: kvcache.KVCacheParams) ->
 
 
 def print_sharing(work: Workload, dtype: str) -> None:
-    """Serves once more on the CPU, with pages for all: no request waits for others."""
+    """Serves again on the CPU, with pages for all: no request waits for others."""
     pages = work.prompts * -(-work.longest // PAGE_SIZE)
     params = cache_params(work.sizes, dtype)
     server, requests = make_server(
@@ -329,7 +331,7 @@ def print_sharing(work: Workload, dtype: str) -> None:
 
 
 def print_time_without_cache(server: Server, request: Request) -> None:
-    """Computes all tokens before each new one again, for one request."""
+    """Recomputes all tokens before each new one, for one request."""
     count = len(request.generated)
     start = time.perf_counter()
     for i in range(len(request.prompt), len(request.prompt) + count):
@@ -365,7 +367,7 @@ def print_speed(server: Server, seconds: float) -> None:
 def make_server(
     work: Workload, params: kvcache.KVCacheParams, target: str
 ) -> tuple[Server, list[Request]]:
-    """A model with its cache and kernels, and the requests that wait for it."""
+    """Makes a server of a model with its cache and kernels, and its requests."""
     cache = kvcache.PagedKVCacheManager(
         params,
         max_batch_size=BATCH_SIZE,
@@ -379,7 +381,7 @@ def make_server(
 
 
 def run(work: Workload, dtype: str, target: str) -> bool:
-    """Whether serving the requests gives what the model gives without a cache."""
+    """Returns whether served tokens equal those of the model without a cache."""
     params = cache_params(work.sizes, dtype)
     print_workload(work, params)
     server, requests = make_server(work, params, target)

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Compiles the examples for several chips, and runs most of them on the CPU.
 
-Two of them run on the emulator as well, as each of the chips would run them, and so
-does attention: decode, a prompt, MLA and sparse rows.
+Two of them, and attention, also run on the emulator for each chip: decode, a prompt,
+MLA and sparse rows.
 
 The cache has Llama-3-8B's shape: 32 layers, 8 KV heads of 128, pages of 64 tokens,
-bf16, a ragged batch whose pages lie shuffled in the pool. One layer is quantized to fp8
-as well. Every result is compared with NumPy's. The first line sums up what was shown,
-and --verbose adds the tables. Exits with 1 where anything disagrees, with 2 where it
-cannot run.
+bf16, and a ragged batch whose pages are shuffled in the pool. One layer is quantized to
+fp8 as well. Every result is compared with NumPy's. The first line is a summary, and
+--verbose adds the tables. Exits with 1 if a result disagrees, with 2 if it cannot run.
 """
 
 import argparse
@@ -59,7 +58,7 @@ PROMPTS = [4095, 1537, 0, 64, 513, 63]  # tokens in the cache; the third is empt
 STEP = [1, 1, 0, 1, 1, 2]  # tokens that one step appends
 SCALE = HEAD_SIZE**-0.5
 FP8_LAYERS = 2  # of the fp8 caches, which are filled from one layer of the bf16 cache
-FP8_FUNCTIONS = [  # scales of a token's head, and what appends and attends
+FP8_FUNCTIONS = [  # scales of a token's head, and the functions that append and attend
     ("fp8 per token", 1, "append_per_token_cpu", "attention_per_token_cpu"),
     ("fp8 per group", 4, "append_per_group", "attention_per_group_cpu"),
 ]
@@ -73,7 +72,7 @@ def source(name):
 
 
 def count_copies(ptx):
-    """The instructions that bring tiles to shared memory, such as "16 gather4"."""
+    """The instructions that copy tiles to shared memory, such as "16 gather4"."""
     counts = {what: len(re.findall(copy, ptx)) for what, copy in COPIES.items()}
     return ", ".join(f"{n} {what}" for what, n in counts.items() if n) or "-"
 
@@ -106,7 +105,7 @@ def compile_examples(chips):
 
 
 def random_bits(rng, shape, dtype=ml_dtypes.bfloat16):
-    """Numbers of any kind, NaNs too: a move must keep every bit."""
+    """Random numbers, including NaNs: a move must keep every bit."""
     nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
     return rng.bit_generator.random_raw(nbytes // 8).view(dtype).reshape(shape)
 
@@ -120,7 +119,8 @@ def offsets(counts):
 
 
 def page_table(rng, lengths):
-    """Shuffled pages for the lengths, and how many there are with the null page.
+    """Makes shuffled pages for the lengths; returns their number with the null page,
+    too.
 
     Unused entries name the null page, the last one. Rows are rounded up to 8 columns,
     plus 16, so that a wide read of the table stays inside.
@@ -136,7 +136,7 @@ def page_table(rng, lengths):
 
 
 class Results:
-    """Collects a row for each result, and those that disagree with NumPy's."""
+    """The rows of all results, and those that disagree with NumPy's."""
 
     columns = "result", "verdict", "detail", "s"
 
@@ -151,14 +151,14 @@ class Results:
 
 
 def count_differences(a, b):
-    """How many elements differ in any bit; a slice at a time, to save memory."""
+    """Counts elements that differ in any bit; a slice at a time, to save memory."""
     bits = f"u{a.itemsize}"
     pairs = zip(a.view(bits), b.view(bits))
     return sum(np.count_nonzero(x != y) for x, y in pairs)
 
 
 class Cache:
-    """A paged cache, and a model of it that only NumPy writes."""
+    """A paged cache, and a model of it, written only by NumPy."""
 
     def __init__(self, rng, layers):
         self.before = np.array(PROMPTS, np.uint32)
@@ -176,12 +176,12 @@ class Cache:
         )
 
     def arguments(self, lengths, max_seq):
-        """The arguments that every example begins with."""
+        """The first arguments of every example."""
         return self.blocks, lengths, self.lut, int(max_seq), int(lengths.max())
 
 
 def run_append(rng, cache, layers, attention_layers, results):
-    """Prompts for some layers, then one step's tokens for all.
+    """Appends prompts to some layers, then one step's tokens to all.
 
     The whole pool is compared: nothing else may change.
     """
@@ -214,7 +214,7 @@ def run_append(rng, cache, layers, attention_layers, results):
 
 
 def run_gather(cache, layers, results):
-    """A contiguous copy of the keys, some zero columns after the longest sequence."""
+    """Gathers the keys to a dense copy, with zeros after the longest sequence."""
     program = kvcache.jit(source("gather"), target="cpu")
     tokens = int(cache.after.max()) + 3
     shape = len(cache.after), tokens, HEADS, HEAD_SIZE
@@ -233,7 +233,7 @@ def run_gather(cache, layers, results):
 
 
 def run_attention(what, program, function, jobs, results):
-    """What the function gives for each job; what bf16 loses of it is allowed.
+    """Runs the function for each job, and compares within the rounding of bf16.
 
     A job is the arguments up to the layer, a query token per sequence, and the result
     in float64.
@@ -256,7 +256,7 @@ def run_attention(what, program, function, jobs, results):
 
 
 def attention_jobs(rng, cache, layers):
-    """Random queries for some layers, and what attention should give."""
+    """Makes random queries for some layers, and the expected attention."""
     jobs = []
     for layer in layers:
         q = random_numbers(rng, (len(cache.after), QUERY_HEADS, HEAD_SIZE))
@@ -280,15 +280,15 @@ class QuantizedCache:
         self.model, self.model_scales = self.blocks.copy(), self.scales.copy()
 
     def arguments(self, lengths, max_seq, layer):
-        """The arguments that the fp8 examples begin with."""
+        """The first arguments of the fp8 examples."""
         table = lengths, self.lut, int(max_seq), int(lengths.max())
         return self.blocks, *table, self.scales, layer
 
 
 def appended_tokens(cache, layer):
-    """What to append so that a cache holds what the layer does: the prompts, the step.
+    """The tokens of a layer of the cache in two appends: the prompts, the step.
 
-    For each the lengths before it, the tokens per sequence, keys, and values.
+    Each has the lengths before it, the tokens per sequence, keys, and values.
     """
     model = cache.model, cache.after, cache.lut, layer
     tokens = int(cache.after.max())
@@ -305,7 +305,7 @@ def appended_tokens(cache, layer):
 
 
 def run_append_fp8(name, program, function, quantized, steps, results):
-    """The whole pool is compared, elements and scales: nothing else may change."""
+    """Appends, and compares the whole pool: nothing else may change."""
     layer = FP8_LAYERS - 1
     seconds = 0.0
     for lengths, counts, *new in steps:
@@ -326,7 +326,7 @@ def run_append_fp8(name, program, function, quantized, steps, results):
 
 
 def run_fp8(rng, cache, layer, q, results):
-    """A layer's keys and values, quantized; what attention gives for the queries."""
+    """Quantizes a layer's keys and values; returns attention for the queries."""
     appends = kvcache.jit(source("append_fp8"), target="cpu")
     attends = kvcache.jit(source("attention_fp8"), target="cpu")
     steps = list(appended_tokens(cache, layer))
@@ -344,7 +344,7 @@ def run_fp8(rng, cache, layer, q, results):
 
 
 def compare_formats(outs, exact):
-    """Returns rows of errors against the exact result: what a format of the cache costs."""
+    """Returns rows of errors against the exact result, one per format of the cache."""
     groups = {name: groups for name, groups, *_ in FP8_FUNCTIONS}
     rows = []
     for name, out in outs.items():
@@ -355,11 +355,11 @@ def compare_formats(outs, exact):
     return rows
 
 
-# --- On the emulator: run what the chips would -----------------------------------
+# --- On the emulator: run the chips' kernels --------------------------------------
 
 
 def run_emulated(chips, cache, layer, results):
-    """A layer's keys, by the kernels of each chip: as they are, and through tiles."""
+    """Gathers a layer's keys by the kernels of each chip: directly, and through tiles."""
     tokens = int(cache.after.max()) + 3
     model = cache.model, cache.after, cache.lut, layer
     expected = reference.gather(*model, reference.KEYS, tokens)
@@ -400,7 +400,7 @@ def run_examples(quick, chips):
 
 
 def summarize(kernels, chips, results):
-    """Returns the line that says what was shown."""
+    """Returns the summary line."""
     spilling = sum(row[SPILLS] > 0 for row in kernels)
     spills = f"{spilling} of them spill" if spilling else "none spills"
     agree = f"all {len(results.rows)} results agree with NumPy's"

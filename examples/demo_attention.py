@@ -1,7 +1,7 @@
 """The part of the demo with ``kvcache.ops.attention``.
 
-Decode, a prompt, the latent cache of MLA and sparse rows, on the CPU and on the
-emulator, as each of the chips would run them. Every result is compared with float64.
+It runs decode, a prompt, the latent cache of MLA and sparse rows, on the CPU and on the
+emulator of each chip. Every result is compared with float64.
 """
 
 import time
@@ -18,7 +18,7 @@ LAYERS, LAYER = 2, 1
 
 @dataclass(frozen=True)
 class Case:
-    """A step of a batch: tokens in the cache, and new ones, of each sequence."""
+    """A step of a batch: tokens in the cache, and new tokens, of each sequence."""
 
     name: str
     lengths: tuple[int, ...]
@@ -62,7 +62,7 @@ SPARSE_ROWS = 64
 
 
 class Step:
-    """A cache of random numbers, queries, and what a step gets besides."""
+    """A cache of random numbers, queries, and the other arguments of a step."""
 
     def __init__(self, case, rng):
         self.case = case
@@ -87,7 +87,7 @@ class Step:
             lut=self.lut,
             row_offsets=np.cumsum([0, *case.new]).astype(np.uint32),
         )
-        # Which tokens each query sees.
+        # The tokens that each query sees.
         self.seen = [
             (b, np.arange(length + i + 1))
             for b, (length, new) in enumerate(zip(case.lengths, case.new))
@@ -109,7 +109,7 @@ class Step:
         return self.case.head_size**-0.5
 
     def run(self, target):
-        """What the operation gives, and its seconds."""
+        """Runs the operation; returns its output and its seconds."""
         case = self.case
         attend = kvcache.ops.attention(
             case.params, case.query_heads, target=target, **case.options
@@ -121,7 +121,7 @@ class Step:
         return out, time.perf_counter() - start
 
     def expect(self):
-        """The same in float64, query by query."""
+        """Computes the expected output in float64, query by query."""
         group = self.case.query_heads // self.case.heads
         out = np.empty((*self.q.shape[:2], self.case.value_dim))
         for i, (b, tokens) in enumerate(self.seen):
@@ -148,9 +148,9 @@ def run(rng, chips, results):
         for target in progress(case.name, targets):
             out, seconds = step.run(target)
             error = np.abs(out.astype(np.float64) - expected)
-            # Tensor cores round weights of values to bf16.
-            of_weights = 0 if target == "cpu" else 2.0**-9 * largest
-            agrees = (error <= 2.0**-8 * np.abs(expected) + of_weights + 1e-5).all()
+            # Tensor cores round probabilities to bf16.
+            rounding = 0 if target == "cpu" else 2.0**-9 * largest
+            agrees = (error <= 2.0**-8 * np.abs(expected) + rounding + 1e-5).all()
             place = target.replace("emulator:", "emulated ")
             detail = f"largest error {error.max():.1e}, values up to {np.abs(expected).max():.2f}"
             results.add(f"{case.name}, {place}", agrees, detail, seconds)

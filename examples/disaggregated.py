@@ -2,10 +2,9 @@
 """Processes prompts in some processes and generates tokens in others.
 
 Prefill workers compute the keys and values of prompts; decode workers read their pages,
-by NIXL, and go on. On the way one worker of each kind is killed: its requests begin
-again, from the tokens that they have, at another one. All tokens are compared with those
-of one process without a cache. Exits with 1 where they disagree, with 2 where it cannot
-run.
+by NIXL, and continue. Meanwhile one worker of each kind is killed: its requests restart
+at another worker from their tokens so far. All tokens are compared with those of one
+process without a cache. Exits with 1 if they disagree, with 2 if it cannot run.
 """
 
 import argparse
@@ -46,11 +45,11 @@ QUICK = Plan(
     batch_size=4,
     longest=64,
 )
-SILENCE = 120.0  # seconds after which something is wrong
+SILENCE = 120.0  # the most seconds without a message
 
-# At which message what goes wrong: it is damaged, or what follows from it is said twice,
-# or a worker is killed behind it, or stops for a while: a slow one for less than a lease,
-# a late one for longer.
+# The faults at each message: it is damaged, or its consequence is sent twice, or a
+# worker is killed after it, or stops for a while: a slow one for less than a lease, a
+# late one for longer.
 FAULTS = (
     ("offer", "cut off"),
     ("offer", "another version"),
@@ -73,13 +72,13 @@ FAULTS = (
     ("offer", "late decode"),
     ("arrived", "late prefill"),
 )
-LEASE_SECONDS = 10.0  # where there are faults
+LEASE_SECONDS = 10.0  # with faults
 STOPS = {"slow": 1.0, "late": LEASE_SECONDS + 1}  # seconds
 
 
 @dataclasses.dataclass
 class Request:
-    """A prompt, what has been generated, and who works on it."""
+    """A prompt, the generated tokens, and its workers."""
 
     name: str
     prompt: np.ndarray
@@ -98,7 +97,7 @@ class Request:
 
 
 class Process:
-    """A worker, as this process sees it."""
+    """The handle of a worker process."""
 
     def __init__(self, kind: str, name: str, plan: Plan) -> None:
         context = multiprocessing.get_context("spawn")
@@ -114,7 +113,7 @@ class Process:
         self._wakes = math.inf
 
     def tell(self, *message: object) -> None:
-        """Sends a message; one that is gone is noticed when its pipe is read."""
+        """Sends a message; the end of a worker is noticed when its pipe is read."""
         try:
             self.pipe.send(message)
         except OSError:
@@ -124,12 +123,12 @@ class Process:
         self._process.kill()
 
     def stop(self, seconds: float) -> None:
-        """Makes it do nothing for a while; ``go_on`` ends that."""
+        """Stops it for a while; ``go_on`` continues it."""
         os.kill(self._process.pid, signal.SIGSTOP)
         self._wakes = time.monotonic() + seconds
 
     def go_on(self, at_once: bool = False) -> float:
-        """Lets it go on if it is time. Returns the seconds until then."""
+        """Continues it if it is time. Returns the seconds until then."""
         left = max(self._wakes - time.monotonic(), 0.0)
         if self._wakes < math.inf and (at_once or not left):
             with contextlib.suppress(ProcessLookupError):
@@ -145,7 +144,7 @@ class Process:
 
 
 class Router:
-    """Gives requests to workers, and starts a new worker where one is gone."""
+    """Distributes requests to workers, and replaces workers that ended."""
 
     def __init__(
         self,
@@ -157,7 +156,7 @@ class Router:
         self._plan = plan
         self.faults = list(faults)
         self._told: tuple[Process, tuple[object, ...]] | None = None
-        self._stop: dict[str, float] = {}  # seconds, by the kind of worker told next
+        self._stop: dict[str, float] = {}  # seconds, by the kind of the next worker
         self._numbers = itertools.count()
         self._requests = {request.name: request for request in requests}
         self.counts: Counter[str] = Counter()
@@ -172,9 +171,9 @@ class Router:
 
     def _choose(self, kind: str) -> Process:
         """The worker of a kind with the least to do."""
-        of_kind = [each for each in self.processes if each.kind == kind]
+        candidates = [each for each in self.processes if each.kind == kind]
         load = Counter(getattr(request, kind) for request in self._requests.values())
-        return min(of_kind, key=lambda process: load[process])
+        return min(candidates, key=lambda process: load[process])
 
     def _begin(self, request: Request) -> None:
         request.decode = None
@@ -182,7 +181,7 @@ class Router:
         request.prefill.tell("prefill", request.name, request.tokens)
 
     def serve(self) -> Iterator[Request]:
-        """Passes each request on when it has all its tokens."""
+        """Yields each request when it has all its tokens."""
         missing = set(self._requests)
         while missing:
             pipes = {process.pipe: process for process in self.processes}
@@ -207,7 +206,7 @@ class Router:
                     yield request
 
     def _handle(self, kind: str, request: Request, rest: list[Any]) -> None:
-        """Does what a message asks for, and the next fault of such a message."""
+        """Handles a message, and injects the next fault of such a message."""
         fault = next((what for at, what in self.faults if at == kind), None)
         ends = {"prefill": request.prefill, "decode": request.decode}
         if fault in ("cut off", "another version"):
@@ -234,7 +233,7 @@ class Router:
 
     def _tell(self, process: Process, *message: object) -> None:
         if process in self.processes and process.kind in self._stop:
-            process.stop(self._stop.pop(process.kind))  # before it hears
+            process.stop(self._stop.pop(process.kind))  # before it reads the message
         process.tell(*message)
         self._told = process, message
 
@@ -242,7 +241,7 @@ class Router:
         request.generated.append(token)
         if request.is_done:
             request.prefill.tell("end", request.name)
-            return  # no fault: nobody fetches it
+            return  # no fault: it is not fetched
         request.decode = self._choose("decode")
         remaining = request.limit - len(request.generated)
         self._tell(request.decode, "decode", request.name, message, token, remaining)
@@ -265,11 +264,11 @@ class Router:
     def _on_lost(self, request: Request, reason: str) -> None:
         self.counts["begun again"] += 1
         if request.prefill:
-            request.prefill.tell("end", request.name)  # its pages are of no use
+            request.prefill.tell("end", request.name)  # its pages are useless
         self._begin(request)
 
     def kill(self, index: int) -> None:
-        """Kills a worker. What it has said and nobody has heard is lost."""
+        """Kills a worker. Its unread messages are lost."""
         self._kill(self.processes[index])
 
     def _kill(self, process: Process) -> None:
@@ -277,7 +276,7 @@ class Router:
         self._replace(process)
 
     def _replace(self, process: Process) -> None:
-        """Starts another worker, and begins again what the one that is gone had."""
+        """Starts another worker, and restarts the requests of the one that ended."""
         self.counts["restarted"] += 1
         i = self.processes.index(process)
         self.processes[i] = self._start(process.kind)
@@ -288,12 +287,12 @@ class Router:
                 self.counts["begun again"] += 1
                 self._begin(request)
             elif request.prefill is process:
-                # The decode worker may have all pages, but nobody to confirm it.
+                # The decode worker may have all pages, but no confirmation.
                 request.decode.tell("lose", request.name)
 
 
 def damage(message: bytes, how: str) -> bytes:
-    """An offer as it must not be: a digest of 16 bytes, and JSON first."""
+    """Damages an offer: a digest of 16 bytes, and JSON first."""
     if how == "cut off":
         return message[:-1]
     text = message[16:].replace(b'"version": ', b'"version": 9')
@@ -313,7 +312,7 @@ def make_requests(plan: Plan, count: int) -> list[Request]:
 
 
 def count_right(plan: Plan, requests: list[Request]) -> int:
-    """How many tokens are the model's own choice without a cache."""
+    """Counts tokens equal to those of the model without a cache."""
     model = Transformer(plan.sizes, SEED)
     attention = causal_attention(lambda x: x)
     same = 0
@@ -328,7 +327,7 @@ def count_right(plan: Plan, requests: list[Request]) -> int:
 def serve(
     plan: Plan, workers: int, requests: list[Request], has_faults: bool = False
 ) -> bool:
-    """Whether serving gives the tokens that the model gives in one process."""
+    """Returns whether served tokens equal those of the model in one process."""
     router = Router(plan, workers, requests, FAULTS if has_faults else ())
     start = time.perf_counter()
     served = router.serve()

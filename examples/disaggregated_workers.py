@@ -1,7 +1,7 @@
 """The processes of disaggregated.py: each has a model, a paged cache, and NIXL.
 
-A worker is told what to do, and says what it did, by tuples over a pipe. It never waits
-for another worker: transfers go on between the steps of the model.
+A worker gets commands and sends results as tuples over a pipe. It never waits for
+another worker: transfers progress between the steps of the model.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ SEED = 2026
 
 @dataclass(frozen=True)
 class Plan:
-    """What all workers have in common."""
+    """The common configuration of all workers."""
 
     sizes: Sizes
     page_size: int
@@ -63,7 +63,7 @@ class Worker:
         self._table = rope_table(plan.longest, sizes.head_size)
 
     def compute(self, requests: list[str]) -> np.ndarray:
-        """Processes the pending tokens of some sequences; returns what follows each."""
+        """Processes the pending tokens of some sequences; returns their next tokens."""
         inputs = self.cache.inputs(requests)
 
         def attention(
@@ -131,7 +131,7 @@ class Prefill(Worker):
 
 @dataclass
 class Arrival:
-    """A sequence on its way here, and its next token."""
+    """A sequence in transfer, and its next token."""
 
     request: str
     message: bytes
@@ -153,12 +153,12 @@ class Decode(Worker):
     def do_decode(
         self, request: str, message: bytes, token: int, remaining: int
     ) -> None:
-        if request not in self._arrivals and request not in self.cache:  # else again
+        if request not in self._arrivals and request not in self.cache:  # otherwise repeated
             self._arrivals[request] = Arrival(request, message, token, remaining)
 
     def do_ended(self, request: str, was_held: bool) -> None:
         arrival = self._arrivals.pop(request, None)
-        if arrival is None:  # said twice
+        if arrival is None:  # sent twice
             return
         assert arrival.moved
         try:
@@ -171,7 +171,7 @@ class Decode(Worker):
         self.pipe.send(("here", request, arrival.moved.bytes))
 
     def do_lose(self, request: str) -> None:
-        """Gives up a sequence on its way: the worker that lends it is gone."""
+        """Cancels the transfer of a sequence: its prefill worker has ended."""
         if arrival := self._arrivals.pop(request, None):
             if arrival.moved:
                 arrival.moved.cancel()
@@ -193,7 +193,7 @@ class Decode(Worker):
     def _advance(self, arrival: Arrival) -> None:
         if arrival.moved is None:
             tokens = len(transfer.Offer.from_bytes(arrival.message).tokens)
-            # Room for the tokens to come, so that no sequence has to stop half-way.
+            # Room for later tokens, so that no sequence has to stop.
             own = -(-(tokens + arrival.remaining) // self.plan.page_size)
             if self._count_free() < own:
                 return
@@ -205,7 +205,7 @@ class Decode(Worker):
             self.pipe.send(("arrived", arrival.request))
 
     def _count_free(self) -> int:
-        """Free pages that no sequence is going to need."""
+        """Counts free pages that no sequence will need."""
         growing = [len(self.cache.tokens(r)) + n for r, n in self._remaining.items()]
         growing += [
             len(a.moved.offer.tokens) + a.remaining

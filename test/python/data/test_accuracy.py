@@ -1,4 +1,4 @@
-"""The formats of examples/accuracy.py, and its model where that is installed."""
+"""Tests of the formats of examples/accuracy.py, and of its model if installed."""
 
 import subprocess
 import sys
@@ -17,8 +17,8 @@ from kvcache import dtypes
 HEAD_SIZE = 32
 HEADS = 8
 FORMATS = accuracy.all_formats(HEADS, HEAD_SIZE)
-# Half a step between neighbours by the largest number of an array. Unscaled arrays
-# reach no further than a power of two, others the largest number of their format.
+# Half a step between neighbours, relative to the largest number of an array. Unscaled arrays end at a power of two,
+# others at the largest number of their format.
 UNSCALED = {"bf16": 2.0**-8, "f16": 2.0**-11, "f8E4M3FN": 2.0**-4, "f8E5M2": 2.0**-3}
 SCALED = {
     "f8E4M3FN": 16 / 448,
@@ -33,7 +33,7 @@ SCALED = {
 def test_arrays_come_back_within_half_a_step(fmt):
     rng = np.random.default_rng(7)
     array = rng.standard_normal((37, HEADS, HEAD_SIZE), np.float32)
-    back = [accuracy.through_cache(array, f) for f in {fmt, fmt.of_keys()}]
+    back = [accuracy.through_cache(array, f) for f in {fmt, fmt.get_key_format()}]
     error = max(np.abs(result - array).max() for result in back) / np.abs(array).max()
     dtype, config = fmt.params.dtype_shorthand, fmt.params.kvcache_quant_config
     if not config:
@@ -60,7 +60,7 @@ def test_record_has_every_format():
 
 
 def test_outliers_change_no_result():
-    """The softmax does not see what all keys of a layer have in common."""
+    """The softmax is invariant to a common offset of all keys of a layer."""
     rng = np.random.default_rng(2)
     layer = accuracy.Attention(*rng.standard_normal((3, 40, HEADS, HEAD_SIZE)))
     offsets = np.array([0, 17, 40])
@@ -72,15 +72,15 @@ def test_outliers_change_no_result():
 
 
 def test_scales_of_channels_keep_keys_with_outliers():
-    """The error of scales of tokens is that of the outliers, in all channels."""
+    """With scales of tokens, all channels have the error of the outliers."""
     rng = np.random.default_rng(4)
     values = rng.standard_normal((64, HEADS, HEAD_SIZE), np.float32)
     keys = accuracy.add_outliers(accuracy.Attention(values, values, values)).keys
     fmt = next(fmt for fmt in FORMATS if fmt.keys)
-    of_tokens, of_channels = (
-        np.abs(accuracy.through_cache(keys, f) - keys).mean() for f in (fmt, fmt.of_keys())
+    token_error, channel_error = (
+        np.abs(accuracy.through_cache(keys, f) - keys).mean() for f in (fmt, fmt.get_key_format())
     )
-    assert of_channels < 0.1 < 0.15 < of_tokens
+    assert channel_error < 0.1 < 0.15 < token_error
 
 
 @pytest.mark.slow
@@ -96,5 +96,5 @@ def test_record_has_the_errors_of_the_model(table, options):
     found = [[*row[:3], *map(float, row[3:])] for row in made[2:]]
     rows = results.read_record("accuracy")["tables"][table]["rows"]
     assert [row[:3] for row in found] == [row[:3] for row in rows]
-    for row, wanted in zip(found, rows):  # the last digit is of a processor's sums
+    for row, wanted in zip(found, rows):  # the last digit depends on the processor
         assert row[3:] == pytest.approx(wanted[3:], rel=2e-3, abs=0.011)

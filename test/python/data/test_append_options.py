@@ -1,4 +1,4 @@
-"""append's options on data: norm, rope, slots, and parts with heads of their own."""
+"""Tests of append's options on data: norm, rope, slots, and slices of fused projections."""
 
 import ml_dtypes
 import numpy as np
@@ -64,7 +64,7 @@ def make_inputs(
 
 
 def draw_arguments(params, options, rng):
-    """Rows, and what an operation with these options is given besides."""
+    """Draws rows, and the other arguments of an operation with these options."""
     dtype = kvcache.dtypes.dtype(options["dtype"])
 
     def draw(*shape, dtype=dtype):
@@ -111,7 +111,7 @@ def transform(rows, options, given, norm, positions):
 
 
 def find_places(params, given):
-    """Page and offset of each row; None for one that is skipped."""
+    """The page and offset of each row; None for a skipped row."""
     if "slots" in given:
         slots = given["slots"][:TOTAL]
         return [
@@ -189,7 +189,7 @@ def test_append_with_options(params, options, target):
 
 
 def test_arrays_may_begin_anywhere_on_the_cpu():
-    """Heads of 16 bytes would otherwise be loaded by instructions that want them aligned."""
+    """Heads of 16 bytes would otherwise be loaded by instructions that need alignment."""
     params = kvcache.KVCacheParams("f32", 2, 4, page_size=16, total_num_layers=LAYERS)
     inputs = make_inputs(params, dtype=np.float32)
 
@@ -220,7 +220,7 @@ def test_arrays_may_begin_anywhere_on_the_cpu():
 
 
 def project(total, *parts):
-    """Parts [total, heads, size] of one array, side by side, as a fused projection leaves them."""
+    """Slices [total, heads, size] of one array, side by side, as of a fused projection."""
     widths = [heads * size for heads, size in parts]
     fused = np.random.default_rng(7).standard_normal((total, sum(widths))).astype(np.float32)
     pieces = np.split(fused, np.cumsum(widths)[:-1], axis=1)
@@ -228,7 +228,7 @@ def project(total, *parts):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_parts_of_a_fused_projection(target):
+def test_slices_of_a_fused_projection(target):
     params = kvcache.KVCacheParams("f32", 2, 32, page_size=16, total_num_layers=LAYERS)
     fused, parts = project(TOTAL, (4, 32), (2, 32), (2, 32))
     q, keys, values = parts

@@ -1,4 +1,4 @@
-"""kvcache.ops.attention against f64 NumPy on the same bytes."""
+"""Tests of kvcache.ops.attention against f64 NumPy on the same bytes."""
 
 import ml_dtypes
 import numpy as np
@@ -53,7 +53,7 @@ def test_formats(format_):
     ])
 ])
 def test_chips(number, format_, heads, group, head_dim, page_size, options, chip):
-    """Each on all chips, whole on one or two of them and split on the others."""
+    """Each case on all chips, whole on one or two of them and split on the others."""
     splits = SPLITS if (number + chip) % 2 else {}
     params = make_params(format_, heads, head_dim, page_size)
     check(params, FORMATS[format_][2], FEW, FEW_NEW, group, CHIPS[chip], **options, **splits)
@@ -136,7 +136,7 @@ def test_queries_and_outputs_of_fp8(format_, mla, dtype, out_dtype, target, spli
     wanted = np.clip(wanted, -largest, largest)
     least = float(info.smallest_subnormal)
     bound = float(info.eps) / 2 * np.abs(wanted) + least / 2 + 3e-6 * np.abs(wanted).max(-1, keepdims=True)
-    if tile_type(params, dtype, target, options):  # weights of bf16
+    if tile_type(params, dtype, target, options):  # probabilities of bf16
         bound = bound + 1.1 * 2**-9 * np.abs(values).max() / (out_scale[:, None] if is_narrow_out else 1)
     assert (np.abs(out.astype(np.float64) - wanted) <= bound * 1.01).all()
     assert close_lse(lse, wanted_lse)
@@ -186,7 +186,7 @@ def test_any_combination(targets, data):
     ids=str,
 )
 def test_rows_that_see_nothing(options):
-    """Zeros and -inf without tokens; a mask of more tokens than one word has bits for."""
+    """Checks zeros and -inf without tokens, and masks of more tokens than a word has bits."""
     params = make_params()
     _, inputs = fill(params, "f32", (0, 4), (70, 3))
     words = np.zeros((75, 3), np.int32)
@@ -246,7 +246,7 @@ def test_any_combination_of_sparse_rows(targets, data):
     ("fp8-scaled", CHIPS[1], {"causal": False, **SPLITS, "split_rows": 4, "tile_rows": 16}),
 ])
 def test_lengths(format_, target, options):
-    """Tokens that the caller counts: fewer or more than are pending, or those of an encoder."""
+    """The caller counts tokens: fewer or more than are pending, or an encoder's."""
     params, dtype = make_params(format_), FORMATS[format_][2]
     _, inputs = fill(params, dtype, (40, 30, 9), (1, 2, 1))
     roles = dense(params, inputs, 41)
@@ -315,7 +315,7 @@ def test_bounds_checks(target, fault, options, message):
 @pytest.mark.parametrize("target", ["cpu", CHIPS[1]])
 @pytest.mark.parametrize("splits", [{}, SPLITS], ids=["whole", "split"])
 def test_values_that_are_not_seen(target, splits):
-    """A NaN of a token that some rows do not see, beside tokens that they see."""
+    """A NaN of a token that some rows do not see, among tokens that they see."""
     params = make_params()
     manager, inputs = fill(params, "f32", (14,), (2,))
     _, before, _, _ = run(params, "f32", inputs, 2, {"target": target, **splits}, 0.1)

@@ -1,4 +1,4 @@
-"""What kvcache.ops.attention refuses."""
+"""Tests of the errors of kvcache.ops.attention."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Attention by blocks that take units of work by a schedule: the same bits as by a block for each part."""
+"""Tests of attention's persistent kernels: the same bits as with one thread block per split."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from attention_checks import (
 
 import kvcache
 
-# Sequences of no tokens, of one part and of several, two that are not split, and more than a warp has lanes.
+# Sequences of no tokens, of one split and of several, two that are not split, and more than a warp has lanes.
 OLD, NEW = (30, 0, 131, 63, 3), (70, 1, 2, 1, 40)
 MANY, MANY_NEW = [7 * n % 40 for n in range(45)], [1 + n % 2 for n in range(45)]
 
@@ -55,10 +55,10 @@ def attend(params, dtype, old, new, group, target, blocks, **options):
         (CHIPS[2], "f16", 1, 4, 64, 16, {"tile_rows": 128, "window": 60}),
     ],
 )
-def test_a_schedule(
+def test_persistent_kernel_matches_split_kernel(
     target, format_, heads, group, head_dim, page_size, options, monkeypatch
 ):
-    """Three blocks take units in turns."""
+    """Three thread blocks take work items in turn."""
     monkeypatch.setenv("KVCACHE_EMULATOR_BLOCKS", "3")
     params = make_params(format_, heads or 1, head_dim, page_size, mla=not heads)
     options = dict(options)
@@ -75,7 +75,7 @@ def test_a_schedule(
         (CHIPS[2], 2, 8, {"tile_rows": 16}),
     ],
 )
-def test_sparse_rows_by_a_schedule(target, heads, group, options, monkeypatch):
+def test_sparse_rows_of_a_persistent_kernel(target, heads, group, options, monkeypatch):
     monkeypatch.setenv("KVCACHE_EMULATOR_BLOCKS", "2")
     params = make_params("bf16", heads or 1, 64, 16, mla=not heads)
     given = {**SPLITS, **options, "scheduled_blocks": 3}
@@ -87,13 +87,13 @@ def test_sparse_rows_by_a_schedule(target, heads, group, options, monkeypatch):
     "old, new, options",
     [
         (OLD, NEW, {"split_tokens": 64}),
-        # Several tiles of rows of a sequence have parts of their own.
+        # Several tiles of rows of a sequence have separate splits.
         (OLD, NEW, {"split_tokens": 64, "split_rows": 9, "window": 70}),
         (MANY, MANY_NEW, {"split_tokens": 16, "max_splits": 4}),
     ],
 )
-def test_bits_do_not_depend_on_the_schedule(target, old, new, options, monkeypatch):
-    """By one block after the other, the first of which takes all units, and in turns."""
+def test_bits_do_not_depend_on_the_order_of_work_items(target, old, new, options, monkeypatch):
+    """Compares one thread block after the other, where the first takes all work items, with turns."""
     params = make_params("bf16", 2, 16, 16)
     found = set()
     for turns, blocks in ((1, 0), (1, 1), (2, 2), (9, 50)):
@@ -103,8 +103,8 @@ def test_bits_do_not_depend_on_the_schedule(target, old, new, options, monkeypat
     assert len(found) == 1
 
 
-def test_units_of_more_blocks_than_there_are():
-    """Those that find none take a number each, and the last one clears the counter."""
+def test_more_blocks_than_work_items():
+    """Thread blocks without a work item take a number each, and the last one clears the counter."""
     params = make_params("bf16", 1, 16, 16)
     options = {"tile_rows": 16, **SPLITS}
     one, many = (
@@ -115,7 +115,7 @@ def test_units_of_more_blocks_than_there_are():
 
 
 def count_requests(old, blocks):
-    """Global requests of a decode step of sequences with a latent row for each token, and the grid."""
+    """Counts global requests of a decode step of a latent cache; returns them and the grid."""
     params = make_params("bf16", 1, 64, 16, mla=True)
     operation = kvcache.ops.attention(
         params, 16, value_dim=32, dtype="bf16", split_tokens=64, scheduled_blocks=blocks
@@ -131,8 +131,8 @@ def count_requests(old, blocks):
     return launch.global_requests, launch.grid
 
 
-def test_a_schedule_reads_less_where_most_parts_are_empty():
-    """Of 8 sequences of 1 to 4 parts of at most 32; the grid of a schedule is given."""
+def test_persistent_kernel_with_empty_splits_reads_less():
+    """Uses 8 sequences of 1 to 4 splits of at most 32, with a given grid of the persistent kernel."""
     old = [50, 60, 70, 80, 90, 100, 150, 250]
     (fixed, grid), (scheduled, given) = (count_requests(old, blocks) for blocks in (0, 8))
     assert np.prod(grid) == (8 + 8 // 2) * 33 and np.prod(given) == 8

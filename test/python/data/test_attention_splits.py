@@ -1,4 +1,4 @@
-"""Rows of kvcache.ops.attention in parts, which a second launch merges from a workspace."""
+"""Tests of split KV in kvcache.ops.attention: a second launch merges splits from a workspace."""
 
 import ml_dtypes
 import numpy as np
@@ -50,7 +50,7 @@ def test_formats_of_splits(number, format_):
 @pytest.mark.parametrize("format_, more", [("f32", {}), ("bf16", {"tile_rows": 16})])
 @pytest.mark.parametrize("target", CHIPS)
 def test_edges_of_splits(target, format_, more):
-    """Whole parts, one token less or more, and longer parts where there are too many."""
+    """Tests whole splits, one token less or more, and longer splits where there are too many."""
     part = 64 if more else 16  # on tensor cores, a tile
     options = {"split_tokens": part, "max_splits": 3, **more}
     tokens = (
@@ -96,7 +96,7 @@ def test_a_sequence_alone_and_in_a_batch(options):
 
 @pytest.mark.parametrize("options", [{}, {"rows": True}, {"sinks": True}], ids=str)
 def test_one_workspace_for_all(options):
-    """Operations of other sizes share a workspace, whatever is behind the counter."""
+    """Operations of other sizes share a workspace, with any bytes after the counter."""
     params = make_params("bf16")
     workspace = np.full(200_000, -1, np.int8)  # as floats, no numbers
     workspace[:16] = 0
@@ -129,7 +129,7 @@ def test_one_workspace_for_all(options):
     ids=str,
 )
 def test_one_launch_for_several_batches(more):
-    """The grid and all operands stay, as in a CUDA graph; lengths, table and offsets in memory change."""
+    """The grid and all operands stay, as in a CUDA graph; lengths, table and offsets change in memory."""
     params = make_params("bf16")
     options = {**SPLITS, **more, "target": CHIPS[1]}
     attend = kvcache.ops.attention(params, 4, **options)
@@ -184,7 +184,7 @@ def test_one_launch_for_several_batches(more):
     ],
 )
 def test_sequences_without_rows(format_, options):
-    """They have slots, but no parts."""
+    """Sequences without rows have slots, but no splits."""
     params = make_params(format_)
     _, inputs = fill(params, format_, (30, 20), (1, 1))
     batch = kvcache.StepInputs.of(
@@ -229,7 +229,7 @@ def test_padding_without_sequences(more):
 
 @pytest.mark.parametrize("target", CHIPS)
 def test_a_call_after_one_that_fails(target):
-    """Blocks that an error stops leave their parts in the workspace."""
+    """Thread blocks that an error stops leave their splits in the workspace."""
     params = make_params("f32")
     attend = kvcache.ops.attention(params, 4, target=target, bounds_checks=True, **SPLITS)
     _, inputs = fill(params, "f32", (40, 7), (1, 1))
@@ -251,7 +251,7 @@ def test_a_call_after_one_that_fails(target):
     [("bf16", 4, True), ("fp8-scaled", 1, True), ("bf16", 8, False)],
 )
 def test_pages_that_are_read_once_are_evicted_first(format_, group, is_once):
-    """Where one warp reads a token for all heads; the table and scales stay."""
+    """Tests one warp that reads a token for all heads; the table and scales stay in L2."""
     attend = kvcache.ops.attention(
         make_params(format_, 8, 128), 8 * group, dtype="bf16", split_tokens=256, tile_rows=0
     )
@@ -261,8 +261,8 @@ def test_pages_that_are_read_once_are_evicted_first(format_, group, is_once):
 
 
 @pytest.mark.parametrize("format_, more", [("f32", {}), ("bf16", {"tile_rows": 16})])
-def test_more_parts_than_layers_of_a_grid(format_, more):
-    """A layer has several parts of each row."""
+def test_more_splits_than_layers_of_a_grid(format_, more):
+    """A layer of the grid has several splits of each row."""
     options = {"split_tokens": 7, "max_splits": 2**15 + 3, **more}
     check(make_params(format_, 1, 16), format_, (80,), (1,), 1, CHIPS[1], **options)
 
@@ -279,9 +279,9 @@ KIVI = kvcache.KVCacheParams(
 
 
 def check_two_caches(both, dtypes, target, options):
-    """Keys of one cache beside values of another, for sequences of one token and of several.
+    """Checks keys of one cache with values of another, for sequences of one token and of several.
 
-    ``dtypes`` are those of the rows that are written to them; the first is that of queries.
+    ``dtypes`` are those of the rows written to them; the first is that of queries.
     """
     sizes = (31, 8, 70), (1, 8, 2)
     dtype = dtypes[0]
@@ -345,7 +345,7 @@ func.func @attend({", ".join(arguments)}, %layer: index, %q: {q_type},
         assert close_lse(lse[rows_], wanted_lse)
 
 
-@pytest.mark.parametrize("of_values", ["f16", "int8-token", "fp8-scaled", "int4"])
+@pytest.mark.parametrize("value_format", ["f16", "int8-token", "fp8-scaled", "int4"])
 @pytest.mark.parametrize(
     "target, dtype, options",
     [
@@ -355,10 +355,10 @@ func.func @attend({", ".join(arguments)}, %layer: index, %q: {q_type},
         (CHIPS[2], "f32", "split_tokens = 12, max_splits = 4, split_rows = 2"),
     ],
 )
-def test_keys_and_values_of_other_formats(of_values, target, dtype, options):
-    """KIVI's keys, with scales of channels, beside values of another cache."""
-    dtypes = dtype, FORMATS[of_values][2]
-    check_two_caches((KIVI, make_params(of_values)), dtypes, target, options)
+def test_keys_and_values_of_other_formats(value_format, target, dtype, options):
+    """Tests KIVI's keys, with scales of channels, with values of another cache."""
+    dtypes = dtype, FORMATS[value_format][2]
+    check_two_caches((KIVI, make_params(value_format)), dtypes, target, options)
 
 
 @pytest.mark.parametrize("size, value_size", [(192, 128), (64, 160)])
@@ -374,6 +374,6 @@ def test_keys_and_values_of_other_formats(of_values, target, dtype, options):
     ],
 )
 def test_values_of_other_sizes(target, format_, options, size, value_size):
-    """Keys and values have caches of their own: DeepSeek's prompts, and values that are longer."""
+    """Keys and values have separate caches: DeepSeek's prompts, and longer values."""
     both = make_params(format_, 2, size), make_params(format_, 2, value_size, 32)
     check_two_caches(both, [FORMATS[format_][2]] * 2, target, options)

@@ -1,4 +1,4 @@
-"""kvcache.ops.attention on tensor cores, against f64 NumPy, and what its kernels take."""
+"""Tests of kvcache.ops.attention on tensor cores, against f64 NumPy, and of its kernels' resources."""
 
 import ml_dtypes
 import numpy as np
@@ -72,7 +72,7 @@ TILES, TILES_NEW = (30, 0, 131, 63, 3), (70, 1, 5, 1, 0)
     ],
 )
 def test_tiles(target, format_, heads, group, head_dim, page_size, options):
-    """On tensor cores: rows of many blocks, parts of tiles, and sequences of one row, which may be split."""
+    """Tests rows of many thread blocks, partial tiles, and sequences of one row, which may be split."""
     params = make_params(format_, heads, head_dim, page_size)
     check(params, format_, TILES, TILES_NEW, group, target, **options)
 
@@ -96,7 +96,7 @@ def test_tiles(target, format_, heads, group, head_dim, page_size, options):
         (CHIPS[0], "fp8-token", 128, 16, {"static_scales": True}),
         (CHIPS[1], "int8-token", 64, 64, {"dtype": "bf16", "window": 33, "tile_rows": 128}),
         (CHIPS[2], "int8-token", 80, 3, {"dtype": "f16", "value_dim": 32, "tile_rows": 16}),
-        # As they are, in f16.
+        # In-register dequantization to f16.
         (CHIPS[0], "fp8", 128, 16, {"dtype": "bf16", "static_scales": True, "tile_rows": 16}),
         (CHIPS[1], "fp8", 64, 64, {"dtype": "f16", "tile_rows": 32, **SPLITS}),
         (CHIPS[0], "fp8-scaled", 64, 5, {"tile_rows": 32, "window": 33, "sinks": True, **SPLITS}),
@@ -136,7 +136,7 @@ def test_tiles_of_other_formats(target, format_, head_dim, page_size, options):
         (CHIPS[2], "bf16", 8, 576, 512, {**SPLITS, "tile_rows": 32}),
         (CHIPS[0], "f16", 40, 576, 512, {**SPLITS, "window": 60}),
         (CHIPS[1], "fp8-token", 16, 576, 512, SPLITS),
-        # By wgmma, of swapped operands with fewer heads.
+        # By wgmma, with swapAB for fewer heads.
         (CHIPS[1], "bf16", 12, 576, 512, {**SPLITS, "window": 30, "soft_cap": 9.0, "sinks": True}),
         (CHIPS[1], "bf16", 64, 576, 512, {"page_size": 64}),
         (CHIPS[1], "f16", 128, 576, 512, {"page_size": 64, "window": 30, "sinks": True, **SPLITS}),
@@ -154,7 +154,7 @@ def test_tiles_of_other_formats(target, format_, head_dim, page_size, options):
     ],
 )
 def test_tiles_of_latent_rows(target, format_, group, head_dim, value_dim, options):
-    """A tile is keys and values, and two warps or warpgroups share the sums of large values."""
+    """A tile is keys and values, and two warps or warpgroups share the accumulators of large values."""
     options = {"value_dim": value_dim, **options}
     dtype = options.pop("dtype", FORMATS[format_][2])
     check(
@@ -195,7 +195,7 @@ def test_tiles_of_latent_rows(target, format_, group, head_dim, value_dim, optio
     ],
 )
 def test_tiles_of_sparse_rows(target, format_, heads, group, head_dim, page_size, options):
-    """Gathered by id, or converted; columns are several tiles and a part of one."""
+    """Rows are gathered by id, or converted; columns are several tiles and a partial one."""
     params = make_params(format_, heads or 1, head_dim, page_size, mla=not heads)
     options = dict(options)
     dtype = options.pop("dtype", FORMATS[format_][2])
@@ -213,9 +213,9 @@ def test_tiles_of_sparse_rows(target, format_, heads, group, head_dim, page_size
     ],
 )
 def test_tiles_of_other_caches(target, format_, options, kind):
-    """Open page sizes and continuous caches, as a cache of static pages.
+    """Tests open page sizes and continuous caches, against a cache of static pages.
 
-    Behind a window, tiles begin at other tokens.
+    With a window, tiles begin at other tokens.
     """
     page = 128 if kind == "continuous" else 16
     params = make_params(format_, 2, 64, page)
@@ -283,7 +283,7 @@ def test_tiles_of_other_caches(target, format_, options, kind):
 )
 @pytest.mark.parametrize("target", CHIPS)
 def test_a_sequence_alone_and_in_a_batch(target, options):
-    """Its tiles begin at its own first row, wherever that is in the batch."""
+    """The tiles of a sequence begin at its first row, at any place in the batch."""
     options = dict(options)
     params = make_params(options.pop("format", "bf16"))
     attend = kvcache.ops.attention(params, 8, target=target, dtype="bf16", **options)
@@ -321,8 +321,8 @@ def test_a_sequence_alone_and_in_a_batch(target, options):
         ("sm_100a", 128, 48),
     ],
 )
-def test_blocks_read_what_their_rows_see(chip, tile_rows, window):
-    """Each token once for all rows of a block, and none that no row sees, but for the rest of a page."""
+def test_blocks_read_only_tokens_that_rows_see(chip, tile_rows, window):
+    """Each token is read once for all rows of a thread block, and unseen tokens only in partial pages."""
     params = kvcache.KVCacheParams("bf16", 1, 64, page_size=16, total_num_layers=1)
     attend = kvcache.ops.attention(params, 4, tile_rows=tile_rows, window=window)
     program = kvcache.jit(attend.source, target=f"emulator:{chip}", meter=True, opt_level=0)
@@ -356,7 +356,7 @@ def test_blocks_read_what_their_rows_see(chip, tile_rows, window):
     copied = sum(copies.global_bytes for copies in launch.copies.values())
     assert copied == seen * 2 * 64 * 2
     assert launch.bank_conflicts == 0
-    # Scores and sums of values, by instructions that the meter knows.
+    # Scores and accumulators, by instructions that the meter counts.
     operations = [meter.operations for meter in launch.products.values()]
     assert operations == ([] if chip == "sm_80" else [tiles * tile_rows * 64 * 2 * (64 + 64)])
 
@@ -371,7 +371,7 @@ def test_blocks_read_what_their_rows_see(chip, tile_rows, window):
     ],
 )
 def test_sparse_rows_are_read_once_for_the_heads_of_a_block(chip, group, tile_rows, splits):
-    """A row that is no row's id, and columns behind the last, cost no bytes."""
+    """Negative ids, and columns after the last, cost no bytes."""
     params = kvcache.KVCacheParams(
         "bf16", 1, 576, page_size=16, total_num_layers=1, is_mla=True
     )
@@ -410,7 +410,7 @@ def test_sparse_rows_are_read_once_for_the_heads_of_a_block(chip, group, tile_ro
         ids,
     )
     launch = program.launches[0]
-    # 24 heads in two blocks of 16 rows, and 64 heads where whole tiles are multiplied.
+    # 24 heads in two thread blocks of 16 rows, and 64 heads with MMAs of whole tiles.
     blocks_of_row = group // (tile_rows and 12 or (32 if chip == "sm_80" else 64))
     copied = sum(copies.global_bytes for copies in launch.copies.values())
     assert copied == blocks_of_row * (ids >= 0).sum() * 576 * 2
@@ -418,7 +418,7 @@ def test_sparse_rows_are_read_once_for_the_heads_of_a_block(chip, group, tile_ro
 
 
 def test_weights_of_f16_do_not_vanish():
-    """Many weights of 2^-27, below the smallest f16, beside one of 1."""
+    """Tests many probabilities of 2^-27, below the smallest f16, with one of 1."""
     params = make_params("f16", heads=1, head_dim=16)
     manager, inputs = fill(params, "f16", (500,), (1,))
     blocks = manager.blocks[0][:, :, LAYER]
@@ -434,8 +434,8 @@ def test_weights_of_f16_do_not_vanish():
 
 
 @pytest.mark.parametrize("largest", [-60, 100])
-def test_raw_tiles_of_any_magnitude(largest):
-    """Queries that are no numbers of f16, and scales of values of which the largest comes last, or weights vanish."""
+def test_dequantized_tiles_of_any_magnitude(largest):
+    """Tests queries beyond f16, and scales of values whose largest comes last, else probabilities vanish."""
     params = make_params("fp8-scaled", heads=1, head_dim=32)
     manager, inputs = fill(params, "bf16", (130,), (1,))
     rng = np.random.default_rng(8)
@@ -459,9 +459,9 @@ def test_raw_tiles_of_any_magnitude(largest):
 
 ALL = {"soft_cap": 50.0, "sinks": True, "window": 64}
 QUARTERS = kvcache.KVCacheQuantizationConfig("f32", 32)
-# The kernels that take most registers: what others have, they have as well.
+# The kernels with most registers, which contain the code of the others.
 LARGE = [
-    # Raw tiles that warps multiply.
+    # In-register dequantization with the MMAs of warps.
     (
         kvcache.KVCacheParams("i8", 8, 128, page_size=16, total_num_layers=2, kvcache_quant_config=QUARTERS),
         4,
@@ -494,7 +494,7 @@ LARGE = [
 ]
 
 
-# Those of swapped operands.
+# The kernels with swapAB.
 LARGE_SWAPPED = [
     (
         make_params("bf16", 1, 576, mla=True),
@@ -518,7 +518,7 @@ LARGE_SWAPPED = [
     ],
 )
 def test_kernels_have_no_spills(chip, count):
-    """Chips beside one of the same family compile the largest kernels alone."""
+    """Other chips of a family compile only the largest kernels."""
     swapped = LARGE_SWAPPED if chip == "sm_90a" else []
     for params, group, options in LARGE[:count] + swapped:
         attend = kvcache.ops.attention(

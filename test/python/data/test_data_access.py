@@ -1,4 +1,4 @@
-"""Loads, stores and tiles of a cache against the NumPy model, bit for bit."""
+"""Tests of loads, stores and tiles of a cache against the NumPy model, bit for bit."""
 
 import functools
 
@@ -40,7 +40,7 @@ def everything(cache):
 
 
 class Converted:
-    """What loads of ``encodings`` give: the same bits, or rounded to nearest even."""
+    """The expected loads of ``encodings``: equal bits, or rounded to nearest even."""
 
     def __init__(self, encodings, source, target):
         self.format = RESULTS[target]
@@ -70,7 +70,7 @@ def wide_cache(dtype):
     shape = Shape(dtype, page_size=48, **WIDE)
     cache = small_cache(shape, batch=2, columns=2, layers=2)
     if FORMATS[dtype].bits <= 16:
-        # All encodings, in any order, where the values of layer 1 lie.
+        # All encodings, in any order, as the values of layer 1.
         _, (b, h, t, d) = everything(cache)
         addresses = cache.view(1, 1).address(b, h, t, d).ravel()
         assert addresses.size >= 1 << 16
@@ -82,7 +82,7 @@ def wide_cache(dtype):
 
 
 def add_ties(cache):
-    """Numbers at and beside those between two neighbours of each narrower format."""
+    """Adds midpoints of neighbours of each narrower format, and numbers next to them."""
     rng = np.random.default_rng(6)
     numbers = []
     for format in FORMATS.values():
@@ -109,7 +109,7 @@ def add_ties(cache):
 @each_dtype
 @pytest.mark.parametrize("result", RESULTS)
 def test_loads(dtype, result):
-    """From keys of any layer without optimization, from values of one layer with it.
+    """Loads keys of any layer without optimization, values of one layer with it.
 
     Optimizing takes most of the time: every other width for every other result.
     """
@@ -176,7 +176,7 @@ def test_stores(dtype, opt_level):
 @pytest.mark.parametrize("target", TARGETS)
 @each_dtype
 def test_loads_and_stores_in_kernels(dtype, target):
-    """Converting to each type, one element and eight at a time."""
+    """Converts to each type, one element and eight at a time."""
     shape = Shape(dtype, page_size=3, heads=2, head_size=32)
     cache = small_cache(shape)
     source = Source(shape, packed=True)
@@ -220,7 +220,7 @@ each_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
 
 
 def widths_of(shape, target):
-    """All that a head has room for; of kernels every other one, in turn."""
+    """The widths up to a head; for kernels every other one, in turn."""
     widths = [w for w in (*WIDTHS, 6, 24, 48) if w <= shape.head_size]
     return widths if target == "cpu" or len(widths) < 3 else widths[SHAPES.index(shape) % 2 :: 2]
 
@@ -435,7 +435,7 @@ def compile_known_pages(shape, target="cpu"):
 @given(st.data())
 @examples(10)
 def test_known_pages(shape, data):
-    """The page is taken as given, and the table not read: it has nothing to say."""
+    """The page is given, and the table, which is invalid, is not read."""
     check_known_pages(shape, data)
 
 

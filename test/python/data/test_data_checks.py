@@ -1,4 +1,4 @@
-"""Bounds checks: every wrong index raises with its line and numbers, right ones pass."""
+"""Tests of bounds checks: wrong indices raise with line and numbers, right ones pass."""
 
 import functools
 import re
@@ -116,7 +116,7 @@ def compile_checked(shape, target="cpu"):
 
 
 def line_of(lines, function, op):
-    """Where a function of the source has its first such op, from 1."""
+    """The line of the first op of a name in a function, from 1."""
     start = next(i for i, line in enumerate(lines) if f"@{function}(" in line)
     return next(i for i in range(start, len(lines)) if op in lines[i]) + 1
 
@@ -139,12 +139,12 @@ def check_fails(shape, cache, function, indices, what, value, bound, op=None, la
         rf"{value} is not in \[0, {bound}\)"
     )
     assert re.fullmatch(pattern, message), (message, pattern)
-    # What is wrong is not done.
+    # Nothing is written.
     np.testing.assert_array_equal(cache.memory, memory)
 
 
 def make_cache(shape):
-    """Two sequences of three pages (nine tokens), two layers; tables beside a guard."""
+    """A cache of two sequences of three pages (nine tokens), two layers; tables next to a guard."""
     cache = small_cache(shape, batch=2, columns=4 if shape is MLA else 3)
     return cache.with_tables(
         guard(cache.table, "at_end"), guard(cache.lengths, "at_end")
@@ -378,7 +378,7 @@ def test_bases(shape):
 
 
 def test_rows_of_one_page():
-    """Three rows begin at the first or second of a page of four."""
+    """Three rows begin at the first or second row of a page of four."""
     cache = make_cache(PAGED)
     program, _ = compile_checked(PAGED)
     view = cache.view(0, 0)
@@ -477,7 +477,7 @@ def test_checks_in_loops_that_do_not_run():
         program.call("loop", *arguments, 99, 0, 1)
 
 
-# --- What a collection's tensors promise each other -------------------------------
+# --- Consistency of a collection's tensors ----------------------------------------
 
 COLLECTION = """
 #kv = #kvcache.params<num_heads = 1, head_size = 8>
@@ -495,7 +495,7 @@ func.func @length(%blocks: !blocks, %lengths: memref<?xi32>, %lut: memref<?x?xi3
 
 
 def collection_length(page_distance, sequences, rows):
-    """Asks for a length; pages lie `page_distance` elements apart."""
+    """Queries a length; pages are `page_distance` elements apart."""
     flat = np.zeros(4 * page_distance, np.float32)
     blocks = np.lib.stride_tricks.as_strided(
         flat, (2, 2, 1, 4, 1, 8), [4 * n for n in (page_distance, 32, 32, 8, 8, 1)]
@@ -516,7 +516,7 @@ def test_sequences_without_a_row_of_the_table():
 
 
 def test_pages_that_are_not_aligned():
-    # Without checks in the code as well: a wide access would fault.
+    # Also without checks in the code, since a wide access would fault.
     with pytest.raises(ValueError, match="strides that are multiples of 16 bytes"):
         collection_length(65, sequences=2, rows=2)
 
@@ -559,7 +559,7 @@ def compile_counts():
 
 
 def count(name, pages, distance, scale_distance):
-    """Asks for a row of pages that lie so many elements, and scales, apart."""
+    """Compiles a query of a row, with dynamic distances of pages of elements and scales."""
     flat = np.zeros(distance + 192, np.uint8).view(DTYPES["f8E4M3FN"])
     strides = distance, 96, 192, 24, 24, 1
     blocks = np.lib.stride_tricks.as_strided(flat, (pages, 2, 1, 4, 1, 24), strides)
@@ -573,11 +573,11 @@ def count(name, pages, distance, scale_distance):
 @pytest.mark.parametrize("name", COUNTS)
 def test_rows_are_counted_through_pages_whole_rows_apart(name):
     count(name, 2, 216, 27)
-    of_scales = "scale" in name
-    # The distance of the others, and that of one page, is not looked at.
-    count(name, 2, *((200, 27) if of_scales else (216, 25)))
+    checks_scales = "scale" in name
+    # The distance of other tensors, and of a single page, is not checked.
+    count(name, 2, *((200, 27) if checks_scales else (216, 25)))
     count(name, 1, 200, 25)
-    row, rest = (3, 1) if of_scales else (24, 8)
+    row, rest = (3, 1) if checks_scales else (24, 8)
     expected = rf"{name}' op distance between pages modulo a row \({row} elements\).* {rest} is not in \[0, 1\)"
     with pytest.raises(kvcache.CheckError, match=expected):
         count(name, 2, 200, 25)

@@ -1,4 +1,4 @@
-"""Copies into tiles against plain indexing: the same bytes wherever they run."""
+"""Tests of copies into tiles against plain indexing: equal bytes on all targets."""
 
 import functools
 import itertools
@@ -23,7 +23,7 @@ targets = pytest.mark.parametrize("target", TARGETS)
 def with_swizzles(names, *axes, swizzles=("none", "128b")):
     """All combinations of the axes, and the swizzles in turn.
 
-    One of the swizzles comes twice in a turn, so that each meets every value of an axis.
+    One swizzle comes twice in a turn, so that each is combined with every value of an axis.
     """
     turn = itertools.cycle([*swizzles, swizzles[-1]] if len(swizzles) % 2 == 0 else swizzles)
     cases = [(*case, swizzle) for case, swizzle in zip(itertools.product(*axes), turn)]
@@ -37,7 +37,7 @@ OPEN = "strided<[?, ?, ?, 384, 128, 1], offset: ?>"
 
 
 def padded_layout(page_size, padding):
-    """The layout of blocks with `padding` elements behind each page."""
+    """The layout of blocks with `padding` elements after each page."""
     strides = [*get_strides(page_size, padding), ROW, 128, 1]
     return f"strided<[{', '.join(map(str, strides))}]>"
 
@@ -52,17 +52,17 @@ def compile_copies(
     page_size, swizzle, target="cpu", bounds_checks=False, layout="", kinds=None, said="nhd",
     table="dense",
 ):  # fmt: skip
-    """`load` and `gather` of the values of layer 1, and the tile's bytes.
+    """Compiles `load` and `gather` of the values of layer 1, and of the tile's bytes.
 
-    ``kinds`` are those of the two copies, if the compiler does not choose them; they have hints,
-    too. Without a page size the cache is continuous.
+    ``kinds`` are those of the two copies, unless the compiler chooses them; they have hints, too. Without a page size
+    the cache is continuous.
     """
     table_type = "memref<?xi32>" if table == "csr" else "memref<?x?xi32, strided<[?, 1]>>"
     if table == "dense":
         table_type = "memref<?x?xi32>" if page_size else "memref<?xi32>"
-    index, of_index, index_type = "", "", ""
+    index, index_operand, index_type = "", "", ""
     if table != "dense":
-        index, of_index, index_type = " %index: memref<?xi32>,", " index %index", " index memref<?xi32>"
+        index, index_operand, index_type = " %index: memref<?xi32>,", " index %index", " index memref<?xi32>"
     paged, parameters = "continuous", ""
     if page_size:
         paged, parameters = "paged", f", page_size = {page_size}, layout = {said}, table = {table}"
@@ -78,7 +78,7 @@ def compile_copies(
   %c16 = arith.constant 16 : index
   %bytes = arith.constant {BYTES} : index
   %zero = arith.constant 0 : i32
-  %collection = kvcache.{paged}_collection %blocks, %lengths, %lut{of_index}, %zero, %zero
+  %collection = kvcache.{paged}_collection %blocks, %lengths, %lut{index_operand}, %zero, %zero
       : {blocks}, memref<?xi32>, {table_type}{index_type} -> !collection
   %k = kvcache.{paged}_view value %collection[%c1] : !collection
   %tile = kvcache.alloc_tile : !tile"""
@@ -118,7 +118,7 @@ def make_cache(page_size):
 
 
 def make_padded_cache(page_size, padding):
-    """The same with `padding` elements behind each page."""
+    """A cache with `padding` elements after each page."""
     blocks, lengths, lut = make_cache(page_size)
     strides = [2 * stride for stride in (*get_strides(page_size, padding), ROW, 128, 1)]
     flat = np.full(PAGES * strides[0] // 2, 1, ml_dtypes.bfloat16)
@@ -190,13 +190,13 @@ def test_every_kind_of_copy_moves_the_same_bytes(page_size, chip, load, gather):
     check_gather(program, make_cache(page_size), page_size, "none")
 
 
-# Pages that are padded: by 16 bytes, by a row, and by half a row.
+# Padded pages: by 16 bytes, by a row, and by half a row.
 
 PADDINGS = (8, ROW, ROW + ROW // 2)
 
 
 @with_swizzles("page_size, padding, target", [1, 3, 16, 48], PADDINGS, [*TARGETS, "emulator:sm_120a"])
-def test_pages_lie_as_far_apart_as_their_type_says(page_size, padding, swizzle, target):
+def test_distance_of_pages_follows_the_type(page_size, padding, swizzle, target):
     layout = padded_layout(page_size, padding)
     program = compile_copies(page_size, swizzle, target, layout=layout)
     cache = make_padded_cache(page_size, padding)
@@ -207,7 +207,7 @@ def test_pages_lie_as_far_apart_as_their_type_says(page_size, padding, swizzle, 
 @pytest.mark.parametrize("target", [*TARGETS, "emulator:sm_120a"])
 @pytest.mark.parametrize("padding", PADDINGS)
 @pytest.mark.parametrize("page_size", [3, 16])
-def test_pages_lie_as_far_apart_as_a_run_says(page_size, padding, target):
+def test_distance_of_pages_may_be_dynamic(page_size, padding, target):
     program = compile_copies(page_size, "128b", target, layout=OPEN)
     cache = make_padded_cache(page_size, padding)
     for check in check_load, check_gather:
@@ -219,7 +219,7 @@ def test_pages_lie_as_far_apart_as_a_run_says(page_size, padding, target):
             check(program, cache, page_size, "128b")
 
 
-# Continuous caches: a block of tokens for each sequence.
+# Continuous caches: a block of tokens per sequence.
 
 TOKENS = 40
 
@@ -332,7 +332,7 @@ func.func @load(%blocks: !blocks, %scales: !scales, %lengths: memref<?xi32>, %lu
 @pytest.mark.parametrize("target", [*TARGETS, "emulator:sm_120a"])
 @pytest.mark.parametrize("page_size", [16, None])
 def test_boxes_have_rows_of_more_than_256_elements(page_size, target):
-    """Those of 64-bit integers: 512 of 576 bytes, 64 behind the first."""
+    """Uses boxes of 64-bit integers: 512 of 576 bytes, from byte 64 on."""
     rows, valid = 32, 19
     paged = f"paged{{}}<f8E4M3FN, #mla, page_size = {page_size}>" if page_size else "continuous{}<f8E4M3FN, #mla>"
     view, lut_type = ("paged", "memref<?x?xi32>") if page_size else ("continuous", "memref<?xi32>")
@@ -398,14 +398,14 @@ def test_checks_look_at_every_token_that_is_read(page_size):
         run(program, "load", cache, 0, 0, 0, tokens, 1)
     with pytest.raises(kvcache.CheckError, match="element modulo 8"):
         run(program, "load", cache, 0, 4, 0, 0, 0)
-    # The page of the last token is one that no step of a page's size from the first needs to meet.
+    # Steps of a page's size from the first token may skip the page of the last one.
     lut[0, (ROWS + 1) // page_size] = PAGES
     run(program, "load", cache, 0, 0, 0, 2, (ROWS + 1) // page_size * page_size - 2)
     with pytest.raises(kvcache.CheckError, match="page id"):
         run(program, "load", cache, 0, 0, 0, 2, ROWS)
 
 
-def test_checks_look_at_what_was_promised():
+def test_checks_include_promised_alignment():
     program, cache = compile_copies(16, "none", bounds_checks=True), make_cache(16)
     run(program, "promised", cache, 0, 0, 0, 8)
     with pytest.raises(kvcache.CheckError, match="token modulo 4"):
@@ -419,8 +419,9 @@ BLOCKS = ((1, 1), (16, 1), (31, 1), (33, 1), (8, 2), (16, 3))
 
 @functools.cache
 def compile_kernel(block, target):
-    """`launch` of a kernel that copies 16 tokens and rows, in a pipe and without; unless ``block`` it doesn't say how
-    many threads it has."""
+    """Compiles `launch` of a kernel that copies 16 tokens and rows, in a pipe and without.
+
+    Without ``block``, its number of threads is unknown."""
     known = f" attributes {{known_block_size = array<i32: {block[0]}, {block[1]}, 1>}}" if block else ""
     memory = f"memref<{BYTES}xi8, #gpu.address_space<workgroup>>"
     source = f"""
@@ -523,8 +524,8 @@ def test_blocks_of_any_size_copy(block, is_known, target):
         assert (bytes_found.view(np.uint8) == bytes_expected).all(), name
 
 
-# What types say, and the dimensions of blocks from the slowest to the fastest: page, role,
-# layer, token, head, and the elements behind each head.
+# The text of types, and the dimensions of blocks from the slowest to the fastest: page, role, layer, token, head, and
+# the elements after each head.
 LAYOUTS = {
     "hnd": ("hnd", "prlht", 0),
     "LBHNC": ("[token = {t}, head = {h}]", "lphtr", 0),
@@ -567,7 +568,7 @@ def test_tiles_of_any_layout(name, page_size, swizzle, target):
 
 
 class Indexed:
-    """A program whose lookup table is not dense, for callers that have a dense one."""
+    """A program whose lookup table is not dense, for callers with a dense one."""
 
     def __init__(self, program, kind):
         self.program, self.kind = program, kind

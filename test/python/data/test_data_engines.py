@@ -1,8 +1,7 @@
-"""The tensors of engines, as they allocate them, written and read through their types.
+"""Tests of the tensors of engines, written and read through their types.
 
-What is written needs no rounding: the largest code of each group is that of its dtype,
-and its scale a power of two. So a tensor has to hold these codes and scales, where the
-engine looks for them, and nothing else may change.
+Written values need no rounding: the largest code of each group is that of its dtype, and its scale is a power of two.
+So a tensor must contain these codes and scales at the engine's places, and nothing else may change.
 """
 
 import functools
@@ -38,7 +37,7 @@ class Role:
 
 @dataclass(frozen=True)
 class Engine:
-    """Shapes and dtypes of the tensors of an engine, and what types say of them."""
+    """The shapes and dtypes of the tensors of an engine, and their types."""
 
     tensors: tuple
     roles: tuple[Role, ...]
@@ -65,12 +64,12 @@ class Engine:
         ]
 
     def lookup(self):
-        """The table as the engine has it, and its index."""
+        """The table in the engine's form, and its index."""
         if self.table == "csr":
             return np.r_[np.uint32([9, 9]), TABLE.ravel()], np.array([2, 4, 6], np.uint32)
         if self.table == "dense":
             return (TABLE,)
-        # A row for each request that the engine serves, with the place of each token.
+        # A row for each request of the engine, with the place of each token.
         rows = np.full((7, 16), 99, np.uint32)
         tokens = np.arange(2 * TOKENS)
         for row, pages in zip((5, 2), TABLE):
@@ -90,8 +89,8 @@ def vllm(order, said):
     return Engine((([sizes[letter] for letter in order], BF16),), roles, f"layout = {said}")
 
 
-def behind_heads(dtype, numpy):
-    """Scales behind the elements of each head."""
+def place_after_heads(dtype, numpy):
+    """Scales after the elements of each head."""
 
     def take(tensors):
         return tensors[0][..., :WIDTH].view(numpy).transpose(0, 2, 1, 3)
@@ -110,8 +109,8 @@ def behind_heads(dtype, numpy):
     )
 
 
-def behind_pages():
-    """Scales behind the elements of each page."""
+def place_after_pages():
+    """Scales after the elements of each page."""
     elements, scales = TOKENS * HEADS * WIDTH, TOKENS * HEADS * 4
     return Engine(
         (((PAGES, elements + scales), np.dtype(np.uint8)),),
@@ -130,7 +129,7 @@ def behind_pages():
 
 
 def nvfp4():
-    """FlashInfer's: scales of keys in rows, and those of values of four tokens in columns."""
+    """FlashInfer's scales: those of keys in rows, and those of values of four tokens in columns."""
     groups = WIDTH // 16
     shape = (PAGES, HEADS, TOKENS)
 
@@ -164,7 +163,7 @@ def nvfp4():
     )
 
 
-def of_one(shape, take, **options):
+def make_single(shape, take, **options):
     """An engine whose keys and values are in one tensor."""
     roles = tuple(Role(functools.partial(take, role=role)) for role in (0, 1))
     return Engine(((shape, BF16),), roles, **options)
@@ -180,7 +179,7 @@ SIDE_BY_SIDE = f"[token = {2 * WIDTH}, head = {2 * TOKENS * WIDTH}]"
 BY_TOKENS = f"[token = {2 * HEADS * WIDTH}, head = {2 * WIDTH}]"
 OPEN = f"[token = {2 * WIDTH}, head = ?]"
 ENGINES = {
-    "MAX": of_one(
+    "MAX": make_single(
         (PAGES, 2, LAYERS, *TENSOR[1:]), lambda tensors, role: tensors[0][:, role, 1]
     ),
     "vLLM of one role": apart((LAYERS, *TENSOR), lambda tensor: tensor[1]),
@@ -190,10 +189,10 @@ ENGINES = {
     "vLLM BLHNC": vllm("BLHNC", SIDE_BY_SIDE),
     "vLLM BLNHC": vllm("BLNHC", BY_TOKENS),
     "vLLM BHLNC": vllm("BHLNC", OPEN),
-    "FlashInfer NHD": of_one(
+    "FlashInfer NHD": make_single(
         (PAGES, 2, *TENSOR[1:]), lambda tensors, role: tensors[0][:, role], table="csr"
     ),
-    "FlashInfer HND": of_one(
+    "FlashInfer HND": make_single(
         (PAGES, 2, HEADS, TOKENS, WIDTH),
         lambda tensors, role: tensors[0][:, role].transpose(0, 2, 1, 3),
         said="layout = hnd",
@@ -213,9 +212,9 @@ ENGINES = {
     "SGLang pages": apart(
         (PAGES * TOKENS, HEADS, WIDTH), lambda tensor: tensor.reshape(TENSOR)
     ),
-    "vLLM fp8_per_token_head": behind_heads("f8E4M3FN", E4M3),
-    "vLLM int8_per_token_head": behind_heads("i8", np.dtype(np.int8)),
-    "vLLM scales in pages": behind_pages(),
+    "vLLM fp8_per_token_head": place_after_heads("f8E4M3FN", E4M3),
+    "vLLM int8_per_token_head": place_after_heads("i8", np.dtype(np.int8)),
+    "vLLM scales in pages": place_after_pages(),
     "FlashInfer NVFP4": nvfp4(),
 }
 
@@ -302,7 +301,7 @@ LARGEST = {"f8E4M3FN": 448, "i8": 127, "f4E2M1FN": 6}
 
 
 def draw(engine, rng):
-    """The values of a head, their codes as they are stored, and their scales."""
+    """The values of a head, their stored codes, and their scales."""
     if not engine.granularity:
         values = rng.normal(size=WIDTH).astype(BF16)
         return values, values, None

@@ -1,4 +1,4 @@
-"""Accesses and queries of pages of any layout against NumPy views of the same bytes."""
+"""Tests of accesses and queries of pages of any layout against NumPy views of the same bytes."""
 
 import itertools
 import re
@@ -43,7 +43,7 @@ CASES = [
         ),
     )
 ]
-# Elements that are loaded and stored without conversion.
+# Elements loaded and stored without conversion.
 CASES += [
     Case(strides, dtype, page_size, is_open, is_view, table_kind)
     for strides, (dtype, page_size, is_open, is_view, table_kind) in zip(
@@ -116,7 +116,7 @@ def test_accesses_in_kernels(case):
     check_accesses(case, TARGETS[CASES.index(case) % len(TARGETS)], some_places(case, 2))
 
 
-# A third in kernels: the others find no mutant of the lowering that the CPU does not find.
+# A third in kernels: the others kill no mutant of the lowering that the CPU does not.
 @pytest.mark.parametrize(
     ("case", "target"),
     [(case, "cpu" if i % 3 else target) for i, (case, target) in enumerate(ALL)],
@@ -128,7 +128,7 @@ def test_all_accesses(case, target):
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_queries(case):
-    """Rows are as far apart as tokens, in all pages."""
+    """The distance of rows equals that of tokens, in all pages."""
     strides, _ = case.distances
     assert strides[0] % case.token == 0
     program = compiled(queries, case, "cpu")
@@ -174,7 +174,7 @@ def parts(case):
 
 
 @pytest.mark.parametrize("case", CASES[::2], ids=str)
-def test_parts(case):
+def test_tensors_of_views(case):
     program = compiled(parts, case, ("cpu", *TARGETS)[CASES.index(case) // 2 % (1 + len(TARGETS))])
     arguments = case.arguments(case.memory, role=1, layer=1)
     lengths, table = arguments[1], arguments[2]

@@ -1,4 +1,4 @@
-"""Loops over pages of any layout behind passes, and caches that break the contract."""
+"""Tests of loops over pages of any layout after passes, and of caches that violate the contract."""
 
 import re
 
@@ -27,8 +27,8 @@ LAYOUTS_OF_MOVES = ("hnd", "LBNHC", "BHLNC")
 @pytest.mark.parametrize("table_kind", ["dense", "csr", "rows"])
 @pytest.mark.parametrize("name", LAYOUTS_OF_MOVES)
 @pytest.mark.parametrize("pipeline", PIPELINES)
-def test_loops_behind_passes(pipeline, name, table_kind):
-    """Lookups and addresses that passes move mean the same, also in loops that do not run."""
+def test_loops_after_passes(pipeline, name, table_kind):
+    """Lookups and addresses moved by passes keep their values, also in loops that do not run."""
     strides = next(strides for strides in LAYOUTS if strides.name == name)
     case = Case(strides, table_kind=table_kind, is_view=table_kind != "dense")
     parameters = ", %b: index, %from: index, %to: index, %target: index, %rows: memref<?xi64>"
@@ -55,7 +55,7 @@ def test_loops_behind_passes(pipeline, name, table_kind):
     assert (rows[[0, 1, 7, 8]] == -1).all()
 
 
-# Strides that break the contract
+# Strides that violate the contract
 
 
 BROKEN = [
@@ -86,7 +86,7 @@ def test_strides_that_calls_refuse(name, dimension, more, message):
         program.call("num_kv_rows", breaking(blocks, dimension, more), *arguments)
 
 
-# Calls do not see the strides of a memref that a function makes.
+# Calls can't check the strides of a memref that a function makes.
 VIEWED = """
 !cache = !kvcache.paged<f32, #kvcache.params<num_heads = 3, head_size = 16>, page_size = 4,
                         layout = [token = 32, head = ?]>
@@ -143,7 +143,7 @@ def test_checks_of_tables(kind, change, message):
 
 @pytest.mark.parametrize("name, dimension, more, message", BROKEN, ids=lambda value: str(value))
 def test_strides_that_functions_of_tvm_ffi_refuse(name, dimension, more, message):
-    """What calls refuse, whoever calls: the check is in the compiled function."""
+    """The check is in the compiled function, so it applies to all callers."""
     case = Case(next(strides for strides in LAYOUTS if strides.name == "BHLNC"), "f32")
     program = compiled(queries, case, "cpu")
     blocks, *arguments = case.arguments(case.memory)
@@ -154,7 +154,7 @@ def test_strides_that_functions_of_tvm_ffi_refuse(name, dimension, more, message
         function(broken, *arguments)
 
 
-# What copies of tiles cost
+# The cost of copies of tiles
 
 COPY = """
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
@@ -179,7 +179,7 @@ GATHER = "kvcache.async_gather_tile %k[%h, %c0] rows %ids", "!cache, memref<64xi
 
 
 def count(layout, chip, page_size, copy):
-    """Instructions, tensor copies and descriptors of a kernel that copies a tile of a head."""
+    """Counts instructions, tensor copies and descriptors of a kernel that copies a tile of a head."""
     source = COPY.format(layout=layout, page_size=page_size, copy=copy[0], types=copy[1])
     kernel = kvcache.compile(source, target=chip).kernel("copy")
     instructions = re.findall(r"^\s+(?:@%\w+\s+)?([a-z]\S*)\s.*;$", kernel.ptx, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Elements and scales of any layout against NumPy views of the same bytes."""
+"""Tests of elements and scales of any layout against NumPy views of the same bytes."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def check(case, target, places):
 
 
 def find_rows(case, b, h, t):
-    """Where the elements and the scales of a token are."""
+    """The rows of the elements and the scales of a token."""
     page, row = int(case.table[b, t // case.page_size]), t % case.page_size
     return (page, row, h), (page, row // case.token_granularity, h)
 
@@ -103,7 +103,7 @@ def test_tiles(case):
 
 @each_case
 def test_rows_of_elements_and_scales(case):
-    """Rows are as far apart as tokens, those of scales by a distance of their own."""
+    """The distance of rows equals that of tokens; rows of scales have another distance."""
     program = compiled(case, "cpu")
     memory = case.make_memory()
     for window, row, number in (
@@ -126,8 +126,8 @@ def test_accesses(case):
     check(case, "cpu", PLACES)
 
 
-# Some cases, with the chips in turn: more find no more mutants of the lowering. Those of
-# fp4 and of MX scales become another program for sm_100a.
+# Some cases, with the chips in turn: more kill no more mutants of the lowering. Cases of fp4 and MX scales become
+# another program for sm_100a.
 IN_TURN = [(case, TARGETS[i % len(TARGETS)]) for i, case in enumerate(CASES) if i % 3 == 1]
 OTHER_PROGRAMS = [
     (case, TARGETS[-1])
@@ -183,7 +183,7 @@ func.func @run(%elements: !elements, %lengths: memref<?xi32>, %table: memref<?x?
   return
 }}
 """
-# Tokens with scales of their own and no zero points: the kernel reads one scale a group.
+# Tokens with separate scales and no zero points: the kernel reads one scale per group.
 PIPES = [
     case
     for case in CASES
@@ -197,7 +197,7 @@ PIPES = [
 @pytest.mark.parametrize("target", ["cpu", *TARGETS])
 @pytest.mark.parametrize("case", PIPES, ids=str)
 def test_pipes_of_elements_with_their_scales(case, target):
-    """Who consumes a tile finds the scales of its tokens, wherever they lie."""
+    """Consumers of a tile get the scales of its tokens from any place."""
     width = case.head_size // case.per_byte
     text = PIPE.format(width=width, stored=case.stored_dtype, groups=case.groups, scale=case.scale)
     program = jit(case.aliases + text, target, threads=64)
@@ -239,7 +239,7 @@ func.func @store_and_load(%pages: !pages, %lengths: memref<?xi32>, %table: memre
 @pytest.mark.parametrize("target", ["cpu", TARGETS[0]])
 @pytest.mark.parametrize("dtype", ["f8E4M3FN", "f8E5M2"])
 def test_static_scales(dtype, target):
-    """A cache without scales: the stored values times the scale of the tensor."""
+    """Tests a cache without scales: the stored values times the scale of the tensor."""
     program = jit(STATIC.format(dtype=dtype), target)
     format = FORMATS[dtype]
     memory = place(np.zeros(2 * 128, np.uint8))
@@ -260,7 +260,7 @@ def test_static_scales(dtype, target):
     assert not memory[:128].any()
 
 
-# Distances that break the contract
+# Distances that violate the contract
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_static_scales(dtype, target):
     ],
 )
 def test_scales_at_other_distances(dimension, more, message):
-    """Scales among the elements are a whole number of them apart, as the type says."""
+    """The distance of scales among elements is a whole number of scales, as in the type."""
     case = CASES[0]
     memory = case.make_memory()
     elements, lengths, table, scales = case.arguments(memory)

@@ -1,4 +1,4 @@
-"""Compiled code that writes and reads a cache through the tables of a page manager."""
+"""Tests of compiled code that writes and reads a cache through the tables of a page manager."""
 
 import functools
 
@@ -70,14 +70,14 @@ def compile_programs(target):
 
 
 def token_rows(tokens, layer):
-    """What a model might compute for each token: of it, all before it, and the layer."""
+    """The rows of a model for each token, derived from it, all before it, and the layer."""
     sums = np.cumsum([(7 * i + 3) * (token + 1) for i, token in enumerate(tokens)]) % 97
     rows = sums[:, None, None] + 100 * layer + np.arange(16).reshape(2, 8) / 16
     return rows.astype(ml_dtypes.bfloat16)
 
 
 class Engine:
-    """Runs steps through compiled code, and checks all that each reads."""
+    """Runs steps through compiled code, and checks all reads."""
 
     def __init__(self, target):
         self.program = compile_programs(target)
@@ -104,7 +104,7 @@ class Engine:
 
 
 @pytest.mark.parametrize("target", ["cpu", "emulator:sm_90a"])
-def test_compiled_code_finds_what_it_has_written(target):
+def test_compiled_code_reads_its_writes(target):
     engine = Engine(target)
     manager = engine.manager
     prompt = [4, 8, 15, 16, 23, 42]

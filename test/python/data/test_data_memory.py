@@ -1,7 +1,7 @@
-"""Caches in memory with edges: nothing outside of what is named may be touched.
+"""Tests of caches next to guard pages: nothing outside of the arguments may be accessed.
 
-The memory beyond the edges can't be read, so an access there ends the process. Caches
-of more than 2^31 elements are sparse: only the pages that are touched take memory.
+The memory beyond the edges can't be read, so an access there ends the process. Caches of more than 2^31 elements are
+sparse: only accessed pages take memory.
 """
 
 import functools
@@ -26,7 +26,7 @@ each_end = pytest.mark.parametrize("where", ["at_end", "at_start"])
 
 
 def beside_guards(cache, where):
-    """The same with a table and lengths beside memory that can't be touched."""
+    """A copy of the cache, with table and lengths next to guard pages."""
     return cache.with_tables(guard(cache.table, where), guard(cache.lengths, where))
 
 
@@ -173,7 +173,7 @@ EDGES = [
 @pytest.mark.parametrize("shape", EDGES, ids=str)
 @each_end
 def test_accesses_stay_in_the_blocks(shape, where):
-    """The first and last elements, with nothing before and behind them."""
+    """Accesses the first and last elements, with nothing before and after them."""
     source = Source(shape)
     widths = [w for w in (1, 2, 3, 4, 6, 8, 12, 16, 32, 64) if shape.head_size % w == 0]
     for width in widths:
@@ -191,7 +191,7 @@ def test_accesses_stay_in_the_blocks(shape, where):
             )
     program = source.compile()
     cache = small_cache(shape, batch=1, columns=4, layers=2, spare_pages=0)
-    # So that blocks which end before what can't be touched begin at 16 bytes.
+    # So that blocks which end at a guard page begin at 16 bytes.
     assert cache.memory.nbytes % 16 == 0
     cache = cache.with_memory(guard(cache.memory, where))
     for width in widths:
@@ -342,7 +342,7 @@ def check_pages_beyond(shape, pages, layers, target="cpu"):
 
 @pytest.mark.parametrize("target", ["cpu", "emulator:sm_90a"])
 def test_rows_beyond_2_31_elements_of_a_page(target):
-    """A type that knows the page size can't say so much."""
+    """A type with a page size can't have so many."""
     shape = Shape("f8E4M3FN", 1, 16, 2**28, mla=True, is_open=True)
     page = shape.page_size * shape.row
     cache = Cache(
@@ -390,14 +390,14 @@ def test_blocks_beyond_2_31_elements():
     check_big(cache, shape)
 
 
-# Pages that nothing is in yet
+# Empty pages
 
 
 @pytest.mark.parametrize("shape", SHAPES[:4], ids=str)
 @given(st.data())
 @examples(10)
 def test_tokens_past_the_used_pages(shape, data):
-    """Unused entries name the sentinel page: what is read is its content."""
+    """Unused entries name the sentinel page, whose content is read."""
     cache = small_cache(shape, batch=2, columns=5, spare_pages=1)
     sentinel = cache.shape[0] - 1
     used = data.draw(st.integers(0, 4))

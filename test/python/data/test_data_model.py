@@ -1,4 +1,4 @@
-"""The NumPy model agrees with ml_dtypes where the two mean the same."""
+"""Tests that the NumPy model agrees with ml_dtypes."""
 
 import ml_dtypes
 import numpy as np
@@ -26,7 +26,7 @@ def test_decode(dtype):
 
 
 @each_dtype
-def test_encodings_come_back(dtype):
+def test_encodings_round_trip(dtype):
     encodings = some_encodings(dtype)
     values = FORMATS[dtype].decode(encodings)
     numbers = np.isfinite(values)
@@ -57,7 +57,7 @@ def test_f64_holds_everything():
 
 
 def test_fp4():
-    """Each of the 16 numbers, and ties between them."""
+    """Tests the 16 numbers, and ties between them."""
     encodings = np.arange(16, dtype=np.uint8)
     dtype = np.dtype(ml_dtypes.float4_e2m1fn)
     expected = encodings.view(dtype).astype(np.float64)
@@ -95,7 +95,7 @@ def test_integers():
 
 
 def test_quantization_by_hand():
-    """Numbers that are small enough to check in one's head."""
+    """Tests numbers that are small enough for mental arithmetic."""
     f8, i8, f32 = ELEMENTS["f8E4M3FN"], ELEMENTS["i8"], SCALES["f32"]
     values = np.array([[448, -224, 1, 0, 0, 0, 254, -127]], np.float32)
     elements, scales = quantize(values, 2, f8, f32)
@@ -114,6 +114,6 @@ def test_quantization_by_hand():
 
 @pytest.mark.parametrize("element", ELEMENTS)
 def test_largest_numbers(element):
-    """What the documentation divides by."""
+    """Tests the largest numbers, by which the documentation divides."""
     largest = {"f8E4M3FN": 448, "f8E5M2": 57344, "i8": 127, "f4E2M1FN": 6, "i4": 15}
     assert ELEMENTS[element].largest() == largest[element]

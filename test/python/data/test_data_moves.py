@@ -1,4 +1,4 @@
-"""Elements that are moved and not computed on keep their bits: NaNs, too, of any kind."""
+"""Tests that moved elements keep their bits, including all NaNs."""
 
 import functools
 import string
@@ -9,7 +9,7 @@ from devices import spread
 from model import FORMATS
 from programs import Shape, Source, random_encodings, small_cache
 
-# What a move does with %x, an element or a vector of them, to give %y.
+# The text of a move of %x, an element or a vector, to %y.
 MOVES = {
     "nothing": "",
     "for": """
@@ -65,7 +65,7 @@ MOVES = {
   %y = memref.load %memory[%three] : memref<4x${value}>""",
 }
 
-# The same for parts of vectors.
+# The text of a move for slices of vectors.
 VECTOR_MOVES = {
     "extract_insert": """
   %e = vector.extract %x[0] : !element from !value
@@ -167,7 +167,7 @@ def check_moves(dtype, lanes, optimize, target="cpu"):
 
 @pytest.mark.parametrize("dtype", FORMATS)
 def test_constants_keep_all_bits(dtype):
-    """As elements, as vectors, repeated, and in global memory."""
+    """Tests elements, vectors, splats, and global memory."""
     format = FORMATS[dtype]
     digits = format.bits // 4
     rng = np.random.default_rng(4)

@@ -1,4 +1,4 @@
-"""Caches whose types leave the page size open: one program for pages of any size."""
+"""Tests of caches with an open page size: one program for pages of any size."""
 
 import functools
 from dataclasses import replace
@@ -29,7 +29,7 @@ each_target = pytest.mark.parametrize("target", ["cpu", *TARGETS])
 
 
 def caches_of_all_sizes(make=small_cache, shape=OPEN):
-    """A cache for each page size, whose shape knows it."""
+    """Makes a cache for each page size, with the size in its shape."""
     return [make(replace(shape, page_size=P, is_open=False)) for P in PAGE_SIZES]
 
 
@@ -123,7 +123,7 @@ def test_queries(target):
             assert ask("populate", 1, P, 2) == view.row_index(1, P + 2)
 
 
-def test_pages_of_no_rows_are_no_reason_to_stop():
+def test_pages_without_rows_are_valid():
     program = compile_queries("cpu")
     cache = small_cache(replace(OPEN, page_size=4, is_open=False))
     blocks, *rest = cache.arguments(OPEN.numpy)
@@ -229,7 +229,7 @@ def compile_checked():
     ],
 )
 def test_checks(function, page_size, token, message):
-    """What a page size in the type would rule out is found where the program runs."""
+    """Errors that a page size in the type would exclude are found at run time."""
     cache = small_cache(replace(OPEN, page_size=page_size or 4, is_open=False))
     blocks, *rest = cache.arguments(OPEN.numpy)
     if not page_size:

@@ -1,4 +1,4 @@
-"""Pipes: every tile that a loop consumes is the one that was produced for it."""
+"""Tests of pipes: a loop consumes the tile that was produced for it."""
 
 import functools
 import itertools

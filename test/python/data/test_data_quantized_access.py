@@ -1,4 +1,4 @@
-"""Loads and stores of quantized caches against the NumPy model, bit for bit."""
+"""Tests of loads and stores of quantized caches against the NumPy model, bit for bit."""
 
 import functools
 
@@ -31,7 +31,7 @@ from quantized_programs import (
 
 
 def shapes_of_formats():
-    """A head of each format, divided in different ways."""
+    """Heads of each format, with different granularities."""
     granularities = (32, 24, 96, 40, 1, 64, 3)
     for number, (element, scale) in enumerate(FORMATS_OF_CACHES):
         granularity = granularities[number % len(granularities)]
@@ -43,7 +43,7 @@ def shapes_of_formats():
 
 @pytest.mark.parametrize("shape", list(shapes_of_formats()), ids=str)
 def test_loads(shape):
-    """All values of a layer, from a cache that is packed."""
+    """Loads all values of a layer of a packed cache."""
     source = Source(shape, packed=True)
     for result in RESULTS:
         candidates = {} if result == "f32" else {"candidates": (0, 16)}
@@ -92,7 +92,7 @@ def role_of(shape, width):
 
 
 def element_widths(shape, target):
-    """All that a head has room for; of kernels every other one, in turn."""
+    """The widths up to a head; for kernels every other one, in turn."""
     return shape.widths() if target == "cpu" else shape.widths()[SHAPES.index(shape) % 2 :: 2]
 
 
@@ -141,7 +141,7 @@ def add_load_with_tensor_scale(source, name, width, **options):
 
 
 class Access:
-    """A place of a cache, drawn at random, and calls there that change memory and model."""
+    """A random place of a cache, and calls that change memory and model there."""
 
     def __init__(self, data, shape, cache, program):
         self.data, self.shape, self.cache, self.program = data, shape, cache, program
@@ -282,7 +282,7 @@ def compile_known_pages(shape):
     stored, size = shape.stored_dtype, shape.head_size
     pages = ["page: index", "scale_page: index"]
     at = "%k[%b, %h, %t, %d]"
-    both, own, of_scales = (
+    both, own, scale_operands = (
         f"{at} page %page scale_page %scale_page",
         f"{at} page %page",
         f"{at} scale_page %scale_page",
@@ -303,7 +303,7 @@ def compile_known_pages(shape):
         (
             "load_scale",
             shape.scale,
-            f"  %v = kvcache.load_scale {of_scales} : !cache -> {shape.scale}\n"
+            f"  %v = kvcache.load_scale {scale_operands} : !cache -> {shape.scale}\n"
             f"  memref.store %v, %io[%c0] : memref<?x{shape.scale}>",
         ),
         (
@@ -316,7 +316,7 @@ def compile_known_pages(shape):
             "store_scale",
             shape.scale,
             f"  %v = memref.load %io[%c0] : memref<?x{shape.scale}>\n"
-            f"  kvcache.store_scale %v, {of_scales} : {shape.scale}, !cache",
+            f"  kvcache.store_scale %v, {scale_operands} : {shape.scale}, !cache",
         ),
         (
             "store_quantized",
@@ -341,7 +341,7 @@ def compile_known_pages(shape):
 @given(st.data())
 @examples(6)
 def test_known_pages(shape, data):
-    """Pages are taken as given, and no table is read: they have nothing to say."""
+    """Pages are given, and the tables, which are invalid, are not read."""
     program = compile_known_pages(shape)
     cache = data.draw(quantized_caches(shape, 3 * shape.page_size))
     access = Access(data, shape, cache, program)

@@ -1,4 +1,4 @@
-"""Arrays that are no blocks or scales of a quantized cache are refused."""
+"""Tests that invalid blocks or scales of a quantized cache are rejected."""
 
 import functools
 
@@ -45,7 +45,7 @@ def test_right_arrays_pass(shape):
         call(shape, blocks=lambda array: array.view(np.uint8))
 
 
-def of_dtype(dtype):
+def change_dtype(dtype):
     return lambda array: np.zeros(array.shape, dtype)
 
 
@@ -57,14 +57,14 @@ def test_scales_of_a_wrong_dtype(dtype):
     message = (
         rf"'scales'.*expects an array of float8_e8m0fnu for .*got one of {dtype}"
     )
-    refuse(E8M0, TypeError, message, scales=of_dtype(wrong))
+    refuse(E8M0, TypeError, message, scales=change_dtype(wrong))
 
 
 def test_elements_of_a_wrong_dtype():
     message = "'blocks'.*expects an array of int8 or uint8 .*float4_e2m1fn"
-    refuse(FP4, TypeError, message, blocks=of_dtype(ml_dtypes.float4_e2m1fn))
+    refuse(FP4, TypeError, message, blocks=change_dtype(ml_dtypes.float4_e2m1fn))
     message = "'blocks'.*expects an array of float8_e4m3fn .*float8_e5m2"
-    refuse(SHARED, TypeError, message, blocks=of_dtype(ml_dtypes.float8_e5m2))
+    refuse(SHARED, TypeError, message, blocks=change_dtype(ml_dtypes.float8_e5m2))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_scales_of_a_wrong_shape(change, message):
 @pytest.mark.parametrize("shape", [SHARED, OWN, E8M0], ids=str)
 @pytest.mark.parametrize("offset", [2, 4, 8])
 def test_scales_that_are_misaligned(shape, offset):
-    """Like the blocks, they start at a multiple of 16 bytes."""
+    """Scales must start at a multiple of 16 bytes, like the blocks."""
 
     def misplace(array):
         memory = np.zeros(array.nbytes + 64, np.uint8)

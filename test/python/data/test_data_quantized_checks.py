@@ -1,4 +1,4 @@
-"""Bounds checks of a quantized cache: every wrong index raises, right ones pass."""
+"""Tests of bounds checks of a quantized cache: wrong indices raise, right ones pass."""
 
 import functools
 import re
@@ -31,7 +31,7 @@ FP4 = QuantizedShape("f4E2M1FN", 1, 96, 8, True, "f8E4M3FN", 16, own_table=True)
 SHAPES = (SHARED, OWN, FP4)
 each_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
 
-# The ops that access elements, scales or both, and how many lanes of each.
+# The ops that access elements, scales or both, and the number of lanes of each.
 ELEMENTS = {"load": 16, "load_quantized": 8, "store": 8, "store_quantized": 16}
 BOTH = ("load", "store_quantized")
 SCALES = {"load_scale": 2, "store_scale": 2, "scales_block_tile": 2}
@@ -144,7 +144,7 @@ def line_of(lines, function, op):
 
 
 def make_cache(shape):
-    """Two sequences of three pages, two layers; tables beside a guard."""
+    """A cache of two sequences of three pages, two layers; tables next to a guard."""
     cache = small_quantized_cache(shape, batch=2, columns=3)
     lengths = guard(cache.elements.lengths, "at_end")
     table = guard(cache.elements.table, "at_end")
@@ -247,25 +247,25 @@ def test_misaligned_elements(shape):
 @each_shape
 @pytest.mark.parametrize("page", [None, 2**31, 2**32 - 1])
 def test_page_ids(shape, page):
-    """Of the elements, and of the scales where they have a table."""
+    """Tests ids of elements, and of scales if they have a table."""
     t = shape.page_size
     for function in (*ACCESSES, *LOOKUPS):
         indices = indices_of(function, b=1, t=t)
-        of_elements = function in ELEMENTS
-        of_scales = function in BOTH or not of_elements
-        if of_elements:
+        checks_elements = function in ELEMENTS
+        checks_scales = function in BOTH or not checks_elements
+        if checks_elements:
             cache = make_cache(shape)
             pages = cache.elements.shape[0]
             cache.elements.table[1, 1] = wrong = pages if page is None else page
             check_fails(shape, cache, function, indices, "page id", wrong, pages)
-        if of_scales and (shape.own_table or not of_elements):
+        if checks_scales and (shape.own_table or not checks_elements):
             cache = make_cache(shape)
             pages = cache.scales.shape[0]
             cache.scales.table[1, 1] = wrong = pages if page is None else page
             what = "page id of the scales"
             check_fails(shape, cache, function, indices, what, wrong, pages)
-        if shape.own_table and not of_scales:
-            # What is not read may be anything.
+        if shape.own_table and not checks_scales:
+            # Unread entries may be anything.
             cache = make_cache(shape)
             cache.scales.table[...] = 2**32 - 1
             arguments = (*cache.arguments(shape), 0, *indices)
@@ -287,7 +287,7 @@ def test_known_pages(page):
 
 
 def test_tokens_past_the_table_of_the_scales():
-    """Which has fewer columns than that of the elements."""
+    """The table of the scales has fewer columns than that of the elements."""
     cache = make_cache(OWN)
     cache = cache.with_tables(cache.elements.table, cache.scales.table[:, :2])
     what = "token of the scales"
@@ -345,11 +345,11 @@ def test_right_programs_pass(shape, data):
         assert results[0] == results[1], function
 
 
-# What a collection's tensors promise each other
+# Consistency of a collection's tensors
 
 
 def call_of(cache, shape, **given):
-    """Asks for a row, with some arguments replaced."""
+    """Queries a row, with some arguments replaced."""
     names = ("blocks", "lengths", "table", "max_seq", "max_cache", "scales", "own")
     arguments = dict(zip(names, cache.arguments(shape), strict=False), **given)
     program, _ = compile_checked(shape)

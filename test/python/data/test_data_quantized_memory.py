@@ -1,6 +1,6 @@
-"""Quantized caches in memory with edges, and of more than 2^31 scales.
+"""Tests of quantized caches next to guard pages, and of more than 2^31 scales.
 
-As in test_data_memory.py: an access beyond an edge ends the process.
+An access beyond an edge ends the process, as in test_data_memory.py.
 """
 
 import functools
@@ -53,11 +53,11 @@ def compile_accesses(shape):
 
 
 def with_memory_beside_guards(cache, where):
-    """Elements and scales begin, or end, where nothing can be touched."""
+    """A copy of the cache, whose elements and scales begin, or end, at a guard page."""
     parts = {}
     for name in ("elements", "scales"):
         memory = getattr(cache, name).memory
-        # So that what ends at the guard begins at 16 bytes.
+        # So that arrays that end at the guard begin at 16 bytes.
         assert where == "at_start" or memory.nbytes % 16 == 0
         parts[name] = getattr(cache, name).with_memory(guard(memory, where))
     return replace(cache, **parts)
@@ -66,7 +66,7 @@ def with_memory_beside_guards(cache, where):
 @each_shape
 @each_end
 def test_accesses_stay_in_the_cache(shape, where):
-    """The first and last elements and scales of all pages, with nothing beside them."""
+    """Accesses the first and last elements and scales of all pages, next to guards."""
     program = compile_accesses(shape)
     cache = small_quantized_cache(shape, batch=1, columns=16, layers=1, spare_pages=0)
     cache = with_memory_beside_guards(cache, where)
@@ -107,7 +107,7 @@ def test_accesses_stay_in_the_cache(shape, where):
 def compile_lookups(shape):
     """Lookups of scales, once and in loops that may not run."""
     source = Source(shape)
-    of_scales = "  %s = kvcache.scales_view %k : !cache\n"
+    make_view = "  %s = kvcache.scales_view %k : !cache\n"
     element = shape.scale
     for name, op, result in (
         ("scale_row_index", "scale_row_index %k[%b, %t] : !cache", "index"),
@@ -126,11 +126,11 @@ def compile_lookups(shape):
         once = (
             f"  %r = kvcache.{op}\n  memref.store %r, %out[%c0] : memref<1x{result}>\n"
         )
-        source.add(name, parameters, f"{of_scales}{once}  return")
+        source.add(name, parameters, f"{make_view}{once}  return")
         source.add(
             f"{name}_in_loops",
             [*parameters, "m: index", "n: index"],
-            f"""{of_scales}  scf.for %i = %c0 to %m step %c1 {{
+            f"""{make_view}  scf.for %i = %c0 to %m step %c1 {{
     scf.for %j = %i to %n step %c1 {{
 {once}    }}
   }}
@@ -142,7 +142,7 @@ def compile_lookups(shape):
         source.add(
             f"populate_{pages}",
             ["b: index", "t: index"],
-            f"""{of_scales}  %rows = kvcache.populate %s[%b, %t] : !scales -> {type}
+            f"""{make_view}  %rows = kvcache.populate %s[%b, %t] : !scales -> {type}
   %last = arith.constant {rows - 1} : index
   %r = kvcache.get_row %rows[%last] : {type}
   return %r : index""",
@@ -152,7 +152,7 @@ def compile_lookups(shape):
 
 
 def with_tables_beside_guards(cache, where):
-    """The tables of elements and of scales, and the lengths."""
+    """A copy of the cache, with tables of elements and scales and lengths next to guards."""
     lengths = guard(cache.elements.lengths, where)
     table = guard(cache.elements.table, where)
     own = guard(cache.scales.table, where)
@@ -211,14 +211,14 @@ def test_loops_that_do_not_run_read_nothing(shape, where):
 
 
 def test_scales_beyond_2_31():
-    """Of one element each, so that there are as many; pages of both are far apart."""
+    """Scales of one element each, so that there are as many; pages of both are far apart."""
     shape = QuantizedShape("i8", 2, 64, 16, False, "f32", 1, own_table=True)
     check_big(shape, 8400 * 64, distance=None)
 
 
 @pytest.mark.parametrize("scale", ["f16", "f8E8M0FNU", "f8E4M3FN"])
 def test_pages_of_scales_far_apart(scale):
-    """Scales whose pages lie apart by more than what is in them."""
+    """Tests pages of scales with gaps between them."""
     element = "f4E2M1FN" if scale == "f8E4M3FN" else "f8E4M3FN"
     granularity = 16 if element == "f4E2M1FN" else 32
     shape = QuantizedShape(element, 2, 96, 48, True, scale, granularity, own_table=True)
@@ -310,11 +310,11 @@ def compile_big(shape):
     return source.compile()
 
 
-# Pages that nothing is in yet
+# Empty pages
 
 
 def test_tokens_past_the_used_pages():
-    """Unused entries name the sentinel page: what is read is its content."""
+    """Unused entries name the sentinel page, whose content is read."""
     shape = EDGES[1]
     program = compile_accesses(shape)
     cache = small_quantized_cache(shape, batch=2, columns=5, spare_pages=1)

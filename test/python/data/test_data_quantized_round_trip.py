@@ -1,8 +1,7 @@
-"""What becomes of values that are quantized into a cache and loaded again.
+"""Tests of values that are quantized into a cache and loaded again.
 
-How far from a value x of a group its copy x' may lie follows from the formats alone.
-Let a be the largest magnitude of the group, M the largest number of the element format,
-and s the scale.
+The formats bound the distance of a value x of a group from its copy x'. Let a be the largest magnitude of the group,
+M the largest number of the element format, and s the scale.
 
 - Scale. s is a / M rounded to the scale format: within a factor 1 + u of it, where u is
   2^-24 for f32, 2^-11 for f16, 2^-8 for bf16 and 2^-4 for f8E4M3FN (half a unit of the
@@ -53,7 +52,7 @@ def granularity_of(element, scale):
 
 
 def bound(values, largest, element, scale):
-    """How far copies of values may lie from them: the module's formula."""
+    """The bound of the distance of copies from values: the module's formula."""
     scale_rounding = ROUNDING.get(scale, 0.0)
     steps = 2 if scale == "f8E8M0FNU" else 1 + scale_rounding
     largest_scale = largest / ELEMENTS[element].largest() * steps
@@ -160,7 +159,7 @@ def test_copies_are_within_the_bound(element, scale, data):
 
 @each_format
 def test_the_bound_is_nearly_reached(element, scale):
-    """To a third at least: the bound says what happens, and not much more."""
+    """The largest error is at least a third of the bound."""
     rng = np.random.default_rng(12)
     low, high = amplitudes(element, scale)
     middle = (low + high) / 2
@@ -177,7 +176,7 @@ def test_the_bound_is_nearly_reached(element, scale):
 @pytest.mark.parametrize("target", TARGETS)
 @each_format
 def test_kernels_make_the_same_copies(element, scale, target):
-    """As the CPU, to the bit: nothing here is a sum of products."""
+    """Kernels agree with the CPU to the bit: nothing here is a sum of products."""
     rng = np.random.default_rng(13)
     low, high = amplitudes(element, scale)
     groups = HEAD // granularity_of(element, scale)
@@ -194,7 +193,7 @@ def test_kernels_make_the_same_copies(element, scale, target):
 
 @each_format
 def test_zeros_stay_zeros(element, scale):
-    """In a group of zeros, and beside other values."""
+    """Tests a group of zeros, and zeros among other values."""
     values = np.zeros(HEAD, np.float32)
     assert not round_trip(element, scale, values).any()
     values[5] = 3
@@ -215,7 +214,7 @@ def test_a_nan_or_an_infinity_makes_the_group_nan(element, scale, special):
 
 @each_format
 def test_copies_stay_as_they_are(element, scale):
-    """Where the scale is a power of two, copies of copies are the same."""
+    """If the scale is a power of two, copies of copies are equal."""
     rng = np.random.default_rng(3)
     low, high = amplitudes(element, scale)
     groups = HEAD // granularity_of(element, scale)
@@ -229,7 +228,7 @@ def test_copies_stay_as_they_are(element, scale):
 
 
 def test_copies_beyond_f16_are_infinite():
-    """The product is a number of the scale type, though the result has room."""
+    """The product has the scale type, though the result type has a larger range."""
     values = np.full(HEAD, 1e5, np.float32)
     assert np.isinf(round_trip("f8E4M3FN", "f16", values)).all()
     assert np.isfinite(round_trip("f8E4M3FN", "bf16", values)).all()

@@ -1,4 +1,4 @@
-"""Scales as an operand of their own, and queries of them, against the NumPy model."""
+"""Tests of scales as a separate operand, and of their queries, against the NumPy model."""
 
 import functools
 import itertools
@@ -95,7 +95,7 @@ any_word = st.integers(0, 2**32 - 1) | st.sampled_from((0, 2**31 - 1, 2**31, 2**
 
 @st.composite
 def far_caches(draw, shape):
-    """Caches whose pages may be far apart, with any ids: nothing is read from them."""
+    """Draws caches whose pages may be far apart, with any ids: nothing is read from them."""
     cache = draw(quantized_caches(shape, 5 * shape.page_size, 4 * shape.page_size))
     word = draw(any_word)
     elements, scales = cache.elements, cache.scales
@@ -170,7 +170,7 @@ def check_queries(shape, data, cache, target="cpu"):
         assert ask(f"num_scale_rows_{role}") == view.scales.num_kv_rows()
         assert ask(f"scale_row_index_{role}", b, t) == view.scales.row_index(b, t)
         assert ask(f"scale_tma_coords_{role}", b, t) == view.scale_tma_coords(b, t)
-        # Those of the elements count bytes where two elements share one.
+        # Queries of elements count bytes if two elements share one.
         assert ask(f"num_kv_rows_{role}") == view.elements.num_kv_rows()
         assert ask(f"row_index_{role}", b, t) == view.elements.row_index(b, t)
         assert ask(f"page_id_{role}", b, t) == view.elements.page_id(b, t)
@@ -293,7 +293,7 @@ def compile_accesses(shape, target="cpu"):
 @given(st.data())
 @examples(15)
 def test_accesses(shape, data):
-    """Elements are counted, and what lies after an element's scale are scales."""
+    """Indices count elements; wide accesses read the scales after an element's scale."""
     check_accesses(shape, data)
 
 

@@ -1,4 +1,4 @@
-"""Programs over a quantized cache mean the same whatever passes have run over them.
+"""Tests that passes keep the meaning of programs over a quantized cache.
 
 As in test_data_transforms.py, each function is written as a source and in Python.
 """
@@ -351,7 +351,7 @@ def test_passes_keep_the_meaning(shape, pipeline, data):
 @pytest.mark.parametrize("pipeline", ["simplified", "simplified-hoisted"])
 @pytest.mark.parametrize("where", ["at_end", "at_start"])
 def test_no_trips_read_nothing(shape, pipeline, where):
-    """With indices that name nothing, and tables at the edge of what can be read."""
+    """Tests invalid indices, and tables next to guard pages."""
     optimize = shape in SHAPES[1:3] and pipeline == "simplified"
     program = compile_functions(shape, pipeline, optimize)
     table = np.zeros((2, 3), np.uint32)

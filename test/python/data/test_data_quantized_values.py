@@ -1,4 +1,4 @@
-"""quantize and dequantize against the NumPy model, bit for bit."""
+"""Tests of quantize and dequantize against the NumPy model, bit for bit."""
 
 import functools
 
@@ -47,7 +47,7 @@ GROUPINGS = (
 OPTIMIZED = (("f8E4M3FN", "bf16"), ("i8", "f16"), ("f4E2M1FN", "f8E4M3FN"))
 
 
-# Scale types that hold all powers of two, and what is quantized with them.
+# Scale types that hold all powers of two, and the quantized types with them.
 POWERS = ("f32", "bf16", "f8E8M0FNU")
 POWER_CASES = (("f32", 72, 3), ("bf16", 16, 1))
 
@@ -142,7 +142,7 @@ def compile_values(element, scale, op, target="cpu"):
     if scale == "f8E4M3FN":
         values.add(op, "f32", 16, 1, tensor_scale=True)
         values.add(op, "bf16", 80, 2, tensor_scale=True)
-    # Nearly all of the time is that of the optimizer.
+    # The optimizer takes nearly all of the time.
     optimize = target == "cpu" and (element, scale) in OPTIMIZED
     return values, devices.jit(values.text, target, opt_level=2 if optimize else 0)
 
@@ -187,7 +187,7 @@ def check_quantize(program, values, case, inputs, power_of_two=False):
     check_encodings(element, got[0], expected[0])
 
 
-# What groups may hold
+# Contents of groups
 
 
 def special_groups(count, element):
@@ -212,8 +212,8 @@ def special_groups(count, element):
                 row = others.copy()
                 row[lane] = special
                 rows.append(row)
-    # The scale is 1 where the largest number is that of the format: what lies between
-    # two neighbours is a tie, and beside it none.
+    # The scale is 1 if the largest number is that of the format: midpoints of neighbours are ties, and numbers next
+    # to them are not.
     format = ELEMENTS[element]
     codes = np.arange(1 << (format.bits - 1)).astype(np.uint8)
     numbers = np.unique(format.decode(codes))
@@ -229,7 +229,7 @@ def special_groups(count, element):
         row[-1] = largest
         for factor in (1, 2.0**-9, 2.0**13):
             rows.append(row * factor)
-    # Scales at and beside ties and powers of two.
+    # Scales at and next to ties and powers of two.
     for scale in (1, 1.5, 2, 2.0**-5, 448):
         for number in near_numbers(np.float32(scale * largest)):
             row = normal.copy()
@@ -255,7 +255,7 @@ def scale_ties(scale, element):
 
 
 def rows_of(groups, width, scales):
-    """Rows of ``width`` lanes with different groups beside each other."""
+    """Rows of ``width`` lanes with different neighbouring groups."""
     count = max(scales, 1)
     return np.concatenate([np.roll(groups, 7 * i, axis=0) for i in range(count)], 1)
 
@@ -303,7 +303,7 @@ def test_quantize_with_powers_of_two(formats, target):
 
 @each_format
 def test_dequantize(element, scale):
-    """Every element with scales of all kinds: each of those of 8 bits."""
+    """Tests every element with many scales: all scales of 8 bits."""
     check_dequantize(element, scale)
 
 
@@ -396,7 +396,7 @@ def check_quantize_any_bits(element, scale, data, target="cpu"):
 
 
 def test_scales_round_to_nearest_even():
-    """Of 2^-9, the smallest number, up to it, and of what is too large, down to 448."""
+    """Rounds up to 2^-9, the smallest number, and too large numbers down to 448."""
     values, program = compile_values("f4E2M1FN", "f8E4M3FN", "quantize")
     largest = np.array([6 * 2.0**-9, 6e-5, 6 * 448, 1e9, 6 * 17, 6 * 19], np.float32)
     inputs = np.zeros((largest.size, 16), np.float32)

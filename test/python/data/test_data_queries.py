@@ -1,4 +1,4 @@
-"""Queries of a cache against the NumPy model."""
+"""Tests of queries of a cache against the NumPy model."""
 
 import functools
 from dataclasses import replace
@@ -31,7 +31,7 @@ FACTS = {
     "max_context_length": "index",
     "empty_cache": "i1",
 }
-# What the operand of scales answers where there are none.
+# The results of queries of scales for a cache without scales.
 WITHOUT_SCALES = ("cache_length", "max_context_length", "extent batch")
 OF_COLLECTIONS = ("max_prompt_length", "max_context_length", "empty_cache")
 
@@ -92,7 +92,7 @@ any_word = word | st.sampled_from((0, 1, 2**31 - 1, 2**31, 2**32 - 1))
 
 @st.composite
 def queries(draw, shape, whole):
-    """A cache of any size, a layer of it, and what to ask. ``whole`` ones are there."""
+    """Draws a cache of any size, a layer, and arguments of queries. ``whole`` ones exist in memory."""
     tokens = 5 * (shape.page_size or 9)
     if whole:
         cache = draw(caches(shape, tokens))
@@ -180,7 +180,7 @@ def check_queries(shape, data, target="cpu"):
 @pytest.mark.parametrize("length", [0, 1, 2**31 - 1, 2**31, 2**32 - 1])
 @pytest.mark.parametrize("signed", [False, True])
 def test_words_are_unsigned(shape, length, signed):
-    """Lengths, maxima and ids, given as one or the other."""
+    """Tests lengths, maxima and ids as signed and unsigned arrays."""
     cache = small_cache(shape, word=length)
     if signed:
         cache = replace(

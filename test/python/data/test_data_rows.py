@@ -1,4 +1,4 @@
-"""populate and get_row against the NumPy model."""
+"""Tests of populate and get_row against the NumPy model."""
 
 import functools
 
@@ -23,7 +23,7 @@ NUM_ROWS = (1, 2, 3, 4, 6, 8, 16, 24, 32, 48, 64, 96, 128, 144, 192, 256, 384, 5
 
 
 def variants(page_size):
-    """(number of rows, base_alignment, the attribute's text) of all that is allowed."""
+    """The allowed (number of rows, base_alignment, text of the attribute)."""
     found = []
     for rows in NUM_ROWS:
         alignments = {rows, 1, 2, 16, 64}
@@ -87,7 +87,7 @@ def add_variant(source, name, rows, attribute):
 
 @functools.cache
 def compile_rows(shape, rows, target="cpu"):
-    """Functions over so many rows; half of them are optimized, which takes longest."""
+    """Compiles functions over numbers of rows; half are optimized, which takes longest."""
     source = Source(shape)
     for count, alignment, attribute in variants(shape.page_size):
         if count == rows:
@@ -108,7 +108,7 @@ def cases():
 def draw_cache(data, shape, tokens, rows, target):
     if target == "cpu":
         return data.draw(caches(shape, tokens, rows, ids=any_id))
-    # A device's memory is there as a whole.
+    # A device's memory exists as a whole.
     cache = data.draw(caches(shape, tokens, rows))
     if not shape.page_size:
         return cache
@@ -176,7 +176,7 @@ func.func private @row_of(%rows: !rows, %o: index) -> index {
 @given(st.data())
 @examples(7)
 def test_rows_that_travel(shape, pages, data):
-    """Through calls, a conditional, a select and a loop."""
+    """Passes rows through calls, a conditional, a select and a loop."""
     check_rows_that_travel(shape, pages, data)
 
 

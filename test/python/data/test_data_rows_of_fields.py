@@ -1,7 +1,7 @@
-"""FlashMLA's rows: fields of several dtypes in the bytes of one allocation.
+"""Tests of FlashMLA's rows: fields of several dtypes in the bytes of one allocation.
 
-The model follows the description of FlashMLA's quantizer, in NumPy and ml_dtypes: scales
-are 2^ceil(log2(max(amax / 448, 1e-4))), and what is read is element times scale in bf16.
+The model follows the description of FlashMLA's quantizer, in NumPy and ml_dtypes: scales are 2^ceil(log2(max(amax /
+448, 1e-4))), and loads return element times scale in bf16.
 """
 
 import functools
@@ -36,7 +36,7 @@ def dequantize(elements, scales, granularity):
 
 
 def make_bytes(name, page_size):
-    """Bytes of a cache with something behind each page."""
+    """Makes bytes of a cache with other bytes after each page."""
     layout = Layout.from_name(name)
     distance = layout.page_bytes(page_size) + layout.page_unit
     memory = np.random.default_rng(1).integers(0, 0x70, (PAGES, distance), np.uint8)
@@ -156,7 +156,7 @@ def fields_of(views):
 @each_page_size
 @pytest.mark.parametrize("target", ["cpu", *TARGETS])
 def test_fields_of_one_row(name, page_size, target):
-    """Kernels may access all views of one allocation: none writes what another accesses."""
+    """Kernels may access all views of one allocation: none writes data that another accesses."""
     layout, memory, views, table, values, ropes = make_case(name, page_size)
     program = compiled(name, page_size, ACCESSES, target)
     model = memory.copy()

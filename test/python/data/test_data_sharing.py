@@ -1,4 +1,4 @@
-"""Gathers into tiles by any number of threads, of rows whose ids are read one by one or together."""
+"""Tests of gathers into tiles by any number of threads, with ids read one by one or together."""
 
 import devices
 import ml_dtypes
@@ -13,12 +13,12 @@ ROWS = PAGES * PAGE_SIZE
 CASES = [
     (20, 96, "none", 72),  # rounds of 6 rows, and a rest
     (20, 64, "128b", 96),  # a round of 12 rows, and a rest
-    (24, 128, "128b", 33),  # by units
+    (24, 128, "128b", 33),  # by chunks
     (24, 128, "128b", 100),  # half a chunk's row at once, no whole round
-    (64, 64, "128b", 32),  # rows that are swizzled each in its way
-    (64, 192, "64b", 36),  # three units of a row in each of 6 chunks
+    (64, 64, "128b", 32),  # rows with different swizzles
+    (64, 192, "64b", 36),  # three 16-byte chunks of a row in each of 6 spans
     (64, 320, "128b", 32),  # a loop
-    (64, 40, "none", 32),  # bulk copies where there are, and a warp that zeroes rows
+    (64, 40, "none", 32),  # bulk copies if the chip has them, and a warp that zeroes rows
     (32, 40, "none", 24),  # the same in less than a warp
 ]
 

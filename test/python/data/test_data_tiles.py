@@ -1,4 +1,4 @@
-"""Where tiles keep their elements, on the CPU, against the ISA's own picture."""
+"""Tests of the places of elements in tiles, on the CPU, against the ISA's figure."""
 
 import functools
 import resource
@@ -14,14 +14,14 @@ SHAPES = [(64, "i8", 256), (24, "bf16", 128), (8, "f32", 64), (16, "f64", 16)]
 
 
 def lanes_of(dtype):
-    """The vector widths that a unit of 16 bytes has room for."""
+    """The vector widths that fit into a chunk of 16 bytes."""
     size = kvcache.dtypes.dtype(dtype).itemsize
     return [width for width in (1, 2, 4, 8, 16) if width * size <= 16]
 
 
 @functools.cache
 def compile_tile(rows, dtype, columns, swizzle, target="cpu"):
-    """`write_w` and `read_w` of w lanes through a tile's memory, and `offset`."""
+    """Compiles `write_w` and `read_w` of w lanes through a tile's memory, and `offset`."""
     bytes_ = rows * columns * kvcache.dtypes.dtype(dtype).itemsize
     tile = f"!kvcache.tile<{rows}x{columns}x{dtype}{NAMES[swizzle]}>"
     memory = f"memref<{bytes_}xi8, #gpu.address_space<workgroup>>"
@@ -80,13 +80,13 @@ func.func @offset(%row: index, %column: index) -> index {{
 
 @pytest.mark.parametrize("swizzle", SWIZZLES)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape)))
-def test_elements_lie_where_the_hardware_puts_them(shape, swizzle):
+def test_elements_match_the_hardware(shape, swizzle):
     check_elements(shape, swizzle)
 
 
 @pytest.mark.parametrize("swizzle", SWIZZLES)
 @pytest.mark.parametrize(("shape", "target"), devices.spread(SHAPES))
-def test_elements_lie_there_in_kernels(shape, target, swizzle):
+def test_elements_in_kernels_match_the_hardware(shape, target, swizzle):
     check_elements(shape, swizzle, target)
 
 
@@ -109,7 +109,7 @@ def check_elements(shape, swizzle, target="cpu"):
 
 @pytest.mark.parametrize("swizzle", SWIZZLES)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape)))
-def test_offsets_are_those_of_the_geometry(shape, swizzle):
+def test_offsets_equal_the_geometry(shape, swizzle):
     rows, dtype, columns = shape
     program = compile_tile(rows, dtype, columns, swizzle)
     rng = np.random.default_rng(6)

@@ -1,4 +1,4 @@
-"""Tensor copies written by hand, on the emulator, against plain indexing."""
+"""Tests of tensor copies written by hand, on the emulator, against plain indexing."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ DTYPES = ["f32", "f16", "bf16", "f8E4M3FN", "f8E5M2", "i8", "f4E2M1FN", "i4"]
 
 
 def kind_of(dtype, **sizes):
-    """A cache of the format; those that only quantized caches have get scales."""
+    """The kind of a cache of a format; formats of quantized caches only get scales."""
     quantized = {"i8": ("f32", 32), "f4E2M1FN": ("f8E4M3FN", 16), "i4": ("f16", 32)}
     scale, granularity = quantized.get(dtype, ("", 0))
     return Kind(dtype, scale=scale, granularity=granularity, **sizes)
@@ -60,7 +60,7 @@ def test_boxes_are_zero_outside_of_the_tensor(dtype, swizzle, target):
 
 @targets
 def test_heads_and_pages_outside_of_the_tensor(target):
-    """Chips load zeros and store nothing. The sanitizer says so, since nobody wants that."""
+    """Chips load zeros and store nothing. The sanitizer reports it as a likely error."""
     kind = Kind(head_size=64)
     memory, tile = Memory(kind), Tile(16, 64, "bf16", "128b")
     made = create("create_tma_tile", "rows = 16", "128b")
@@ -90,7 +90,7 @@ def test_heads_and_pages_outside_of_the_tensor(target):
 
 @targets
 def test_boxes_without_rows_of_a_tensor_that_begins_before_the_cache(target):
-    """Chips touch its first address for them, and nothing else outside of the cache."""
+    """Chips access its first address for them, and nothing else outside of the cache."""
     kind = Kind(head_size=64, mla=True)
     memory, tile = Memory(kind), Tile(16, 64, "bf16", "128b")
     program = compile_copy(
@@ -143,7 +143,7 @@ def test_smaller_boxes_at_rows_of_a_tile(swizzle, target):
 def test_boxes_of_a_page(page_size, rows, swizzle, target):
     kind = Kind(page_size=page_size)
     span = 32 if swizzle == "none" else SWIZZLES[swizzle] // 2
-    # Several chunks want a multiple of 8 rows.
+    # Several spans need a multiple of 8 rows.
     columns = span if rows < 8 or swizzle == "none" else 64
     tile, memory = Tile(rows, columns, "bf16", swizzle), Memory(kind)
     program = compile_copy(
@@ -154,7 +154,7 @@ def test_boxes_of_a_page(page_size, rows, swizzle, target):
         "%b: index, %h: index, %t: index, %d: index",
     )
     for b, h, t, d in [(0, 0, 0, 0), (1, 2, page_size + 1, 64), (1, 1, 2 * page_size - 1, 96)]:
-        # What lies behind the page is no row of it.
+        # Bytes after the page are not rows.
         page = memory.blocks[memory.lut[b, t // page_size], 1, 1, :, h]
         expected = box(page, t % page_size, d, rows, tile.columns)
         assert (memory.load(program, tile, b, h, t, d) == stored(expected, swizzle)).all()
@@ -167,7 +167,7 @@ def test_matrices_of_continuous_caches(major, chunks, swizzle):
     """Without a swizzle, three chunks of 16 bytes are one of 48."""
     kind = Kind(page_size=None)
     tile, memory = Tile(16, chunks * SWIZZLES[swizzle] // 2, "bf16", swizzle), Memory(kind)
-    # What runs along the rows of a wider tile comes in boxes of 8 rows.
+    # The contiguous index of a wider tile comes in boxes of 8 rows.
     box_rows = 8 if major == "mn" and tile.columns > tile.span else 16
     attributes = "rows = 16"
     if (major, chunks) != ("k", 1):
@@ -191,7 +191,7 @@ def test_matrices_of_continuous_caches(major, chunks, swizzle):
 
 
 def load_rows(kind, tile, page_rows, target, swizzle, options="", valid=False, pair=False, blocks=1):
-    """The rows of `populate` with a descriptor of rows, or a ragged one."""
+    """Loads the rows of `populate` with a descriptor of rows, or a ragged one."""
     rows = tile.rows * (2 if pair else 1)
     page = f", page_size = {kind.page_size}" if kind.page_size else ""
     span = tile.span
@@ -216,7 +216,7 @@ def load_rows(kind, tile, page_rows, target, swizzle, options="", valid=False, p
 
 
 def tokens(memory, b, h, t, d, rows, columns, valid):
-    """What lies at tokens of a sequence, and zeros from `valid` on."""
+    """The expected elements of tokens of a sequence, with zeros from `valid` on."""
     result = np.zeros((rows, columns), memory.flat.dtype)
     for i in range(min(rows, max(valid, 0))):
         row = memory.rows()[memory.row_of(b, t + i)]
@@ -335,7 +335,7 @@ def test_gathered_rows(swizzle, ids, target):
 
 
 def test_gathered_rows_with_narrow_swizzles():
-    """Only where one instruction gathers four rows, and rows of 32 bytes lie together."""
+    """Tests only copies in which one instruction gathers four rows, and rows of 32 bytes are contiguous."""
     kind = Kind(head_size=64, heads=2)
     for swizzle in ("32b", "64b"):
         tile, memory = Tile(8, 128, "bf16", swizzle), Memory(kind)
@@ -351,8 +351,8 @@ def test_gathered_rows_with_narrow_swizzles():
     ("swizzle", "columns", "stride"),
     [("none", 64, None), ("128b", 64, None), ("128b", 96, None), ("128b", 96, 128), ("none", 192, 200)],
 )
-def test_gathered_parts_of_rows(swizzle, columns, stride, target):
-    """Rows of a stride that is less than the cache's: heads, pairs of heads, and what is none of the cache's parts."""
+def test_gathered_slices_of_rows(swizzle, columns, stride, target):
+    """Tests rows of a stride below the cache's: heads, pairs of heads, and other slices."""
     kind = Kind(head_size=64, heads=4)
     tile, memory = Tile(8, columns, "bf16", swizzle), Memory(kind)
     attributes = f"tile_width = {columns}" + (f", tile_stride = {stride}" if stride else "")
@@ -361,14 +361,14 @@ def test_gathered_parts_of_rows(swizzle, columns, stride, target):
     start, stride = memory.base * 256, stride or columns
     parts = memory.flat[start : start + memory.num_rows * stride].reshape(-1, stride)
     rows = some_ids(memory, 8)
-    # The last chunk has what follows in the row, and zeros behind the row.
+    # The last chunk has the following elements of the row, and zeros after the row.
     expected = gathered(parts, rows, 0, -(-columns // tile.span) * tile.span)
     assert (memory.load(program, tile, rows, 0) == stored(expected, swizzle)).all()
 
 
 @targets
 def test_gathered_rows_as_wider_elements(target):
-    """512 of 576 bytes of fp8, as 64-bit integers; more than 64 gathers are a loop."""
+    """Gathers 512 of 576 bytes of fp8 as 64-bit integers; more than 64 gathers are a loop."""
     kind = Kind("f8E4M3FN", 1, 576, 64, mla=True)
     tile, memory = Tile(264, 512, "f8E4M3FN"), Memory(kind)
     attributes = "tile_height = 264, tile_width = 64, tile_stride = 72, dtype = i64"
@@ -409,7 +409,7 @@ ROPE = Kind("f8E4M3FN", 1, 640, 64, mla=True)
 
 @targets
 @pytest.mark.parametrize("swizzle", ["none", "128b"])
-def test_rope_behind_rows(swizzle, target):
+def test_rope_after_rows(swizzle, target):
     memory = Memory(ROPE)
     rope = memory.rows()[:, 512:].view(BF16)
     tile = Tile(16, 8 if swizzle == "none" else 64, "bf16", swizzle)
@@ -457,7 +457,7 @@ def test_scales_of_tokens(scale, target):
 @lays
 @pytest.mark.parametrize("dtype", ["bf16", "f8E4M3FN", "f32"])
 def test_stored_tiles(dtype, swizzle, target):
-    """What lies outside of the tensor is dropped, and nothing else changes."""
+    """Elements outside of the tensor are dropped, and nothing else changes."""
     size = 128 // np.dtype(kvcache.dtypes.dtype(dtype)).itemsize
     kind = Kind(dtype, head_size=size)
     memory = Memory(kind)

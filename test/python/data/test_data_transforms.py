@@ -1,7 +1,7 @@
-"""Programs mean the same whatever passes have run over them.
+"""Tests that passes keep the meaning of programs.
 
-Each function below is written twice, as a source and in Python over the NumPy model.
-It runs as it is, after upstream's passes, and with the lookups hoisted before and after.
+Each function below is written twice, as a source and in Python over the NumPy model. It runs without passes, after
+upstream's passes, and with the lookups hoisted before and after.
 """
 
 import functools
@@ -397,7 +397,7 @@ def compile_functions(shape, pipeline, optimize):
     return source.compile(*PIPELINES[pipeline], opt_level=2 if optimize else 0)
 
 
-# Made only where they are needed, because they read.
+# Made only when needed, because they read memory.
 EXTRAS = {
     "%tokens": "  %tokens = kvcache.extent tokens %k : !cache\n",
     "%first,": """  %runs = arith.minsi %m, %n : index
@@ -446,7 +446,7 @@ def test_passes_keep_the_meaning(shape, pipeline, data):
 @given(st.data())
 @examples(3)
 def test_no_trips_read_nothing(shape, pipeline, data):
-    """With indices that name nothing, and tables at the edge of what can be read."""
+    """Tests invalid indices, and tables next to guard pages."""
     cache = data.draw(
         caches(shape, 4 * (shape.page_size or 5), 2 * (shape.page_size or 1))
     )
@@ -471,7 +471,7 @@ def test_no_trips_read_nothing(shape, pipeline, data):
 
 
 def static_functions(shape):
-    """Lookups with constant indices in loops, at the table's end and past it."""
+    """Functions of lookups with constant indices in loops, at the table's end and past it."""
     batch, columns = 2, 3
     source = Source(shape, tables=(batch, columns))
     tokens = columns * (shape.page_size or 3)

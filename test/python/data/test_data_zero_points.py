@@ -1,4 +1,4 @@
-"""Groups with zero points, and groups of tokens: every kind of value, bit for bit."""
+"""Tests of groups with zero points, and groups of tokens: all kinds of values, bit for bit."""
 
 import functools
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Groups:
 
     @property
     def stored(self):
-        """Stored elements of a head, and their type."""
+        """The stored elements of a head, and their type."""
         return (self.head_size // 2, "i8") if self.has_zero_points else (self.head_size, self.dtype)
 
     @property
@@ -72,7 +72,7 @@ class Groups:
         return ("store", "quantize") if has_op else ("store",)
 
     def quantize(self, values):
-        """Encodings of f32 values ``[tokens, lanes]``, scales, and zero points if any."""
+        """Quantizes f32 values ``[tokens, lanes]`` to encodings, scales, and zero points if any."""
         if self.has_zero_points:
             return quantize_with_zero_points(values, self.granularity, SCALES[self.scale])
         elements, scales = quantize(values.T, self.tokens, ELEMENTS[self.dtype], SCALES[self.scale])
@@ -184,7 +184,7 @@ def check(case, target, rows):
 
 
 def check_loads(case, target, memory, encodings, numbers):
-    """What is stored comes back, for every result type."""
+    """Checks that loads return the stored values, for every result type."""
     _, groups = case
     format = SCALES[groups.scale]
     lanes = np.arange(groups.head_size) // groups.granularity
@@ -201,7 +201,7 @@ def check_loads(case, target, memory, encodings, numbers):
 
 
 def special_rows(case):
-    """Groups of zeros, of one value, far from zero, tiny, huge, and of no numbers."""
+    """Groups of zeros, of one value, far from zero, tiny, huge, and NaN."""
     _, groups = case
     size = groups.head_size
     rng = np.random.default_rng(size)
@@ -263,7 +263,7 @@ def test_elements_lie_in_the_low_bits_first():
 
 
 def test_sums_of_the_model_are_rounded_once():
-    """Also where f64 rounds a sum to half way between two numbers of f32."""
+    """Tests sums that f64 rounds to a midpoint of two numbers of f32, too."""
     for q, s, z in [(3.0, 2.0**-25 + 2.0**-47, 1.0), (1.0, 2.0**-24 + 2.0**-47, -1.0), (15.0, 2.0**-60, 1.0)]:
         exact = Fraction(q) * Fraction(s) + Fraction(z)
         found = Fraction(float(fma_f32(np.float64(q), np.float64(s), np.float64(z))))

@@ -1,4 +1,4 @@
-"""Descriptors that kernels take: what the compiler says of them to hosts that are not in the module."""
+"""Tests of kernels' descriptors, which the compiler describes to hosts outside of the module."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""TMA geometry: the released reference's numbers, and addresses worked out by hand."""
+"""Tests of TMA geometry: the released reference's numbers, and addresses computed by hand."""
 
 import itertools
 import json
@@ -106,7 +106,7 @@ def address(fields, *coordinates):
 
 
 def element(page, head, token, d):
-    """Of a view of one layer, in bytes of a bf16 cache."""
+    """The place in a view of one layer, in bytes of a bf16 cache."""
     return 2 * (page * PAGE_STRIDE + token * H * E + head * E + d)
 
 
@@ -139,7 +139,7 @@ def test_matrix():
 
 
 @pytest.mark.parametrize("swizzle", SWIZZLES)
-def test_matrix_whose_rows_are_the_index_of_a_product(swizzle):
+def test_matrix_with_mn_major_rows(swizzle):
     """Boxes of 8 rows, unless one box is as wide as the tile."""
     sizes = cache(num_rows=100, rows=64)
     span = SWIZZLES[swizzle] // 2
@@ -178,7 +178,7 @@ def test_ragged_boxes_end_with_the_valid_rows():
         assert start[0] + valid == fields.dims[1]  # the first that is out of bounds
 
 
-def test_rope_lies_behind_the_content():
+def test_rope_follows_the_content():
     content, rope, row_bytes = 512, 64, 512 + 2 * 64
     fields = kvcache.descriptor_fields(
         "rope", dtype="f8E4M3FN", swizzle="128b", num_heads=1, num_rows=NUM_ROWS,

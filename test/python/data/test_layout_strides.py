@@ -1,4 +1,4 @@
-"""append, gather and attention on tensors whose pages, roles and layers lie anywhere."""
+"""Tests of append, gather and attention on tensors with any places of pages, roles and layers."""
 
 import functools
 import itertools
@@ -114,7 +114,7 @@ def test_tensors_of_engines(name, target):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_scale_after_each_head_of_each_role(target):
-    """vLLM's per-token-head scales: an int8 head, its f32 scale, and the same of the value."""
+    """vLLM's per-token-head scales: an int8 head and its f32 scale, for key and value."""
     pitch = WIDTH + 4
     tensor = np.zeros((LAYERS, PAGES, HEADS, TOKENS, 2 * pitch), np.int8)
     split = tensor.reshape(*tensor.shape[:4], 2, pitch)
@@ -151,7 +151,7 @@ def test_scale_after_each_head_of_each_role(target):
             np.testing.assert_array_equal(out[b, length : length + NEW[b]], wanted)
 
 
-def test_role_that_is_less_aligned_than_said_is_refused():
+def test_misaligned_role_is_refused():
     tensor = np.zeros((PAGES, HEADS, TOKENS, 2, WIDTH + 4), ml_dtypes.float8_e4m3fn)[..., :WIDTH]
     layout = describe(tensor, "page head token role element")
     params = KVCacheParams("f8E4M3FN", HEADS, WIDTH, page_size=TOKENS, total_num_layers=1)

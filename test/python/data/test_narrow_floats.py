@@ -1,7 +1,7 @@
-"""Conversions of narrow floats on data: every encoding in, every tie out.
+"""Tests of conversions of narrow floats: from every encoding, to every tie.
 
-What is right is worked out here from the values of the encodings alone; that
-this agrees with ml_dtypes, which does not saturate, is a test of its own.
+Expected results are computed from the values of the encodings alone. Another test compares them with ml_dtypes, which
+does not saturate.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ WIDE = {
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """A narrow float with a sign, as ml_dtypes and as its fields describe it."""
+    """A narrow float with a sign: its dtype of ml_dtypes, and its fields."""
 
     dtype: type
     exponent_bits: int
@@ -44,7 +44,7 @@ class Format:
         return np.arange(2 * self.sign, dtype=np.uint8)
 
     def decode(self, codes):
-        """The values of codes, in f64, from their fields."""
+        """Decodes codes to f64 by their fields."""
         magnitudes = codes.astype(np.int64) & (self.sign - 1)
         exponents = magnitudes >> self.mantissa_bits
         mantissas = magnitudes & ((1 << self.mantissa_bits) - 1)
@@ -60,7 +60,7 @@ class Format:
 
     @property
     def magnitudes(self):
-        """The finite numbers that are not negative, in order of their codes."""
+        """The finite nonnegative numbers, in the order of their codes."""
         values = self.decode(self.codes[: self.sign])
         return values[np.isfinite(values)]
 
@@ -106,7 +106,7 @@ def shaped(lanes, element):
 
 
 def in_memory(name):
-    """The element type of arrays: bytes for types that no array has."""
+    """The element type of arrays: bytes for types without arrays."""
     return "i8" if is_narrow(name) and width(name) < 8 else name
 
 
@@ -163,7 +163,7 @@ def array_dtype(name):
 
 
 def convert(op, values, source, target, lanes):
-    """Converts on the CPU. Narrow floats are given and returned as their codes."""
+    """Converts on the CPU. Narrow floats are passed and returned as codes."""
     padded = np.zeros(-(-values.size // lanes) * lanes, values.dtype)
     padded[: values.size] = values
     result = np.empty(padded.size, array_dtype(target))
@@ -182,7 +182,7 @@ def truncate(values, wide, narrow, lanes, rounding=""):
 
 
 def saturating_nearest_even(values, narrow):
-    """Codes of `values`; where there is no NaN, it is the largest number."""
+    """Encodes `values`; formats without NaN encode it as the largest number."""
     values = values.astype(np.float64)
     numbers = narrow.magnitudes
     ties = (numbers[1:] + numbers[:-1]) / 2
@@ -340,11 +340,11 @@ def test_the_lower_half_of_a_byte_is_the_even_lane(wide):
     np.testing.assert_array_equal(back, packed)
 
 
-# --- what chips without cvt do, with their byte permutation in integers ----------
+# --- the conversions of chips without cvt, by prmt in integers --------------------
 
 
 def permutation():
-    """A function that does what prmt does by default (PTX ISA, prmt)."""
+    """The text of a function that computes prmt's default mode (PTX ISA, prmt)."""
     lines = [
         "func.func private @prmt(%selector: i32, %low: i32, %high: i32) -> i32 {",
         "  %high64 = arith.extui %high : i32 to i64",
@@ -381,7 +381,7 @@ def permutation():
 
 
 def as_on_sm_80(program):
-    """The program with what sm_80 does, in ops that the CPU has."""
+    """The program with sm_80's conversions, in ops that the CPU supports."""
     lowered = subprocess.run(
         [OPT, "--kvcache-narrow-floats=chip=sm_80"],
         input=program, capture_output=True, text=True, check=True,
@@ -426,7 +426,7 @@ roundings = pytest.mark.parametrize("rounding", ["", "upward", "toward_zero"])
 
 
 def nearest_power(values, rounding):
-    """Codes of f8E8M0FNU, from the exponents of the values."""
+    """Encodes f8E8M0FNU, from the exponents of the values."""
     values = values.astype(np.float64)
     is_nan = ~(values >= 0)
     infinite = np.isinf(values)
@@ -509,7 +509,7 @@ func.func @constants(%to: memref<6x$wide>) {
 @wide_types
 @pytest.mark.parametrize("target", ["cpu", *devices.TARGETS])
 def test_constant_nans_of_powers_stay_nans(wide, target):
-    """MLIR folds conversions of these to infinity, and of a negative number."""
+    """MLIR folds these conversions to infinity, and that of a negative number."""
     program = devices.jit(string.Template(CONSTANT_NANS).substitute(wide=wide), target)
     result = np.zeros(6, WIDE[wide])
     program.call("constants", result)
@@ -518,7 +518,7 @@ def test_constant_nans_of_powers_stay_nans(wide, target):
 
 def test_model_of_powers_agrees_with_ml_dtypes_below_saturation():
     values = power_inputs("f32")
-    # It makes a zero a NaN, and rounds up what is subnormal in f32.
+    # It converts zero to NaN, and rounds up subnormals of f32.
     magnitudes = np.abs(values)
     values = values[(magnitudes >= 2.0**-126) & (magnitudes < 1.5 * 2.0**127)]
     expected = values.astype(ml_dtypes.float8_e8m0fnu).view(np.uint8)
@@ -529,7 +529,7 @@ def test_model_of_powers_agrees_with_ml_dtypes_below_saturation():
 
 
 def nearest_bf16(values):
-    """f64 to bf16 in one rounding, to even, by comparing with the neighbours."""
+    """Converts f64 to bf16 in one rounding, to even, by comparison with the neighbours."""
     with np.errstate(over="ignore", invalid="ignore"):
         truncated = values.astype(np.float32).view(np.uint32)
     bits = (truncated >> 16).astype(np.int64)
@@ -540,7 +540,7 @@ def nearest_bf16(values):
         candidate = np.where((candidate & 0x7FFF) > 0x7F80, bits, candidate) & 0xFFFF
         size = candidate & 0x7FFF
         decoded = (size << 16).astype(np.uint32).view(np.float32).astype(np.float64)
-        # Infinity stands where the next number would be.
+        # Infinity takes the place of the next number.
         decoded = np.where(size == 0x7F80, 2.0**128, decoded)
         distance = np.abs(decoded - magnitude)
         same_sign = (candidate >> 15) == np.signbit(values)

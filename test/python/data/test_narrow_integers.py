@@ -1,4 +1,4 @@
-"""Arithmetic on lengths of 2^31 and more, which kernels narrow to 32 bits, against NumPy."""
+"""Tests of arithmetic on lengths of 2^31 and more, which kernels narrow to 32 bits, against NumPy."""
 
 import numpy as np
 import pytest

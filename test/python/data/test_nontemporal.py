@@ -1,4 +1,4 @@
-"""Accesses with ``nontemporal`` on the CPU: every type and width, at every level of optimization.
+"""Tests of accesses with ``nontemporal`` on the CPU: all types, widths and optimization levels.
 
 LLVM's code generator ends the process on some accesses with this hint.
 """

@@ -1,4 +1,4 @@
-"""Agreement with the reference implementation of the KV-cache types; see oracle.py."""
+"""Tests of agreement with the reference implementation of the KV-cache types; see oracle.py."""
 
 import numpy as np
 import oracle
@@ -11,7 +11,7 @@ each_plain_case = pytest.mark.parametrize("case", PLAIN, ids=str)
 each_quantized_case = pytest.mark.parametrize("case", QUANTIZED, ids=str)
 
 
-def test_all_cases_are_here():
+def test_all_cases_are_listed():
     assert len(PLAIN) == 76
     assert len(QUANTIZED) == 64
 
@@ -30,7 +30,7 @@ def check_loads(case, kinds, target="cpu"):
 
 
 def check_stores(case, kind, memory, answers, target="cpu"):
-    """Of ``memory``, only what the answers say changes."""
+    """Stores change only the elements of ``memory`` in the answers."""
     before = memory.copy()
     for question, _ in case.ask(kind, *answers, target=target):
         changed = np.flatnonzero(memory.view(np.uint8) != before.view(np.uint8))
@@ -64,7 +64,7 @@ def test_numbers_of_quantized(case):
 
 @each_quantized_case
 def test_loads_of_quantized(case):
-    """The reference takes the first lane's scale for all, which is that of each here."""
+    """The reference uses the first lane's scale for all lanes, which are equal here."""
     check_loads(case, "loads raw_loads")
 
 
@@ -84,7 +84,7 @@ def test_stores_to_quantized(case):
     ids=str,
 )
 def test_chips_answer_the_same(case, target):
-    """Every third case on one chip: its answers come from a kernel, on the emulator."""
+    """Tests every third case in a kernel of one chip, on the emulator."""
     check_everything(case, target)
 
 

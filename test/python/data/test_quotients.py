@@ -1,6 +1,7 @@
-"""quantize in kernels, where it multiplies instead of dividing: groups whose quotients are
-half way between two numbers of the quantized type, or as close to that as values of 16 bits
-and divisors of 24 come."""
+"""Tests of quantize in kernels, which multiply instead of dividing, for quotients at or near midpoints.
+
+Quotients are midpoints of two numbers of the quantized type, or as close as values of 16 bits and divisors of 24 bits
+can be."""
 
 import devices
 import numpy as np
@@ -40,8 +41,7 @@ func.func @run(%values: memref<?x{lanes}x{wide}>, %factors: memref<?xf32>, %elem
 
 
 def magnitudes(wide):
-    """The largest magnitudes of groups: mantissas of all kinds with exponents that lowering
-    treats in different ways, and what isn't a number."""
+    """The largest magnitudes of groups: many mantissas with exponents of all cases of the lowering, and NaN."""
     bits = np.arange(1 << 15, dtype=np.uint16)
     exponents = bits >> (7 if wide == "bf16" else 10)
     if wide == "bf16":
@@ -74,7 +74,7 @@ def magnitudes(wide):
 
 
 def middles(element):
-    """Numbers half way between two of a type."""
+    """The midpoints of neighbours of a type."""
     format = ELEMENTS[element]
     numbers = format.decode(np.arange(1 << (format.bits - 1)).astype(np.uint8))
     numbers = np.unique(numbers[np.isfinite(numbers)]).astype(np.float64)
@@ -82,7 +82,7 @@ def middles(element):
 
 
 def close_groups(wide, element):
-    """Rows of a magnitude and the values whose quotients are closest to being half way."""
+    """Rows of a magnitude and the values whose quotients are closest to midpoints."""
     half_way = np.resize(middles(element), LANES - 1)
     largest = magnitudes(wide)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -99,9 +99,9 @@ def close_groups(wide, element):
 
 @np.errstate(over="ignore")
 def groups_of_factors(wide, element):
-    """Rows, and a scale of the tensor for each: by the scale 1, the divisor.
+    """Rows, and a tensor scale for each: with scale 1, the divisor.
 
-    Quotients of one of its values, or of nearly all, are as close to half way as they come.
+    The quotients of one of its values, or of nearly all, are as close to midpoints as possible.
     """
     rng = np.random.default_rng(0)
     rows = 1024
@@ -166,7 +166,7 @@ def check_quantized(formats, target, wide, rows, factors=None):
 
 @pytest.mark.parametrize("wide", ["bf16", "f16"])
 @pytest.mark.parametrize(("formats", "target"), devices.spread(FORMATS_OF_CACHES))
-def test_quantized_values_are_those_of_a_division(formats, target, wide):
+def test_quantized_values_equal_a_division(formats, target, wide):
     rows = close_groups(wide, formats[0])
     check_quantized(formats, target, wide, rows[len(rows) % THREADS :])
 
@@ -177,11 +177,11 @@ def test_and_with_any_scale_of_the_tensor(formats, target, wide):
     check_quantized(formats, target, wide, *groups_of_factors(wide, formats[0]))
 
 
-def test_no_quotient_but_one_is_close_to_where_rounding_changes():
-    """What the lowering without divisions rests on: exact, for all values and divisors.
+def test_one_quotient_is_close_to_a_rounding_boundary():
+    """Proves the lowering without divisions exactly, for all values and divisors.
 
-    A quotient p / D is rounded to f32 first, so rounding to a narrow type changes at
-    c = m +- half a last place of m, where m is half way between two narrow numbers.
+    A quotient p / D is rounded to f32 first, so rounding to a narrow type changes at c = m +- half a last place of m,
+    where m is half way between two narrow numbers.
     """
     closest = {}
     values = range(1 << 10, 1 << 11)

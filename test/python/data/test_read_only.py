@@ -1,4 +1,4 @@
-"""Operations on arrays that are read-only: taken where an array is only read, and else refused."""
+"""Tests of read-only arrays in operations: accepted if only read, otherwise rejected."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ QUANTIZED = make_params(kvcache.KVCacheQuantizationConfig("f32", SIZE, None))
 
 
 class Arrays(dict):
-    """Arrays by the names of arguments, and the inputs with those that are of the cache."""
+    """The arrays by the names of arguments, and the inputs with the cache's arrays."""
 
     def inputs(self):
         cache = {

@@ -1,4 +1,4 @@
-"""A step of a program on tensors: bufferized without a copy, and run."""
+"""Tests of a step of a program on tensors: bufferized without a copy, and run."""
 
 import re
 
@@ -54,7 +54,7 @@ def make_step(rng):
     ],
 )
 def test_a_decode_step_on_tensors(bufferized, target, seed, monkeypatch):
-    """Launches overlap from sm_90 on, as the seed says."""
+    """Launches overlap from sm_90 on, depending on the seed."""
     monkeypatch.setenv("KVCACHE_EMULATOR_SEED", str(seed))
     rng = np.random.default_rng(0)
     manager, inputs = make_step(rng)
@@ -71,7 +71,7 @@ def test_a_decode_step_on_tensors(bufferized, target, seed, monkeypatch):
     step.call("decode", *inputs.collection(0), LAYER, given, offsets, rope, scale, out)
     after = manager.blocks[0].copy()
 
-    # The same by the functions on arrays, which are tested against f64.
+    # The expected results, from the functions on arrays, which are tested against f64.
     manager.blocks[0][...] = before
     append = kvcache.ops.append(PARAMS, rope=128, query_heads=32, target=target)
     attend = kvcache.ops.attention(PARAMS, query_heads=32, target=target)

@@ -1,4 +1,4 @@
-"""Parallel loops of the host on several threads: the same bytes with any number."""
+"""Tests of parallel loops of the host: equal bytes with any number of threads."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ QUERY_HEADS = 6
 
 
 def run_operations(name, threads, **options):
-    """What all operations write: dense outputs, and the bytes of the cache."""
+    """Runs all operations; returns dense outputs, and the bytes of the cache."""
     manager, inputs, _ = make_cache(name)
     params = manager.params
     total = int(inputs.row_offsets[-1])

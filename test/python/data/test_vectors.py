@@ -1,5 +1,4 @@
-"""Vectors of several dimensions and their transfers in kernels, on the emulator and the CPU,
-against NumPy, and structures beside scalars."""
+"""Tests of multidimensional vectors and their transfers in kernels, and of structures with scalars."""
 
 import string
 
@@ -10,7 +9,7 @@ import kvcache
 
 TARGETS = ["emulator:sm_80", "cpu"]
 
-# What a case computes of a[row:, column:], with zeros where there are no numbers.
+# The function of a[row:, column:] of a case, with zeros outside.
 CASES = {
     "rows": (
         "%y = vector.transfer_read %a[%row, %column], %zero : memref<?x?xf32>, vector<4x8xf32>",
@@ -139,5 +138,5 @@ func.func @f(%a: i64) -> (i64, i64) {
 
 @pytest.mark.parametrize("opt_level", [0, 2])
 def test_runs_aggregates_variables_and_tail_calls(opt_level):
-    """Level 0 selects instructions of aggregates apart from long runs of scalar ones."""
+    """Level 0 selects instructions of aggregates separately from long runs of scalar ones."""
     assert kvcache.jit(AGGREGATES, opt_level=opt_level).call("f", 5) == (5, 65)

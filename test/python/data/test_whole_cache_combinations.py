@@ -1,6 +1,6 @@
-"""append, gather, copy and copy_pages on caches of every format, layout, page size and table.
+"""Tests of append, gather, copy and copy_pages on caches of any format, layout, page size and table.
 
-KVCACHE_COMBINATIONS says how many are tried instead of a few.
+KVCACHE_COMBINATIONS is the number of combinations, instead of a few.
 """
 
 import os
@@ -113,7 +113,7 @@ class Run:
         self.factors = self.rng.uniform(0.3, 3, (len(a.roles), heads)).astype(np.float32)
 
     def make_side(self, cache):
-        """The table, the tensors, and the bytes that they should have."""
+        """The table, the tensors, and their expected bytes."""
         used = max(-(-max(self.ends) // cache.params.page_size), 1)
         pages = len(self.ends) * used + 1
         table = self.rng.permutation(pages - 1).astype(np.uint32).reshape(-1, used)
@@ -143,13 +143,13 @@ class Run:
         return self.factors[role] if wanted else None
 
     def store(self, side, role, places, encoded):
-        """What the model writes: rows of elements, and of scales unless they are None."""
+        """Stores the model's rows of elements, and of scales unless they are None."""
         cache, (_, _, expected) = (self.a, self.b)[side], self.sides[side]
         for i, place in enumerate(places):
             cache.put(expected, role, place, [part[i] for part in encoded if part is not None])
 
     def fill(self):
-        """All tokens are numbers, also those that are skipped."""
+        """Fills all tokens with numbers, also skipped ones."""
         table, tensors, expected = self.sides[0]
         for b, end in enumerate(self.ends):
             places = self.find_places(self.a, table, b, range(end))
@@ -186,13 +186,13 @@ class Run:
         self.check(0)
 
     def read(self, b, role, tokens):
-        """Tokens of the first cache, f32, and as they are stored."""
+        """Reads tokens of the first cache, as f32 and as stored."""
         table, tensors, _ = self.sides[0]
         stored = self.a.get(tensors, role, self.find_places(self.a, table, b, tokens))
         return decode_rows(self.a.params, *stored, self.static(role, self.options.static_a)), stored
 
     def gather(self):
-        """Outputs have room for fewer or more tokens than there are."""
+        """Gathers to outputs with room for fewer or more tokens."""
         batch, heads, size = len(self.ends), self.a.params.n_kv_heads_per_device, self.a.params.head_dim
         room = [max(end + extra, 0) for end, extra in zip(self.ends, (1, -2, 4))]
         longest = max(self.ends) + 1
@@ -232,7 +232,7 @@ class Run:
         self.check(1)
 
     def copy_pages(self):
-        """All layers of pages, with their scales; a pair of which one is negative is skipped."""
+        """Copies all layers of pages, with their scales; pairs with a negative page are skipped."""
         _, tensors, expected = self.sides[0]
         pairs = self.rng.permutation(len(tensors[0]))
         pairs = pairs[: len(pairs) // 2 * 2].reshape(-1, 2).astype(np.int32)
@@ -244,7 +244,7 @@ class Run:
         self.check(0)
 
     def encode(self, role, values, stored):
-        """The heads that are copied, as the other cache stores them."""
+        """Encodes the copied heads in the format of the other cache."""
         first, second, count = self.options.heads
         a, b = self.a.params, self.b.params
         is_one = (a.dtype, a.kvcache_quant_config) == (b.dtype, b.kvcache_quant_config)

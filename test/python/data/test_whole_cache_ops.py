@@ -1,6 +1,6 @@
-"""append, gather, copy, copy_pages, merge_states and remap_rows on data.
+"""Tests of append, gather, copy, copy_pages, merge_states and remap_rows on data.
 
-The model is NumPy on the same bytes: rows are put where the lookup table says.
+The model is NumPy on the same bytes: rows are placed by the lookup table.
 """
 
 import dataclasses
@@ -68,7 +68,7 @@ def make_params(name):
 
 
 def make_cache(name, lengths=(5, 0, 33, 2), new=(1, 7, 0, 3), seed=0):
-    """A manager with sequences of these lengths, random bytes in its pages."""
+    """Makes a manager with sequences of these lengths, and random bytes in its pages."""
     params = make_params(name)
     manager = PagedKVCacheManager(params, max_batch_size=8, max_seq_len=128, num_pages=64)
     rng = np.random.default_rng(seed)
@@ -90,7 +90,7 @@ def make_cache(name, lengths=(5, 0, 33, 2), new=(1, 7, 0, 3), seed=0):
 
 
 def rows_of(inputs, tokens_of):
-    """Page and offset of each new row: tokens from a sequence's length on."""
+    """The page and offset of each new row: tokens from a sequence's length on."""
     places = []
     for b, (length, new) in enumerate(tokens_of):
         places += [(b, length + i) for i in range(new)]
@@ -151,7 +151,7 @@ def test_append(name, power_of_two, static, target):
 
 
 def static_scales(params):
-    """Arguments of an operation: a factor for each head of keys, and of values."""
+    """The arguments of an operation: a factor for each head of keys, and of values."""
     heads = params.n_kv_heads_per_device
     roles = ("key",) if params.is_mla else ("key", "value")
     return {f"{role}_scale": STATIC_SCALES[i : i + heads] for i, role in enumerate(roles)}
@@ -192,7 +192,7 @@ def test_gather(name, ragged, static, target):
 
 
 def test_gather_finds_the_sequence_of_any_block():
-    """Blocks of eight tokens; none, one, a power of two, and others for a sequence."""
+    """Tests pages of eight tokens; none, one, a power of two, and others per sequence."""
     manager, inputs, _ = make_cache("f32-small")
     inputs = dataclasses.replace(inputs, totals=None)  # as where the host has no lengths
     on_cpu, on_chip = (
@@ -208,7 +208,7 @@ def test_gather_finds_the_sequence_of_any_block():
 def read_tokens(manager, table, count, role, static):
     """The tokens of a sequence in layer 1, f32 [count, heads, head size].
 
-    Reading what append wrote is the inverse of it, so elements come from the bytes.
+    Elements come from the bytes: decoding is the inverse of append.
     """
     config = manager.params.kvcache_quant_config
     t = np.arange(count)
@@ -236,7 +236,7 @@ def test_copy_pages(name, target):
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 @pytest.mark.parametrize("apart", [0, 2])
 def test_merge_states(apart, dtype, target):
-    """Rows may have others of the same memory between them."""
+    """Rows may be interleaved with others of the same memory."""
     rng = np.random.default_rng(0)
     heads, size, total, parts = 6, 64, 5, 3
     merge = kvcache.ops.merge_states(heads, size, target=target, dtype=dtype)
@@ -297,7 +297,7 @@ func.func @f(%a: memref<?x2x?x16x{heads}x64x{source}>, %lengths: memref<?xi32>, 
 )
 @pytest.mark.parametrize("ranged", [False, True])
 def test_copy(source, to, scale_of, ranged, target):
-    """The source has a static scale, the target one for each head."""
+    """Copies from a static scale to one scale per head."""
     options, types = ["begin %begin end %end"] * ranged, [", memref<?xi32>, memref<?xi32>"] * ranged
     if "source" in scale_of:
         options.append("source_scale %scale"), types.append(", f32")
@@ -355,7 +355,7 @@ KIVI = {
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("source", [PLAIN, KIVI], ids=["quantized", "bits"])
 def test_copy_of_groups_of_tokens(source, target):
-    """Only groups that lie in the range with all of their tokens are written."""
+    """Only groups with all of their tokens in the range are written."""
     program = kvcache.jit(COPY_GROUPS.format(**source), target=target)
     rng = np.random.default_rng(8)
     a = rng.standard_normal((8, 12, 2, 8)) * 3 + 9 * (np.arange(8) == 5)
@@ -439,9 +439,9 @@ def test_static_scales_are_numbers_or_arrays_and_given_as_made():
     rows = [random_rows(params, sum(new for _, new in tokens_of), "bf16", seed) for seed in (1, 2)]
     append = kvcache.ops.append(params, static_scales=True)
     append(inputs, 0, *rows, key_scale=0.5, value_scale=np.float32(2))
-    of_numbers = manager.blocks[0].copy()
+    number_blocks = manager.blocks[0].copy()
     append(inputs, 0, *rows, key_scale=np.full(2, 0.5, np.float32), value_scale=np.full(2, 2, np.float32))
-    np.testing.assert_array_equal(as_uint(of_numbers), as_uint(manager.blocks[0]))
+    np.testing.assert_array_equal(as_uint(number_blocks), as_uint(manager.blocks[0]))
     with pytest.raises(ValueError, match="needs 'value_scale'"):
         append(inputs, 0, *rows, key_scale=0.5)
     with pytest.raises(ValueError, match="takes no 'key_scale'"):
@@ -480,7 +480,7 @@ def test_bounds_checks_find_pages_that_do_not_exist(name):
 
 
 def call_with_hints(name, hints):
-    """What an operation with hints changes on an emulated chip, and the threads of its blocks."""
+    """Runs an operation with hints on an emulated chip; returns changes, and threads of its blocks."""
     manager, inputs, tokens_of = make_cache("int8")
     params, target = manager.params, "emulator:sm_90a"
     total = sum(new for _, new in tokens_of)
@@ -515,7 +515,7 @@ def call_with_hints(name, hints):
     [("append", (32, 96)), ("gather", (32, 1024)), ("copy_pages", (16, 16)), ("merge_states", (32, 192))],
 )
 def test_tiling_hints_change_launches_but_no_bits(name, threads):
-    """Keys are shared by 16 threads a head, queries as well, pages by 8, and states by 32."""
+    """16 threads share a head of keys or queries, 8 a page, and 32 a state."""
     wanted, _ = call_with_hints(name, {})
     for hint, count in zip((32, 1024), threads):
         heads = {"heads_per_thread": 1} if name == "gather" else {}

@@ -1,4 +1,4 @@
-"""Arrays of operations whose sizes contradict each other are refused before any is read."""
+"""Tests that arrays with contradicting sizes are rejected before any is read."""
 
 import dataclasses
 import functools
@@ -48,11 +48,11 @@ def test_append_with_too_few_rows(name, target):
         ValueError, match=f"{name!r} to have a row for each of 8 new tokens, got 7"
     ):
         append(inputs, 1, **wrong)
-    # Rows behind those of the step are padding.
+    # Rows after those of the step are padding.
     append(inputs, 1, **{**given, name: np.concatenate([given[name], given[name]])})
 
 
-def test_append_where_the_table_of_rope_ends():
+def test_append_beyond_the_rope_table_raises():
     append = kvcache.ops.append(PARAMS, rope=8)
     inputs = make_inputs()
     new = rows(TOTAL), rows(TOTAL)
@@ -87,7 +87,7 @@ def test_devices_that_do_not_exist(device):
 
 
 @pytest.mark.parametrize("name", ["lengths", "lut", "row_offsets"])
-def test_tables_that_are_no_arrays(name):
+def test_tables_must_be_arrays(name):
     inputs = make_inputs()
     given = {"lengths": inputs.lengths, "lut": inputs.lut, "row_offsets": inputs.row_offsets}
     with pytest.raises(TypeError, match=f"expects '{name}' to be an array, got list"):
@@ -108,7 +108,7 @@ def test_whole_cache_ops_reject_more_tokens_than_the_table_has_pages_for(target)
     blocks = np.zeros((6, *PARAMS.shape_per_block), np.float32)
     table = {"blocks": blocks, "lut": np.arange(6).reshape(2, 3)}
     offsets = np.array([0, 1, 3], np.int32)
-    # Three pages of four tokens: the last sequence ends with the table, and one behind it.
+    # Three pages of four tokens: the last sequence ends with the table, and one token after it.
     full = kvcache.StepInputs.of(**table, lengths=np.array([0, 10]), row_offsets=offsets)
     for call in call_all(full, 3, target=target):
         call()
@@ -174,7 +174,7 @@ def test_gather_to_outputs_of_other_sizes():
             ragged(inputs, 0, rows(8), rows(8), output_offsets=wrong)
 
 
-# Calls whose arrays share memory: the written one, the other, and the call.
+# Calls with arrays that share memory: the written one, the other, and the call.
 def overlapping(target):
     """A function that calls each op with its arrays as parts of one, from given elements on."""
     inputs, size = make_inputs(), TOTAL * 2 * 32
@@ -226,8 +226,8 @@ def test_outputs_share_no_memory_with_other_arrays(name, target):
 
 
 @TARGETS
-def test_parts_between_each_other_are_apart(target):
-    """As in a fused projection: addresses overlap, and elements do not."""
+def test_interleaved_views_do_not_overlap(target):
+    """Addresses overlap, but elements do not, as in a fused projection."""
     inputs = make_inputs()
     fused = np.random.default_rng(0).standard_normal((TOTAL, 8, 32)).astype(np.float32)
     keys, values, queries, out = (fused[:, i : i + 2] for i in range(0, 8, 2))
@@ -266,7 +266,7 @@ def test_copy_pages_rejects_chains_of_pages(pairs, message, target):
 @TARGETS
 @pytest.mark.parametrize("dtype", ["bf16", "f8E4M3FN"])
 def test_copy_pages_reads_no_sequences(dtype, target):
-    """Also where pages are checked, of a step without sequences and table."""
+    """Tests calls that check pages, too, in a step without sequences and table."""
     config = kvcache.KVCacheQuantizationConfig("f32", 16) if dtype != "bf16" else None
     params = kvcache.KVCacheParams(
         dtype, 2, 32, page_size=4, total_num_layers=1, kvcache_quant_config=config
@@ -328,8 +328,8 @@ def test_merge_states_of_other_sizes():
             merge(**{**given, name: given[name][:2]})
 
 
-def test_offsets_elsewhere():
-    """Without the number of rows, all arrays have those of the first."""
+def test_offsets_outside_of_host_memory_are_not_read():
+    """Without the number of rows, all arrays need as many as the first."""
 
     class Elsewhere:
         def __init__(self, array):
@@ -372,7 +372,7 @@ def test_arrays_that_are_none():
         split(inputs, 0, new, out=new.copy(), scale=1, workspace=5)
 
 
-# --- Checks of the compiled code, for those who call it without these functions ----------
+# --- Checks of the compiled code, for direct callers -------------------------------------
 
 
 def call_unchecked(monkeypatch, operation, *arguments, **named):
@@ -501,7 +501,7 @@ COUNT, STEP = 8, 160
 
 
 def write_function(name):
-    """An op on arrays that begin at `NAME_at` of others, with `step` elements from row to row."""
+    """The text of an op on arrays that begin at `NAME_at` of others, with `step` elements from row to row."""
     operands, types, body = ALIGNED[name], dict(TYPES), ""
     for operand, (shape, element) in operands.items():
         if element == "i8":
@@ -551,7 +551,7 @@ def compile_aligned(target):
 )
 @TARGETS
 def test_rows_in_the_middle_of_memory(op, name, target):
-    """Wide accesses of chips want aligned rows; a CPU takes any."""
+    """Wide accesses of chips need aligned rows; a CPU accepts any."""
     inputs = make_inputs()
 
     def call(offset, step, count=COUNT):

@@ -1,4 +1,4 @@
-"""The table of choices of attention in docs/explanation/choices-of-attention.md is what the compiler chooses."""
+"""Tests that the table in docs/explanation/choices-of-attention.md has the compiler's choices."""
 
 import functools
 import re
@@ -15,7 +15,7 @@ SPLITS, SPARSE = {"split_tokens": 256}, {"rows": True}
 BF16, FP8, INT8 = ("bf16", None, 8, 128), ("f8E4M3FN", 128, 8, 128), ("i8", 32, 8, 128)
 F16 = "f16", None, 8, 256
 LATENT, FP8_LATENT = ("bf16", None, 1, 576), ("f8E4M3FN", None, 1, 576)
-# By the titles of rows: the cache, the query heads, and options.
+# The cache, the query heads, and options, by the titles of rows.
 OPERATIONS = {
     "heads of 128 elements": (BF16, 32, {}),
     "the same with `tile_rows=128`": (BF16, 32, {"tile_rows": 128}),
@@ -38,7 +38,7 @@ OPERATIONS = {
     "a latent cache, sparse `rows`, 16 query heads": (LATENT, 16, SPARSE),
     "elements of f32": (("f32", None, 8, 128), 32, {}),
 }
-# Those of one kernel, by their names in the table.
+# The options of one kernel, by their names in the table.
 CHIPS = {chip: chip for chip in ("sm_80", "sm_90a", "sm_100a")} | {"both": "sm_90a,sm_100a"}
 KINDS = {
     "`mma.sync`": "tiles, by mma.sync",
@@ -88,7 +88,7 @@ def choose(chip):
 
 
 def describe(remark):
-    """The cells of a row behind its MMA, as a remark gives them."""
+    """The cells of a row after its MMA, from a remark."""
     numbers = dict(re.findall(r"(\w+)=(\d+)", remark))
     if "Rows" not in numbers:
         return ["", "", "", ""]
@@ -98,7 +98,7 @@ def describe(remark):
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]}-{row[1]}")
-def test_table_row_is_what_compiler_chooses(row):
+def test_table_row_equals_the_compiler_s_choice(row):
     title, chips, mma, *cells, hint = row
     for chip in list_chips(chips):
         remark = choose(CHIPS[chip])[title]

@@ -1,4 +1,4 @@
-"""examples/decode.py gives what its model gives without a cache, however few the pages."""
+"""Tests that examples/decode.py equals its model without a cache, with any number of pages."""
 
 import dataclasses
 import os
@@ -76,14 +76,14 @@ def test_kernels_of_chips_serve_as_well(target, dtype, monkeypatch):
         (["--target", "sm_90a"], "unknown target 'sm_90a'"),
     ],
 )
-def test_what_cannot_run_exits_with_2(options, message, monkeypatch, capsys):
+def test_impossible_run_exits_with_2(options, message, monkeypatch, capsys):
     with pytest.raises(SystemExit) as exit_info:
         run_main(monkeypatch, "--quick", *options)
     assert exit_info.value.code == 2
     assert message in capsys.readouterr().err
 
 
-# --- What the comparison notices --------------------------------------------------
+# --- Errors that the comparison finds ---------------------------------------------
 
 
 def exchange_first_pages(inputs):
@@ -113,7 +113,7 @@ def test_wrong_positions_are_noticed(monkeypatch):
 # --- Pages ------------------------------------------------------------------------
 
 
-def test_tokens_are_those_of_a_model_that_recomputes_everything():
+def test_tokens_equal_a_model_without_cache():
     server, requests = serve(QUICK)
     for request in requests:
         tokens = request.prompt
@@ -124,7 +124,7 @@ def test_tokens_are_those_of_a_model_that_recomputes_everything():
         assert request.tokens.tolist() == tokens.tolist()
 
 
-def test_prompts_after_the_first_compute_only_what_is_their_own(monkeypatch):
+def test_later_prompts_compute_only_their_own_tokens(monkeypatch):
     monkeypatch.setattr(decode, "PROMPT_TOKENS", 1)  # one prompt a step
     prefix = 2 * decode.PAGE_SIZE
     work = dataclasses.replace(QUICK, prefix=prefix, pages=64)
@@ -146,7 +146,7 @@ def test_prompts_after_the_first_compute_only_what_is_their_own(monkeypatch):
 
 def test_shared_pages_count_once():
     server, _ = serve(dataclasses.replace(QUICK, prompts=2, prefix=32, own=1, new_tokens=1, pages=64))
-    # Both in one step: nobody has the prefix yet.
+    # Both in one step: the prefix is not cached yet.
     assert dataclasses.astuple(server.usage) == (2, 6, 6)
     server, _ = serve(dataclasses.replace(QUICK, prompts=12, prefix=64, own=1, pages=64))
     usage = server.usage
@@ -154,7 +154,7 @@ def test_shared_pages_count_once():
     assert usage.distinct == 4 + usage.sequences
 
 
-def test_no_more_requests_take_part_than_a_batch_has():
+def test_batch_limits_the_number_of_requests():
     server, requests = serve(dataclasses.replace(QUICK, prompts=12, pages=64))
     assert server.usage.sequences == decode.BATCH_SIZE
     assert server.batcher.counts["swapped out"] == 0
@@ -162,7 +162,7 @@ def test_no_more_requests_take_part_than_a_batch_has():
 
 
 @pytest.mark.parametrize("pages", [3, 5, 9])
-def test_requests_are_swapped_where_pages_run_out(pages):
+def test_requests_are_swapped_without_free_pages(pages):
     server, requests = serve(dataclasses.replace(QUICK, pages=pages))
     assert server.batcher.counts["swapped out"] > 0
     assert server.batcher.counts["restarted"] == 0
@@ -170,7 +170,7 @@ def test_requests_are_swapped_where_pages_run_out(pages):
 
 
 @pytest.mark.parametrize("pages", [6, 16])
-def test_requests_start_again_where_the_host_is_full_as_well(pages):
+def test_requests_restart_with_a_full_host(pages):
     one_page = PARAMS.bytes_per_block / 2**30
     params = dataclasses.replace(PARAMS, host_kvcache_swap_space_gb=one_page)
     work = dataclasses.replace(QUICK, prompts=8, new_tokens=40, pages=pages)

@@ -1,4 +1,4 @@
-"""Every example in the documentation parses, verifies and lowers, and programs and commands run."""
+"""Tests that examples in the documentation parse, verify and lower, and programs and commands run."""
 
 import re
 import sys
@@ -72,7 +72,7 @@ def test_programs_and_commands_are_found():
         for path, name in zip(PROGRAMS, map(page_examples.name_of, PROGRAMS))
     ],
 )
-def test_programs_of_a_page_run_and_print_what_it_shows(page):
+def test_programs_of_a_page_print_its_output(page):
     assert page_examples.check_programs(page) == ""
 
 
@@ -81,7 +81,7 @@ def test_commands_of_a_page_run(page):
     assert page_examples.check_commands(page) == ""
 
 
-def test_numbers_are_exact_where_tools_are_pinned(monkeypatch):
+def test_numbers_are_exact_with_pinned_tools(monkeypatch):
     for is_pinned in (True, False):
         monkeypatch.setattr(page_examples, "is_pinned", lambda: is_pinned)
         assert page_examples.agree("100 of sm_90a\n", "100 of sm_90a\n")
@@ -115,7 +115,7 @@ Made by `benchmarks/table.py --markdown`.
 """
 
 
-def test_pages_get_what_is_printed(tmp_path, monkeypatch):
+def test_pages_contain_printed_output(tmp_path, monkeypatch):
     monkeypatch.setattr(page_examples, "ROOT", tmp_path)
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "benchmarks" / "table.py").write_text("print('| a |\\n| - |\\n| 2 |')")
@@ -131,5 +131,5 @@ def test_pages_get_what_is_printed(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", TABLED, ids=page_examples.name_of)
-def test_tables_of_a_page_are_what_their_commands_print(page):
+def test_tables_of_a_page_equal_command_output(page):
     assert page_examples.check_tables(page) == ""

@@ -1,4 +1,4 @@
-"""The site of the documentation: its pages, links and examples, and what chips make of ops."""
+"""Tests of the documentation's site: pages, links and examples, and instructions of ops on chips."""
 
 import html
 import posixpath
@@ -25,7 +25,7 @@ MNEMONIC = re.compile(r'def \w+ : KVCache_\w*Op<\s*"(\w+)"')
 
 
 def becomes(name, chip):
-    """The instructions that the example of an op becomes, by their number."""
+    """The number of each instruction of the example of an op."""
     found = chips.outcome(OPS[name], chip)
     assert not found.error
     return dict(found.instructions)
@@ -43,7 +43,7 @@ def test_every_family_has_a_place_in_the_nav():
     assert sorted(dialect_reference.FAMILIES) == sorted(f.name for f in dialect_reference.families())
 
 
-def test_pipelines_are_those_of_the_compiler():
+def test_pipelines_equal_the_compiler_s():
     found = {name: dict(options) for name, _, options in dialect_reference.pipelines()}
     assert found.keys() == {
         "kvcache-expand-copies", "kvcache-kernels-to-emulator", "kvcache-to-cpu", "kvcache-to-emulator", "kvcache-to-ptx"
@@ -136,7 +136,7 @@ def test_every_other_op_compiles_on_the_newest_chip():
         ("sm_120a", r"cp\.async\.bulk\.tensor\.2d\..*::gather4\.mbarrier.*", 16),
     ],
 )
-def test_a_gather_is_what_the_chip_does_best(chip, copy, count):
+def test_gather_becomes_the_copy_of_the_chip(chip, copy, count):
     found = becomes("async_gather_tile", chip)
     assert [n for name, n in found.items() if re.fullmatch(copy, name)] == [count]
 
@@ -158,7 +158,7 @@ def test_checks_print_and_trap():
         ("tma_gather4", "sm_90a", "requires sm_100 or newer for gather4, but the target is sm_90a"),
     ],
 )
-def test_what_a_chip_lacks_is_an_error(name, chip, error):
+def test_missing_feature_of_a_chip_is_an_error(name, chip, error):
     assert error in chips.outcome(OPS[name], chip).error
 
 

@@ -1,4 +1,4 @@
-"""The examples compile well for every chip, and the README works as written."""
+"""Tests that the examples compile well for every chip, and the README works as written."""
 
 import os
 import re
@@ -42,7 +42,7 @@ def test_docs_show_the_step_on_tensors():
 
 
 @pytest.mark.parametrize(("chip", "copies"), [("sm_80", "cp.async.cg"), ("sm_90a", "cp.async.bulk.shared"), ("sm_100a", "gather4")])
-def test_how_to_names_what_each_chip_makes_of_a_gather(chip, copies):
+def test_how_to_names_the_gather_of_each_chip(chip, copies):
     _, gather, _ = pages.fences(pages.read("docs/how-to/copy-tiles.md"), "mlir")
     types, function = gather.split("func.func private")
     kernel = edit(function, ("return", "gpu.return"),

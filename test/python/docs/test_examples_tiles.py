@@ -1,4 +1,4 @@
-"""The examples with tiles: each chip's own copies, and on the CPU the right data."""
+"""Tests of the examples with tiles: each chip's copies, and right data on the CPU."""
 
 import re
 
@@ -20,7 +20,7 @@ MMA = r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.bf16\.bf16\.f32"
 LDMATRIX = r"ldmatrix\.sync\.aligned\.m8n8\.x4\.shared\.b16"
 LDMATRIX_TRANS = r"ldmatrix\.sync\.aligned\.m8n8\.x4\.trans\.shared\.b16"
 
-# How often an instruction is in a kernel; copies that are not named are not there.
+# The number of each instruction in a kernel; copies that are not listed must be missing.
 COPIES = [TENSOR.format(2), TENSOR.format(4), GATHER4, ROW, ASYNC_COPY]
 KEYS = "key_tile", "copy_keys_kernel"
 WITH_ROPE = "sparse_mla", "gather_fp8_with_rope_kernel"
@@ -85,7 +85,7 @@ def test_pipe_fits_every_chip():
 
 
 def test_producers_give_registers_to_consumers():
-    """384 threads begin with 168 registers. The products of latent rows do not fit into these, but into 240."""
+    """384 threads begin with 168 registers. The accumulators of latent rows do not fit into these, but into 240."""
     (kernel,) = kvcache.compile(EXAMPLES / "mla_pipe.mlir", target="sm_90a").kernels.values()
     assert kernel.dynamic_shared_memory == (1 + 2) * 64 * 576 * 2
     assert kernel.registers == 168

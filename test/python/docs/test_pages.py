@@ -121,12 +121,12 @@ def test_links_resolve(path):
 
 
 @pytest.mark.parametrize("path", FILLED, ids=name)
-def test_results_are_those_of_the_records(path):
+def test_results_equal_the_records(path):
     text = path.read_text()
     assert results.fill(text) == text
 
 
-def test_records_say_where_figures_are_from():
+def test_records_name_the_source_of_figures():
     records = [results.read_record(path.stem) for path in sorted(results.RECORDS.glob("*.json"))]
     assert records
     for record in records:

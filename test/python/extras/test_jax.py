@@ -1,4 +1,4 @@
-"""Functions of kvcache.jax: caches are donated, and changed in place under jax.jit."""
+"""Tests of kvcache.jax: caches are donated, and changed in place under jax.jit."""
 
 import functools
 
@@ -67,7 +67,7 @@ def test_scans():
 
 
 def test_a_layer_of_a_model():
-    """Append and attention of a step, against the same functions on NumPy's arrays."""
+    """Tests append and attention of a step, against the same functions on NumPy's arrays."""
     manager = kvcache.PagedKVCacheManager(PARAMS, max_batch_size=2, max_seq_len=32, num_pages=8)
     for request, length in enumerate((5, 7)):
         manager.claim(request, np.arange(length))

@@ -1,4 +1,4 @@
-"""Pages that NIXL brings from another process."""
+"""Tests of pages that NIXL reads from another process."""
 
 import base64
 import json
@@ -46,7 +46,7 @@ def join(cache, pages):
 
 
 def send(kind, count):
-    """The other process: offers a sequence, and ends its lease when it is told to."""
+    """The other process: offers a sequence, and ends its lease on command."""
     cache = make_cache(8, kind)
     for tensor in (*cache.blocks, *cache.scales):
         values = tensor.view(np.uint8)
@@ -146,7 +146,7 @@ def test_a_sequence_comes_from_another_process(start, kind, progress_thread):
 
 @pytest.mark.parametrize(("count", "pages"), [(48, 0), (49, 1)])
 def test_a_window_may_leave_nothing_to_send(start, count, pages):
-    """Of whole pages, no later token reaches any; behind them, one has begun."""
+    """No later token reaches the whole pages; a partial page follows them."""
     kind = "a window of one token"
     sender = start(kind, count)
     message, wanted = map(base64.b64decode, sender.read())
@@ -160,7 +160,7 @@ def test_a_window_may_leave_nothing_to_send(start, count, pages):
     assert cache.tokens("r").tolist() == list(range(2, 2 + count))
 
 
-def test_pages_that_are_not_there_are_refused(start):
+def test_missing_pages_are_refused(start):
     kind = "scales, two devices"
     message, _ = map(base64.b64decode, start(kind).read())
     fields = transfer.Offer.from_bytes(message)
@@ -172,7 +172,7 @@ def test_pages_that_are_not_there_are_refused(start):
     assert cache.num_free_pages == 5
 
 
-def test_a_process_that_is_gone_is_named(sender):
+def test_ended_process_is_named(sender):
     message, _ = map(base64.b64decode, sender.read())
     sender.kill()
     cache = make_cache(5)
@@ -184,7 +184,7 @@ def test_a_process_that_is_gone_is_named(sender):
 
 
 def test_a_process_that_begins_again_is_read_again(start):
-    """Another process of the same name, whose memory is elsewhere."""
+    """Another process of the same name, with other memory."""
     transport, cache = transfer.NIXLTransport("receiver"), make_cache(10)
     for name in "ab":
         sender = start()

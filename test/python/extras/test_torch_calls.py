@@ -1,4 +1,4 @@
-"""Calls with tensors of PyTorch, where it is installed."""
+"""Tests of calls with tensors of PyTorch."""
 
 import ml_dtypes
 import numpy as np
@@ -73,7 +73,7 @@ def test_strides_and_offsets():
 )
 def test_memory_that_is_not_the_value(make, message, call):
     program = add("f32", ", strided<[?]>")
-    if call == "again":  # PyTorch's tensors are known by then
+    if call == "again":  # PyTorch's tensor type is registered by then
         program.call("add", torch.zeros(2), 0)
     with pytest.raises((ValueError, TypeError), match=f"{message}|complex64"):
         program.call("add", make(), 0)

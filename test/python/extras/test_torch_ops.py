@@ -1,4 +1,4 @@
-"""Operators of kvcache.torch, called directly and under torch.compile, on the CPU."""
+"""Tests of operators of kvcache.torch, called directly and under torch.compile, on the CPU."""
 
 import numpy as np
 import pytest
@@ -86,8 +86,9 @@ def test_compiled_step_changes_the_cache_in_place(backend, dynamic):
 
 
 def test_compiled_step_gives_the_cache_itself_to_the_function():
-    """No copy of it: operators see the address of the caller's cache. Other backends than
-    Inductor may copy."""
+    """Operators get the address of the caller's cache, without a copy.
+
+    Backends other than Inductor may copy."""
     seen = []
     library = torch.library.Library("kvcache_test", "FRAGMENT")
     library.define("look(Tensor(a!) cache, SymInt layer) -> ()")

@@ -1,4 +1,4 @@
-"""Models of transformers with random weights: tokens with a PagedCache and without."""
+"""Tests of models of transformers with random weights: equal tokens with a PagedCache and without."""
 
 import functools
 
@@ -17,7 +17,7 @@ SIZES = {
     "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512,
     "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": None, "tie_word_embeddings": False,
 }
-# All experts for each token: else a small difference could choose others.
+# All experts for each token: otherwise a small difference could choose others.
 EXPERTS = {"num_local_experts": 4, "num_experts_per_tok": 4}
 LATENT = {
     "num_key_value_heads": 4, "kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 8,
@@ -41,7 +41,7 @@ MODELS = {
 
 @functools.cache
 def make_model(name, attention="kvcache", dtype=torch.float32, seed=0):
-    """A model with random weights, of which the logits differ well."""
+    """A model with random weights and distinct logits."""
     kind, options = MODELS[name]
     config = kind(**SIZES | options)
     torch.manual_seed(seed)
@@ -76,7 +76,7 @@ def generate(model, inputs, cache=None, **options):
 
 
 def check(name, inputs, **options):
-    """Tokens are those of the model's own cache and attention; returns the cache."""
+    """Checks tokens against the model's own cache and attention; returns the cache."""
     wanted = generate(make_model(name, "eager"), inputs, **options)
     model = make_model(name)
     cache = make_cache(model)
@@ -110,7 +110,7 @@ def test_ways_of_generation(name, options):
 
 
 def test_assistant():
-    """Drafts of another model, of which some are rejected: the cache is cropped."""
+    """Tests drafts of another model, some of which are rejected: the cache is cropped."""
     inputs = prompts(18)
     wanted = generate(make_model("llama", "eager"), inputs)
     for seed in (0, 3):
@@ -169,7 +169,7 @@ def test_shared_prefixes(name):
 
 
 def test_pages():
-    """Beams share pages, padding takes none, and reset gives all back."""
+    """Beams share pages, padding takes none, and reset frees all."""
     model = make_model("llama")
     cache = make_cache(model)
     free = cache.manager.num_free_pages

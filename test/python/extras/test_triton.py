@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The emulator runs what the installed Triton compiles, without a GPU."""
+"""Tests that the emulator runs kernels of the installed Triton, without a GPU."""
 
 import pytest
 from foreign_kernels import CHECKS

@@ -1,4 +1,4 @@
-"""Swaps by the driver of CUDA, on one that does work when it must: what is where, and when."""
+"""Tests of asynchronous swaps by CUDA's driver, on a stand-in that delays work as long as possible."""
 
 import gc
 import types
@@ -21,7 +21,7 @@ def bindings():
 
 
 class Tensor:
-    """An array of a GPU's memory, as a library has it."""
+    """A library's array in a GPU's memory."""
 
     device = 1
 
@@ -131,7 +131,7 @@ def scribble(cache):
 
 
 def fill(cache, stream, value):
-    """Work of a kernel: writes to the sequence's first page, when the stream gets there."""
+    """Enqueues a kernel that writes to the sequence's first page."""
     page = cache.blocks[0].data[find_pages(cache)[0]].view(np.uint8).reshape(-1)
     succeed(bindings().cuMemsetD8Async(page.ctypes.data, value, page.nbytes, stream or 0))
     return page
@@ -146,7 +146,7 @@ def layouts():
 @pytest.mark.parametrize("way_out", ["swap_out", "begin_swap_out"])
 @pytest.mark.parametrize("way_in", ["swap_in", "begin_swap_in"])
 @pytest.mark.parametrize("params", layouts(), ids=[*FORMATS, "HND", "BLHNC", "LBNHC"])
-def test_pages_come_back_bit_for_bit(stream, params, way_out, way_in):
+def test_pages_round_trip_bit_for_bit(stream, params, way_out, way_in):
     cache = make(stream, params)
     assert isinstance(cache.memory, kvcache.AsyncMemory)
     before = read(cache)
@@ -161,7 +161,7 @@ def test_pages_come_back_bit_for_bit(stream, params, way_out, way_in):
 
 
 @pytest.mark.parametrize("is_default", [False, True])
-def test_copies_come_behind_earlier_work_and_beside_later(stream, is_default):
+def test_copies_run_after_earlier_and_with_later_work(stream, is_default):
     stream = None if is_default else stream
     cache = make(stream)
     word = make_library().asarray(np.zeros(1, np.uint32))

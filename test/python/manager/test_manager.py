@@ -1,4 +1,4 @@
-"""Page managers: named cases."""
+"""Tests of named cases of page managers."""
 
 import kvcache
 import ml_dtypes
@@ -22,7 +22,7 @@ SHAPES = {
 @pytest.mark.parametrize("devices", [1, 2])
 @pytest.mark.parametrize("format", FORMATS)
 def test_each_device_has_zeros_for_pages_and_the_null_page(format, devices):
-    """Two devices have one of the two heads each."""
+    """Each of two devices has one of the two heads."""
     configuration = Configuration(format=format, page_size=3, devices=devices)
     manager = configuration.make()
     shape, dtype, scale_shape, scale_dtype = SHAPES[format]
@@ -108,7 +108,7 @@ class CountedMemory(NumPyMemory):
         return self.allocated[-1]
 
 
-def test_tensors_are_those_of_the_memory():
+def test_tensors_come_from_the_memory():
     memory = CountedMemory()
     manager = Configuration(format="fp8", devices=2).make(memory=memory)
     manager.claim("a", [1, 2, 3])
@@ -193,7 +193,7 @@ def test_requests_have_any_name():
     assert manager.inputs([None, 7]).requests == (None, 7)
 
 
-def test_a_manager_says_what_it_is():
+def test_manager_repr_has_its_counts():
     manager = Configuration().make()
     manager.claim("a", [1, 2, 3])
     assert repr(manager) == "<kvcache.PagedKVCacheManager of 8 pages, 6 free, 1 sequences>"
@@ -242,7 +242,7 @@ def test_rows_are_used_again():
     assert (manager.inputs(["a"]).lut != 300).sum() == 1
 
 
-def test_stats_count_what_happened():
+def test_stats_count_events():
     checked = make(num_pages=3, host_pages=2)
     fill(checked, "a", [1, 2, 3, 4, 5])
     checked.release("a")
@@ -282,7 +282,7 @@ def test_pages_outlive_their_sequences():
 
 
 def test_one_token_is_always_left():
-    """A whole page of it is copied, but for the last token."""
+    """A whole page of it is copied, except the last token."""
     checked = make(page_size=4)
     fill(checked, "a", [1, 2, 3, 4, 5, 6, 7, 8])
     assert checked.claim("b", [1, 2, 3, 4, 5, 6, 7, 8]) == 7
@@ -328,7 +328,7 @@ def test_tokens_with_equal_hashes_are_different():
     assert checked.claim("b", [*other, 1]) == 0
 
 
-def test_the_same_tokens_behind_others_are_different():
+def test_equal_tokens_after_others_differ():
     checked = make()
     fill(checked, "a", [1, 2, 3, 4, 5])
     assert checked.claim("b", [3, 4, 5]) == 0
@@ -360,7 +360,7 @@ def test_tokens_that_come_later_are_looked_up_too():
     assert checked.grow("c", [3, 4, 6]) == 2
 
 
-def test_what_was_used_last_stays_longest():
+def test_recently_used_pages_stay_longest():
     checked = make(num_pages=3)
     for request, token in (("a", 1), ("b", 2), ("c", 3)):
         fill(checked, request, [token, token])
@@ -382,7 +382,7 @@ def test_a_prefix_loses_its_end_first():
     assert checked.claim("c", [1, 2, 3, 4, 5, 6]) == 4
 
 
-def test_a_reset_forgets_what_no_sequence_has():
+def test_reset_drops_unused_pages():
     checked = make()
     fill(checked, "a", [1, 2, 3, 4])
     fill(checked, "b", [1, 2, 5, 6])

@@ -1,4 +1,4 @@
-"""What the calls of a page manager cost, in calls of functions: the same on any machine."""
+"""Tests of the cost of a page manager's calls, in function calls, which are equal on any machine."""
 
 import sys
 
@@ -34,7 +34,7 @@ def make(kinds, max_seq_len=4096):
 
 
 def count(function, *arguments):
-    """How many functions a call calls, those of C as well."""
+    """Counts the function calls of a call, including those of C."""
     calls = 0
 
     def note(frame, event, argument):
@@ -74,7 +74,7 @@ def test_a_claim_does_not_look_at_each_prompt_in_the_cache(kinds, common):
 
 
 def step(kinds, batch, context, max_seq_len=4096):
-    """The calls of a decode step in which no page becomes full."""
+    """Counts the calls of a decode step in which no page becomes full."""
     cache = make(kinds, max_seq_len)
     names = [str(i) for i in range(batch)]
     for i, name in enumerate(names):
@@ -94,7 +94,7 @@ def test_a_step_is_linear_in_its_sequences(kinds):
     assert many - more <= 2 * (more - few) + 10
 
 
-def test_a_step_makes_nothing_as_wide_as_the_longest_sequence_there_may_be(kinds):
+def test_step_allocates_for_its_longest_sequence(kinds):
     cache = make(kinds, 131_072)
     cache.claim("r", np.arange(40))
     for group in cache.inputs(["r"]).groups:

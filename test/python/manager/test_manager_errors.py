@@ -1,4 +1,4 @@
-"""Page managers: each error, and that it changes nothing."""
+"""Tests of each error of page managers, which must change nothing."""
 
 import numpy as np
 import pytest
@@ -179,7 +179,7 @@ def test_pending_tokens_can_not_be_forked():
     checked.misuse(ValueError, message, "fork", "a", "b")
 
 
-def test_sequences_that_are_not_where_they_must_be():
+def test_operations_reject_sequences_in_a_wrong_place():
     checked = make(host_pages=4)
     fill(checked, "a", [1, 2, 3])
     checked.misuse(ValueError, "'a' is not swapped out", "swap_in", "a")
@@ -210,7 +210,7 @@ def test_more_tokens_than_pages():
 
 
 def test_the_check_of_contents_sees_each_byte():
-    """What all tests here rely on."""
+    """Tests the comparison of states that all tests here use."""
     manager = Configuration(format="fp8", devices=2).make()
     contents = Contents(manager)
     contents.write([3], [1], [77])

@@ -1,4 +1,4 @@
-"""Managers that are wrong in one place: the histories find each."""
+"""Tests that histories find each of several managers with one fault."""
 
 import kvcache
 import numpy as np
@@ -36,7 +36,7 @@ def forget_only_unused(forget):
 
 
 class Hashed(dict):
-    """Finds tokens by a hash of them."""
+    """A tree that finds tokens by their hash only."""
 
     def get(self, tokens):
         return super().get(self.hash(tokens))

@@ -1,4 +1,4 @@
-"""Groups of layers in one pool: their parameters, histories, and wrong managers."""
+"""Tests of groups of layers in one pool: parameters, histories, and wrong managers."""
 
 from collections import Counter
 
@@ -117,7 +117,7 @@ def test_a_page_of_the_pool_is_several_pages_of_kernels():
     assert [g.split for g in cache.params.groups] == [2, 1]
     cache.claim("a", range(12))
     full, window = cache.inputs(["a"]).groups
-    # The page that the pool gives first is 0.
+    # The first page of the pool is 0.
     assert full.lut[0, :5].tolist() == [0, 1, 2, 3, 16]
     assert window.lut[0, :5].tolist() == [2, 3, 4, 8, 8]
     assert full.blocks[0].shape == (18, 2, 1, 4, 2, 4)
@@ -155,7 +155,7 @@ def test_a_state_that_has_seen_pending_tokens_can_not_forget_them():
     assert cache.num_free_pages == 7
 
 
-def test_a_state_takes_its_own_bytes_and_not_those_of_a_page():
+def test_state_takes_its_own_bytes():
     params = group(reach.state, page_size=16)
     cache = kvcache.PagedKVCacheManager(
         params, max_batch_size=1, max_seq_len=64, cache_bytes=11 * params.bytes_per_block
@@ -168,14 +168,14 @@ def test_a_snapshot_serves_a_prefix_at_its_border_only():
     options = {"enable_prefix_caching": True}
     cache = make(group(**options), group(reach.state, (1,), **options))
     cache.claim("a", range(8))
-    cache.step(["a"])  # a snapshot behind 8 tokens, none behind 4
+    cache.step(["a"])  # a snapshot after 8 tokens, none after 4
     assert cache.match(range(12)) == 8
     assert cache.match([*range(7), 99, 100]) == 0
 
 
 @pytest.mark.parametrize("has_room", [True, False])
 def test_a_prefix_without_reached_pages_keeps_its_place_while_others_make_room(has_room):
-    """Behind a chunk no token of it is reached: all its pages may go for the next ones."""
+    """After a chunk, its tokens are not reached: the next ones may take all its pages."""
     cache = make(group(reach.chunk(8), enable_prefix_caching=True), num_pages=2)
     cache.claim("a", range(8))
     cache.step(["a"])
@@ -193,7 +193,7 @@ def test_a_prefix_without_reached_pages_keeps_its_place_while_others_make_room(h
 
 
 @pytest.mark.parametrize("kind", [reach.window(1), reach.chunk(4)], ids=str)
-def test_what_is_gone_does_not_matter_where_no_token_reaches_it(kind):
+def test_gone_tokens_that_no_token_reaches_are_ignored(kind):
     cache = make(group(kind))
     cache.claim("a", range(12))
     cache.step(["a"])
@@ -354,7 +354,7 @@ def remove_all(function):
 
 
 def free_at_once(function):
-    """Gives the addresses of a swap back before its copies have ended."""
+    """Frees the addresses of a swap before its copies have ended."""
 
     def begin(self, pages, place, kept=()):
         addresses, copies = function(self, pages, place, kept)
@@ -366,7 +366,7 @@ def free_at_once(function):
 
 
 def move_at_once(function):
-    """Says that pages are where they go when the copies have only begun."""
+    """Moves pages to their new addresses when the copies have only begun."""
 
     def begin(self, pages, place, kept=()):
         addresses, copies = function(self, pages, place, kept)
@@ -377,7 +377,7 @@ def move_at_once(function):
 
 
 def keep_addresses(function):
-    """Forgets the addresses of pages that do not move after all."""
+    """Loses the addresses of pages whose move is undone."""
 
     def changed(self, pages, addresses, moves):
         for page, address in zip(pages, addresses, strict=True):

@@ -1,4 +1,4 @@
-"""Random histories of page managers, each held to a model after every operation."""
+"""Tests of random histories of page managers, compared with a model after every operation."""
 
 from collections import Counter
 
@@ -14,7 +14,7 @@ from programs import examples
 
 @st.composite
 def configurations(draw):
-    """Caches so small that pages run out all the time."""
+    """Draws caches so small that pages often run out."""
     page_size = draw(st.sampled_from((1, 2, 3, 16)))
     num_pages = draw(st.integers(1, 12))
     return Configuration(
@@ -34,13 +34,13 @@ def configurations(draw):
 @given(configuration=configurations(), seed=st.integers(0, 2**32))
 @examples(12)
 def test_histories(configuration, seed, has_failures):
-    """Failing calls, and those that only look, change nothing that comes later."""
+    """Failing and read-only calls do not change later results."""
     History(seed, configuration, has_twin=True, has_failures=has_failures).run(250)
 
 
 @pytest.mark.slow
 @given(configuration=configurations(), seed=st.integers(0, 2**32))
-@settings(examples(2), phases=[Phase.generate])  # each is too long to be made shorter
+@settings(examples(2), phases=[Phase.generate])  # each is too long to shrink
 def test_long_histories(configuration, seed):
     History(seed, configuration).run(10_000)
 
@@ -74,7 +74,7 @@ SOME = (
 
 
 class ManagerMachine(RuleBasedStateMachine):
-    """Short histories that Hypothesis chooses, and makes shorter where they fail."""
+    """Short histories that Hypothesis draws, and shrinks if they fail."""
 
     tokens = st.lists(st.sampled_from(ALPHABET), max_size=8)
     indices = st.integers(0, 5)
@@ -85,7 +85,7 @@ class ManagerMachine(RuleBasedStateMachine):
         self.count = 0
 
     def choose(self, index, is_wanted=lambda sequence: True):
-        """A request whose sequence is as it has to be, or None."""
+        """Draws a request whose sequence ``is_wanted`` accepts, or None."""
         sequences = self.checked.sequences
         wanted = [request for request in sequences if is_wanted(sequences[request])]
         return wanted[index % len(wanted)] if wanted else None
@@ -138,7 +138,7 @@ class ManagerMachine(RuleBasedStateMachine):
 
     @rule(index=indices, tokens=st.lists(tokens, min_size=1, max_size=3))
     def speculate(self, index, tokens):
-        """Forks grow, and a part of the last one is accepted."""
+        """Grows forks, and accepts the first tokens of the last one."""
         if request := self.choose(index, lambda s: s.is_resident and not s.pending):
             base = self.checked.sequences[request].length
             room = self.checked.manager.max_seq_len - base

@@ -1,4 +1,4 @@
-"""Managers of caches in the layouts of engines, against NumPy views of the same bytes."""
+"""Tests of managers of caches in the layouts of engines, against NumPy views of the same bytes."""
 
 import ml_dtypes
 import tracemalloc
@@ -33,7 +33,7 @@ def packed_like(name, shape, dtype):
     """NumPy's own array in the order of a layout, as ``[page, role, layer, token, head, element]``."""
     if name in ("NHD", "HND"):
         axes = (0, 1, 2, 3, 4, 5) if name == "NHD" else (0, 1, 2, 4, 3, 5)
-    else:  # Behind each token of vLLM's there are a key and a value.
+    else:  # Each token of vLLM's is followed by a key and a value.
         axes = (*({"B": 0, "L": 2, "N": 3, "H": 4}[letter] for letter in name[:-1]), 1, 5)
     return np.zeros([shape[axis] for axis in axes], dtype).transpose(np.argsort(axes))
 
@@ -54,7 +54,7 @@ def test_tensors_have_the_strides_of_the_layout(name, scales):
 
 @each_name
 @pytest.mark.parametrize("target", ["cpu", "emulator:sm_90a"])
-def test_tokens_are_appended_where_the_table_says(name, target):
+def test_tokens_are_appended_by_the_table(name, target):
     params = make_params(name)
     manager = make_manager(params)
     manager.claim("a", range(6))
@@ -73,7 +73,7 @@ def test_tokens_are_appended_where_the_table_says(name, target):
 
 @each_name
 def test_latent_rows_are_appended_in_every_order_of_layers_and_pages(name):
-    """A type says only where tokens are in a page; the blocks say the rest."""
+    """A type has only the distances in a page; the blocks have the others."""
     params = KVCacheParams("bf16", 1, WIDTH, page_size=TOKENS, total_num_layers=LAYERS, is_mla=True)
     params = params.with_layout(Layout.from_name(name))
     assert "strided" in params.blocks_type
@@ -145,14 +145,14 @@ def test_pages_are_copied_and_swapped(name):
 
 
 @each_name
-def test_types_with_layouts_come_back(name):
+def test_types_with_layouts_round_trip(name):
     for scales in (None, KVCacheQuantizationConfig("f32", 8)):
         params = make_params(name, "f8E4M3FN" if scales else "bf16", scales)
         fields = {"total_num_layers": LAYERS, "enable_prefix_caching": True}
         for text in (params.collection_type, params.cache_type):
             again = KVCacheParams.from_type(text, **fields)
             assert again.cache_type == params.cache_type
-            # A type of packed rows does not say that pages, roles and layers may lie anywhere.
+            # A type of packed rows has no distances of pages, roles and layers.
             assert (again.blocks_type == params.blocks_type) == (name != "NHD")
             layout = params.layout
             assert KVCacheParams.from_type(
@@ -165,8 +165,8 @@ def test_types_with_layouts_come_back(name):
 
 
 @each_name
-def test_pages_of_one_token_come_back(name):
-    """With one token, heads that follow each other are those of packed rows."""
+def test_pages_of_one_token_round_trip(name):
+    """With one token, consecutive heads are packed rows."""
     params = KVCacheParams("bf16", HEADS, WIDTH, page_size=1, total_num_layers=LAYERS)
     params = params.with_layout(Layout.from_name(name))
     fields = {"total_num_layers": LAYERS, "layout": params.layout}
@@ -198,7 +198,7 @@ def test_distances_that_no_tensor_has():
 # Inputs without a manager
 
 
-def test_inputs_of_another_engine_are_those_of_a_manager():
+def test_inputs_of_another_engine_equal_a_manager_s():
     params = make_params("HND", "f8E4M3FN", KVCacheQuantizationConfig("f32", 8))
     manager = make_manager(params)
     manager.claim("a", range(6))

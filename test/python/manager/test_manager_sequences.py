@@ -1,4 +1,4 @@
-"""Page managers: sequences that fork, are cut, speculate, and move to the host."""
+"""Tests of page managers: forks, truncation, speculation, and swapping."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def test_a_truncated_page_is_written_in_place_and_can_not_be_found():
     assert checked.claim("b", [1, 2, 3, 4]) == 0
 
 
-# Questions and speculation
+# Queries and speculation
 
 
 def test_questions_before_a_claim():
@@ -115,7 +115,7 @@ def test_the_accepted_tokens_of_a_batch_are_kept():
 # Swapping
 
 
-def test_pages_come_back_from_the_host():
+def test_pages_return_from_the_host():
     checked = make(num_pages=3, host_pages=3)
     fill(checked, "a", [1, 2, 3, 4, 5])
     checked.grow("a", [6])
@@ -164,7 +164,7 @@ def test_a_full_host_takes_no_more():
     assert checked.swap_out("b") == 2
 
 
-def test_cached_pages_go_to_the_host_and_come_back():
+def test_cached_pages_move_to_the_host_and_back():
     checked = make(num_pages=3, host_pages=2)
     fill(checked, "a", [1, 2, 3, 4])
     checked.release("a")
@@ -175,7 +175,7 @@ def test_cached_pages_go_to_the_host_and_come_back():
     assert fill(checked, "c", [1, 2, 3, 4, 5]) == 4
 
 
-def test_a_full_host_keeps_what_pages_of_the_device_come_behind():
+def test_full_host_keeps_ancestors_of_device_pages():
     checked = make(num_pages=4, host_pages=2)
     fill(checked, "a", [1, 2, 3, 4, 5, 6])
     checked.truncate("a", 4)

@@ -1,4 +1,4 @@
-"""Swaps that return at once: what is taken meanwhile, and what is left of those that fail."""
+"""Tests of asynchronous swaps: pages in use meanwhile, and the state after failures."""
 
 import kvcache
 import numpy as np
@@ -29,7 +29,7 @@ def write(cache, page, value):
 
 
 def read(cache, request="a"):
-    """What lies in the pages of a sequence, and whether they are on the device."""
+    """The contents of the pages of a sequence, and whether they are on the device."""
     (state,) = (s for s in cache.snapshot().sequences if s.request == request)
     values = []
     for address in state.pages:

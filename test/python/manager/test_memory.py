@@ -1,4 +1,4 @@
-"""Memories that a cache can lie in: NumPy's, and those of array libraries."""
+"""Tests of the memories of a cache: NumPy's, and those of array libraries."""
 
 import dataclasses
 import mmap
@@ -30,7 +30,7 @@ DTYPES = [
 
 
 class DeviceArray:
-    """An array that only its library can use, as those on a GPU are."""
+    """An array that only its library can use, like one on a GPU."""
 
     def __init__(self, data, dtype):
         self._data, self.dtype = data, dtype
@@ -53,7 +53,7 @@ class DeviceArray:
 
 
 class CuPyArray(DeviceArray):
-    """Its dtypes are NumPy's; ``get`` downloads."""
+    """A library like CuPy: its dtypes are NumPy's, and ``get`` downloads."""
 
     def view(self, dtype):
         return CuPyArray(self._data.view(dtype), np.dtype(dtype))
@@ -73,7 +73,7 @@ def make_cupy():
 
 
 class TorchDType:
-    """PyTorch's dtypes are objects of its own."""
+    """A library like PyTorch: its dtypes are other objects than NumPy's."""
 
     def __init__(self, numpy_dtype):
         self.numpy_dtype = numpy_dtype
@@ -114,7 +114,7 @@ def make_torch(*missing):
         return TorchTensor(np.zeros(shape, dtype.numpy_dtype), dtype)
 
     def asarray(array, *, device):
-        # As on the CPU, memory may be shared, and read-only memory is none to share.
+        # Memory may be shared as on the CPU, except read-only memory.
         assert device == "cuda:1" and array.flags.writeable
         return TorchTensor(array, by_dtype[array.dtype])
 
@@ -218,7 +218,7 @@ def test_dtypes_that_a_library_has_are_its_own():
     assert tensor.dtype is library.bfloat16
 
 
-def test_signed_integers_where_there_are_no_unsigned_ones():
+def test_signed_integers_replace_missing_unsigned_ones():
     library = make_torch("uint32")
     tensor = ArrayMemory(library, device="cuda:1").upload(np.array([7], np.uint32))
     assert tensor.dtype is library.int32
@@ -257,7 +257,7 @@ def test_numpy_memory_of_no_pages():
 
 
 @pytest.mark.parametrize("pages", [1 << 50, 1 << 70])
-def test_numpy_memory_tells_that_there_is_no_room(pages):
+def test_numpy_memory_raises_without_room(pages):
     message = rf"no room for a tensor of {pages * 8} bytes, \({pages}, 4\) of float16"
     with pytest.raises(MemoryError, match=message):
         NumPyMemory().allocate((pages, 4), np.dtype(np.float16))
@@ -277,7 +277,7 @@ def test_a_cache_may_be_larger_than_the_memory():
 
 
 def test_a_plan_needs_no_memory():
-    """Decisions are those of a manager with memory, also where pages move and are copied."""
+    """Decisions equal those of a manager with memory, also if pages move and are copied."""
     params = Configuration(page_size=2, host_pages=3).params
     sizes = {"max_batch_size": 4, "max_seq_len": 16, "num_pages": 4}
     managers = [
@@ -329,7 +329,7 @@ def make_tiers(**options):
     )
 
 
-def test_pages_go_to_the_disk_and_come_back(tmp_path):
+def test_pages_move_to_the_disk_and_back(tmp_path):
     gib = 2.5 * Configuration().params.bytes_per_block / 2**30
     cache = make_tiers(disk_folder=tmp_path, disk_space_gb=gib)
     for first in range(0, 60, 10):

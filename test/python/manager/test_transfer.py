@@ -1,4 +1,4 @@
-"""Transfers between caches, and what goes wrong on the way."""
+"""Tests of transfers between caches, and of their failures."""
 
 import hashlib
 import json
@@ -52,7 +52,7 @@ def test_a_sequence_moves_byte_for_byte(layout, quantized, make_receiver):
     assert sender.name
 
 
-def test_what_is_here_is_not_read():
+def test_cached_pages_are_not_read():
     here, there = (make_cache(enable_prefix_caching=True) for _ in range(2))
     fill(there, 1)
     for cache in (here, there):
@@ -74,7 +74,7 @@ NOTHING_AT_8 = {"window": kvcache.reach.window(1), "chunk": kvcache.reach.chunk(
 @pytest.mark.parametrize("length", [7, 8, 9])
 @pytest.mark.parametrize("kind", NOTHING_AT_8)
 @pytest.mark.parametrize("make_receiver", [local, PageTransport])
-def test_nothing_is_posted_where_no_later_token_reaches_a_page(
+def test_fetch_posts_nothing_without_reached_pages(
     make_receiver, kind, length
 ):
     here, there = (make_cache(reach=NOTHING_AT_8[kind]) for _ in range(2))
@@ -121,7 +121,7 @@ def pair_of_caches():
     lease.end()
 
 
-def test_a_lease_that_ran_out_spoils_what_came(pair_of_caches):
+def test_expired_lease_fails_the_transfer(pair_of_caches):
     there, message, transport = pair_of_caches
     moved = run(there, message, transport, request="r")
     with pytest.raises(transfer.TransferFailed, match="the lease ran out") as error:
@@ -175,7 +175,7 @@ def test_pages_can_be_reserved_before_the_offer_comes(pair_of_caches):
         (range(11), 1, "the offer is damaged or cut off"),
     ],
 )
-def test_what_is_not_the_offer_for_reserved_pages(
+def test_reception_rejects_other_offers(
     pair_of_caches, tokens, damage, message
 ):
     there, sent, transport = pair_of_caches
@@ -228,7 +228,7 @@ def test_another_version_is_refused(pair_of_caches, monkeypatch):
         assert (error.value.peer, error.value.request) == sender
 
 
-def test_memory_that_nobody_registered_is_refused(pair_of_caches):
+def test_unregistered_memory_is_refused(pair_of_caches):
     there, message, transport = pair_of_caches
     fields = transfer.Offer.from_bytes(message)
     moved_away = [
@@ -246,7 +246,7 @@ HEADER = struct.Struct("<4I3Q")
 PLACES = ["version", "peer", "request", "common", "tokens", "pages", "gone"]
 
 
-def test_the_messages_are_names_json_and_numbers_behind_a_digest(pair_of_caches):
+def test_messages_have_a_digest_names_json_and_numbers(pair_of_caches):
     _, message, transport = pair_of_caches
     header, names, common, numbers = split(message)
     assert header["version"] == transfer.VERSION
@@ -265,7 +265,7 @@ def test_names_are_any_text(pair_of_caches):
 
 
 def split(message):
-    """The header of an offer, its names, its object of JSON, and the numbers behind it."""
+    """Splits an offer into header, names, object of JSON, and the numbers after it."""
     header = dict(zip(PLACES, HEADER.unpack_from(message, 16), strict=True))
     rest, parts = message[16 + HEADER.size :], []
     for name in ("peer", "request", "common"):
@@ -277,8 +277,9 @@ def split(message):
 
 
 def join(header, names, common, numbers):
-    """An offer of such parts, with the digest and the sizes that they have; the sizes are
-    those of the header where that has others than the version."""
+    """Joins the fields of an offer, with their digest and sizes.
+
+    The header gives the sizes if it has more than the version."""
     common = common if isinstance(common, bytes) else json.dumps(common).encode()
     parts = [*names.values(), common]
     sizes = dict(zip(("peer", "request", "common"), map(len, parts), strict=True))
@@ -356,7 +357,7 @@ WRONG_FIELDS = [
 
 @pytest.mark.parametrize(("change", "message"), WRONG_FIELDS)
 def test_fields_that_are_missing_or_wrong_are_named(pair_of_caches, change, message):
-    """A peer may have an error of its own: the digest fits what it has sent."""
+    """A faulty peer may send a wrong message with the right digest."""
     there, sent, transport = pair_of_caches
     header, names, common, numbers = split(sent)
     header = {name: header[name] for name in ("version", "tokens", "pages", "gone")}
@@ -382,7 +383,7 @@ def test_sizes_that_do_not_fit_are_refused(pair_of_caches, name, size):
 
 
 @pytest.mark.parametrize("gone", [(12,), (-1,), (3, 3)])
-def test_what_is_gone_is_a_token_of_each_group(pair_of_caches, gone):
+def test_gone_has_a_token_of_each_group(pair_of_caches, gone):
     there, message, transport = pair_of_caches
     forged = transfer.Offer.from_bytes(message)._replace(gone=gone).to_bytes()
     with pytest.raises(transfer.TransferRefused, match="no valid 'gone': expects 1"):
@@ -398,7 +399,7 @@ def test_offers_without_tokens_are_refused(pair_of_caches):
         transfer.fetch(there, forged, transport, request="r")
 
 
-# What a parser must not meet: it recurs, or takes memory.
+# Messages on which a parser would recur, or take memory.
 HOSTILE = {
     "deep": (b'{"regions":' + b"[" * 100_000, "nests lists and objects more than 4 deep"),
     "five": (b'{"regions": [{"shape": [[]]}]}', "nests lists and objects more than 4 deep"),

@@ -1,4 +1,4 @@
-"""The bytes of pages, as descriptors name them."""
+"""Tests of descriptors of the bytes of pages."""
 
 import ctypes
 import random
@@ -62,7 +62,7 @@ def test_a_head_lies_together_in_some_layouts():
     assert per_page == {None: 24, "HND": 6, "BHLNC": 1}
 
 
-def test_regions_say_where_tensors_lie():
+def test_regions_describe_the_tensors():
     cache = make_cache(quantized=True)
     blocks, scales = cache.regions()
     assert (blocks.tensor, scales.tensor) == ("blocks", "scales")
@@ -72,7 +72,7 @@ def test_regions_say_where_tensors_lie():
     assert blocks.size == cache.blocks[0].nbytes and scales.size == cache.scales[0].nbytes
 
 
-def test_fingerprints_differ_where_bytes_mean_something_else():
+def test_fingerprints_differ_for_other_formats():
     caches = [
         make_cache(),
         make_cache(layout="HND"),
@@ -119,7 +119,7 @@ def test_the_address_of_a_tensor_of_another_library():
     memory = np.arange(24, dtype=np.uint16).reshape(2, 3, 4)
 
     class Exchanged:
-        """Has DLPack only."""
+        """A tensor with DLPack only."""
 
         def __dlpack__(self, **options):
             return memory.transpose(0, 2, 1).__dlpack__(**options)

@@ -1,4 +1,4 @@
-"""Transfers between caches that differ in dtype, layout, page size, or devices."""
+"""Tests of transfers between caches that differ in dtype, layout, page size, or devices."""
 
 import dataclasses
 import re
@@ -51,7 +51,7 @@ def make(fields, num_pages=12, seed=0, **more):
         for device, tensor in enumerate(tensors):
             first = device * params.n_kv_heads // params.n_devices
             for head in range(tensor.shape[4]):
-                # What bf16 and fp8 hold exactly; on each device with the head the same.
+                # Values exact in bf16 and fp8, equal on each device with the head.
                 values = tensor[:, :, :, :, head]
                 draw = np.random.default_rng((seed, first + head))
                 drawn = draw.integers(1, 9, values.shape)
@@ -112,7 +112,7 @@ def test_values_arrive_in_another_format(ends):
     assert np.array_equal(read(target, "other"), before)
 
 
-def test_what_is_here_already_is_not_read():
+def test_cached_pages_of_another_format_are_not_read():
     cached = {"enable_prefix_caching": True}
     source, target = make({"page_size": 3}), make({"page_size": 2}, **cached)
     target.claim("first", TOKENS[:8])
@@ -146,7 +146,7 @@ def test_other_models_are_refused(fields, message):
     (2**16, "expects tensors of"),
     (2**16 + 1, "its pages have 65537 tokens, more than 65536"),
 ])  # fmt: skip
-def test_pages_larger_than_those_of_caches_are_refused(size, message):
+def test_pages_larger_than_a_cache_s_are_refused(size, message):
     """Memory for them would be allocated before a byte arrives."""
     source, target = make({}), make({})
     there = transfer.LocalTransport("there")
@@ -166,8 +166,8 @@ def test_pages_larger_than_those_of_caches_are_refused(size, message):
 WINDOW = kvcache.reach.window(4, sinks=2)
 
 
-def test_what_no_token_reaches_is_not_converted():
-    """Of 11 tokens, the first two and those from 8 on are reached, in pages of 3."""
+def test_conversion_skips_tokens_that_no_token_reaches():
+    """Tokens 0, 1 and those from 8 on of 11 are reached, in pages of 3."""
     source, target = make({"page_size": 3, "reach": WINDOW}), make({"reach": WINDOW})
     moved, lease, _ = begin(source, target)
     assert moved.bytes == 3 * source.params.bytes_per_block
@@ -178,7 +178,7 @@ def test_what_no_token_reaches_is_not_converted():
 
 
 @pytest.mark.parametrize("length", [11, 12, 13])
-def test_nothing_is_converted_where_no_later_token_reaches_a_page(length):
+def test_conversion_skips_pages_that_no_token_reaches(length):
     ends = {"reach": kvcache.reach.window(1)}
     source, target = make({**ends, "page_size": 3, "dtype": "bf16"}), make(ends)
     moved, lease, _ = begin(source, target, tokens=range(length))
@@ -201,8 +201,8 @@ def read_reached(cache):
 GAP = {"reach": kvcache.reach.window(4), "enable_prefix_caching": True}
 
 
-def test_tokens_in_front_of_those_that_came_stay_unreached():
-    """Of 13 tokens, the last three come, to a page of which two are missing."""
+def test_tokens_before_transferred_ones_stay_unreached():
+    """The last three of 13 tokens are sent, to a page that lacks two tokens."""
     tokens = range(13)
     source = make({**GAP, "page_size": 1}, num_pages=30)
     target = make({**GAP, "page_size": 8})
@@ -274,7 +274,7 @@ def test_pages_of_several_groups_are_not_converted(other, message):
     assert target.num_free_pages == 12
 
 
-def test_the_layers_are_part_of_the_format():
+def test_format_includes_the_layers():
     """Two layers from 0 on are not layers 0 and 2."""
     target = make({"layer_ids": [0, 2]})
     with pytest.raises(
@@ -312,7 +312,7 @@ def number_from_zero(choose):
 
 
 def choose_all(choose):
-    """Converts also what is here already, and what no token reaches."""
+    """Also converts cached pages, and tokens that no token reaches."""
     return lambda self, offer, reach: np.arange(len(offer.pages))
 
 
@@ -388,9 +388,9 @@ FAULTS = {
 def run_some():
     for ends in ("larger pages", "more devices", "fewer devices"):
         test_values_arrive_in_another_format(ends)
-    test_what_is_here_already_is_not_read()
-    test_what_no_token_reaches_is_not_converted()
-    test_tokens_in_front_of_those_that_came_stay_unreached()
+    test_cached_pages_of_another_format_are_not_read()
+    test_conversion_skips_tokens_that_no_token_reaches()
+    test_tokens_before_transferred_ones_stay_unreached()
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -1,4 +1,4 @@
-"""Random histories of caches that send each other sequences, and wrong managers."""
+"""Tests of random histories of caches that send each other sequences, and of wrong managers."""
 
 import importlib
 from collections import Counter

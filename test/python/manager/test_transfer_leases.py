@@ -1,4 +1,4 @@
-"""Leases of pages, and receptions of them."""
+"""Tests of leases and receptions of pages."""
 
 import kvcache
 import numpy as np
@@ -112,7 +112,7 @@ def test_a_reception_without_a_name_becomes_a_prefix():
     assert cache.claim("r", range(9)) == 8
 
 
-def test_a_reception_takes_only_what_is_missing():
+def test_reception_reserves_only_missing_pages():
     cache = make_cache(enable_prefix_caching=True)
     add(cache, "first", range(8))
     with cache.receive([*range(8), 20, 21], "r") as reception:

@@ -1,4 +1,4 @@
-"""Wrong arguments of every public function: each gets a message that says what is wrong."""
+"""Tests that wrong arguments of every public function raise a message with the rule."""
 
 import functools
 import pathlib
@@ -59,7 +59,7 @@ def make_manager(**options):
 
 
 def manage(name):
-    """A method of a manager that has sequences in each state."""
+    """A method of a manager with sequences in each state."""
 
     def call(**options):
         manager = make_manager()
@@ -91,7 +91,7 @@ def compile_key_tile():
 
 
 def get_fields(**extents):
-    """Those of the descriptor of a tile that a kernel copies."""
+    """The fields of the descriptor of a tile that a kernel copies."""
     (kernel,) = compile_key_tile().kernels.values()
     descriptor, _ = kernel.descriptors
     return descriptor.fields(**extents)
@@ -218,7 +218,7 @@ CALLS = {
 }
 CASES = [(name, argument) for name, (_, given) in CALLS.items() for argument in given]
 
-# What is to be read in a message: a rule, or what there is.
+# The required text of a message: a rule, or the known values.
 RULE = re.compile(
     "expects|unknown|there is no|has no|no file|can't|is only possible|needs|at most|"
     "No such file|no room|fit|of a tile|arrays|claimed already|null byte|must be"
@@ -238,7 +238,7 @@ def test_wrong_arguments(name, argument):
             assert str(error)
         except ERRORS as error:
             assert RULE.search(str(error)), f"{argument}={wrong!r}: {error}"
-            # Not by chance: somebody has thought of this.
+            # A deliberate check, not an accidental error.
             line = traceback.extract_tb(error.__traceback__)[-1].line or ""
             is_raised = isinstance(error, OSError) or line.startswith("raise")
             is_raised |= hasattr(error, "__tvm_ffi_error__")  # by a wrapper

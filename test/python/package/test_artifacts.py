@@ -1,4 +1,4 @@
-"""Artifacts: compiled modules in files, also damaged ones."""
+"""Tests of artifacts: compiled modules in files, also damaged ones."""
 
 import functools
 import io
@@ -87,7 +87,7 @@ except ImportError as error:
     assert "the compiler of the kvcache package can't be loaded" in run.stdout
 
 
-def test_files_that_are_no_artifacts(saved, tmp_path):
+def test_load_rejects_files_that_are_not_artifacts(saved, tmp_path):
     _, path = saved
     data = path.read_bytes()
     wrong = tmp_path / "wrong"
@@ -135,7 +135,7 @@ def test_manifests_that_are_wrong(tmp_path, saved, change, message):
 
 @functools.cache
 def get_artifact():
-    """The bytes of an artifact with everything in it that one can have."""
+    """The bytes of an artifact with all optional contents."""
     module = kvcache.compile(GATHER, ["sm_90a", "sm_100a"], opt_level=0)
     for binary in module.binaries:
         binary.__dict__["cubin"] = b"code"
@@ -149,7 +149,7 @@ def get_artifact():
 
 
 def check_damaged(contents):
-    """It is refused, or what it gives can be used."""
+    """Checks that an artifact is rejected, or its module is usable."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "damaged")
         path.write_bytes(contents)

@@ -1,4 +1,4 @@
-"""Bytecode that others have made, or damaged: it is read, or it is an error."""
+"""Tests of foreign and damaged bytecode: it is read, or it is an error."""
 
 import os
 import random
@@ -17,7 +17,7 @@ MAGIC = b"ML\xefR"
 
 
 def damage(contents, seed):
-    """Cuts the end off, or flips some bits behind the magic number."""
+    """Cuts the end off, or flips some bits after the magic number."""
     rng = random.Random(seed)
     if rng.random() < 0.25:
         return contents[: rng.randrange(len(MAGIC), len(contents))]
@@ -28,7 +28,7 @@ def damage(contents, seed):
 
 
 def read(source):
-    """Whether a source can be read; what it is then is good to compile."""
+    """Returns whether a source can be read; then it must be compilable."""
     try:
         module = Module.parse(source)
     except kvcache.CompileError as error:
@@ -110,7 +110,7 @@ def test_the_reader_needs_a_python(monkeypatch):
 
 
 def test_the_reader_takes_nothing_from_its_surroundings(monkeypatch, tmp_path):
-    """A folder that the process is in may have modules of any name."""
+    """The current folder may have modules of any name."""
     (tmp_path / "json.py").write_text("raise RuntimeError")
     contents = Module.parse(SOURCE).bytecode()
     monkeypatch.setenv("PYTHONPATH", os.fspath(tmp_path))

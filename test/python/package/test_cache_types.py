@@ -1,4 +1,4 @@
-"""Types of the dialect: those that parameters make, and the way back."""
+"""Tests of conversions of parameters to types of the dialect and back."""
 
 import itertools
 import warnings
@@ -19,7 +19,7 @@ FLOATS = """f64 f32 f16 bf16 f8E4M3 f8E4M3FN f8E4M3FNUZ f8E4M3B11FNUZ f8E5M2 f8E
 
 
 def accepts(text):
-    """Whether the dialect has a type."""
+    """Returns whether the dialect accepts a type."""
     try:
         kvcache.ir.Type.parse(text)
     except kvcache.CompileError:
@@ -28,7 +28,7 @@ def accepts(text):
 
 
 def write_type(kind, dtype, heads, head_dim, page_size=None, scales=None, is_mla=False):
-    """A type of the dialect, as its documentation writes it."""
+    """Writes a type of the dialect in the documentation's syntax."""
     mla = ", is_mla = true" if is_mla else ""
     text = f"{dtype}, #kvcache.params<num_heads = {heads}, head_size = {head_dim}{mla}>"
     if page_size is not None:
@@ -45,7 +45,7 @@ def write_type(kind, dtype, heads, head_dim, page_size=None, scales=None, is_mla
 
 
 def is_accepted(scales=None, **fields):
-    """Whether there are such parameters; those of ``scales`` may be wrong as well."""
+    """Returns whether parameters are valid; those of ``scales`` may be wrong as well."""
     try:
         if scales:
             fields["kvcache_quant_config"] = KVCacheQuantizationConfig(*scales)
@@ -88,7 +88,7 @@ PAGES = [
 
 
 @pytest.mark.parametrize("dtype", ELEMENTS)
-def test_rules_of_elements_and_scales_are_those_of_the_dialect(dtype):
+def test_rules_of_elements_and_scales_equal_the_dialect_s(dtype):
     for quantization, head_dim in itertools.product([None, *SCALES], (32, 33)):
         text = write_type("paged_collection", dtype, 2, head_dim, 4, quantization)
         sizes = {"n_kv_heads": 2, "head_dim": head_dim, "page_size": 4}
@@ -103,7 +103,7 @@ def test_rules_of_elements_and_scales_are_those_of_the_dialect(dtype):
     "dtype, scales",
     [("bf16", None), ("i8", ("f32", 1)), ("f4E2M1FN", ("f8E4M3FN", 16))],
 )
-def test_rules_of_sizes_are_those_of_the_dialect(
+def test_rules_of_sizes_equal_the_dialect_s(
     dtype, scales, heads, head_dim, page_size
 ):
     sizes = {"n_kv_heads": heads, "head_dim": head_dim, "page_size": page_size}
@@ -116,7 +116,7 @@ def test_rules_of_sizes_are_those_of_the_dialect(
 
 
 def list_valid_types():
-    """Every valid combination of what a type says, for a few sizes."""
+    """Lists all valid combinations of a type's parameters, for a few sizes."""
     elements = [("bf16", None), ("f16", None), ("f32", None)]
     for dtype in ("f8E4M3FN", "f8E5M2"):
         elements.append((dtype, None))
@@ -147,7 +147,7 @@ def list_valid_types():
     ],
     ids=str,
 )
-def test_types_come_back_as_parameters(fields):
+def test_types_convert_to_parameters(fields):
     for dtype, heads, is_mla, page_size, scales in list_valid_types():
         given = fields
         if page_size is None:
@@ -186,7 +186,7 @@ def test_types_come_back_as_parameters(fields):
     page_size=st.integers(1, 300),
     is_mla=st.booleans(),
 )
-def test_all_fields_come_back_with_the_number_of_heads(devices, **fields):
+def test_from_type_restores_all_fields(devices, **fields):
     if fields["heads"] > devices:
         devices = 1
     fields["n_kv_heads"] = fields.pop("heads")
@@ -227,7 +227,7 @@ PAGED = make().collection_type
         ("tuple<" * 100_000, 0, 0, "the source is nested more than 1000 deep"),
     ],
 )
-def test_text_that_is_no_type(text, line, column, message):
+def test_parse_rejects_text_that_is_not_a_type(text, line, column, message):
     with pytest.raises(kvcache.CompileError, match=message) as caught:
         KVCacheParams.from_type(text)
     first = caught.value.diagnostics[0]
@@ -252,7 +252,7 @@ def test_types_that_leave_the_page_size_open():
 
 
 @pytest.mark.parametrize("text", [None, b"i32", 3])
-def test_what_is_no_text(text):
+def test_from_type_rejects_other_values(text):
     with pytest.raises(TypeError, match="expects the text of a type, got"):
         KVCacheParams.from_type(text)
 
@@ -358,7 +358,7 @@ def write_reader(params):
 
 
 def as_floats(bits, params):
-    """The elements that bytes of blocks stand for."""
+    """Decodes bytes of blocks to elements."""
     if params.dtype_shorthand not in ("f4E2M1FN", "i4"):
         return bits.view(params.dtype).astype(np.float32)
     nibbles = np.stack([bits & 15, bits >> 4], axis=-1).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""kvcache.compile: kernels, their parameters, targets and options."""
+"""Tests of kvcache.compile: kernels, their parameters, targets and options."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""What a compilation takes grows with its source, and no faster. No test here measures seconds."""
+"""Tests that the cost of a compilation is linear in its source, without measuring seconds."""
 
 import os
 import resource
@@ -61,14 +61,14 @@ def count(lines: list[str], instruction: str) -> int:
 
 
 @pytest.mark.parametrize("moves", [2, 20, 200])
-def test_each_move_in_a_kernel_takes_as_many_instructions(moves):
+def test_moves_in_a_kernel_have_equal_instruction_counts(moves):
     lines = compile_to_ptx(write_kernel("kernel", moves))
     assert count(lines, "st.global.v4.b32") == moves
     assert count(lines, "ld.global.v4.b32") == moves
     assert len(lines) < 60 + 40 * moves
 
 
-def test_each_kernel_of_a_module_takes_as_many_instructions():
+def test_kernels_of_a_module_have_equal_instruction_counts():
     alone = compile_to_ptx(write_kernel("k0", 1))
     together = compile_to_ptx(*(write_kernel(f"k{i}", 1) for i in range(20)))
     assert count(together, ".entry") == 20
@@ -77,7 +77,7 @@ def test_each_kernel_of_a_module_takes_as_many_instructions():
 
 
 def test_a_long_straight_line_stays_one():
-    """LLVM's back end gets long blocks in parts, and puts them together again."""
+    """Long blocks are split for LLVM's back end, and merged again after it."""
     moves = 300
     lines = compile_to_ptx(write_kernel("kernel", moves))
     assert count(lines, "st.global.v4.b32") == count(lines, "ld.global.v4.b32") == moves
@@ -99,7 +99,7 @@ func.func @{name}(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>,
 
 
 def limit_seconds():
-    """Ends what grows with the square of its input: minutes instead of seconds."""
+    """Ends compilations of quadratic time: minutes instead of seconds."""
     resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
 
 
@@ -110,7 +110,7 @@ def test_checks_of_a_long_host_function_take_little_memory(tmp_path):
     types = edit(HEAD, ("gpu.module @kernels {", ""))
     source.write_text(types + FUNCTION.format(name="f", body=body))
     command = [OPT, source, "--kvcache-bounds-checks", "--kvcache-to-cpu", "-o", os.devnull]
-    # A process counts the memory of the one that it is a fork of.
+    # The memory of a process includes that of its parent before the fork.
     small = (
         "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"

@@ -1,4 +1,4 @@
-"""What the examples have in common on the terminal (examples/console.py)."""
+"""Tests of the examples' common terminal output (examples/console.py)."""
 
 import subprocess
 import sys
@@ -47,7 +47,7 @@ def test_failing_is_status_2(capsys):
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
-def test_programs_say_how_to_run_them_where_nothing_is_built(program):
+def test_programs_without_a_build_print_how_to_run_them(program):
     # -S: no packages but Python's own.
     result = subprocess.run([sys.executable, "-S", "-E", program], capture_output=True, text=True)
     assert result.returncode == 2

@@ -1,4 +1,4 @@
-"""Programs for CUDA, on a driver that records calls and runs kernels on the emulator."""
+"""Tests of programs for CUDA, on a driver that records calls and runs kernels on the emulator."""
 
 import pathlib
 
@@ -61,7 +61,7 @@ def synchronize(stream):
 
 
 def capture(stream, call):
-    """A graph of the work of a call, to be launched."""
+    """Captures the work of a call in a graph."""
     from cuda.bindings import driver as bindings
 
     succeed(bindings.cuStreamBeginCapture(stream, bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL))
@@ -73,11 +73,11 @@ def capture(stream, call):
     return succeed(bindings.cuGraphInstantiate(graph, 0))
 
 
-# --- The whole road -------------------------------------------------------------------
+# --- Whole programs -------------------------------------------------------------------
 
 
 def make_append():
-    """Arguments of examples/append.mlir, which writes rows of three sequences."""
+    """The arguments of examples/append.mlir, which writes rows of three sequences."""
     random = np.random.default_rng(5)
     blocks = np.zeros((6, 2, 2, 64, 8, 128), ml_dtypes.bfloat16)
     lengths = np.array([3, 64, 0], np.int32)
@@ -130,7 +130,7 @@ def test_a_captured_call_runs_when_its_graph_does(driver, stream, append, append
         assert (placed[0].numpy() == appended).all()
 
 
-def test_attention_in_parts_replays_with_other_lengths(driver, stream):
+def test_split_attention_replays_with_other_lengths(driver, stream):
     """The grid and the workspace depend on sizes only, and each replay leaves the counter zero."""
     from cuda.bindings import driver as bindings
 
@@ -206,7 +206,7 @@ def test_operations_keep_a_workspace_for_each_stream(driver, stream):
 
 
 def test_descriptors_are_parameters(driver, stream):
-    """Of a copy by TMA: no memory on the device is needed for them."""
+    """The descriptors of a copy by TMA need no memory on the device."""
     source = (EXAMPLES / "key_tile.mlir").read_text()
     program = standin.get().jit(source, capturable=True)
     kernels = program._compiled.kernels
@@ -221,7 +221,7 @@ def copy_keys():
 
 
 def make_key_tiles():
-    """Arguments of examples/key_tile.mlir, with keys of two sequences."""
+    """The arguments of examples/key_tile.mlir, with keys of two sequences."""
     args = make_append()
     random = np.random.default_rng(6)
     args[0][...] = random.standard_normal(args[0].shape).astype(ml_dtypes.bfloat16)
@@ -252,7 +252,7 @@ def test_a_kernel_copies_tiles_by_descriptors(driver, stream, copy_keys):
 
 
 def test_streams_that_an_event_orders(driver, append, copy_keys):
-    """What one stream appends another reads only behind an event: nothing else orders them."""
+    """Another stream reads appended rows only after an event: nothing else orders them."""
     from cuda.bindings import driver as bindings
 
     writer, reader = (succeed(bindings.cuStreamCreate(1)) for _ in range(2))
@@ -493,7 +493,7 @@ def test_a_cache_of_the_host_is_copied(driver, append, appended):
 def test_a_kernel_that_traps(driver, capfd):
     program = standin.get().jit(pathlib.Path(EXAMPLES / "append.mlir"), bounds_checks=True)
     args = make_append()
-    args[2][1, 1] = 77  # a page that is not there
+    args[2][1, 1] = 77  # a missing page
     placed = [DeviceArray(a) if isinstance(a, np.ndarray) else a for a in args]
     tensors = [a.tensor() if isinstance(a, DeviceArray) else a for a in placed]
     program.call("append", *tensors)
@@ -530,7 +530,7 @@ func.func @fail(%x: memref<?xf32>, %first: index) {{
 @pytest.mark.parametrize("first", [0, 1, 63])
 @pytest.mark.parametrize("size", [1, 1023, 1024, 5000])
 def test_the_message_of_a_check_is_whole_or_cut(driver, size, first):
-    """Of one thread, of many and of all that fail at once."""
+    """Tests failures of one thread, of many, and of all at once."""
     from cuda.bindings import driver as bindings
 
     message = ("no way " * size)[:size]
@@ -548,7 +548,7 @@ def test_the_message_of_a_check_is_whole_or_cut(driver, size, first):
 @pytest.mark.parametrize(
     ("stream", "error"), [("main", TypeError), (1.5, TypeError), (True, TypeError), (object(), TypeError)]
 )
-def test_what_is_no_stream(driver, fill, stream, error):
+def test_stream_rejects_invalid_types(driver, fill, stream, error):
     with pytest.raises(error, match="expects a stream of CUDA, got"):
         fill.call("fill", DeviceArray(np.zeros(4, np.float32)), 1.0, stream=stream)
 

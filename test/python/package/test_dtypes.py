@@ -1,4 +1,4 @@
-"""Names of element types."""
+"""Tests of the names of element types."""
 
 import ml_dtypes
 import numpy as np
@@ -47,7 +47,7 @@ def test_dtypes(spec, dtype, name):
         np.dtype(">f4"),
     ],
 )
-def test_what_is_no_dtype(spec):
+def test_dtype_rejects_other_values(spec):
     with pytest.raises(TypeError, match="expects a dtype of array elements"):
         dtypes.dtype(spec)
 

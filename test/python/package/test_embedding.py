@@ -1,4 +1,4 @@
-"""The how-to for embedders quotes its example."""
+"""Tests that the how-to for embedders quotes its example."""
 
 import subprocess
 from xml.etree import ElementTree
@@ -22,7 +22,7 @@ def test_code_is_quoted_from_the_example(language):
         assert {line.strip() for line in quoted.splitlines()} - source == set()
 
 
-def test_cmake_finds_the_package_as_the_test_does():
+def test_cmake_finds_the_same_package():
     test = pages.read("test/Embed/serve.test")
     for part in ("-S %examples/embed", "-DKVCache_DIR=", "/lib/cmake/kvcache", "--lower-serve --kvcache-to-ptx=chip=sm_90a"):
         assert part in test

@@ -1,4 +1,4 @@
-"""How processes end that have used the package: in silence, whatever is still there."""
+"""Tests that processes that used the package end silently, with any objects alive."""
 
 import os
 import subprocess
@@ -57,7 +57,7 @@ WORK = {
 
 
 def run(script):
-    """Runs a script, which must end well; returns what it has printed."""
+    """Runs a script, which must succeed; returns its output."""
     done = subprocess.run(
         [sys.executable, "-c", script],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},

@@ -1,4 +1,4 @@
-"""A short run of the fuzzers from fixed seeds, and what they once found."""
+"""Tests of the fuzzers: a short run from fixed seeds, and earlier findings."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from check_programs import check_module  # noqa: E402
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_programs_mean_the_same_everywhere(seed):
+def test_programs_agree_on_all_targets(seed):
     found = [(str(variant), program, error) for variant, program, error in check_module(seed, 3)]
     assert found == []
 
@@ -36,7 +36,7 @@ def findings(pattern):
 
 @pytest.mark.parametrize("path", findings("*.mlir"))
 def test_mutants_that_were_found_end_in_diagnostics(path):
-    """Their first lines say by which passes, and with which status."""
+    """The first lines of findings name the passes and the status."""
     passes = re.search(r"^// passes: (.*)$", path.read_text(), re.MULTILINE)[1]
     command = [BUILD / "bin" / "kvcache-opt", path, f"--pass-pipeline=builtin.module({passes})"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60)

@@ -1,4 +1,4 @@
-"""The folders of the compiler are levels: each uses only those before it."""
+"""Tests that the folders of the compiler are levels: each uses only those before it."""
 
 import ast
 import graphlib
@@ -29,7 +29,7 @@ def test_a_level_uses_only_levels_before_it(level):
 
 
 def test_headers_of_other_folders_are_public():
-    """No file reaches into the private headers of another folder of lib/."""
+    """No file includes private headers of another folder of lib/."""
     wrong = [
         f"{path}: {include}"
         for level in LEVELS
@@ -83,8 +83,8 @@ def test_python_modules_import_no_circles():
     list(graphlib.TopologicalSorter(graph).static_order())
 
 
-# Each folder of the package, with the modules beside them, uses only those before it.
-# Only the manager goes the other way: it draws itself.
+# Each folder of the package, and the modules next to them, use only those before it. The only exception is the
+# manager, which draws itself.
 FOLDERS = ["", "ir", "cache", "devices", "compilation", "execution", "pages", "pictures"]
 FOLDERS += ["ops", "transfer", "transformers"]
 ENTRIES = {"__init__.py", "__main__.py", "torch.py", "jax.py"}

@@ -1,4 +1,4 @@
-"""Instructions that authors write by hand: every chip compiles them or says what it lacks."""
+"""Tests of instructions written by hand: every chip compiles them or names the missing feature."""
 
 import functools
 import itertools
@@ -31,7 +31,7 @@ OTHERS = [
 REGISTERS = """clusterid.x cluster.ctaid.x cluster.nctaid.x cluster.ctarank cluster.nctarank nclusterid.x
   tid.x laneid warpid smid clock clock64 globaltimer lanemask.eq dynamic.smem.size total.smem.size aggr.smem.size""".split()
 
-# What each takes is in its name or in the section of the PTX ISA.
+# The operands of each are in its name or in the section of the PTX ISA.
 OPS = """
 nvvm.barrier id = %i number_of_threads = %i
 nvvm.barrier.arrive id = %i number_of_threads = %i
@@ -204,7 +204,7 @@ llvm.call_intrinsic "llvm.nvvm.elect.sync"(%i) : (i32) -> !llvm.struct<(i32, i1)
 
 
 def find_result(op: str) -> str | None:
-    """The type of an op's result, from its text; None for an op that writes."""
+    """The type of an op's result, from its text; None for an op without results."""
     if "-> ()" in op or op.startswith("nvvm.tcgen05"):
         return None
     if "->" in op:
@@ -219,7 +219,7 @@ def find_result(op: str) -> str | None:
 
 
 def write_module(op: str, name: str = "kernel") -> str:
-    """A kernel with an op, whose result is used."""
+    """Writes a kernel with an op, whose result is used."""
     result = find_result(op)
     line = f"%r = {op}\n    llvm.store %r, %p : {result}, !llvm.ptr" if result else op
     undefined = f"%z = llvm.mlir.undef : {result}" if "%z" in op else ""
@@ -245,9 +245,9 @@ def list_ops() -> list[str]:
 
 
 def compile_all(chip: str, pipeline: str, *options: str) -> str:
-    """What kvcache-opt prints for all modules, one by one: each is compiled, or an error.
+    """The output of kvcache-opt for all modules, one by one: compiled, or an error.
 
-    LLVM's back end would end the process, and Python lose a thread.
+    LLVM's back end would end the process, and Python would lose a thread.
     """
     modules = [write_module(op, f"kernel_{i}") for i, op in enumerate(list_ops())]
     run = subprocess.run(
@@ -274,7 +274,7 @@ HEADER = re.compile(r"^\.(version|target|address_size) .*$", re.MULTILINE)
 
 
 def assemble(texts: str, chip: str, folder) -> str:
-    """What ptxas says of the kernels in several texts of PTX."""
+    """The output of ptxas for the kernels in several texts of PTX."""
     header = "\n".join(line[0] for line in itertools.islice(HEADER.finditer(texts), 3))
     path = folder / "kernels.ptx"
     path.write_text(header + "\n" + HEADER.sub("", texts))

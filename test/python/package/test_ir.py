@@ -1,4 +1,4 @@
-"""Types and attributes of the dialect, and modules, as values in Python."""
+"""Tests of types and attributes of the dialect, and of modules, as values in Python."""
 
 import copy
 import dataclasses
@@ -52,7 +52,7 @@ FP8 = PagedCacheType("f8E4M3FN", KV, page_size=64, scale="f32", granularity=128)
 FP8_TEXT = f"f8E4M3FN, {KV_TEXT}, page_size = 64, scale = f32, granularity = 128"
 TILE = TileType(64, 128, "bf16", "swizzle_128b")
 
-# Each class with what it prints, and what its fields are then.
+# The text and the fields of a value of each class.
 VALUES = [
     (KV, KV_TEXT, {"num_heads": 8, "head_size": 128, "is_mla": False}),
     (
@@ -193,8 +193,8 @@ def base_of(value):
     return Type if isinstance(value, Type) else Attribute
 
 
-def test_every_class_of_the_dialect_is_here():
-    """Whatever has a class in .td has one of the same name, and a test."""
+def test_every_class_of_the_dialect_is_listed():
+    """Each class in .td has a Python class of the same name, and a test."""
     tables = (ROOT / "include/kvcache/IR").glob("KVCache*.td")
     definition = re.compile(
         r"^def KVCache_(\w+(?:Type|Attr))\s*: (?:KVCache_\w*Type|TypeDef|AttrDef|EnumAttr)<",
@@ -209,7 +209,7 @@ def test_every_class_of_the_dialect_is_here():
 
 
 @BY_TEXT
-def test_what_is_built_says_what_it_is(value, text, fields):
+def test_built_values_have_text_and_fields(value, text, fields):
     assert str(value) == text
     for name, expected in fields.items():
         assert getattr(value, name) == expected
@@ -217,7 +217,7 @@ def test_what_is_built_says_what_it_is(value, text, fields):
 
 
 @BY_TEXT
-def test_what_is_parsed_is_what_is_built(value, text, fields):
+def test_parsed_values_equal_built_ones(value, text, fields):
     for cls in (base_of(value), type(value)):
         parsed = cls.parse(text)
         assert type(parsed) is type(value)
@@ -257,7 +257,7 @@ def test_values_are_equal_if_their_texts_are():
     ],
     ids=str,
 )
-def test_repr_says_how_to_make_it(value, text):
+def test_repr_is_an_expression(value, text):
     assert repr(value) == text
 
 
@@ -291,7 +291,7 @@ def test_element_types_are_dtypes_or_text(dtype):
     assert type(PagedCacheType(dtype, KV, np.int64(64)).page_size) is int
 
 
-def test_parts_may_be_text():
+def test_fields_may_be_text():
     assert ScalesType(str(FP8)) == ScalesType(FP8)
     assert PipeType(2, iter([str(TILE)])) == PipeType(2, [TILE])
     assert TileType(64, 128, "bf16", Swizzle.SPAN_128) == TILE
@@ -302,11 +302,11 @@ def test_types_have_names():
     assert names == ["kvcache.paged", "kvcache.continuous", "kvcache.scales", "kvcache.tile", "bf16"]
 
 
-def test_a_scale_is_of_one_element_unless_said():
+def test_granularity_is_one_by_default():
     assert PagedCacheType("i8", KV, 64, scale="f32").granularity == 1
 
 
-def test_what_caches_have_in_common():
+def test_cache_types_are_cachetype_instances():
     caches = {type(value) for value, _, _ in VALUES if isinstance(value, CacheType)}
     assert caches == {
         PagedCollectionType,
@@ -356,7 +356,7 @@ def test_what_caches_have_in_common():
         (lambda: ScalesType("!kvcache.paged"), "expected '<'"),
     ],
 )
-def test_rules_are_those_of_the_dialect(make, message):
+def test_rules_equal_the_dialect_s(make, message):
     with pytest.raises(CompileError, match=message) as caught:
         make()
     assert [diagnostic.severity for diagnostic in caught.value.diagnostics] == ["error"]
@@ -423,7 +423,7 @@ def test_arguments_are_checked(make, error, message):
         (Attribute, "[" * 100_000, "the source is nested more than 1000 deep"),
     ],
 )
-def test_text_that_says_nothing(cls, text, message):
+def test_parse_rejects_invalid_text(cls, text, message):
     with pytest.raises(CompileError, match=message) as caught:
         cls.parse(text)
     assert caught.value.diagnostics[0].filename in ("", "<string>")
@@ -446,7 +446,7 @@ def test_text_of_another_class(cls, text):
 
 
 @pytest.mark.parametrize("text", [None, b"i32", 3])
-def test_what_is_no_text(text):
+def test_parse_rejects_other_values(text):
     with pytest.raises(TypeError, match="expects the text of a type, got"):
         Type.parse(text)
     with pytest.raises(TypeError, match="expects the text of an attribute, got"):
@@ -466,7 +466,7 @@ def test_what_is_no_text(text):
     granularity=st.none() | st.integers(1, 300),
 )
 @settings(deadline=None)
-def test_constructors_accept_what_the_text_does(
+def test_constructors_accept_the_same_as_text(
     dtype, heads, head_size, is_mla, page_size, scale, granularity
 ):
     mla = ", is_mla = true" if is_mla else ""
@@ -497,7 +497,7 @@ def test_constructors_accept_what_the_text_does(
     l2_promotion=st.sampled_from([None, 32, 64, 128, 256]),
 )
 @settings(deadline=None)
-def test_boxes_come_back(box, dtype, swizzle, l2_promotion):
+def test_boxes_round_trip(box, dtype, swizzle, l2_promotion):
     try:
         made = TMATileType(box, dtype, swizzle, l2_promotion)
     except CompileError:

@@ -1,4 +1,4 @@
-"""Functions built op by op in Python."""
+"""Tests of functions built op by op in Python."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ COLLECTION = ir.PagedCollectionType("bf16", ir.ParamsAttr(8, 128), page_size=64)
 ROWS, QUERIES, NUMBERS = "memref<?x8x128xbf16>", "memref<?x32x128xbf16>", "memref<?xi32>"
 TENSOR = "tensor<?x32x128xbf16>"
 
-# Arguments have the names of the operands that they are; then attributes and results.
+# The arguments by the names of their operands; then attributes and results.
 OPS = {
     "append": (
         {
@@ -143,7 +143,7 @@ def test_a_built_function_runs():
     np.testing.assert_allclose(out, parts.mean(0), rtol=0, atol=1e-6)
 
 
-def test_what_is_wrong_with_an_op_is_said_at_once():
+def test_invalid_op_raises_at_once():
     function = ir.FunctionBuilder("f", cache=COLLECTION, pairs="memref<?x2xi32>")
     cache, pairs = function["cache"], function["pairs"]
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Modules as values in Python."""
+"""Tests of modules as values in Python."""
 
 import pickle
 from pathlib import Path
@@ -44,12 +44,12 @@ def test_functions_of_a_module():
     assert (outside.name, outside.arguments[0].name) == ("outside", "")
 
 
-def test_the_name_of_the_outermost_module_is_not_part_of_a_path():
+def test_path_omits_the_outermost_module():
     nested = "module @a { module @b { func.func private @f() } module { func.func private @g() } }"
     assert [function.name for function in Module.parse(nested).functions] == ["b::f", "g"]
 
 
-def test_modules_come_back_from_text_and_bytecode(tmp_path):
+def test_modules_round_trip_through_text_and_bytecode(tmp_path):
     module = Module.parse(SOURCE)
     assert 'kvcache.name = "cache"' in str(module)
     path = tmp_path / "module.mlirbc"
@@ -70,7 +70,7 @@ def test_bytecode_of_a_module_compiles_as_its_source():
 
 
 def test_texts_mean_nothing_to_each_other():
-    """In one context of MLIR a name has one meaning."""
+    """A name has one meaning in a context of MLIR."""
     for body in ("ptr", "i32"):
         text = f'!llvm.struct<"node", ({body})>'
         assert str(Type.parse(text)) == text
@@ -107,7 +107,7 @@ def test_sources_with_errors(source, line, message):
     assert first.filename == "kernel.mlir"
 
 
-def test_what_is_no_source():
+def test_parse_rejects_other_sources():
     with pytest.raises(TypeError, match="expects MLIR text, bytes or a path as source"):
         Module.parse(3)
     with pytest.raises(FileNotFoundError):
@@ -120,7 +120,7 @@ def test_an_array_of_indices_is_an_error():
     assert str(Attribute.parse("array<i64: 1>")) == "array<i64: 1>"
 
 
-def test_what_ends_upstreams_verifiers_is_an_error():
+def test_crash_of_upstreams_verifiers_is_an_error():
     product = """
 func.func @product(%a: vector<2xf16>, %c: f32) {
   %d = "nvvm.mma.sync"(%a, %a, %c) <{layoutA = #nvvm.mma_layout<row>,

@@ -1,4 +1,4 @@
-"""kvcache.jit: numbers and results, functions, run-time checks, and errors of the compiler."""
+"""Tests of kvcache.jit: numbers and results, functions, run-time checks, and errors."""
 
 import functools
 import inspect
@@ -72,7 +72,7 @@ def test_integers_of_many_kinds(number):
 
 
 @pytest.mark.parametrize("value", [1.0, np.float32(1), "1", None, np.zeros(2, int)])
-def test_what_is_no_integer(value):
+def test_integer_argument_rejects_other_values(value):
     with pytest.raises(TypeError, match="expects an int for index, got"):
         kvcache.jit(identity("index")).call("identity", value)
 
@@ -108,7 +108,7 @@ def test_floats(type, dtype):
 
 
 @pytest.mark.parametrize("value", ["1.0", None, 1j, [1.0], np.zeros(1)])
-def test_what_is_no_float(value):
+def test_float_argument_rejects_other_values(value):
     with pytest.raises(TypeError, match="expects a float for f32, got"):
         kvcache.jit(identity("f32")).call("identity", value)
 
@@ -145,7 +145,7 @@ func.func @convert(%x: f64) -> (f32, f32, f64) {
 
 
 def test_strided_copies_find_their_helper():
-    """In a process of their own: no earlier program has loaded it."""
+    """Runs in another process, in which no program has loaded the library."""
     program = """
 import numpy as np, kvcache
 source = np.arange(12, dtype=np.float32).reshape(3, 4).T
@@ -445,7 +445,7 @@ def test_sources_without_functions(source):
 @given(st.data())
 @settings(max_examples=150, deadline=None)
 def test_damaged_text_is_an_error_or_compiles(data):
-    """Never a crash, and never another exception."""
+    """Any source compiles or raises ``CompileError``, without a crash."""
     text = list(CHECKED)
     for _ in range(data.draw(st.integers(1, 4))):
         position = data.draw(st.integers(0, len(text) - 1))
@@ -493,7 +493,7 @@ def test_unknown_targets(target):
 
 
 def test_a_machine_without_a_gpu(monkeypatch):
-    """In a process of its own: a driver is opened once."""
+    """Runs in another process, since a driver is opened once."""
     program = """
 import kvcache, numpy as np, tvm_ffi
 try:
@@ -540,7 +540,7 @@ def test_file_names_of_many_kinds():
 
 
 def test_call_is_a_method_like_others():
-    """It begins in the extension, and looks and fails like the one in Python."""
+    """The method of the extension has the signature and the errors of Python's."""
     program = kvcache.jit(
         """
 func.func @add(%x: i32, %y: i32) -> i32 {
@@ -567,7 +567,7 @@ func.func @both(%x: i32, %y: i32) -> (i32, i32) { return %y, %x : i32, i32 }"""
 
 
 def test_programs_end_with_their_last_reference():
-    """No reference goes in a circle: kernels are unloaded at once."""
+    """Without cycles of references, kernels are unloaded at once."""
     program = kvcache.jit(identity("i32"))
     assert program.call("identity", 1) == 1
     reference = weakref.ref(program)

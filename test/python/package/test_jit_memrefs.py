@@ -1,4 +1,4 @@
-"""kvcache.jit: arrays as memrefs, and those that don't fit."""
+"""Tests of kvcache.jit: arrays as memrefs, and arrays that don't fit."""
 
 import ml_dtypes
 import numpy as np
@@ -88,7 +88,7 @@ def test_static_offset_is_before_the_array():
     assert program.call("element", np.arange(4, dtype=np.int32), 3) == 3
 
 
-def test_identity_layout_wants_contiguous_arrays():
+def test_identity_layout_needs_contiguous_arrays():
     program = kvcache.jit(element("memref<?x4xi32>", 2))
     array = np.arange(16, dtype=np.int32).reshape(4, 4)
     assert program.call("element", array, 3, 1) == 13

@@ -1,4 +1,4 @@
-"""ptxas takes the low bits of floats where code does, and does not convert the numbers."""
+"""Tests that ptxas keeps the code's accesses to low bits of floats, without conversions."""
 
 import subprocess
 
@@ -32,7 +32,7 @@ def write_quantize():
 def test_no_conversion(name, tmp_path):
     text = write_quantize() if name == "quantize" else (ROOT / "test/Target" / name).read_text()
     path = tmp_path / "kernels.cubin"
-    # All kernels of a module have the same one.
+    # All kernels of a module have equal code.
     path.write_bytes(next(iter(kvcache.compile(text).kernels.values())).cubin)
     sass = subprocess.run([toolchain.find_tool("nvdisasm"), path], capture_output=True, text=True, check=True).stdout
     # The scales are f32, so that no kernel has to convert a number.

@@ -1,4 +1,4 @@
-"""Launches of compiled kernels without their host code, on the stand-in driver."""
+"""Tests of launches of compiled kernels without their host code, on the stand-in driver."""
 
 import gc
 

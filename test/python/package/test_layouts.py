@@ -1,4 +1,4 @@
-"""Layouts by name and read off tensors, against NumPy's strides of the engines' tensors."""
+"""Tests of layouts by name and read off tensors, against NumPy's strides of engines' tensors."""
 
 import itertools
 
@@ -19,7 +19,7 @@ def make_params(dtype="bf16", **fields):
 
 
 def said(params):
-    """What the view's type says behind the page size."""
+    """The text of the view's type after the page size."""
     return params.cache_type.split(f"page_size = {params.page_size}")[1].removesuffix(">")
 
 
@@ -68,7 +68,7 @@ def test_a_named_layout_and_its_description_are_one_type():
     )
 
 
-def test_packed_rows_written_out_are_no_layout():
+def test_explicit_packed_rows_have_no_layout():
     tensor = np.zeros((PAGES, 2, LAYERS, TOKENS, HEADS, WIDTH), np.uint16)
     params = make_params().with_layout(describe(tensor, "page role layer token head element"))
     assert params.collection_type == make_params().collection_type
@@ -130,7 +130,7 @@ def test_layouts_of_scales():
 
 def test_tensors_of_torch_are_described_by_their_strides():
     class Tensor:
-        """What a tensor of PyTorch says of itself."""
+        """A stand-in for a tensor of PyTorch."""
 
         shape = (PAGES, 2, HEADS, TOKENS, WIDTH)
 

@@ -1,4 +1,4 @@
-"""Libraries of compiled functions, as TVM-FFI loads them."""
+"""Tests of libraries of compiled functions, loaded by TVM-FFI."""
 
 import ctypes
 import os
@@ -68,12 +68,12 @@ def test_functions_of_a_library(tmp_path):
         text=True,
     ).stdout.split()
     assert sorted(exported) == ["__tvm_ffi_check", "__tvm_ffi_transpose"]
-    program.save_library(path)  # anew, while it is open
+    program.save_library(path)  # again, while it is open
     check(library)
 
 
 def test_libraries_need_no_compiler(tmp_path):
-    """In a process without this package, where a check has a kind of its own."""
+    """Runs in a process without this package, in which a failed check has its own kind."""
     source = SOURCE[SOURCE.index("func.func @check") :]
     kvcache.jit(source).save_library(tmp_path / "functions.so")
     program = f"""
@@ -99,7 +99,7 @@ with open("/proc/self/maps") as maps:
 
 
 def test_libraries_launch_kernels(tmp_path):
-    """On a driver that prints its calls."""
+    """Runs on a driver that prints its calls."""
     path = tmp_path / "kernels.so"
     kvcache.compile(KERNEL, "sm_90a").save_library(path)
     program = f"""
@@ -118,7 +118,7 @@ device.value = 1
     (fake,) = (BUILD / "test/Runtime").glob("libfake_cuda.*")
     done = subprocess.run(
         [sys.executable, "-u", "-c", program],
-        # A driver of this version does not tell the sizes of parameters.
+        # A driver of this version does not report the sizes of parameters.
         env=os.environ
         | {"KVCACHE_CUDA_DRIVER": str(fake), "FAKE_CUDA_VERSION": "12030"},
         capture_output=True,
@@ -158,7 +158,7 @@ def test_linkers_that_are_missing_or_fail(tmp_path, monkeypatch):
 
 
 def test_the_layout_of_tensors_is_known():
-    """Where the tests relabel a tensor, and the package retypes it."""
+    """Checks the offsets at which tests change a tensor's device, and the package its type."""
     tensor = tvm_ffi.from_dlpack(np.zeros(3, np.int16))
     address = tensor.__chandle__()
     assert ctypes.c_int32.from_address(address + 32).value == 1

@@ -59,7 +59,7 @@ def test_kvcache_opt_has_the_only_mlir_in_itself():
 
 
 @pytest.mark.parametrize("arguments", [["--load-dialect-plugin=a.so"], ["-load-pass-plugin", "a.so"]])
-def test_kvcache_opt_says_that_it_loads_no_plugins(arguments):
+def test_kvcache_opt_rejects_plugins(arguments):
     result = subprocess.run([STATIC, *arguments], capture_output=True, text=True, check=False)
     assert result.returncode == 1
     assert f"'{arguments[0]}': a kvcache-opt that has MLIR in itself loads no plugins" in result.stderr
@@ -77,7 +77,7 @@ def test_no_second_mlir(path):
 
 @pytest.mark.parametrize("path", BINARIES, ids=lambda path: str(path.relative_to(BUILD)))
 def test_mlir_is_the_shared_library(path):
-    """What calls into MLIR has libMLIR.so among the libraries that it needs."""
+    """Files that call into MLIR need libMLIR.so."""
     uses_mlir = any(
         name.startswith("_ZN4mlir") for name in symbols(path, "--undefined-only")
     )
@@ -86,7 +86,7 @@ def test_mlir_is_the_shared_library(path):
         assert any(name.startswith("libMLIR.so") for name in needed), needed
 
 
-# What compiled host code calls runs where there is a driver but no compiler.
+# Libraries that compiled host code calls work with a driver but no compiler.
 RUNTIME = sorted((BUILD / "lib").glob("libkvcache_*.so"))
 
 
@@ -111,13 +111,13 @@ def exported_symbols(path):
 
 
 def exported_functions(path):
-    """What is no template of the C++ library, which libraries may share."""
+    """The symbols except templates of the C++ library, which libraries may share."""
     lines = run_tool("nm", "--dynamic", "--defined-only", path).splitlines()
     return {line.split()[-1].split("@")[0] for line in lines if line.split()[-2] == "T"}
 
 
 def test_the_c_library_exports_c_only():
-    """What is C++ in it is its own, and meets no other library's."""
+    """Its C++ symbols are private, and never bind to another library's."""
     exported = exported_symbols(BUILD / "lib" / "libKVCacheCAPI.so")
     assert "mlirKVCacheCompile" in exported
     assert not [name for name in exported if not name.startswith("mlir")]

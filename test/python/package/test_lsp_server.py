@@ -1,4 +1,4 @@
-"""What an editor shows of the dialect: a session with kvcache-lsp-server."""
+"""Tests of a session of an editor with kvcache-lsp-server."""
 
 import json
 import queue
@@ -82,7 +82,7 @@ class Editor:
         return self._wait(lambda m: m.get("method") == published)["params"]["diagnostics"]
 
     def ask(self, what, line, character):
-        """A request about a place, which counts from 0."""
+        """Sends a request about a place, counted from 0."""
         position = {"line": line, "character": character}
         return self.request(
             f"textDocument/{what}", textDocument={"uri": URI}, position=position
@@ -107,7 +107,7 @@ def get_place(text, what):
     return before.count("\n"), len(before) - before.rfind("\n") - 1
 
 
-def test_a_type_error_is_shown_where_it_is(editor):
+def test_type_error_has_its_range(editor):
     wrong = edit(SOURCE, ("!cache, %b", "index, %b"), (": !cache", ": index"))
     (diagnostic,) = editor.open(wrong)
     line, _ = get_place(wrong, "kvcache.cache_length")
@@ -116,7 +116,7 @@ def test_a_type_error_is_shown_where_it_is(editor):
     assert "'kvcache.cache_length' op operand #0 must be" in diagnostic["message"]
 
 
-def test_a_type_that_differs_from_its_value_s_is_shown_where_it_is(editor):
+def test_wrong_type_of_a_value_has_its_range(editor):
     wrong = edit(SOURCE, ("[%b] : !cache", "[%b] : !kvcache.token"))
     (diagnostic,) = editor.open(wrong)
     line, _ = get_place(wrong, "[%b] : !kvcache.token")
@@ -124,7 +124,7 @@ def test_a_type_that_differs_from_its_value_s_is_shown_where_it_is(editor):
     assert "use of value '%keys' expects different type" in diagnostic["message"]
 
 
-def test_an_error_of_a_type_is_shown_where_it_is(editor):
+def test_error_of_a_type_has_its_range(editor):
     wrong = edit(SOURCE, ("page_size = 64", "page_size = 0"))
     diagnostics = editor.open(wrong)
     line, _ = get_place(wrong, "page_size = 0")
@@ -136,7 +136,7 @@ def test_an_error_of_a_type_is_shown_where_it_is(editor):
     assert "expects page_size to be positive, got 0" in message
 
 
-def test_a_wrong_layout_is_shown_where_it_is(editor):
+def test_wrong_layout_has_its_range(editor):
     assert editor.open(edit(SOURCE, ("page_size = 64", "page_size = 64, layout = hnd"))) == []
     wrong = edit(SOURCE, ("page_size = 64", "page_size = 64, layout = [token = 64, head = 8192]"))
     messages = {
@@ -179,7 +179,7 @@ def test_a_use_leads_to_its_definition(editor):
 
 @pytest.mark.parametrize("line_break", ["\n", ""])
 def test_the_pointer_over_an_op_s_name_shows_its_documentation(editor, line_break):
-    """Also behind characters that are one, two and three units of UTF-16 and UTF-8."""
+    """Tests places after characters of one, two and three code units of UTF-16 and UTF-8."""
     text = edit(SOURCE, ("@first", '@"å 𝔸"'), ("index {\n", "index {" + line_break))
     assert editor.open(text) == []
     line, character = get_place(text, "cache_length %keys")

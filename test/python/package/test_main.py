@@ -1,4 +1,4 @@
-"""``python -m kvcache`` says what an installation can do."""
+"""Tests of ``python -m kvcache``, which prints the abilities of an installation."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ def test_description():
     assert found["ptxas"].endswith("/ptxas") and found["kvcache-opt"].endswith("/kvcache-opt")
 
 
-def test_what_is_missing(monkeypatch, capsys):
+def test_missing_tools_are_printed(monkeypatch, capsys):
     def find_tool(name):
         raise kvcache.ToolchainError("none")
 

@@ -1,4 +1,4 @@
-"""Sources that nest too deep to parse: every tool says so, and where."""
+"""Tests that every tool rejects sources that nest too deep, with the place."""
 
 import subprocess
 
@@ -19,7 +19,7 @@ def nest(before, opening, inner, closing, after=""):
     return lambda levels: before + opening * levels + inner + closing * levels + after
 
 
-# What MLIR's parser, printer and verifier recurse into, by the number of levels.
+# Sources on which MLIR's parser, printer and verifier recur, by the number of levels.
 SOURCES = {
     "regions": nest("", "module {", "", "}"),
     "bodies": nest("func.func @f(%c: i1) {", "scf.if %c {", "", "}", " return }"),
@@ -62,7 +62,7 @@ def test_as_many_levels_as_are_allowed_pass_all_of_mlir(kind):
     assert run.returncode == 0, run.stderr[-300:]
 
 
-def test_a_deep_source_is_found_behind_a_split_marker():
+def test_deep_source_after_a_split_marker_is_found():
     shallow = "// Not }}}}\nmodule attributes {x.a = \"((((\"} {\n" * 600 + "}" * 600
     split = f"{shallow}\n// -----\n{shallow}\n// -----\n"
     assert run_tool(split, "--split-input-file").returncode == 0

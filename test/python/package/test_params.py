@@ -1,4 +1,4 @@
-"""Parameters of a cache: their rules, and what follows from them."""
+"""Tests of parameters of a cache: their rules, and derived values."""
 
 import copy
 import dataclasses
@@ -24,7 +24,7 @@ from kvcache import KVCacheParams, KVCacheQuantizationConfig, KVCacheStrategy, r
 
 # --- Rules ------------------------------------------------------------------------
 
-# What is fine, and what is not, with a part of the message.
+# Valid fields, and invalid ones with a part of the message.
 RULES = [
     (
         {"page_size": None},
@@ -245,7 +245,7 @@ def test_swap_space_is_a_number(value):
 
 
 @pytest.mark.parametrize("value", [None, 3, "f8", complex, ">f4"])
-def test_dtypes_are_those_of_arrays(value):
+def test_dtypes_match_arrays(value):
     with pytest.raises(TypeError, match="'dtype': expects a dtype of array elements"):
         make(dtype=value)
     with pytest.raises(TypeError, match="'scale_dtype': expects a dtype of array elem"):
@@ -332,7 +332,7 @@ def test_zero_points_follow_the_scales_of_shared_tokens():
 # --- Form -------------------------------------------------------------------------
 
 
-def test_fields_are_those_of_the_reference():
+def test_fields_equal_the_reference():
     defaults = [
         ("dtype", inspect.Parameter.empty),
         ("n_kv_heads", inspect.Parameter.empty),
@@ -376,7 +376,7 @@ def test_arguments_in_the_order_of_the_reference():
 
 
 def test_default_strategy():
-    """Pages where their size is given; else a continuous cache, as in the reference."""
+    """The default is paged with a page size, else continuous, as in the reference."""
     assert make().cache_strategy is KVCacheStrategy.PAGED
     with pytest.warns(DeprecationWarning, match="without 'page_size' is continuous"):
         params = KVCacheParams("bf16", 8, 128)
@@ -397,7 +397,7 @@ def test_strategies():
     assert make(cache_strategy="paged").cache_strategy is KVCacheStrategy.PAGED
 
 
-def test_numbers_are_those_of_python():
+def test_numpy_numbers_become_python_numbers():
     params = make(
         n_kv_heads=np.int64(8),
         page_size=np.uint32(64),

@@ -1,4 +1,4 @@
-"""The sizes that follow from parameters: heads, layers, pages and bytes."""
+"""Tests of sizes derived from parameters: heads, layers, pages and bytes."""
 
 import itertools
 
@@ -134,7 +134,7 @@ def test_shapes_need_layers_and_a_page_size(fields, message):
     st.integers(1, 5),
     st.booleans(),
 )
-def test_bytes_are_those_of_arrays(fields, devices, heads, half_dim, page_size, is_mla):
+def test_bytes_equal_bytes_of_arrays(fields, devices, heads, half_dim, page_size, is_mla):
     params = make(
         **fields,
         n_devices=devices,

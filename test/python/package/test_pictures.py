@@ -1,4 +1,4 @@
-"""Pictures of all kinds, and those of the documentation: they read well."""
+"""Tests that pictures of all kinds, and of the documentation, are readable."""
 
 import itertools
 import json
@@ -22,7 +22,7 @@ def picture(request):
 
 
 def text_box(element):
-    """A box that the text surely stays inside: widths of DejaVu, which are large."""
+    """A box that contains the text: widths of DejaVu, which are large."""
     style = element.get("class", "").split()
     size = 14 if "heading" in style else 10 if "small" in style else 12
     wide = sum(ord(letter) > 0x2E80 for letter in element.text)
@@ -66,7 +66,7 @@ def linear(color):
     return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
 
 
-def test_texts_have_contrast_to_what_is_behind_them(picture):
+def test_texts_have_contrast_to_their_background(picture):
     behind = []
     for element in parse(picture).iter():
         if element.tag == SVG + "rect" and element.get("fill").startswith("#") and element.get("x", "0") != "0":
@@ -114,7 +114,7 @@ DEFICIENCIES = {
 
 
 def lab(color, deficiency):
-    """CIE L*a*b* of a color as somebody sees it."""
+    """The perceived CIE L*a*b* of a color."""
     light = np.clip(np.array(DEFICIENCIES[deficiency]) @ linear(color), 0, 1)
     to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
     x, y, z = np.cbrt(to_xyz @ light / [0.9505, 1, 1.089])  # precise enough above black
@@ -152,7 +152,7 @@ def drawn():
     return draw_images.make_files()
 
 
-def test_the_notebook_and_the_images_are_what_the_code_draws(drawn):
+def test_notebook_and_images_equal_drawings(drawn):
     assert len(drawn) == 10
     for path, text in drawn.items():
         assert path.read_text() == text, f"run scripts/draw_images.py to draw {path.name} again"
@@ -171,7 +171,7 @@ def test_the_notebook_is_one():
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/how-to/copy-tiles.md", "docs/tutorial/first-kernel.md", "docs/explanation/tile-copies.md"])
-def test_images_of_the_documentation_are_there(page):
+def test_images_of_the_documentation_exist(page):
     links = re.findall(r"!\[[^\]]+\]\(([^)]+\.svg)\)", (ROOT / page).read_text())
     assert links
     for link in links:

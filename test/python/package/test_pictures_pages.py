@@ -1,4 +1,4 @@
-"""Pictures of pages: what they show is what a snapshot has."""
+"""Tests that pictures of pages show the snapshot."""
 
 import re
 from collections import Counter
@@ -77,7 +77,7 @@ def test_dots_mark_the_pages_that_later_sequences_find():
     assert len(dots) == sum(page.is_cached for page in state.pages) + 1  # and the legend's
 
 
-def test_some_of_the_sequences_can_be_drawn():
+def test_chosen_sequences_are_drawn():
     picture = draw_pages(small_snapshot(), requests=["swapped", "chat"])
     root = parse(picture)
     assert picture.title == "Pages of 2 sequences"
@@ -135,7 +135,7 @@ def test_a_manager_looks_like_its_lookup_table():
     assert kinds == {"page shared": 2, "page used": 4, "page free": 14, "page null": 1}
 
 
-def test_names_of_requests_are_text_whatever_is_in_them():
+def test_names_of_requests_may_be_any_text():
     root = parse(PICTURES["strange-names"]())
     shown = tips(root, "sequence")
     assert shown[0] == "A: <b>&\"'"

@@ -1,4 +1,4 @@
-"""Pictures of rows: what they show is where elements and scales lie."""
+"""Tests that pictures of rows show the places of elements and scales."""
 
 import itertools
 import re
@@ -26,7 +26,7 @@ def row_of(params, **rope):
 
 
 def table_of(root):
-    """The numbers of the totals, by what they are of."""
+    """The numbers of the totals, by their names."""
     cells = texts(root)
     cells = cells[cells.index("bytes") :]
     names = ("a row:", "keys and", "a token in", "a page of", "the page on")
@@ -36,7 +36,7 @@ def table_of(root):
 
 
 @pytest.mark.parametrize("params", [LLAMA, QUANTIZED, NVFP4, MLA], ids=["bf16", "fp8", "nvfp4", "mla"])
-def test_totals_are_those_of_the_tensors(params):
+def test_totals_equal_the_tensors(params):
     shown, cache = table_of(row_of(params)), kvcache.KVCacheParams(**params)
     tensors = [np.zeros(cache.shape_per_block, cache.storage_dtype)]
     if cache.kvcache_quant_config:
@@ -60,7 +60,7 @@ def test_totals_are_those_of_the_tensors(params):
         assert shown["the page on all 2 devices"][-1] == cache.bytes_per_block
 
 
-def test_each_scale_is_below_what_it_covers():
+def test_scale_is_drawn_below_its_elements():
     root = row_of(QUANTIZED)
     heads, size, granularity = 4, 128, 32
     strips = find_by_class(root, "g", "scale")
@@ -104,7 +104,7 @@ def test_a_byte_has_two_elements_of_fp4():
     assert "elements of f4E2M1FN, the lower four bits first; below: bytes of the row" in texts(root)
 
 
-def test_a_rope_comes_behind_the_content():
+def test_rope_follows_the_content():
     root = row_of(MLA, padded_depth=512, rope_columns=64)
     (content,), (rope,) = find_by_class(root, "rect", "content"), find_by_class(root, "rect", "rope")
     assert number(content, "width") / number(rope, "width") == pytest.approx(512 / 128, rel=1e-3)
@@ -160,7 +160,7 @@ PLACE = re.compile(r"(?:(key|value) )?(\w+) of (?:head (\d+))?(?:, )?(?:token (\
 
 
 def boxes_of(root):
-    """Kind, head, token, first and last byte of each box."""
+    """The kind, head, token, first and last byte of each box."""
     for tip in tips(root, "box"):
         role, kind, head, token, first, last = PLACE.match(tip).groups()
         numbers = [int(number.replace(",", "")) for number in (head or "0", token or "0", first, last)]
@@ -168,7 +168,7 @@ def boxes_of(root):
 
 
 @pytest.mark.parametrize("name", ["HND", "LBHNC", "LBNHC", "BLHNC", "BLNHC", "BHLNC"])
-def test_bytes_of_a_page_are_where_the_layout_has_them(name):
+def test_bytes_of_a_page_follow_the_layout(name):
     cache = kvcache.KVCacheParams("bf16", 3, 16, page_size=4, total_num_layers=2)
     cache = cache.with_layout(kvcache.Layout.from_name(name))
     tensor = kvcache.PagedKVCacheManager(cache, max_batch_size=1, max_seq_len=4, num_pages=1).blocks[0]
@@ -198,7 +198,7 @@ def test_scales_have_lines_of_their_own():
 
 
 @pytest.mark.parametrize("name", ["FlashMLA-V3.2", "FlashMLA-V4"])
-def test_fields_of_rows_are_where_their_arrays_are(name):
+def test_fields_of_rows_match_their_arrays(name):
     layout = kvcache.Layout.from_name(name)
     data = np.zeros((1, layout.page_bytes(4)), np.uint8)
     views = layout.views(data, page_size=4)

@@ -1,4 +1,4 @@
-"""Pictures of tiles: what they show is where the swizzle puts chunks."""
+"""Tests that pictures of tiles show the places of swizzled chunks."""
 
 import itertools
 import re
@@ -12,7 +12,7 @@ SWIZZLE_MASKS = {"none": 0, "32b": 1, "64b": 3, "128b": 7}
 
 
 def units_of(root):
-    """The byte at which the picture shows each unit, by its row and column."""
+    """The byte of each chunk in the picture, by its row and column."""
     cells = root.findall(f"{SVG}rect")
     corners = [cell for cell in cells if cell.get("class") in ("unit", "empty")]
     left, top = number(corners[0], "x"), number(corners[0], "y")
@@ -25,7 +25,7 @@ def units_of(root):
 
 
 def stored_at(rows, columns, size, swizzle):
-    """Where the rule of the hardware has each unit: address bits 4 up, bits 7 up."""
+    """The place of each chunk by the hardware's rule: address bits from 4 on, xor bits from 7 on."""
     mask = SWIZZLE_MASKS[swizzle]
     span = columns * size if swizzle == "none" else 16 * (mask + 1)
     result = {}
@@ -39,7 +39,7 @@ def stored_at(rows, columns, size, swizzle):
 @pytest.mark.parametrize(
     ("shape", "dtype", "size"), [((16, 64), "bf16", 2), ((8, 48), "f32", 4), ((32, 128), "f8E4M3FN", 1), ((8, 4), "f64", 8)]
 )
-def test_units_are_where_the_hardware_has_them(shape, dtype, size, swizzle):
+def test_chunks_match_the_hardware(shape, dtype, size, swizzle):
     root = parse(draw_tile(shape, dtype, swizzle))
     assert units_of(root) == stored_at(*shape, size, swizzle)
     assert len(find_by_class(root, "rect", "unit")) == shape[0] * shape[1] * size // 16
@@ -67,7 +67,7 @@ def test_the_swizzle_of_128_bytes_is_that_of_the_ptx_isa():
         ((16, 72), "none", (3, 8), 1),  # rows padded by 16 bytes
     ],
 )
-def test_conflicts_are_those_of_the_banks(shape, swizzle, read, passes):
+def test_conflicts_match_the_banks(shape, swizzle, read, passes):
     root = parse(draw_tile(shape, "bf16", swizzle, read=read))
     (row, column), stored = read, stored_at(*shape, 2, swizzle)
     offsets = [stored[row + i, column] for i in range(8)]
@@ -83,7 +83,7 @@ def test_conflicts_are_those_of_the_banks(shape, swizzle, read, passes):
     assert reads == [f"read {count}×" if count else "–" for count in banks[::4]]
 
 
-def test_frames_are_around_the_units_that_are_read():
+def test_frames_surround_the_chunks_read():
     root = parse(draw_tile((16, 64), "bf16", "128b", read=(4, 16)))
     units = {(unit.get("x"), unit.get("y")) for unit in find_by_class(root, "rect", "unit")}
     frames = [(frame.get("x"), frame.get("y")) for frame in find_by_class(root, "rect", "read")]

@@ -1,4 +1,4 @@
-"""What kvcache.ops keeps on disk: nothing is compiled twice, and nothing damaged is used."""
+"""Tests of the store of kvcache.ops: nothing is compiled twice, and no damaged file is used."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ func.func @twice(%x: memref<?xf32>) {
 }
 """
 
-# Appends a row for a target, and prints how often something was compiled, and the row.
+# Appends a row for a target, and prints the number of compilations, and the row.
 PROGRAM = """
 import sys
 import numpy as np
@@ -61,7 +61,7 @@ def start(folder, target="cpu"):
 
 
 def finish(process):
-    """How often it has compiled, and what came of it."""
+    """The number of compilations, and the result."""
     output, _ = process.communicate(timeout=100)
     assert process.returncode == 0
     jits, compiles, result = output.split(maxsplit=2)
@@ -105,7 +105,7 @@ def test_off(tmp_path):
 
 @pytest.fixture
 def compiled(monkeypatch, tmp_path):
-    """The names of what was compiled."""
+    """The names of the compiled functions."""
     monkeypatch.setenv("KVCACHE_CACHE", str(tmp_path))
     extension, names = _native.extension(), []
 
@@ -136,7 +136,7 @@ def damage(path):
     [damage, lambda path: path.write_bytes(b""), lambda path: path.write_bytes(path.read_bytes()[:-9])],
     ids=["bit", "empty", "short"],
 )
-def test_what_is_damaged_is_compiled_again(harm, compiled, tmp_path):
+def test_damaged_file_is_compiled_again(harm, compiled, tmp_path):
     call()
     (path,) = tmp_path.iterdir()
     right = path.read_bytes()
@@ -149,7 +149,7 @@ def test_what_is_damaged_is_compiled_again(harm, compiled, tmp_path):
 
 
 def test_an_image_of_something_else_is_compiled_again(compiled, monkeypatch, tmp_path):
-    """The hash is right, and what it is of has no such functions."""
+    """The hash is right, but the contents have no such functions."""
     call()
     (path,) = tmp_path.iterdir()
     store.Entry(path).write(b'0[{"name": "twice", "text": "", "arguments": [], "num_results": 0}]\0')
@@ -188,7 +188,7 @@ gpu.module @m {
 """
 
 
-def test_what_is_not_asked_for_is_not_kept(compiled, tmp_path):
+def test_uncached_compilation_stores_nothing(compiled, tmp_path):
     kvcache.jit(SOURCE)
     kvcache.compile(KERNEL)
     assert not list(tmp_path.iterdir())
@@ -208,7 +208,7 @@ def test_warnings_are_given_each_time(compiled, monkeypatch, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_can_not_be_written_is_no_error(compiled, monkeypatch, tmp_path):
+def test_unusable_folder_is_ignored(compiled, monkeypatch, tmp_path):
     file = tmp_path / "file"
     file.write_text("")
     monkeypatch.setenv("KVCACHE_CACHE", str(file / "folder"))
@@ -327,7 +327,7 @@ def numbers_in(folder):
     return sorted(int(path.name, 16) for path in folder.iterdir())
 
 
-def test_files_that_nobody_reads_are_removed_first(monkeypatch, tmp_path):
+def test_least_recently_read_files_are_removed_first(monkeypatch, tmp_path):
     monkeypatch.setenv("KVCACHE_CACHE_SIZE", "1")
     keep(tmp_path, 1, 2)
     assert numbers_in(tmp_path) == [1, 2]
@@ -339,7 +339,7 @@ def test_files_that_nobody_reads_are_removed_first(monkeypatch, tmp_path):
     assert numbers_in(tmp_path) == [1, 4, 5, 6, 7]
 
 
-def test_what_was_just_written_stays(monkeypatch, tmp_path):
+def test_new_file_stays(monkeypatch, tmp_path):
     monkeypatch.setenv("KVCACHE_CACHE_SIZE", "0")
     keep(tmp_path, 9)
     keep(tmp_path, 8, size=3_000_000)

@@ -1,4 +1,4 @@
-"""Launch facts of kernels, and the tools that find them out."""
+"""Tests of launch facts of kernels, and of the tools that compute them."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""Functions through TVM-FFI: arrays of other libraries, and what wrappers check."""
+"""Tests of functions through TVM-FFI: arrays of other libraries, and checks of wrappers."""
 
 import gc
 import sys
@@ -53,7 +53,7 @@ def identity(*types):
 @pytest.mark.parametrize("target", TARGETS)
 def test_functions_of_tvm_ffi(target):
     function = first("i32", target=target).function("first")
-    gc.collect()  # the program is gone, its code is not
+    gc.collect()  # the program is destroyed, its code is not
     assert isinstance(function, tvm_ffi.Function)
     assert function(np.arange(5, 9, dtype=np.int32)) == 5
     assert function(tvm_ffi.from_dlpack(np.arange(4, 9, dtype=np.int32))) == 4
@@ -122,7 +122,7 @@ FLOATS = [name for name in dtypes._FLOATS if name not in ("f64", "f32", "f16", "
 
 @pytest.mark.parametrize("name", FLOATS)
 def test_every_number_of_a_narrow_float(name):
-    """Sent as double and returned, each is the same."""
+    """Each number is equal after a round trip as double."""
     try:
         program = kvcache.jit(identity(name), opt_level=0)
     except kvcache.CompileError:
@@ -238,7 +238,7 @@ def test_strides_between_elements():
 
 
 def test_memory_of_another_device():
-    """A tensor of the CPU that says it is of a GPU."""
+    """A tensor of the CPU with the device of a GPU."""
     import ctypes
 
     tensor = tvm_ffi.from_dlpack(np.zeros(4, np.int32))
@@ -288,7 +288,7 @@ def test_arguments_of_strange_kinds():
             program.call("first", value)
 
 
-def test_a_missing_lock_is_no_error():
+def test_missing_lock_is_ignored():
     """Functions release the lock of the interpreter only where a thread holds it."""
     function = first("i32").function("first")
     array = tvm_ffi.from_dlpack(np.arange(3, 5, dtype=np.int32))
@@ -298,7 +298,7 @@ def test_a_missing_lock_is_no_error():
 
 @pytest.mark.skipif("torch" in sys.modules, reason="PyTorch is loaded")
 def test_the_package_does_not_load_pytorch():
-    """TVM-FFI does so, where it is installed: only a call needs it."""
+    """Only a call needs TVM-FFI."""
     import subprocess
 
     program = "import sys, kvcache; assert 'tvm_ffi' not in sys.modules"

@@ -1,4 +1,4 @@
-"""Wheels of the package: what is in them, and that they work once installed."""
+"""Tests of the wheel's contents, and of an installed wheel."""
 
 import json
 import os
@@ -30,13 +30,13 @@ with open("/proc/self/maps") as maps:
 print(json.dumps([kvcache.__file__, kvcache.__version__, sorted(loaded)]))
 """
 
-# Files that a command is to find empty, by the namespace that it runs in.
+# Files that are empty for a command, by its mount namespace.
 HIDE = 'for file in $HIDDEN; do mount --bind /dev/null "$file" || exit; done; exec "$@"'
 NAMESPACE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "-r", "--mount"]
 
 
 def run(command, **options):
-    """What a command prints, run without the build tree on Python's path."""
+    """The output of a command without the build tree on Python's path."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     environment |= options.pop("env", {})
     return subprocess.run(
@@ -81,14 +81,14 @@ def use(environment, folder, prefix=(), **options):
 
 
 def check_one_copy(libraries):
-    """Two copies of LLVM or MLIR in a process fail oddly."""
+    """Two copies of LLVM or MLIR in a process fail in unclear ways."""
     names = [re.split(r"[-.]", Path(path).name)[0] for path in libraries]
     assert {"libLLVM", "libMLIR"} < set(names)
     assert len(names) == len(set(names)), libraries
 
 
 def tree_state():
-    """Times and sizes of what ninja looks at."""
+    """The times and sizes of the files that ninja checks."""
     folders = (BUILD, BUILD / "bin", BUILD / "lib", BUILD / "python/kvcache")
     files = [path for folder in folders for path in folder.iterdir() if path.is_file()]
     return {
