@@ -33,6 +33,7 @@ static void addCleanUpOfFunctions(OpPassManager &pm) {
 /// Nested parallel loops become kernels: the outer ones the grid, the innermost
 /// dimension along x, so that neighbouring threads touch neighbouring elements.
 static void addOutlining(OpPassManager &pm) {
+  pm.addPass(createFuseBlockLoops());
   pm.addPass(createWrapParallelBodies());
   GpuMapParallelLoopsPassOptions mapping;
   mapping.mappingPolicyStr = "innermost-first";
@@ -111,6 +112,7 @@ void kvcache::addKernelLowering(OpPassManager &pm,
   // down.
   pm.nest<gpu::GPUModuleOp>().addPass(createCheckInstructions());
   pm.nest<gpu::GPUModuleOp>().addPass(createBoundRegisters());
+  pm.nest<gpu::GPUModuleOp>().addPass(createExpandAllReduce());
 
   pm.addPass(createHoistLookups());
   buildExpandCopiesPipeline(pm);

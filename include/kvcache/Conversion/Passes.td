@@ -264,7 +264,7 @@ def ExpandForLLVM : Pass<"kvcache-expand-for-llvm"> {
     With `gpu-math`, the pass also expands math that a chip computes without
     libdevice. It rewrites `math.exp` to base 2, ops that have NVPTX
     instructions to LLVM intrinsics, other functions in f32 to polynomials, and
-    `gpu.all_reduce` and `gpu.subgroup_reduce` to shuffles. Functions in f16 and
+    `gpu.subgroup_reduce` to shuffles. Functions in f16 and
     bf16 are computed in f32. Other math, such as `math.sinh` or `math.sin` in
     f64, needs libdevice. With `afn`, f32 ops become a single instruction, with
     a product for `exp` and `log`: `math.cos`, `exp`, `exp2`, `log`, `log2`,

@@ -25,6 +25,41 @@ def WrapParallelBodies : Pass<"kvcache-wrap-parallel-bodies"> {
   let dependentDialects = ["::mlir::scf::SCFDialect"];
 }
 
+def FuseBlockLoops : Pass<"kvcache-fuse-block-loops"> {
+  let summary = "Make one loop over the threads of a block that reduces";
+  let description = [{
+    Rewrites the body of each outer `scf.parallel` whose inner loops reduce
+    (`init`). All inner loops become one loop, and each reduction a
+    `gpu.all_reduce`, whose result is combined with the initial value. The
+    inner loops must have equal constant bounds and steps.
+
+    Ops beside the inner loops that write memory are executed by the first
+    thread, and have no used results. Other ops are executed by all threads.
+    Barriers separate conflicting accesses.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
+def ExpandAllReduce : Pass<"kvcache-expand-all-reduce",
+                           "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Lower reductions over a block to shuffles and shared memory";
+  let description = [{
+    Replaces each `gpu.all_reduce`. Each warp reduces by shuffles and stores its
+    result in a workgroup attribution of 32 elements, and every thread combines
+    these in the same order. The block may have any number of threads. Without
+    `uniform`, the op must be in the first block of the kernel, which all
+    threads execute.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
 def InlineIntoKernels : Pass<"kvcache-inline-into-kernels",
                              "::mlir::gpu::GPUModuleOp"> {
   let summary = "Inline the functions that a kernel calls in its body";

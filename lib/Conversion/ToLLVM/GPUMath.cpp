@@ -323,10 +323,15 @@ void kvcache::populateGPUMathPatterns(RewritePatternSet &patterns) {
                                                widths);
   patterns.add<ToIntrinsic<math::SqrtOp>>(context, "llvm.sqrt");
   patterns.add<ToIntrinsic<math::TruncOp>>(context, "llvm.trunc", widths);
-  populateGpuRewritePatterns(patterns);
+  populateGpuGlobalIdPatterns(patterns);
+  populateGpuShufflePatterns(patterns);
   populateGpuBreakDownSubgroupReducePatterns(patterns);
-  populateGpuLowerSubgroupReduceToShufflePatterns(patterns,
-                                                  /*subgroupSize=*/32);
-  populateGpuLowerClusteredSubgroupReduceToShufflePatterns(patterns,
-                                                           /*subgroupSize=*/32);
+  // Shuffles of 64 bits, which are two of 32, are for wider values only.
+  for (unsigned width : {32, 64}) {
+    PatternBenefit benefit = width == 32 ? 2 : 1;
+    populateGpuLowerSubgroupReduceToShufflePatterns(
+        patterns, /*subgroupSize=*/32, width, benefit);
+    populateGpuLowerClusteredSubgroupReduceToShufflePatterns(
+        patterns, /*subgroupSize=*/32, width, benefit);
+  }
 }

@@ -15,7 +15,7 @@ namespace mlir::kvcache {
 
 /// Adds patterns for what a chip computes without libdevice: math ops become
 /// LLVM intrinsics that NVPTX selects instructions for, and reductions of a
-/// warp or block shuffles.
+/// warp shuffles.
 void populateGPUMathPatterns(RewritePatternSet &patterns);
 
 /// Returns a constant of a float type, or of a vector of floats.
