@@ -81,8 +81,7 @@ QUICK = Workload(
 
 
 def cache_params(sizes: Sizes, dtype: str) -> kvcache.KVCacheParams:
-    """The parameters of the model's cache; 8-bit ones have a scale per head of a
-    token."""
+    """The parameters of the model's cache; 8-bit ones have a scale per token's head."""
     config = None
     if dtype == "f8E4M3FN":
         config = kvcache.KVCacheQuantizationConfig(np.float32, sizes.head_size)
@@ -203,8 +202,7 @@ class Server:
 
 @dataclass
 class Comparison:
-    """The count of tokens equal to the model's without a cache, and logits'
-    differences."""
+    """The tokens equal to the model's without a cache, and logits' differences."""
 
     tokens: int = 0
     same: int = 0

@@ -36,8 +36,7 @@ def append_quantized(
 
 
 def quantize(x, groups):
-    """Quantizes to fp8 elements and f32 scales of `groups` groups in the last
-    dimension."""
+    """Quantizes to fp8 elements and f32 scales of `groups` groups of the last axis."""
     largest = np.float32(ml_dtypes.finfo(FP8).max)
     smallest = np.finfo(np.float32).smallest_subnormal
     x32 = x.astype(np.float32).reshape(*x.shape[:-1], groups, -1)

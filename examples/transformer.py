@@ -106,10 +106,9 @@ def rope_table(positions: int, head_size: int) -> np.ndarray:
 
 
 def rotate(x: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Applies rotary positions: rotates elements i and i + head_size / 2,
-    [tokens, heads, …].
+    """Applies rotary positions: rotates elements i and i + head_size / 2.
 
-    Each token has a row of the table.
+    The elements are [tokens, heads, head_size]; each token has a row of the table.
     """
     cos, sin = np.split(table[:, None], 2, axis=-1)
     a, b = np.split(x, 2, axis=-1)

@@ -38,7 +38,7 @@ def levels():
     return re.findall(r"^add_subdirectory\((\w+)\)$", text, re.M)
 
 
-def files_of(level):
+def list_files(level):
     """The sources, headers and tables of a folder."""
     folders = [ROOT / "lib" / level, ROOT / "include" / "kvcache" / level]
     return [
@@ -49,16 +49,16 @@ def files_of(level):
     ]
 
 
-def uses_of(path):
+def list_includes(path):
     """The folders whose headers a file includes."""
     return set(re.findall(r'include "kvcache/(\w+)/', path.read_text()))
 
 
-def uses():
+def list_uses():
     """The other folders that each folder uses."""
     names = levels()
     return {
-        name: set().union(*map(uses_of, files_of(name))) & set(names) - {name} for name in names
+        name: set().union(*map(list_includes, list_files(name))) & set(names) - {name} for name in names
     }
 
 
@@ -84,7 +84,7 @@ def rows(edges):
 
 def draw():
     """Draws the picture as SVG: a folder is above those that it uses."""
-    edges = uses()
+    edges = list_uses()
     table = rows(edges)
     width = max(map(len, table)) * (BOX[0] + GAP[0]) + GAP[0]
     places = {}
@@ -126,5 +126,5 @@ def arrow(start, end):
 
 
 if __name__ == "__main__":
-    for folder, used in uses().items():
+    for folder, used in list_uses().items():
         print(f"{folder:12} {', '.join(sorted(used)) or '-'}")

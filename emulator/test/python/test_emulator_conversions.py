@@ -2,12 +2,11 @@
 
 from fractions import Fraction
 
+import kvcache
 import ml_dtypes
 import numpy as np
 import pytest
-from emulated_math import BF16, F32, FORMATS, TARGET, bits_of, encode, run
-
-import kvcache
+from emulated_math import BF16, F32, FORMATS, TARGET, as_bits, encode, run
 
 NARROW = list(FORMATS)
 
@@ -69,7 +68,7 @@ def narrow_body(name, attributes=""):
 @pytest.mark.parametrize("name", NARROW)
 def test_rounds_f32(name):
     field = 4 if "f4" in name else 8
-    out = run(narrow_body(name), ["i32", "i32"], "i32", bits_of(F32), bits_of(F32[::-1]))
+    out = run(narrow_body(name), ["i32", "i32"], "i32", as_bits(F32), as_bits(F32[::-1]))
     np.testing.assert_array_equal(out >> field, encode(F32, name))
     np.testing.assert_array_equal(out & ((1 << field) - 1), encode(F32[::-1], name))
 
@@ -77,7 +76,7 @@ def test_rounds_f32(name):
 @pytest.mark.parametrize("name", NARROW)
 def test_rounds_f32_without_what_is_negative(name):
     relu = "relu = true," if "f8" in name else "relu = true"
-    out = run(narrow_body(name, relu), ["i32", "i32"], "i32", bits_of(F32), bits_of(F32))
+    out = run(narrow_body(name, relu), ["i32", "i32"], "i32", as_bits(F32), as_bits(F32))
     field = 4 if "f4" in name else 8
     want = encode(np.where(np.signbit(F32) & ~np.isnan(F32), np.float32(0), F32), name)
     np.testing.assert_array_equal(out >> field, want)
@@ -103,7 +102,7 @@ def test_rounds_to_powers_of_two(mode, saturate):
     %z = nvvm.convert.f32x2.to.f8x2 %a, %a {{rnd = #nvvm.fp_rnd_mode<{mode}>,
         sat = #nvvm.sat_mode<{saturate}>}} : i16 (f8E8M0FNU)
     %y = arith.extui %z : i16 to i32"""
-    out = run(body, ["i32"], "i32", bits_of(F32))
+    out = run(body, ["i32"], "i32", as_bits(F32))
     magnitude = np.abs(F32.astype(np.float64))
     with np.errstate(all="ignore"):
         fraction, exponent = np.frexp(magnitude)
@@ -128,7 +127,7 @@ def test_rounds_to_halves(name, dtype, nan, relu, saturate):
     %z = nvvm.convert.f32x2.to.{name}x2 %a, %b {{rnd = #nvvm.fp_rnd_mode<rn>,
         sat = #nvvm.sat_mode<{saturate}>, relu = {relu}}} : vector<2x{name}>
     %y = llvm.bitcast %z : vector<2x{name}> to i32"""
-    out = run(body, ["i32", "i32"], "i32", bits_of(F32), bits_of(F32[::-1]))
+    out = run(body, ["i32", "i32"], "i32", as_bits(F32), as_bits(F32[::-1]))
     values = F32
     if relu == "true":
         values = np.where(np.signbit(F32) & ~np.isnan(F32), np.float32(0), F32)
@@ -147,8 +146,8 @@ def test_rounds_to_halves(name, dtype, nan, relu, saturate):
 def test_rounds_to_tf32(mode):
     body = f"""%a = llvm.bitcast %x0 : i32 to f32
     %y = nvvm.convert.float.to.tf32 %a {{rnd = #nvvm.fp_rnd_mode<{mode}>}}"""
-    out = run(body, ["i32"], "i32", bits_of(F32)).view(np.uint32)
-    bits = bits_of(F32).view(np.uint32).astype(np.uint64)
+    out = run(body, ["i32"], "i32", as_bits(F32)).view(np.uint32)
+    bits = as_bits(F32).view(np.uint32).astype(np.uint64)
     low = np.uint64(0x1FFF)
     if mode == "rz":
         want = bits & ~low
@@ -175,7 +174,7 @@ def test_rounds_by_random_numbers(name):
     for value, share in ((1.0, 0), (1.0625 if bits == 8 else 1.125, None), (-3.0, 0)):
         random = np.arange(1 << 16, dtype=np.int32)
         random = random << 16 | random
-        out = run(body, ["i32", "i32"], "i32", bits_of(np.full(1 << 16, value)), random)
+        out = run(body, ["i32", "i32"], "i32", as_bits(np.full(1 << 16, value)), random)
         field = 4 if bits == 4 else 8
         codes = (out & ((1 << field) - 1)).astype(np.uint8)
         for lane in range(1, 4):

@@ -3,11 +3,10 @@ library, against NumPy."""
 
 import math
 
+import kvcache
 import numpy as np
 import pytest
-from emulated_math import BF16, F32, TARGET, bits_of, build, encode, run
-
-import kvcache
+from emulated_math import BF16, F32, TARGET, as_bits, build, encode, run
 from kvcache.compilation import toolchain
 
 # Bytes and dot products
@@ -194,12 +193,12 @@ def test_packed_intrinsics_are_the_ops():
     body = """%a = llvm.bitcast %x0 : i32 to f32
     %z = llvm.call_intrinsic "llvm.nvvm.ff.to.e4m3x2.rn"(%a, %a) : (f32, f32) -> i16
     %y = arith.extui %z : i16 to i32"""
-    out = run(body, ["i32"], "i32", bits_of(F32))
+    out = run(body, ["i32"], "i32", as_bits(F32))
     np.testing.assert_array_equal(out & 0xFF, encode(F32, "f8E4M3FN"))
     body = """%a = llvm.bitcast %x0 : i32 to f32
     %z = llvm.call_intrinsic "llvm.nvvm.f2bf16.rn"(%a) : (f32) -> bf16
     %y = arith.bitcast %z : bf16 to i16"""
-    out = run(body, ["i32"], "i16", bits_of(F32))
+    out = run(body, ["i32"], "i16", as_bits(F32))
     finite = np.isfinite(F32)
     np.testing.assert_array_equal(
         out.view(np.uint16)[finite], F32[finite].astype(BF16).view(np.uint16)

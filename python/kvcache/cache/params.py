@@ -170,33 +170,33 @@ class KVCacheParams:
                 contradict it, or a latent cache has several heads.
             TypeError: As for the constructor.
         """
-        said = CacheFormat.of(_to_cache_type(type))
+        format_ = CacheFormat.of(_to_cache_type(type))
         strategy = KVCacheStrategy.PAGED
-        if said.page_size is None:
+        if format_.page_size is None:
             strategy = KVCacheStrategy.CONTINUOUS
         config = None
-        if said.scale_dtype and said.granularity:
+        if format_.scale_dtype and format_.granularity:
             config = KVCacheQuantizationConfig(
-                said.scale_dtype,
-                said.granularity,
-                said.zero_point_dtype,
-                said.token_granularity,
+                format_.scale_dtype,
+                format_.granularity,
+                format_.zero_point_dtype,
+                format_.token_granularity,
             )
         result = cls(
             **{
-                "dtype": said.dtype,
-                "n_kv_heads": said.n_kv_heads * _count_shares(fields, said),
-                "head_dim": said.head_dim,
-                "is_mla": said.is_mla,
-                "page_size": said.page_size,
+                "dtype": format_.dtype,
+                "n_kv_heads": format_.n_kv_heads * _count_shares(fields, format_),
+                "head_dim": format_.head_dim,
+                "is_mla": format_.is_mla,
+                "page_size": format_.page_size,
                 "cache_strategy": strategy,
                 "kvcache_quant_config": config,
-                "layout": to_layout(said.layout),
-                "scale_layout": to_layout(said.scale_layout),
+                "layout": to_layout(format_.layout),
+                "scale_layout": to_layout(format_.scale_layout),
                 **fields,
             }
         )
-        if result._decided_type != said:
+        if result._decided_type != format_:
             raise ValueError(
                 f"no parameters with these fields make {type}: they make "
                 f"{result.collection_type}"
@@ -574,14 +574,14 @@ class KVCacheParams:
     @property
     def blocks_type(self) -> str:
         """The memref type of the blocks of a collection, on one device."""
-        said = self._decided_type
-        return said.blocks(in_order=self.layout is None)
+        format_ = self._decided_type
+        return format_.blocks(in_order=self.layout is None)
 
     @property
     def scales_type(self) -> str:
         """The memref type of the scales. Raises ``ValueError`` for a cache without."""
-        said = self._decided_type
-        return said.scales(in_order=self.scale_layout is None)
+        format_ = self._decided_type
+        return format_.scales(in_order=self.scale_layout is None)
 
 
 def _set(instance: object, **fields: object) -> None:
@@ -597,10 +597,10 @@ def _to_cache_type(type: ir.CacheType | str) -> ir.CacheType:
     return parsed
 
 
-def _count_shares(fields: dict[str, Any], said: CacheFormat) -> int:
+def _count_shares(fields: dict[str, Any], format_: CacheFormat) -> int:
     """The number of devices that share the heads, if a type has a share of them."""
     is_staged = fields.get("pipeline_parallel_degree", 1) != 1
-    if said.is_mla or is_staged:
+    if format_.is_mla or is_staged:
         return 1
     check_positive(n_devices=(devices := fields.get("n_devices", 1)))
     return devices

@@ -167,14 +167,14 @@ class RowLayout:
             return ""
         pitch = field.pitch // dtypes.dtype(field.dtype).itemsize
         params = f"#kvcache.params<num_heads = 1, head_size = {field.columns}, is_mla = true>"
-        said = f"{field.dtype}, {params}, page_size = {page_size}"
+        text = f"{field.dtype}, {params}, page_size = {page_size}"
         end = f", layout = [token = {pitch}]"
         if field.name == "content":
             scales = next(other for other in self.fields if other.name == "scales")
             scale_pitch = scales.pitch // dtypes.dtype(scales.dtype).itemsize
-            said += f", scale = {scales.dtype}, granularity = {self.granularity}"
+            text += f", scale = {scales.dtype}, granularity = {self.granularity}"
             end += f", scale_layout = [token = {scale_pitch}]"
-        return f"!kvcache.paged<{said}{end}>"
+        return f"!kvcache.paged<{text}{end}>"
 
 
 LAYOUTS = {

@@ -237,24 +237,24 @@ class CacheFormat:
         return self._get_text("")
 
     def _get_text(self, suffix: str) -> str:
-        said = f"{self.dtype}, {self.params_attribute}"
+        text = f"{self.dtype}, {self.params_attribute}"
         if self.page_size is None:
-            return f"!kvcache.continuous{suffix}<{said}>"
-        said += f", page_size = {self.page_size}"
+            return f"!kvcache.continuous{suffix}<{text}>"
+        text += f", page_size = {self.page_size}"
         if self.scale_dtype is not None:
-            said += f", scale = {self.scale_dtype}, granularity = {self.granularity}"
+            text += f", scale = {self.scale_dtype}, granularity = {self.granularity}"
         if self.zero_point_dtype is not None:
-            said += f", zero_point = {self.zero_point_dtype}"
+            text += f", zero_point = {self.zero_point_dtype}"
         if self.token_granularity != 1:
-            said += f", token_granularity = {self.token_granularity}"
-        said += self._get_layout(
+            text += f", token_granularity = {self.token_granularity}"
+        text += self._get_layout(
             "layout", self.layout, self.page_size, self.stored_head_dim
         )
         if self.scale_layout is not None:
-            said += self._get_layout(
+            text += self._get_layout(
                 "scale_layout", self.scale_layout, self.scale_page_size, self.n_scales
             )
-        return f"!kvcache.paged{suffix}<{said}>"
+        return f"!kvcache.paged{suffix}<{text}>"
 
     def _get_layout(
         self, name: str, distances: Distances | None, rows: int | None, width: int
@@ -264,14 +264,14 @@ class CacheFormat:
         token, head, interleave, role = distances
         if distances == Distances(width, (rows or 0) * width):
             return f", {name} = hnd"
-        said = f"token = {token}"
+        text = f"token = {token}"
         if self.n_kv_heads > 1:
-            said += f", head = {'?' if head is None else head}"
+            text += f", head = {'?' if head is None else head}"
         if role is not None:
-            said += f", role = {role}"
+            text += f", role = {role}"
         if interleave > 1:
-            said += f", interleave = {interleave}"
-        return f", {name} = [{said}]"
+            text += f", interleave = {interleave}"
+        return f", {name} = [{text}]"
 
     def blocks(self, *, in_order: bool = True) -> str:
         """The memref type of the blocks of a collection.
@@ -305,14 +305,14 @@ class CacheFormat:
         in_order: bool,
     ) -> str:
         tokens = "?" if rows is None else rows
-        said = f"?x{self.n_kinds}x?x{tokens}x{self.n_kv_heads}x{width}x{dtype}"
+        text = f"?x{self.n_kinds}x?x{tokens}x{self.n_kv_heads}x{width}x{dtype}"
         if layout is None and in_order:
-            return f"memref<{said}>"
+            return f"memref<{text}>"
         token, head, *_ = layout or Distances(self.n_kv_heads * width, width)
         if self.n_kv_heads == 1:
             head = width
         distances = f"?, ?, ?, {token}, {'?' if head is None else head}, 1"
-        return f"memref<{said}, strided<[{distances}], offset: ?>>"
+        return f"memref<{text}, strided<[{distances}], offset: ?>>"
 
 
 def _to_distances(layout: ir.LayoutAttr | None) -> Distances | None:

@@ -179,7 +179,7 @@ def from_bytes(contents: bytes) -> tuple[list[Binary], str]:
         fields = json.loads(file.read("manifest.json"))
         _check_version(fields)
         manifest = _parse(_Manifest, fields)
-        binaries = [_read_binary(said, file) for said in manifest.binaries]
+        binaries = [_read_binary(entry, file) for entry in manifest.binaries]
         return binaries, manifest.output
 
 
@@ -193,9 +193,9 @@ def _check_version(manifest: Any) -> None:
         )
 
 
-def _read_binary(said: _Binary, file: zipfile.ZipFile) -> Binary:
-    ptx = file.read(f"{said.files}.ptx").decode()
-    binary = Binary(said.module, said.chip, ptx, said.opt_level)
+def _read_binary(entry: _Binary, file: zipfile.ZipFile) -> Binary:
+    ptx = file.read(f"{entry.files}.ptx").decode()
+    binary = Binary(entry.module, entry.chip, ptx, entry.opt_level)
     binary.kernels += [
         Kernel(
             kernel.name,
@@ -205,12 +205,12 @@ def _read_binary(said: _Binary, file: zipfile.ZipFile) -> Binary:
             kernel.descriptors,
             binary,
         )
-        for kernel in said.kernels
+        for kernel in entry.kernels
     ]
-    if f"{said.files}.cubin" in file.namelist():
-        binary.cubin = file.read(f"{said.files}.cubin")
-    if said.resources is not None:
-        binary.resources = said.resources
-    if said.instructions is not None:
-        binary.instructions = said.instructions
+    if f"{entry.files}.cubin" in file.namelist():
+        binary.cubin = file.read(f"{entry.files}.cubin")
+    if entry.resources is not None:
+        binary.resources = entry.resources
+    if entry.instructions is not None:
+        binary.instructions = entry.instructions
     return binary

@@ -187,12 +187,12 @@ class EmulatedKernel:
         self.name: str = facts["name"]
         self.parameters = tuple(
             EmulatedParameter(
-                said["type"],
-                said["bytes"],
-                said["is_structure"],
-                tuple(_Field(**part) for part in said["fields"]),
+                parameter["type"],
+                parameter["bytes"],
+                parameter["is_structure"],
+                tuple(_Field(**part) for part in parameter["fields"]),
             )
-            for said in facts["parameters"]
+            for parameter in facts["parameters"]
         )
         sides = (*facts["block"], 1, 1, 1)[:3] if facts["block"] else None
         self.block_size: tuple[int, int, int] | None = sides

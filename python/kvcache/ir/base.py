@@ -46,9 +46,9 @@ class _Value:
             raise TypeError(f"expects the text of {article} {cls._noun}, got {text!r}")
         contents = text.encode(errors="surrogatepass")
         parse = getattr(_native.extension(), f"parse_{cls._noun}")
-        said, diagnostics = parse(contents)
-        _native.report(diagnostics, said is not None, stacklevel=2)
-        result = _from_plain(said)
+        parsed, diagnostics = parse(contents)
+        _native.report(diagnostics, parsed is not None, stacklevel=2)
+        result = _from_plain(parsed)
         if not isinstance(result, cls):
             raise ValueError(f"expects the text of {cls.__name__}, got {result}")
         return result
@@ -105,13 +105,13 @@ def _to_plain(value: object) -> object:
     return str(value) if isinstance(value, _Value | StrEnum) else value
 
 
-def _from_plain(said: object) -> Any:
+def _from_plain(parsed: object) -> Any:
     """Converts a value from the extension: class, text and fields of a type."""
-    if isinstance(said, list):
-        return tuple(map(_from_plain, said))
-    if not isinstance(said, tuple):
-        return said
-    kind, text, fields = said
+    if isinstance(parsed, list):
+        return tuple(map(_from_plain, parsed))
+    if not isinstance(parsed, tuple):
+        return parsed
+    kind, text, fields = parsed
     if fields is not None:
         return _CLASSES[kind](**{name: _from_plain(fields[name]) for name in fields})
     other = object.__new__(_CLASSES[kind])

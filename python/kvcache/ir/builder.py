@@ -173,10 +173,10 @@ def _order(
 
     Removes named operands from ``others``.
     """
-    said = _native.extension().operand_names(op)
-    if said is None:
+    known = _native.extension().operand_names(op)
+    if known is None:
         raise ValueError(f"expects an op of our dialect for named operands, got {op!r}")
-    names, has_segments = said
+    names, has_segments = known
     plain = {name.rstrip("?*"): name for name in names}
     for name in values:
         if name not in plain:

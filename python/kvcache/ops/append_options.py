@@ -129,19 +129,19 @@ class AppendOptions:
     @property
     def attributes(self) -> list[str]:
         """The attributes of the op, without those that equal their defaults."""
-        said = []
+        attributes = []
         if self.norm or self.query_norm:
-            said.append(f"epsilon = {float_text(self.epsilon)} : f32")
+            attributes.append(f"epsilon = {float_text(self.epsilon)} : f32")
         if self.rope_begin:
-            said.append(f"rope_begin = {self.rope_begin} : i64")
-        said += [
+            attributes.append(f"rope_begin = {self.rope_begin} : i64")
+        attributes += [
             name for name in ("interleaved", "power_of_two") if getattr(self, name)
         ]
         if self.rope_axes:
-            said.append(
+            attributes.append(
                 f"rope_axes = array<i64: {', '.join(map(str, self.rope_axes))}>"
             )
-        return said
+        return attributes
 
     def extra(self, head_dim: int, dtype: str) -> dict[str, str]:
         """The types of the optional arguments of calls, by name, in their order."""

@@ -386,7 +386,7 @@ class MergeStates(Operation):
         """Merges attention over splits of the keys.
 
         The outputs share no memory with each other or with the inputs: an output in place
-        of a part would be read after it was written.
+        of a split would be read after it was written.
 
         Args:
             outs: The outputs of the splits, [splits, total, heads, head_dim].
@@ -395,9 +395,9 @@ class MergeStates(Operation):
             out: The merged output, [total, heads, head_dim], written.
             lse: The merged ``lse``, float32 [total, heads], written.
         """
-        parts = get_sizes(outs)[:3]
-        check_leading(parts, "'outs'", lses=lses)
-        check_leading(parts[1:], "each of 'outs'", out=out, lse=lse)
+        splits = get_sizes(outs)[:3]
+        check_leading(splits, "'outs'", lses=lses)
+        check_leading(splits[1:], "each of 'outs'", out=out, lse=lse)
         check_apart({"out": out, "lse": lse}, {"outs": outs, "lses": lses})
         self._call(outs, lses, out, lse)
 

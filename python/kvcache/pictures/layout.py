@@ -55,11 +55,11 @@ class _Line:
 
 def draw_page(params: KVCacheParams) -> Picture:
     """Draws a page of one layer of a cache with a layout, on one device."""
-    said = params.cache_type.partition("layout = ")[2].removesuffix(">")
+    text = params.cache_type.partition("layout = ")[2].removesuffix(">")
     title = f"A page of {count(params.shape_per_block[2], 'token')} in one layer"
-    canvas = Canvas(title, f"layout = {said}")
+    canvas = Canvas(title, f"layout = {text}")
     canvas.heading(
-        title, f"layout = {said}; bytes from the first key of the layer in this page"
+        title, f"layout = {text}; bytes from the first key of the layer in this page"
     )
     kinds = ("row",) if params.is_mla else ("key", "value")
     order = params.order_of(params.layout, params.shape_per_block)

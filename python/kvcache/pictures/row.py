@@ -15,7 +15,7 @@ from .svg import EDGE, INK, MARGIN, RIGHT, Canvas, Picture, count
 
 MAX_HEAD_BYTES = 8192
 
-_UNIT = 16  # bytes of the widest access that every chip has
+_ACCESS = 16  # bytes of the widest access that every chip has
 _LINE = 1024  # bytes of a head in a line of the picture
 _MAX_LINES = 8  # of heads; more are left out in the middle
 
@@ -30,7 +30,7 @@ _SCALES = ("#fde6c8", "#f6c581")
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Segment:
     """Contiguous elements of one dtype in each head; sizes are in bytes."""
 
     name: str
@@ -61,11 +61,11 @@ class _Layout:
         packed = params.head_dim // 2 if name == "f4E2M1FN" else params.head_dim
         self.head_bytes = packed * params.storage_dtype.itemsize
         kind = "content" if padded_depth is not None else "elements"
-        content = _Part(kind, name, _CONTENT, 0, padded_depth or self.head_bytes)
-        self.parts = [content]
+        content = _Segment(kind, name, _CONTENT, 0, padded_depth or self.head_bytes)
+        self.segments = [content]
         if padded_depth is not None:
-            rope = _Part("rope", "bf16", _ROPE, padded_depth, self.head_bytes)
-            self.parts.append(rope)
+            rope = _Segment("rope", "bf16", _ROPE, padded_depth, self.head_bytes)
+            self.segments.append(rope)
         self.element_size = content.element_size
         self.scale = min(_WIDTH / min(self.head_bytes, _LINE), 12.0)
         self.lines = -(-self.head_bytes // _LINE)
@@ -141,8 +141,8 @@ def draw_row(
     _draw_ruler(canvas, layout)
     for head in _shown_heads(layout):
         _draw_head(canvas, layout, head)
-    for part in layout.parts:
-        _draw_magnified(canvas, layout, part)
+    for segment in layout.segments:
+        _draw_magnified(canvas, layout, segment)
     _draw_totals(canvas, layout)
     return canvas.finish()
 
@@ -185,7 +185,7 @@ def _title(params: KVCacheParams) -> str:
 
 def _note(layout: _Layout) -> str:
     kinds = "" if layout.params.is_mla else "; keys, and values likewise"
-    note = f"in a layer, on a device{kinds}; marks {_UNIT} bytes apart"
+    note = f"in a layer, on a device{kinds}; marks {_ACCESS} bytes apart"
     if config := layout.params.kvcache_quant_config:
         scale = dtypes.mlir_name(config.scale_dtype)
         note += f"; below: {scale} scales, a row of their own"
@@ -202,7 +202,7 @@ def _shown_heads(layout: _Layout) -> list[int]:
 
 def _draw_ruler(canvas: Canvas, layout: _Layout) -> None:
     """Numbers the bytes of a head, where the numbers fit."""
-    step = _UNIT
+    step = _ACCESS
     while step * layout.scale < 44:
         step *= 2
     what = "row" if layout.params.is_mla else "head"
@@ -244,18 +244,18 @@ def _draw_elements(
 ) -> None:
     """Draws bytes ``start`` to ``stop`` of the head that starts at byte ``first``."""
     top = canvas.y
-    for part in layout.parts:
-        left, right = max(part.start, start), min(part.stop, stop)
+    for segment in layout.segments:
+        left, right = max(segment.start, start), min(segment.stop, stop)
         if left >= right:
             continue
         x, width = _place(layout, left - start, right - start)
-        canvas.rect(x, top, width, _BAR, fill=part.color, rx=3, class_=part.name)
-        number = int((right - left) / part.element_size)
-        size = f"{number:,} {part.dtype}"
-        label = size if part.name == "elements" else f"{part.name}, {size}"
+        canvas.rect(x, top, width, _BAR, fill=segment.color, rx=3, class_=segment.name)
+        number = int((right - left) / segment.element_size)
+        size = f"{number:,} {segment.dtype}"
+        label = size if segment.name == "elements" else f"{segment.name}, {size}"
         options = (f"{label}: {right - left:,} bytes", label, size)
         _write_inside(canvas, x, top + 17, width, options)
-    for byte in range(-(-(first + start) // _UNIT) * _UNIT, first + stop, _UNIT):
+    for byte in range(-(-(first + start) // _ACCESS) * _ACCESS, first + stop, _ACCESS):
         if byte > first + start:
             x, _ = _place(layout, byte - first - start, 0)
             canvas.rect(x - 0.5, top, 1, 5, fill=INK, class_="unit")
@@ -309,24 +309,24 @@ def _write_inside(
 # --- The first bytes, magnified -----------------------------------------------------
 
 
-def _draw_magnified(canvas: Canvas, layout: _Layout, part: _Part) -> None:
-    """Draws the elements in the first 16 bytes of a part, in the first head."""
-    size = min(_UNIT, part.stop - part.start)
-    of = f" of the {part.name}" if len(layout.parts) > 1 else ""
-    nibbles = ", the lower four bits first" if part.element_size < 1 else ""
+def _draw_magnified(canvas: Canvas, layout: _Layout, segment: _Segment) -> None:
+    """Draws the elements in the first 16 bytes of a segment, in the first head."""
+    size = min(_ACCESS, segment.stop - segment.start)
+    of = f" of the {segment.name}" if len(layout.segments) > 1 else ""
+    nibbles = ", the lower four bits first" if segment.element_size < 1 else ""
     canvas.y += 22
-    note = f"elements of {part.dtype}{nibbles}; below: bytes of the row"
+    note = f"elements of {segment.dtype}{nibbles}; below: bytes of the row"
     canvas.heading(f"the first {size} bytes{of}", note)
-    width = part.element_size * _BYTE
-    for element in range(int(size / part.element_size)):
+    width = segment.element_size * _BYTE
+    for element in range(int(size / segment.element_size)):
         x = _START + element * width
         sizes = x, canvas.y - 6, width - 2, _BAR
-        canvas.rect(*sizes, fill=part.color, rx=3, class_="element")
-        style = "small" if part.element_size < 1 else ""
+        canvas.rect(*sizes, fill=segment.color, rx=3, class_="element")
+        style = "small" if segment.element_size < 1 else ""
         canvas.text(x + width / 2 - 1, canvas.y + 11, str(element), style, "middle")
     for byte in range(size):
         x = _START + (byte + 0.5) * _BYTE - 1
-        label = f"{part.start + byte:,}"
+        label = f"{segment.start + byte:,}"
         canvas.text(x, canvas.y + 34, label, "small soft", "middle")
     canvas.y += 40
 

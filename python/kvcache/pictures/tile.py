@@ -14,9 +14,9 @@ from .svg import BLANK, EDGE, INK, MARGIN, Canvas, Picture, count
 
 MAX_BYTES = 16384
 
-_UNIT = 16  # bytes of a chunk, which a swizzle permutes, and of a row of an ldmatrix
+_CHUNK = 16  # bytes of a chunk, which a swizzle permutes, and of a row of an ldmatrix
 _LINE = 128  # bytes of 32 banks
-_UNITS = _LINE // _UNIT
+_CHUNKS = _LINE // _CHUNK
 _MATRIX_ROWS = 8  # of one pass of ldmatrix
 
 _START = 96  # after the offsets of the lines
@@ -50,11 +50,11 @@ def draw_tile(
             a multiple of 16 bytes, several spans of columns have no multiple of 8 rows,
             the tile has more than 16,384 bytes, or the read is outside of the tile.
     """
-    units = _place_units(shape, dtype, swizzle)
-    framed = [] if read is None else _read_units(shape, dtype, read)
+    chunks = _place_chunks(shape, dtype, swizzle)
+    framed = [] if read is None else _list_read_chunks(shape, dtype, read)
     name = f"{shape[0]} x {shape[1]} {dtypes.mlir_name(dtype)}"
     title = f"Tile of {name}, {_swizzle_note(swizzle)}"
-    offsets = {element: offset for offset, element in units.items()}
+    offsets = {element: offset for offset, element in chunks.items()}
     touched = [offsets[element] for element in framed]
     note = _read_note(framed, touched)
     canvas = Canvas(title, f"Where each 16 bytes of the tile lie in 32 banks. {note}")
@@ -63,7 +63,7 @@ def draw_tile(
         canvas.text(MARGIN, canvas.y, note, "note")
         canvas.y += 24
     _draw_banks(canvas, touched)
-    _draw_lines(canvas, units, set(touched))
+    _draw_lines(canvas, chunks, set(touched))
     canvas.y += MARGIN - 8
     return canvas.finish()
 
@@ -73,18 +73,18 @@ def _count_passes(offsets: list[int]) -> int:
 
     A bank returns one of its 4-byte words per pass.
     """
-    words = {offset // 4 + word for offset in offsets for word in range(_UNIT // 4)}
+    words = {offset // 4 + word for offset in offsets for word in range(_CHUNK // 4)}
     return max(Counter(word % 32 for word in words).values(), default=0)
 
 
 def _check_tile(shape: tuple[int, int], dtype: DTypeLike, swizzle: str) -> int:
     """Returns the number of elements of a chunk."""
     per_span = geometry.swizzle_granularity(dtype, swizzle)
-    per_unit = geometry.swizzle_granularity(dtype, "none")
+    per_chunk = geometry.swizzle_granularity(dtype, "none")
     rows, columns = geometry.check_shape(shape)
-    if columns % per_unit:
+    if columns % per_chunk:
         raise ValueError(
-            f"expects rows of a multiple of {_UNIT} bytes, got {columns} columns of "
+            f"expects rows of a multiple of {_CHUNK} bytes, got {columns} columns of "
             f"{dtypes.mlir_name(dtype)}"
         )
     if swizzle != "none" and columns > per_span and rows % 8:
@@ -92,14 +92,14 @@ def _check_tile(shape: tuple[int, int], dtype: DTypeLike, swizzle: str) -> int:
             f"expects a multiple of 8 rows for several chunks of {per_span} columns, "
             f"got {rows}"
         )
-    if (size := rows * columns * _UNIT // per_unit) > MAX_BYTES:
+    if (size := rows * columns * _CHUNK // per_chunk) > MAX_BYTES:
         raise ValueError(
             f"expects a tile of at most {MAX_BYTES:,} bytes in a picture, got {size:,}"
         )
-    return per_unit
+    return per_chunk
 
 
-def _place_units(
+def _place_chunks(
     shape: tuple[int, int], dtype: DTypeLike, swizzle: str
 ) -> dict[int, tuple[int, int]]:
     """The row and column of each chunk's first element, by its offset in the tile."""
@@ -111,7 +111,7 @@ def _place_units(
     }
 
 
-def _read_units(
+def _list_read_chunks(
     shape: tuple[int, int], dtype: DTypeLike, read: tuple[int, int]
 ) -> list[tuple[int, int]]:
     """The chunks of an ``ldmatrix``, by their first elements."""
@@ -119,10 +119,10 @@ def _read_units(
         raise TypeError(f"expects 'read' to be a row and a column, got {read!r}")
     (rows, columns), (row, column) = shape, read
     check_integer(row=row, column=column)
-    per_unit = geometry.swizzle_granularity(dtype, "none")
-    if not 0 <= column < columns or column % per_unit:
+    per_chunk = geometry.swizzle_granularity(dtype, "none")
+    if not 0 <= column < columns or column % per_chunk:
         raise ValueError(
-            f"expects the column of 'read' to be a multiple of {per_unit} below "
+            f"expects the column of 'read' to be a multiple of {per_chunk} below "
             f"{columns}, got {column}"
         )
     if not 0 <= row <= rows - _MATRIX_ROWS:
@@ -154,37 +154,37 @@ def _read_note(framed: list[tuple[int, int]], touched: list[int]) -> str:
 
 def _draw_banks(canvas: Canvas, touched: list[int]) -> None:
     """Draws the heads of the columns: their banks, and the number of reads of each."""
-    reads = Counter(offset % _LINE // _UNIT for offset in touched)
-    for unit in range(_UNITS):
-        x = _START + unit * _CELL_WIDTH + _CELL_WIDTH / 2
-        banks = f"banks {4 * unit}–{4 * unit + 3}"
+    reads = Counter(offset % _LINE // _CHUNK for offset in touched)
+    for chunk in range(_CHUNKS):
+        x = _START + chunk * _CELL_WIDTH + _CELL_WIDTH / 2
+        banks = f"banks {4 * chunk}–{4 * chunk + 3}"
         canvas.text(x, canvas.y + 6, banks, "note", "middle")
         if touched:
-            times = f"read {reads[unit]}×" if reads[unit] else "–"
+            times = f"read {reads[chunk]}×" if reads[chunk] else "–"
             canvas.text(x, canvas.y + 22, times, "bank-reads small", "middle")
     canvas.y += 32 if touched else 16
 
 
 def _draw_lines(
-    canvas: Canvas, units: dict[int, tuple[int, int]], touched: set[int]
+    canvas: Canvas, chunks: dict[int, tuple[int, int]], touched: set[int]
 ) -> None:
-    size = max(units) + _UNIT
-    last_column = max(column for _, column in units.values())
+    size = max(chunks) + _CHUNK
+    last_column = max(column for _, column in chunks.values())
     for start in range(0, size, _LINE):
         top = canvas.y + start // _LINE * _CELL_HEIGHT
         canvas.text(_START - 10, top + 16, f"{start:,}", "small soft", "end")
-        for offset in range(start, start + _LINE, _UNIT):
-            left = _START + (offset - start) // _UNIT * _CELL_WIDTH
-            _draw_unit(canvas, left, top, units.get(offset), last_column)
+        for offset in range(start, start + _LINE, _CHUNK):
+            left = _START + (offset - start) // _CHUNK * _CELL_WIDTH
+            _draw_chunk(canvas, left, top, chunks.get(offset), last_column)
     # On top of the cells, which would cover half of it.
     for offset in sorted(touched):
         line, place = divmod(offset, _LINE)
-        left = _START + place // _UNIT * _CELL_WIDTH
+        left = _START + place // _CHUNK * _CELL_WIDTH
         _frame(canvas, left, canvas.y + line * _CELL_HEIGHT)
     canvas.y += -(-size // _LINE) * _CELL_HEIGHT + 8
 
 
-def _draw_unit(
+def _draw_chunk(
     canvas: Canvas,
     left: float,
     top: float,

@@ -252,8 +252,8 @@ def _write_source(
             f"{params.collection_type}"
             for role in roles
         ]
-    said = dict(zip(("source_head", "target_head", "heads"), heads, strict=True))
-    options = ", ".join(f"{name} = {value} : i64" for name, value in said.items())
+    counts = dict(zip(("source_head", "target_head", "heads"), heads, strict=True))
+    options = ", ".join(f"{name} = {value} : i64" for name, value in counts.items())
     lines += [
         f"kvcache.copy %from_{role} to %to_{role} begin %begin end %end {{{options}}} : "
         f"{source.cache_type}, {target.cache_type}, memref<?xi32>, memref<?xi32>"

@@ -219,7 +219,7 @@ SHAPES = [
 each_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
 
 
-def widths_of(shape, target):
+def list_widths(shape, target):
     """The widths up to a head; for kernels every other one, in turn."""
     widths = [w for w in (*WIDTHS, 6, 24, 48) if w <= shape.head_size]
     return widths if target == "cpu" or len(widths) < 3 else widths[SHAPES.index(shape) % 2 :: 2]
@@ -228,7 +228,7 @@ def widths_of(shape, target):
 @functools.cache
 def compile_accesses(shape, target="cpu"):
     source = Source(shape)
-    for width in widths_of(shape, target):
+    for width in list_widths(shape, target):
         type, memref = lanes(width, shape.dtype), f"memref<?x{shape.dtype}>"
         of = f"{memref}, {type}" if width else memref
         kind = "vector" if width else "memref"
@@ -286,7 +286,7 @@ def check_accesses(shape, data, target="cpu"):
     program = compile_accesses(shape, target)
     cache = data.draw(caches(shape, max_tokens(shape), row_padding=False))
     arguments = cache.arguments(shape.numpy)
-    for width in widths_of(shape, target):
+    for width in list_widths(shape, target):
         role, layer, b, h, t = data.draw(places(cache))
         count = max(width, 1)
         d = count * data.draw(st.integers(0, shape.head_size // count - 1))

@@ -115,7 +115,7 @@ def compile_checked(shape, target="cpu"):
     return program, source.text.splitlines()
 
 
-def line_of(lines, function, op):
+def find_line(lines, function, op):
     """The line of the first op of a name in a function, from 1."""
     start = next(i for i, line in enumerate(lines) if f"@{function}(" in line)
     return next(i for i in range(start, len(lines)) if op in lines[i]) + 1
@@ -133,7 +133,7 @@ def check_fails(shape, cache, function, indices, what, value, bound, op=None, la
     with pytest.raises(kvcache.CheckError) as raised:
         program.call(function, *cache.arguments(shape.numpy), layer, *indices, *extra)
     message = str(raised.value)
-    line = line_of(lines, function, op)
+    line = find_line(lines, function, op)
     pattern = (
         rf"some/cache\.mlir:{line}:\d+: error: '{op}' op {what},? is out of range: "
         rf"{value} is not in \[0, {bound}\)"
@@ -221,7 +221,7 @@ def test_layers(shape, layer):
     with pytest.raises(kvcache.CheckError) as raised:
         program.call("row_index", *cache.arguments(shape.numpy), layer, 0, 0)
     op = f"kvcache.{shape.kind}_view"
-    assert f"some/cache.mlir:{line_of(lines, 'row_index', op)}:" in str(raised.value)
+    assert f"some/cache.mlir:{find_line(lines, 'row_index', op)}:" in str(raised.value)
     assert f"'{op}' op layer is out of range: {layer} is not in [0, 2)" in str(
         raised.value
     )

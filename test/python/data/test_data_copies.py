@@ -536,7 +536,7 @@ LAYOUTS = {
 }
 
 
-def make_cache_of(name, page_size):
+def make_cache_with_layout(name, page_size):
     """A cache in a layout, the layout in its type, and that of the memref."""
     said, order, padding = LAYOUTS[name]
     blocks, lengths, lut = make_cache(page_size)
@@ -561,7 +561,7 @@ def make_cache_of(name, page_size):
 
 @with_swizzles("name, page_size, target", LAYOUTS, [1, 3, 16, 64], TARGETS)
 def test_tiles_of_any_layout(name, page_size, swizzle, target):
-    cache, said, layout = make_cache_of(name, page_size)
+    cache, said, layout = make_cache_with_layout(name, page_size)
     program = compile_copies(page_size, swizzle, target, layout=layout, said=said)
     check_load(program, cache, page_size, swizzle)
     check_gather(program, cache, page_size, swizzle)
@@ -591,7 +591,7 @@ class Indexed:
 @pytest.mark.parametrize("name", ["hnd", "BHLNC"])
 @pytest.mark.parametrize("table", ["csr", "rows"])
 def test_tiles_through_other_tables(table, name, page_size, target):
-    cache, said, layout = make_cache_of(name, page_size)
+    cache, said, layout = make_cache_with_layout(name, page_size)
     program = compile_copies(page_size, "128b", target, layout=layout, said=said, table=table)
     check_load(Indexed(program, table), cache, page_size, "128b")
     check_gather(Indexed(program, table), cache, page_size, "128b")

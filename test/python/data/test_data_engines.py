@@ -47,7 +47,7 @@ class Engine:
     page_size: int = TOKENS
     table: str = "dense"
 
-    def type_of(self, role):
+    def get_type(self, role):
         options = "".join(f", {text}" for text in (self.said, role.said) if text)
         return (
             f"!kvcache.paged<{self.dtype}, {PARAMS}, page_size = {self.page_size}{options},"
@@ -222,7 +222,7 @@ ENGINES = {
 # Programs
 
 
-def memref_of(array, dtype, is_open):
+def write_memref(array, dtype, is_open):
     sizes = "x".join(str(size) for size in array.shape[1:])
     token, head = (stride // array.itemsize for stride in array.strides[1:3])
     return f"memref<?x{sizes}x{dtype}, strided<[?, {token}, {'?' if is_open else head}, 1], offset: ?>>"
@@ -259,9 +259,9 @@ def compiled(name, target):
     tensors = engine.make_tensors()
     has_index, has_scales = engine.table != "dense", engine.granularity > 0
     for number, role in enumerate(engine.roles):
-        type = engine.type_of(role)
+        type = engine.get_type(role)
         scales = (
-            memref_of(role.scales(tensors), type.split("scale = ")[1].split(",")[0], False)
+            write_memref(role.scales(tensors), type.split("scale = ")[1].split(",")[0], False)
             if has_scales
             else ""
         )
@@ -272,7 +272,7 @@ def compiled(name, target):
                 body=body,
                 type=type,
                 lane="f32" if has_scales else "bf16",
-                pages=memref_of(
+                pages=write_memref(
                     role.view(tensors), stored_name(engine), "head = ?" in type
                 ),
                 table=(

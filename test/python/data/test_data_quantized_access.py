@@ -87,7 +87,7 @@ each_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
 VALUE_TYPES = ("f32", "bf16", "f16")
 
 
-def role_of(shape, width):
+def choose_role(shape, width):
     return len(shape.roles) - 1 if width % 2 else 0
 
 
@@ -108,16 +108,16 @@ def quantized_widths(shape):
 def compile_accesses(shape, target="cpu"):
     source = Source(shape)
     for width in element_widths(shape, target):
-        view = {"views": f"%k = {shape.roles[role_of(shape, width)]}"}
+        view = {"views": f"%k = {shape.roles[choose_role(shape, width)]}"}
         add_load(source, f"load_{width}", width, "f32", **view)
         add_load_quantized(source, f"load_quantized_{width}", width, **view)
         add_store(source, f"store_{width}", width, **view)
     for width in shape.scale_widths():
-        view = {"views": f"%k = {shape.roles[role_of(shape, width)]}"}
+        view = {"views": f"%k = {shape.roles[choose_role(shape, width)]}"}
         add_load_scale(source, f"load_scale_{width}", width, **view)
         add_store_scale(source, f"store_scale_{width}", width, **view)
     for number, width in enumerate(quantized_widths(shape)):
-        view = {"views": f"%k = {shape.roles[role_of(shape, width)]}"}
+        view = {"views": f"%k = {shape.roles[choose_role(shape, width)]}"}
         value = VALUE_TYPES[number % 3]
         add_store_quantized(source, f"store_quantized_{width}", width, value, **view)
         if shape.scale == "f8E4M3FN":
@@ -156,7 +156,7 @@ class Access:
         if unit > 1:
             d += self.data.draw(st.integers(0, unit - 1))
         self.indices = (*self.place, min(d, self.shape.head_size - 1))
-        return self.cache.view(role_of(self.shape, width), self.layer)
+        return self.cache.view(choose_role(self.shape, width), self.layer)
 
     def call(self, name, *arguments):
         given = self.cache.arguments(self.shape)
@@ -207,7 +207,7 @@ def check_elements(shape, data, target="cpu"):
         cache.check_memory(before)
 
         access.call(f"store_{width}", (~stored).view(shape.numpy))
-        before.view(role_of(shape, width), access.layer).elements.write(
+        before.view(choose_role(shape, width), access.layer).elements.write(
             *access.indices[:-1], d, ~stored
         )
         cache.check_memory(before)
@@ -234,7 +234,7 @@ def check_scales(shape, data, target="cpu"):
         cache.check_memory(before)
 
         access.call(f"store_scale_{width}", (~out).view(shape.scale_numpy))
-        before.view(role_of(shape, width), access.layer).write_scales(
+        before.view(choose_role(shape, width), access.layer).write_scales(
             *access.indices, ~out
         )
         cache.check_memory(before)
@@ -258,7 +258,7 @@ def check_quantized_stores(shape, data, target="cpu"):
             values, exact = access.values(width, VALUE_TYPES[number % 3])
             tensor_scale = (2.0**-6 * 1.3,) if variant else ()
             expected = cache.copy()
-            view = expected.view(role_of(shape, width), access.layer)
+            view = expected.view(choose_role(shape, width), access.layer)
             view.store_quantized(*access.indices, exact, *tensor_scale)
             name = f"store_quantized_{variant}{width}"
             access.call(name, place(values), *tensor_scale)

@@ -134,11 +134,11 @@ def compile_plain(shape):
     return make_source(shape).compile(opt_level=0)
 
 
-def op_of(function):
+def get_op(function):
     return "kvcache." + function.removeprefix("of_view_")
 
 
-def line_of(lines, function, op):
+def find_line(lines, function, op):
     start = next(i for i, line in enumerate(lines) if f"@{function}(" in line)
     return next(i for i in range(start, len(lines)) if f"{op} " in lines[i]) + 1
 
@@ -152,7 +152,7 @@ def make_cache(shape):
     return cache.with_tables(table, own, lengths)
 
 
-def io_of(shape, function):
+def make_io(shape, function):
     """The last argument of functions that access memory."""
     if function in ("load", "store_quantized"):
         return (np.ones(16, np.float32),)
@@ -165,11 +165,11 @@ def io_of(shape, function):
 
 def check_fails(shape, cache, function, indices, what, value, bound):
     program, lines = compile_checked(shape)
-    op, before = op_of(function), cache.copy()
-    arguments = (*cache.arguments(shape), 0, *indices, *io_of(shape, function))
+    op, before = get_op(function), cache.copy()
+    arguments = (*cache.arguments(shape), 0, *indices, *make_io(shape, function))
     with pytest.raises(kvcache.CheckError) as raised:
         program.call(function, *arguments)
-    line = line_of(lines, function, op)
+    line = find_line(lines, function, op)
     pattern = (
         rf"some/cache\.mlir:{line}:\d+: error: '{op}' op {what},? is out of range: "
         rf"{value} is not in \[0, {bound}\)"
@@ -183,7 +183,7 @@ LOOKUPS = [*ROWS, *(f"of_view_{name}" for name in ROWS_OF_VIEW)]
 HUGE = (2**31, 2**63 - 1, -1, -(2**63))
 
 
-def indices_of(function, b=0, h=0, t=0, d=0):
+def make_indices(function, b=0, h=0, t=0, d=0):
     return (b, h, t, d) if function in ACCESSES else (b, t)
 
 
@@ -192,10 +192,10 @@ def indices_of(function, b=0, h=0, t=0, d=0):
 def test_sequences_and_heads(shape, wrong):
     cache = make_cache(shape)
     for function in (*ACCESSES, *LOOKUPS, "of_view_populate"):
-        indices = indices_of(function, b=wrong)
+        indices = make_indices(function, b=wrong)
         check_fails(shape, cache, function, indices, "sequence", wrong, 2)
     for function in ACCESSES:
-        indices = indices_of(function, h=wrong)
+        indices = make_indices(function, h=wrong)
         check_fails(shape, cache, function, indices, "head", wrong, shape.heads)
 
 
@@ -207,7 +207,7 @@ def test_tokens(shape, wrong):
     t = tokens if wrong is None else wrong
     for function in (*ACCESSES, *LOOKUPS, "of_view_populate"):
         what = "token" if function in ELEMENTS else "token of the scales"
-        indices = indices_of(function, t=t)
+        indices = make_indices(function, t=t)
         check_fails(shape, cache, function, indices, what, t, tokens)
 
 
@@ -218,19 +218,19 @@ def test_elements(shape, wrong):
     size, groups = shape.head_size, shape.groups
     d = size if wrong is None else wrong
     for function, width in ELEMENTS.items():
-        indices = indices_of(function, d=d)
+        indices = make_indices(function, d=d)
         bound = size - width + 1
         check_fails(shape, cache, function, indices, "element", d, bound)
     for function in (*SCALES, *(f"of_view_{name}" for name in OF_VIEW)):
-        indices = indices_of(function, d=d)
+        indices = make_indices(function, d=d)
         check_fails(shape, cache, function, indices, "element", d, size)
         # A group that is not a multiple of the lanes.
         d_of_group = shape.granularity + 3
         what = "group of the element modulo 2, which must be 0"
-        indices = indices_of(function, d=d_of_group)
+        indices = make_indices(function, d=d_of_group)
         check_fails(shape, cache, function, indices, what, 1, 1)
         # The last group, with one after it.
-        what, indices = "group of the element", indices_of(function, d=size - 1)
+        what, indices = "group of the element", make_indices(function, d=size - 1)
         check_fails(shape, cache, function, indices, what, groups - 1, groups - 1)
 
 
@@ -240,7 +240,7 @@ def test_misaligned_elements(shape):
     for function, width in ELEMENTS.items():
         for d in (1, width - 1):
             what = f"element modulo {width}, which must be 0"
-            indices = indices_of(function, d=d)
+            indices = make_indices(function, d=d)
             check_fails(shape, cache, function, indices, what, d, 1)
 
 
@@ -250,7 +250,7 @@ def test_page_ids(shape, page):
     """Tests ids of elements, and of scales if they have a table."""
     t = shape.page_size
     for function in (*ACCESSES, *LOOKUPS):
-        indices = indices_of(function, b=1, t=t)
+        indices = make_indices(function, b=1, t=t)
         checks_elements = function in ELEMENTS
         checks_scales = function in BOTH or not checks_elements
         if checks_elements:
@@ -270,7 +270,7 @@ def test_page_ids(shape, page):
             cache.scales.table[...] = 2**32 - 1
             arguments = (*cache.arguments(shape), 0, *indices)
             compile_checked(shape)[0].call(
-                function, *arguments, *io_of(shape, function)
+                function, *arguments, *make_io(shape, function)
             )
 
 
@@ -292,11 +292,11 @@ def test_tokens_past_the_table_of_the_scales():
     cache = cache.with_tables(cache.elements.table, cache.scales.table[:, :2])
     what = "token of the scales"
     for function in (*BOTH, *SCALES, *ROWS):
-        check_fails(OWN, cache, function, indices_of(function, t=6), what, 6, 6)
+        check_fails(OWN, cache, function, make_indices(function, t=6), what, 6, 6)
     # Elements are there.
     program, _ = compile_checked(OWN)
     arguments = (*cache.arguments(OWN), 0, 0, 0, 8, 0)
-    program.call("load_quantized", *arguments, *io_of(OWN, "load_quantized"))
+    program.call("load_quantized", *arguments, *make_io(OWN, "load_quantized"))
 
 
 def test_rows_of_the_scales():
@@ -336,9 +336,9 @@ def test_right_programs_pass(shape, data):
         at = t // tokens * tokens if "tile" in function else t
         results = []
         for program in (checked, plain):
-            io = io_of(shape, function)
+            io = make_io(shape, function)
             arguments = (*cache.arguments(shape), layer)
-            indices = indices_of(function, b, h, at, d)
+            indices = make_indices(function, b, h, at, d)
             answer = program.call(function, *arguments, *indices, *io)
             parts = (*io, cache.elements.memory, cache.scales.memory)
             results.append((answer, [part.tobytes() for part in parts]))
@@ -348,7 +348,7 @@ def test_right_programs_pass(shape, data):
 # Consistency of a collection's tensors
 
 
-def call_of(cache, shape, **given):
+def query_row(cache, shape, **given):
     """Queries a row, with some arguments replaced."""
     names = ("blocks", "lengths", "table", "max_seq", "max_cache", "scales", "own")
     arguments = dict(zip(names, cache.arguments(shape), strict=False), **given)
@@ -363,8 +363,8 @@ def test_sequences_without_a_row_of_the_scales_table():
         match=r"'kvcache.paged_collection' op number of sequences with a row in "
         r"'scales_lookup_table' is out of range: 2 is not in \[0, 2\)",
     ):
-        call_of(cache, OWN, own=cache.scales.table[:1])
-    assert call_of(cache, OWN) == cache.view(0, 0).scales.row_index(0, 0)
+        query_row(cache, OWN, own=cache.scales.table[:1])
+    assert query_row(cache, OWN) == cache.view(0, 0).scales.row_index(0, 0)
 
 
 MISALIGNED = """

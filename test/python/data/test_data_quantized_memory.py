@@ -159,7 +159,7 @@ def with_tables_beside_guards(cache, where):
     return cache.with_tables(table, own, lengths)
 
 
-def result_of(shape, name):
+def make_result(shape, name):
     if name in ("load_scale", "load_scale_in_loops"):
         return np.zeros(1, shape.scale_numpy)
     return np.zeros(1, np.float32 if name.startswith("load") else np.int64)
@@ -179,7 +179,7 @@ def test_lookups_stay_in_the_table(shape, where, columns):
             continue
         for b in range(3):
             for t in {0, scales.tokens() // 2, scales.tokens() - 1}:
-                out = result_of(shape, name)
+                out = make_result(shape, name)
                 program.call(name, *arguments, b, t, out)
                 if name.endswith("row_index"):
                     assert out[0] == scales.row_index(b, t)
@@ -201,7 +201,7 @@ def test_loops_that_do_not_run_read_nothing(shape, where):
     arguments = (*cache.arguments(shape), 0)
     for name in program.functions:
         if name.endswith("_in_loops"):
-            out = result_of(shape, name)
+            out = make_result(shape, name)
             for b, t in ((2**20, 0), (2**30, 2**30), (2**40, 2**31 - 1)):
                 for m, n in ((0, 0), (0, 5), (5, 0), (-3, 4), (4, -3)):
                     program.call(name, *arguments, b, t, out, m, n)

@@ -47,7 +47,7 @@ RELATIVE = {"f8E4M3FN": 2.0**-4, "f8E5M2": 2.0**-3, "i8": 0.0, "f4E2M1FN": 2.0**
 SMALLEST = {"f8E4M3FN": 2.0**-10, "f8E5M2": 2.0**-17, "i8": 0.5, "f4E2M1FN": 2.0**-2}
 
 
-def granularity_of(element, scale):
+def get_granularity(element, scale):
     return 16 if (element, scale) == ("f4E2M1FN", "f8E4M3FN") else 32
 
 
@@ -67,7 +67,7 @@ def bound(values, largest, element, scale):
 
 @functools.cache
 def compile_round_trip(element, scale, target="cpu"):
-    granularity = granularity_of(element, scale)
+    granularity = get_granularity(element, scale)
     shape = QuantizedShape(element, 2, HEAD, 3, False, scale, granularity)
     source = Source(shape)
     tensor = scale == "f8E4M3FN"
@@ -116,7 +116,7 @@ def amplitudes(element, scale):
 
 def error_and_bound(element, scale, values, tensor_scale=None, target="cpu"):
     copies = round_trip(element, scale, values, tensor_scale, target)
-    granularity = granularity_of(element, scale)
+    granularity = get_granularity(element, scale)
     groups = np.abs(values.astype(np.float64)).reshape(-1, granularity)
     largest = np.repeat(groups.max(axis=1), granularity)
     allowed = bound(values.astype(np.float64), largest, element, scale)
@@ -126,7 +126,7 @@ def error_and_bound(element, scale, values, tensor_scale=None, target="cpu"):
     return np.abs(copies - values), allowed
 
 
-def values_of(rng, exponents, zeros):
+def draw_values(rng, exponents, zeros):
     """A head of values; those of a group have magnitudes like 2^exponent."""
     groups = len(exponents)
     values = rng.normal(size=(groups, HEAD // groups))
@@ -140,12 +140,12 @@ def values_of(rng, exponents, zeros):
 @given(st.data())
 @examples(25)
 def test_copies_are_within_the_bound(element, scale, data):
-    groups = HEAD // granularity_of(element, scale)
+    groups = HEAD // get_granularity(element, scale)
     low, high = amplitudes(element, scale)
     exponents = [data.draw(st.floats(low, high)) for _ in range(groups)]
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     zeros = data.draw(st.sampled_from((0, 0.3)))
-    values = values_of(rng, exponents, zeros).astype(np.float32)
+    values = draw_values(rng, exponents, zeros).astype(np.float32)
     # The largest is what the exponents say, so that scales stay normal numbers.
     values.reshape(groups, -1)[:, 0] = np.exp2(exponents)
     error, allowed = error_and_bound(element, scale, values)
@@ -163,11 +163,11 @@ def test_the_bound_is_nearly_reached(element, scale):
     rng = np.random.default_rng(12)
     low, high = amplitudes(element, scale)
     middle = (low + high) / 2
-    groups = HEAD // granularity_of(element, scale)
+    groups = HEAD // get_granularity(element, scale)
     nearest = 0
     for _ in range(60):
         exponents = middle + rng.uniform(-2, 2, groups)
-        values = values_of(rng, exponents, 0).astype(np.float32)
+        values = draw_values(rng, exponents, 0).astype(np.float32)
         error, allowed = error_and_bound(element, scale, values)
         nearest = max(nearest, (error / allowed).max())
     assert 1 / 3 < nearest <= 1
@@ -179,9 +179,9 @@ def test_kernels_make_the_same_copies(element, scale, target):
     """Kernels agree with the CPU to the bit: nothing here is a sum of products."""
     rng = np.random.default_rng(13)
     low, high = amplitudes(element, scale)
-    groups = HEAD // granularity_of(element, scale)
+    groups = HEAD // get_granularity(element, scale)
     for tensor_scale in (None, 0.3) if scale == "f8E4M3FN" else (None,):
-        values = values_of(rng, rng.uniform(low, high, groups), 0.2).astype(np.float32)
+        values = draw_values(rng, rng.uniform(low, high, groups), 0.2).astype(np.float32)
         values[5] = 0
         arguments = element, scale, values, tensor_scale
         np.testing.assert_array_equal(round_trip(*arguments, target), round_trip(*arguments))
@@ -207,7 +207,7 @@ def test_a_nan_or_an_infinity_makes_the_group_nan(element, scale, special):
     values = np.linspace(-1, 1, HEAD).astype(np.float32)
     values[3] = special
     copies = round_trip(element, scale, values)
-    granularity = granularity_of(element, scale)
+    granularity = get_granularity(element, scale)
     assert np.isnan(copies[:granularity]).all()
     assert np.isfinite(copies[granularity:]).all()
 
@@ -217,10 +217,10 @@ def test_copies_stay_as_they_are(element, scale):
     """If the scale is a power of two, copies of copies are equal."""
     rng = np.random.default_rng(3)
     low, high = amplitudes(element, scale)
-    groups = HEAD // granularity_of(element, scale)
+    groups = HEAD // get_granularity(element, scale)
     largest = ELEMENTS[element].largest()
     power = np.exp2(np.floor((low + high) / 2 - np.log2(largest)))
-    values = values_of(rng, np.zeros(groups), 0).reshape(groups, -1)
+    values = draw_values(rng, np.zeros(groups), 0).reshape(groups, -1)
     values[:, 0] = 1
     values = (values * largest * power).astype(np.float32).ravel()
     copies = round_trip(element, scale, values).astype(np.float32)

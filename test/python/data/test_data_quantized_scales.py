@@ -195,7 +195,7 @@ def check_queries(shape, data, cache, target="cpu"):
 # Access
 
 
-def tiles_of(shape):
+def list_windows(shape):
     """(tokens, columns) of windows."""
     P, groups = shape.page_size, shape.groups
     return sorted({(P, groups), (1, 1), (1, groups), (P, 1)})
@@ -239,7 +239,7 @@ def compile_accesses(shape, target="cpu"):
                 **view,
             )
     row = shape.heads * shape.groups
-    for tokens, columns in tiles_of(shape):
+    for tokens, columns in list_windows(shape):
         copy = f"memref<{tokens}x{columns}x{shape.scale}>"
         tile = (
             f"memref<{tokens}x{columns}x{shape.scale}, strided<[{row}, 1], offset: ?>>"
@@ -340,7 +340,7 @@ def check_tiles(shape, data, target="cpu"):
     cache = data.draw(quantized_caches(shape, 3 * shape.page_size))
     expected = cache.copy()
     number = len(shape.roles) - 1
-    for tokens, columns in tiles_of(shape):
+    for tokens, columns in list_windows(shape):
         _, layer, b, h, t = data.draw(places(cache))
         t -= t % tokens
         d = shape.granularity * data.draw(st.integers(0, shape.groups - columns))

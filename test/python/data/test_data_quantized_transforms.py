@@ -44,13 +44,13 @@ def runs(low, high):
     return range(low, max(low, high))
 
 
-def total_of(numbers):
+def add_bits(numbers):
     return int(np.sum(np.asarray(numbers, np.uint64), dtype=np.uint64))
 
 
 def value_bits(view, b, h, t, d, width=2):
     """The sum of the bits of loaded f32 values."""
-    return total_of(F32.encode(view.load(b, h, t, d, width, F32)))
+    return add_bits(F32.encode(view.load(b, h, t, d, width, F32)))
 
 
 def scale_bits(view, b, h, t, d):
@@ -263,7 +263,7 @@ def rows(k, v, b, t, m, n):
 def values(k, v, b, t, m, n):
     loaded = k.load(b, 0, t, 0, 2, F32).astype(np.float32)
     elements, scale = quantize(loaded, 2, k.element_format, F32)
-    product = total_of(F32.encode(F32.round(elements * scale)))
+    product = add_bits(F32.encode(F32.round(elements * scale)))
     return len(runs(0, m)) * (product + int(F32.encode(scale)[0]))
 
 

@@ -147,7 +147,7 @@ def compile_values(element, scale, op, target="cpu"):
     return values, devices.jit(values.text, target, opt_level=2 if optimize else 0)
 
 
-def cases_of(values, wides):
+def list_cases(values, wides):
     yield from ((*case, None) for case in values.cases(wides))
     if values.scale == "f8E4M3FN":
         for tensor_scale in (1.0, 0.1, 2.0**-20, 3e5, 1e-40):
@@ -254,7 +254,7 @@ def scale_ties(scale, element):
     return ties[np.isfinite(ties) & (ties < 1e30)] * ELEMENTS[element].largest()
 
 
-def rows_of(groups, width, scales):
+def make_rows(groups, width, scales):
     """Rows of ``width`` lanes with different neighbouring groups."""
     count = max(scales, 1)
     return np.concatenate([np.roll(groups, 7 * i, axis=0) for i in range(count)], 1)
@@ -263,7 +263,7 @@ def rows_of(groups, width, scales):
 @each_format
 def test_quantize(element, scale):
     values, program = compile_values(element, scale, "quantize")
-    for case in cases_of(values, VALUES):
+    for case in list_cases(values, VALUES):
         wide, width, scales, tensor_scale = case
         size = max(width, 1) // max(scales, 1)
         groups = special_groups(size, element)
@@ -274,7 +274,7 @@ def test_quantize(element, scale):
         random = rng.normal(size=(300, size)) * np.exp2(rng.uniform(-30, 30, (300, 1)))
         with np.errstate(over="ignore"):
             groups = np.concatenate([groups, with_ties, random]).astype(np.float32)
-        check_quantize(program, values, case, rows_of(groups, width, scales))
+        check_quantize(program, values, case, make_rows(groups, width, scales))
 
 
 FORMATS_OF_POWERS = [formats for formats in FORMATS_OF_CACHES if formats[1] in POWERS]
@@ -297,7 +297,7 @@ def test_quantize_with_powers_of_two(formats, target):
         for exponent in (-14, -13, -3, 0, 20):  # 1e-4 lies between the first two.
             numbers = near_numbers(np.float32(2.0**exponent * ELEMENTS[element].largest()))
             near = np.concatenate([near, np.repeat(np.array(numbers)[:, None], size, 1)])
-        rows = rows_of(np.concatenate([groups, near]).astype(np.float32), width, scales)
+        rows = make_rows(np.concatenate([groups, near]).astype(np.float32), width, scales)
         check_quantize(program, values, (wide, width, scales, None), rows, power_of_two=True)
 
 
@@ -316,7 +316,7 @@ def check_dequantize(element, scale, target="cpu"):
     values, program = compile_values(element, scale, "dequantize", target)
     element_format, scale_format = ELEMENTS[element], SCALES[scale]
     rng = np.random.default_rng(4)
-    for case in cases_of(values, RESULTS):
+    for case in list_cases(values, RESULTS):
         result, width, scales, tensor_scale = case
         count = max(scales, 1)
         size = max(width, 1) // count
@@ -384,7 +384,7 @@ def test_quantize_any_bits_in_kernels(formats, target, data):
 
 def check_quantize_any_bits(element, scale, data, target="cpu"):
     values, program = compile_values(element, scale, "quantize", target)
-    case = data.draw(st.sampled_from(list(cases_of(values, VALUES))))
+    case = data.draw(st.sampled_from(list(list_cases(values, VALUES))))
     lanes = max(case[1], 1)
     some = data.draw(st.lists(bits_of_f32, min_size=1, max_size=2 * lanes))
     # Exponents that lie close together, more often than not.

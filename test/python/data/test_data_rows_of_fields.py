@@ -148,7 +148,7 @@ def write(layout, views, page, row, values, rope):
     views["rope"].array[page, row, 0] = rope
 
 
-def fields_of(views):
+def get_fields(views):
     return tuple(views[field].array for field in ("content", "scales", "rope"))
 
 
@@ -163,11 +163,11 @@ def test_fields_of_one_row(name, page_size, target):
     lengths = np.zeros(BATCH, np.uint32)
     for i, (b, t) in enumerate([(0, 0), (1, page_size), (1, 0), (0, 2 * page_size - 1)]):
         page, row = table[b, t // page_size], t % page_size
-        program.call("store", *fields_of(views), lengths, table, values[i], ropes[i], b, t)
+        program.call("store", *get_fields(views), lengths, table, values[i], ropes[i], b, t)
         write(layout, layout.views(model, page_size), page, row, values[i], ropes[i])
         np.testing.assert_array_equal(memory, model)
         out, out_rope = np.zeros(values.shape[1], BF16), np.zeros(64, BF16)
-        program.call("load", *fields_of(views), lengths, table, out, out_rope, b, t)
+        program.call("load", *get_fields(views), lengths, table, out, out_rope, b, t)
         elements, scales = quantize(values[i].astype(np.float32), layout.granularity)
         expected = dequantize(elements, scales, layout.granularity)
         np.testing.assert_array_equal(out.view(np.uint16), expected.view(np.uint16))
@@ -183,7 +183,7 @@ def test_append_to_rows_of_fields(name, target):
     lengths, offsets = np.array([2, 0], np.uint32), np.array([0, 2, 6], np.uint32)
     model = memory.copy()
     program.call(
-        "append", *fields_of(views), lengths, table, values[:, None], ropes[:, None], offsets.view(np.int32)
+        "append", *get_fields(views), lengths, table, values[:, None], ropes[:, None], offsets.view(np.int32)
     )
     for row, (b, t) in enumerate([(0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3)]):
         page = table[b, t // 3]

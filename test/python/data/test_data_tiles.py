@@ -13,7 +13,7 @@ import kvcache
 SHAPES = [(64, "i8", 256), (24, "bf16", 128), (8, "f32", 64), (16, "f64", 16)]
 
 
-def lanes_of(dtype):
+def list_widths(dtype):
     """The vector widths that fit into a chunk of 16 bytes."""
     size = kvcache.dtypes.dtype(dtype).itemsize
     return [width for width in (1, 2, 4, 8, 16) if width * size <= 16]
@@ -35,7 +35,7 @@ def compile_tile(rows, dtype, columns, swizzle, target="cpu"):
   %tile = kvcache.alloc_tile : !tile
   %memory = kvcache.tile_memory %tile : !tile -> {memory}"""
     copies = ""
-    for lanes in lanes_of(dtype):
+    for lanes in list_widths(dtype):
         vector = f"vector<{lanes}x{dtype}>"
         copies += f"""
 func.func @write_{lanes}(%array: {array}, %raw: {raw}) {{{constants}
@@ -98,7 +98,7 @@ def check_elements(shape, swizzle, target="cpu"):
     bits = rng.integers(0, 256, (rows, columns * numpy_dtype.itemsize), np.uint8)
     array = bits.view(numpy_dtype)
     expected = stored(array, swizzle)
-    for lanes in lanes_of(dtype):
+    for lanes in list_widths(dtype):
         raw = np.zeros(expected.size, np.int8)
         program.call(f"write_{lanes}", array, raw)
         assert (raw.view(np.uint8) == expected).all()

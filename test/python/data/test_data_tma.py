@@ -19,7 +19,7 @@ INDICES = "%d: index, %h: index, %row: index"
 DTYPES = ["f32", "f16", "bf16", "f8E4M3FN", "f8E5M2", "i8", "f4E2M1FN", "i4"]
 
 
-def kind_of(dtype, **sizes):
+def make_kind(dtype, **sizes):
     """The kind of a cache of a format; formats of quantized caches only get scales."""
     quantized = {"i8": ("f32", 32), "f4E2M1FN": ("f8E4M3FN", 16), "i4": ("f16", 32)}
     scale, granularity = quantized.get(dtype, ("", 0))
@@ -36,7 +36,7 @@ LAYS = [
 
 @pytest.mark.parametrize(("dtype", "swizzle", "target"), LAYS)
 def test_boxes_are_zero_outside_of_the_tensor(dtype, swizzle, target):
-    kind = kind_of(dtype, head_size=256 if dtype in PACKED else 128)
+    kind = make_kind(dtype, head_size=256 if dtype in PACKED else 128)
     memory = Memory(kind)
     stored_type, size = kind.stored
     itemsize = memory.flat.itemsize

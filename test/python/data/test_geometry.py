@@ -19,7 +19,7 @@ SPANS = [line for line in LINES if "granularity" in line]
 FOLDS = [line for line in LINES if "fold" in line]
 
 
-def swizzle_of(line):
+def get_swizzle(line):
     return line["swizzle"].removeprefix("SWIZZLE_").lower()
 
 
@@ -29,7 +29,7 @@ def test_every_line_is_of_a_known_kind():
 
 @pytest.mark.parametrize("line", SPANS, ids=lambda line: "-".join(map(str, line.values())))
 def test_spans_agree_with_the_reference(line):
-    dtype, swizzle, depth = line["dtype"], swizzle_of(line), line["depth"]
+    dtype, swizzle, depth = line["dtype"], get_swizzle(line), line["depth"]
     granularity = kvcache.swizzle_granularity(dtype, swizzle)
     padded = kvcache.padded_depth(dtype, swizzle, depth)
     width = kvcache.gather4_box_width(dtype, depth, swizzle)

@@ -66,7 +66,7 @@ def make_cache(params, **more):
     return Arrays(cache, **more)
 
 
-def rows_of(name):
+def make_offsets(name):
     return {name: np.array([0, 2, 3], np.int32)}
 
 
@@ -94,7 +94,7 @@ def append(target):
             **{name: arrays[name] for name in given},
         )
 
-    return call, make_cache(PLAIN, **rows_of("rows"), **new, **given), {"blocks", "queries"}
+    return call, make_cache(PLAIN, **make_offsets("rows"), **new, **given), {"blocks", "queries"}
 
 
 def append_quantized(target):
@@ -108,7 +108,7 @@ def append_quantized(target):
         static = {name: arrays[name] for name in scales}
         operation(arrays.inputs(), 0, arrays["keys"], arrays["values"], **static)
 
-    arrays = make_cache(QUANTIZED, **rows_of("rows"), **new, **scales)
+    arrays = make_cache(QUANTIZED, **make_offsets("rows"), **new, **scales)
     return call, arrays, {"blocks", "scales"}
 
 
@@ -125,7 +125,7 @@ def gather(target):
 
     return (
         call,
-        make_cache(QUANTIZED, **rows_of("rows"), **out, **offsets),
+        make_cache(QUANTIZED, **make_offsets("rows"), **out, **offsets),
         {"keys", "values"},
     )
 
@@ -175,7 +175,7 @@ def attention(target):
 
     return (
         call,
-        make_cache(PLAIN, **rows_of("row_offsets"), **given),
+        make_cache(PLAIN, **make_offsets("row_offsets"), **given),
         {"out", "lse", "workspace"},
     )
 
@@ -195,7 +195,7 @@ def attention_to_rows(target):
 
     return (
         call,
-        make_cache(PLAIN, **rows_of("row_offsets"), **given, ids=ids),
+        make_cache(PLAIN, **make_offsets("row_offsets"), **given, ids=ids),
         {"out", "lse"},
     )
 

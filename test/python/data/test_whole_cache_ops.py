@@ -89,7 +89,7 @@ def make_cache(name, lengths=(5, 0, 33, 2), new=(1, 7, 0, 3), seed=0):
     return manager, manager.inputs(batch), [(l, m) for l, m in zip(lengths, new) if m]
 
 
-def rows_of(inputs, tokens_of):
+def find_slots(inputs, tokens_of):
     """The page and offset of each new row: tokens from a sequence's length on."""
     places = []
     for b, (length, new) in enumerate(tokens_of):
@@ -112,7 +112,7 @@ def check_appended(manager, inputs, tokens_of, layer, rows_by_role, before, powe
     expected = [as_uint(tensor.copy()) for tensor in before]
     for role, rows in enumerate(rows_by_role):
         elements, scales = encode_rows(params, np.asarray(rows, np.float32), power_of_two, statics[role])
-        for row, (b, t) in enumerate(rows_of(inputs, tokens_of)):
+        for row, (b, t) in enumerate(find_slots(inputs, tokens_of)):
             page, offset = inputs.lut[b, t // params.page_size], t % params.page_size
             expected[0][page, role, layer, offset] = elements[row]
             if scales is not None:

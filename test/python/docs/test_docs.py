@@ -212,7 +212,7 @@ LINK = re.compile(r'\b(?:href|src)="?([^"\s>]+)')
 ANCHOR = re.compile(r'\b(?:id|name)="?([^"\s>]+)')
 
 
-def links_of(page):
+def list_links(page):
     return [html.unescape(link) for link in LINK.findall(page.read_text())]
 
 
@@ -240,7 +240,7 @@ def test_the_site_is_complete_and_works_without_network(site):
     anchors = {page: set(ANCHOR.findall(page.read_text())) for page in pages}
     broken = []
     for page in pages:
-        for link in links_of(page):
+        for link in list_links(page):
             parts = urlsplit(link)
             target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
             is_anchor = parts.fragment and target.suffix == ".html"

@@ -11,18 +11,18 @@ TABLES = pages.ROOT / "include" / "kvcache" / "IR"
 OWN = {"extent", "page_id"}  # MAX has no such methods
 
 
-def ops_of(pattern):
+def list_ops(pattern):
     text = "".join(path.read_text() for path in TABLES.glob(pattern))
     return set(re.findall(r'KVCache_\w*Op<\s*"(\w+)"', text))
 
 
 def test_named_ops_exist():
     assert NAMED
-    assert NAMED - ops_of("*.td") == set()
+    assert NAMED - list_ops("*.td") == set()
 
 
 @pytest.mark.parametrize("family", ["Access", "PageTable", "Part", "Quantization", "Query", "Scales", "View"])
 def test_every_op_on_a_cache_has_its_method(family):
-    ops = ops_of(f"{family}Ops.td")
+    ops = list_ops(f"{family}Ops.td")
     assert ops
     assert ops - OWN - NAMED == set()

@@ -4,7 +4,7 @@ import kvcache
 import ml_dtypes
 import numpy as np
 import pytest
-from checked_manager import fill, make, pages_of
+from checked_manager import fill, make, find_pages
 from kvcache import PageAddress, PageState, Place, SequenceState
 from kvcache.pages.memory import NumPyMemory
 from manager_model import FORMATS, Configuration
@@ -224,9 +224,9 @@ def test_forks_that_grow_in_a_batch_leave_the_page_to_the_last():
     checked = make(num_pages=4)
     fill(checked, "a", [1, 2, 3])
     checked.fork("a", "b", "c")
-    page = pages_of(checked, "a")[1]
+    page = find_pages(checked, "a")[1]
     checked.grow_batch(["b", "a", "c"], [[4], [5], [6]])
-    assert [pages_of(checked, r)[1] == page for r in "bac"] == [False, False, True]
+    assert [find_pages(checked, r)[1] == page for r in "bac"] == [False, False, True]
     checked.step(["a", "b", "c"])
 
 
@@ -263,14 +263,14 @@ def test_sequences_that_begin_alike_share_pages():
     checked = make()
     assert fill(checked, "a", [1, 2, 3, 4, 5]) == 0
     assert checked.claim("b", [1, 2, 3, 4, 9, 9]) == 4
-    assert pages_of(checked, "a")[:2] == pages_of(checked, "b")[:2]
+    assert find_pages(checked, "a")[:2] == find_pages(checked, "b")[:2]
     assert checked.manager.num_free_pages == 8 - 3 - 1
 
 
 def test_pages_outlive_their_sequences():
     checked = make()
     fill(checked, "a", [1, 2, 3, 4, 5])
-    pages = pages_of(checked, "a")
+    pages = find_pages(checked, "a")
     checked.release("a")
     assert checked.manager.num_free_pages == 8
     assert checked.snapshot.pages == tuple(
@@ -278,7 +278,7 @@ def test_pages_outlive_their_sequences():
         for index in sorted(pages[:2])
     )
     assert fill(checked, "b", [1, 2, 3, 4, 5]) == 4
-    assert pages_of(checked, "b")[:2] == pages[:2]
+    assert find_pages(checked, "b")[:2] == pages[:2]
 
 
 def test_one_token_is_always_left():
@@ -287,11 +287,11 @@ def test_one_token_is_always_left():
     fill(checked, "a", [1, 2, 3, 4, 5, 6, 7, 8])
     assert checked.claim("b", [1, 2, 3, 4, 5, 6, 7, 8]) == 7
     assert checked.manager.inputs(["b"]).tokens.tolist() == [8]
-    first, second = pages_of(checked, "b")
-    assert [first] == pages_of(checked, "a")[:1]
-    assert second not in pages_of(checked, "a")
+    first, second = find_pages(checked, "b")
+    assert [first] == find_pages(checked, "a")[:1]
+    assert second not in find_pages(checked, "a")
     checked.step(["b"])
-    assert pages_of(checked, "b") == pages_of(checked, "a")
+    assert find_pages(checked, "b") == find_pages(checked, "a")
 
 
 def test_a_page_that_begins_alike_is_copied():
@@ -305,7 +305,7 @@ def test_nothing_is_shared_without_prefix_caching():
     checked = make(prefix_caching=False)
     fill(checked, "a", [1, 2, 3, 4, 5])
     assert fill(checked, "b", [1, 2, 3, 4, 5]) == 0
-    assert not set(pages_of(checked, "a")) & set(pages_of(checked, "b"))
+    assert not set(find_pages(checked, "a")) & set(find_pages(checked, "b"))
     checked.release("a")
     assert checked.manager.num_free_pages == 5
     assert len(checked.snapshot.pages) == 3
@@ -317,7 +317,7 @@ def test_salts_keep_sequences_apart():
     assert fill(checked, "b", [1, 2, 3], b"two") == 0
     assert fill(checked, "c", [1, 2, 3]) == 0
     assert fill(checked, "d", [1, 2, 3], b"two") == 2
-    assert pages_of(checked, "d")[0] == pages_of(checked, "b")[0]
+    assert find_pages(checked, "d")[0] == find_pages(checked, "b")[0]
 
 
 def test_tokens_with_equal_hashes_are_different():
@@ -339,9 +339,9 @@ def test_equal_prompts_in_one_step_share_afterwards():
     checked = make()
     checked.claim("a", [1, 2, 3])
     checked.claim("b", [1, 2, 4])
-    assert not set(pages_of(checked, "a")) & set(pages_of(checked, "b"))
+    assert not set(find_pages(checked, "a")) & set(find_pages(checked, "b"))
     checked.step(["a", "b"])
-    assert pages_of(checked, "a")[0] == pages_of(checked, "b")[0]
+    assert find_pages(checked, "a")[0] == find_pages(checked, "b")[0]
     assert checked.manager.num_free_pages == 8 - 3
 
 
@@ -364,7 +364,7 @@ def test_recently_used_pages_stay_longest():
     checked = make(num_pages=3)
     for request, token in (("a", 1), ("b", 2), ("c", 3)):
         fill(checked, request, [token, token])
-    pages = {request: pages_of(checked, request)[0] for request in "abc"}
+    pages = {request: find_pages(checked, request)[0] for request in "abc"}
     for request in ("b", "a", "c"):
         checked.release(request)
     for token, left in ((4, "ac"), (5, "c"), (6, "")):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checked_manager import fill, make, pages_of
+from checked_manager import fill, make, find_pages
 
 from kvcache import OutOfPagesError, Place
 
@@ -15,12 +15,12 @@ def test_a_fork_shares_pages_until_one_writes(prefix_caching):
     fill(checked, "a", [1, 2, 3])
     checked.fork("a", "b")
     assert checked.get_pages("a") == checked.get_pages("b")
-    pages = pages_of(checked, "a")
+    pages = find_pages(checked, "a")
     checked.grow("b", [4])
-    assert pages_of(checked, "a") == pages
-    assert pages_of(checked, "b")[0] == pages[0] != pages_of(checked, "b")[1]
+    assert find_pages(checked, "a") == pages
+    assert find_pages(checked, "b")[0] == pages[0] != find_pages(checked, "b")[1]
     checked.grow("a", [5])
-    assert pages_of(checked, "a") == pages
+    assert find_pages(checked, "a") == pages
     checked.step(["a", "b"])
     assert checked.manager.tokens("b").tolist() == [1, 2, 3, 4]
 
@@ -52,10 +52,10 @@ def test_writing_into_a_truncated_page_keeps_it_for_others():
     fill(checked, "a", [1, 2, 3, 4, 5])
     fill(checked, "b", [1, 2, 3, 4, 6])
     checked.truncate("b", 2)
-    assert pages_of(checked, "a")[0] == pages_of(checked, "b")[0]
+    assert find_pages(checked, "a")[0] == find_pages(checked, "b")[0]
     checked.grow("b", [9])
     checked.step(["b"])
-    assert pages_of(checked, "a")[0] != pages_of(checked, "b")[0]
+    assert find_pages(checked, "a")[0] != find_pages(checked, "b")[0]
     assert checked.claim("c", [1, 2, 3, 4, 5]) == 4
 
 
@@ -92,10 +92,10 @@ def test_the_accepted_tokens_of_a_draft_are_kept():
     fill(checked, "a", [1, 2, 3])
     checked.fork("a", "x", "y")
     checked.grow_batch(["x", "y"], [[4, 5, 6], [4, 7, 8]])
-    kept = pages_of(checked, "y")[:3]
+    kept = find_pages(checked, "y")[:3]
     checked.commit(["a"], [[4, 7]], [("x", "y")])
     assert checked.manager.tokens("a").tolist() == [1, 2, 3, 4, 7]
-    assert pages_of(checked, "a") == kept
+    assert find_pages(checked, "a") == kept
     assert "x" not in checked.manager and "y" not in checked.manager
     assert checked.manager.num_free_pages == 9
     assert checked.claim("b", [1, 2, 3, 4, 7, 8]) == 4

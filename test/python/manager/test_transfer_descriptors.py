@@ -10,7 +10,7 @@ from kvcache.pages.regions import locate
 from transfers import LAYOUTS, PAGE, make_cache
 
 
-def addresses_of(tensor):
+def list_addresses(tensor):
     """The address of each byte of a tensor, in its shape and one dimension more."""
     bytes_ = np.arange(tensor.itemsize)
     total = np.zeros((*tensor.shape, 1), np.int64) + bytes_ + tensor.ctypes.data
@@ -32,7 +32,7 @@ def test_descriptors_have_all_bytes_once(layout, quantized, layers, heads):
     table = cache.descriptors(pages, layers, heads)
     got = np.concatenate([np.arange(start, start + n) for start, n, _ in table])
     wanted = [
-        addresses_of(tensor)[pages][:, :, layers or slice(None)][
+        list_addresses(tensor)[pages][:, :, layers or slice(None)][
             ..., heads or slice(None), :, :
         ]
         for tensor in (*cache.blocks, *cache.scales)

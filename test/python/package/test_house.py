@@ -21,10 +21,10 @@ def test_every_folder_has_a_level():
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_level_uses_only_levels_before_it(level):
-    files = structure.files_of(level)
+    files = structure.list_files(level)
     assert files
     after = set(LEVELS[LEVELS.index(level) + 1 :])
-    used = {str(path): structure.uses_of(path) & after for path in files}
+    used = {str(path): structure.list_includes(path) & after for path in files}
     assert not {path: wrong for path, wrong in used.items() if wrong}
 
 
@@ -33,7 +33,7 @@ def test_headers_of_other_folders_are_public():
     wrong = [
         f"{path}: {include}"
         for level in LEVELS
-        for path in structure.files_of(level)
+        for path in structure.list_files(level)
         for include in re.findall(r'#include "(\.\./[^"]+)"', path.read_text())
         if not (path.parent / include).resolve().is_relative_to(ROOT / "lib" / level)
     ]
@@ -46,7 +46,7 @@ def test_compiler_includes_nothing_of_the_emulator():
         for path in (ROOT / "emulator/include").rglob("*")
     }
     assert "kvcache/Emulator/Emulator.h" in headers
-    files = [path for level in LEVELS for path in structure.files_of(level)]
+    files = [path for level in LEVELS for path in structure.list_files(level)]
     files += (ROOT / "include/kvcache-c").glob("*.h")
     wrong = [
         f"{path}: {include}"

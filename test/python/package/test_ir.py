@@ -189,7 +189,7 @@ BY_TEXT = pytest.mark.parametrize(
 )
 
 
-def base_of(value):
+def get_base(value):
     return Type if isinstance(value, Type) else Attribute
 
 
@@ -218,7 +218,7 @@ def test_built_values_have_text_and_fields(value, text, fields):
 
 @BY_TEXT
 def test_parsed_values_equal_built_ones(value, text, fields):
-    for cls in (base_of(value), type(value)):
+    for cls in (get_base(value), type(value)):
         parsed = cls.parse(text)
         assert type(parsed) is type(value)
         assert (parsed, hash(parsed), repr(parsed)) == (value, hash(value), repr(value))
@@ -442,7 +442,7 @@ def test_text_of_another_class(cls, text):
     with pytest.raises(ValueError) as caught:
         cls.parse(text)
     assert str(caught.value) == f"expects the text of {cls.__name__}, got {text}"
-    assert str(base_of(object.__new__(cls)).parse(text)) == text
+    assert str(get_base(object.__new__(cls)).parse(text)) == text
 
 
 @pytest.mark.parametrize("text", [None, b"i32", 3])

@@ -21,11 +21,11 @@ from picture_cases import (
 )
 
 
-def row_of(params, **rope):
+def draw(params, **rope):
     return parse(draw_row(kvcache.KVCacheParams(**params), **rope))
 
 
-def table_of(root):
+def read_totals(root):
     """The numbers of the totals, by their names."""
     cells = texts(root)
     cells = cells[cells.index("bytes") :]
@@ -37,7 +37,7 @@ def table_of(root):
 
 @pytest.mark.parametrize("params", [LLAMA, QUANTIZED, NVFP4, MLA], ids=["bf16", "fp8", "nvfp4", "mla"])
 def test_totals_equal_the_tensors(params):
-    shown, cache = table_of(row_of(params)), kvcache.KVCacheParams(**params)
+    shown, cache = read_totals(draw(params)), kvcache.KVCacheParams(**params)
     tensors = [np.zeros(cache.shape_per_block, cache.storage_dtype)]
     if cache.kvcache_quant_config:
         tensors.append(np.zeros(cache.shape_per_scale_block, cache.kvcache_quant_config.scale_dtype))
@@ -61,7 +61,7 @@ def test_totals_equal_the_tensors(params):
 
 
 def test_scale_is_drawn_below_its_elements():
-    root = row_of(QUANTIZED)
+    root = draw(QUANTIZED)
     heads, size, granularity = 4, 128, 32
     strips = find_by_class(root, "g", "scale")
     assert len(strips) == heads * size // granularity
@@ -77,7 +77,7 @@ def test_scale_is_drawn_below_its_elements():
 
 @pytest.mark.parametrize(("heads", "size", "dtype", "element"), [(8, 128, "bf16", 2), (3, 20, "bf16", 2), (5, 3, "f32", 4)])
 def test_marks_are_every_16_bytes_of_the_row(heads, size, dtype, element):
-    root = row_of({"dtype": dtype, "n_kv_heads": heads, "head_dim": size, "page_size": 1})
+    root = draw({"dtype": dtype, "n_kv_heads": heads, "head_dim": size, "page_size": 1})
     bars, marks = find_by_class(root, "rect", "elements"), find_by_class(root, "rect", "unit")
     assert len(bars) == heads
     row = set()
@@ -91,13 +91,13 @@ def test_marks_are_every_16_bytes_of_the_row(heads, size, dtype, element):
 
 def test_many_heads_are_left_out_in_the_middle():
     params = {"dtype": "f16", "n_kv_heads": 128, "head_dim": 64, "page_size": 1}
-    names = [text for text in texts(row_of(params)) if text.startswith(("head ", "…"))]
+    names = [text for text in texts(draw(params)) if text.startswith(("head ", "…"))]
     assert names == ["head 0", "head 1", "head 2", "head 3", "…", "head 127"]
-    assert f"byte {127 * 64 * 2:,}" in texts(row_of(params))
+    assert f"byte {127 * 64 * 2:,}" in texts(draw(params))
 
 
 def test_a_byte_has_two_elements_of_fp4():
-    root = row_of(NVFP4)
+    root = draw(NVFP4)
     elements = find_by_class(root, "rect", "element")
     assert len(elements) == 32
     assert len({element.get("width") for element in elements}) == 1
@@ -105,7 +105,7 @@ def test_a_byte_has_two_elements_of_fp4():
 
 
 def test_rope_follows_the_content():
-    root = row_of(MLA, padded_depth=512, rope_columns=64)
+    root = draw(MLA, padded_depth=512, rope_columns=64)
     (content,), (rope,) = find_by_class(root, "rect", "content"), find_by_class(root, "rect", "rope")
     assert number(content, "width") / number(rope, "width") == pytest.approx(512 / 128, rel=1e-3)
     assert number(rope, "x") == pytest.approx(number(content, "x") + number(content, "width"), abs=0.01)
@@ -118,7 +118,7 @@ def test_rope_follows_the_content():
 def test_a_continuous_cache_has_no_pages():
     with pytest.warns(DeprecationWarning):
         params = kvcache.KVCacheParams("bf16", 8, 128, cache_strategy=kvcache.KVCacheStrategy.CONTINUOUS, total_num_layers=2)
-    assert table_of(parse(draw_row(params))) == {"a row: keys of a token in a layer": [2048], "keys and values": [4096]}
+    assert read_totals(parse(draw_row(params))) == {"a row: keys of a token in a layer": [2048], "keys and values": [4096]}
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_sizes_of_a_rope_are_integers():
 PLACE = re.compile(r"(?:(key|value) )?(\w+) of (?:head (\d+))?(?:, )?(?:token (\d+))?: bytes ([\d,]+)–([\d,]+)$")
 
 
-def boxes_of(root):
+def list_boxes(root):
     """The kind, head, token, first and last byte of each box."""
     for tip in tips(root, "box"):
         role, kind, head, token, first, last = PLACE.match(tip).groups()
@@ -173,7 +173,7 @@ def test_bytes_of_a_page_follow_the_layout(name):
     cache = cache.with_layout(kvcache.Layout.from_name(name))
     tensor = kvcache.PagedKVCacheManager(cache, max_batch_size=1, max_seq_len=4, num_pages=1).blocks[0]
     place = {"key": 0, "value": 1}
-    found = list(boxes_of(parse(draw_row(cache))))
+    found = list(list_boxes(parse(draw_row(cache))))
     assert {kind for kind, *_ in found} == ({"key"} if name == "HND" else {"key", "value"})
     assert len(found) == (12 if name == "HND" else 24)
     for kind, head, token, first, last in found:
@@ -192,7 +192,7 @@ def test_distances_that_pages_decide_have_no_bytes():
 def test_scales_have_lines_of_their_own():
     hnd = kvcache.Layout.from_name("HND")
     cache = kvcache.KVCacheParams(**{**QUANTIZED, "page_size": 4}).with_layout(hnd, hnd)
-    found = [box for box in boxes_of(parse(draw_row(cache))) if box[0] == "scales"]
+    found = [box for box in list_boxes(parse(draw_row(cache))) if box[0] == "scales"]
     assert found[:2] == [("scales", 0, 0, 0, 15), ("scales", 0, 1, 16, 31)]
     assert ("scales", 1, 0, 64, 79) in found
 
@@ -202,7 +202,7 @@ def test_fields_of_rows_match_their_arrays(name):
     layout = kvcache.Layout.from_name(name)
     data = np.zeros((1, layout.page_bytes(4)), np.uint8)
     views = layout.views(data, page_size=4)
-    boxes = list(boxes_of(parse(draw_row(layout, page_size=4))))
+    boxes = list(list_boxes(parse(draw_row(layout, page_size=4))))
     assert len(boxes) == 12
     for kind, _, token, first, last in boxes:
         field = views[kind].array[0, token, 0]

@@ -11,7 +11,7 @@ from picture_cases import SVG, find_by_class, number, parse, texts
 SWIZZLE_MASKS = {"none": 0, "32b": 1, "64b": 3, "128b": 7}
 
 
-def units_of(root):
+def find_chunks(root):
     """The byte of each chunk in the picture, by its row and column."""
     cells = root.findall(f"{SVG}rect")
     corners = [cell for cell in cells if cell.get("class") in ("unit", "empty")]
@@ -41,14 +41,14 @@ def stored_at(rows, columns, size, swizzle):
 )
 def test_chunks_match_the_hardware(shape, dtype, size, swizzle):
     root = parse(draw_tile(shape, dtype, swizzle))
-    assert units_of(root) == stored_at(*shape, size, swizzle)
+    assert find_chunks(root) == stored_at(*shape, size, swizzle)
     assert len(find_by_class(root, "rect", "unit")) == shape[0] * shape[1] * size // 16
 
 
 def test_the_swizzle_of_128_bytes_is_that_of_the_ptx_isa():
     """PTX ISA, "Swizzling modes": the 16-byte units of the first eight rows."""
     pattern = ["01234567", "10325476", "23016745", "32107654", "45670123", "54761032", "67452301", "76543210"]
-    placed = {offset: element for element, offset in units_of(parse(draw_tile((8, 64), "bf16", "128b"))).items()}
+    placed = {offset: element for element, offset in find_chunks(parse(draw_tile((8, 64), "bf16", "128b"))).items()}
     for row, units in enumerate(pattern):
         assert [placed[row * 128 + i * 16] for i in range(8)] == [(row, 8 * int(unit)) for unit in units]
 

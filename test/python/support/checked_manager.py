@@ -443,6 +443,6 @@ def fill(checked, request, tokens, salt=b""):
     return shared
 
 
-def pages_of(checked, request):
+def find_pages(checked, request):
     """The addresses of a sequence's pages."""
     return [address.index for address in checked.get_pages(request)]

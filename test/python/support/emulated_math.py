@@ -67,7 +67,7 @@ def f32_samples():
 F32 = f32_samples()
 
 
-def bits_of(values):
+def as_bits(values):
     return np.ascontiguousarray(values, np.float32).view(np.int32)
 
 

@@ -204,7 +204,7 @@ class Case:
         return pack(encoded) if self.per_byte == 2 else encoded, scale.encode(numbers)
 
 
-def behind_heads(token, head, page, scales_at):
+def place_after_heads(token, head, page, scales_at):
     """Makes scales in the bytes after the elements of each head."""
     return Window(0, token, head, page), Window(scales_at, token, head, page)
 
@@ -239,7 +239,7 @@ def make_interleaved(page_size):
 def make_with_zero_points(page_size):
     """Makes cases of i4, whose zero points follow the scales of a head."""
     space = PAGES * 64 * page_size * HEADS + 32
-    inline = behind_heads(32, 32 * page_size, 32 * page_size * HEADS, 16)
+    inline = place_after_heads(32, 32 * page_size, 32 * page_size * HEADS, 16)
     rows = Window(0, 8 * HEADS, 8, -(-8 * HEADS * page_size // 16) * 16), heads_first(8, page_size, space)
     wide = heads_first(24, page_size), heads_first(24, page_size, start=space)
     return [
@@ -266,9 +266,9 @@ def make_shared_by_tokens(page_size):
 
 def make_cases(page_size, is_page_open=False):
     """Makes cases for every element type, with scales after each head, or in another allocation."""
-    inline = behind_heads(32, 32 * page_size, 32 * page_size * HEADS, scales_at=16)
-    tight = behind_heads(24, 24 * page_size, 24 * page_size * HEADS + 8 * (page_size * HEADS % 2), 16)
-    rows = behind_heads(24 * HEADS, 24, (24 * HEADS * page_size + 15) // 16 * 16, scales_at=16)
+    inline = place_after_heads(32, 32 * page_size, 32 * page_size * HEADS, scales_at=16)
+    tight = place_after_heads(24, 24 * page_size, 24 * page_size * HEADS + 8 * (page_size * HEADS % 2), 16)
+    rows = place_after_heads(24 * HEADS, 24, (24 * HEADS * page_size + 15) // 16 * 16, scales_at=16)
     space = PAGES * 32 * page_size * HEADS + 32
     apart = heads_first(16, page_size), heads_first(8, page_size, start=space)
     cases = [
@@ -339,7 +339,7 @@ def take_tokens(case):
     return text, type
 
 
-def program_of(case):
+def write_program(case):
     """A program with an access of each kind, to a whole head."""
     text = case.aliases
 
@@ -395,4 +395,4 @@ def program_of(case):
 
 @functools.cache
 def compiled(case, target):
-    return jit(program_of(case), target)
+    return jit(write_program(case), target)
