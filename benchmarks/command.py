@@ -67,8 +67,9 @@ class Command:
         else:
             self.add("--chip", type=lambda text: parse(text)[0], default=names, help=f"default: {names}")
 
-    def add_count(self, option: str, default: int, help: str) -> None:
-        self.add(option, type=parse_positive, default=default, metavar="N", help=f"{help} (default: %(default)s)")
+    def add_count(self, option: str, default: int | None, help: str) -> None:
+        suffix = "" if default is None else " (default: %(default)s)"
+        self.add(option, type=parse_positive, default=default, metavar="N", help=help + suffix)
 
     def parse(self, arguments: Sequence[str] | None = None) -> argparse.Namespace:
         self.add("--markdown", action="store_true", help="print tables in Markdown")

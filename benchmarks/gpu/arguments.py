@@ -11,7 +11,6 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .cubin import Slot
 from .inputs import Number
 
 
@@ -141,13 +140,13 @@ def encode_struct(fields: str, members: Sequence[str | int], values: Values) -> 
     return data.ljust(-(-len(data) // alignment) * alignment, b"\0")
 
 
-def check(arguments: Sequence[bytes], slots: Sequence[Slot], kernel: str) -> None:
-    """Raises ``ArgumentError`` unless the arguments are as many and as long as the cubin says."""
-    if len(arguments) != len(slots):
-        raise ArgumentError(f"kernel {kernel} has {len(slots)} parameters, got {len(arguments)}")
-    for index, (argument, slot) in enumerate(zip(arguments, slots)):
-        if len(argument) != slot.size:
-            raise ArgumentError(f"parameter {index} of kernel {kernel} has {slot.size} bytes, got {len(argument)}")
+def check(arguments: Sequence[bytes], sizes: Sequence[int], kernel: str) -> None:
+    """Raises ``ArgumentError`` unless the arguments are as many and as long as the machine code says."""
+    if len(arguments) != len(sizes):
+        raise ArgumentError(f"kernel {kernel} has {len(sizes)} parameters, got {len(arguments)}")
+    for index, (argument, size) in enumerate(zip(arguments, sizes)):
+        if len(argument) != size:
+            raise ArgumentError(f"parameter {index} of kernel {kernel} has {size} bytes, got {len(argument)}")
 
 
 # --- Descriptors -----------------------------------------------------------------------------------------------------

@@ -2,57 +2,43 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import json
 import platform
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from command import Command, parse_names
+from measure import Result
+from record import Record
+
 from . import report
-from .cuda_device import CudaDevice
-from .device import Device, DeviceError
+from .cuda_device import CudaDevice, DeviceError
 from .inputs import Sizes
 from .kernels import OURS, PackError, choose_chip, load
 from .measure import ALL, DeviceLostError, Plan, Runner
 from .works import WORKS
 
 
-def parse_works(text: str) -> list[str]:
-    names = text.split(",")
-    if unknown := [name for name in names if name not in WORKS]:
-        raise argparse.ArgumentTypeError(f"unknown work {unknown[0]!r}; known are {', '.join(WORKS)}")
-    return names
+def add_works(command: Command) -> None:
+    command.add("--works", type=parse_names(list(WORKS)), default=list(WORKS), metavar="LIST",
+                help=f"comma-separated (default: {','.join(WORKS)})")
 
 
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"expects a positive number, got {text!r}")
-    return int(text)
+def _make_command(description: str) -> Command:
+    sizes, command = Sizes(), Command("run.py", description)
+    add_works(command)
+    command.add_count("--batch", sizes.batch, "sequences")
+    command.add_count("--context", None, "tokens of the longest sequence, a multiple of 64; by itself 4 times the L2 cache")
+    command.add_count("--layers", sizes.layers, "layers of the cache, of which the last is used")
+    command.add_count("--chunk", sizes.chunk, "tokens in a split of decode")
+    command.add_count("--repetitions", 100, "counted runs")
+    command.add_count("--warm-up", 10, "runs before them")
+    command.add("--without", action="append", default=[], metavar="NAME", help="leave a contender out")
+    return command
 
 
-def _make_parser(description: str) -> argparse.ArgumentParser:
-    sizes = Sizes()
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--works", type=parse_works, default=list(WORKS), metavar="LIST",
-                        help=f"comma-separated (default: {','.join(WORKS)})")
-    parser.add_argument("--batch", type=_positive, default=sizes.batch, help="sequences (default: %(default)s)")
-    parser.add_argument("--context", type=_positive, metavar="N",
-                        help="tokens of the longest sequence, a multiple of 64 (default: 4 times the L2 cache in all)")
-    parser.add_argument("--layers", type=_positive, default=sizes.layers,
-                        help="layers of the cache, of which the last is used (default: %(default)s)")
-    parser.add_argument("--chunk", type=_positive, default=sizes.chunk,
-                        help="tokens in a split of decode (default: %(default)s)")
-    parser.add_argument("--repetitions", type=_positive, default=100, help="counted runs (default: %(default)s)")
-    parser.add_argument("--warm-up", type=_positive, default=10, help="runs before them (default: %(default)s)")
-    parser.add_argument("--without", action="append", default=[], metavar="NAME", help="leave a contender out")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write everything to this file")
-    return parser
-
-
-def _version(package: str) -> str:
+def _find_version(package: str) -> str:
     try:
         module = importlib.import_module(package)
     except ImportError:
@@ -77,22 +63,6 @@ def read_sensors(bus_id: str) -> dict[str, str]:
         return {"sensors": f"not read: {error}"}
 
 
-def _describe_run(device: Device, chip: str, arguments: Sequence[str]) -> dict[str, str]:
-    facts = device.facts
-    peak, source = report.peak_bandwidth(facts)
-    return {
-        "date": time.strftime("%Y-%m-%d %H:%M:%S %z"),
-        "command": " ".join(arguments),
-        "device": f"{facts.name}, {facts.multiprocessors} SMs, {facts.memory_bytes / 1e9:.0f} GB, "
-                  f"L2 {facts.l2_bytes / 1e6:.0f} MB",
-        "code for": chip,
-        "CUDA driver": facts.driver,
-        "peak": f"{peak / 1e12:.2f} TB/s ({source})",
-        "host": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
-        **{name: _version(name) for name in ("numpy", "cuda.bindings", "triton", "flashinfer", "torch")},
-    }
-
-
 def _run_works(runner: Runner, works: list[str]) -> str | None:
     """Why the works could not all be run, if so."""
     for name in works:
@@ -105,14 +75,13 @@ def _run_works(runner: Runner, works: list[str]) -> str | None:
 
 def main(folder: Path, description: str, arguments: Sequence[str] | None = None) -> int:
     """Runs the pack in ``folder``. Fails where ours is wrong or the device is lost, not where it is slow."""
-    arguments = sys.argv[1:] if arguments is None else list(arguments)
-    parser = _make_parser(description)
-    options = parser.parse_args(arguments)
+    command = _make_command(description)
+    options = command.parse(arguments)
+    context = options.context or Sizes().context
     try:
-        sizes = Sizes(options.batch, options.context or Sizes().context, options.layers, options.layers - 1,
-                      options.chunk)
+        sizes = Sizes(options.batch, context, options.layers, options.layers - 1, options.chunk)
     except ValueError as error:
-        parser.error(str(error))
+        command.parser.error(str(error))
     try:
         pack = load(folder)
         device = CudaDevice()
@@ -122,31 +91,60 @@ def main(folder: Path, description: str, arguments: Sequence[str] | None = None)
         return 1
     plan = Plan(sizes, options.context, options.repetitions, options.warm_up, tuple(options.without),
                 folder / "peers/triton_kernels.py")
-    provenance = {f"pack {key}": value for key, value in pack.provenance.items()}
-    provenance |= _describe_run(device, chip, arguments)
-    provenance |= {f"{key} before": value for key, value in read_sensors(device.facts.bus_id).items()}
     runner = Runner(device, pack, chip, plan)
+    before = read_sensors(device.facts.bus_id)
     lost = _run_works(runner, options.works)
-    provenance |= {f"{key} after": value for key, value in read_sensors(device.facts.bus_id).items()}
-    return present(runner, provenance, lost, options.json)
+    record = _describe_run(runner, before, sys.argv[1:] if arguments is None else arguments)
+    return present(record, runner, lost, options.json, options.markdown)
 
 
-def present(runner: Runner, provenance: dict[str, str], lost: str | None, path: Path | None) -> int:
+def _describe_run(runner: Runner, before: dict[str, str], arguments: Sequence[str]) -> Record:
+    facts, pack = runner.device.facts, runner.pack.provenance
+    peak, source = report.find_peak(facts)
+    memory = f"{facts.memory_bytes / 1e9:.0f} GB, L2 {facts.l2_bytes / 1e6:.0f} MB"
+    packages = "numpy", "cuda.bindings", "triton", "flashinfer", "torch"
+    software = {"CUDA": facts.driver, **{name: _find_version(name) for name in packages}}
+    software |= {name: pack[name] for name in ("kvcache", "ptxas", "nvcc") if name in pack}
+    details = {
+        "code for": runner.chip,
+        "peak": f"{peak / 1e12:.2f} TB/s ({source})",
+        "host": f"{platform.system()} {platform.machine()}",
+        "pack": pack,
+        **{f"{key} before": value for key, value in before.items()},
+        **{f"{key} after": value for key, value in read_sensors(facts.bus_id).items()},
+    }
+    return Record(
+        "python kvcache-bench-gpu/run.py",
+        device=f"{facts.name}, {facts.multiprocessors} SMs, {memory}",
+        driver=before.get("driver"),
+        software=software,
+        runs=f"{runner.plan.repetitions} launches in turns, after {runner.plan.warm_up}",
+        details=details,
+        arguments=arguments,
+        commit=pack.get("commit", "unknown"),
+    )
+
+
+def present(record: Record, runner: Runner, lost: str | None, path: Path | None, markdown: bool) -> int:
     """Prints what was found, and gives the exit status."""
     facts, results = runner.device.facts, runner.results
-    rows = report.make_rows(results, report.peak_bandwidth(facts)[0])
-    verdict = report.judge(rows)
-    width = max(map(len, provenance))
-    print("\n".join(f"{key.ljust(width)}  {value}" for key, value in provenance.items()))
-    print(f"\n{report.format_table(rows)}\n")
-    print("\n".join([*verdict, *report.warn_of_cache(results, facts.l2_bytes)]))
+    report.rate(results, report.find_peak(facts)[0])
+    verdict, notes = report.judge(results), report.list_notes(results)
+    record.tables = {"full": report.tabulate_full(results), "all": report.tabulate(results)}
+    described = "".join(f"{name}: {value}\n" for name, value in record.details.items())
+    print(f"{record.render_provenance(markdown)}\n{described}\n{record.tables['all'].render(markdown)}\n")
+    print("\n".join([*notes, "", *verdict, *report.warn_of_cache(results, facts.l2_bytes)]))
+    record.details |= {"verdict": verdict, "results": results}
     errors = [lost] if lost else []
     if path:
         try:
-            path.write_text(json.dumps(report.to_json(provenance, results, rows, verdict), indent=1) + "\n")
+            record.save(path)
         except OSError as error:
             errors.append(f"the results could not be written: {error}")
     for text in errors:
         print(f"error: {text}", file=sys.stderr)
-    failed = any(row.status in ("wrong", "failed") and row.contender in (OURS, ALL) for row in rows)
-    return 1 if errors or failed else 0
+    return 1 if errors or any(map(_is_failure, results)) else 0
+
+
+def _is_failure(result: Result) -> bool:
+    return result.status in ("wrong", "failed") and result.contender in (OURS, ALL)

@@ -1,4 +1,4 @@
-"""The device behind the CUDA driver."""
+"""A GPU with one stream, behind the CUDA driver."""
 
 from __future__ import annotations
 
@@ -6,18 +6,42 @@ import ctypes
 import importlib
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from .arguments import TensorMap
-from .device import DeviceError, Facts, Grid, OutOfMemoryError
 
 INSTALL = "install it by: python -m pip install cuda-bindings"
 LONGEST_WAIT = 120
 """Seconds."""
 _DEFAULT_SHARED_BYTES = 48 * 1024
+
+Grid = tuple[int, int, int]
+
+
+class DeviceError(RuntimeError):
+    """There is no device, or it failed."""
+
+
+class OutOfMemoryError(DeviceError):
+    """The device has not enough memory."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A device's own description. ``clock_bandwidth`` is that of its memory by clock and width, or 0."""
+
+    name: str
+    bus_id: str
+    capability: tuple[int, int]
+    driver: str
+    multiprocessors: int
+    memory_bytes: int
+    l2_bytes: int
+    clock_bandwidth: float  # bytes per second
 
 
 def import_driver() -> ModuleType:
@@ -29,7 +53,10 @@ def import_driver() -> ModuleType:
 
 
 class CudaDevice:
-    """The first GPU, in its primary context, as PyTorch uses it too."""
+    """The first GPU, in its primary context, as PyTorch uses it too. Handles are opaque; addresses are numbers.
+
+    Everything may raise ``DeviceError``; ``synchronize`` and ``download`` see the errors of kernels.
+    """
 
     def __init__(self, driver: Any = None) -> None:
         self._driver = driver or import_driver()
@@ -85,6 +112,7 @@ class CudaDevice:
     # --- Kernels ---
 
     def load(self, cubin: bytes, kernel: str, shared_bytes: int) -> Any:
+        """Loads a kernel to launch with so much dynamic shared memory."""
         module = self._call("cuModuleLoadData", cubin)
         self._modules.append(module)
         function = self._call("cuModuleGetFunction", module, kernel.encode())
@@ -92,6 +120,16 @@ class CudaDevice:
             attribute = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             self._call("cuFuncSetAttribute", function, attribute, shared_bytes)
         return function
+
+    def list_parameters(self, kernel: Any) -> list[int]:
+        """The bytes of each of a kernel's parameters, as its machine code says."""
+        sizes: list[int] = []
+        while True:
+            error, *place = self._try("cuFuncGetParamInfo", kernel, len(sizes))
+            if error == self._driver.CUresult.CUDA_ERROR_INVALID_VALUE:  # there is none more
+                return sizes
+            self._check("cuFuncGetParamInfo", error)
+            sizes.append(place[1])
 
     def prepare(self, kernel: Any, grid: Grid, block: Grid, shared_bytes: int, arguments: Sequence[bytes]
                 ) -> Callable[[], None]:

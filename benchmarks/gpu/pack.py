@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import subprocess
@@ -15,16 +14,18 @@ from dataclasses import asdict
 from pathlib import Path
 
 import kvcache
-from kvcache.compilation import toolchain
+from contenders import Nvcc, summarize
+from facts import find_tools
+from measure import Absent, say
+from provenance import FOLDER, find_commit, find_version
 
 from .kernels import OURS, PEER, KernelImage, Pack
 from .works import WORKS
 
-BENCHMARKS = Path(__file__).resolve().parent.parent
-CHIPS = ("sm_80", "sm_90a", "sm_100a")
 NAME = "kvcache-bench-gpu"
 _PACKAGES = ("cuda-bindings", "numpy")
 _GLIBC_MINORS = (17, 24, 27, 28)
+_HARNESS = ("command", "measure", "provenance", "record", "report")
 _FILES_OF_THE_COMPILER = ("pack.py", "emulate.py", "tools.py")
 
 
@@ -38,13 +39,7 @@ def _write_cubin(pack: Pack, contender: str, source: str, chip: str, cubin: byte
 
 def _add_missing(pack: Pack, contender: str, source: str, chip: str, reason: str) -> None:
     pack.missing.append({"contender": contender, "source": source, "chip": chip, "reason": reason})
-    print(f"{contender}, {source}, {chip}: {reason}", file=sys.stderr)
-
-
-def _first_line(text: str, word: str) -> str:
-    """The first line with a word, from there on, without the paths before it; or else the first line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return next((line[line.index(word) :] for line in lines if word in line), lines[0] if lines else "no message")
+    say(f"{contender}, {source}, {chip}: {reason}")
 
 
 # --- Our kernels -----------------------------------------------------------------------------------------------------
@@ -72,7 +67,7 @@ def _add_ours(pack: Pack, source: Path, chip: str) -> None:
     except OSError as error:
         return _add_missing(pack, OURS, source.stem, chip, f"{source.name}: {error.strerror}")
     except (kvcache.Error, ValueError) as error:
-        return _add_missing(pack, OURS, source.stem, chip, _first_line(str(error), "error:"))
+        return _add_missing(pack, OURS, source.stem, chip, summarize(str(error)))
     cubin = _write_cubin(pack, OURS, source.stem, chip, kernel.cubin)
     pack.images.append(describe_ours(kernel, source.stem, cubin))
 
@@ -81,9 +76,10 @@ def _add_ours(pack: Pack, source: Path, chip: str) -> None:
 
 
 def find_nvcc() -> str | None:
-    folders = [os.environ["CUDA_HOME"]] if "CUDA_HOME" in os.environ else []
-    found = (shutil.which("nvcc", path=f"{folder}/bin") for folder in [*folders, "/usr/local/cuda"])
-    return next(filter(None, found), None) or shutil.which("nvcc")
+    try:
+        return Nvcc().tool
+    except Absent:
+        return None
 
 
 def _add_peer(pack: Pack, source: Path, chip: str, nvcc: str | None) -> None:
@@ -95,7 +91,7 @@ def _add_peer(pack: Pack, source: Path, chip: str, nvcc: str | None) -> None:
         command = [nvcc, "-cubin", "-O3", f"-arch={chip}", str(source), "-o", str(cubin)]
         result = subprocess.run(command, capture_output=True, text=True)
         if result.returncode:
-            return _add_missing(pack, PEER, source.stem, chip, _first_line(result.stdout + result.stderr, "error"))
+            return _add_missing(pack, PEER, source.stem, chip, summarize(result.stdout + result.stderr))
         name = _write_cubin(pack, PEER, source.stem, chip, cubin.read_bytes())
     pack.images.append(KernelImage(PEER, source.stem, chip, source.stem, name))
 
@@ -103,23 +99,13 @@ def _add_peer(pack: Pack, source: Path, chip: str, nvcc: str | None) -> None:
 # --- The pack --------------------------------------------------------------------------------------------------------
 
 
-def _run(*command: str) -> str:
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-
-
 def _describe_build(nvcc: str | None) -> dict[str, str]:
-    git = ("git", "-C", str(BENCHMARKS))
-    changes = _run(*git, "status", "--porcelain")
-    ptxas = _run(str(toolchain.find_tool("ptxas")), "--version")
     return {
-        "date": time.strftime("%Y-%m-%d %H:%M:%S %z"),
-        "commit": (_run(*git, "rev-parse", "HEAD") or "unknown") + (" with changes" if changes else ""),
+        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "commit": find_commit(),
         "kvcache": kvcache.__version__,
-        "ptxas": _first_line(ptxas, "release"),
-        "nvcc": _first_line(_run(nvcc, "--version"), "release") if nvcc else "not found",
+        **find_tools(),
+        "nvcc": find_version(nvcc) if nvcc else "not found",
         "host": f"{platform.system()} {platform.machine()}",
     }
 
@@ -127,12 +113,12 @@ def _describe_build(nvcc: str | None) -> dict[str, str]:
 def _copy_driver(folder: Path) -> None:
     package = folder / "gpu"
     package.mkdir()
-    for path in sorted((BENCHMARKS / "gpu").glob("*.py")):
+    for path in sorted((FOLDER / "gpu").glob("*.py")):
         if path.name not in (*_FILES_OF_THE_COMPILER, "run.py"):
             shutil.copy(path, package)
-    for name in ("run.py", "README.md"):
-        shutil.copy(BENCHMARKS / "gpu" / name, folder)
-    shutil.copytree(BENCHMARKS / "peers", folder / "peers", ignore=shutil.ignore_patterns("__pycache__"))
+    for path in (*(FOLDER / f"{name}.py" for name in _HARNESS), FOLDER / "gpu/run.py", FOLDER / "gpu/README.md"):
+        shutil.copy(path, folder)
+    shutil.copytree(FOLDER / "peers", folder / "peers", ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def _add_wheels(folder: Path, python: str) -> None:
@@ -149,9 +135,9 @@ def fill(folder: Path, works: Sequence[str], chips: Sequence[str]) -> Pack:
     pack = Pack(_describe_build(nvcc), folder=folder)
     for name in works:
         for chip in chips:
-            _add_ours(pack, BENCHMARKS / f"kernels/{name}.mlir", chip)
+            _add_ours(pack, FOLDER / f"kernels/{name}.mlir", chip)
             for peer in WORKS[name].peers:
-                _add_peer(pack, BENCHMARKS / f"peers/{peer.source}.cu", chip, nvcc)
+                _add_peer(pack, FOLDER / f"peers/{peer.source}.cu", chip, nvcc)
     _copy_driver(folder)
     pack.save()
     return pack

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import kvcache
+from command import CHIPS, Command
 
 from . import emulate, pack
-from .command import parse_works
+from .command import add_works
 from .inputs import KINDS
 from .kernels import OURS
 from .works import WORKS
-
-
-def _parse_chips(text: str) -> list[str]:
-    names = text.split(",")
-    if unknown := [name for name in names if name not in kvcache.chips()]:
-        raise argparse.ArgumentTypeError(f"unknown chip {unknown[0]!r}; known are {', '.join(kvcache.chips())}")
-    return names
 
 
 def _check_all(works: Sequence[str], chips: Sequence[str]) -> int:
@@ -31,7 +24,7 @@ def _check_all(works: Sequence[str], chips: Sequence[str]) -> int:
         for chip in chips:
             for kind in KINDS:
                 try:
-                    error = emulate.check(WORKS[name], pack.BENCHMARKS / f"kernels/{name}.mlir", chip, kind)
+                    error = emulate.check(WORKS[name], pack.FOLDER / f"kernels/{name}.mlir", chip, kind)
                 except (kvcache.Error, OSError, ValueError, TypeError) as failure:
                     error = str(failure).strip()
                 print(f"{name}, {chip}, {kind}: {error or 'right'}", flush=True)
@@ -40,23 +33,18 @@ def _check_all(works: Sequence[str], chips: Sequence[str]) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--chips", type=_parse_chips, default=list(pack.CHIPS), metavar="LIST",
-                        help=f"comma-separated (default: {','.join(pack.CHIPS)})")
-    shared.add_argument("--works", type=parse_works, default=list(WORKS), metavar="LIST",
-                        help=f"comma-separated (default: {','.join(WORKS)})")
-    parser = argparse.ArgumentParser(prog="scripts/bench-gpu", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    packing = commands.add_parser("pack", parents=[shared], help="make a pack for a machine with a GPU")
-    packing.add_argument("file", type=Path, metavar="FILE.tar.gz")
-    packing.add_argument("--wheels", metavar="VERSION", nargs="?", const="{}.{}".format(*sys.version_info),
-                         help="put NumPy and cuda-bindings into it, for this version of Python (default: %(const)s)")
-    commands.add_parser("check", parents=[shared], help="run our kernels on the emulator")
-    options = parser.parse_args(arguments)
+    command = Command("scripts/bench-gpu", __doc__)
+    command.add("command", choices=["pack", "check"], help="make a pack for a machine with a GPU, or run the emulator")
+    command.add("file", type=Path, nargs="?", metavar="FILE.tar.gz", help="the pack")
+    command.add_chips(*CHIPS)
+    add_works(command)
+    command.add("--wheels", metavar="VERSION", nargs="?", const="{}.{}".format(*sys.version_info),
+                help="put NumPy and cuda-bindings into it, for this version of Python (default: %(const)s)")
+    options = command.parser.parse_args(arguments)
     if options.command == "check":
         return _check_all(options.works, options.chips)
-    if not options.file.absolute().parent.is_dir():
-        parser.error(f"expects FILE.tar.gz in a folder that is there, got '{options.file}'")
+    if not options.file or not options.file.absolute().parent.is_dir():
+        command.parser.error(f"expects FILE.tar.gz in a folder that is there, got '{options.file}'")
     try:
         made = pack.write(options.file, options.works, options.chips, options.wheels)
     except (kvcache.Error, OSError, subprocess.CalledProcessError) as error:

@@ -10,7 +10,7 @@ import numpy as np
 from peers.triton_launches import LAUNCHES, Launch
 
 from . import inputs, references
-from .device import Grid
+from .cuda_device import Grid
 from .inputs import HEADS, LATENT_SIZE, Case, Sizes
 from .references import Arrays
 

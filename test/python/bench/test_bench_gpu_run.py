@@ -12,12 +12,11 @@ import fake_cuda
 import numpy as np
 import pytest
 from bench_gpu import CHIP
-from gpu import arguments, command, contenders, cubin, cuda_device, formats, kernels
-from gpu.cuda_device import CudaDevice
-from gpu.device import DeviceError
+from gpu import arguments, command, contenders, cuda_device, formats, kernels
+from gpu.cuda_device import CudaDevice, DeviceError
 from gpu.inputs import SMALL
-from gpu.measure import time_launches
 from gpu.works import WORKS
+from measure import Absent, take_turns
 
 
 def our_gather(image):
@@ -66,9 +65,6 @@ def rig(packed, tmp_path, monkeypatch):
     peer = kernels.KernelImage(kernels.PEER, "gather", CHIP, "gather", "cubins/peer")
     made = kernels.Pack({"commit": "abc"}, [ours, peer], folder=tmp_path)
     made.save()
-    read = cubin.read_parameters
-    monkeypatch.setattr(contenders, "read_parameters",
-                        lambda data, name: (cubin.Slot(0, 56),) if name == "gather" else read(data, name))
     driver = fake_cuda.FakeDriver(
         {ours.name: our_gather(ours), "gather": ([56], peer_gather)},
         {ours.name: 2.0, "gather": 3.0, "copy": 1.9},
@@ -95,13 +91,18 @@ def test_everything_is_right_and_timed(rig, capsys, tmp_path):
     assert "met: gather, full: 95.0% of the copy's bandwidth (goal: 90%); 0.67 of the time of the fastest" in output
     assert "gather, edges and ragged and full, Triton: absent: Triton is not installed" in output
     found = json.loads((tmp_path / "results.json").read_text())
-    assert found["provenance"]["pack commit"] == "abc" and "B200" in found["provenance"]["device"]
-    full = {entry["contender"]: entry for entry in found["results"] if entry["kind"] == "full"}
+    assert found["commit"] == "abc" and "B200" in found["device"]
+    columns = [column["title"] for column in found["tables"]["full"]["columns"]]
+    assert columns == ["work, full sequences", "kvcache", "CUDA C++", "copy of as many bytes"]
+    (row,) = found["tables"]["full"]["rows"]
+    assert row == ["gather", pytest.approx([2000, 95]), pytest.approx([3000, 63.333333]), pytest.approx(1900)]
+    full = {entry["contender"]: entry for entry in found["results"] if entry["case"] == "full"}
     assert full["kvcache"]["milliseconds"] == pytest.approx([2.0] * 5)
-    assert full["kvcache"]["moved_bytes"] == 2 * 3 * 64 * 2048
-    assert full["kvcache"]["figures"]["bandwidth"] == pytest.approx(2 * 3 * 64 * 2048 / 2e-3)
-    assert full["kvcache"]["figures"]["of_peak"] == pytest.approx(2 * 3 * 64 * 2048 / 2e-3 / 7.67e12)
-    assert not any(entry["milliseconds"] for entry in found["results"] if entry["kind"] == "edges")
+    moved = 2 * 3 * 64 * 2048
+    assert full["kvcache"]["figures"] == pytest.approx(
+        {"moved_bytes": moved, "bandwidth": moved / 2e-3, "of_copy": 0.95, "of_peak": moved / 2e-3 / 7.67e12}
+    )
+    assert not any(entry["milliseconds"] for entry in found["results"] if entry["case"] == "edges")
     assert driver.allocated_bytes == 0
 
 
@@ -119,32 +120,15 @@ def test_events_are_around_each_launch_and_nothing_waits(rig):
     made, driver = rig
     device = CudaDevice(driver=driver)
     names = []
-    launches = {name: lambda name=name: names.append((name, len(driver.calls))) for name in "abc"}
+    launches = {name: lambda turn, name=name: names.append((name, len(driver.calls))) for name in "abc"}
     driver.calls.clear()
-    times = time_launches(device, launches, warm_up=1, repetitions=4)
+    times = take_turns(launches, 4, warm_up=1, clock=device)
     record = ["cuEventCreate", "cuEventRecord"]
     assert driver.calls == record * (1 + 2 * 15 + 1) + ["cuStreamQuery"] + ["cuEventElapsedTime"] * 16
     assert {name: len(values) for name, values in times.items()} == {"a": 4, "b": 4, "c": 4}
     assert [at for _, at in names] == list(range(4, 62, 4))
     turns = ["".join(name for name, _ in names[i : i + 3]) for i in range(0, 15, 3)]
     assert all(sorted(turn) == ["a", "b", "c"] for turn in turns) and len(set(turns)) > 1
-
-
-class SlowHost(fake_cuda.FakeDriver):
-    def _cuEventCreate(self, flags):
-        self.clock += 0.25
-        return super()._cuEventCreate(flags)
-
-
-@pytest.mark.parametrize(("driver", "warning"), [
-    (fake_cuda.FakeDriver(), ""), (SlowHost(), "the device was idle for 23% of the time"),
-])
-def test_a_device_that_waits_for_the_host_is_named(driver, warning, capsys):
-    def launch():
-        driver.clock += 1
-
-    time_launches(CudaDevice(driver=driver), {"a": launch}, warm_up=1, repetitions=1)
-    assert capsys.readouterr().err[:len(warning) or None] == warning
 
 
 @pytest.mark.parametrize("broken", ["kvcache", "CUDA C++"])
@@ -281,7 +265,7 @@ def test_the_chip_whose_code_runs(capability, chip):
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    (["--works", "gather,none"], "unknown work 'none'; known are gather, "),
+    (["--works", "gather,none"], "unknown name 'none'; known are gather, "),
     (["--batch", "0"], "expects a positive number, got '0'"),
     (["--context", "100"], "expects context to be a multiple of 64, got 100"),
 ])
@@ -362,14 +346,15 @@ def test_flashinfer_attends_to_the_same_tokens(monkeypatch):
     expected = work.reference(case)
     device.stream = 5
     with contenders.Workspace(device, case) as workspace:
-        entrant = contenders.enter_flashinfer(workspace)
-        entrant.launch()
-        assert entrant.compare(expected, entrant.results()) is None
+        workspace.expected = expected
+        contender = contenders.enter_flashinfer(workspace)
+        contender.call(0)
+        assert contender.check() is None
         assert torch.streams == [5]
         case.arrays["lengths"][1] = 18
         later = contenders.enter_flashinfer(workspace)
-        later.launch()
-        assert "distance from attention[1, " in later.compare(expected, later.results())
+        later.call(0)
+        assert "distance from attention[1, " in later.check()
         case.arrays["lengths"][0] = 0
-        with pytest.raises(contenders.Unavailable, match="FlashInfer expects sequences that have a token"):
+        with pytest.raises(Absent, match="FlashInfer expects sequences that have a token"):
             contenders.enter_flashinfer(workspace)

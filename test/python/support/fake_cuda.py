@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 
-SUCCESS, OUT_OF_MEMORY, NO_DEVICE, NOT_READY, ILLEGAL_ADDRESS = 0, 2, 100, 600, 700
+SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, NO_DEVICE, NOT_READY, ILLEGAL_ADDRESS = 0, 1, 2, 100, 600, 700
 
 
 class Names:
@@ -16,6 +16,7 @@ class Names:
 
 class Results:
     CUDA_SUCCESS = SUCCESS
+    CUDA_ERROR_INVALID_VALUE = INVALID_VALUE
     CUDA_ERROR_OUT_OF_MEMORY = OUT_OF_MEMORY
     CUDA_ERROR_NOT_READY = NOT_READY
 
@@ -110,6 +111,10 @@ class FakeDriver:
 
     def _cuModuleGetFunction(self, module, name):
         return name.decode()
+
+    def cuFuncGetParamInfo(self, kernel, index):
+        sizes, _ = self.kernels[kernel]
+        return (SUCCESS, 8 * index, sizes[index]) if index < len(sizes) else (INVALID_VALUE, 0, 0)
 
     def _cuLaunchKernel(self, kernel, *rest):
         grid, block, (shared, stream, parameters, extra) = rest[:3], rest[3:6], rest[6:]
