@@ -9,6 +9,7 @@ import ast
 import json
 from pathlib import Path
 
+import attention_pictures
 import handover
 import structure
 
@@ -41,8 +42,14 @@ def make_files():
             value = values.get(cell["id"])
             cell["outputs"] = [] if value is None else [make_output(value)]
     files = {ROOT / "docs" / "images" / f"{name}.svg": values[name].svg for name in IMAGES}
-    for name, script in ("structure", structure), ("handover", handover):
-        files[ROOT / "docs" / "images" / f"{name}.svg"] = script.draw()
+    drawn = {
+        "structure": structure.draw,
+        "handover": handover.draw,
+        "attention-tiles": attention_pictures.draw_tiles,
+        "splits": attention_pictures.draw_splits,
+    }
+    for name, draw in drawn.items():
+        files[ROOT / "docs" / "images" / f"{name}.svg"] = draw()
     files[NOTEBOOK] = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
     return files
 
