@@ -153,7 +153,7 @@ def drawn():
 
 
 def test_notebook_and_images_equal_drawings(drawn):
-    assert len(drawn) == 10
+    assert len(drawn) == 12
     for path, text in drawn.items():
         assert path.read_text() == text, f"run scripts/draw_images.py to draw {path.name} again"
 
