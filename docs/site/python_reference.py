@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from types import ModuleType
 from typing import Any
 
 import kvcache
+
+from page_examples import ROOT
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ def _index() -> str:
     """A table of the names of each task, in the order in which programs meet them."""
     parts = ["# Python API", "The names of the package by task. Names without a module are those of `kvcache`."]
     for task in TASKS:
-        rows = [f"| [`{name}`]({task.page}.md#{path}) | {_summary(entry)} |" for name, path, entry in _entries(task)]
+        rows = [f"| [`{name}`]({task.page}.md#{path}) | {_summary(name, entry)} |" for name, path, entry in _entries(task)]
         parts += [f"## [{task.title}]({task.page}.md)", "\n".join(["| name | |", "| --- | --- |", *rows])]
     return "\n\n".join(parts) + "\n"
 
@@ -134,14 +137,23 @@ def find(name: str) -> Any:
         return None
 
 
-def _summary(entry: Any) -> str:
-    """The first sentence of a docstring."""
-    text = " ".join((entry.__doc__ or "").split("\n\n")[0].split()) if entry is not None else ""
-    return text.replace("|", "\\|")
+def _summary(name: str, entry: Any) -> str:
+    """The first sentence of a docstring; that of a module whose framework is missing is read from its source."""
+    text = entry.__doc__ if callable(entry) or isinstance(entry, ModuleType) else ""
+    if entry is None:
+        folder = ROOT / "python" / "kvcache"
+        source = next(path for path in (folder / f"{name}.py", folder / name / "__init__.py") if path.exists())
+        text = ast.get_docstring(ast.parse(source.read_text()))
+    return " ".join((text or "").split("\n\n")[0].split()).replace("|", "\\|")
+
+
+def _title(guide: str) -> str:
+    """The heading of a how-to."""
+    return (ROOT / "docs" / "how-to" / guide).read_text().splitlines()[0].removeprefix("# ")
 
 
 def _page(task: Task) -> str:
-    guide = f"\n[How to](../../how-to/{task.guide}) shows it.\n" if task.guide else ""
+    guide = f"\n[{_title(task.guide)}](../../how-to/{task.guide}) has the steps.\n" if task.guide else ""
     entries = [f"::: kvcache.{name}\n    options:\n      heading_level: 2\n" for name in task.names]
     options = "\n    options:\n      heading_level: 3\n      show_root_full_path: false\n"
     entries += [f"::: {path}{options}" for name, path, _ in _entries(task) if path != f"kvcache.{name}"]
