@@ -21,53 +21,48 @@ examples:
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
+import multiprocessing
 import os
-import queue
 import re
-import subprocess
 import sys
-import threading
 import time
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+
+from command import Command
+from measure import brief, say
+from provenance import run_quietly
+from record import Record
+from report import Table
 
 CHIP = "sm_90a"
 PEAKS = {"H100": (3.35e12, 989e12), "H200": (4.8e12, 989e12), "GH200": (4.9e12, 989e12), "B200": (7.67e12, 2250e12)}
 """Bytes, and operations of bf16, per second, by words of the device's name."""
-MARK, PROGRESS, LOST = "RESULT ", "AT ", "LOST "
 CEILINGS = "ceilings"
 NO_GRAPH = "no graph: "
 PEERS = "PyTorch", "Triton", "FlashInfer"
-WIDTHS = (44, 20, 8, 9, 9, 7, 5, 7, 5, 9)
-TITLES = ("work", "contender", "status", "ms", "graph", "GB/s", "peak", "TFLOPS", "peak", "error")
 
 
-# --- What works need -----------------------------------------------------------------
-
-
-def read_options(arguments: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--target", default=f"cuda:{CHIP}", help="as in kvcache.jit; default %(default)s")
-    parser.add_argument("--only", default="", help="a regular expression for the names of works")
-    parser.add_argument("--json", type=Path, help="a file for the results, written after each work")
-    parser.add_argument("--seconds", type=float, default=240, help="for all, default %(default)s")
-    parser.add_argument("--work-seconds", type=float, default=25, help="for one work, default %(default)s")
-    parser.add_argument("--small", action="store_true", help="few sequences of few tokens")
-    parser.add_argument("--no-peers", action="store_true", help="only operations of kvcache")
-    parser.add_argument("--jobs", type=int, default=min(os.cpu_count() or 1, 12), help="processes that compile first")
-    parser.add_argument("--list", action="store_true", help="prints the names of the works")
-    parser.add_argument("--compile", action="store_true", help="only compiles, and prints what the kernels take")
-    parser.add_argument("--show", type=Path, help="prints the table of a file of results")
-    parser.add_argument("--markdown", action="store_true", help="the table of --show in Markdown")
-    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--prepare", type=int, nargs=2, help=argparse.SUPPRESS)
-    return parser.parse_args(arguments)
+def make_command() -> Command:
+    command = Command("gpu_ops.py", __doc__)
+    command.add("--target", default=f"cuda:{CHIP}", help="as in kvcache.jit; default %(default)s")
+    command.add("--only", default="", help="a regular expression for the names of works")
+    command.add("--seconds", type=float, default=240, help="for all, default %(default)s")
+    command.add("--work-seconds", type=float, default=25, help="for one work, default %(default)s")
+    command.add("--small", action="store_true", help="few sequences of few tokens")
+    command.add("--no-peers", action="store_true", help="only operations of kvcache")
+    command.add_count("--jobs", min(os.cpu_count() or 1, 12), "processes that compile first")
+    command.add("--list", action="store_true", help="prints the names of the works")
+    command.add("--compile", action="store_true", help="only compiles, and prints what the kernels take")
+    command.add("--show", type=Path, help="prints the table of a file of results")
+    return command
 
 
 def find_works(options: argparse.Namespace) -> list[Any]:
-    import dataclasses
-
     from gpu_ops_works import WORKS
 
     works = [work for work in WORKS if re.search(options.only, work.name)]
@@ -76,98 +71,83 @@ def find_works(options: argparse.Namespace) -> list[Any]:
     return [work.shrink() for work in works] if options.small else works
 
 
-# --- Processes that compile ----------------------------------------------------------
+# --- Processes that compile ------------------------------------------------------------------------------------------
+
+PROCESSES = multiprocessing.get_context("spawn")
 
 
-def prepare(options: argparse.Namespace, first: int, step: int) -> None:
-    """Compiles some works into the caches on disk, ours and the driver's."""
-    for work in find_works(options)[first::step]:
+def prepare(options: argparse.Namespace, first: int) -> None:
+    """Compiles every ``jobs``-th work into the caches on disk, ours and the driver's."""
+    for work in find_works(options)[first :: options.jobs]:
         for variant in work.variants:
             try:
                 op = work.make(variant, options.target)
                 if options.target.startswith("cuda"):
                     op.program.load(0)
             except Exception as error:  # the work says so again
-                print(f"{work.name}, {variant.name}: {error}", file=sys.stderr)
-
-
-def start_again(options: argparse.Namespace, *more: str, **pipes: Any) -> subprocess.Popen[str]:
-    """This program with the same works."""
-    command = [sys.executable, __file__, "--target", options.target, "--only", options.only, *more]
-    command += ["--small"] * options.small + ["--no-peers"] * options.no_peers
-    return subprocess.Popen(command, text=True, **pipes)
+                say(f"{work.name}, {variant.name}: {error}")
 
 
 def prepare_all(options: argparse.Namespace, deadline: float) -> None:
-    processes = [start_again(options, "--prepare", str(i), str(options.jobs)) for i in range(options.jobs)]
+    processes = [PROCESSES.Process(target=prepare, args=(options, first)) for first in range(options.jobs)]
     for process in processes:
-        try:
-            process.wait(max(deadline - time.monotonic(), 0.1))
-        except subprocess.TimeoutExpired:
-            process.kill()
+        process.start()
+    for process in processes:
+        process.join(max(deadline - time.monotonic(), 0.1))
+        process.kill()
 
 
 def compile_only(options: argparse.Namespace) -> int:
-    """What the kernels take of a chip; 1 if one spills."""
+    """Prints what the kernels take of a chip; 1 if one spills."""
     chip = options.target.partition(":")[2] or CHIP
-    found = 0
+    table = Table("work", "variant", "registers", "bytes spilled")
     for work in find_works(options):
         for variant in work.variants:
-            compiled = work.make(variant, "cpu").compile(chip, "cubin")
-            for kernel in compiled.kernels.values():
-                found |= kernel.spill_bytes > 0
-                print(
-                    f"{work.name:44} {variant.name:16} {kernel.registers:4} registers, "
-                    f"{kernel.spill_bytes} bytes spilled",
-                    flush=True,
-                )
-    return found
+            for kernel in work.make(variant, "cpu").compile(chip, "cubin").kernels.values():
+                table.add(work.name, variant.name, kernel.registers, kernel.spill_bytes)
+    print(table.render(options.markdown))
+    return int(any(row[-1] for row in table.rows))
 
 
-# --- The process that runs -----------------------------------------------------------
+# --- The process that runs -------------------------------------------------------------------------------------------
 
 
-def work_off(options: argparse.Namespace) -> None:
-    """Runs the works whose names arrive, and answers with a line of JSON for each."""
+def serve(options: argparse.Namespace, connection: Connection) -> None:
+    """Runs the works whose names arrive, and answers with the results of each.
+
+    Messages are pairs: ``answer``, ``at`` with the contender that runs now, and ``lost`` with the reason.
+    """
+    os.dup2(2, 1)  # what others print is no table
     import gc
 
     import gpu_ops_run
-    import gpu_ops_timing
     import torch
 
     by_name = {work.name: work for work in find_works(options)}
     is_cuda = options.target.startswith("cuda")
-    moment = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    facts: dict[str, Any] = {"date": moment, "torch": torch.__version__, "device": "the host"}
-    if is_cuda:
-        properties = torch.cuda.get_device_properties(0)
-        facts.update(
-            device=properties.name, multiprocessors=properties.multi_processor_count, l2=gpu_ops_run.find_l2(),
-            memory=properties.total_memory, cuda=torch.version.cuda,
-        )  # fmt: skip
-        torch.zeros(1, device="cuda")
-    print(MARK + json.dumps(facts), flush=True)
-    for line in sys.stdin:
-        name, left_out, no_graph = json.loads(line)
+    connection.send(("answer", gpu_ops_run.describe_device(is_cuda)))
+    while True:
+        name, left_out, no_graph = connection.recv()
         try:
             if name == CEILINGS:
                 results = gpu_ops_run.run_ceilings()
             else:
-                results = gpu_ops_run.run(by_name[name], options.target, left_out, no_graph, report)
+                results = gpu_ops_run.run(
+                    by_name[name], options.target, left_out, no_graph, lambda at: connection.send(("at", at))
+                )
         except Exception as error:
-            note = gpu_ops_timing.brief(error)
             if is_cuda and is_lost():
-                print(LOST + note, flush=True)
+                connection.send(("lost", brief(error)))
                 os._exit(1)
-            results = [{"work": name, "contender": "", "status": "failed", "note": note}]
+            results = [{"work": name, "contender": "", "status": "failed", "note": brief(error)}]
         gc.collect()
-        if is_cuda:
-            try:
+        try:
+            if is_cuda:
                 torch.cuda.empty_cache()
-            except Exception:  # a capture has failed, and PyTorch's allocator still waits for its end
-                print(MARK + json.dumps(results), flush=True)
-                return
-        print(MARK + json.dumps(results), flush=True)
+        except Exception:  # a capture has failed, and PyTorch's allocator still waits for its end
+            connection.send(("answer", results))
+            return
+        connection.send(("answer", results))
 
 
 def is_lost() -> bool:
@@ -180,56 +160,43 @@ def is_lost() -> bool:
         return True
 
 
-def report(contender: str) -> None:
-    """Says what runs now, in case that it ends the process."""
-    print(PROGRESS + contender, flush=True)
-
-
 class Worker:
-    """A process that runs works, and a thread that reads its answers. ``at`` is the contender that it has come to."""
+    """A process that runs works. ``at`` is the contender that it has come to, and ``why`` the reason of its end."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self._process = start_again(options, "--worker", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._answers: queue.Queue[str | None] = queue.Queue()
+        self._connection, theirs = PROCESSES.Pipe()
+        self._process = PROCESSES.Process(target=serve, args=(options, theirs), daemon=True)
+        self._process.start()
+        theirs.close()
         self.at = self.why = ""
-        threading.Thread(target=self._read, daemon=True).start()
 
-    def _read(self) -> None:
-        assert self._process.stdout
-        for line in self._process.stdout:
-            if line.startswith(MARK):
-                self._answers.put(line.removeprefix(MARK))
-            elif line.startswith(PROGRESS):
-                self.at = line.removeprefix(PROGRESS).rstrip("\n")
-            elif line.startswith(LOST):
-                self.why = line.removeprefix(LOST).rstrip("\n")
-        self._answers.put(None)
-
-    def send(self, name: str, left_out: list[str], no_graph: list[str]) -> None:
-        assert self._process.stdin
+    def send(self, *message: Any) -> None:
         self.at = self.why = ""
         try:
-            self._process.stdin.write(json.dumps([name, left_out, no_graph]) + "\n")
-            self._process.stdin.flush()
+            self._connection.send(message)
         except OSError:
             pass  # it has ended, and has no answer
 
     def take(self, seconds: float) -> Any:
         """An answer; None where the process has ended, or was ended because it took too long."""
+        deadline = time.monotonic() + max(seconds, 0.1)
         try:
-            answer = self._answers.get(timeout=max(seconds, 0.1))
-        except queue.Empty:
-            answer = None
-        if answer is None:
-            self.end()
-        return None if answer is None else json.loads(answer)
+            while self._connection.poll(max(deadline - time.monotonic(), 0)):
+                kind, value = self._connection.recv()
+                if kind == "answer":
+                    return value
+                setattr(self, {"at": "at", "lost": "why"}[kind], value)
+        except (EOFError, OSError):
+            pass
+        self.end()
+        return None
 
     def end(self) -> None:
         self._process.kill()
-        self._process.wait()
+        self._process.join()
 
 
-# --- Results -------------------------------------------------------------------------
+# --- Results ---------------------------------------------------------------------------------------------------------
 
 
 def rate(result: dict[str, Any], device: str) -> dict[str, Any]:
@@ -246,134 +213,134 @@ def rate(result: dict[str, Any], device: str) -> dict[str, Any]:
     return {**result, **rates}
 
 
-def cells(result: dict[str, Any]) -> tuple[str, ...]:
-    """The row of the table; the note takes the place of what is missing."""
-
-    def number(key: str, form: str) -> str:
-        value = result.get(key)
-        return "" if value is None else format(value, form)
-
-    has_flops = bool(result.get("flops"))
-    return (
-        result["work"], result["contender"], result["status"], number("ms", ".4f"), number("graph_ms", ".4f"),
-        number("gbps", ".0f"), number("of_bandwidth", ".0%"), number("tflops", ".0f") if has_flops else "",
-        number("of_tensor", ".0%") if has_flops else "", number("error", ".1e"),
+def tabulate(results: Sequence[dict[str, Any]]) -> Table:
+    """The rated results."""
+    table = Table(
+        "work", "contender", "status", ("ms", "{:.4f}"), ("graph", "{:.4f}"), ("GB/s", "{:.0f}"),
+        ("of bandwidth", "{:.0%}"), ("TFLOPS", "{:.0f}"), ("of tensor cores", "{:.0%}"), ("error", "{:.1e}"), "note",
     )  # fmt: skip
+    for result in results:
+        hidden = () if result.get("flops") else ("tflops", "of_tensor")
+        keys = "ms", "graph_ms", "gbps", "of_bandwidth", "tflops", "of_tensor", "error", "note"
+        numbers = (None if key in hidden else result.get(key) for key in keys)
+        table.add(result["work"], result["contender"], result["status"], *numbers)
+    return table
 
 
-def show_row(row: tuple[str, ...], note: str = "") -> None:
-    parts = [cell.ljust(width) if i < 3 else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, WIDTHS))]
-    print(" ".join(parts).rstrip() + (f"  ({note})" if note else ""), flush=True)
-
-
-def show(path: Path, markdown: bool) -> None:
-    """The table of a file."""
-    found = json.loads(path.read_text())
-    print(", ".join(f"{name}: {value}" for name, value in found["facts"].items()), end="\n\n")
-    rows = [TITLES, *(cells(result) for result in found["results"])]
-    if not markdown:
-        for row, result in zip(rows, [{}, *found["results"]]):
-            show_row(row, result.get("note", ""))
-        return
-    rows.insert(1, tuple("---" if i < 3 else "--:" for i in range(len(TITLES))))
-    for row in rows:
-        print(f"| {' | '.join(row)} |")
-
-
-def find_driver() -> dict[str, Any]:
+def read_driver() -> dict[str, str]:
     """The version of the driver and what the GPU is set to, where NVIDIA's tool tells."""
     fields = "driver_version,clocks.max.sm,clocks.max.mem,power.limit"
-    try:
-        command = ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"]
-        found = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return {}
-    return dict(zip(fields.split(","), (value.strip() for value in found.stdout.splitlines()[0].split(","))))
+    found = run_quietly("nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader")
+    values = found.splitlines()[0].split(",") if found else []
+    return {field: value.strip() for field, value in zip(fields.split(","), values)}
 
 
-def save(path: Path | None, facts: dict[str, Any], results: list[dict[str, Any]]) -> None:
-    if path is None:
-        return
-    temporary = path.with_suffix(".part")
-    temporary.write_text(json.dumps({"facts": facts, "results": results}, indent=1))
-    temporary.replace(path)
+class Run:
+    """A run of works by workers, one after the other.
 
+    Attributes:
+        left_out: By work, the contenders that have ended a process.
+        no_graph: The contenders that get no CUDA graphs, as theirs have failed.
+    """
 
-def run(options: argparse.Namespace) -> int:
-    begin = time.monotonic()
-    deadline = begin + options.seconds
-    names = [work.name for work in find_works(options)]
-    left_out: dict[str, list[str]] = {}
-    no_graph: set[str] = set()
-    facts: dict[str, Any] = find_driver()
-    worker = Worker(options)
-    prepare_all(options, begin + options.seconds / 3)
-    facts["prepared_s"] = round(time.monotonic() - begin, 1)
-    if options.target.startswith("cuda"):
-        names.insert(0, CEILINGS)
-    results: list[dict[str, Any]] = []
-    failed_starts = 0
-    is_started = False
-    show_row(TITLES)
-    while names and time.monotonic() < deadline and failed_starts < 3:
-        if not is_started:
-            found = worker.take(min(120, deadline - time.monotonic()))
-            if found is None:
-                failed_starts += 1
-                worker = Worker(options)
-                continue
-            facts.update(found)
-            is_started = True
-        name = names.pop(0)
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.names = [work.name for work in find_works(options)]
+        if options.target.startswith("cuda"):
+            self.names.insert(0, CEILINGS)
+        self.left_out: dict[str, list[str]] = {}
+        self.no_graph: set[str] = set()
+        self.results: list[dict[str, Any]] = []
+        driver = read_driver()
+        self.record = Record("python benchmarks/gpu_ops.py", driver=driver.get("driver_version"))
+        self.facts: dict[str, Any] = driver
+        self.begin = time.monotonic()
+        self.worker, self.is_started = Worker(options), False
+
+    def restart(self) -> None:
+        self.worker.end()
+        self.worker, self.is_started = Worker(self.options), False
+
+    def save(self) -> None:
+        self.record.device = self.facts.get("device", "unknown")
+        self.record.software = {name: self.facts[name] for name in ("torch", "cuda") if self.facts.get(name)}
+        self.record.tables = {"operations": tabulate(self.results)}
+        self.record.details = {"facts": self.facts, "results": self.results}
+        if self.options.json:
+            self.record.save(self.options.json)
+
+    def run(self) -> None:
+        """Runs what the time allows."""
+        deadline = self.begin + self.options.seconds
+        prepare_all(self.options, self.begin + self.options.seconds / 3)
+        self.facts["prepared_s"] = round(time.monotonic() - self.begin, 1)
+        failed_starts = 0
+        while self.names and time.monotonic() < deadline and failed_starts < 3:
+            if not self.is_started:
+                found = self.worker.take(min(120, deadline - time.monotonic()))
+                if found is None:
+                    failed_starts += 1
+                    self.restart()
+                    continue
+                self.facts.update(found)
+                self.is_started = True
+            start = time.monotonic()
+            for result in self.run_work(self.names.pop(0), min(self.options.work_seconds, deadline - start)):
+                result["work_s"] = round(time.monotonic() - start, 2)
+                self.results.append(rate(result, self.facts["device"]))
+                cells = tabulate(self.results[-1:])
+                say("  ".join(filter(None, cells.show(cells.rows[0]))))
+            self.save()
+        self.worker.end()
+        self.facts["total_s"] = round(time.monotonic() - self.begin, 1)
+        self.save()
+
+    def run_work(self, name: str, seconds: float) -> list[dict[str, Any]]:
+        """The results of a work; where its process ends, the reason, and the other contenders get another turn."""
         start = time.monotonic()
-        worker.send(name, left_out.get(name, []), sorted(no_graph))
-        answer = worker.take(min(options.work_seconds, deadline - start))
+        self.worker.send(name, self.left_out.get(name, []), sorted(self.no_graph))
+        answer = self.worker.take(seconds)
         if answer is None:
-            why = worker.why or f"the process ended, or was ended, after {time.monotonic() - start:.0f} s"
-            answer = [{"work": name, "contender": worker.at, "status": "failed", "note": why}]
-            if worker.at or name not in left_out:  # the others take another turn, when all works had theirs
-                left_out.setdefault(name, []).append(worker.at)
-                names.append(name)
-            worker, is_started = Worker(options), False
+            at = self.worker.at
+            why = self.worker.why or f"the process ended, or was ended, after {time.monotonic() - start:.0f} s"
+            if at or name not in self.left_out:  # when all works had theirs
+                self.left_out.setdefault(name, []).append(at)
+                self.names.append(name)
+            self.restart()
+            return [{"work": name, "contender": at, "status": "failed", "note": why}]
         failures = {result["contender"] for result in answer if NO_GRAPH in result.get("note", "")}
-        if failures - no_graph and is_started:  # what failed may have left this process in disorder
-            no_graph |= failures
-            worker.end()
-            worker, is_started = Worker(options), False
-        for number, result in enumerate(answer):
-            result["work_s"] = round(time.monotonic() - start, 2)
-            results.append(rate(result, facts["device"]))
-            row = cells(results[-1])
-            show_row(row if number == 0 else ("", *row[1:]), result.get("note", ""))
-        save(options.json, facts, results)
-    worker.end()
-    facts["total_s"] = round(time.monotonic() - begin, 1)
-    save(options.json, facts, results)
-    print(", ".join(f"{name}: {value}" for name, value in facts.items()))
-    if names:
-        print(f"not run: {', '.join(names)}")
-    bad = [result for result in results if result["status"] in ("wrong", "failed")]
-    for result in bad:
-        print(f"{result['status']}: {result['work']}, {result['contender']}: {result.get('note', '')}")
-    ours = [result for result in bad if not result["contender"].startswith(PEERS)]
-    return int(bool(ours or names))
+        if failures - self.no_graph:  # what failed may have left this process in disorder
+            self.no_graph |= failures
+            self.restart()
+        return answer
+
+    def present(self) -> int:
+        """Prints the results; 1 where one of ours is wrong, or a work was not run."""
+        print(self.record.render(self.options.markdown))
+        print(", ".join(f"{name}: {value}" for name, value in self.facts.items()))
+        if self.names:
+            print(f"not run: {', '.join(self.names)}")
+        bad = [result for result in self.results if result["status"] in ("wrong", "failed")]
+        for result in bad:
+            print(f"{result['status']}: {result['work']}, {result['contender']}: {result.get('note', '')}")
+        return int(bool(self.names) or any(not result["contender"].startswith(PEERS) for result in bad))
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = read_options(arguments)
+    options = make_command().parse(arguments)
     if options.show:
-        show(options.show, options.markdown)
-    elif options.list:
+        found = json.loads(options.show.read_text())
+        print(", ".join(f"{name}: {value}" for name, value in found["facts"].items()), end="\n\n")
+        print(tabulate(found["results"]).render(options.markdown))
+        return 0
+    if options.list:
         print("\n".join(work.name for work in find_works(options)))
-    elif options.prepare:
-        prepare(options, *options.prepare)
-    elif options.worker:
-        work_off(options)
-    elif options.compile:
+        return 0
+    if options.compile:
         return compile_only(options)
-    else:
-        return run(options)
-    return 0
+    run = Run(options)
+    run.run()
+    return run.present()
 
 
 if __name__ == "__main__":

@@ -15,8 +15,9 @@ from typing import Any
 import kvcache
 import numpy as np
 import torch
-from gpu_ops_timing import Call, DeviceTimer, HostTimer, brief
-from gpu_ops_works import Work
+from gpu_ops_timing import Call, DeviceTimer, HostTimer
+from gpu_ops_works import Variant, Work
+from measure import brief
 
 L2_TIMES = 4  # the sets of a work have so many times the bytes of the L2 cache
 MOST_SETS = 64
@@ -47,6 +48,19 @@ class Bench:
     flops: float
     contenders: list[Contender] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
+
+    def add_variants(
+        self, work: Work, target: str, make: Callable[[Any, Variant], Call], *check: Any, log_bound: float = 0.02
+    ) -> None:
+        """Adds our contenders.
+
+        Args:
+            make: Makes the call of an operation.
+            check: The check of a contender, its bound, and what resets its results.
+        """
+        for variant in work.variants:
+            call = make(work.make(variant, target), variant)
+            self.contenders.append(Contender(variant.name, call, *check, log_bound=log_bound))
 
 
 class Pages:
@@ -118,6 +132,17 @@ class Pages:
         pages = lut.numpy()[sequences, positions // self.cache.page].astype(np.int64)
         offsets = positions % self.cache.page
         return torch.from_numpy(pages).to(self.device), torch.from_numpy(offsets).to(self.device)
+
+
+def describe_device(is_cuda: bool) -> dict[str, Any]:
+    """The facts of a run."""
+    facts: dict[str, Any] = {"torch": torch.__version__, "device": "the host"}
+    if is_cuda:
+        properties = torch.cuda.get_device_properties(0)
+        facts |= {"device": properties.name, "multiprocessors": properties.multi_processor_count, "l2": find_l2()}
+        facts |= {"memory": properties.total_memory, "cuda": torch.version.cuda}
+        torch.zeros(1, device="cuda")
+    return facts
 
 
 def find_l2() -> int:
@@ -255,23 +280,19 @@ class Attention:
 def attend(work: Work, pages: Pages, target: str) -> Bench:
     given = Attention(work, pages)
     bench = Bench(pages.sets, given.count_bytes(), given.count_flops())
-    for variant in work.variants:
-        op = work.make(variant, target)
+
+    def make_call(op: Any, variant: Variant) -> Call:
         extra = dict(given.extra)
         if not work.is_plain:
             extra["lse"] = given.lse
         if "split_tokens" in variant.options and not work.is_plain:
             size = op.workspace_size(len(work.contexts))
             extra["workspace"] = torch.zeros(size, dtype=torch.int8, device=pages.device)
+        return lambda i: op(pages.inputs[i], 0, given.q, out=given.out, scale=given.scale, **extra, **given.rows[i])
 
-        def call(i: int, op: Any = op, extra: Any = extra) -> None:
-            op(pages.inputs[i], 0, given.q, out=given.out, scale=given.scale, **extra, **given.rows[i])
-
-        # Tensor cores take elements rounded to bf16 where a head has several scales.
-        bound = 0.04 if work.cache.scale and work.cache.scale[1] < work.cache.size else 0.01
-        bench.contenders.append(
-            Contender(variant.name, call, given.check, bound, given.reset, log_bound=max(bound, 0.02))
-        )
+    # Tensor cores take elements rounded to bf16 where a head has several scales.
+    bound = 0.04 if work.cache.scale and work.cache.scale[1] < work.cache.size else 0.01
+    bench.add_variants(work, target, make_call, given.check, bound, given.reset, log_bound=max(bound, 0.02))
     add_peers(bench, work, pages, given)
     return bench
 
@@ -343,13 +364,8 @@ def append(work: Work, pages: Pages, target: str) -> Bench:
         return max(_largest((a - b).abs() / b.abs().amax(-1, keepdim=True)) for a, b in pairs), 0.0
 
     bound = 0.04 if cache.scale else 1.01 * 2.0**-8 if is_fused else 0.0
-    for variant in work.variants:
-        op = work.make(variant, target)
-
-        def call(i: int, op: Any = op) -> None:
-            op(pages.inputs[i], 0, keys, values, queries, **more)
-
-        bench.contenders.append(Contender(variant.name, call, check, bound, reset))
+    make_call = lambda op, _: lambda i: op(pages.inputs[i], 0, keys, values, queries, **more)  # noqa: E731
+    bench.add_variants(work, target, make_call, check, bound, reset)
     if "torch" in work.peers:
         of_sets = [pages.slots(i) for i in range(pages.sets)]
 
@@ -376,16 +392,9 @@ def gather(work: Work, pages: Pages, target: str) -> Bench:
             errors.append(_largest(x[:, b, context:].abs().float()) if context < tokens else 0.0)
         return max(errors), 0.0
 
-    for variant in work.variants:
-        op = work.make(variant, target)
-
-        def call(i: int, op: Any = op) -> None:
-            op(pages.inputs[i], 0, *outs)
-
-        bound = 2.0**-8 if cache.scale else 0.0
-        bench.contenders.append(
-            Contender(variant.name, call, lambda: compare(outs), bound, lambda: outs.fill_(float("nan")))
-        )
+    make_call = lambda op, _: lambda i: op(pages.inputs[i], 0, *outs)  # noqa: E731
+    bound = 2.0**-8 if cache.scale else 0.0
+    bench.add_variants(work, target, make_call, lambda: compare(outs), bound, lambda: outs.fill_(float("nan")))
     if "torch" in work.peers:
         indices = [lut.flatten().long() for lut in pages.luts]
         taken: dict[int, Any] = {}
@@ -414,13 +423,7 @@ def copy_pages(work: Work, pages: Pages, target: str) -> Bench:
     def reset() -> None:
         pages.blocks[pairs[0][:, 1].long()] = 0
 
-    for variant in work.variants:
-        op = work.make(variant, target)
-
-        def call(i: int, op: Any = op) -> None:
-            op(pages.inputs[i], pairs[i])
-
-        bench.contenders.append(Contender(variant.name, call, check, 0.0, reset))
+    bench.add_variants(work, target, lambda op, _: lambda i: op(pages.inputs[i], pairs[i]), check, 0.0, reset)
     if "torch" in work.peers:
         wide = [each.long().unbind(1) for each in pairs]
 
@@ -445,15 +448,8 @@ def merge_states(work: Work, pages: Pages, target: str) -> Bench:
         errors = (out.double() - wanted).norm(dim=-1) / wanted.norm(dim=-1)
         return _largest(errors), _largest((lse - total).abs())
 
-    for variant in work.variants:
-        op = work.make(variant, target)
-
-        def call(i: int, op: Any = op) -> None:
-            op(outs, lses, out, lse)
-
-        bench.contenders.append(
-            Contender(variant.name, call, check, 2.0**-8, lambda: out.fill_(float("nan")))
-        )
+    make_call = lambda op, _: lambda i: op(outs, lses, out, lse)  # noqa: E731
+    bench.add_variants(work, target, make_call, check, 2.0**-8, lambda: out.fill_(float("nan")))
     return bench
 
 

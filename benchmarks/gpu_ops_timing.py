@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from measure import brief
 
 Call = Callable[[int], Any]
 """A call with the number of a set of arrays."""
@@ -79,8 +80,3 @@ class DeviceTimer:
             end.record()
             torch.cuda.synchronize()
             self.replayed.append(begin.elapsed_time(end) / self._in_graph)
-
-
-def brief(error: BaseException) -> str:
-    """The kind of an error and the first lines of what it says."""
-    return f"{type(error).__name__}: {error}".split("\n\n")[0].replace("\n", " ")[:300]

@@ -44,3 +44,11 @@ def test_a_run_writes_its_results(tmp_path, capsys):
     capsys.readouterr()
     gpu_ops.main(["--show", str(path), "--markdown"])
     assert capsys.readouterr().out.count("copy_pages") == 2
+
+
+def test_process_that_takes_too_long_is_a_failure(capsys):
+    options = ["--target", "cpu", "--small", "--jobs", "1", "--only", "copy_pages", "--work-seconds", "0.001"]
+    assert gpu_ops.main(options) == 1
+    output = capsys.readouterr().out
+    # The second failure is that of another process.
+    assert output.count("failed: copy_pages, 4,096 pages, : the process ended, or was ended, after 0 s") == 2
