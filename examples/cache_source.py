@@ -83,8 +83,9 @@ def store(params, value, element, tensor_scale=""):
 
     Args:
         value: The name of the values, such as `"%key"`: a `!head`, or a group of
-            tokens. element: The place, such as `"%keys[%b, %h, %t, %c0]"`.
-            tensor_scale: `" tensor_scale %s"`, if the whole array has a scale `%s`.
+            tokens.
+        element: The place, such as `"%keys[%b, %h, %t, %c0]"`.
+        tensor_scale: `" tensor_scale %s"`, if the whole array has a scale `%s`.
     """
     if params.kvcache_quant_config:
         place = f"{element}{tensor_scale}"

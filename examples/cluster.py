@@ -246,10 +246,10 @@ def send_time(cluster: Cluster, tokens: int, per_page: float) -> float:
         descriptors = descriptors if pages.layout == "layers" else max(count, 1) * layers
         each = size / layers / network.bandwidth + descriptors / layers * network.descriptor
         # The part that is not sent when the last layer is done.
-        behind = max(
+        rest = max(
             layers * each - (layers - 1) / layers * tokens / cluster.model.prefill, each
         )
-        return network.latency + behind
+        return network.latency + rest
     return network.latency + size / network.bandwidth + descriptors * network.descriptor
 
 

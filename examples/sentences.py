@@ -164,16 +164,16 @@ class Comparison:
         """
         cosines = np.einsum("ij,ij->i", self._exact, vectors)
         nearest = similarities(vectors).argmax(axis=1)
-        behind = self._count_behind(nearest)
+        lost = self._measure_lost_similarity(nearest)
         in_group = self._group_of[nearest] == self._group_of
         self._expect(cosines >= least_cosine, f"{name}: a cosine below {least_cosine}")
-        self._expect(behind <= TIE, f"{name}: a nearest sentence that is not")
+        self._expect(lost <= TIE, f"{name}: a nearest sentence that is not")
         self._expect(in_group, f"{name}: a nearest sentence that says something else")
         precise = (f"{cosine:.6f}" for cosine in (cosines.mean(), cosines.min()))
-        counts = (f"{n.sum()} of {n.size}" for n in (behind == 0, in_group))
+        counts = (f"{n.sum()} of {n.size}" for n in (lost == 0, in_group))
         self.rows.append((name, *size, *precise, *counts, f"{1000 * seconds:.0f}"))
 
-    def _count_behind(self, chosen):
+    def _measure_lost_similarity(self, chosen):
         """The exact similarity of the nearest sentences minus that of the chosen ones."""
         exact = similarities(self._exact)
         return exact.max(axis=1) - exact[np.arange(len(chosen)), chosen]

@@ -7,11 +7,11 @@ ENDS = {"prefill": 250, "decode": 670}
 STEPS = (
     ("prefill", "prefill", "export pins the pages of a lease", "call"),
     ("prefill", "decode", "offer: tokens, pages, addresses", "engine"),
-    ("decode", "decode", "fetch reserves pages that nobody sees", "call"),
+    ("decode", "decode", "fetch reserves pages, which stay invisible", "call"),
     ("prefill", "decode", "the bytes of the pages", "transport"),
-    ("decode", "decode", "poll says that all bytes are here", "call"),
+    ("decode", "decode", "poll returns True: all bytes have arrived", "call"),
     ("decode", "prefill", "was the lease held until now?", "engine"),
-    ("prefill", "decode", "what lease.end() has said", "engine"),
+    ("prefill", "decode", "the result of lease.end()", "engine"),
     ("decode", "decode", "finish begins the sequence, or frees its pages", "call"),
 )
 WIDTH, TOP, STEP, BOX = 920, 76, 44, (330, 28)
@@ -28,7 +28,7 @@ def draw():
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"'
         f' width="{WIDTH}" height="{height}" font-family="system-ui, sans-serif" font-size="13">',
-        "<title>How a sequence comes from one machine to another</title>",
+        "<title>How a sequence moves from one machine to another</title>",
         '<rect width="100%" height="100%" fill="#ffffff"/>',
         f"<style>{STYLE}</style>",
     ]

@@ -57,8 +57,8 @@ class CompiledModule:
     def save(self, path: Path) -> None:
         """Writes an artifact, for ``kvcache.load``.
 
-        It holds the PTX of each module, its cubin if ``format`` is ``"cubin"`` or
-        ``"fatbin"`` or if it was computed, and the launch facts computed so far.
+        It holds the PTX of each module, and the launch facts computed so far. It has
+        the cubin if ``format`` is ``"cubin"`` or ``"fatbin"``, or if it was computed.
         """
         artifact.write(self.binaries, self.format, path)
 

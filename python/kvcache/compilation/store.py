@@ -91,7 +91,7 @@ def _read_own(path: Path) -> bytes:
     with open(path, "rb", opener=lambda name, own: os.open(name, own | flags)) as file:
         state = os.fstat(file.fileno())
         if not stat.S_ISREG(state.st_mode):
-            raise OSError(0, "it is no regular file")
+            raise OSError(0, "it is not a regular file")
         for part in (state, os.stat(path.parent)):
             if reason := _find_others(part):
                 raise OSError(0, reason)

@@ -55,11 +55,11 @@ class Assembly:
 def find_tool(name: str) -> Path:
     """Returns the path of ``"ptxas"``, ``"fatbinary"`` or ``"nvdisasm"``.
 
-    Looks at the environment variable of the tool's name (``PTXAS``), next to the Python
-    interpreter, into NVIDIA's packages from PyPI, under ``CUDA_HOME``, ``CUDA_ROOT``
-    and ``CUDA_PATH``, and on ``PATH``. The compiler does the same, except for the
-    packages. Raises ``ToolchainError`` if it is not found, or not at the place of the
-    variable.
+    The environment variable of the tool's name (``PTXAS``) comes first. Then come the
+    folder of the Python interpreter and NVIDIA's packages from PyPI. Last are
+    ``CUDA_HOME``, ``CUDA_ROOT``, ``CUDA_PATH`` and ``PATH``. The compiler does the
+    same, except for the packages. Raises ``ToolchainError`` if it is not found, or not
+    at the place of the variable.
     """
     variable = os.environ.get(name.upper())
     if variable:

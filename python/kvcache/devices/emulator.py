@@ -91,9 +91,8 @@ class LaunchMeter:
             ``"tensor_load"``, ``"tensor_gather4"``, ``"tensor_store"``,
             ``"tensor_scatter4"``, ``"bulk_load"``, ``"bulk_store"``, ``"prefetch"``,
             ``"tensor_memory_copy"`` (tcgen05.cp). Unused kinds are missing.
-            products: The meters of MMAs by kind: ``"wgmma"`` and ``"tcgen05"``.
-            barriers: The meters of mbarriers by their offset in shared memory, in
-                bytes.
+        products: The meters of MMAs by kind: ``"wgmma"`` and ``"tcgen05"``.
+        barriers: The meters of mbarriers by their offset in shared memory, in bytes.
     """
 
     kernel: str

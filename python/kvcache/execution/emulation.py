@@ -219,11 +219,10 @@ class EmulatedKernel:
             args: A value for each of ``parameters``: for a pointer, an array that NumPy
                 or DLPack describe, or an address, such as 0; for a number, an int or a
                 float; for a structure, its bytes, a ``TensorMap``, or a tuple of its
-                numbers and pointers. cluster: Thread blocks per cluster, which divide
-                the grid. From sm_90 on.
-                programmatic: As for ``Kernel.launch``, but launches do not overlap
-                    here.
-                shared_bytes: Bytes of dynamic shared memory per thread block.
+                numbers and pointers.
+            cluster: Thread blocks per cluster, which divide the grid. From sm_90 on.
+            programmatic: As for ``Kernel.launch``, but launches do not overlap here.
+            shared_bytes: Bytes of dynamic shared memory per thread block.
 
         Raises:
             CheckError: The emulator found an error in the kernel, or in the launch.

@@ -42,7 +42,8 @@ class FunctionBuilder:
     """A function of straight-line code, for a module.
 
     Args:
-        name: The name of the function. arguments: The types of the arguments, by name.
+        name: The name of the function.
+        arguments: The types of the arguments, by name.
     """
 
     def __init__(self, name: str, /, **arguments: Type | str) -> None:

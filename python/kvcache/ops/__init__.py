@@ -192,9 +192,11 @@ def merge_states(
 
     Args:
         heads: The number of heads of the queries.
-        head_dim: The number of elements of a value. target: As in ``jit``. dtype: The
-            type of the outputs: f32, f16 or bf16. block_threads: As for ``append``.
-            threads: As in ``jit``.
+        head_dim: The number of elements of a value.
+        target: As in ``jit``.
+        dtype: The type of the outputs: f32, f16 or bf16.
+        block_threads: As for ``append``.
+        threads: As in ``jit``.
     """
     check_positive(heads=heads, head_dim=head_dim)
     name = check_dense(dtype)

@@ -138,7 +138,8 @@ def check_given(name: str, value: object, wanted: bool) -> None:
     """Raises ``ValueError`` if an argument is missing, or not expected."""
     if (value is not None) != wanted:
         raise ValueError(
-            f"this operation {'needs' if wanted else 'takes no'} {name!r}, as it was made"
+            f"expects {'' if wanted else 'no '}{name!r}, as the operation was made "
+            f"{'with' if wanted else 'without'} it"
         )
 
 

@@ -27,9 +27,9 @@ class Lease:
         tokens: The ids of the tokens in the pages, int64 [tokens].
         pages: The pages of the device in the order of the tokens, int32 [pages], one
             group of layers after another; -1 for a page that no later token reaches.
-        gone: The first token after the sinks that is in the pages of each group of
-            layers, if its page lacks earlier tokens, as after a conversion from pages
-            of another size; else 0. Empty if all are 0.
+        gone: The first token after the sinks in the pages of each group of layers, if
+            its page lacks earlier tokens; else 0. A conversion from pages of another
+            size can leave such pages. Empty if all are 0.
     """
 
     def __init__(

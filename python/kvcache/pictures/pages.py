@@ -101,7 +101,7 @@ class _Inventory:
         if page.address in self.pages:
             raise ValueError(f"{name} is in the snapshot twice")
         if not 0 <= page.group < len(self.sizes):
-            raise ValueError(f"{name} is of group {page.group}, which there is not")
+            raise ValueError(f"{name} is of unknown group {page.group}")
         page_size = self.sizes[page.group]
         if not 0 <= page.tokens <= page_size:
             raise ValueError(

@@ -46,9 +46,9 @@ def draw_tile(
 
     Raises:
         TypeError: The dtype is unknown, or the read is not of integers.
-        ValueError: The swizzle is unknown, elements have less than a byte, rows are not
-            a multiple of 16 bytes, several spans of columns have no multiple of 8 rows,
-            the tile has more than 16,384 bytes, or the read is outside of the tile.
+        ValueError: The swizzle is unknown, or elements have less than a byte. Rows are
+            not a multiple of 16 bytes, or several spans of columns have no multiple of
+            8 rows. The tile has more than 16,384 bytes, or the read is outside of it.
     """
     chunks = _place_chunks(shape, dtype, swizzle)
     framed = [] if read is None else _list_read_chunks(shape, dtype, read)

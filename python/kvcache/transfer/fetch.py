@@ -60,7 +60,8 @@ class Transfer:
         Raises:
             TransferFailed: The transfer has failed, and ended. If the transport can't
                 stop yet, its pages stay reserved: while ``reception.is_open``, until
-                ``cancel`` succeeds. ValueError: The transfer has ended before.
+                ``cancel`` succeeds.
+            ValueError: The transfer has ended before.
         """
         self._check_open()
         if self._has_arrived:
@@ -88,7 +89,7 @@ class Transfer:
         """
         self._check_open()
         if not self._has_arrived:
-            raise ValueError("finish comes after poll has returned True")
+            raise ValueError("expects 'poll' to have returned True before 'finish'")
         self._end_reading()
         if not was_held:
             self.reception.abort()

@@ -99,7 +99,7 @@ class NIXLTransport:
             self._add_peer(peer, metadata)
         except Exception as error:
             raise TransferRefused(
-                f"NIXL does not take the peer's address: {error}"
+                f"NIXL rejects the peer's address: {error}"
             ) from error
         self._drop_peer(peer)
         self._peers[address] = peer

@@ -83,9 +83,9 @@ class Offer(NamedTuple):
     def to_bytes(self) -> bytes:
         """Writes the message.
 
-        It has a digest, the version and all sizes, the names of the peer and the
-        request, an object of JSON, and the bytes of tokens, pages and ``gone``. The
-        object is equal in all offers of a cache.
+        It begins with a digest, the version and all sizes. Then come the names of the
+        peer and the request, a JSON object, and the bytes of tokens, pages and
+        ``gone``. The object is equal in all offers of a cache.
         """
         model = self.type, self.heads, self.layers, self.groups
         parts = [
@@ -210,7 +210,7 @@ def _read_common(text: bytes) -> tuple[Any, ...]:
     except ValueError:
         fields = None
     if not isinstance(fields, dict):
-        raise TransferRefused("the offer is no object of JSON")
+        raise TransferRefused("the offer is not a JSON object")
     return tuple(_take(fields, name, read) for name, read in _READERS.items())
 
 

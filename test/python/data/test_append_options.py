@@ -248,7 +248,7 @@ def test_slices_of_a_fused_projection(target):
         results.append((queries.copy(), out.copy(), gathered.copy(), inputs.blocks[0]))
     for found, expected in zip(*results, strict=True):
         np.testing.assert_array_equal(found, expected)
-    # Nothing beside the queries has changed.
+    # Only the queries have changed.
     np.testing.assert_array_equal(fused[:, 128:], before[:, 128:])
 
 
@@ -260,7 +260,7 @@ def test_slices_of_a_fused_projection(target):
      ("emulator:sm_90a", lambda rows: np.zeros((TOTAL, 65), np.float32)[:, 1:].reshape(TOTAL, 2, 32),
       "data at a multiple of 16 bytes|strides that are multiples of 16 bytes")],
 )  # fmt: skip
-def test_rows_that_no_operation_takes(target, make, message):
+def test_operations_reject_wrong_rows(target, make, message):
     params = kvcache.KVCacheParams("f32", 2, 32, page_size=16, total_num_layers=LAYERS)
     inputs = make_inputs(params, dtype=np.float32)
     rows = np.ones((TOTAL, 2, 32), np.float32)
@@ -510,7 +510,7 @@ def test_wrong_calls():
     inputs = make_inputs(PARAMS)
     for name in given:
         with pytest.raises(
-            ValueError, match=f"this operation needs '{name}', as it was made"
+            ValueError, match=f"expects '{name}', as the operation was made with it"
         ):
             append(
                 inputs,
@@ -518,10 +518,10 @@ def test_wrong_calls():
                 *rows,
                 **{name: None} | {k: v for k, v in given.items() if k != name},
             )
-    with pytest.raises(ValueError, match="this operation takes no 'slots', as it was made"):
+    with pytest.raises(ValueError, match="expects no 'slots', as the operation was made without it"):
         append(inputs, 1, *rows, **given, slots=np.zeros(TOTAL, np.int32))
     with pytest.raises(
-        ValueError, match="this operation takes no 'queries', as it was made"
+        ValueError, match="expects no 'queries', as the operation was made without it"
     ):
         kvcache.ops.append(PARAMS)(inputs, 1, *rows, given["queries"])
     with pytest.raises(

@@ -314,7 +314,7 @@ def test_bounds_checks(target, fault, options, message):
 
 @pytest.mark.parametrize("target", ["cpu", CHIPS[1]])
 @pytest.mark.parametrize("splits", [{}, SPLITS], ids=["whole", "split"])
-def test_values_that_are_not_seen(target, splits):
+def test_unseen_values_do_not_matter(target, splits):
     """A NaN of a token that some rows do not see, among tokens that they see."""
     params = make_params()
     manager, inputs = fill(params, "f32", (14,), (2,))

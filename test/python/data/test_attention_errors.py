@@ -100,7 +100,7 @@ def test_wrong_calls():
                 inputs, 0, q, out=q.copy(), scale=1, **{name: np.zeros((1, 1), np.int32)}
             )
     workspace = np.zeros(99, np.int8)
-    with pytest.raises(ValueError, match="takes no 'workspace', as it was made"):
+    with pytest.raises(ValueError, match="expects no 'workspace', as the operation was made without it"):
         attend(inputs, 0, q, out=q.copy(), scale=1, workspace=workspace)
     split = kvcache.ops.attention(params, 4, split_tokens=64)
     assert split.workspace_size(3) == 3 * 4 * 32 * (64 + 2) * 4 + 16
@@ -109,7 +109,7 @@ def test_wrong_calls():
         split(inputs, 0, q, out=q.copy(), scale=1, workspace=workspace)
     with pytest.raises(ValueError, match="'out'"):
         attend(inputs, 0, q, out=q[..., :32].copy(), scale=1)
-    with pytest.raises(ValueError, match="takes no 'key_scale', as it was made"):
+    with pytest.raises(ValueError, match="expects no 'key_scale', as the operation was made without it"):
         attend(inputs, 0, q, out=q.copy(), scale=1, key_scale=2)
     with pytest.raises(ValueError, match="or of fp8, for 'static_scales', got f32"):
         kvcache.ops.attention(params, 4, static_scales=True)

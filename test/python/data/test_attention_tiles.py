@@ -417,7 +417,7 @@ def test_sparse_rows_are_read_once_for_the_heads_of_a_block(chip, group, tile_ro
     assert launch.bank_conflicts == 0
 
 
-def test_weights_of_f16_do_not_vanish():
+def test_f16_probs_do_not_vanish():
     """Tests many probabilities of 2^-27, below the smallest f16, with one of 1."""
     params = make_params("f16", heads=1, head_dim=16)
     manager, inputs = fill(params, "f16", (500,), (1,))

@@ -505,7 +505,7 @@ def collection_length(page_distance, sequences, rows):
     return program.call("length", blocks, lengths, np.zeros((rows, 3), np.uint32), 0)
 
 
-def test_collections_that_hold_together():
+def test_consistent_collections_pass():
     assert collection_length(64, sequences=2, rows=2) == 0
     assert collection_length(68, sequences=2, rows=5) == 0
 

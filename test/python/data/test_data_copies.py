@@ -159,13 +159,13 @@ def check_gather(program, cache, page_size, swizzle):
 
 
 @every_page_size
-def test_tokens_arrive_through_the_table(page_size, swizzle, target):
+def test_load_copies_tokens_through_the_table(page_size, swizzle, target):
     program = compile_copies(page_size, swizzle, target)
     check_load(program, make_cache(page_size), page_size, swizzle)
 
 
 @every_page_size
-def test_any_rows_arrive_and_others_are_zero(page_size, swizzle, target):
+def test_gather_copies_any_rows_and_zeros_others(page_size, swizzle, target):
     program = compile_copies(page_size, swizzle, target)
     check_gather(program, make_cache(page_size), page_size, swizzle)
 

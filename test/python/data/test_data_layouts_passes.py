@@ -78,7 +78,7 @@ def breaking(blocks, dimension, more):
 
 
 @pytest.mark.parametrize("name, dimension, more, message", BROKEN, ids=lambda value: str(value))
-def test_strides_that_calls_refuse(name, dimension, more, message):
+def test_calls_reject_wrong_strides(name, dimension, more, message):
     case = Case(next(strides for strides in LAYOUTS if strides.name == "BHLNC"))
     program = compiled(queries, case, "cpu")
     blocks, *arguments = case.arguments(case.memory)
@@ -142,7 +142,7 @@ def test_checks_of_tables(kind, change, message):
 
 
 @pytest.mark.parametrize("name, dimension, more, message", BROKEN, ids=lambda value: str(value))
-def test_strides_that_functions_of_tvm_ffi_refuse(name, dimension, more, message):
+def test_tvm_ffi_functions_reject_wrong_strides(name, dimension, more, message):
     """The check is in the compiled function, so it applies to all callers."""
     case = Case(next(strides for strides in LAYOUTS if strides.name == "BHLNC"), "f32")
     program = compiled(queries, case, "cpu")

@@ -20,7 +20,7 @@ PARAMS = kvcache.KVCacheParams(
     host_kvcache_swap_space_gb=2**-19,  # four pages
 )
 
-# new[row, h, :] come behind the sequence's length, as values with the other sign.
+# new[row, h, :] follow the sequence's length, as values with the other sign.
 APPEND = """  %c2 = arith.constant 2 : index
   %batch = memref.dim %lengths, %c0 : !lengths
   scf.for %b = %c0 to %batch step %c1 {

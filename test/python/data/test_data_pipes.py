@@ -123,7 +123,7 @@ PACKED = Case(LAYOUTS[0], page_size=16, head_size=64, columns=4)
 @pytest.mark.parametrize(
     ("stages", "ahead"), [(1, 0), (2, 0), (2, 1), (3, 2), (4, 2), (4, 3)]
 )
-def test_each_tile_is_that_of_its_index(stages, ahead, tiles, target):
+def test_tile_of_each_iteration_has_its_index(stages, ahead, tiles, target):
     check_tiles(PACKED, stages, ahead, tiles, target)
 
 

@@ -89,7 +89,7 @@ def test_heads_and_pages_outside_of_the_tensor(target):
 
 
 @targets
-def test_boxes_without_rows_of_a_tensor_that_begins_before_the_cache(target):
+def test_boxes_without_rows_before_the_cache(target):
     """Chips access its first address for them, and nothing else outside of the cache."""
     kind = Kind(head_size=64, mla=True)
     memory, tile = Memory(kind), Tile(16, 64, "bf16", "128b")

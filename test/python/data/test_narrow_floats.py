@@ -295,7 +295,7 @@ def test_infinity_becomes_the_largest_number(narrow):
 
 @narrow_types
 @wide_types
-def test_every_encoding_comes_back(narrow, wide):
+def test_every_encoding_round_trips(narrow, wide):
     codes = NARROW[narrow].codes
     codes = codes[np.isfinite(NARROW[narrow].decode(codes))]
     result = truncate(extend(codes, narrow, wide, 1), wide, narrow, 1)

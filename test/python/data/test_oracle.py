@@ -83,7 +83,7 @@ def test_stores_to_quantized(case):
     [(case, TARGETS[i % len(TARGETS)]) for i, case in enumerate((PLAIN + QUANTIZED)[::3])],
     ids=str,
 )
-def test_chips_answer_the_same(case, target):
+def test_chips_agree_on_queries(case, target):
     """Tests every third case in a kernel of one chip, on the emulator."""
     check_everything(case, target)
 
@@ -93,7 +93,7 @@ def test_chips_answer_the_same(case, target):
     [(case, ("cpu", *TARGETS)[i % 4]) for i, case in enumerate(OPEN)],
     ids=str,
 )
-def test_pages_of_any_size_answer_the_same(case, target):
+def test_pages_of_any_size_agree(case, target):
     check_everything(case, target)
 
 

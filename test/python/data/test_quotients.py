@@ -173,7 +173,7 @@ def test_quantized_values_equal_a_division(formats, target, wide):
 
 @pytest.mark.parametrize("wide", ["bf16", "f16"])
 @pytest.mark.parametrize(("formats", "target"), devices.spread(FORMATS_OF_CACHES))
-def test_and_with_any_scale_of_the_tensor(formats, target, wide):
+def test_quantize_with_any_tensor_scale(formats, target, wide):
     check_quantized(formats, target, wide, *groups_of_factors(wide, formats[0]))
 
 

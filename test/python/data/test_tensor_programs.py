@@ -90,14 +90,14 @@ def test_a_decode_step_on_tensors(bufferized, target, seed, monkeypatch):
 def test_launches_that_overlap_and_do_not_wait_are_found(bufferized, control):
     expanded = run_passes(bufferized, "kvcache-expand-ops{for-gpu=1}")
     op = f"nvvm.griddepcontrol  {control} {{kvcache.programmatic}}"
-    before, behind = expanded.rsplit(op, 1)
+    before, after = expanded.rsplit(op, 1)
     assert op in before
     manager, inputs = make_step(np.random.default_rng(0))
     total = len(inputs.tokens)
     qkv, out = (np.zeros((total, heads, 128), ml_dtypes.bfloat16) for heads in (48, 32))
     rope = np.zeros((64, 128), np.float32)
     args = (qkv, inputs.row_offsets.view(np.int32), rope, 0.1, out)
-    step = kvcache.jit(before + behind, target="emulator:sm_90a", opt_level=0)
+    step = kvcache.jit(before + after, target="emulator:sm_90a", opt_level=0)
     if control == "launch_dependents":
         return step.call("decode", *inputs.collection(0), LAYER, *args)
     with pytest.raises(

@@ -205,7 +205,7 @@ def test_the_message_is_of_the_first_failure(threads):
         append(inputs, 0, *rows, slots=slots)
 
 
-def test_threads_of_the_caller_have_teams_of_their_own(loops):
+def test_threads_of_the_caller_have_separate_teams(loops):
     def run(_):
         numbers = np.zeros(500, np.int64)
         loops.call("private", numbers)

@@ -363,7 +363,7 @@ def test_an_epsilon_that_f32_does_not_have():
         kvcache.ops.append(PARAMS, norm=32, epsilon=1e-50)
 
 
-def test_arrays_that_are_none():
+def test_operations_reject_values_that_are_not_arrays():
     inputs, new = make_inputs(), rows(TOTAL)
     with pytest.raises(TypeError, match="'keys'"):
         kvcache.ops.append(PARAMS)(inputs, 0, 5, new)

@@ -199,7 +199,7 @@ def test_numbers_that_are_printed_may_differ_a_bit(printed, expected):
     assert page_examples.agree("100 loads of sm_90a", printed) == expected
 
 
-def test_the_command_explains_itself():
+def test_command_prints_its_help():
     result = subprocess.run([ROOT / "scripts/docs", "--help"], capture_output=True, text=True)
     assert result.returncode == 0 and "Example:" in result.stdout
     result = subprocess.run([ROOT / "scripts/docs", "--nothing"], capture_output=True, text=True)

@@ -50,7 +50,7 @@ EXPECTED = [
     ("chip", "example", "name", "expected"),
     [(chip, *rest) for chips, *rest in EXPECTED for chip in chips],
 )
-def test_tiles_arrive_as_suits_the_chip(chip, example, name, expected):
+def test_tiles_are_copied_by_the_chip_s_instructions(chip, example, name, expected):
     program = kvcache.compile(EXAMPLES / f"{example}.mlir", target=chip)
     kernel = program.kernels[name]
     counts = {

@@ -13,7 +13,7 @@ from gpu_ops_works import WORKS  # noqa: E402
 ONE_OF_EACH = {(work.kind, work.cache, work.chosen): work for work in WORKS}
 
 
-def test_works_have_names_of_their_own():
+def test_works_have_unique_names():
     assert len({work.name for work in WORKS}) == len(WORKS)
 
 

@@ -47,7 +47,7 @@ def test_a_donated_cache_stays_in_place():
     assert cache[:, 0].tolist() == [1, 2, 3, 0, 0]
 
 
-def test_a_cache_that_is_not_donated_stays_as_it_is():
+def test_cache_that_is_not_donated_stays_unchanged():
     cache = jnp.zeros((5, 4))
     changed = jax.jit(lambda cache, x: put(cache, 1, x, 1.0))(cache, jnp.ones(4))
     assert not cache.any() and changed[1].all()

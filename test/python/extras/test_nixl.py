@@ -145,7 +145,7 @@ def test_a_sequence_comes_from_another_process(start, kind, progress_thread):
 
 
 @pytest.mark.parametrize(("count", "pages"), [(48, 0), (49, 1)])
-def test_a_window_may_leave_nothing_to_send(start, count, pages):
+def test_window_without_pages_to_send_ends_at_once(start, count, pages):
     """No later token reaches the whole pages; a partial page follows them."""
     kind = "a window of one token"
     sender = start(kind, count)
@@ -183,7 +183,7 @@ def test_ended_process_is_named(sender):
     assert "r" not in cache and cache.num_free_pages == 5
 
 
-def test_a_process_that_begins_again_is_read_again(start):
+def test_restarted_process_is_read_again(start):
     """Another process of the same name, with other memory."""
     transport, cache = transfer.NIXLTransport("receiver"), make_cache(10)
     for name in "ab":
@@ -195,14 +195,14 @@ def test_a_process_that_begins_again_is_read_again(start):
         sender.kill()
 
 
-def test_an_address_of_something_else_is_refused(sender):
+def test_address_of_another_kind_is_refused(sender):
     message, _ = map(base64.b64decode, sender.read())
     fields = transfer.Offer.from_bytes(message)
     forged = fields._replace(address=b"nonsense").to_bytes()
     cache = make_cache(5)
     transport = transfer.NIXLTransport("receiver")
     with pytest.raises(
-        transfer.TransferRefused, match="NIXL does not take the peer's address"
+        transfer.TransferRefused, match="NIXL rejects the peer's address"
     ):
         transfer.fetch(cache, forged, transport, request="r")
     assert cache.num_free_pages == 5

@@ -123,7 +123,7 @@ def test_layers_as_numbers(dynamic):
 @pytest.mark.parametrize(
     "view", [lambda c, i: c[i:], lambda c, i: c[0:3], lambda c, i: c.view(-1, 4), lambda c, i: c.split(2)[1]]
 )
-def test_views_are_refused_while_tracing(view, dynamic):
+def test_tracing_refuses_views(view, dynamic):
     torch._dynamo.reset()
     compiled = torch.compile(
         lambda cache, x, i: put(view(cache, i), 0, x, 1.0), fullgraph=True, backend="aot_eager", dynamic=dynamic

@@ -168,7 +168,7 @@ def test_copies_run_after_earlier_and_with_later_work(stream, is_default):
     page = fill(cache, stream, 7)
     swap = cache.begin_swap_out("a")
     succeed(bindings().cuMemsetD8Async(word.data.ctypes.data, 1, 4, stream or 0))
-    assert not (page == 7).any() and not swap.poll(), "nobody has asked often enough"
+    assert not (page == 7).any() and not swap.poll(), "polled too rarely"
     swap.wait()
     assert (page == 7).all() and not word.data.any()
     scribble(cache)
@@ -179,7 +179,7 @@ def test_copies_run_after_earlier_and_with_later_work(stream, is_default):
     assert (fill(cache, stream, 8) == 7).all()
 
 
-def test_pages_that_lie_together_are_one_copy(stream, driver):
+def test_contiguous_pages_are_one_copy(stream, driver):
     cache = make(stream)
     driver.calls()
     cache.begin_swap_out("a").wait()
@@ -192,7 +192,7 @@ def test_host_memory_is_pinned_while_it_lives(stream, driver):
     cache = make(stream)
     size = 4 * cache.params.bytes_per_block
     assert f"cuMemHostRegister({size}, 1)" in driver.calls()
-    cache.begin_swap_out("a")  # nobody polls
+    cache.begin_swap_out("a")  # without a poll
     del cache
     gc.collect()
     calls = driver.calls()

@@ -166,7 +166,7 @@ def test_operands_of_a_collection(format, operands):
     assert inputs.collection()[0] is manager.blocks[0]
 
 
-def test_tokens_pile_up_until_they_are_stepped():
+def test_pending_tokens_accumulate_until_step():
     checked = make(prefix_caching=False)
     assert checked.claim("a") == 0
     checked.misuse(ValueError, "'a' has no pending tokens", "inputs", ["a"])

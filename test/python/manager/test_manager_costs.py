@@ -60,7 +60,7 @@ def kinds(request):
     return KINDS[request.param]
 
 
-@pytest.mark.parametrize("common", [0, 16], ids=["apart", "behind a system prompt"])
+@pytest.mark.parametrize("common", [0, 16], ids=["apart", "after a system prompt"])
 def test_a_claim_does_not_look_at_each_prompt_in_the_cache(kinds, common):
     def claim_among(prompts):
         cache, system = make(kinds), list(range(common))

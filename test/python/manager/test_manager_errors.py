@@ -78,7 +78,7 @@ def test_tokens_that_were_not_drafted():
 
 
 @pytest.mark.parametrize("name", ["match", "pages_needed", "can_claim"])
-def test_questions_that_make_no_claim(name):
+def test_invalid_queries_raise(name):
     checked = make()
     checked.misuse(TypeError, "array of float64", name, [0.5])
     checked.misuse(TypeError, "expects 'salt' to be bytes", name, [1], salt="adapter")
@@ -101,7 +101,7 @@ def test_salts_are_bytes(salt):
     checked.misuse(TypeError, "expects 'salt' to be bytes", "claim", "a", [1], salt=salt)
 
 
-def test_requests_that_are_not_known():
+def test_unknown_requests_raise():
     checked = make(host_pages=4)
     for name, *rest in (
         ("grow", [1]),
@@ -118,7 +118,7 @@ def test_requests_that_are_not_known():
     checked.misuse(ValueError, "there is no request 'x'", "grow_batch", ["x"], [1])
 
 
-def test_requests_that_are_known_already():
+def test_known_requests_are_errors():
     checked = make()
     fill(checked, "a", [1, 2, 3])
     message = "request 'a' has been claimed already"
@@ -190,7 +190,7 @@ def test_operations_reject_sequences_in_a_wrong_place():
 
 
 @pytest.mark.parametrize("name", ["swap_out", "swap_in"])
-def test_swapping_is_asked_for(name):
+def test_swapping_needs_its_option(name):
     checked = make()
     fill(checked, "a", [1, 2, 3])
     message = "swapping needs 'enable_kvcache_swapping_to_host'"
@@ -209,7 +209,7 @@ def test_more_tokens_than_pages():
     checked.check_unchanged()
 
 
-def test_the_check_of_contents_sees_each_byte():
+def test_check_of_contents_finds_each_byte():
     """Tests the comparison of states that all tests here use."""
     manager = Configuration(format="fp8", devices=2).make()
     contents = Contents(manager)

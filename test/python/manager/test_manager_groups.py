@@ -104,7 +104,7 @@ def test_groups_that_do_not_fit_together(groups, options, message):
         (lambda: group(layers=(1,), total_num_layers=2), ValueError, "to be 1"),
     ],
 )
-def test_reaches_and_layers_that_can_not_be(call, error, message):
+def test_invalid_reaches_and_layers_are_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()
 
@@ -141,7 +141,7 @@ def test_a_window_gives_its_pages_to_the_group_that_reaches_all():
     assert cache.num_free_pages == 10
 
 
-def test_a_state_that_has_seen_pending_tokens_can_not_forget_them():
+def test_state_with_pending_tokens_rejects_truncation():
     cache = make(group(reach.state))
     cache.claim("a", [1, 2])
     cache.step(["a"])
@@ -237,7 +237,7 @@ def run_some():
     return events
 
 
-def test_histories_come_across_everything():
+def test_histories_cover_all_events():
     events = run_some()
     changes = "claim", "grow", "grow_batch", "swap_out", "swap_in"
     assert set(events) >= {
@@ -252,7 +252,7 @@ def test_histories_come_across_everything():
         ),
         *("swaps of released sequences", "begin_swap_out out of pages"),
         *("step", "fork", "commit", "truncate", "release", "inputs", "asked"),
-        *("truncated within", "not truncated", "pages freed behind windows"),
+        *("truncated within", "not truncated", "pages freed before windows"),
         *(
             "prefixes found",
             "longest prefixes found",
@@ -404,7 +404,7 @@ def write_elsewhere(function):
 FAULTS = {
     "writes pages over others in the file": (PageFile, "write", write_elsewhere),
     "frees a page too many": (Reach, "first", keep_first),
-    "frees nothing behind a window": (Growth, "_pass_by_all", nothing),
+    "frees nothing before a window": (Growth, "_pass_by_all", nothing),
     "frees sinks": (GroupTable, "pass_by", forget_sinks),
     "takes each prefix for one of all groups": (Finder, "_serves", serve_all),
     "finds no prefix": (Finder, "_serves", serve_none),
@@ -416,7 +416,7 @@ FAULTS = {
     "gives copies to others": (Growth, "_choose_copies", reverse_copies),
     "reads tables backwards": (GroupTable, "gather", mix_groups),
     "drops pages that are being moved": (PagePool, "_find_last", find_last_of_all),
-    "forgets all behind a page of a window": (PagePool, "forget", remove_all),
+    "forgets all after a page of a window": (PagePool, "forget", remove_all),
     "writes over pages on their way": (PagePool, "begin_move", free_at_once),
     "shows pages before they are there": (PagePool, "begin_move", move_at_once),
     "loses the room of failed swaps": (PagePool, "end_move", keep_addresses),

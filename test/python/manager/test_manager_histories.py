@@ -45,7 +45,7 @@ def test_long_histories(configuration, seed):
     History(seed, configuration).run(10_000)
 
 
-def test_histories_come_across_everything():
+def test_histories_cover_all_events():
     events = Counter()
     for host_pages in (0, 4):
         for seed in range(4):

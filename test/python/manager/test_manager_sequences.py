@@ -37,7 +37,7 @@ def test_a_fork_needs_a_page_to_write():
     assert checked.grow("b", [4]) == 0
 
 
-def test_truncation_gives_pages_back():
+def test_truncation_frees_pages():
     checked = make(prefix_caching=False)
     fill(checked, "a", [1, 2, 3, 4, 5])
     checked.grow("a", [6, 7])
@@ -70,7 +70,7 @@ def test_a_truncated_page_is_written_in_place_and_can_not_be_found():
 # Queries and speculation
 
 
-def test_questions_before_a_claim():
+def test_queries_before_a_claim():
     checked = make(num_pages=4)
     manager = checked.manager
     assert manager.can_claim([1] * 8)
@@ -152,7 +152,7 @@ def test_pages_of_swapped_out_sequences_are_kept():
     assert checked.swap_in("a") == 2
 
 
-def test_a_full_host_takes_no_more():
+def test_swap_out_to_a_full_host_raises():
     checked = make(num_pages=6, host_pages=2)
     fill(checked, "a", [1, 2, 3])
     fill(checked, "b", [4, 5, 6])
@@ -186,7 +186,7 @@ def test_full_host_keeps_ancestors_of_device_pages():
     assert checked.claim("c", [1, 2, 3, 4, 5, 6, 7]) == 4
 
 
-def test_with_room_on_the_host_everything_is_found_again():
+def test_evicted_pages_are_found_on_the_host():
     checked = make(num_pages=4, max_seq_len=8, host_pages=300)
     prompts = [[i % 2, i // 2 % 2, i // 4 % 2, i // 8, 7, 7, 7] for i in range(16)]
     for prompt in prompts:

@@ -134,7 +134,7 @@ def test_a_manager_that_does_not_wait_for_them_is_found(monkeypatch):
 
 
 @pytest.mark.parametrize("way", ["out", "in"])
-def test_sequences_may_be_released_on_the_way(way):
+def test_sequences_may_be_released_during_a_swap(way):
     cache, _ = make()
     if way == "in":
         cache.swap_out("a")

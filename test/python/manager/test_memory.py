@@ -244,7 +244,7 @@ def resident_pages():
     return int(Path("/proc/self/statm").read_text().split()[1])
 
 
-def test_numpy_memory_that_is_not_written_takes_no_room():
+def test_unwritten_numpy_memory_takes_no_space():
     before = resident_pages()
     tensor = NumPyMemory().allocate((1 << 10, 1 << 20), np.dtype(np.int8))  # 1 GiB
     tensor[-1] = 1
@@ -360,7 +360,7 @@ def test_pages_move_to_the_disk_and_back(tmp_path):
         ({"disk_folder": "", "disk_space_gb": 1}, "'disk_folder' to name a folder, got ''"),
     ],
 )
-def test_disks_that_can_not_be(options, message):
+def test_invalid_disks_are_errors(options, message):
     with pytest.raises(ValueError, match=message):
         make_tiers(**options)
 
@@ -373,7 +373,7 @@ def test_a_disk_needs_a_swap_space():
         )  # fmt: skip
 
 
-def test_a_disk_without_room_is_found_at_once(monkeypatch):
+def test_full_disk_raises_at_once(monkeypatch):
     def refuse(*arguments):
         raise OSError(28, "No space left on device")
 

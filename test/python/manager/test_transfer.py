@@ -97,7 +97,7 @@ def test_fetch_posts_nothing_without_reached_pages(
     assert sender.name
 
 
-def test_nothing_to_read_is_cancelled_and_refused_as_anything():
+def test_empty_transfer_is_cancelled_and_refused_as_others():
     here, there = (make_cache(reach=kvcache.reach.window(1)) for _ in range(2))
     add(here, "r", range(8))
     message = transfer.offer(here, here.export("r", seconds=60), sender := local())
@@ -134,7 +134,7 @@ def test_a_slow_transfer_can_be_cancelled(pair_of_caches):
     there, message, _ = pair_of_caches
     moved = transfer.fetch(there, message, local(chunk=1), request="r")
     assert not moved.poll() and not moved.poll()
-    with pytest.raises(ValueError, match="after poll has returned True"):
+    with pytest.raises(ValueError, match="'poll' to have returned True"):
         moved.finish(True)
     moved.cancel()
     moved.cancel()
@@ -404,10 +404,10 @@ HOSTILE = {
     "deep": (b'{"regions":' + b"[" * 100_000, "nests lists and objects more than 4 deep"),
     "five": (b'{"regions": [{"shape": [[]]}]}', "nests lists and objects more than 4 deep"),
     "hidden": (b'{"a": "]", "b": ' + b'["]",' * 100_000, "more than 4 deep"),
-    "string": (b'{"a": "' + b"[" * 100_000 + b'\\"', "no object of JSON"),
+    "string": (b'{"a": "' + b"[" * 100_000 + b'\\"', "not a JSON object"),
     "large": (b'{"a": "' + b" " * (4 << 20), "an object of 4194311 bytes, more than 4194304"),
-    "digits": (b'{"heads": ' + b"9" * 100_000 + b"}", "no object of JSON"),
-    "quotes": (b'\\"' * (1 << 20), "no object of JSON"),
+    "digits": (b'{"heads": ' + b"9" * 100_000 + b"}", "not a JSON object"),
+    "quotes": (b'\\"' * (1 << 20), "not a JSON object"),
 }
 
 
@@ -452,7 +452,7 @@ def test_every_exception_frees_the_pages(pair_of_caches, module, function, kind,
 def test_offers_have_an_object_of_json(pair_of_caches, text):
     header, names, _, numbers = split(pair_of_caches[1])
     header = {name: header[name] for name in ("version", "tokens", "pages", "gone")}
-    with pytest.raises(transfer.TransferRefused, match="no object of JSON"):
+    with pytest.raises(transfer.TransferRefused, match="not a JSON object"):
         transfer.Offer.from_bytes(join(header, names, text, numbers))
 
 
@@ -471,7 +471,7 @@ def test_pages_that_are_not_lent_are_refused(pair_of_caches, pages):
 )
 @pytest.mark.parametrize("call", range(3))
 @pytest.mark.parametrize("is_reserved", [False, True], ids=["", "reserved"])
-def test_every_failure_gives_the_pages_back(pair_of_caches, method, call, is_reserved):
+def test_every_failure_frees_the_pages(pair_of_caches, method, call, is_reserved):
     there, message, transport = pair_of_caches
     receiver = (PageTransport if method == "post_pages" else local)(chunk=500)
     failing = FailingTransport(receiver, method, call)

@@ -43,7 +43,7 @@ def test_descriptors_have_all_bytes_once(layout, quantized, layers, heads):
     assert not np.any(ends == table[1:, 0])
 
 
-def test_pages_that_lie_together_are_one_descriptor():
+def test_contiguous_pages_are_one_descriptor():
     cache = make_cache()
     region = cache.regions()[0]
     assert cache.descriptors([2, 3, 4, 6]).tolist() == [
@@ -53,7 +53,7 @@ def test_pages_that_lie_together_are_one_descriptor():
     assert len(cache.descriptors([])) == 0
 
 
-def test_a_head_lies_together_in_some_layouts():
+def test_heads_are_contiguous_in_some_layouts():
     per_page = {
         layout: len(make_cache(layout=layout).descriptors([1], heads=[1]))
         for layout in (None, "HND", "BHLNC")

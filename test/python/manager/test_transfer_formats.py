@@ -95,7 +95,7 @@ def begin(source, target, tokens=TOKENS, **options):
 
 
 @pytest.mark.parametrize("ends", ENDS)
-def test_values_arrive_in_another_format(ends):
+def test_values_are_converted_to_another_format(ends):
     fields = ENDS[ends]
     source, target = make(fields[0]), make(fields[1], seed=1)
     target.claim("other", range(7))
@@ -283,7 +283,7 @@ def test_format_includes_the_layers():
         begin(make({}), target)
 
 
-def test_a_conversion_that_fails_gives_the_pages_back(monkeypatch):
+def test_failed_conversion_frees_the_pages(monkeypatch):
     target = make({"page_size": 2})
     moved, lease, _ = begin(make({}), target)
 
@@ -387,7 +387,7 @@ FAULTS = {
 
 def run_some():
     for ends in ("larger pages", "more devices", "fewer devices"):
-        test_values_arrive_in_another_format(ends)
+        test_values_are_converted_to_another_format(ends)
     test_cached_pages_of_another_format_are_not_read()
     test_conversion_skips_tokens_that_no_token_reaches()
     test_tokens_before_transferred_ones_stay_unreached()

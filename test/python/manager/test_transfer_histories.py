@@ -23,7 +23,7 @@ ENDS = {
     "equal, chunks": Ends(prefixes=True, kind=reach.chunk(6), formats=({"page_size": 3},) * 2),
     "dtypes and layouts": Ends(({"dtype": "f32", "layout": HND}, {}), prefixes=True),
     "page sizes": Ends(({"page_size": 3}, {"page_size": 2}), (12, 18), prefixes=True),
-    "page sizes behind a window": Ends(
+    "page sizes with a window": Ends(
         ({"page_size": 1}, {"page_size": 4}, {"page_size": 8}),
         (60, 16, 8), True, reach.window(5, sinks=2),
     ),
@@ -42,9 +42,9 @@ def test_histories_lose_no_page_and_no_value(ends):
         TransferHistory(seed, ENDS[ends]).run(200)
 
 
-def test_histories_come_across_everything():
+def test_histories_cover_all_events():
     events = Counter()
-    for ends in ("page sizes behind a window", "a window of one token"):
+    for ends in ("page sizes with a window", "a window of one token"):
         events += TransferHistory(1, ENDS[ends]).run(800)
     assert set(events) == {
         *("begun by a prefix", "arrived", "cancelled", "ran out", "out of pages"),

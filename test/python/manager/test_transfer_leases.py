@@ -22,7 +22,7 @@ def test_a_lease_keeps_pages_of_a_released_sequence():
     assert cache.num_free_pages == 2
 
 
-def test_a_sequence_that_grows_leaves_leased_pages_alone():
+def test_growing_sequence_keeps_leased_pages():
     cache = make_cache()
     add(cache, "r", range(6))
     with cache.export("r", seconds=60) as lease:
@@ -97,7 +97,7 @@ def test_a_reception_is_invisible_until_commit():
     assert "r" in cache
 
 
-def test_an_aborted_reception_gives_its_pages_back():
+def test_aborted_reception_frees_its_pages():
     cache = make_cache(enable_prefix_caching=True)
     with cache.receive(range(9), "r") as reception:
         pass

@@ -49,7 +49,7 @@ def test_artifacts_are_reproducible(saved, tmp_path):
 
 @needs_ptxas
 @needs_nvdisasm
-def test_artifacts_bring_launch_facts_along(tmp_path, monkeypatch):
+def test_artifacts_contain_launch_facts(tmp_path, monkeypatch):
     module = kvcache.compile(GATHER, format="cubin")
     count = module.kernels["gather"].sass_instructions
     module.save(tmp_path / "a")

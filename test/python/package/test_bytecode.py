@@ -109,7 +109,7 @@ def test_the_reader_needs_a_python(monkeypatch):
     assert not Module.parse("").functions
 
 
-def test_the_reader_takes_nothing_from_its_surroundings(monkeypatch, tmp_path):
+def test_reader_ignores_its_environment(monkeypatch, tmp_path):
     """The current folder may have modules of any name."""
     (tmp_path / "json.py").write_text("raise RuntimeError")
     contents = Module.parse(SOURCE).bytecode()

@@ -238,7 +238,7 @@ def test_parse_rejects_text_that_is_not_a_type(text, line, column, message):
 @pytest.mark.parametrize(
     "text", ["i32", "index", "!llvm.ptr", f"!kvcache.scales<{make(**FP8).cache_type}>"]
 )
-def test_types_of_something_else(text):
+def test_types_of_other_classes_are_errors(text):
     with pytest.raises(ValueError, match="expects the type of a cache, got") as caught:
         KVCacheParams.from_type(text)
     assert text in str(caught.value)

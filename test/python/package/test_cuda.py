@@ -101,7 +101,7 @@ def append():
     return standin.get().jit(pathlib.Path(EXAMPLES / "append.mlir"), capturable=True)
 
 
-def test_bytes_get_into_a_cache_and_back(driver, stream, append, appended):
+def test_bytes_round_trip_through_a_cache(driver, stream, append, appended):
     placed = [DeviceArray(a) if isinstance(a, np.ndarray) else a for a in make_append()]
     tensors = [a.tensor() if isinstance(a, DeviceArray) else a for a in placed]
     append.load()

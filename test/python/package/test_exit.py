@@ -79,6 +79,6 @@ def test_leaks_would_be_found():
 
 
 @pytest.mark.parametrize("work", WORK)
-def test_daemon_threads_do_not_disturb_the_end(work):
+def test_daemon_threads_do_not_disturb_process_end(work):
     script = GLOBALS.format(warnings=False) + THREADS.format(work=WORK[work])
     assert run(script) == ""

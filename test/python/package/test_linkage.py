@@ -1,6 +1,6 @@
 from places import BUILD, ROOT
 
-"""One MLIR per process: everything links the shared libMLIR, and nothing else, but for
+"""One MLIR per process: everything links the shared libMLIR, and nothing else, except for
 kvcache-opt, which has MLIR in itself and links no shared one.
 
 Two copies of MLIR in a process have two sets of type ids and command-line

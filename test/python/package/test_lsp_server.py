@@ -157,12 +157,12 @@ def test_a_deep_source_leaves_the_server_running(editor, start, opening):
     assert editor.change(SOURCE) == []
 
 
-def test_a_mended_error_goes_away(editor):
+def test_fixed_error_disappears(editor):
     assert editor.open(edit(SOURCE, ("%length : index", "%length : i32")))
     assert editor.change(SOURCE) == []
 
 
-def test_the_pointer_over_a_value_shows_its_operation(editor):
+def test_hover_on_a_value_shows_its_operation(editor):
     assert editor.open(SOURCE) == []
     shown = editor.ask("hover", *get_place(SOURCE, "%length = "))
     assert "kvcache.cache_length" in shown["contents"]["value"]
@@ -178,7 +178,7 @@ def test_a_use_leads_to_its_definition(editor):
 
 
 @pytest.mark.parametrize("line_break", ["\n", ""])
-def test_the_pointer_over_an_op_s_name_shows_its_documentation(editor, line_break):
+def test_hover_on_an_op_shows_its_documentation(editor, line_break):
     """Tests places after characters of one, two and three code units of UTF-16 and UTF-8."""
     text = edit(SOURCE, ("@first", '@"å 𝔸"'), ("index {\n", "index {" + line_break))
     assert editor.open(text) == []
@@ -204,7 +204,7 @@ def test_names_of_ops_come_with_their_documentation(editor):
     assert "rounding to nearest even" in shown["load"]["value"]
 
 
-def test_a_client_that_goes_away_ends_the_server():
+def test_disconnected_client_ends_the_server():
     server = subprocess.run([SERVER], input=b"", capture_output=True, timeout=SECONDS)
     assert server.returncode == 1 and server.stdout == b""
     wrong = subprocess.run(

@@ -88,7 +88,7 @@ def test_pictures_are_the_same_each_time(name):
     assert PICTURES[name]().svg == PICTURES[name]().svg
 
 
-def test_a_picture_shows_itself_and_is_short_as_text(tmp_path):
+def test_picture_has_svg_and_a_short_repr(tmp_path):
     picture = draw_tile((8, 64), "bf16", "128b")
     assert picture._repr_svg_() == picture.svg
     assert str(picture) == "Tile of 8 x 64 bf16, swizzle of 128 bytes"
@@ -122,7 +122,7 @@ def lab(color, deficiency):
 
 
 @pytest.mark.parametrize("deficiency", DEFICIENCIES)
-def test_everyone_can_tell_the_kinds_of_pages_apart(deficiency):
+def test_kinds_of_pages_are_distinguishable(deficiency):
     groups = find_by_class(parse(PICTURES["small"]()), "g", "page")
     fills = {group.get("class"): group.findall(SVG + "rect")[0].get("fill") for group in groups}
     full = {group.get("class"): rect.get("fill") for group in groups for rect in find_by_class(group, "rect", "cached-tokens")}
@@ -133,7 +133,7 @@ def test_everyone_can_tell_the_kinds_of_pages_apart(deficiency):
 
 
 @pytest.mark.parametrize("deficiency", DEFICIENCIES)
-def test_everyone_can_tell_the_columns_of_a_tile_apart(deficiency):
+def test_columns_of_a_tile_are_distinguishable(deficiency):
     units = find_by_class(parse(draw_tile((1, 64), "bf16", "none", read=None)), "rect", "unit")
     seen = [lab(unit.get("fill"), deficiency) for unit in units]
     assert len(seen) == 8

@@ -29,7 +29,7 @@ def test_rows_have_the_pages_of_the_sequences_in_order():
     assert labels[:6] == ["0", "3", "4", "0", "7", "h1"]
 
 
-def test_the_pool_has_every_page_with_who_has_it():
+def test_pool_shows_every_page_with_its_owner():
     groups = find_by_class(parse(draw_pages(small_snapshot())), "g", "page")[6:]
     shown = [(group.get("class").removeprefix("page "), *texts(group)) for group in groups]
     expected = [("free", str(i)) for i in range(12)]
@@ -164,7 +164,7 @@ def test_names_of_requests_may_be_any_text():
         ),
     ],
 )
-def test_snapshots_that_cannot_be_are_errors(change, message):
+def test_invalid_snapshots_are_errors(change, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         draw_pages(snapshot(**change))
 
@@ -203,7 +203,7 @@ def test_each_group_of_layers_has_a_line():
 
 def test_groups_that_a_snapshot_does_not_have_are_errors():
     page = PageState(device(1), 1, False, 1, group=1)
-    with pytest.raises(ValueError, match="page 1 of the device is of group 1, which there"):
+    with pytest.raises(ValueError, match="page 1 of the device is of unknown group 1"):
         draw_pages(snapshot(pages=[page]))
     both = SequenceState("x", (), 0, 0, True, groups=((), ()))
     with pytest.raises(ValueError, match="'x' to have pages of 1 group, got 2"):

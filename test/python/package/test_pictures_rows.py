@@ -144,7 +144,7 @@ def test_a_continuous_cache_has_no_pages():
         ({**LLAMA, "head_dim": 4097}, {}, "expects heads of at most 8,192 bytes in a picture, got 8,194"),
     ],
 )
-def test_rows_that_cannot_be_are_errors(params, rope, message):
+def test_invalid_rows_are_errors(params, rope, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         draw_row(kvcache.KVCacheParams(**params), **rope)
 

@@ -115,7 +115,7 @@ def test_a_tile_without_a_read_has_no_frames():
         ((12, 64), "bf16", "128b", (5, 0), "expects the row of 'read' to have 8 rows of the tile's 12 from it on, got 5"),
     ],
 )
-def test_tiles_that_cannot_be_are_errors(shape, dtype, swizzle, read, message):
+def test_invalid_tiles_are_errors(shape, dtype, swizzle, read, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         draw_tile(shape, dtype, swizzle, read=read)
 

@@ -95,7 +95,7 @@ def test_processes_find_files_of_operations_damaged(tmp_path):
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == kept
 
 
-def test_off(tmp_path):
+def test_store_off_keeps_nothing(tmp_path):
     assert finish(start("off"))[:2] == (1, 1)
     assert finish(start("off"))[:2] == (1, 1)
 
@@ -148,7 +148,7 @@ def test_damaged_file_is_compiled_again(harm, compiled, tmp_path):
     assert compiled == ["jit"] * 2
 
 
-def test_an_image_of_something_else_is_compiled_again(compiled, monkeypatch, tmp_path):
+def test_image_of_another_program_is_recompiled(compiled, monkeypatch, tmp_path):
     """The hash is right, but the contents have no such functions."""
     call()
     (path,) = tmp_path.iterdir()
@@ -233,7 +233,7 @@ def replace_by_folder(path):
 
 
 UNTRUSTED = {
-    "fifo": (replace_by_fifo, "it is no regular file"),
+    "fifo": (replace_by_fifo, "it is not a regular file"),
     "link": (replace_by_link, "Too many levels of symbolic links"),
     "folder": (replace_by_folder, "Is a directory"),
     "file of group": (lambda path: path.chmod(0o620), r"others may write to it \(mode 620\)"),
@@ -346,7 +346,7 @@ def test_new_file_stays(monkeypatch, tmp_path):
     assert numbers_in(tmp_path) == [8]
 
 
-def test_files_of_others_stay_and_abandoned_ones_go(monkeypatch, tmp_path):
+def test_prune_keeps_foreign_files_and_removes_abandoned_ones(monkeypatch, tmp_path):
     monkeypatch.setenv("KVCACHE_CACHE_SIZE", "0")
     names = ["notes.txt", "unfinished-old", "unfinished-new"]
     for name in names:

@@ -83,7 +83,7 @@ def test_many_arguments():
     assert program.call("identity", *range(count)) == tuple(range(count))
 
 
-def test_errors_of_checks_are_ours():
+def test_failed_checks_raise_check_errors():
     program = kvcache.jit("""
 func.func @check(%x: i1) { cf.assert %x, "x is false" return }
 """)

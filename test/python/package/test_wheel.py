@@ -154,7 +154,7 @@ def test_only_llvm_is_found_by_its_path(linked, tmp_path):
     assert list(Path(folders.pop()).glob("libMLIR.so*"))
 
 
-def test_making_a_wheel_leaves_the_build_tree_as_it_is(making):
+def test_making_a_wheel_keeps_the_build_tree(making):
     _, before, after = making
     assert {BUILD / "build.ninja", BUILD / "CMakeCache.txt"} <= before.keys()
     assert after == before

@@ -507,7 +507,7 @@ class GroupHistory:
                     self.is_reached_from(slots.kind, length, t) for t in tokens
                 )
                 assert page is None or is_reached, "not freed"
-                self.events["pages freed behind windows"] += page is None
+                self.events["pages freed before windows"] += page is None
 
     # --- The longest prefix -------------------------------------------------------
 

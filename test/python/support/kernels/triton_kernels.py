@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Kernels of a paged cache in Triton, for the emulator. Run this file with Triton to
-write their LLVM IR beside it."""
+write their LLVM IR next to it."""
 
 import pathlib
 import re
