@@ -154,30 +154,30 @@ def test_a_contender_can_be_left_out(rig, capsys):
     assert "gather, edges and ragged and full, CUDA C++: absent: left out by --without" in capsys.readouterr().out
 
 
-def test_a_kernel_that_fails_ends_the_run_with_what_there_is(rig, capsys):
-    made, driver = rig
-    driver.failures["cuStreamQuery"] = (fake_cuda.ILLEGAL_ADDRESS, 6)
-    driver.failures["cuMemFree"] = (fake_cuda.ILLEGAL_ADDRESS, 6)
-    assert run_pack(made) == 1
-    captured = capsys.readouterr()
-    assert "error: gather, ragged, kvcache: cuStreamQuery: 700; nothing after it was run" in captured.err
-    assert "gather, ragged, kvcache: failed: cuStreamQuery: 700" in captured.out
-    assert "2 results are right" in captured.out
+ILLEGAL = fake_cuda.ILLEGAL_ADDRESS
 
 
-def test_a_device_that_fails_between_kernels(rig, capsys):
-    made, driver = rig
-    driver.failures["cuMemcpyHtoD"] = (fake_cuda.ILLEGAL_ADDRESS, 4)
-    assert run_pack(made) == 1
-    assert "error: gather, ragged: cuMemcpyHtoD: 700; nothing after it was run" in capsys.readouterr().err
-
-
-def test_a_kernel_that_never_ends(rig, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("failures", "error", "printed"),
+    [
+        ({"cuStreamQuery": (ILLEGAL, 6), "cuMemFree": (ILLEGAL, 6)},
+         "error: gather, ragged, kvcache: cuStreamQuery: 700; nothing after it was run",
+         ["gather, ragged, kvcache: failed: cuStreamQuery: 700", "2 results are right"]),
+        ({"cuMemcpyHtoD": (ILLEGAL, 4)},
+         "error: gather, ragged: cuMemcpyHtoD: 700; nothing after it was run", ["2 results are right"]),
+        ({"cuStreamQuery": (fake_cuda.NOT_READY, 3)},
+         "error: gather, edges, CUDA C++: a kernel has not ended after 0.01 s", ["1 results are right"]),
+    ],
+    ids=["a kernel", "between kernels", "a kernel that never ends"],
+)  # fmt: skip
+def test_failing_device_ends_the_run_with_its_results(rig, capsys, monkeypatch, failures, error, printed):
     made, driver = rig
     monkeypatch.setattr(cuda_device, "LONGEST_WAIT", 0.01)
-    driver.failures["cuStreamQuery"] = (fake_cuda.NOT_READY, 3)
+    driver.failures.update(failures)
     assert run_pack(made) == 1
-    assert "error: gather, edges, CUDA C++: a kernel has not ended after 0.01 s" in capsys.readouterr().err
+    captured = capsys.readouterr()
+    assert error in captured.err
+    assert all(text in captured.out for text in printed)
 
 
 @pytest.mark.parametrize(("allocation", "is_ragged_timed"), [(9, False), (11, True)])
@@ -195,12 +195,19 @@ def test_too_little_memory_fails_a_case(rig, capsys, allocation, is_ragged_timed
     assert driver.allocated_bytes == 0
 
 
-def test_code_that_does_not_load_makes_a_contender_absent(rig, capsys):
+@pytest.mark.parametrize(
+    ("sizes", "error", "reason"), [([], 209, "cuModuleLoadData: 209"), ([8], 0, "kernel KERNEL has 1 parameters, got")]
+)
+def test_code_that_does_not_fit_makes_a_contender_absent(rig, capsys, sizes, error, reason):
     made, driver = rig
-    driver.failures["cuModuleLoadData"] = (209, 1)
+    name = made.images[0].name
+    if error:
+        driver.failures["cuModuleLoadData"] = (error, 1)
+    else:
+        driver.kernels[name] = (sizes, None)
     assert run_pack(made) == 0
     output = capsys.readouterr().out
-    assert "gather, edges and ragged and full, kvcache: absent: cuModuleLoadData: 209" in output
+    assert f"gather, edges and ragged and full, kvcache: absent: {reason.replace('KERNEL', name)}" in output
     assert "not met: gather, full: kvcache has no time: absent" in output
 
 
