@@ -35,7 +35,7 @@ def box(x, y, width, height, kind="", fill=""):
 
 
 def arrow(x, y, to_x, to_y):
-    """A line to the right or down, with a tip."""
+    """Draws a line to the right or down, with a tip."""
     if y == to_y:
         tip, end = f"M{to_x} {to_y}l-9 -5v10z", (to_x - 8, to_y)
     else:
@@ -94,7 +94,7 @@ SPLIT = 256
 
 
 def list_splits():
-    """The splits in the order in which thread blocks take them: their numbers, sequences and tokens."""
+    """Lists the splits in the order of the scheduler: their numbers, sequences and tokens."""
     return [
         (number, name, min(SPLIT, tokens - number * SPLIT))
         for name, tokens in SEQUENCES
@@ -103,7 +103,7 @@ def list_splits():
 
 
 def assign():
-    """For each split in order, the thread block that takes it, and when: as soon as one is free."""
+    """Assigns each split, in order, to the first free thread block, and gives its start."""
     ends, taken = [0.0] * 3, []
     for _, _, tokens in list_splits():
         block = ends.index(min(ends))

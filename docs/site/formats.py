@@ -1,4 +1,4 @@
-"""A page of the formats of caches: what the dialect's verifier accepts, and the bytes of each."""
+"""Makes the page of formats: those that the dialect's verifier accepts, and the bytes of each."""
 
 from __future__ import annotations
 

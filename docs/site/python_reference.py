@@ -1,4 +1,4 @@
-"""The reference of the Python package: a page for each task, and an index of them."""
+"""Makes the reference of the Python package: a page for each task, and an index of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from page_examples import ROOT
 
 @dataclass(frozen=True)
 class Task:
-    """A page of the reference.
+    """The names of the package for one task, and their page.
 
     Attributes:
         page: The name of the page.
@@ -105,7 +105,7 @@ def pages() -> dict[str, str]:
 
 
 def _index() -> str:
-    """A table of the names of each task, in the order in which programs meet them."""
+    """Tabulates the names of each task, in the order in which programs use them."""
     parts = ["# Python API", "The names of the package by task. Names without a module are those of `kvcache`."]
     for task in TASKS:
         rows = [f"| [`{name}`]({task.page}.md#{path}) | {_summary(name, entry)} |" for name, path, entry in _entries(task)]
@@ -114,7 +114,7 @@ def _index() -> str:
 
 
 def _entries(task: Task) -> Iterator[tuple[str, str, Any]]:
-    """The names of a task and of its modules, with their paths and what they are."""
+    """The names of a task and of its modules, with their paths and objects."""
     for name in task.names:
         entry = find(name)
         yield name, f"kvcache.{name}", entry
@@ -128,7 +128,7 @@ def _entries(task: Task) -> Iterator[tuple[str, str, Any]]:
 
 
 def find(name: str) -> Any:
-    """What the package has under a name, or nothing where a framework is missing."""
+    """Finds the object of a name, or nothing where a framework is missing."""
     if name in kvcache.__all__:
         return getattr(kvcache, name)
     try:
@@ -138,7 +138,7 @@ def find(name: str) -> Any:
 
 
 def _summary(name: str, entry: Any) -> str:
-    """The first sentence of a docstring; that of a module whose framework is missing is read from its source."""
+    """Reads the first paragraph of a docstring, from the source of a module whose framework is missing."""
     text = entry.__doc__ if callable(entry) or isinstance(entry, ModuleType) else ""
     if entry is None:
         folder = ROOT / "python" / "kvcache"

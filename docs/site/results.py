@@ -40,17 +40,17 @@ def pages() -> list[Path]:
 
 
 def read_record(name: str) -> dict[str, Any]:
-    """A record: where its figures are from, and its tables."""
+    """Reads a record: the origin of its figures, and its tables."""
     return json.loads((RECORDS / f"{name}.json").read_text())
 
 
 def without_results(text: str) -> str:
-    """A page without its generated regions."""
+    """Removes the generated regions of a page."""
     return _REGION.sub("", text)
 
 
 def fill(text: str) -> str:
-    """A page whose regions have the tables of the records."""
+    """Fills the regions of a page with the tables of the records."""
     return _REGION.sub(lambda match: f"{match[1]}\n{_render(match)}\n{match[7]}", text)
 
 
@@ -64,7 +64,7 @@ def _render(match: re.Match[str]) -> str:
 
 
 def render_provenance(record: dict[str, Any]) -> str:
-    """When, where and how the figures of a record were measured."""
+    """Renders when, where and how the figures of a record were measured."""
     software = ", ".join(f"{name} {version}" for name, version in record["software"].items())
     facts = {
         "date": record["date"],
@@ -86,7 +86,7 @@ def _show_published(date: str, commit: str) -> str:
 
 
 def render_table(table: dict[str, Any], chosen: list[str], rows: list[str]) -> str:
-    """A table in Markdown, with all columns and rows, or those that are chosen.
+    """Renders a table in Markdown, with all columns and rows, or those that are chosen.
 
     Args:
         table: The columns and rows of a record.

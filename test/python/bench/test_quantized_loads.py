@@ -1,4 +1,4 @@
-"""The record of dequantizing loads is what the compiler makes."""
+"""Tests that the record of dequantizing loads has the compiler's instructions."""
 
 import pytest
 import quantized_loads
@@ -15,7 +15,7 @@ def test_record_has_all_formats():
 @needs_ptxas
 @pytest.mark.parametrize("number", [0, 7, 8])
 def test_record_has_instructions_of_loads(number):
-    """Another version of LLVM or ptxas may choose other instructions, but not many."""
+    # Another version of LLVM or ptxas may choose a few other instructions.
     *_, of_newest = ROWS[number]
     text = quantized_loads.source(*ROWS[number][:3], "bf16")
     assert quantized_loads.count(text, "sm_120a") == pytest.approx(of_newest, rel=0.1)

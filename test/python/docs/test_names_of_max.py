@@ -1,4 +1,4 @@
-"""The table of MAX's types names existing ops, and all of them."""
+"""Tests that the tables of MAX's types name existing ops, and all of them."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Pages are short, plain and complete: words by kind, tables, lists, sentences, links, and results of the records."""
+"""Tests that pages are short and plain: words by kind, tables, lists, sentences, links, and results of records."""
 
 import re
 import sys
