@@ -34,7 +34,13 @@ from ..dtypes import DTypeLike
 from ..pages.inputs import StepInputs
 from ..pages.manager import PagedKVCacheManager
 from ..pages.memory import ArrayMemory
-from .models import ModelShape, absorb_queries, check_call, project_values
+from .models import (
+    ModelShape,
+    absorb_queries,
+    check_attention,
+    check_call,
+    project_values,
+)
 
 __all__ = ["NAME", "PagedCache", "install"]
 
@@ -104,6 +110,7 @@ class PagedCache(Cache):
         )
         check_flag(share_prefixes=share_prefixes)
         self.config = config.get_text_config(decoder=True)
+        check_attention(self.config)
         self.shape = ModelShape.of(self.config)
         self.manager = self._make_manager(
             dtype, max_batch_size, max_seq_len, page_size, share_prefixes
@@ -333,7 +340,10 @@ class PagedCache(Cache):
                 self.manager.claim(self._rows[-1])
             self._known = [np.zeros(0, np.int64)] * batch
         elif len(self._rows) != batch:
-            raise ValueError(f"expects {len(self._rows)} rows, as before, got {batch}")
+            raise ValueError(
+                f"expects {len(self._rows)} rows, as before, got {batch}: a cache "
+                "continues its rows, so reset() it before other prompts"
+            )
         elif (np.minimum(padding, self._length) != self._padding).any():
             raise ValueError("expects the same padding as before in 'attention_mask'")
         first = np.maximum(padding, self._length) - padding
@@ -434,7 +444,8 @@ def _attention(
     rows, _thread.rows = getattr(_thread, "rows", None), None
     if rows is None:
         raise ValueError(
-            f"the attention {NAME!r} needs a PagedCache: pass one as 'past_key_values'"
+            f"the attention {NAME!r} needs a PagedCache: pass one as 'past_key_values', "
+            "without use_cache=False"
         )
     cache, layer, keys, values = rows
     check_call(module, dropout, options)
@@ -460,6 +471,11 @@ def _make_mask(
     if not allow_is_causal_skip:
         raise ValueError(
             f"the attention {NAME!r} is causal: other masks are not possible"
+        )
+    if not q_length:
+        raise ValueError(
+            f"expects tokens after the {kv_length} in the cache, got none: a cache "
+            "continues its rows, so reset() it before other prompts"
         )
     if attention_mask is None:
         return None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import transformers
 
 _LAYERS = ("full_attention", "sliding_attention")
 _LATENT_MODELS = ("deepseek_v2", "deepseek_v3")
@@ -82,6 +83,17 @@ class ModelShape:
                     f"layer {layer}: expects {name} of [batch, {self.kv_heads}, tokens, "
                     f"{dim}], got {list(rows.shape)}"
                 )
+
+
+def check_attention(config: Any) -> None:
+    """Raises ``ValueError`` for a model whose attention can't be replaced."""
+    model = transformers.MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
+    can_set = getattr(model, "_can_set_attn_implementation", None)
+    if model is not None and can_set is not None and not can_set():
+        raise ValueError(
+            f"a PagedCache can't be used with {model.__name__}: the model takes no "
+            "attention function"
+        )
 
 
 def check_call(module: Any, dropout: float, options: dict[str, Any]) -> None:

@@ -265,7 +265,7 @@ def test_wrong_calls():
     cache = make_cache(model)
     with pytest.raises(ValueError, match=r"call model.set_attn_implementation\('kvcache'\)"):
         forward(eager, make_cache(eager))
-    with pytest.raises(ValueError, match="needs a PagedCache"):
+    with pytest.raises(ValueError, match="needs a PagedCache: .* without use_cache=False"):
         forward(model, None, use_cache=False)
     with pytest.raises(ValueError, match=r"use torch.no_grad\(\)"):
         model(**prompts(3), past_key_values=cache)
@@ -297,6 +297,28 @@ def test_wrong_calls():
 def test_other_models(config, message):
     with pytest.raises(ValueError, match=message):
         PagedCache(config, max_batch_size=1, max_seq_len=8)
+
+
+@pytest.mark.parametrize("name", ["Falcon", "Bloom", "Mpt"])
+def test_cache_rejects_models_without_attention_functions(name):
+    message = rf"can't be used with {name}ForCausalLM: the model takes no attention function"
+    with pytest.raises(ValueError, match=message):
+        PagedCache(getattr(transformers, f"{name}Config")(), max_batch_size=1, max_seq_len=8)
+
+
+def test_cache_says_how_other_prompts_begin():
+    model = make_model("llama")
+    cache, inputs = make_cache(model), prompts(7, 7)
+    wanted = generate(model, inputs, cache)
+    message = r"expects tokens after the \d+ in the cache, got none: .* reset\(\) it"
+    length = cache.get_seq_length()
+    same = {"input_ids": torch.ones(2, length, dtype=torch.long)}
+    with pytest.raises(ValueError, match=message), torch.no_grad():
+        model(same["input_ids"][:, :0], past_key_values=cache)
+    with pytest.raises(ValueError, match=r"expects 2 rows, as before, got 1: .* reset\(\) it"):
+        generate(model, {"input_ids": torch.ones(1, length + 3, dtype=torch.long)}, cache)
+    cache.reset()
+    assert generate(model, inputs, cache).tolist() == wanted.tolist()
 
 
 def test_wrong_options():
