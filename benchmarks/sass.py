@@ -124,7 +124,7 @@ class Loop:
     global_bytes: int
     shared_bytes: int
     bytes_in_flight: int = field(default=0, compare=False)
-    by_name: Counter[str] = field(default_factory=Counter, compare=False)
+    by_name: dict[str, int] = field(default_factory=dict, compare=False)
     products: int = field(default=0, compare=False)
 
     @property
@@ -285,7 +285,7 @@ def _describe(code: list[Instruction]) -> Loop:
     global_bytes = read["global load"] + read["global to shared"]
     names = Counter(instruction.base for instruction in code)
     products = sum(instruction.products for instruction in code)
-    return Loop(len(code), global_bytes, read["shared load"], _find_bytes_in_flight(code), names, products)
+    return Loop(len(code), global_bytes, read["shared load"], _find_bytes_in_flight(code), dict(names), products)
 
 
 def _count_accesses(code: list[Instruction]) -> dict[str, dict[int, int]]:

@@ -37,7 +37,7 @@ static bool isPlainElementType(Type type) {
   return isa<Float64Type, Float32Type, Float16Type, BFloat16Type,
              Float8E4M3FNType, Float8E5M2Type>(type) ||
          type.isSignlessInteger(8) || type.isSignlessInteger(16) ||
-         type.isSignlessInteger(32);
+         type.isSignlessInteger(32) || type.isSignlessInteger(64);
 }
 
 static int64_t getBytes(Type type) { return type.getIntOrFloatBitWidth() / 8; }
@@ -119,7 +119,8 @@ static LogicalResult verifyQuantization(EmitError emitError, Type elementType,
   bool is4Bit = isPackedInPairs(elementType);
   if (!isPlainElementType(elementType) && !is4Bit)
     return emitError() << "expects an element type of f64, f32, f16, bf16, "
-                          "f8E4M3FN, f8E5M2, i8, i16, i32, i4 or f4E2M1FN, "
+                          "f8E4M3FN, f8E5M2, i8, i16, i32, i64, i4 or "
+                          "f4E2M1FN, "
                           "got "
                        << elementType; // (C2)
   if (!scale && granularity != 0)
@@ -199,7 +200,7 @@ static LogicalResult verifyContinuous(EmitError emitError, Type elementType) {
   // (C1)
   if (!isPlainElementType(elementType))
     return emitError() << "expects an element type of f64, f32, f16, bf16, "
-                          "f8E4M3FN, f8E5M2, i8, i16 or i32, got "
+                          "f8E4M3FN, f8E5M2, i8, i16, i32 or i64, got "
                        << elementType;
   return success();
 }

@@ -101,17 +101,17 @@ def mlir_name(spec: DTypeLike) -> str:
     return _MLIR_NAMES[dtype(spec)]
 
 
-def cached_dtype(name: str, spec: DTypeLike) -> np.dtype:
+def cached_dtype(name: str, spec: DTypeLike, *, is_scaled: bool = True) -> np.dtype:
     """Returns the dtype of the elements of a cache.
 
     Raises ``TypeError`` if ``spec``, the field ``name``, is not a dtype. Raises
-    ``ValueError`` if it is unsigned: MLIR's integers are signless, but those of caches
-    are signed.
+    ``ValueError`` if it is unsigned and has scales: MLIR's integers are signless, but
+    scaled ones are signed. Without scales, elements are only moved.
     """
     try:
         result = dtype(spec)
     except TypeError as error:
         raise TypeError(f"{name!r}: {error}") from None
-    if result.kind == "u":
+    if result.kind == "u" and is_scaled:
         raise ValueError(f"expects {name!r} to be signed or a float, got {result.name}")
     return result

@@ -190,6 +190,35 @@ static nb::object getOperandNames(const std::string &name) {
                         op->hasTrait<OpTrait::AttrSizedOperandSegments>());
 }
 
+/// Adds the words of an enum, with the text of the attribute that each means.
+template <typename Attr, typename Enum>
+static void addWords(nb::dict &words,
+                     std::optional<Enum> (*symbolize)(uint32_t)) {
+  for (uint32_t number = 0; std::optional<Enum> value = symbolize(number);
+       ++number)
+    words[toStr(stringifyEnum(*value))] =
+        toText(wrap(Attr::get(&getContext(), *value)));
+}
+
+/// The words of an attribute of an op, and what they mean; none if it is no
+/// enum.
+static nb::dict getEnumWords(const std::string &attribute) {
+  nb::dict words;
+  if (attribute == "role")
+    addWords<RoleAttr>(words, symbolizeRole);
+  else if (attribute == "extent")
+    addWords<ExtentAttr>(words, symbolizeExtent);
+  else if (attribute == "swizzle")
+    addWords<SwizzleAttr>(words, symbolizeSwizzle);
+  else if (StringRef(attribute).starts_with("major"))
+    addWords<MajorAttr>(words, symbolizeMajor);
+  else if (attribute == "l2_hint")
+    addWords<EvictionAttr>(words, symbolizeEviction);
+  else if (attribute == "copy")
+    addWords<CopyKindAttr>(words, symbolizeCopyKind);
+  return words;
+}
+
 void python::addIR(nb::module_ &module) {
   module.def(
       "parse_type",
@@ -212,5 +241,6 @@ void python::addIR(nb::module_ &module) {
       },
       nb::arg("name"), nb::arg("fields"));
   module.def("operand_names", &getOperandNames, nb::arg("op"));
+  module.def("enum_words", &getEnumWords, nb::arg("attribute"));
   addParsedModule(module);
 }

@@ -87,8 +87,8 @@ def KVCache_PagedCollectionType
     Constraints:
     - (C1) a static `page_size` is positive, and a page has fewer than 2^31
       elements.
-    - (C2) the element type is f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16
-      or i32; with scales f8E4M3FN, f8E5M2, i8 or f4E2M1FN; with scales and zero
+    - (C2) the element type is f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16,
+      i32 or i64; with scales f8E4M3FN, f8E5M2, i8 or f4E2M1FN; with scales and zero
       points i4.
     - (C3) `granularity` is positive, 1 by default where the type has `scale`;
       without `scale` there is none.
@@ -126,8 +126,9 @@ def KVCache_PagedCollectionType
     belong to another cache, without scales. `store_quantized` and `copy` write
     whole groups only; `load` reads any token.
 
-    The elements of i16, i32 and f64 caches, and of i8 ones without scales, are
-    loaded and stored without conversion.
+    The elements of i16, i32, i64 and f64 caches, and of i8 ones without scales,
+    are loaded and stored without conversion. So these integers may be unsigned:
+    types have no sign.
 
     `table` says how the lookup table gives the page of entry i of sequence b:
 
@@ -206,8 +207,8 @@ def KVCache_ContinuousCollectionType
     lookup table gives the block of each sequence.
 
     Constraints:
-    - (C1) the element type is f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16
-      or i32.
+    - (C1) the element type is f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16,
+      i32 or i64.
 
     Example:
 

@@ -222,7 +222,9 @@ class KVCacheParams:
 
     def _normalize(self) -> None:
         """Converts the fields to their declared types."""
-        _set(self, dtype=dtypes.cached_dtype("dtype", self.dtype))
+        is_scaled = self.kvcache_quant_config is not None
+        dtype = dtypes.cached_dtype("dtype", self.dtype, is_scaled=is_scaled)
+        _set(self, dtype=dtype)
         if self.cache_strategy is None:
             _set(self, cache_strategy=default_strategy(self.page_size))
         _set(self, cache_strategy=parse_strategy(self.cache_strategy))
@@ -395,13 +397,17 @@ class KVCacheParams:
 
     @property
     def dtype_shorthand(self) -> str:
-        """MLIR's name of the dtype, such as ``"bf16"``."""
+        """MLIR's name of the dtype, such as ``"bf16"``; signless for unsigned ones.
+
+        MAX has ``"bf16"``, ``"f8_m4e3fn"``, and ``"f32"`` for all others.
+        """
         return dtypes.mlir_name(self.dtype)
 
     @property
     def storage_dtype(self) -> np.dtype:
         """The dtype of the blocks in memory: ``dtype``, or bytes of two values."""
-        return self._type.storage_dtype
+        dtype = dtypes.dtype(self.dtype)
+        return dtype if dtype.kind == "u" else self._type.storage_dtype
 
     @property
     def static_cache_shape(self) -> tuple[str, str, str, str, str]:

@@ -10,7 +10,7 @@ import numpy as np
 from .. import dtypes, ir
 from .layouts import Distances, Layout
 
-_PLAIN = ("f64", "f32", "f16", "bf16", "f8E4M3FN", "f8E5M2", "i8", "i16", "i32")
+_PLAIN = ("f64", "f32", "f16", "bf16", "f8E4M3FN", "f8E5M2", "i8", "i16", "i32", "i64")
 _QUANTIZED = ("f8E4M3FN", "f8E5M2", "i8", "f4E2M1FN", "i4")
 _PACKED = ("f4E2M1FN", "i4")  # Two elements share a byte.
 _ZERO_POINTS = ("f32", "f16", "bf16")

@@ -96,13 +96,15 @@ class FunctionBuilder:
             results: The types of the results; for a whole-cache op, of its ``outs``
                 that are tensors.
             named: Operands by their names in the reference of the dialect, and
-                attributes. Operands that are None are left out.
+                attributes. Operands that are None are left out. An enum of the dialect
+                may be its word, such as ``role="key"``.
 
         Returns:
             The result if ``results`` is one type, else a tuple.
 
         Raises:
-            ValueError: The op has no operand with a name, or one is missing.
+            ValueError: The op has no operand with a name, or one is missing, or an enum
+                has no such word.
         """
         if self._returned is not None:
             raise ValueError("this function has returned: it takes no more ops")
@@ -112,6 +114,8 @@ class FunctionBuilder:
             )
         values = {key: it for key, it in named.items() if isinstance(it, Value)}
         attributes = {key: it for key, it in named.items() if not isinstance(it, Value)}
+        if name.startswith("kvcache."):
+            attributes = {key: _parse_word(key, it) for key, it in attributes.items()}
         if values:
             if operands:
                 raise ValueError("expects either named operands or others")
@@ -192,6 +196,18 @@ def _order(
     operands = tuple(values[name] for name in plain if name in values)
     segments = [int(name in values) for name in plain]
     return operands, segments if has_segments else None
+
+
+def _parse_word(name: str, value: AttributeLike) -> AttributeLike:
+    """The attribute that a word of an enum of the dialect means; other values as is."""
+    if not (isinstance(value, str) and value.isidentifier()):
+        return value
+    words = _native.extension().enum_words(name)
+    if words and value not in words:
+        raise ValueError(
+            f"expects {name!r} to be one of {', '.join(words)}, got {value!r}"
+        )
+    return Attribute.parse(words[value]) if words else value
 
 
 def _types(values: Sequence[Value]) -> str:

@@ -1,5 +1,8 @@
 """The benchmarks: how they read machine code."""
 
+import json
+from dataclasses import asdict
+
 import pytest
 import sass
 
@@ -150,3 +153,12 @@ def test_accesses_are_counted_by_width():
 )
 def test_bytes_in_flight_end_where_a_register_is_touched(lines, most):
     assert sass.read(listing("\n".join([*lines, "EXIT"]))).bytes_in_flight == most
+
+
+def test_loop_becomes_json():
+    """``asdict`` of Python 3.11 loses what a Counter counts."""
+    loop = sass.Loop(2, 16, 0, 16, {"LDG": 1, "HMMA": 1})
+    assert json.loads(json.dumps(asdict(loop)))["by_name"] == {"LDG": 1, "HMMA": 1}
+    assert loop.matrix_instructions == 1
+    (measured,) = [sass._describe([])]
+    assert type(measured.by_name) is dict

@@ -287,6 +287,8 @@ func.func @f(%a: memref<?x2x?x16x{heads}x64x{source}>, %lengths: memref<?xi32>, 
     ("source", "to", "scale_of"),
     [
         ("bf16", "bf16", ""),
+        ("i16", "i16", ""),
+        ("i64", "i64", ""),
         ("bf16", "f32", ""),
         ("bf16", "f8E4M3FN", ""),
         ("bf16", "f8E4M3FN", "target"),
@@ -311,7 +313,10 @@ def test_copy(source, to, scale_of, ranged, target):
     program = kvcache.jit(text, target=target)
     rng = np.random.default_rng(5)
     a = rng.standard_normal((8, 2, 1, 16, 3, 64)).astype(kvcache.dtypes.dtype(source))
-    b = np.zeros((30, 2, 1, 4, 3, 64), kvcache.dtypes.dtype(to))
+    if source.startswith("i"):  # no bit is lost, as one of f64 would be
+        unsigned = f"u{a.itemsize}"
+        a = rng.integers(0, 2 ** (8 * a.itemsize), a.shape, unsigned, endpoint=False)
+    b = np.zeros((30, 2, 1, 4, 3, 64), a.dtype if a.dtype.kind == "u" else kvcache.dtypes.dtype(to))
     lengths = np.array([30, 0, 17], np.int32)
     lut = np.pad(np.array([[5, 1], [7, 7], [2, 3]], np.uint32), ((0, 0), (0, 22)), constant_values=7)
     lut2 = np.pad(rng.permutation(29)[:24].reshape(3, 8).astype(np.uint32), ((0, 0), (0, 24)), constant_values=29)
@@ -321,7 +326,8 @@ def test_copy(source, to, scale_of, ranged, target):
     heads = (slice(1, 3), slice(0, 2)) if ranged else (slice(0, 3), slice(0, 3))
     for s in range(3):
         for t in range(begin[s] if ranged else 0, end[s] if ranged else lengths[s]):
-            values = a[lut[s, t // 16], 1, 0, t % 16, heads[0]].astype(np.float32)
+            values = a[lut[s, t // 16], 1, 0, t % 16, heads[0]]
+            values = values if a.dtype.kind == "u" else values.astype(np.float32)
             if "source" in scale_of:
                 values *= np.float32(1.7)
             if "target" in scale_of:

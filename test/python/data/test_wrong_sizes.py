@@ -264,10 +264,10 @@ def test_copy_pages_rejects_chains_of_pages(pairs, message, target):
 
 
 @TARGETS
-@pytest.mark.parametrize("dtype", ["bf16", "f8E4M3FN"])
+@pytest.mark.parametrize("dtype", ["bf16", "f8E4M3FN", "i64", "uint16"])
 def test_copy_pages_reads_no_sequences(dtype, target):
     """Tests calls that check pages, too, in a step without sequences and table."""
-    config = kvcache.KVCacheQuantizationConfig("f32", 16) if dtype != "bf16" else None
+    config = kvcache.KVCacheQuantizationConfig("f32", 16) if dtype == "f8E4M3FN" else None
     params = kvcache.KVCacheParams(
         dtype, 2, 32, page_size=4, total_num_layers=1, kvcache_quant_config=config
     )

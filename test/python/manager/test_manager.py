@@ -14,6 +14,8 @@ from manager_model import FORMATS, Configuration
 SHAPES = {
     "f32": ([2, 2, 3, 2, 2], np.float32, None, None),
     "bf16": ([2, 2, 3, 2, 4], ml_dtypes.bfloat16, None, None),
+    "i64": ([2, 2, 3, 2, 8], np.int64, None, None),
+    "u16": ([2, 2, 3, 2, 8], np.uint16, None, None),
     "fp8": ([2, 2, 3, 2, 8], ml_dtypes.float8_e4m3fn, [2, 2, 3, 2, 2], np.float32),
     "nvfp4": ([2, 2, 3, 2, 8], np.int8, [2, 2, 3, 2, 1], ml_dtypes.float8_e4m3fn),
 }

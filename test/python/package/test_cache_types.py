@@ -216,7 +216,7 @@ PAGED = make().collection_type
         ("!kvcache.paged", 1, 14, "expected '<'"),
         ("!kvcache.block<bf16>", 1, 10, "unknown  type `block` in dialect `kvcache`"),
         (PAGED + " x", 1, len(PAGED) + 2, "found trailing characters: 'x'"),
-        ("\n" + edit(PAGED, ("bf16", "i64")), 2, 26, "expects an element type of f64"),
+        ("\n" + edit(PAGED, ("bf16", "i128")), 2, 26, "expects an element type of f64"),
         (
             "!kvcache.paged<bf16, #kv, page_size = 64>",
             1,

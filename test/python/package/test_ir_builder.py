@@ -78,6 +78,11 @@ OPS = {
         CACHE,
     ),
 }
+WORDS = {
+    "role": ("paged_view", ["key", "value"]),
+    "extent": ("extent", ["batch", "layers", "pages", "tokens", "page_size", "page_stride"]),
+    "l2_hint": ("attention", ["evict_normal", "evict_first", "evict_last"]),
+}
 
 EXPECTED = {
     "append": "keys, %values to %key_cache, %value_cache rows %row_offsets rope %rope "
@@ -93,6 +98,33 @@ EXPECTED = {
     "remap_rows": "tokens, %cache rows %row_offsets outs(%ids)",
     "paged_view": "collection[%layer]",
 }
+
+
+@pytest.mark.parametrize(
+    ("name", "word"), [(name, word) for name, (_, words) in WORDS.items() for word in words]
+)
+def test_enum_words_become_attributes(name, word):
+    op, _ = WORDS[name]
+    if op == "extent":
+        cache = COLLECTION if word in ("batch", "layers") else CACHE
+        types, options, results = {"cache": cache}, {}, "index"
+    else:
+        types, options, results = OPS[op]
+    options = {**options, name: word}
+    function = ir.FunctionBuilder("f", **types)
+    operands = {argument: function[argument] for argument in types}
+    function.op(f"kvcache.{op}", **operands, **options, results=results)
+    text = str(ir.Module.build(function))
+    assert f"#kvcache.eviction<{word}>" in text if name == "l2_hint" else f"{op} {word}" in text
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_enum_rejects_words_of_others(name):
+    op, words = WORDS[name]
+    function = ir.FunctionBuilder("f", collection=COLLECTION, layer="index")
+    message = f"expects '{name}' to be one of {', '.join(words)}, got 'keys'"
+    with pytest.raises(ValueError, match=message):
+        function.op(f"kvcache.{op}", function["collection"], **{name: "keys"}, results=CACHE)
 
 
 @pytest.mark.parametrize("op", OPS)

@@ -147,7 +147,7 @@ RULES = [
         {"dtype": "f8E4M3FNUZ"},
         "without scales to be one of f64, f32, f16",
     ),
-    ({"dtype": np.int32}, {"dtype": np.int64}, "without scales .*, got i64"),
+    ({"dtype": np.int64}, {"dtype": np.bool_}, "without scales .*, got i1"),
     (
         scaled("i8"),
         scaled("i16"),

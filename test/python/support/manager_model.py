@@ -13,6 +13,8 @@ import kvcache
 FORMATS = {
     "f32": ("f32", 2, None),
     "bf16": ("bf16", 4, None),
+    "i64": ("i64", 8, None),
+    "u16": ("uint16", 8, None),
     "fp8": ("f8E4M3FN", 8, ("f32", 4)),
     "nvfp4": ("f4E2M1FN", 16, ("f8E4M3FN", 16)),
 }
