@@ -165,7 +165,7 @@ def run(work: Workload, dtype: str) -> bool:
     questions = Questions.make(work)
     print(
         f"a Llama of {work.layers} layers with random weights; {work.users} users,"
-        f" {work.turns} questions each, behind {work.instructions} tokens of instructions\n"
+        f" {work.turns} questions each, after {work.instructions} tokens of instructions\n"
     )
     own = paged = Result()
     for _ in range(2):  # the first compiles
@@ -198,7 +198,7 @@ def run(work: Workload, dtype: str) -> bool:
     same = sum(int((a == b).sum()) for a, b in zip(own.answers, paged.answers, strict=True))
     print(f"\n{same} of {answered} answered tokens are the same")
     if dtype != "f32":
-        print("(with random weights, one that differs changes most of those behind it)")
+        print("(with random weights, one that differs changes most of those after it)")
     return same == answered or dtype != "f32"
 
 

@@ -382,7 +382,7 @@ def serve(
 def main() -> int:
     parser = argparse.ArgumentParser(
         description="Processes prompts in some processes and generates tokens in others,"
-        " which read the pages by NIXL. Kills one of each kind on the way. Compares every"
+        " which read the pages by NIXL. Kills one of each kind meanwhile. Compares every"
         " token with one process without a cache.",
         epilog="example: disaggregated.py --workers 2 --prompts 20",
     )

@@ -45,7 +45,7 @@ def rewrite(contents: bytes, filename: str, extension: str) -> tuple[bytes, list
         OSError: No process can be started.
     """
     if not sys.executable:
-        raise OSError("bytecode is read by a process of its own: no Python to start")
+        raise OSError("bytecode is read by a separate process: no Python to start")
     seconds = _count_seconds(len(contents))
     try:
         child = subprocess.run(

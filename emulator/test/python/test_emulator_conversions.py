@@ -2,11 +2,12 @@
 
 from fractions import Fraction
 
-import kvcache
 import ml_dtypes
 import numpy as np
 import pytest
 from emulated_math import BF16, F32, FORMATS, TARGET, as_bits, encode, run
+
+import kvcache
 
 NARROW = list(FORMATS)
 

@@ -3,10 +3,11 @@ library, against NumPy."""
 
 import math
 
-import kvcache
 import numpy as np
 import pytest
 from emulated_math import BF16, F32, TARGET, as_bits, build, encode, run
+
+import kvcache
 from kvcache.compilation import toolchain
 
 # Bytes and dot products

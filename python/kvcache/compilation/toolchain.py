@@ -89,9 +89,9 @@ def describe_tool(name: str) -> str:
 def find_toolkit(toolkit: str | os.PathLike[str] | None) -> str:
     """Returns the folder of the CUDA toolkit whose libdevice kernels link.
 
-    It is the given one, or else the first that has libdevice of those in which
-    ``find_tool`` looks for ptxas; the empty string if there is none. Raises ``ValueError``
-    if the given one has no libdevice.
+    It is the given folder, or the first folder with libdevice in the search of
+    ``find_tool`` for ptxas, or the empty string. Raises ``ValueError`` if the given
+    folder has no libdevice.
     """
     if toolkit is not None:
         check_path(toolkit=toolkit)
@@ -108,7 +108,7 @@ def find_toolkit(toolkit: str | os.PathLike[str] | None) -> str:
 
 
 def describe_toolkit(folder: str) -> str:
-    """Returns the option of a pipeline that names a toolkit; nothing for none."""
+    """Returns the option of a pipeline for a toolkit; empty without one."""
     if not folder:
         return ""
     quote = next((mark for mark in "\"'" if mark not in folder), None)
@@ -118,7 +118,7 @@ def describe_toolkit(folder: str) -> str:
 
 
 def _toolkit_folders() -> Iterator[Path]:
-    """The folders with ``bin``; NVIDIA's packages for CUDA 12 have one of their own."""
+    """Yields the folders with ``bin``; NVIDIA's packages for CUDA 12 have another one."""
     programs = [os.environ.get("PTXAS") or None]
     programs += [str(folder / "ptxas") for folder in _tool_folders()]
     programs.append(shutil.which("ptxas"))

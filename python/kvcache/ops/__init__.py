@@ -52,8 +52,9 @@ def append(
 ) -> Append:
     """The operation that writes new keys and values.
 
-    With ``norm`` and ``rope``, keys are normed and roped on their way, and with
-    ``query_heads`` queries in place, by ``query_norm`` and the same rope.
+    With ``norm`` and ``rope``, keys are normed and roped before they are stored. With
+    ``query_heads``, queries are normed and roped in place, by ``query_norm`` and the
+    same rope.
 
     Args:
         params: The parameters of a paged cache.
@@ -90,10 +91,10 @@ def append(
         threads: As in ``jit``.
 
     Raises:
-        ValueError: The cache is not paged, its elements are not supported, or the dtype
-            is not. Or ``power_of_two`` is given without scales of f32, bf16 or
-            f8E8M0FNU, ``static_scales`` without scales or fp8, or options contradict
-            the cache or each other.
+        ValueError: The cache is not paged, or its elements or the dtype are not
+            supported. ``power_of_two`` needs scales of f32, bf16 or f8E8M0FNU, and
+            ``static_scales`` scales or fp8. Or options contradict the cache or each
+            other.
         TypeError: An argument is not a number, or not a flag.
     """
     check_flag(static_scales=static_scales, bounds_checks=bounds_checks)

@@ -252,7 +252,7 @@ def check_positions(inputs: StepInputs, rope: Array) -> None:
 def check_room(
     inputs: StepInputs, keys: Array, output_offsets: Array | None
 ) -> None:
-    """Raises ``ValueError`` for outputs of ``gather`` that sequences do not fit into.
+    """Raises ``ValueError`` if sequences do not fit into the outputs of ``gather``.
 
     Lengths and offsets that are not in host memory are not read. Outputs may be for the
     first sequences of the batch only.
@@ -296,13 +296,13 @@ def check_pairs(pairs: Array) -> None:
 
 
 _MOST_WORK = 100_000
-"""Steps that ``check_apart`` spends on two arrays whose strides are no simple ones."""
+"""The most steps of ``check_apart`` for two arrays with irregular strides."""
 
 
 def check_apart(written: Mapping[str, Any], read: Mapping[str, Any]) -> None:
-    """Raises ``ValueError`` for a written array that shares memory with another one.
+    """Raises ``ValueError`` if a written array shares memory with another array.
 
-    Slices of one tensor may lie between each other, as those of a fused projection.
+    Slices of one tensor may be interleaved, as those of a fused projection.
     """
     others = {name: each for name, each in read.items() if hasattr(each, "shape")}
     for name, output in written.items():
@@ -329,7 +329,7 @@ def _may_overlap(one: Any, other: Any) -> bool:
 
 
 def _get_range(array: Any) -> tuple[int, int] | None:
-    """The addresses of an array's first byte and behind its last; None for no array."""
+    """The addresses of an array's first byte and after its last, or None."""
     if isinstance(array, np.ndarray):
         return get_extent(array) if array.size else None
     if hasattr(array, "data_ptr") and array.is_contiguous():  # PyTorch, most often
@@ -341,7 +341,7 @@ def _get_range(array: Any) -> tuple[int, int] | None:
 
 
 def _overlap(one: Any, other: Any) -> bool:
-    """Whether two arrays have an element in common; also if that takes long to find."""
+    """Whether two arrays have a common element; True if that takes too long to decide."""
     first, second = (
         each if isinstance(each, np.ndarray) else _as_addresses(each)
         for each in (one, other)
@@ -353,7 +353,7 @@ def _overlap(one: Any, other: Any) -> bool:
 
 
 class _Addresses:
-    """The memory of an array of any library, in NumPy's terms."""
+    """The memory of an array of any library, with NumPy's array interface."""
 
     def __init__(self, array: Any) -> None:
         if hasattr(array, "data_ptr"):
@@ -371,7 +371,7 @@ class _Addresses:
 
 
 def _as_addresses(array: Any) -> np.ndarray:
-    """An array of the same addresses, whose elements nobody may read."""
+    """Makes an array with equal addresses, whose elements must not be read."""
     return np.asarray(_Addresses(array))
 
 

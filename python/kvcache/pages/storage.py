@@ -23,7 +23,7 @@ from .snapshot import PageAddress, Place
 class PageStore:
     """The pages of one tensor: on the device, on the host, and in a file.
 
-    On the device, the null page follows the others. There, the dimensions lie in
+    On the device, the null page follows the others. There, the dimensions are in
     ``order``; ``tensor`` has the dimensions of ``DIMS``.
     """
 

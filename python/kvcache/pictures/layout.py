@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Pictures of the bytes of a page, in the order in which they lie in memory."""
+"""Pictures of the bytes of a page, in their order in memory."""
 
 from __future__ import annotations
 

@@ -387,7 +387,7 @@ def check_quantize_any_bits(element, scale, data, target="cpu"):
     case = data.draw(st.sampled_from(list(list_cases(values, VALUES))))
     lanes = max(case[1], 1)
     some = data.draw(st.lists(bits_of_f32, min_size=1, max_size=2 * lanes))
-    # Exponents that lie close together, more often than not.
+    # Exponents that are close together, more often than not.
     bits = np.resize(np.array(some, np.uint32), (2, lanes))
     if data.draw(st.booleans()):
         exponent = data.draw(st.integers(0, 254))

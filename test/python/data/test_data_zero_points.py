@@ -247,7 +247,7 @@ def test_groups_of_any_bits(data):
     tokens, size = case[1].tokens, case[1].head_size
     some = data.draw(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=2 * size))
     bits = np.resize(np.array(some, np.uint32), (2 * tokens, size))
-    if data.draw(st.booleans()):  # Exponents that lie close together.
+    if data.draw(st.booleans()):  # Exponents that are close together.
         bits = bits & np.uint32(0x81FFFFFF) | np.uint32(data.draw(st.integers(0, 250)) << 23)
     check(case, "cpu", bits.view(np.float32))
 

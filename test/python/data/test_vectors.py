@@ -97,7 +97,7 @@ def tile_at(a, row, column, shape):
 def test_transfers_of_tiles(case, target):
     body, model = CASES[case]
     program = kvcache.jit(PROGRAM.format(body=body), target=target)
-    # The last tiles lie outside in both dimensions, and so do the last rows of `out`.
+    # The last tiles are outside in both dimensions, and so do the last rows of `out`.
     a = np.random.default_rng(1).integers(-9, 9, (7, 15)).astype(np.float32)
     out = np.full((6, 3, 9), -1, np.float32)
     program.call("run", a, out)

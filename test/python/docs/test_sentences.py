@@ -1,8 +1,6 @@
-from places import ROOT
+"""Tests of the encoder through a paged cache (examples/sentences.py), on a small random model.
 
-"""The encoder through a paged cache (examples/sentences.py), on a small random model.
-
-What the real model gives is a test of its own, where it is installed.
+Another test uses the real model, if it is installed.
 """
 
 import itertools
@@ -13,6 +11,7 @@ import sys
 import numpy as np
 import pytest
 import results
+from places import ROOT
 
 import kvcache
 

@@ -417,7 +417,7 @@ FAULTS = {
     "reads tables backwards": (GroupTable, "gather", mix_groups),
     "drops pages that are being moved": (PagePool, "_find_last", find_last_of_all),
     "forgets all after a page of a window": (PagePool, "forget", remove_all),
-    "writes over pages on their way": (PagePool, "begin_move", free_at_once),
+    "writes over pages that are being moved": (PagePool, "begin_move", free_at_once),
     "shows pages before they are there": (PagePool, "begin_move", move_at_once),
     "loses the room of failed swaps": (PagePool, "end_move", keep_addresses),
     "takes failed swaps for done": (Swap, "poll", swallow_errors),

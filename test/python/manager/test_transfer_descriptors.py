@@ -58,7 +58,7 @@ def test_heads_are_contiguous_in_some_layouts():
         layout: len(make_cache(layout=layout).descriptors([1], heads=[1]))
         for layout in (None, "HND", "BHLNC")
     }
-    # Of 2 roles, 3 layers and 4 tokens.
+    # 2 roles, 3 layers and 4 tokens.
     assert per_page == {None: 24, "HND": 6, "BHLNC": 1}
 
 

@@ -1,11 +1,9 @@
-from places import BUILD, ROOT
+"""Tests that a process has one MLIR: everything links the shared libMLIR, and nothing else.
 
-"""One MLIR per process: everything links the shared libMLIR, and nothing else, except for
-kvcache-opt, which has MLIR in itself and links no shared one.
-
-Two copies of MLIR in a process have two sets of type ids and command-line
-options, and fail in ways that are hard to read. Component archives (MLIRIR,
-MLIROptLib, ...) and the MLIRCAPI* targets bring a second copy in.
+The only exception is kvcache-opt, which contains MLIR and links no shared one. Two copies
+of MLIR in a process have two sets of type ids and command-line options, and fail in ways
+that are hard to read. Component archives (MLIRIR, MLIROptLib, ...) and the MLIRCAPI*
+targets bring a second copy in.
 """
 
 import re
@@ -14,6 +12,7 @@ import sys
 
 import pytest
 from binaries import is_elf, needed_libraries, run_tool
+from places import BUILD, ROOT
 
 # Defined once per copy of MLIR and of LLVM, and never inline.
 CORE_SYMBOLS = (

@@ -8,9 +8,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from kvcache.pictures import draw_tile
 from picture_cases import PICTURES, SVG, find_by_class, number, parse
 from places import ROOT
+
+from kvcache.pictures import draw_tile
 
 
 @pytest.fixture(scope="module", params=PICTURES)

@@ -3,11 +3,8 @@
 import re
 from collections import Counter
 
-import kvcache
 import numpy as np
 import pytest
-from kvcache import PageState, SequenceState
-from kvcache.pictures import draw_pages
 from picture_cases import (
     PICTURES,
     SVG,
@@ -22,6 +19,10 @@ from picture_cases import (
     texts,
     tips,
 )
+
+import kvcache
+from kvcache import PageState, SequenceState
+from kvcache.pictures import draw_pages
 
 
 def test_rows_have_the_pages_of_the_sequences_in_order():

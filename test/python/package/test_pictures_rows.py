@@ -3,22 +3,12 @@
 import itertools
 import re
 
-import kvcache
 import numpy as np
 import pytest
+from picture_cases import LLAMA, MLA, NVFP4, QUANTIZED, SVG, find_by_class, number, parse, texts, tips
+
+import kvcache
 from kvcache.pictures import draw_row
-from picture_cases import (
-    LLAMA,
-    MLA,
-    NVFP4,
-    QUANTIZED,
-    SVG,
-    find_by_class,
-    number,
-    parse,
-    texts,
-    tips,
-)
 
 
 def draw(params, **rope):

@@ -5,8 +5,9 @@ import re
 
 import numpy as np
 import pytest
-from kvcache.pictures import draw_tile
 from picture_cases import SVG, find_by_class, number, parse, texts
+
+from kvcache.pictures import draw_tile
 
 SWIZZLE_MASKS = {"none": 0, "32b": 1, "64b": 3, "128b": 7}
 

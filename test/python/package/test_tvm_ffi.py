@@ -144,7 +144,7 @@ def test_floats_round_as_ml_dtypes_do(name, value):
     program = _identity(name)
     dtype = dtypes.dtype(name)
     with np.errstate(all="ignore"):
-        # Of f32, through which ml_dtypes rounds.
+        # Through f32, as ml_dtypes rounds.
         expected = float(np.asarray(np.float32(value)).astype(dtype))
     result = program.call("identity", float(np.float32(value)))
     assert result == expected or (np.isnan(result) and np.isnan(expected))

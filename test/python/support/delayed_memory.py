@@ -67,7 +67,7 @@ class DelayedMemory(FailingMemory):
     def check_free(self, page):
         address = page.ctypes.data
         taken = {t.ctypes.data for copy in self.under_way for t in copy.targets}
-        assert address not in taken, "written while a copy is under way"
+        assert address not in taken, "written before a copy has ended"
 
     def read_page(self, tensor, page, into):
         self.check_free(into)

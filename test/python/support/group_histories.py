@@ -5,7 +5,7 @@ The model has tokens, and computes the tokens that each reaches by brute force. 
 value derived from all before it, in all layers and heads of each group. A state is the value of the
 last token. So the contents of memory identify their tokens.
 
-As a program, this runs histories until they have so many steps, from a seed on:
+As a program, this runs histories for a number of steps, from a seed on:
 
   PYTHONPATH=build/python build/venv/bin/python test/python/support/group_histories.py 1000000 0
 """

@@ -26,7 +26,7 @@ MMA = """
 16 8 256 b1 4 2 s32 4
 """
 
-# The same for wmma, where a fragment has one type: "Matrix Fragments for WMMA".
+# The rows for wmma, where a fragment has one type: "Matrix Fragments for WMMA".
 WMMA = """
 16 16 16 f16 8 8 f16 4 f32 8
 32 8 16 f16 8 8 f16 4 f32 8

@@ -5,7 +5,7 @@ Each token has a value derived from all before it, which differs by role, layer 
 model. A vector is this value times a pattern that all dtypes hold. So the contents of a cache
 identify their tokens, in any format, after any number of conversions.
 
-As a program, this runs histories until they have so many steps, from a seed on:
+As a program, this runs histories for a number of steps, from a seed on:
 
   PYTHONPATH=build/python build/venv/bin/python test/python/support/transfer_histories.py 100000 0
 """
