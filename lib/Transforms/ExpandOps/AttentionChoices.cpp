@@ -171,6 +171,8 @@ constexpr TilesChoice kTiles[] = {
 constexpr int64_t kBesideTiles = 4 << 10;
 /// The fewest rows of a block, and tokens of a tile: those of a product.
 constexpr int64_t kLeastRows = 16, kLeastTokens = 16;
+/// The fewest elements of a value whose sums a warp keeps.
+constexpr int64_t kLeastColumns = 16;
 
 //===----------------------------------------------------------------------===//
 // Schedules
@@ -222,6 +224,10 @@ int64_t getBits(Value cache) {
   return cast<CacheTypeInterface>(cache.getType())
       .getElementType()
       .getIntOrFloatBitWidth();
+}
+
+int64_t getLanesPerStored(Value cache) {
+  return cast<CacheTypeInterface>(cache.getType()).getLanesPerStored();
 }
 
 struct Shape {
@@ -287,10 +293,13 @@ int64_t chooseRows(AttentionOp op, const Shape &shape) {
 }
 
 /// Warps or warpgroups that share the sums of a value. Tensor memory has all of
-/// them.
+/// them. A warp's share has whole products: one warp keeps the sums of other
+/// values, if there is no rule against so many.
 int64_t countParts(const TilesChoice &choice, const Shape &shape) {
   int64_t sums = shape.hasParts ? choice.sumsOfParts : choice.sums;
-  return shape.ofValue > sums ? 2 : 1;
+  bool isDivisible = choice.unit != TileUnit::Warps ||
+                     shape.ofValue % (2 * kLeastColumns) == 0;
+  return shape.ofValue > sums && isDivisible ? 2 : 1;
 }
 
 /// The rows of swapped products are 64 tokens, or elements of values.
@@ -472,9 +481,12 @@ WarpPlan kvcache::chooseWarps(AttentionOp op) {
   int64_t most = std::min<int64_t>(8, 128 / bits);
   int64_t common = std::gcd(getLanes(op.getKeyCache(), shape.ofKey, most),
                             getLanes(op.getValues(), shape.ofValue, most));
-  WarpPlan plan{1, 1};
+  // A lane loads whole bytes.
+  int64_t least = std::max(getLanesPerStored(op.getKeyCache()),
+                           getLanesPerStored(op.getValues()));
+  WarpPlan plan{1, least};
   for (int64_t lanes = 1; lanes <= kWarp; lanes *= 2) {
-    if (shape.ofKey % lanes || shape.ofValue % lanes)
+    if (shape.ofKey % (lanes * least) || shape.ofValue % (lanes * least))
       break;
     int64_t width =
         std::gcd(std::gcd(shape.ofKey, shape.ofValue) / lanes, common);

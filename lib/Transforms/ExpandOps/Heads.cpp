@@ -217,9 +217,14 @@ void kvcache::prefetchElements(const Frame &frame, Value cache,
 
 Split kvcache::splitForStore(const Frame &frame, CacheTypeInterface cache,
                              int64_t boundary, int64_t width) {
-  return splitHead(cache.getHeadSize(), boundary, width,
-                   cache.isQuantized() ? cache.getGranularity() : 0,
-                   frame.isGPU ? cache.getLanesPerStored() : 0);
+  int64_t stored = cache.getLanesPerStored();
+  Split split = splitHead(cache.getHeadSize(), boundary, width,
+                          cache.isQuantized() ? cache.getGranularity() : 0,
+                          frame.isGPU ? stored : 0);
+  // Threads that share a byte would store over each other.
+  split.unit = std::lcm(split.unit, stored);
+  split.lanes = cache.getHeadSize() / split.unit;
+  return split;
 }
 
 /// Quantizes the groups of a thread, or a group that several threads share, and

@@ -67,6 +67,9 @@ TILES, TILES_NEW = (30, 0, 131, 63, 3), (70, 1, 5, 1, 0)
             {**SPLITS, "tile_rows": 16, "window": 90, "sinks": True},
         ),
         (CHIPS[1], "bf16", 1, 4, 256, 64, {**SPLITS, "tile_rows": 128, "causal": False}),
+        # Two warps can't share their values.
+        (CHIPS[0], "bf16", 1, 4, 240, 16, {**SPLITS, "tile_rows": 64}),
+        (CHIPS[2], "f16", 1, 4, 144, 16, {**SPLITS, "tile_rows": 16}),
         (CHIPS[0], "bf16", 1, 8, 64, 16, {**SPLITS, "split_rows": 5, "tile_rows": 16}),
         (CHIPS[1], "bf16", 1, 6, 64, 16, {"mask": True, "causal": False, "tile_rows": 32, **SWAP}),
     ],

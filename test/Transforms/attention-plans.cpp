@@ -1,0 +1,316 @@
+//===- attention-plans.cpp - Checks every choice of attention -------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Enumerates the shapes of attention that the verifier admits, chooses a plan
+// for each chip, and checks that the code after the choice can have it. Nothing
+// is compiled. Prints the first plans that are wrong, and how many there are.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionChoices.h"
+#include "kvcache/InitAll.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+/// A type of caches, and of the queries that attend to them.
+struct Format {
+  Type element, scale;
+  /// Elements of a group; 0 for those of a head.
+  int64_t granularity;
+  Type zeroPoint, query;
+};
+
+/// What an op is made of.
+struct OpShape {
+  const Format &format;
+  int64_t keySize, valueSize, heads;
+  bool isLatent, isSparse, hasWorkspace;
+};
+
+/// Registers of a thread, and threads of a thread block, at most.
+constexpr int64_t kMostRegisters = 255, kMostThreads = 1024;
+/// Columns of tensor memory.
+constexpr int64_t kTensorColumns = 512;
+/// Wrong plans that are printed.
+constexpr int64_t kMostPrinted = 20;
+
+class PlanChecker {
+public:
+  PlanChecker(MLIRContext *context, bool hasAllSizes)
+      : hasAllSizes(hasAllSizes), builder(context),
+        loc(UnknownLoc::get(context)), owner(ModuleOp::create(loc)),
+        module(*owner) {
+    Type f32 = builder.getF32Type(), f16 = builder.getF16Type(),
+         bf16 = builder.getBF16Type(), i8 = builder.getI8Type(),
+         e4m3 = Float8E4M3FNType::get(context),
+         e8m0 = Float8E8M0FNUType::get(context), i4 = builder.getIntegerType(4),
+         e2m1 = Float4E2M1FNType::get(context);
+    formats = {
+        {f32, {}, 0, {}, f32},   {bf16, {}, 0, {}, bf16},
+        {f16, {}, 0, {}, f16},   {bf16, {}, 0, {}, f32},
+        {e4m3, {}, 0, {}, bf16}, {e4m3, e8m0, 0, {}, f16},
+        {e4m3, {}, 0, {}, e4m3}, {i8, f32, 16, {}, bf16},
+        {i8, {}, 0, {}, bf16},   {i4, f16, 7, f16, bf16},
+        {i4, f32, 0, f32, f32},  {e2m1, e4m3, 16, {}, f16},
+    };
+    // Choices depend on no other features.
+    constexpr Feature kRelevant =
+        Feature::WGMMA | Feature::TensorMemory | Feature::TMA;
+    std::set<std::pair<uint32_t, int64_t>> seen;
+    for (const Chip &chip : getChips()) {
+      const Chip *pointer = &chip;
+      Target target(pointer);
+      if (seen.insert({static_cast<uint32_t>(target.features & kRelevant),
+                       target.sharedBytes})
+              .second)
+        targets.push_back({chip.name, target});
+    }
+  }
+
+  int run() {
+    for (const Format &format : formats)
+      for (int64_t keySize : getKeySizes(format))
+        for (int64_t valueSize : getValueSizes(keySize))
+          for (bool isLatent : {false, true})
+            for (bool isSparse : {false, true})
+              for (bool hasWorkspace : {false, true})
+                for (int64_t heads : {1, 8, 64})
+                  checkOptions({format, keySize, valueSize, heads, isLatent,
+                                isSparse, hasWorkspace});
+    llvm::outs() << "shapes: " << shapes << ", plans: " << plans
+                 << ", targets: " << targets.size() << "\n"
+                 << "failures: " << failures << "\n";
+    return failures ? 1 : 0;
+  }
+
+private:
+  /// Sizes of heads: with `all` on the command line, every one. Others than
+  /// multiples of 16 elements have no tensor cores.
+  SmallVector<int64_t> getKeySizes(const Format &format) const {
+    bool is4Bit = format.element.getIntOrFloatBitWidth() == 4;
+    return llvm::filter_to_vector(
+        llvm::seq_inclusive<int64_t>(16, 576), [&](int64_t size) {
+          bool isSome = size % (size <= 288 ? 16 : 64) == 0 ||
+                        size % 528 == 0 || size % 102 == 0 || size == 113;
+          return (hasAllSizes || isSome) && !(is4Bit && size % 2);
+        });
+  }
+
+  /// Sizes at which a choice may change, in both parities of 16 elements.
+  static std::set<int64_t> getValueSizes(int64_t keySize) {
+    std::set<int64_t> sizes{keySize};
+    // Most other sizes have no tensor cores.
+    if (keySize % 8 && keySize % 34)
+      return sizes;
+    for (int64_t size : {16, 18, 64, 128, 144, 240, 256, 272, 512})
+      sizes.insert(std::min(size, keySize));
+    sizes.insert(keySize / 32 * 16);
+    return sizes;
+  }
+
+  Value getArgument(Type type) {
+    return module.getBody()->addArgument(type, loc);
+  }
+
+  AttentionOp build(const OpShape &shape) {
+    const Format &format = shape.format;
+    MLIRContext *context = builder.getContext();
+    auto params = ParamsAttr::get(context, /*num_heads=*/1, shape.keySize,
+                                  shape.isLatent);
+    int64_t granularity =
+        !format.scale
+            ? 0
+            : (format.granularity ? format.granularity : shape.keySize);
+    auto cache = PagedCacheType::getChecked(
+        [&] { return emitError(loc); }, context, format.element, params,
+        /*pageSize=*/int64_t(16), format.scale, granularity,
+        LayoutAttrInterface(), LayoutAttrInterface(), TableKind::Dense,
+        format.zeroPoint,
+        /*tokenGranularity=*/int64_t(1));
+    if (!cache)
+      return {};
+    constexpr int64_t any = ShapedType::kDynamic;
+    auto getRows = [&](int64_t size) {
+      return getArgument(
+          MemRefType::get({any, shape.heads, size}, format.query));
+    };
+    Value keys = getArgument(cache),
+          values = shape.isLatent ? Value() : getArgument(cache),
+          offsets = getArgument(MemRefType::get(any, builder.getI32Type())),
+          scale = getArgument(builder.getF32Type());
+    auto op =
+        AttentionOp::create(builder, loc, getRows(shape.keySize), keys, values,
+                            offsets, scale, getRows(shape.valueSize));
+    if (format.element.isInteger(8) && !format.scale) {
+      op.getKeyScaleMutable().assign(scale);
+      if (values)
+        op.getValueScaleMutable().assign(scale);
+    }
+    if (shape.hasWorkspace)
+      op.getWorkspaceMutable().assign(
+          getArgument(MemRefType::get(any, builder.getI8Type())));
+    if (shape.isSparse)
+      op.getRowsMutable().assign(
+          getArgument(MemRefType::get({any, any}, builder.getI32Type())));
+    return op;
+  }
+
+  void checkOptions(const OpShape &shape) {
+    builder.setInsertionPointToStart(module.getBody());
+    AttentionOp op = build(shape);
+    if (!op)
+      return;
+    std::string obstacle = op.getTileObstacle();
+    for (int64_t rows : {-1, 0, 16, 32, 64, 128}) {
+      // The verifier admits no others with an obstacle.
+      if (rows > 0 && !obstacle.empty())
+        break;
+      if (rows >= 0)
+        op.setTileRows(rows);
+      for (int swap : {-1, 0, 1}) {
+        // (C11), and no other blocks look at it.
+        if (swap >= 0 && rows > 32)
+          break;
+        if (swap >= 0)
+          op.setSwapOperands(swap == 1);
+        for (int64_t splitRows : {1, 5}) {
+          if (splitRows > 1 && !(shape.hasWorkspace && shape.heads == 8))
+            break;
+          op.setSplitRows(splitRows);
+          if (succeeded(verify(op, shape)))
+            checkChips(op, shape);
+        }
+      }
+      op.removeSwapOperandsAttr();
+    }
+    op.erase();
+    module.getBody()->eraseArguments([](BlockArgument) { return true; });
+  }
+
+  LogicalResult verify(AttentionOp op, const OpShape &shape) {
+    ScopedDiagnosticHandler quiet(builder.getContext(),
+                                  [](Diagnostic &) { return success(); });
+    return op.verifyInvariants();
+  }
+
+  void checkChips(AttentionOp op, const OpShape &shape) {
+    ++shapes;
+    for (const auto &[chip, target] : targets) {
+      ++plans;
+      std::string fault;
+      if (std::optional<TilePlan> plan = chooseTiles(op, target))
+        fault = findFault(op, shape, *plan, target);
+      else
+        fault = findFault(op, shape, chooseWarps(op));
+      if (!fault.empty() && ++failures <= kMostPrinted)
+        llvm::outs() << "failed on " << chip << ": " << fault << ": " << *op
+                     << "\n";
+    }
+  }
+
+  /// What products, copies and registers can't have of a plan, or an empty
+  /// text.
+  static std::string findFault(AttentionOp op, const OpShape &shape,
+                               const TilePlan &plan, const Target &target) {
+    if (!op.getTileObstacle().empty())
+      return "tensor cores, which have an obstacle";
+    bool isByWarps = plan.unit == TileUnit::Warps;
+    int64_t values = shape.valueSize / plan.parts;
+    if (shape.valueSize % plan.parts || values % 16 || shape.keySize % 16)
+      return "products of less than 16 elements";
+    if (plan.multipliesRaw && (!isByWarps || values % 32 || plan.isSwapped))
+      return "in-register dequantization of less than 32 elements";
+    if (plan.rows < 16 || plan.tokens < 16 || plan.tokens % 16 ||
+        plan.stages < 1 || plan.countThreads() > kMostThreads)
+      return "a tile that no kernel has";
+    if (plan.isSwapped &&
+        (plan.unit != TileUnit::Warpgroups || plan.tokens != kRowsOfWarpgroup ||
+         shape.valueSize % kRowsOfWarpgroup || plan.rows % 8))
+      return "swapAB without 64 tokens, or elements of values";
+    if (plan.unit == TileUnit::Warpgroups && !target.has(Feature::WGMMA))
+      return "wgmma";
+    if (plan.unit == TileUnit::TensorMemory &&
+        !target.has(Feature::TensorMemory))
+      return "tcgen05";
+    if (!isByWarps && !plan.isSwapped && plan.rows % kRowsOfWarpgroup)
+      return "less than 64 rows";
+    if (!isByWarps && plan.parts > 1 && values % 64)
+      return "a share of values within a span of the swizzle";
+    if (plan.unit == TileUnit::TensorMemory) {
+      int64_t columns =
+          llvm::PowerOf2Ceil(shape.valueSize + plan.tokens * 3 / 2);
+      if (plan.parts != 1 || plan.rows > 128 ||
+          columns > kTensorColumns * (128 / plan.rows))
+        return "more than tensor memory has";
+    } else {
+      // Accumulators of values and of scores. Others may spill.
+      int64_t elements =
+          plan.isSwapped ? plan.rows * shape.valueSize / 128 : values / 2;
+      int64_t scores =
+          plan.isSwapped ? plan.rows * plan.tokens / 128 : plan.tokens / 2;
+      if (elements + scores > kMostRegisters)
+        return "more accumulators than registers";
+    }
+    // Queries, tiles of keys and values, and probabilities of swapAB.
+    int64_t ofToken = shape.keySize + (shape.isLatent ? 0 : shape.valueSize);
+    int64_t lane = plan.multipliesRaw ? 1 : 2;
+    int64_t bytes = 2 * plan.rows * shape.keySize +
+                    lane * plan.stages * plan.tokens * ofToken +
+                    plan.raw * plan.tokens * ofToken +
+                    (plan.isSwapped ? 2 * plan.rows * plan.tokens : 0);
+    if (bytes > target.sharedBytes)
+      return "more shared memory than the chip has";
+    return "";
+  }
+
+  static std::string findFault(AttentionOp op, const OpShape &shape,
+                               const WarpPlan &plan) {
+    auto cache = cast<CacheTypeInterface>(op.getKeyCache().getType());
+    if (!llvm::isPowerOf2_64(plan.lanes) || plan.lanes > kWarp)
+      return "lanes that are no part of a warp";
+    if (plan.width < 1 || plan.width % cache.getLanesPerStored())
+      return "a part of a byte";
+    if (plan.width * cache.getElementType().getIntOrFloatBitWidth() > 128)
+      return "loads of more than 16 bytes";
+    if (shape.keySize % (plan.lanes * plan.width) ||
+        shape.valueSize % (plan.lanes * plan.width))
+      return "elements that no lane has";
+    if (plan.rows < 1 || shape.heads % plan.rows || plan.tokens < 1)
+      return "rows that no warp has";
+    return "";
+  }
+
+  bool hasAllSizes;
+  OpBuilder builder;
+  Location loc;
+  OwningOpRef<ModuleOp> owner;
+  ModuleOp module;
+  SmallVector<Format> formats;
+  SmallVector<std::pair<StringRef, Target>> targets;
+  int64_t shapes = 0, plans = 0, failures = 0;
+};
+
+} // namespace
+
+int main(int argc, char **argv) {
+  DialectRegistry registry;
+  kvcache::registerAllDialects(registry);
+  MLIRContext context(registry);
+  context.loadAllAvailableDialects();
+  return PlanChecker(&context, argc > 1 && StringRef(argv[1]) == "all").run();
+}
