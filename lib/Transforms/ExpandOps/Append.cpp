@@ -275,21 +275,28 @@ private:
                   [&](Value id) { body(frame.mul(id, unit)); });
   }
 
-  /// The values of a unit, put together of its pieces.
+  /// The values of a unit.
   Value computeUnit(const HeadMath &math, Value d, const Split &split) {
-    Value first = math.compute(d);
-    if (split.unit == split.piece)
-      return first;
-    auto whole = VectorType::get(split.unit, getLaneType(first.getType()));
-    Value unit =
-        arith::ConstantOp::create(builder, loc, builder.getZeroAttr(whole));
-    for (int64_t offset = 0; offset < split.unit; offset += split.piece) {
-      Value piece =
-          offset ? math.compute(frame.add(d, frame.index(offset))) : first;
-      unit = vector::InsertStridedSliceOp::create(builder, loc, piece, unit,
-                                                  offset, /*strides=*/1);
-    }
-    return unit;
+    SmallVector<Value> pieces;
+    for (int64_t offset = 0; offset < split.unit; offset += split.piece)
+      pieces.push_back(
+          math.compute(offset ? frame.add(d, frame.index(offset)) : d));
+    return joinPieces(pieces);
+  }
+
+  /// Joins vectors by halves. An insertion of each into a vector of all takes
+  /// LLVM a time that grows with the fourth power of its size.
+  Value joinPieces(ArrayRef<Value> pieces) {
+    if (pieces.size() == 1)
+      return pieces.front();
+    size_t half = llvm::bit_ceil(pieces.size()) / 2;
+    Value first = joinPieces(pieces.take_front(half));
+    Value second = joinPieces(pieces.drop_front(half));
+    int64_t lanes =
+        getNumLanes(first.getType()) + getNumLanes(second.getType());
+    return vector::ShuffleOp::create(
+        builder, loc, first, second,
+        llvm::to_vector(llvm::seq<int64_t>(lanes)));
   }
 
   //===--------------------------------------------------------------------===//

@@ -1,5 +1,7 @@
 """Tests of append's options on data: norm, rope, slots, and slices of fused projections."""
 
+import time
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -281,25 +283,35 @@ def test_weights_and_tables_of_a_chip_are_aligned(name):
         )
 
 
+@pytest.mark.parametrize("target", [CPU, "emulator:sm_90a"])
 @pytest.mark.parametrize(
-    ("name", "target"), [("f8E4M3FN", CPU), ("f4E2M1FN", CPU), ("f4E2M1FN", "emulator:sm_90a")]
+    ("name", "granularity", "head_dim"),
+    [
+        ("f8E4M3FN", 16, 64),
+        ("f4E2M1FN", 16, 64),
+        ("i4", 1, 64),
+        ("i4", 3, 48),
+        ("i4", 3, 64),
+        ("i4", 7, 28),
+    ],
 )
-def test_append_with_norm_and_scales(name, target):
+def test_append_with_norm_and_scales(name, granularity, head_dim, target):
     """Rows of mean square one, weights of one, and angles of zero: no norm or rope changes a bit.
 
     Halves of 3 elements end inside a byte of 4-bit elements.
     """
+    scale = "f8E4M3FN" if name == "f4E2M1FN" else "f32"
     scales = kvcache.KVCacheQuantizationConfig(
-        "f32" if name == "f8E4M3FN" else "f8E4M3FN", 16
+        scale, granularity, scale if name == "i4" else None
     )
     params = kvcache.KVCacheParams(
-        name, 2, 64, page_size=16, total_num_layers=1, kvcache_quant_config=scales
+        name, 2, head_dim, page_size=16, total_num_layers=1, kvcache_quant_config=scales
     )
-    signs = np.random.default_rng(4).choice([-1.0, 1.0], (2, 4, 2, 64)).astype(np.float32)
+    signs = np.random.default_rng(4).choice([-1.0, 1.0], (2, 4, 2, head_dim)).astype(np.float32)
     written = []
     for options, given in [
         ({}, {}),
-        ({"norm": 64, "epsilon": 1e-30}, {"norm": np.ones(64, np.float32)}),
+        ({"norm": head_dim, "epsilon": 1e-30}, {"norm": np.ones(head_dim, np.float32)}),
         ({"rope": 6}, {"rope": np.tile(np.repeat(np.float32([1, 0]), 3), (4, 1))}),
     ]:
         manager = kvcache.PagedKVCacheManager(
@@ -311,10 +323,24 @@ def test_append_with_norm_and_scales(name, target):
         written.append(
             [tensor.view(np.uint8).copy() for tensor in (*manager.blocks, *manager.scales)]
         )
-    assert written[0][0].any()
+    assert any(tensor.any() for tensor in written[0])
     for plain, *others in zip(*written):
         for other in others:
             np.testing.assert_array_equal(plain, other)
+
+
+@pytest.mark.parametrize("chip", [None, "sm_90a"])
+def test_append_of_a_long_head_of_odd_groups_compiles_soon(chip):
+    """LLVM took minutes for vectors of all elements that pieces were inserted into."""
+    config = kvcache.KVCacheQuantizationConfig("f16", 7, "f16")
+    params = kvcache.KVCacheParams(
+        "i4", 1, 576, page_size=48, total_num_layers=1, is_mla=True, kvcache_quant_config=config
+    )
+    start = time.process_time()
+    append = kvcache.ops.append(params, dtype="bf16", bounds_checks=True, latent_rope=2)
+    if chip:
+        append.compile(chip)
+    assert time.process_time() - start < 10
 
 
 # Keys, values and queries whose heads take different numbers of threads.
