@@ -15,6 +15,8 @@
 #include "Heads.h"
 #include "UnitSchedule.h"
 
+#include <limits>
+
 namespace mlir::kvcache {
 
 /// Query rows that may see the same tokens: those of a sequence, or with sparse
@@ -34,8 +36,8 @@ struct TokenRange {
   Value from, to;
 };
 
-/// The maximum that is below all scores.
-constexpr float kLowest = -1.0e30f;
+/// The maximum of no scores: a score of -inf has no weight beside it.
+constexpr float kLowest = std::numeric_limits<float>::lowest();
 
 /// The sum of exponentials of a row: `total` times 2^max. Its weighted values
 /// are to be multiplied by `factor` as well.

@@ -452,6 +452,8 @@ private:
   State useTile(Value tile, State state) {
     if (!op.getValueCache())
       return keys.use(getUse(tile), state.size(), [&](Value keyTile) {
+        if (keys.isCopied())
+          keys.clearUnseen(thread, keyTile, getToken(tile), tokens);
         State scores = computeScores(keyTile, tile);
         auto weights = weigh(scores, tile, state);
         return addValues(keyTile, tile, weights, state);
@@ -465,6 +467,8 @@ private:
     if (plan.multipliesRaw)
       raw.storeScales(state);
     return values.use(getUse(tile), state.size(), [&](Value valueTile) {
+      if (values.isCopied())
+        values.clearUnseen(thread, valueTile, getToken(tile), tokens);
       if (!plan.multipliesRaw)
         return addValues(valueTile, tile, weights, state);
       raw.addColumns(scores, valueTile, tile, state);

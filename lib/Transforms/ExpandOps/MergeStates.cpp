@@ -52,9 +52,15 @@ public:
   }
 
 private:
+  /// Loads the logarithm of a part: -inf without keys, for which +inf may stand
+  /// as well.
   Value loadLSE(Value part, Value row, Value head) {
-    return memref::LoadOp::create(builder, loc, op.getLses(),
-                                  ValueRange{part, row, head});
+    Value lse = memref::LoadOp::create(builder, loc, op.getLses(),
+                                       ValueRange{part, row, head});
+    Value isInfinite = arith::CmpFOp::create(
+        builder, loc, arith::CmpFPredicate::OEQ, lse,
+        f.constant(std::numeric_limits<float>::infinity()));
+    return f.select(isInfinite, minusInfinity, lse);
   }
 
   /// The largest of the logarithms; -inf without parts.

@@ -33,6 +33,9 @@ struct TileWork {
 struct SeenTokens {
   TokenRange all, byAll;
   int64_t alignment = 1;
+  /// The first token that any row sees, if tiles may begin before it;
+  /// otherwise null.
+  Value begin;
 };
 
 /// The grid of attention on tensor cores: a block takes some tokens of a

@@ -82,7 +82,8 @@ TileRow TileRows::makeRow(Value ofBlock) {
 void TileRows::findTokens() {
   SeenTokens seen = findSeen(rows, first, count);
   seenByAll = seen.byAll;
-  tokens = {rows.batch, head, seen.all, seen.alignment, ids ? &*ids : nullptr};
+  tokens = {rows.batch,     head,       seen.all,
+            seen.alignment, seen.begin, ids ? &*ids : nullptr};
 }
 
 Value TileRows::getToken(Value tile) {

@@ -14,6 +14,8 @@
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/CachePolicy.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <algorithm>
@@ -164,6 +166,7 @@ void TiledCache::fill(Value thread, Value use, Value tile, Value token,
     storeScales = loadScales(thread, source);
   if (raw) {
     useOfPipe(use, {}, [&](Value rawTile) {
+      clearUnseen(thread, rawTile, token, tokens);
       storeUnits(thread, kUnit, gathered ? kGatheredRawLoads : kRawLoads,
                  [&](Value number) { return loadRawUnit(rawTile, number); });
       return SmallVector<Value>();
@@ -177,6 +180,36 @@ void TiledCache::fill(Value thread, Value use, Value tile, Value token,
   }
   if (storeScales)
     storeScales();
+}
+
+void TiledCache::clearUnseen(Value thread, Value copiedTile, Value firstToken,
+                             const TiledTokens &tokens) const {
+  if (!tokens.begin || !hasCopies())
+    return;
+  constexpr int64_t unitBits = 128;
+  auto type = cast<TileType>(copiedTile.getType());
+  Type element = type.getElementType();
+  int64_t width = unitBits / element.getIntOrFloatBitWidth();
+  int64_t units = size / width;
+  auto vector = VectorType::get(width, element);
+  Value rows = frame.sub(tokens.begin, firstToken);
+  frame.runIf(frame.less(frame.index(0), rows), [&] {
+    Value zeros =
+        arith::ConstantOp::create(builder, loc, builder.getZeroAttr(vector));
+    frame.loop(thread, frame.mul(rows, units), frame.index(threads),
+               [&](Value number) {
+                 TileStoreOp::create(
+                     builder, loc, zeros, copiedTile, frame.div(number, units),
+                     frame.mul(frame.rem(number, units), width));
+               });
+    // Products of whole tiles, and the next copy, are of another proxy.
+    if (frame.target.has(Feature::TMA))
+      NVVM::FenceProxyOp::create(
+          builder, loc, NVVM::ProxyKind::async_shared,
+          NVVM::SharedSpaceAttr::get(builder.getContext(),
+                                     NVVM::SharedSpace::shared_cta));
+    gpu::BarrierOp::create(builder, loc);
+  });
 }
 
 void TiledCache::storeUnits(Value thread, int64_t width, int64_t mostLoads,
@@ -209,6 +242,8 @@ std::pair<Place, Value> TiledCache::getPlace(Value tile, Value token,
   if (!tokens.ids) {
     Value last = frame.sub(tokens.all.to, frame.index(1));
     Value ofRow = frame.min(frame.add(token, row), last);
+    if (tokens.begin)
+      ofRow = frame.max(ofRow, tokens.begin);
     return {{tokens.batch, ofRow, Value()}, Value()};
   }
   // Some threads have rows behind the last.

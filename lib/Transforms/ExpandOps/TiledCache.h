@@ -21,6 +21,9 @@ struct TiledTokens {
   TokenRange all;
   /// What the first tokens of tiles are multiples of.
   int64_t alignment = 1;
+  /// The first token that is seen, if tiles may begin before it; otherwise
+  /// null.
+  Value begin;
   /// The ids of sparse rows, of which tokens are columns; null without them.
   const TileIds *ids = nullptr;
 };
@@ -56,11 +59,16 @@ public:
   void copy(Value use, Value tile, Value token,
             const TiledTokens &tokens) const;
   /// Stores a tile that is not copied, from raw elements in a use of the pipe
-  /// if there are any. Behind the last token, it has the last again, or with
-  /// raw elements zeros, and where there is no sparse row, zeros. Barriers
-  /// around it are the caller's.
+  /// if there are any. Before the first token that is seen, it has that one
+  /// again, and after the last the last, or with raw elements zeros. Where
+  /// there is no sparse row, it has zeros. Barriers around it are the caller's.
   void fill(Value thread, Value use, Value tile, Value token,
             const TiledTokens &tokens) const;
+  /// Stores zeros into the rows of a tile that copies brought before the first
+  /// token that is seen, and meets all threads if there are any. A weight of
+  /// zero times a value that is not finite would be NaN.
+  void clearUnseen(Value thread, Value copiedTile, Value firstToken,
+                   const TiledTokens &tokens) const;
   /// Runs `body` with a tile, that of a use of the pipe.
   SmallVector<Value> use(Value number, size_t numResults,
                          function_ref<SmallVector<Value>(Value)> body) const;
