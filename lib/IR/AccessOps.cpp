@@ -44,12 +44,14 @@ LogicalResult LoadOp::verify() {
     return emitOpError("expects 'result' to be dequantized to f64, f32, f16 or "
                        "bf16, got ")
            << lane;
-  bool converts = isWide || isa<Float8E4M3FNType, Float8E5M2Type>(lane);
+  bool converts = isWide || (isa<Float8E4M3FNType, Float8E5M2Type>(lane) &&
+                             !cache.needsStaticScale());
   if (!cache.isQuantized() && lane != cache.getElementType() &&
       !(converts && cache.convertsElements()))
     return emitOpError("expects 'result' to have the cache's element type (")
            << cache.getElementType()
-           << (cache.convertsElements()
+           << (cache.needsStaticScale() ? "), or f64, f32, f16 or bf16, got "
+               : cache.convertsElements()
                    ? "), or f64, f32, f16, bf16, f8E4M3FN or f8E5M2, got "
                    : "), got ")
            << lane;

@@ -79,7 +79,7 @@ LogicalResult kvcache::verifyTensorScale(Operation *op, Value tensorScale,
   if (!tensorScale || (isNarrow && !isa<ScalesType>(cache)))
     return success();
   return op->emitOpError("expects 'tensor_scale' only for a cache with floats "
-                         "of at most 8 bits or scales, got ")
+                         "of at most 8 bits, i8 or scales, got ")
          << cache;
 }
 

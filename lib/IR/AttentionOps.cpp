@@ -118,6 +118,10 @@ static LogicalResult verifyOutputs(AttentionOp op, CacheTypeInterface cache) {
     return op.emitOpError()
            << "expects 'out' to have a static number of at "
            << "most " << values.getHeadSize() << " elements of a head";
+  if (size % values.getLanesPerStored())
+    return op.emitOpError()
+           << "expects 'out' to have an even number of elements of a head for "
+           << "values of " << values.getElementType() << ", got " << size;
   if (failed(verifyDense(op, "out", out, heads, size)))
     return failure();
   auto verifySize = [&](StringRef name, Value value) -> LogicalResult {

@@ -168,8 +168,8 @@ static LogicalResult verifyStaticScale(StoreQuantizedOp op) {
     return success();
   if (cache.getElementType().getIntOrFloatBitWidth() > 8 ||
       !cache.convertsElements())
-    return op.emitOpError("expects 'cache' to have scales or floats of 8 bits, "
-                          "got ")
+    return op.emitOpError("expects 'cache' to have scales, floats of 8 bits or "
+                          "i8, got ")
            << cache;
   if (!op.getTensorScale())
     return op.emitOpError("expects 'tensor_scale' for a cache without scales, "

@@ -279,13 +279,14 @@ LogicalResult CopyOp::verify() {
                          << source.getHeadSize() << " and "
                          << target.getHeadSize();
   // (C3)
-  if (failed(verifyStaticScale(*this, "source_scale", getSourceScale(),
-                               getSource())) ||
-      failed(verifyStaticScale(*this, "target_scale", getTargetScale(),
-                               getTarget())))
+  bool converts = source.getElementType() != target.getElementType() ||
+                  getSourceScale() || getTargetScale();
+  if (converts && (failed(verifyStaticScale(*this, "source_scale",
+                                            getSourceScale(), getSource())) ||
+                   failed(verifyStaticScale(*this, "target_scale",
+                                            getTargetScale(), getTarget()))))
     return failure();
-  if (source.getElementType() != target.getElementType() || getSourceScale() ||
-      getTargetScale())
+  if (converts)
     for (CacheTypeInterface cache : {source, target})
       if (!cache.convertsElements())
         return emitOpError("expects caches of one element type, because the "

@@ -117,16 +117,22 @@ LogicalResult kvcache::verifyResults(DestinationStyleOpInterface op) {
 
 LogicalResult kvcache::verifyStaticScale(Operation *op, StringRef name,
                                          Value scale, Value cache) {
+  if (!cache)
+    return scale ? op->emitOpError() << "expects values for '" << name << "'"
+                 : success();
+  auto type = cast<CacheTypeInterface>(cache.getType());
+  if (!scale && type.needsStaticScale())
+    return op->emitOpError() << "expects '" << name << "' for a cache of "
+                             << type.getElementType() << " without scales";
   if (!scale)
     return success();
-  if (!cache)
-    return op->emitOpError() << "expects values for '" << name << "'";
-  auto type = cast<CacheTypeInterface>(cache.getType());
-  auto element = dyn_cast<FloatType>(type.getElementType());
-  if (type.isQuantized() ? type.hasZeroPoints()
-                         : !element || element.getWidth() != 8)
+  if (type.isQuantized()
+          ? type.hasZeroPoints()
+          : !type.convertsElements() ||
+                type.getElementType().getIntOrFloatBitWidth() != 8)
     return op->emitOpError() << "expects '" << name << "' only for a cache "
-                             << "with scales and no zero points, or of fp8";
+                             << "with scales and no zero points, or of fp8 or "
+                             << "i8";
   auto perHead = dyn_cast<ShapedType>(scale.getType());
   if (perHead && perHead.getDimSize(0) != type.getNumHeads())
     return op->emitOpError() << "expects '" << name << "' to have the "

@@ -19,7 +19,8 @@ def KVCache_LoadOp : KVCache_Op<"load", [
     Reads the element `(b, h, t, d)`. If the result is a vector of n lanes, the
     op reads n consecutive elements from there, and `d` must be a multiple of n.
     If the result has another float type than the cache, the op converts the
-    elements with rounding to nearest even.
+    elements with rounding to nearest even, also integers of 8 bits without
+    scales.
 
     On a quantized cache, the op dequantizes as `dequantize` does: it multiplies
     each element by the scale of its group. The elements may span several
@@ -43,12 +44,13 @@ def KVCache_LoadOp : KVCache_Op<"load", [
     Constraints:
     - (C1) the element type of the result is that of the cache, or, for a cache
       of floats of at most 32 bits, f64, f32, f16, bf16, f8E4M3FN or f8E5M2; for
-      a quantized cache it is f64, f32, f16 or bf16.
+      a quantized cache it is f64, f32, f16 or bf16, and for one of i8 without
+      scales also i8.
     - (C2) the number of lanes is at most the number of elements, or scales, of
       a head, and even for 4-bit elements.
     - (C3) `scale_page` is given only for a quantized cache, and `tensor_scale`
-      only for a cache whose elements are floats of at most 8 bits or have
-      scales, not for its scales.
+      only for a cache whose elements are floats of at most 8 bits or i8, or
+      have scales, not for its scales.
     - (C4) `d` is a multiple of the number of lanes; on a view of scales, its
       group is. The lowering checks constants, the bounds checks other values.
 

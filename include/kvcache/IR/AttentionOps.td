@@ -100,7 +100,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     largest. So `out` has an additional error of at most 2^-9 times the largest
     value for bf16, and 2^-12 times for f16. Elements of 8 bits or less are
     rounded to the type of `q`, or to bf16 if that is fp8. A value that is not
-    finite may also make such rows of its block NaN that do not see it.
+    finite and that a row of a block sees may also make other rows of the block
+    NaN. One that no row of the block sees does not.
 
     In blocks of 16 or 32 rows without swapped operands, warps multiply raw tiles
     of caches with values of their own: of f8E4M3FN, f8E5M2 and i8, without zero
@@ -127,8 +128,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     - (C1) `q` has the head size of `key_cache`, and a multiple of its heads;
       the sizes of heads and elements are static.
     - (C2) `value_cache` has the heads of `key_cache`. A latent cache has none.
-    - (C3) `out` has the heads of `q` and at most the elements of a value; `lse`
-      and `sinks` have the heads of `q`.
+    - (C3) `out` has the heads of `q` and at most the elements of a value, an
+      even number for values of 4 bits; `lse` and `sinks` have the heads of `q`.
     - (C4) `soft_cap` is between 2^-16 and 2^16: with larger ones, scores would
       round to multiples of more than 2^-8.
     - (C5) `rows` require paged caches of one page size, and exclude `causal`,
@@ -140,7 +141,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
       and `split_rows` have their defaults, and `scheduled_blocks` is not above
       0.
     - (C8) `key_scale` and `value_scale` are for caches with scales and no zero
-      points, or of fp8, and have one factor or the heads of the cache.
+      points, or of fp8 or i8, and have one factor or the heads of the cache.
+      A cache of i8 without scales has one.
     - (C9) `query_scale` is for `q` of fp8, and `out_scale` for `out` of fp8; they
       have one factor or the heads of `q`.
     - (C10) `tile_rows` above 0 is at most 32 for latent caches. Caches are of 16
@@ -279,8 +281,9 @@ def KVCache_MergeStatesOp : KVCache_WholeCacheOp<"merge_states", [KVCache_TiledO
     - `lse = log(sum_p exp(lses[p]))`
     - `out = sum_p exp(lses[p] - lse) * parts[p]`
 
-    A part whose `lses` is -inf has no keys, and is not read. If all are, `out`
-    is 0 and `lse` is -inf.
+    A part whose `lses` is -inf has no keys, and is not read. Neither is one
+    whose `lses` is +inf, which some kernels store for a row without keys. If no
+    part has keys, `out` is 0 and `lse` is -inf.
 
     The outputs share no memory with each other, `parts` or `lses`: another thread
     may still read what one has written.

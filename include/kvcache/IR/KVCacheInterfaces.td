@@ -116,11 +116,17 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
     bool hasZeroPoints() const {
       return static_cast<bool>($_type.getZeroPoint());
     }
-    /// Whether accesses may convert elements: floats of at most 32 bits, and
-    /// those that have scales.
+    /// Whether elements mean nothing without a static scale: integers of 8
+    /// bits that have no scales.
+    bool needsStaticScale() const {
+      return !isQuantized() && $_type.getElementType().isSignlessInteger(8);
+    }
+    /// Whether accesses may convert elements: floats of at most 32 bits,
+    /// integers of 8 bits, and those that have scales.
     bool convertsElements() const {
       auto type = ::llvm::dyn_cast<::mlir::FloatType>($_type.getElementType());
-      return isQuantized() || (type && type.getWidth() <= 32);
+      return isQuantized() || needsStaticScale() ||
+             (type && type.getWidth() <= 32);
     }
     int64_t getNumHeads() const { return $_type.getParams().getNumHeads(); }
     int64_t getHeadSize() const { return $_type.getParams().getHeadSize(); }

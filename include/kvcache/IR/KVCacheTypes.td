@@ -591,8 +591,8 @@ def KVCache_AnyConvertingCache : Type<
     And<[KVCache_AnyCache.predicate,
          CPred<"::llvm::cast<::mlir::kvcache::CacheTypeInterface>($_self)"
                ".convertsElements()">]>,
-    "view of a paged or continuous cache of floats of at most 32 bits or with "
-    "scales",
+    "view of a paged or continuous cache of floats of at most 32 bits, of "
+    "i8 or with scales",
     "::mlir::kvcache::CacheTypeInterface">;
 
 def KVCache_AnyView : Type<

@@ -224,9 +224,10 @@ def KVCache_StoreQuantizedOp : KVCache_Op<"store_quantized", [
     elements from `(b, h, t, d)` on, and their scales. `d` must be a multiple of
     the number of values. `nontemporal` is that of `load`.
 
-    On a cache of fp8 without scales, `tensor_scale` alone scales the elements:
-    the op writes the values divided by it, saturated and rounded to nearest
-    even. A NaN stays a NaN.
+    On a cache of fp8 or i8 without scales, `tensor_scale` alone scales the
+    elements: the op writes the values divided by it, saturated and rounded to
+    nearest even. A NaN stays a NaN in fp8. Integers are from -127 to 127, and
+    -127 for a NaN.
 
     With zero points, the op computes for each group, in f32:
 

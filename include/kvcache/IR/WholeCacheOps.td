@@ -82,7 +82,8 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [
       and no zero points.
     - (C9) tokens have scales of their own.
     - (C10) `key_scale` and `value_scale` are for caches with scales and no zero
-      points, or of fp8, and have one factor or the heads of the cache.
+      points, or of fp8 or i8, and have one factor or the heads of the cache.
+      A cache of i8 without scales has one.
     - (C11) `rope_axes` come with `positions` of two dimensions, of which the
       first is static, and only with them: R/2 numbers below that size.
     - (C12) `block_threads` is a multiple of 32 from 32 to 1024.
@@ -181,7 +182,8 @@ def KVCache_GatherOp : KVCache_WholeCacheOp<"gather", [
       [batch, tokens, H, E], or with `output_offsets` three, [total, H, E].
     - (C2) `value_cache` and `values` are given together.
     - (C3) `key_scale` and `value_scale` are for caches with scales and no zero
-      points, or of fp8, and have one factor or the heads of the cache.
+      points, or of fp8 or i8, and have one factor or the heads of the cache.
+      A cache of i8 without scales has one.
     - (C4) `block_threads` is a multiple of 32 from 32 to 1024, and
       `heads_per_thread` is from 1 to 32.
     - (C5) `keys` and `values` are not one memref.
@@ -261,7 +263,8 @@ def KVCache_CopyOp : KVCache_WholeCacheOp<"copy", [
     - (C2) the heads are those of the caches; `heads` is all heads of the source
       unless given.
     - (C3) `source_scale` and `target_scale` are for caches with scales and no
-      zero points, or of fp8, and have one factor or the heads of the cache.
+      zero points, or of fp8 or i8, and have one factor or the heads of the cache.
+      A cache of i8 without scales has one.
       Both caches then have elements that are converted.
     - (C4) `block_threads` is a multiple of 32 from 32 to 1024, and
       `heads_per_thread` is from 1 to 32.

@@ -41,7 +41,7 @@ struct LowerLoad : OpConversionPattern<LoadOp> {
     rewriter.replaceOp(
         op, tensorScale ? scaleByTensor(rewriter, op.getLoc(), loaded,
                                         tensorScale, lane)
-                        : convertFloat(rewriter, op.getLoc(), loaded, lane));
+                        : convertElements(rewriter, op.getLoc(), loaded, lane));
     return success();
   }
 };

@@ -47,6 +47,15 @@ Value kvcache::convertFloat(OpBuilder &builder, Location loc, Value value,
   return arith::TruncFOp::create(builder, loc, type, value);
 }
 
+// Integers of 8 bits are exact in every float type of 16 bits.
+Value kvcache::convertElements(OpBuilder &builder, Location loc, Value value,
+                               Type lane) {
+  if (isa<IntegerType>(getLaneType(value.getType())) && lane.isFloat())
+    value = arith::SIToFPOp::create(
+        builder, loc, withLane(value.getType(), builder.getF32Type()), value);
+  return convertFloat(builder, loc, value, lane);
+}
+
 /// A number that f32 holds exactly.
 static float toFloat(APFloat number) {
   bool losesInfo;
@@ -108,15 +117,19 @@ Value kvcache::dequantize(OpBuilder &builder, Location loc, Value quantized,
                           Type lane) {
   FloatBuilder b(builder, loc);
   Value scales = widenScales(b, scale, tensorScale, lane);
-  // Integers of 8 bits are exact in every scale type.
-  if (isa<IntegerType>(getLaneType(quantized.getType())))
-    quantized = arith::SIToFPOp::create(
-        builder, loc, withLane(quantized.getType(), b.f32), quantized);
   Value values =
-      convertFloat(builder, loc, quantized, getLaneType(scales.getType()));
+      convertElements(builder, loc, quantized, getLaneType(scales.getType()));
   Value product = arith::MulFOp::create(builder, loc, values,
                                         b.spread(scales, values, granularity));
   return convertFloat(builder, loc, product, lane);
+}
+
+/// Rounds f32 numbers to nearest even integers within 127 of 0; NaNs to
+/// -127.
+static Value roundToInt8(const FloatBuilder &b, Value values) {
+  values = b.max(values, -127.0f);
+  values = b.min(values, 127.0f);
+  return roundToBytes(b.builder, b.loc, values);
 }
 
 /// Applies an op to a value and the scale of its tensor, in f32.
@@ -124,7 +137,7 @@ template <typename OpTy>
 static Value applyTensorScale(OpBuilder &builder, Location loc, Value value,
                               Value tensorScale, Type lane) {
   FloatBuilder b(builder, loc);
-  value = convertFloat(builder, loc, value, b.f32);
+  value = convertElements(builder, loc, value, b.f32);
   Value result =
       OpTy::create(b.builder, b.loc, value, b.broadcast(tensorScale, value));
   return convertFloat(builder, loc, result, lane);
@@ -138,6 +151,11 @@ Value kvcache::scaleByTensor(OpBuilder &builder, Location loc, Value value,
 
 Value kvcache::divideByTensor(OpBuilder &builder, Location loc, Value value,
                               Value tensorScale, Type lane) {
+  if (isa<IntegerType>(lane))
+    return roundToInt8(FloatBuilder(builder, loc),
+                       applyTensorScale<arith::DivFOp>(builder, loc, value,
+                                                       tensorScale,
+                                                       builder.getF32Type()));
   return applyTensorScale<arith::DivFOp>(builder, loc, value, tensorScale,
                                          lane);
 }
@@ -362,14 +380,6 @@ Value kvcache::roundToBytes(OpBuilder &builder, Location loc, Value values) {
       builder, loc, withLane(sum.getType(), builder.getI32Type()), sum);
   return arith::TruncIOp::create(
       builder, loc, withLane(sum.getType(), builder.getI8Type()), bits);
-}
-
-/// Rounds f32 numbers to nearest even integers within 127 of 0; NaNs to
-/// -127.
-static Value roundToInt8(const FloatBuilder &b, Value values) {
-  values = b.max(values, -127.0f);
-  values = b.min(values, 127.0f);
-  return roundToBytes(b.builder, b.loc, values);
 }
 
 /// What the values of groups are divided by.

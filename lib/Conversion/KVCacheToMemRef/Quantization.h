@@ -20,6 +20,8 @@ class LoadOp;
 /// `value`, a scalar or a vector of floats, with lanes of another float type:
 /// rounded to nearest even where that holds fewer numbers.
 Value convertFloat(OpBuilder &builder, Location loc, Value value, Type lane);
+/// The same of elements of a cache, also of integers of 8 bits.
+Value convertElements(OpBuilder &builder, Location loc, Value value, Type lane);
 
 /// Multiplies quantized values by their scales, the lanes of `scale` each for
 /// `granularity` lanes of `quantized`, the last one perhaps for fewer; a scalar

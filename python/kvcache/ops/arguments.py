@@ -80,9 +80,9 @@ def dense_dtype(params: KVCacheParams, dtype: DTypeLike | None) -> str:
     if not params.is_paged:
         raise ValueError("operations on whole caches need a paged cache")
     own = params.dtype_shorthand
-    if params.kvcache_quant_config is None and own not in _CONVERTED:
+    if params.kvcache_quant_config is None and own not in (*_CONVERTED, "i8"):
         raise ValueError(
-            f"expects a cache of {', '.join(_CONVERTED)} or with scales, got {own}"
+            f"expects a cache of {', '.join(_CONVERTED)}, i8 or with scales, got {own}"
         )
     if dtype is not None:
         return check_dense(dtype)
@@ -124,14 +124,16 @@ def check_static(params: KVCacheParams, wanted: bool) -> None:
     own = params.dtype_shorthand
     config = params.kvcache_quant_config
     if config is None:
-        is_scaled = own.startswith("f8")
+        is_scaled = own.startswith("f8") or own == "i8"
     else:
         is_scaled = config.zero_point_dtype is None
     if wanted and not is_scaled:
         raise ValueError(
-            "expects a cache with scales and no zero points, or of fp8, for "
+            "expects a cache with scales and no zero points, or of fp8 or i8, for "
             f"'static_scales', got {own}"
         )
+    if not wanted and config is None and own == "i8":
+        raise ValueError("expects 'static_scales' for a cache of i8 without scales")
 
 
 def check_given(name: str, value: object, wanted: bool) -> None:

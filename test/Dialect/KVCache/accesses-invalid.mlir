@@ -121,7 +121,7 @@ func.func @c3_scale_page_of_a_continuous_cache(%k: !continuous, %b: index, %h: i
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @c3_tensor_scale_of_16_bit_elements(%k: !cache, %b: index, %h: index, %t: index, %d: index, %s: f32) {
-  // expected-error @below {{expects 'tensor_scale' only for a cache with floats of at most 8 bits or scales, got '!kvcache.paged<bf16,}}
+  // expected-error @below {{expects 'tensor_scale' only for a cache with floats of at most 8 bits, i8 or scales, got '!kvcache.paged<bf16,}}
   %x = kvcache.load %k[%b, %h, %t, %d] tensor_scale %s : !cache -> vector<8xf32>
   return
 }
@@ -361,8 +361,8 @@ func.func @load_wide_floats_as_others(%k: !cache, %i: index) {
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<i8, #kv, page_size = 64>
 
-func.func @scaled_integers(%k: !cache, %i: index, %s: f32) {
-  // expected-error @below {{expects 'result' to have the cache's element type ('i8'), got 'f32'}}
-  %v = kvcache.load %k[%i, %i, %i, %i] tensor_scale %s : !cache -> vector<16xf32>
+func.func @integers_as_fp8(%k: !cache, %i: index) {
+  // expected-error @below {{expects 'result' to have the cache's element type ('i8'), or f64, f32, f16 or bf16, got 'f8E4M3FN'}}
+  %v = kvcache.load %k[%i, %i, %i, %i] : !cache -> vector<16xf8E4M3FN>
   return
 }

@@ -309,7 +309,7 @@ func.func @max_splits(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: mem
 
 // (C8)
 func.func @c8_scale_of_bf16(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
-  // expected-error @below {{expects 'key_scale' only for a cache with scales and no zero points, or of fp8}}
+  // expected-error @below {{expects 'key_scale' only for a cache with scales and no zero points, or of fp8 or i8}}
   kvcache.attention %q, %k, %v, %n, %s outs(%out) key_scale %s : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, f32
   return
 }
@@ -468,5 +468,27 @@ func.func @c12_output_in_place_of_queries(%q: memref<?x8x128xbf16>, %keys: !cach
   // expected-error @below {{expects 'out' to share no memory with 'q', got one memref for both}}
   kvcache.attention %q, %keys, %values, %n, %scale outs(%q)
     : memref<?x8x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x8x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<i8, #kv, page_size = 64>
+
+func.func @c8_integers_without_a_scale(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'value_scale' for a cache of 'i8' without scales}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) key_scale %s : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, f32
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!int4 = !kvcache.paged<i4, #kv, page_size = 64, scale = f32, granularity = 32, zero_point = f32>
+
+func.func @c3_half_a_byte_of_values(%q: memref<?x32x128xbf16>, %k: !int4, %v: !int4, %n: memref<?xi32>, %s: f32, %out: memref<?x32x63xbf16>) {
+  // expected-error @below {{expects 'out' to have an even number of elements of a head for values of 'i4', got 63}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) : memref<?x32x128xbf16>, !int4, !int4, memref<?xi32>, f32, memref<?x32x63xbf16>
   return
 }

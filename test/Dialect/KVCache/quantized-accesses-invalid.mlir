@@ -172,7 +172,7 @@ func.func @c2_store_of_odd_4_bit_elements(%v: vector<17xbf16>, %k: !nvfp4, %b: i
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @c3_16_bit_elements(%v: vector<32xbf16>, %k: !cache, %b: index, %h: index, %t: index, %d: index, %s: f32) {
-  // expected-error @below {{expects 'cache' to have scales or floats of 8 bits, got '!kvcache.paged<bf16,}}
+  // expected-error @below {{expects 'cache' to have scales, floats of 8 bits or i8, got '!kvcache.paged<bf16,}}
   kvcache.store_quantized %v, %k[%b, %h, %t, %d] tensor_scale %s : vector<32xbf16>, !cache
   return
 }
@@ -239,10 +239,10 @@ func.func @store_quantized_of_a_matrix(%v: vector<4x32xf32>, %k: !fp8, %b: index
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
-!cache = !kvcache.paged<i8, #kv, page_size = 64>
+!cache = !kvcache.paged<i16, #kv, page_size = 64>
 
 func.func @store_quantized_of_plain_integers(%v: vector<128xbf16>, %k: !cache, %i: index, %s: f32) {
-  // expected-error @below {{expects 'cache' to have scales or floats of 8 bits, got '!kvcache.paged<i8,}}
+  // expected-error @below {{expects 'cache' to have scales, floats of 8 bits or i8, got '!kvcache.paged<i16,}}
   kvcache.store_quantized %v, %k[%i, %i, %i, %i] tensor_scale %s : vector<128xbf16>, !cache
   return
 }

@@ -40,7 +40,7 @@ func.func @store_scale_of_an_unquantized_cache(%s: f32, %k: !cache, %b: index, %
 
 func.func @store_quantized_of_an_unquantized_cache(%v: vector<128xbf16>, %k: !cache, %b: index, %h: index, %t: index,
                                                    %d: index) {
-  // expected-error @below {{expects 'cache' to have scales or floats of 8 bits, got '!kvcache.paged<bf16,}}
+  // expected-error @below {{expects 'cache' to have scales, floats of 8 bits or i8, got '!kvcache.paged<bf16,}}
   kvcache.store_quantized %v, %k[%b, %h, %t, %d] : vector<128xbf16>, !cache
   return
 }

@@ -93,7 +93,7 @@ func.func @load_of_scales_by_their_page(%s: !scales, %b: index, %h: index, %t: i
 !scales = !kvcache.scales<!fp8>
 
 func.func @load_of_scales_with_tensor_scale(%s: !scales, %b: index, %h: index, %t: index, %d: index, %x: f32) {
-  // expected-error @below {{expects 'tensor_scale' only for a cache with floats of at most 8 bits or scales, got '!kvcache.scales<}}
+  // expected-error @below {{expects 'tensor_scale' only for a cache with floats of at most 8 bits, i8 or scales, got '!kvcache.scales<}}
   %v = kvcache.load %s[%b, %h, %t, %d] tensor_scale %x : !scales -> f32
   return
 }

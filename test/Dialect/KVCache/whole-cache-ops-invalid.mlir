@@ -259,7 +259,7 @@ func.func @c8_power_of_two_without_scales(%k: memref<?x8x128xbf16>, %cache: !cac
 !cache = !kvcache.paged<i16, #kv, page_size = 16>
 
 func.func @append_to_integers(%rows: memref<?x2x64xbf16>, %k: !cache, %offsets: memref<?xi32>) {
-  // expected-error @below {{operand #1 must be view of a paged or continuous cache of floats of at most 32 bits or with scales, but got '!kvcache.paged<i16,}}
+  // expected-error @below {{operand #1 must be view of a paged or continuous cache of floats of at most 32 bits, of i8 or with scales, but got '!kvcache.paged<i16,}}
   kvcache.append %rows to %k rows %offsets : memref<?x2x64xbf16>, !cache, memref<?xi32>
   return
 }
@@ -306,7 +306,7 @@ func.func @c9_tokens_that_share_scales(%k: memref<?x8x128xbf16>, %cache: !kivi, 
 
 // (C10) of append
 func.func @c10_static_scale_of_bf16(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %s: f32) {
-  // expected-error @below {{expects 'key_scale' only for a cache with scales and no zero points, or of fp8}}
+  // expected-error @below {{expects 'key_scale' only for a cache with scales and no zero points, or of fp8 or i8}}
   kvcache.append %k to %cache rows %n key_scale %s : memref<?x8x128xbf16>, !cache, memref<?xi32>, f32
   return
 }
@@ -343,7 +343,7 @@ func.func @c10_static_scale_without_values(%k: memref<?x8x128xbf16>, %cache: !ca
 
 // (C3) of gather
 func.func @c3_static_scale_of_bf16(%cache: !cache, %out: memref<?x?x8x128xbf16>, %s: f32) {
-  // expected-error @below {{expects 'key_scale' only for a cache with scales and no zero points, or of fp8}}
+  // expected-error @below {{expects 'key_scale' only for a cache with scales and no zero points, or of fp8 or i8}}
   kvcache.gather %cache outs(%out) key_scale %s : !cache, memref<?x?x8x128xbf16>, f32
   return
 }
@@ -379,7 +379,7 @@ func.func @c1_dense_with_offsets(%cache: !cache, %out: memref<?x?x8x128xbf16>, %
 
 // (C3) of gather
 func.func @c3_static_scale_with_zero_points(%cache: !int4, %out: memref<?x?x8x128xbf16>, %s: f32) {
-  // expected-error @below {{expects 'key_scale' only for a cache with scales and no zero points, or of fp8}}
+  // expected-error @below {{expects 'key_scale' only for a cache with scales and no zero points, or of fp8 or i8}}
   kvcache.gather %cache outs(%out) key_scale %s : !int4, memref<?x?x8x128xbf16>, f32
   return
 }
@@ -392,7 +392,7 @@ func.func @c3_static_scale_with_zero_points(%cache: !int4, %out: memref<?x?x8x12
 
 // (C3) of copy
 func.func @c3_target_scale_of_bf16(%from: !fp8, %to: !cache, %s: f32) {
-  // expected-error @below {{expects 'target_scale' only for a cache with scales and no zero points, or of fp8}}
+  // expected-error @below {{expects 'target_scale' only for a cache with scales and no zero points, or of fp8 or i8}}
   kvcache.copy %from to %to target_scale %s : !fp8, !cache, f32
   return
 }
@@ -576,5 +576,30 @@ func.func @c5_heads_that_are_read_and_written(%cache: !cache) {
   kvcache.copy %cache to %cache {source_head = 5, target_head = 2, heads = 3} : !cache, !cache
   // expected-error @below {{expects 'source' and 'target' to share no heads, got one cache with 3 heads from 4 on and from 2 on}}
   kvcache.copy %cache to %cache {source_head = 4, target_head = 2, heads = 3} : !cache, !cache
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<i8, #kv, page_size = 64>
+
+// (C3) of gather
+func.func @c3_integers_without_scales(%cache: !cache, %out: memref<?x?x8x128xbf16>) {
+  // expected-error @below {{expects 'key_scale' for a cache of 'i8' without scales}}
+  kvcache.gather %cache outs(%out) : !cache, memref<?x?x8x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!i8 = !kvcache.paged<i8, #kv, page_size = 64>
+
+// (C3) of copy
+func.func @c3_target_of_integers(%from: !cache, %to: !i8) {
+  // expected-error @below {{expects 'target_scale' for a cache of 'i8' without scales}}
+  kvcache.copy %from to %to : !cache, !i8
   return
 }

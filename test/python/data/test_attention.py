@@ -83,15 +83,23 @@ def test_scales_of_channels(dtype, zero_point, tokens, target, options):
     check(params, "f32", (31, 8, 70), (1, 8, 2), 2, target, **options)
 
 
-@pytest.mark.parametrize("format_", ["fp8", "fp8-scaled", "int8"])
+@pytest.mark.parametrize("format_", ["fp8", "fp8-scaled", "int8", "int8-static"])
 @pytest.mark.parametrize(
     "mla, target, splits",
-    [(False, "cpu", {}), (True, "cpu", {}), (False, CHIPS[2], SPLITS)],
+    [
+        (False, "cpu", {}),
+        (True, "cpu", {}),
+        (False, CHIPS[2], SPLITS),
+        (True, CHIPS[1], {}),
+        (False, CHIPS[0], {"tile_rows": 16}),
+        (False, CHIPS[1], {"tile_rows": 64}),
+    ],
 )
 def test_static_scales(format_, mla, target, splits):
     options = {"value_dim": 48, "static_scales": True, **splits}
     params = make_params(format_, 1 if mla else 2, mla=mla)
-    check(params, FORMATS[format_][2], FEW, FEW_NEW, 3, target, **options)
+    dtype = "bf16" if "tile_rows" in splits else FORMATS[format_][2]
+    check(params, dtype, FEW, FEW_NEW, 3, target, **options)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +155,15 @@ def test_queries_and_outputs_of_fp8(format_, mla, dtype, out_dtype, target, spli
 )
 def test_shapes(heads, group, head_dim, page_size):
     check(make_params("f32", heads, head_dim, page_size), "f32", LENGTHS, NEW, group)
+
+
+@pytest.mark.parametrize("target", ["cpu", *CHIPS])
+@pytest.mark.parametrize(
+    "format_, head_dim, value_dim", [("int4", 34, 30), ("nvfp4", 66, 66), ("nvfp4", 288, 240), ("int4", 112, 18)]
+)
+def test_lanes_have_whole_bytes(format_, head_dim, value_dim, target):
+    params = make_params(format_, 1, head_dim)
+    check(params, FORMATS[format_][2], FEW, FEW_NEW, 2, target, value_dim=value_dim, tile_rows=0)
 
 
 @pytest.mark.parametrize("format_, rank, rope", [("f32", 32, 16), ("bf16", 512, 64)])
@@ -376,3 +393,67 @@ def test_large_scores():
     roles = dense(params, inputs, 31)
     wanted, _ = model(q.astype(np.float64), *roles[:, 0], 1000.0, True, None, None, None)
     assert np.abs(out - wanted).max() < 0.02 and np.isfinite(lse).all()
+
+
+@pytest.mark.parametrize("format_", ["f32", "bf16"])
+@pytest.mark.parametrize("target", ["cpu", *CHIPS])
+@pytest.mark.parametrize("splits", [{}, {**SPLITS, "split_tokens": 16}], ids=["whole", "split"])
+def test_scores_below_any_maximum(format_, target, splits):
+    """A softmax depends on differences of scores, also where all of them are below -1e30."""
+    params = make_params(format_)
+    manager, inputs = fill(params, format_, (69,), (1,))
+    pages = manager.blocks[0][:, 0, LAYER]
+    pages[...] = np.linspace(1, 2, pages.shape[1])[:, None, None]
+    tile_rows = {"tile_rows": 16} if format_ == "bf16" and target != "cpu" else {}
+    attend = kvcache.ops.attention(params, 4, dtype=format_, target=target, **splits, **tile_rows)
+    q = -np.ones((1, 4, 64), kvcache.dtypes.dtype(format_))
+    out, lse = np.zeros_like(q), np.zeros((1, 4), np.float32)
+    attend(inputs, LAYER, q, out=out, lse=lse, scale=1e31)
+    roles = dense(params, inputs, 70)
+    # The first tokens of pages have the largest score, and the others none of the weight.
+    wanted = roles[1, 0, ::16].mean(0).repeat(2, axis=0)
+    assert close(out[0], wanted, ROUNDING[format_] * np.abs(roles[1]).max())
+    np.testing.assert_allclose(lse, -64e31, rtol=1e-6)
+
+
+WINDOW, CHUNK = {"window": 31}, {"chunk": 40}
+BOTH_WAYS = {"window": 40, "causal": False, "value_dim": 48, **SPLITS}
+
+
+@pytest.mark.parametrize(
+    "target, format_, options, tile_rows, page_size, mla",
+    [
+        (CHIPS[0], "bf16", WINDOW, 16, 64, False),
+        (CHIPS[0], "f16", CHUNK, 64, 48, False),
+        (CHIPS[0], "fp8-token", BOTH_WAYS, 16, 64, False),
+        (CHIPS[0], "int4", CHUNK, 32, 64, True),
+        (CHIPS[1], "bf16", {**BOTH_WAYS, "swap_operands": True}, 16, 64, False),
+        (CHIPS[1], "bf16", WINDOW, 64, 48, False),
+        (CHIPS[1], "int8-static", CHUNK, 16, 64, False),
+        (CHIPS[1], "fp8-token", WINDOW, 32, 64, True),
+        (CHIPS[1], "bf16", BOTH_WAYS, 32, 48, True),
+        (CHIPS[2], "f16", BOTH_WAYS, 16, 48, False),
+        (CHIPS[2], "bf16", CHUNK, 64, 64, False),
+        (CHIPS[2], "nvfp4", WINDOW, 128, 64, False),
+        (CHIPS[2], "fp8-token", CHUNK, 32, 48, True),
+    ],
+    ids=str,
+)
+def test_values_before_the_first_seen_token(target, format_, options, tile_rows, page_size, mla):
+    """Tokens that no row of a thread block sees may be anything, in a page with tokens that are seen."""
+    params = make_params(format_, 1 if mla else 2, page_size=page_size, mla=mla)
+    dtype = "bf16" if format_ == "int8-static" else FORMATS[format_][2]
+    more = {"value_dim": 48, **options, "target": target, "tile_rows": tile_rows}
+    first = 31 if more.get("causal") is False else 40
+    results = []
+    for fault in (None, np.nan, np.inf):
+        manager, inputs = fill(params, dtype, (70,), (1,))
+        for token in range(first if fault else 0):
+            place = inputs.lut[0, token // page_size], slice(None), LAYER, token % page_size
+            for tensor in manager.scales or manager.blocks:
+                tensor[place] = fault if tensor.dtype != np.int8 else 127
+        results.append(run(params, dtype, inputs, 4, more, 0.1)[1:3])
+    assert np.isfinite(results[0][0].astype(np.float32)).all()
+    for out, lse in results[1:]:
+        np.testing.assert_array_equal(out, results[0][0])
+        np.testing.assert_array_equal(lse, results[0][1])

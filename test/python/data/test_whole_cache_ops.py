@@ -47,6 +47,9 @@ FORMATS_OF_CACHES = {
 }
 
 
+# Only static scales, as in TensorRT-LLM.
+STATIC = {"int8-static": ("i8", None, None, 2, 64, 16)}
+
 # Their tokens are not appended one by one.
 SHARED_BY_TOKENS = {
     "kivi": ("i4", "f16", 1, 2, 64, 16, 8),
@@ -56,7 +59,7 @@ SHARED_BY_TOKENS = {
 
 
 def make_params(name):
-    formats = FORMATS_OF_CACHES | SHARED_BY_TOKENS
+    formats = FORMATS_OF_CACHES | STATIC | SHARED_BY_TOKENS
     dtype, scale, granularity, heads, size, page_size, *tokens = formats[name]
     zero_point = scale if dtype == "i4" else None
     config = KVCacheQuantizationConfig(scale, granularity, zero_point, *tokens) if scale else None
@@ -127,7 +130,7 @@ def check_appended(manager, inputs, tokens_of, layer, rows_by_role, before, powe
     [
         *((name, False, False) for name in FORMATS_OF_CACHES),
         *((name, True, False) for name in ("fp8-token", "fp8-uneven", "int8", "mxfp4", "mla-fp8")),
-        *((name, False, True) for name in ("fp8", "fp8-uneven", "int8", "nvfp4", "mla-fp8")),
+        *((name, False, True) for name in ("fp8", "fp8-uneven", "int8", "int8-static", "nvfp4", "mla-fp8")),
     ],
 )
 def test_append(name, power_of_two, static, target):
@@ -163,7 +166,7 @@ def static_scales(params):
     [
         *((name, False, False) for name in FORMATS_OF_CACHES | SHARED_BY_TOKENS),
         *((name, True, False) for name in ("bf16", "f16", "fp8-uneven", "nvfp4", "mla")),
-        *((name, True, True) for name in ("fp8", "fp8-uneven", "int8", "nvfp4", "mla-fp8")),
+        *((name, True, True) for name in ("fp8", "fp8-uneven", "int8", "int8-static", "nvfp4", "mla-fp8")),
     ],
 )
 def test_gather(name, ragged, static, target):
@@ -246,6 +249,8 @@ def test_merge_states(apart, dtype, target):
     lses[1, 2] = -np.inf
     outs[1, 2] = np.nan  # is not read
     lses[:, 3, 4] = -np.inf
+    lses[0, 1], lses[2, 3, 4] = np.inf, np.inf  # as other kernels say that there are no keys
+    outs[0, 1] = np.nan
     all_out = np.full((total, heads + apart, size), 7, element)
     all_lse = np.full((total, heads + apart), 7, np.float32)
     out, lse = all_out[:, apart:], all_lse[:, :heads]
@@ -253,8 +258,9 @@ def test_merge_states(apart, dtype, target):
     assert (all_out[:, :apart] == 7).all() and (all_lse[:, heads:] == 7).all()
     wide = np.where(np.isinf(lses)[..., None], 0, outs.astype(np.float64))
     with np.errstate(divide="ignore", invalid="ignore"):
-        wanted = np.logaddexp.reduce(lses.astype(np.float64), axis=0)
-        weights = np.where(np.isinf(wanted), 0, np.exp(lses - wanted))
+        empty = np.where(lses == np.inf, -np.inf, lses)
+        wanted = np.logaddexp.reduce(empty.astype(np.float64), axis=0)
+        weights = np.where(np.isinf(wanted), 0, np.exp(empty - wanted))
     np.testing.assert_allclose(lse, wanted, rtol=1e-6, atol=1e-6)
     tolerance = 1e-5 if dtype == "f32" else 1e-2
     expected = (weights[..., None] * wide).sum(0)
@@ -458,6 +464,8 @@ def test_static_scales_are_numbers_or_arrays_and_given_as_made():
         )
     with pytest.raises(ValueError, match="with scales and no zero points, or of fp8"):
         kvcache.ops.gather(make_params("bf16"), static_scales=True)
+    with pytest.raises(ValueError, match="expects 'static_scales' for a cache of i8 without scales"):
+        kvcache.ops.append(make_params("int8-static"))
     with pytest.raises(ValueError, match="takes no 'output_offsets'"):
         kvcache.ops.gather(params)(inputs, 0, *rows, output_offsets=np.zeros(4, np.int32))
 

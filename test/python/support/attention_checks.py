@@ -22,6 +22,8 @@ FORMATS = {
     # A scale for each head of a token.
     "fp8-token": ("f8E4M3FN", 640, "bf16"),
     "int8-token": ("i8", 640, "f32"),
+    # TensorRT-LLM's: only static scales.
+    "int8-static": ("i8", None, "bf16"),
 }
 SCALES = {"nvfp4": "f8E4M3FN", "mxfp4": "f8E8M0FNU", "fp8-token": "f8E8M0FNU"}  # of other formats: f32
 ROUNDING = {"f32": 3e-6, "bf16": 2**-8, "f16": 2**-11}  # of outputs, relative to values
@@ -69,6 +71,14 @@ def randomize(manager):
         tensor[...] = rng.uniform(0.01, 0.03, tensor.shape).astype(tensor.dtype)
 
 
+def needs_static(params):
+    return params.dtype_shorthand == "i8" and not params.kvcache_quant_config
+
+
+def ones_as_scales(params):
+    return dict.fromkeys(["key_scale"] if params.is_mla else ["key_scale", "value_scale"], 1.0)
+
+
 def fill(params, dtype, lengths, new, seed=0):
     """Makes a manager with random rows of sequences, and the inputs of their new tokens."""
     page = params.page_size
@@ -77,7 +87,7 @@ def fill(params, dtype, lengths, new, seed=0):
         params, max_batch_size=len(lengths), max_seq_len=512, num_pages=pages
     )
     is_sealed = params.kvcache_quant_config and params.kvcache_quant_config.token_granularity > 1
-    append = (lambda *_: randomize(manager)) if is_sealed else kvcache.ops.append(params, dtype=dtype)
+    append = (lambda *_: randomize(manager)) if is_sealed or needs_static(params) else kvcache.ops.append(params, dtype=dtype)
 
     def write(requests):
         inputs = manager.inputs(requests)
@@ -101,10 +111,11 @@ def fill(params, dtype, lengths, new, seed=0):
 
 def dense(params, inputs, longest):
     """The keys and values [role, batch, longest, heads, head_dim] in f64."""
-    gather = kvcache.ops.gather(params, dtype="f32")
+    is_static = needs_static(params)
+    gather = kvcache.ops.gather(params, dtype="f32", static_scales=is_static)
     shape = len(inputs.requests), longest, params.n_kv_heads_per_device, params.head_dim
     roles = [np.zeros(shape, np.float32) for _ in range(1 if params.is_mla else 2)]
-    gather(inputs, LAYER, *roles)
+    gather(inputs, LAYER, *roles, **(ones_as_scales(params) if is_static else {}))
     return np.array(roles, np.float64)
 
 
@@ -152,6 +163,8 @@ def run(params, dtype, inputs, group, options, scale, seed=1, extra=2, **arrays)
     out = np.full((total + extra, heads, options.get("value_dim") or params.head_dim), 7, out_kind)
     lse = np.full((total + extra, heads), 7, np.float32)
     sinks = (3 * rng.standard_normal(heads)).astype(np.float32) if options.get("sinks") else None
+    if needs_static(params) and not options.get("static_scales"):
+        options, arrays = {**options, "static_scales": True}, arrays | ones_as_scales(params)
     attend = kvcache.ops.attention(params, heads, dtype=dtype, **options)
     attend(inputs, LAYER, q, out=out, lse=lse, scale=scale, sinks=sinks, **arrays)
     assert (out[total:] == 7).all() and (lse[total:] == 7).all()
