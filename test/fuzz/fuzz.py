@@ -234,12 +234,47 @@ def run_inputs(seed, seconds, totals):
     return count, findings
 
 
+# Options
+
+
+def draw_options(seed, seconds, totals):
+    """Compiles operations with drawn options, each a seed, until the time is up."""
+    show, first, count, compiled, findings = Show("options", seed), seed, 0, 0, 0
+    while show.seconds < seconds:
+        command = [sys.executable, ROOT / "test" / "fuzz" / "draw_options.py", str(seed), str(10**6)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        outcome = ""
+        for line in process.stdout:
+            number, _, outcome = line.rstrip("\n").partition(" ")
+            seed, count, compiled = int(number) + 1, count + 1, compiled + (outcome == "compiled")
+            if outcome not in ("compiled", "refused"):
+                break
+            show.progress(count, findings)
+            if show.seconds >= seconds:
+                break
+        is_over = outcome in ("compiled", "refused")
+        if is_over or outcome:
+            process.terminate()
+        status = process.wait()
+        if not is_over:
+            findings += 1
+            FINDINGS.mkdir(parents=True, exist_ok=True)
+            text = outcome or f"ended by status {status}"
+            (FINDINGS / f"options-{seed - 1}.txt").write_text(f"{text}\n")
+            print(f"options: seed {seed - 1}: {text}", flush=True)
+    print(f"options: {compiled} of {count} operations compiled; the others were refused by a rule")
+    show.progress(count, findings, force=True)
+    totals.add("options", first, seed, count, show.seconds, findings)
+    return count, findings
+
+
 INPUTS = ("parser", "bytecode", "capi")
 FUZZERS = {
     "generate": generate,
     "mutate": mutate,
     "bytecode": damage_bytecode,
     "inputs": run_inputs,
+    "options": draw_options,
 }
 
 
@@ -249,7 +284,7 @@ def main():
     parser.add_argument("--seed", type=int)
     parser.add_argument("--only", action="append", choices=[*FUZZERS])
     arguments = parser.parse_args()
-    fuzzers = arguments.only or [name for name in FUZZERS if name != "inputs"]
+    fuzzers = arguments.only or [name for name in FUZZERS if name not in ("inputs", "options")]
     seconds = 60 * arguments.minutes / len(fuzzers)
     totals, count, findings = Totals(), 0, 0
     for fuzzer in fuzzers:
