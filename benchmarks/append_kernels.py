@@ -22,9 +22,8 @@ import math
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from command import HINT, Command
 from measure import Absent, say, spread, take_turns
@@ -37,6 +36,7 @@ try:
     import kvcache
     from contenders import CannotCompileError, Module, Nvcc, TritonCompile
     from facts import count_blocks
+    from operations import Cache, Operation
 except ImportError as error:
     sys.exit(f"error: {error}\n  {HINT}")
 
@@ -60,71 +60,47 @@ class Work:
     """An op on pages of 16 tokens with 8 heads of 128.
 
     Attributes:
-        dtype: The elements of the cache; ``scale`` are the arguments of its quantization.
-        options: Keywords of our operation.
         peer: The kernel of FlashInfer, with template arguments, if there is one; its block has ``threads``.
         cuda: The name of the kernel in CUDA C++, and of its file, if there is one; its block has ``cuda_threads``.
         triton: The module of the function in Triton, and the names of its launch and of the function.
     """
 
     title: str
-    dtype: str
-    scale: tuple[Any, ...] = ()
-    options: dict[str, Any] = field(default_factory=dict)
+    operation: Operation
     peer: str = ""
     threads: int = 0
     cuda: str = ""
     cuda_threads: int = 0
     triton: str = ""
-    operation: str = "append"
 
     @property
     def source(self) -> str:
-        config = kvcache.KVCacheQuantizationConfig(*self.scale) if self.scale else None
-        params = kvcache.KVCacheParams(
-            self.dtype, 8, 128, page_size=16, total_num_layers=1, kvcache_quant_config=config
-        )
-        if self.operation == "copy":
-            return write_copy(params)
-        if self.operation == "copy_pages":
-            return kvcache.ops.copy_pages(params).source
-        return getattr(kvcache.ops, self.operation)(params, dtype="bf16", **self.options).source
-
-
-def write_copy(params: kvcache.KVCacheParams) -> str:
-    """A copy of keys to a cache of another format: bf16 to the given one."""
-    source = kvcache.KVCacheParams("bf16", 8, 128, page_size=16, total_num_layers=1)
-    return f"""
-      func.func @copy(%from: {source.cache_type}, %to: {params.cache_type}) {{
-        kvcache.copy %from to %to : {source.cache_type}, {params.cache_type}
-        return
-      }}"""
+        return self.operation.source
 
 
 APPEND = "AppendPagedKVCacheKernel"
-NVFP4: dict[str, Any] = {"dtype": "f4E2M1FN", "scale": ("f8E4M3FN", 16)}
+BF16, FP8 = Cache(), Cache("f8E4M3FN", scale=("f32", 64))
+FP8_ROWS = Cache("f8E4M3FN", scale=("f32", 128))
+NVFP4 = Operation("append", Cache("f4E2M1FN", scale=("f8E4M3FN", 16)), options={"static_scales": True})
 WORKS = [
     Work(
-        "append, bf16", "bf16", peer=f"{APPEND}<128, 8, nv_bfloat16, int32_t>", threads=128, cuda="append",
-        cuda_threads=128, triton="append",
+        "append, bf16", Operation("append", BF16), peer=f"{APPEND}<128, 8, nv_bfloat16, int32_t>", threads=128,
+        cuda="append", cuda_threads=128, triton="append",
     ),
-    Work("append, fp8 with scales", "f8E4M3FN", ("f32", 64), cuda="append_fp8", cuda_threads=256, triton="append_fp8"),
+    Work("append, fp8 with scales", Operation("append", FP8), cuda="append_fp8", cuda_threads=256, triton="append_fp8"),
+    Work("append, NVFP4", NVFP4, peer=f"NVFP4Quantize{APPEND}<128, nv_bfloat16, int32_t>", threads=32),
     Work(
-        "append, NVFP4", **NVFP4, options={"static_scales": True},
-        peer=f"NVFP4Quantize{APPEND}<128, nv_bfloat16, int32_t>", threads=32,
-    ),
-    Work(
-        "append to slots, NVFP4", **NVFP4, options={"static_scales": True, "slots": "i32"},
+        "append to slots, NVFP4", NVFP4.add(slots="i32"),
         peer="NVFP4QuantizeAppendPagedKVCacheWithSlotMappingKernel<128, nv_bfloat16, int32_t>", threads=32,
     ),
 ]  # fmt: skip
 OTHERS = [
-    Work("gather, bf16", "bf16", operation="gather"),
-    Work("gather, fp8 with scales", "f8E4M3FN", ("f32", 128), operation="gather"),
-    Work("copy, bf16", "bf16", operation="copy"),
-    Work("copy, bf16 to fp8 with scales", "f8E4M3FN", ("f32", 64), operation="copy"),
-    Work("copy_pages, bf16", "bf16", operation="copy_pages"),
-    Work("copy_pages, fp8 with scales", "f8E4M3FN", ("f32", 128), operation="copy_pages"),
+    Work("gather, bf16", Operation("gather", BF16)),
+    Work("gather, fp8 with scales", Operation("gather", FP8_ROWS)),
+    Work("copy, bf16", Operation("copy", BF16)),
+    Work("copy, bf16 to fp8 with scales", Operation("copy", FP8)),
+    Work("copy_pages, bf16", Operation("copy_pages", BF16)),
+    Work("copy_pages, fp8 with scales", Operation("copy_pages", FP8_ROWS)),
 ]
 
 

@@ -32,6 +32,7 @@ try:
     import facts
     import kvcache
     import numpy as np
+    from operations import Cache, Operation
 except ImportError as error:
     sys.exit(f"error: {error}\n  {HINT}")
 
@@ -66,20 +67,12 @@ class Variant:
         return 2 if "value_dim" in self.options and self.dtype.startswith("f8") else 0
 
     @property
-    def params(self) -> kvcache.KVCacheParams:
-        config = kvcache.KVCacheQuantizationConfig(*self.scale) if self.scale else None
-        return kvcache.KVCacheParams(
-            self.dtype,
-            self.heads,
-            self.size,
-            page_size=64,
-            total_num_layers=1,
-            kvcache_quant_config=config,
-            is_mla="value_dim" in self.options,
-        )
+    def operation(self) -> Operation:
+        cache = Cache(self.dtype, self.heads, self.size, 64, self.scale, "value_dim" in self.options)
+        return Operation("attention", cache, self.query_heads, self.options)
 
     def make(self, target: str) -> kvcache.ops.Attention:
-        return kvcache.ops.attention(self.params, self.query_heads, target=target, dtype="bf16", **self.options)
+        return self.operation.make(target)
 
 
 SPLIT = {"split_tokens": 256}
@@ -182,7 +175,7 @@ def count_reads(variant: Variant, chip: str) -> float:
 
 def count_bytes(variant: Variant, chip: str, tokens: int) -> tuple[int, int]:
     """Bytes that a decode step of one sequence reads of global memory, and bytes of the sequence in the cache."""
-    params = variant.params
+    params = variant.operation.cache.params
     manager = kvcache.PagedKVCacheManager(params, max_batch_size=1, max_seq_len=tokens, num_pages=tokens // 64)
     manager.claim(0, np.arange(tokens - 1))
     manager.step([0])

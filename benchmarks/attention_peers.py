@@ -21,7 +21,7 @@ from report import Table
 
 try:
     import append_kernels
-    import kvcache
+    from operations import Cache, Operation
 except ImportError as error:
     sys.exit(f"error: {error}\n  {HINT}")
 
@@ -72,8 +72,7 @@ class Work:
 
     @property
     def source(self) -> str:
-        params = kvcache.KVCacheParams(self.dtype, 8, 128, page_size=16, total_num_layers=1)
-        return kvcache.ops.attention(params, self.query_heads, dtype="bf16", **self.options).source
+        return Operation("attention", Cache(self.dtype), self.query_heads, self.options).source
 
 
 SPLIT = {"split_tokens": 256}

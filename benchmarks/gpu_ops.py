@@ -35,7 +35,7 @@ from typing import Any
 
 from command import Command
 from measure import brief, say
-from provenance import run_quietly
+from provenance import read_gpu
 from record import Record
 from report import Table
 
@@ -227,14 +227,6 @@ def tabulate(results: Sequence[dict[str, Any]]) -> Table:
     return table
 
 
-def read_driver() -> dict[str, str]:
-    """The version of the driver and what the GPU is set to, where NVIDIA's tool tells."""
-    fields = "driver_version,clocks.max.sm,clocks.max.mem,power.limit"
-    found = run_quietly("nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader")
-    values = found.splitlines()[0].split(",") if found else []
-    return {field: value.strip() for field, value in zip(fields.split(","), values)}
-
-
 class Run:
     """A run of works by workers, one after the other.
 
@@ -251,9 +243,8 @@ class Run:
         self.left_out: dict[str, list[str]] = {}
         self.no_graph: set[str] = set()
         self.results: list[dict[str, Any]] = []
-        driver = read_driver()
-        self.record = Record("python benchmarks/gpu_ops.py", driver=driver.get("driver_version"))
-        self.facts: dict[str, Any] = driver
+        self.facts: dict[str, Any] = read_gpu()
+        self.record = Record("python benchmarks/gpu_ops.py", driver=self.facts.get("driver"))
         self.begin = time.monotonic()
         self.worker, self.is_started = Worker(options), False
 

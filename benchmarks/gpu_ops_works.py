@@ -9,27 +9,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-import kvcache
-
-
-@dataclass(frozen=True)
-class Cache:
-    """The format of a cache with one layer; ``scale`` are the arguments of its quantization."""
-
-    dtype: str = "bf16"
-    heads: int = 8
-    size: int = 128
-    page: int = 16
-    scale: tuple[Any, ...] = ()
-    is_latent: bool = False
-
-    @property
-    def params(self) -> kvcache.KVCacheParams:
-        config = kvcache.KVCacheQuantizationConfig(*self.scale) if self.scale else None
-        return kvcache.KVCacheParams(
-            self.dtype, self.heads, self.size, page_size=self.page, total_num_layers=1, kvcache_quant_config=config,
-            is_mla=self.is_latent,
-        )  # fmt: skip
+from operations import Cache, Operation
 
 
 @dataclass(frozen=True)
@@ -68,23 +48,8 @@ class Work:
 
     def make(self, variant: Variant, target: str) -> Any:
         """The operation."""
-        params = self.cache.params
-        if self.kind == "attention":
-            options = {**self.options, **variant.options}
-            return kvcache.ops.attention(params, self.query_heads, target=target, dtype="bf16", **options)
-        if self.kind == "fused":
-            size = self.cache.size
-            return kvcache.ops.append(
-                params, target, "bf16", norm=size, query_norm=size, rope=size, query_heads=self.query_heads,
-                **variant.options,
-            )  # fmt: skip
-        if self.kind == "append":
-            return kvcache.ops.append(params, target, "bf16", **variant.options)
-        if self.kind == "gather":
-            return kvcache.ops.gather(params, target, "bf16", **variant.options)
-        if self.kind == "copy_pages":
-            return kvcache.ops.copy_pages(params, target, **variant.options)
-        return kvcache.ops.merge_states(self.query_heads, self.cache.size, target, "bf16", **variant.options)
+        own = self.options if self.kind == "attention" else {}
+        return Operation(self.kind, self.cache, self.query_heads, {**own, **variant.options}).make(target)
 
     def shrink(self) -> Work:
         """The same with a few sequences of a few tokens, for machines without a GPU."""

@@ -46,3 +46,19 @@ def list_versions(*packages: str) -> dict[str, str]:
     """The versions of those packages that this program has imported."""
     found = ((name, getattr(sys.modules.get(name), "__version__", "")) for name in packages)
     return {name: version for name, version in found if version}
+
+
+def read_gpu(bus_id: str = "") -> dict[str, str]:
+    """The driver, clocks, temperature and power of a GPU, where NVIDIA's tool tells."""
+    fields = {
+        "driver": "driver_version",
+        "SM clock": "clocks.sm",
+        "memory clock": "clocks.mem",
+        "most SM clock": "clocks.max.sm",
+        "temperature": "temperature.gpu",
+        "power": "power.draw",
+        "power limit": "power.limit",
+    }
+    query = f"--query-gpu={','.join(fields.values())}", "--format=csv,noheader", *([f"--id={bus_id}"] if bus_id else [])
+    found = run_quietly("nvidia-smi", *query)
+    return dict(zip(fields, map(str.strip, found.splitlines()[0].split(",")))) if found else {}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from command import Command, parse_names
 from measure import Result
+from provenance import read_gpu
 from record import Record
 
 from . import report
@@ -46,23 +47,6 @@ def _find_version(package: str) -> str:
     return getattr(module, "__version__", "unknown")
 
 
-def read_sensors(bus_id: str) -> dict[str, str]:
-    """Clocks, temperature and power, where the package pynvml is there to read them."""
-    try:
-        nvml = importlib.import_module("pynvml")
-        nvml.nvmlInit()
-        gpu = nvml.nvmlDeviceGetHandleByPciBusId(bus_id.encode())
-        return {
-            "driver": str(nvml.nvmlSystemGetDriverVersion()),
-            "SM clock": f"{nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM)} MHz",
-            "memory clock": f"{nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_MEM)} MHz",
-            "temperature": f"{nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU)} C",
-            "power": f"{nvml.nvmlDeviceGetPowerUsage(gpu) / 1e3:.0f} W",
-        }
-    except Exception as error:  # optional: pynvml's own errors are of many kinds
-        return {"sensors": f"not read: {error}"}
-
-
 def _run_works(runner: Runner, works: list[str]) -> str | None:
     """Why the works could not all be run, if so."""
     for name in works:
@@ -92,7 +76,7 @@ def main(folder: Path, description: str, arguments: Sequence[str] | None = None)
     plan = Plan(sizes, options.context, options.repetitions, options.warm_up, tuple(options.without),
                 folder / "peers/triton_kernels.py")
     runner = Runner(device, pack, chip, plan)
-    before = read_sensors(device.facts.bus_id)
+    before = read_gpu(device.facts.bus_id)
     lost = _run_works(runner, options.works)
     record = _describe_run(runner, before, sys.argv[1:] if arguments is None else arguments)
     return present(record, runner, lost, options.json, options.markdown)
@@ -111,7 +95,7 @@ def _describe_run(runner: Runner, before: dict[str, str], arguments: Sequence[st
         "host": f"{platform.system()} {platform.machine()}",
         "pack": pack,
         **{f"{key} before": value for key, value in before.items()},
-        **{f"{key} after": value for key, value in read_sensors(facts.bus_id).items()},
+        **{f"{key} after": value for key, value in read_gpu(facts.bus_id).items()},
     }
     return Record(
         "python kvcache-bench-gpu/run.py",
