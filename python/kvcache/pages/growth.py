@@ -160,12 +160,12 @@ class Growth:
         copies: dict[GroupTable, Page] = {}
         if plan.written:
             spare = plan.available - plan.needed
-            copies = self._choose_own_copies(plan.written, spare)
+            copies = self._choose_copied(plan.written, spare)
         count = sum(plan.missing) + len(copies)
         new = iter(self._pool.provide(count, copied=copies.values()))
         for group, page in plan.written.items():
             copy = next(new) if group in copies else None
-            self._make_own(sequence, group, page, copy)
+            self._make_sole_user(sequence, group, page, copy)
         for group, count in zip(self._groups, plan.missing, strict=True):
             self._add(sequence, group, [], islice(new, count))
         sequence.add_tokens(tokens)
@@ -201,7 +201,7 @@ class Growth:
         if match.found:
             length = sequence.length + match.found
             sequence.set_length(length)
-            self.pass_by(sequence, length)
+            self.free_unreached(sequence, length)
         return match.found
 
     def _add(
@@ -222,7 +222,7 @@ class Growth:
         pages = ((group, self._get_written(sequence, group)) for group in self._groups)
         return {group: page for group, page in pages if page}
 
-    def _choose_own_copies(
+    def _choose_copied(
         self, written: dict[GroupTable, Page], spare: int
     ) -> dict[GroupTable, Page]:
         """Chooses the pages to copy: shared ones, and snapshots if there is room."""
@@ -247,7 +247,7 @@ class Growth:
         count, rest = divmod(sequence.length, group.page_size)
         return sequence.pages[group.number][count] if rest else None
 
-    def _make_own(
+    def _make_sole_user(
         self, sequence: Sequence, group: GroupTable, written: Page, copy: Page | None
     ) -> None:
         """Gives a sequence sole use of the page that it writes next, or of its copy."""
@@ -265,12 +265,12 @@ class Growth:
             sequence.move_to(prefix)
             before.prune()
 
-    def pass_by(self, sequence: Sequence, length: int) -> None:
+    def free_unreached(self, sequence: Sequence, length: int) -> None:
         """Releases the pages that no token from ``length`` on reaches."""
         if self._table.bounded:
-            self._pass_by_all([sequence], sequence.rows, np.array([length]))
+            self._free_all_unreached([sequence], sequence.rows, np.array([length]))
 
-    def _pass_by_all(
+    def _free_all_unreached(
         self,
         batch: SequenceOf[Sequence],
         rows: np.ndarray | slice,
@@ -283,7 +283,7 @@ class Growth:
                 continue
             stops = firsts[passing]
             sequences = [batch[each] for each in passing]
-            starts = group.pass_by(np.array([each.row for each in sequences]), stops)
+            starts = group.free_unreached(np.array([each.row for each in sequences]), stops)
             for each, start, stop in zip(
                 sequences, starts.tolist(), stops.tolist(), strict=True
             ):
@@ -382,7 +382,7 @@ class Growth:
             for sequence in plan.closed:
                 if written := self._get_written(sequence, group):
                     copy = own.pop(0) if sequence in sources else None
-                    self._make_own(sequence, group, written, copy)
+                    self._make_sole_user(sequence, group, written, copy)
             self._place(batch, rows, group, plan.missing, new)
             group.open[growing] = True
         tokens.add_to(sequence.tokens for sequence in batch)
@@ -491,7 +491,7 @@ class Growth:
         table.lengths[rows] = totals
         if table.has_states:
             table.given[rows] = False
-        self._pass_by_all(batch, rows, totals)
+        self._free_all_unreached(batch, rows, totals)
 
     def _publish(self, sequence: Sequence, first: int, stop: int) -> None:
         """Publishes pages to later sequences, or replaces them by equal ones."""

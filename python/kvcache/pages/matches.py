@@ -102,9 +102,9 @@ class Finder:
             similar = node.find_similar(encoded[start : start + size])
             length = len(path) * self.base
             return Match(node, length, pages, {}, *similar)
-        return self._agree(sequence, path, accepts)
+        return self._find_common_prefix(sequence, path, accepts)
 
-    def _agree(
+    def _find_common_prefix(
         self, sequence: Sequence, path: list[Prefix], accepts: Callable[[Page], bool]
     ) -> Match:
         """The longest prefix of a path that each group can serve."""

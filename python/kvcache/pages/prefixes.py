@@ -89,10 +89,10 @@ class Prefix:
         while (parent := node.parent) and not (
             node.visitors or node.children or any(node.pages)
         ):
-            node._leave(parent)
+            node._leave_tree(parent)
             node = parent
 
-    def _leave(self, parent: Prefix) -> None:
+    def _leave_tree(self, parent: Prefix) -> None:
         del parent.children[self.tokens]
         del parent._order[bisect_left(parent._order, self.tokens)]
         self.parent = None
@@ -100,7 +100,7 @@ class Prefix:
     def remove(self) -> Iterator[Page]:
         """Removes this node and its descendants from the tree; yields their pages."""
         if parent := self.parent:
-            self._leave(parent)
+            self._leave_tree(parent)
         pending = [self]
         while pending:
             prefix = pending.pop()

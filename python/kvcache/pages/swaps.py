@@ -33,7 +33,7 @@ class Swap:
         end: Callable[[Swap, bool], None] | None = None,
     ) -> None:
         self.request = request
-        self._under_way = list(copies)
+        self._unfinished = list(copies)
         self._end = end
         self._error: Exception | None = None
 
@@ -45,15 +45,15 @@ class Swap:
         """
         if self._end is None:
             return True
-        for copy in self._under_way[:]:
+        for copy in self._unfinished[:]:
             try:
                 is_done = copy.poll()
             except Exception as error:
                 self._error = self._error or error
                 is_done = True
             if is_done:
-                self._under_way.remove(copy)
-        if self._under_way:
+                self._unfinished.remove(copy)
+        if self._unfinished:
             return False
         end, self._end = self._end, None
         end(self, self._error is None)
@@ -67,7 +67,7 @@ class Swap:
             time.sleep(1e-5)
 
     def __repr__(self) -> str:
-        return f"<swap of {self.request!r}, {len(self._under_way)} copies under way>"
+        return f"<swap of {self.request!r}, {len(self._unfinished)} copies unfinished>"
 
 
 class PageSwaps:
@@ -106,7 +106,7 @@ class PageSwaps:
         """
         sequence, leaving = self._plan_swap_out(request)
         self._pool.move(leaving, Place.HOST)
-        self._leave(sequence)
+        self._finish_swap_out(sequence)
 
     def begin_swap_out(self, request: Hashable) -> Swap:
         """As ``swap_out``, but returns before the pages are copied.
@@ -118,7 +118,7 @@ class PageSwaps:
         sequence, leaving = self._plan_swap_out(request)
         if not isinstance(self.memory, AsyncMemory):
             self._pool.move(leaving, Place.HOST)
-            self._leave(sequence)
+            self._finish_swap_out(sequence)
             return Swap(request)
         (held,) = self._growth.copy(sequence)
         try:
@@ -136,10 +136,10 @@ class PageSwaps:
                 lambda page: is_done and page.users == 1 and page.references > 1,
             )
             if not is_done:
-                self._come_back(request, sequence)
+                self._finish_swap_in(request, sequence)
             self._growth.end(held)
 
-        self._leave(sequence)
+        self._finish_swap_out(sequence)
         swap = Swap(request, copies, end)
         self._swaps[swap] = sequence, held
         return swap
@@ -155,11 +155,11 @@ class PageSwaps:
             raise OutOfPagesError("the swap space has no room", len(leaving), available)
         return sequence, leaving
 
-    def _leave(self, sequence: _Sequence) -> None:
+    def _finish_swap_out(self, sequence: _Sequence) -> None:
         for page in sequence.list_pages()[::-1]:
             self._pool.end_use(page)
         self._last = None
-        sequence.leave()
+        sequence.mark_swapped_out()
 
     # --- In -----------------------------------------------------------------------
 
@@ -172,7 +172,7 @@ class PageSwaps:
         """
         sequence, brought = self._plan_swap_in(request)
         self._pool.move(brought, Place.DEVICE, kept=sequence.list_pages())
-        self._come_back(request, sequence)
+        self._finish_swap_in(request, sequence)
 
     def begin_swap_in(self, request: Hashable) -> Swap:
         """As ``swap_in``, but returns before the pages are copied.
@@ -185,7 +185,7 @@ class PageSwaps:
         pages = sequence.list_pages()
         if not isinstance(self.memory, AsyncMemory):
             self._pool.move(brought, Place.DEVICE, kept=pages)
-            self._come_back(request, sequence)
+            self._finish_swap_in(request, sequence)
             return Swap(request)
         (held,) = self._growth.copy(sequence)
         try:
@@ -208,7 +208,7 @@ class PageSwaps:
                 lambda page: is_done and not page.is_on(Place.DEVICE),
             )
             if is_done:
-                self._come_back(request, sequence)
+                self._finish_swap_in(request, sequence)
             for page in used[::-1]:
                 self._pool.end_use(page)
             self._growth.end(held)
@@ -232,13 +232,13 @@ class PageSwaps:
             raise OutOfPagesError("out of pages", len(brought), available)
         return sequence, brought
 
-    def _come_back(self, request: Hashable, sequence: _Sequence) -> None:
+    def _finish_swap_in(self, request: Hashable, sequence: _Sequence) -> None:
         """Makes a sequence resident after all its pages are on the device."""
         if self._sequences.get(request) is not sequence:
             return  # released during the swap
         for page in sequence.list_pages():
             self._pool.begin_use(page)
-        sequence.come_back()
+        sequence.mark_resident()
 
     # --- Both ---------------------------------------------------------------------
 

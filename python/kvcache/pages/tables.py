@@ -84,7 +84,7 @@ class GroupTable:
     def clear(self, row: int, start: int, stop: int) -> None:
         self.pages[row, start:stop] = self._null_page
 
-    def pass_by(self, rows: np.ndarray, firsts: np.ndarray) -> np.ndarray:
+    def free_unreached(self, rows: np.ndarray, firsts: np.ndarray) -> np.ndarray:
         """Clears the pages before the first pages that are still reached.
 
         Returns the first cleared column of each row; the last is before ``firsts``.
@@ -135,8 +135,8 @@ class GroupTable:
         if not self.is_bounded:
             return False
         start = page * self.page_size
-        is_behind = start + self.page_size > self.reach.sinks
-        return is_behind and start < int(self.gone[row])
+        is_after_sinks = start + self.page_size > self.reach.sinks
+        return is_after_sinks and start < int(self.gone[row])
 
     def list_sinks(self, first: int) -> range:
         """The pages before page ``first`` that are always reached."""
@@ -391,13 +391,13 @@ class Sequence:
         gone.sort(key=lambda each: each[0], reverse=True)
         return [page for _, page in gone]
 
-    def leave(self) -> None:
+    def mark_swapped_out(self) -> None:
         """Marks the sequence as swapped out."""
         for group, pages in zip(self.table.groups, self.pages, strict=True):
             group.clear(self.row, 0, len(pages))
         self.table.resident[self.row] = False
 
-    def come_back(self) -> None:
+    def mark_resident(self) -> None:
         """Marks the sequence as resident: all its pages are on the device."""
         for group, pages in zip(self.table.groups, self.pages, strict=True):
             group.put(self.row, 0, pages)

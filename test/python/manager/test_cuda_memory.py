@@ -71,7 +71,7 @@ def make_library():
         __name__="library",
         zeros=lambda shape, dtype: asarray(np.zeros(shape, dtype)),
         asarray=asarray,
-        **{f"uint{bits}": getattr(np, f"uint{bits}") for bits in (8, 16, 32)},
+        **{f"uint{bits}": getattr(np, f"uint{bits}") for bits in (8, 16, 32, 64)},
         float32=np.float32,
     )
 

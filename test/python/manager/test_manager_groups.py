@@ -309,12 +309,12 @@ def always_true(function):
 
 def publish_unsent(function):
     def changed(self, reception, is_filled):
-        pass_by = self._growth.pass_by
-        self._growth.pass_by = lambda *arguments: None
+        free_unreached = self._growth.free_unreached
+        self._growth.free_unreached = lambda *arguments: None
         try:
             return function(self, reception, is_filled)
         finally:
-            self._growth.pass_by = pass_by
+            self._growth.free_unreached = free_unreached
 
     return changed
 
@@ -404,8 +404,8 @@ def write_elsewhere(function):
 FAULTS = {
     "writes pages over others in the file": (PageFile, "write", write_elsewhere),
     "frees a page too many": (Reach, "first", keep_first),
-    "frees nothing before a window": (Growth, "_pass_by_all", nothing),
-    "frees sinks": (GroupTable, "pass_by", forget_sinks),
+    "frees nothing before a window": (Growth, "_free_all_unreached", nothing),
+    "frees sinks": (GroupTable, "free_unreached", forget_sinks),
     "takes each prefix for one of all groups": (Finder, "_serves", serve_all),
     "finds no prefix": (Finder, "_serves", serve_none),
     "asks all groups but the first": (Finder, "_serves", without_group),
