@@ -49,7 +49,7 @@ OPTIONS = ("-std=c++17", "--expt-relaxed-constexpr")
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel by a compiler or a library, which makes its code for a chip."""
+    """The kernel of a compiler or a library, which makes its code for a chip."""
 
     by: str
     compile: Callable[[str], Module]
@@ -164,7 +164,7 @@ def find_peers(work: Work, flashinfer: FlashInfer) -> list[Kernel]:
 
 
 def make_table(has_shared: bool = False) -> Table:
-    """The table of all kernels; ``has_shared`` adds shared memory, of which there is none where a host computes it."""
+    """Makes the table of all kernels; ``has_shared`` adds shared memory, which is empty where a host computes it."""
     return Table(
         "kernel", "by", "SASS", ("ours / theirs", "{:.2f}"), "registers", "spills", "bytes in flight a thread",
         "KiB in flight an SM", ("ms to PTX", "{:.0f}"), *(["shared memory"] if has_shared else []),
@@ -193,11 +193,11 @@ def measure_kernels(table: Table, title: str, kernels: Sequence[Kernel], chip: s
 
 
 def run(name: str, description: str | None, measure: Callable[[str, FlashInfer], Table]) -> int:
-    """The command ``scripts/bench NAME``, of which ``measure`` makes the table for a chip."""
+    """Runs the command ``scripts/bench NAME``; ``measure`` makes the table for a chip."""
 
     def make_record(options: argparse.Namespace) -> Record:
         table = measure(options.chip, FlashInfer())
-        software = facts.find_tools() | list_versions("flashinfer", "triton") | {"nvcc": Nvcc().version}
+        software = facts.find_tools() | list_versions("flashinfer-python", "triton") | {"nvcc": Nvcc().version}
         device = f"no GPU: code for {options.chip}"
         return Record(f"scripts/bench {name}", {"by-maker": table}, device, software=software, runs=f"{RUNS} turns")
 

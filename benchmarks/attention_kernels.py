@@ -153,10 +153,10 @@ class Kernel:
         constants = dict(re.findall(r"mov\.b32\s+(%r\d+), (-?\d+);", self.ptx))
         return min([blocks, *(TENSOR_COLUMNS // int(constants[name]) for name in allocations)])
 
-    def list_counts(self, bytes_of_block: int) -> list[Any]:
+    def list_counts(self, block_bytes: int) -> list[Any]:
         """Returns the cells that all tables have, with the KiB in flight of a multiprocessor."""
         code, shared = self.found.code, self.found.shared_bytes
-        return [code.instructions, self.found.registers, shared, self.blocks, bytes_of_block * self.blocks >> 10]
+        return [code.instructions, self.found.registers, shared, self.blocks, block_bytes * self.blocks >> 10]
 
 
 @functools.lru_cache(maxsize=None)
@@ -204,8 +204,8 @@ def measure_warps(variant: Variant, chip: str) -> list[Any]:
     """Returns the row of a kernel without tensor cores."""
     kernel = compile_kernel(variant, chip)
     assert kernel.found.code.main_loop is not None
-    of_block = kernel.found.code.main_loop.bytes_in_flight * kernel.threads
-    return [variant.title, kernel.count, *kernel.list_counts(of_block), count_reads(variant, chip)]
+    block_bytes = kernel.found.code.main_loop.bytes_in_flight * kernel.threads
+    return [variant.title, kernel.count, *kernel.list_counts(block_bytes), count_reads(variant, chip)]
 
 
 def measure_tiles(variant: Variant, chip: str) -> list[Any]:
@@ -213,24 +213,24 @@ def measure_tiles(variant: Variant, chip: str) -> list[Any]:
     kernel = compile_kernel(variant, chip)
     found = kernel.found
     if variant.raw_tiles:
-        of_block = TOKENS * variant.size * variant.raw_tiles
+        block_bytes = TOKENS * variant.size * variant.raw_tiles
     elif found.code.bulk_copies or "global to shared" in found.code.accesses:
         rows = kernel.threads // 32 * 16  # of a warp, or of two that share the accumulators of large values
         if variant.options.get("value_dim", 0) > 256 and "tcgen05.alloc" not in kernel.ptx:
             rows //= 2
-        of_block = found.shared_bytes - rows * variant.size * 2
+        block_bytes = found.shared_bytes - rows * variant.size * 2
     else:  # threads convert elements
-        of_block = found.code.bytes_in_flight * kernel.threads
-    return [variant.title, *kernel.list_counts(of_block)]
+        block_bytes = found.code.bytes_in_flight * kernel.threads
+    return [variant.title, *kernel.list_counts(block_bytes)]
 
 
 def measure_few_rows(variant: Variant, swap: bool) -> list[Any]:
     """Returns the row of a kernel for few query rows."""
     variant = replace(variant, options={**variant.options, "swap_operands": swap})
     tokens = 16 if variant.size > 256 and not swap else TOKENS
-    of_token = variant.size if variant.raw_tiles else 2 * variant.size * (1 if "value_dim" in variant.options else 2)
-    of_block = 2 * tokens * of_token  # two tiles, of stored bytes if there are any
-    counts = compile_kernel(variant, CHIP).list_counts(of_block)
+    token_bytes = variant.size if variant.raw_tiles else 2 * variant.size * (1 if "value_dim" in variant.options else 2)
+    block_bytes = 2 * tokens * token_bytes  # two tiles, of stored bytes if there are any
+    counts = compile_kernel(variant, CHIP).list_counts(block_bytes)
     return [variant.title, "wgmma, swapAB" if swap else "mma.sync", *counts]
 
 
@@ -242,10 +242,10 @@ def measure_narrow(variant: Variant, by_warps: bool) -> list[Any]:
     assert loop is not None and kernel.threads == 32
     groups = variant.size // variant.scale[1] if variant.scale else 0
     tokens = TOKENS_OF_WARPS if by_warps else TOKENS // 2 if groups > 1 else TOKENS
-    of_tokens = TOKENS * 2 * (variant.size + 4 * groups)  # bytes of keys, values and their scales
-    of_block = loop.bytes_in_flight * 32 if by_warps else 2 * tokens * 2 * variant.size
-    of_kib = TOKENS / tokens * loop.instructions * 1024 / of_tokens
-    return [variant.title, "warps" if by_warps else "in-register", *kernel.list_counts(of_block), of_kib]
+    tile_bytes = TOKENS * 2 * (variant.size + 4 * groups)  # bytes of keys, values and their scales
+    block_bytes = loop.bytes_in_flight * 32 if by_warps else 2 * tokens * 2 * variant.size
+    kib_instructions = TOKENS / tokens * loop.instructions * 1024 / tile_bytes
+    return [variant.title, "warps" if by_warps else "in-register", *kernel.list_counts(block_bytes), kib_instructions]
 
 
 def measure(options: argparse.Namespace) -> Record:

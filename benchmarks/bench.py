@@ -43,11 +43,11 @@ def make_command() -> Command:
     works = "\n".join(f"  {work.name:20} {work.title}" for work in WORKS.values())
     command = Command("scripts/bench", (__doc__ or "").format(works=works))
     known = [*WORKS, LINEAR, CALLS]
-    command.add("--works", type=parse_names(known), default=known, metavar="WORK,…", help="some of them (default: all)")
+    command.add("--works", type=parse_names(known), default=known, metavar="WORK,…", help="(default: all)")
     command.add_chips(*CHIPS)
     command.add_count("--runs", 9, "counted rounds")
     command.add("--out", type=Path, metavar="DIR", default=BUILD / "bench", help="default: build/bench")
-    command.add("--record", action="store_true", help="write benchmarks/results/compile.json, and the picture of the docs")
+    command.add("--record", action="store_true", help="write benchmarks/results/compile.json, and its picture")
     return command
 
 

@@ -26,7 +26,7 @@ def parse_sizes(text: str) -> list[int]:
 
 
 def parse_names(known: Sequence[str] | Callable[[], Sequence[str]]) -> Callable[[str], list[str]]:
-    """A parser of names that commas separate; the known ones may be asked for late."""
+    """Makes a parser of names that commas separate; the known ones may be a function, which is called late."""
 
     def parse(text: str) -> list[str]:
         names = list(dict.fromkeys(name.strip() for name in text.split(",")))

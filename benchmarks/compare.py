@@ -46,7 +46,7 @@ def measure(work: Work, chip: str, contenders: Sequence[Contender], runs: int) -
 
 
 def _try(contender: Contender, work: Work, chip: str, crashed: set[str]) -> Result:
-    """A result with facts about the code, or the reason why there is none.
+    """Returns a result with facts about the code, or the reason why there is none.
 
     Args:
         crashed: Families of which a process has died: in this process they are not tried.
@@ -66,7 +66,7 @@ def _try(contender: Contender, work: Work, chip: str, crashed: set[str]) -> Resu
 
 
 def find_contenders() -> list[Contender]:
-    """Those that are installed; of the others it says what to do."""
+    """Returns the installed compilers; a message says how to install each of the others."""
     found = []
     for contender in CONTENDERS:
         try:
@@ -81,7 +81,7 @@ def find_contenders() -> list[Contender]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Results, and how code grows."""
+    """The results of a comparison, and the growth of compile time."""
 
     results: list[Result]
     points: list[linear.Point]
@@ -107,7 +107,7 @@ class Comparison:
         return plot.draw(self.results, self.points)
 
     def render(self) -> str:
-        """The report in Markdown."""
+        """Shows the report in Markdown."""
         return f"{self.record.render_provenance(True)}\n\n{self.record.render(True)}\n"
 
     def write(self, folder: Path) -> None:
@@ -186,7 +186,7 @@ def _list_facts(found: facts.Facts, baseline: facts.Facts | None) -> list[Any]:
 
 
 def _show_widths(widths: Mapping[int, int] | None) -> str | None:
-    """How many of each width: ``"5x4 4x16"``."""
+    """Shows the count of each width: ``"5x4 4x16"``."""
     return " ".join(f"{count}x{width}" for width, count in sorted((widths or {}).items())) or None
 
 

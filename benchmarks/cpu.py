@@ -70,7 +70,7 @@ SHAPES = [
 
 
 def fill(shape: Shape) -> tuple[Any, Any, Any]:
-    """Parameters of a bf16 cache of one layer with random numbers, its inputs, and dense keys and values."""
+    """Makes a bf16 cache of one layer with random numbers: its parameters, inputs, and dense keys and values."""
     params = kvcache.KVCacheParams("bf16", shape.heads, shape.size, page_size=PAGE, total_num_layers=1)
     pages = shape.batch * -(-shape.tokens // PAGE)
     manager = kvcache.PagedKVCacheManager(params, max_batch_size=shape.batch, max_seq_len=shape.tokens, num_pages=pages)
@@ -90,7 +90,7 @@ def fill(shape: Shape) -> tuple[Any, Any, Any]:
 
 
 def attend(shape: Shape, q: Any, keys: Any, values: Any, scale: float) -> Any:
-    """Attention in NumPy, in f32."""
+    """Computes attention in NumPy, in f32."""
     group = shape.query_heads // shape.heads
     rows = q.astype(np.float32).reshape(shape.batch, shape.new, shape.heads, group, shape.size).transpose(0, 2, 3, 1, 4)
     k, v = (x.astype(np.float32).swapaxes(1, 2)[:, :, None] for x in (keys, values))
@@ -153,7 +153,7 @@ def make_torch(shape: Shape, arrays: list[Any], scale: float, wanted: Any, name:
 
 
 def make_copies() -> Iterator[tuple[str, list[Contender], int]]:
-    """Gather, and copies of caches and pages, of 64 MiB each."""
+    """Makes gather and a copy of pages, of 64 MiB each."""
     params, inputs, dense = fill(Shape("", 8, 2048, 8, 8))
     copies = [np.empty_like(x) for x in dense]
     gather, copy_pages = kvcache.ops.gather(params), kvcache.ops.copy_pages(params)

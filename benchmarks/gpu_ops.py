@@ -151,7 +151,7 @@ def serve(options: argparse.Namespace, connection: Connection) -> None:
 
 
 def is_lost() -> bool:
-    """Whether nothing runs in this process's context any more, because a kernel has failed."""
+    """Returns whether a kernel has failed, so that nothing runs in the context of this process."""
     import torch
 
     try:
@@ -161,7 +161,7 @@ def is_lost() -> bool:
 
 
 class Worker:
-    """A process that runs works. ``at`` is the contender that it has come to, and ``why`` the reason of its end."""
+    """The process that runs works. ``at`` is the contender that it has come to, and ``why`` the reason of its end."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._connection, theirs = PROCESSES.Pipe()
@@ -178,7 +178,7 @@ class Worker:
             pass  # it has ended, and has no answer
 
     def take(self, seconds: float) -> Any:
-        """An answer; None where the process has ended, or was ended because it took too long."""
+        """Waits for an answer; None where the process has ended, or was ended because it took too long."""
         deadline = time.monotonic() + max(seconds, 0.1)
         try:
             while self._connection.poll(max(deadline - time.monotonic(), 0)):
@@ -200,7 +200,7 @@ class Worker:
 
 
 def rate(result: dict[str, Any], device: str) -> dict[str, Any]:
-    """The result with rates, and parts of the peaks of the device."""
+    """Adds rates to a result, and parts of the peaks of the device."""
     times = [result[key] for key in ("ms", "graph_ms") if result.get(key)]
     if not times or result.get("status") == "wrong":
         return result
@@ -209,26 +209,27 @@ def rate(result: dict[str, Any], device: str) -> dict[str, Any]:
     bandwidth, tensor = next((peaks for name, peaks in PEAKS.items() if name in words), (0.0, 0.0))
     rates = {"gbps": result["bytes"] / seconds / 1e9, "tflops": result["flops"] / seconds / 1e12}
     if bandwidth:
-        rates.update(of_bandwidth=result["bytes"] / seconds / bandwidth, of_tensor=result["flops"] / seconds / tensor)
+        rates["bandwidth_part"] = result["bytes"] / seconds / bandwidth
+        rates["tensor_part"] = result["flops"] / seconds / tensor
     return {**result, **rates}
 
 
 def tabulate(results: Sequence[dict[str, Any]]) -> Table:
-    """The rated results."""
+    """Makes the table of rated results."""
     table = Table(
         "work", "contender", "status", ("ms", "{:.4f}"), ("graph", "{:.4f}"), ("GB/s", "{:.0f}"),
         ("of bandwidth", "{:.0%}"), ("TFLOPS", "{:.0f}"), ("of tensor cores", "{:.0%}"), ("error", "{:.1e}"), "note",
     )  # fmt: skip
     for result in results:
-        hidden = () if result.get("flops") else ("tflops", "of_tensor")
-        keys = "ms", "graph_ms", "gbps", "of_bandwidth", "tflops", "of_tensor", "error", "note"
+        hidden = () if result.get("flops") else ("tflops", "tensor_part")
+        keys = "ms", "graph_ms", "gbps", "bandwidth_part", "tflops", "tensor_part", "error", "note"
         numbers = (None if key in hidden else result.get(key) for key in keys)
         table.add(result["work"], result["contender"], result["status"], *numbers)
     return table
 
 
 class Run:
-    """A run of works by workers, one after the other.
+    """The run of all works, by one worker after the other.
 
     Attributes:
         left_out: By work, the contenders that have ended a process.
@@ -261,7 +262,7 @@ class Run:
             self.record.save(self.options.json)
 
     def run(self) -> None:
-        """Runs what the time allows."""
+        """Runs as many works as the time allows."""
         deadline = self.begin + self.options.seconds
         prepare_all(self.options, self.begin + self.options.seconds / 3)
         self.facts["prepared_s"] = round(time.monotonic() - self.begin, 1)
@@ -287,7 +288,7 @@ class Run:
         self.save()
 
     def run_work(self, name: str, seconds: float) -> list[dict[str, Any]]:
-        """The results of a work; where its process ends, the reason, and the other contenders get another turn."""
+        """Runs a work. Where its process ends, the result has the reason, and other contenders get another turn."""
         start = time.monotonic()
         self.worker.send(name, self.left_out.get(name, []), sorted(self.no_graph))
         answer = self.worker.take(seconds)

@@ -222,8 +222,8 @@ class Attention:
         tokens = [min(context, window + new - 1) for context, new in zip(self.work.contexts, self.work.new)]
         if self.work.chosen:
             tokens = [self.work.chosen] * len(tokens)
-        of_token = self.work.cache.params.bytes_per_block / self.work.cache.page
-        return sum(tokens) * of_token + 2 * (self.q.numel() + self.out.numel())
+        token_bytes = self.work.cache.params.bytes_per_block / self.work.cache.page
+        return sum(tokens) * token_bytes + 2 * (self.q.numel() + self.out.numel())
 
     def count_flops(self) -> float:
         return 2.0 * self.count_seen() * self.work.query_heads * (self.work.cache.size + self.value_dim)
@@ -315,8 +315,8 @@ def append(work: Work, pages: Pages, target: str) -> Bench:
     device, cache, total = pages.device, work.cache, int(pages.offsets[-1])
     keys, values = (_random(total, cache.heads, cache.size, device=device) for _ in range(2))
     is_fused = work.kind == "fused"
-    of_token = cache.params.bytes_per_block / cache.page
-    moved = total * (of_token + 4 * cache.heads * cache.size)
+    token_bytes = cache.params.bytes_per_block / cache.page
+    moved = total * (token_bytes + 4 * cache.heads * cache.size)
     more: dict[str, Any] = {}
     queries = None
     if is_fused:
@@ -367,10 +367,10 @@ def append(work: Work, pages: Pages, target: str) -> Bench:
     make_call = lambda op, _: lambda i: op(pages.inputs[i], 0, keys, values, queries, **more)  # noqa: E731
     bench.add_variants(work, target, make_call, check, bound, reset)
     if "torch" in work.peers:
-        of_sets = [pages.slots(i) for i in range(pages.sets)]
+        set_slots = [pages.slots(i) for i in range(pages.sets)]
 
         def put(i: int) -> None:
-            at, offsets = of_sets[i]
+            at, offsets = set_slots[i]
             pages.blocks[at, 0, 0, offsets] = keys
             pages.blocks[at, 1, 0, offsets] = values
 
@@ -381,8 +381,8 @@ def append(work: Work, pages: Pages, target: str) -> Bench:
 def gather(work: Work, pages: Pages, target: str) -> Bench:
     batch, tokens, cache = len(work.contexts), max(work.contexts), work.cache
     outs = torch.empty((2, batch, tokens, cache.heads, cache.size), dtype=torch.bfloat16, device=pages.device)
-    of_token = cache.params.bytes_per_block / cache.page
-    bench = Bench(pages.sets, sum(work.contexts) * of_token + 2 * outs.numel(), 0)
+    token_bytes = cache.params.bytes_per_block / cache.page
+    bench = Bench(pages.sets, sum(work.contexts) * token_bytes + 2 * outs.numel(), 0)
 
     def compare(x: Any) -> tuple[float, float]:
         errors = []
@@ -412,8 +412,8 @@ def gather(work: Work, pages: Pages, target: str) -> Bench:
 def copy_pages(work: Work, pages: Pages, target: str) -> Bench:
     pairs = []
     for lut in pages.luts:
-        of_set = lut.flatten()[: lut.numel() // 2 * 2]
-        pairs.append(of_set.view(2, -1).t().contiguous())
+        set_pages = lut.flatten()[: lut.numel() // 2 * 2]
+        pairs.append(set_pages.view(2, -1).t().contiguous())
     bench = Bench(pages.sets, 2.0 * len(pairs[0]) * work.cache.params.bytes_per_block, 0)
 
     def check() -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Contenders that take turns: which are right, and the times of those.
+"""The turns of contenders: a check of the results of each, and the times of those that are right.
 
 It needs nothing but Python 3.10, like the tables and records, as a machine with a GPU may have nothing else.
 """
@@ -20,17 +20,17 @@ def say(text: str) -> None:
 
 
 def brief(error: BaseException) -> str:
-    """The kind of an error and the first lines of its message."""
+    """Shortens an error to its kind and the first lines of its message."""
     return f"{type(error).__name__}: {error}".split("\n\n")[0].replace("\n", " ")[:300]
 
 
 class Absent(Exception):
-    """A contender can't take part; the message says why."""
+    """The error of a contender that can't take part; the message says why."""
 
 
 @dataclass
 class Contender:
-    """Work that is ready to run, again and again.
+    """The work of a contender, ready to run again and again.
 
     Attributes:
         call: Runs it, with the number of a set of arrays.
@@ -68,7 +68,7 @@ class Result:
 
     @property
     def spread(self) -> list[float] | None:
-        """The median, the least and the greatest time."""
+        """The median, the least and the greatest time, if there are any."""
         return spread(self.milliseconds) if self.milliseconds else None
 
 
@@ -83,17 +83,17 @@ def verify(contender: Contender, work: str, case: str = "", clock: Clock | None 
 
 
 def spread(times: Sequence[float]) -> list[float]:
-    """The median, the least and the greatest."""
+    """Returns the median, the least and the greatest time."""
     return [statistics.median(times), min(times), max(times)]
 
 
 def compare_rounds(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """The median over the rounds of our time as a part of theirs."""
+    """Returns the median over the rounds of our time as a part of theirs."""
     return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
 
 
 class Clock(Protocol):
-    """A source of times. A GPU's are known only when it has come to the last mark."""
+    """The source of times. A GPU has them only when it has come to the last mark."""
 
     def mark(self) -> Any: ...
 
@@ -126,7 +126,7 @@ def take_turns(
     clock: Clock = HostClock(),
     prepare: Mapping[str, Callable[[], Any]] | None = None,
 ) -> dict[str, list[float]]:
-    """Milliseconds of each round, by name. The order changes in every round, and nothing waits for a device.
+    """Measures milliseconds of each round, by name. The order changes in every round, and nothing waits for a device.
 
     A device always has work ahead, so that no time between two calls counts. ``prepare`` has what is to be done before
     a call, and is not timed.

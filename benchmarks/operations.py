@@ -1,4 +1,4 @@
-"""The operations of kvcache.ops that benchmarks run: one way to declare them."""
+"""Declares the operations of kvcache.ops that benchmarks run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Cache:
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation on a cache, for queries and tokens of bf16.
+    """The operation on a cache, for queries and tokens of bf16.
 
     Attributes:
         kind: The function of kvcache.ops; ``fused`` is append with norms and rope, and ``copy`` the op of a copy

@@ -1,12 +1,13 @@
-"""Where and when results come from, so that others can judge and repeat them."""
+"""Reads the origin of results, so that others can judge and repeat them."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import re
 import subprocess
-import sys
+from importlib import metadata
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
@@ -14,7 +15,7 @@ BUILD = FOLDER.parent / "build"
 
 
 def run_quietly(*command: str) -> str:
-    """The output of a command, or nothing where it fails."""
+    """Returns the output of a command, or nothing where it fails."""
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
     except (OSError, subprocess.SubprocessError):
@@ -22,7 +23,7 @@ def run_quietly(*command: str) -> str:
 
 
 def find_version(tool: str) -> str:
-    """The version that a tool of CUDA or LLVM says."""
+    """Returns the version that a tool of CUDA or LLVM says."""
     match = re.search(r"V\d\S+|LLVM version \S+", run_quietly(tool, "--version"))
     return match[0] if match else "unknown"
 
@@ -43,13 +44,16 @@ def describe_host() -> str:
 
 
 def list_versions(*packages: str) -> dict[str, str]:
-    """The versions of those packages that this program has imported."""
-    found = ((name, getattr(sys.modules.get(name), "__version__", "")) for name in packages)
-    return {name: version for name, version in found if version}
+    """Returns the versions of those packages that are installed."""
+    found = {}
+    for package in packages:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    return found
 
 
 def read_gpu(bus_id: str = "") -> dict[str, str]:
-    """The driver, clocks, temperature and power of a GPU, where NVIDIA's tool tells."""
+    """Reads the driver, clocks, temperature and power of a GPU, where nvidia-smi is installed."""
     fields = {
         "driver": "driver_version",
         "SM clock": "clocks.sm",

@@ -1,4 +1,4 @@
-"""Records of tables and of where their figures come from, of which docs/site/results.py makes the tables of pages."""
+"""Writes tables and where their figures come from, for docs/site/results.py, which makes the tables of pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from report import Table, render_heading
 
 @dataclass
 class Record:
-    """Tables, and where their figures come from; the files of ``benchmarks/results`` are records.
+    """The tables of a run, and where their figures come from. The files of ``benchmarks/results`` are records.
 
     Attributes:
         command: The program as its users call it; the arguments follow.
@@ -59,7 +59,7 @@ class Record:
         return "\n".join(f"{name:{width}}  {fact}" for name, fact in rows)
 
     def render(self, markdown: bool) -> str:
-        """The tables, the notes, and as text also where they come from."""
+        """Shows the tables, the notes, and as text also where they come from."""
         parts = []
         for table in self.tables.values():
             if table.heading:
@@ -70,7 +70,7 @@ class Record:
         return "\n\n".join([*parts, *([] if markdown else [self.render_provenance(False)])])
 
     def save(self, path: Path) -> None:
-        """Writes the file; a reader sees the one before or this one."""
+        """Writes the file; a reader sees the file before or this one."""
         tables = {name: table.to_json() for name, table in self.tables.items()}
         temporary = path.with_name(f"{path.name}.part")
         temporary.write_text(format_json({**self.provenance, "tables": tables, **self.details}) + "\n")
@@ -78,7 +78,7 @@ class Record:
 
 
 def format_json(value: Any, indent: int = 0) -> str:
-    """JSON in which a row of a table is a line."""
+    """Formats JSON in which a row of a table is a line."""
     text = json.dumps(value, default=_to_json, ensure_ascii=False)
     if is_dataclass(value):
         value = _to_json(value)
@@ -92,5 +92,5 @@ def format_json(value: Any, indent: int = 0) -> str:
 
 
 def _to_json(value: Any) -> Any:
-    """A dataclass as a dictionary, whose values come here as well, and anything else as its text."""
+    """Makes a dictionary of a dataclass, whose values come here as well, and text of anything else."""
     return {each.name: getattr(value, each.name) for each in fields(value)} if is_dataclass(value) else str(value)

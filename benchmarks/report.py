@@ -10,7 +10,7 @@ _NUMBER = re.compile(r"(?:over )?[\d.,]+")
 
 
 class Table:
-    """Rows of numbers, texts, and lists of the numbers of a cell. The columns say how numbers are shown."""
+    """The rows of a table: numbers, texts, and lists of the numbers of a cell. Columns have formats of numbers."""
 
     def __init__(
         self, *columns: str | tuple[str, str], rows: Iterable[Sequence[Any]] = (), heading: str = ""
@@ -27,7 +27,7 @@ class Table:
         self.rows.append(list(row))
 
     def render(self, markdown: bool) -> str:
-        """Aligned columns, in Markdown or as text."""
+        """Aligns the columns, in Markdown or as text."""
         cells = [self.titles, *(self.show(row) for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         is_right = [self._is_numeric(number) for number in range(len(widths))]
@@ -41,7 +41,7 @@ class Table:
         return "\n".join(f"| {' | '.join(line)} |" for line in [lines[0], rule, *lines[1:]])
 
     def show(self, row: Sequence[Any]) -> list[str]:
-        """The texts of a row's cells."""
+        """Returns the texts of a row's cells."""
         return [self._show(value, form) for value, (_, form) in zip(row, self.columns, strict=True)]
 
     def _show(self, value: Any, form: str) -> str:

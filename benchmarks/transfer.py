@@ -147,7 +147,7 @@ def measure(options: argparse.Namespace) -> Record:
             gigabytes = num_pages * page_size * TOKEN_BYTES / 1e9
             cells = [[1e3 * gigabytes / each for each in spread(times[name])[:2]] for name in CONTENDERS]
             table.add(name, size, page_size, count, *cells, [cell[0] / cells[-1][0] for cell in cells[:-1]])
-    software = list_versions("numpy", "nixl")
+    software = list_versions("numpy", "nixl-cu12")
     return Record("scripts/bench transfer", {"fetch": table}, software=software, runs=f"{options.runs} turns")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import platform
 import sys
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from command import Command, parse_names
 from measure import Result
-from provenance import read_gpu
+from provenance import list_versions, read_gpu
 from record import Record
 
 from . import report
@@ -30,7 +29,7 @@ def _make_command(description: str) -> Command:
     sizes, command = Sizes(), Command("run.py", description)
     add_works(command)
     command.add_count("--batch", sizes.batch, "sequences")
-    command.add_count("--context", None, "tokens of the longest sequence, a multiple of 64; by itself 4 times the L2 cache")
+    command.add_count("--context", None, "tokens of the longest sequence, a multiple of 64 (default: 4 times the L2 cache)")
     command.add_count("--layers", sizes.layers, "layers of the cache, of which the last is used")
     command.add_count("--chunk", sizes.chunk, "tokens in a split of decode")
     command.add_count("--repetitions", 100, "counted runs")
@@ -39,16 +38,8 @@ def _make_command(description: str) -> Command:
     return command
 
 
-def _find_version(package: str) -> str:
-    try:
-        module = importlib.import_module(package)
-    except ImportError:
-        return "not installed"
-    return getattr(module, "__version__", "unknown")
-
-
 def _run_works(runner: Runner, works: list[str]) -> str | None:
-    """Why the works could not all be run, if so."""
+    """Runs the works; returns the reason where nothing more can be run."""
     for name in works:
         try:
             runner.run(WORKS[name])
@@ -86,8 +77,8 @@ def _describe_run(runner: Runner, before: dict[str, str], arguments: Sequence[st
     facts, pack = runner.device.facts, runner.pack.provenance
     peak, source = report.find_peak(facts)
     memory = f"{facts.memory_bytes / 1e9:.0f} GB, L2 {facts.l2_bytes / 1e6:.0f} MB"
-    packages = "numpy", "cuda.bindings", "triton", "flashinfer", "torch"
-    software = {"CUDA": facts.driver, **{name: _find_version(name) for name in packages}}
+    packages = "numpy", "cuda-bindings", "triton", "flashinfer-python", "torch"
+    software = {"CUDA": facts.driver, **list_versions(*packages)}
     software |= {name: pack[name] for name in ("kvcache", "ptxas", "nvcc") if name in pack}
     details = {
         "code for": runner.chip,

@@ -19,12 +19,12 @@ COPY, ALL = "copy", "all"
 
 
 class DeviceLostError(DeviceError):
-    """A kernel has failed, and with it everything that this process has on the device."""
+    """The error of a kernel that has failed, and with it everything of this process on the device."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The wishes of the user. ``context`` is None where it follows from the L2 cache."""
+    """The options of a run. ``context`` is None where it follows from the L2 cache."""
 
     sizes: Sizes
     context: int | None
@@ -35,7 +35,7 @@ class Plan:
 
 
 def _make_copy(workspace: Workspace, moved_bytes: int) -> Callable[[int], None]:
-    """A copy that reads and writes as many bytes together."""
+    """Makes a copy that reads and writes as many bytes together."""
     half = moved_bytes // 2
     source, to = (workspace.allocate((half,), 1).address for _ in range(2))
     workspace.device.fill(source, 0, half)
@@ -50,7 +50,7 @@ class Runner:
         self.results: list[Result] = []
 
     def run(self, work: Work) -> None:
-        """All cases of a work, the small one first. Raises ``DeviceLostError`` where nothing more can be run."""
+        """Runs all cases of a work, the small one first. Raises ``DeviceLostError`` where nothing more can be run."""
         sizes = self.plan.sizes
         if not self.plan.context:
             sizes = sizes.filling(self.device.facts.l2_bytes, work.token_bytes)
@@ -86,7 +86,7 @@ class Runner:
         return {result.contender for result in self.results if (result.work, result.status) == (work.name, "wrong")}
 
     def _enter_all(self, work: Work, workspace: Workspace) -> list[Contender]:
-        """The contenders that are ready; of the others the results say why."""
+        """Returns the contenders that are ready; the results have the reasons of the others."""
         ready = []
         contenders = list_contenders(work, workspace, self.pack, self.chip, self.plan.triton_source)
         for name, enter in contenders.items():

@@ -1,4 +1,4 @@
-"""What the measured times say: bandwidths, tables, and whether the goals are met."""
+"""Rates the measured times: bandwidths, tables, and whether the goals are met."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SAME = 1.01
 
 
 def find_peak(facts: Facts) -> tuple[float, str]:
-    """The most bytes per second that the memory can do, or 0, and where the number is from."""
+    """Returns the most bytes per second of the memory, or 0, and where the number is from."""
     for words, peak in PEAKS.items():
         if f" {words} " in f" {facts.name} ":
             return peak, f"data sheet of {words}"
@@ -29,19 +29,19 @@ def find_peak(facts: Facts) -> tuple[float, str]:
 
 
 def rate(results: list[Result], peak: float) -> None:
-    """Gives the results that have times their bandwidth, and its parts of those of the copy and of the chip."""
+    """Adds the bandwidth to results with times, and its parts of the bandwidths of the copy and of the chip."""
     copies = {(result.work, result.case): result.median for result in results
               if result.contender == COPY and result.milliseconds}
     for result in results:
         copy = copies.get((result.work, result.case))
         if copy and result.milliseconds:
             bandwidth = result.figures["moved_bytes"] / (result.median / 1e3)
-            of_peak = bandwidth / peak if peak else None
-            result.figures |= {"bandwidth": bandwidth, "of_copy": copy / result.median, "of_peak": of_peak}
+            peak_part = bandwidth / peak if peak else None
+            result.figures |= {"bandwidth": bandwidth, "copy_part": copy / result.median, "peak_part": peak_part}
 
 
 def tabulate(results: list[Result]) -> Table:
-    """The rated results."""
+    """Makes the table of rated results."""
     micros = tuple((title, "{:.1f}") for title in ("us", "fastest", "slowest"))
     table = Table(
         "work", "lengths", "contender", *micros, ("TB/s", "{:.2f}"), ("of copy", "{:.0%}"), ("of peak", "{:.0%}")
@@ -50,16 +50,16 @@ def tabulate(results: list[Result]) -> Table:
         if "bandwidth" in result.figures and result.milliseconds:
             times = (1e3 * time for time in result.spread)
             figures = result.figures
-            parts = figures["bandwidth"] / 1e12, figures["of_copy"], figures["of_peak"]
+            parts = figures["bandwidth"] / 1e12, figures["copy_part"], figures["peak_part"]
             table.add(result.work, result.case, result.contender, *times, *parts)
     return table
 
 
 def tabulate_full(results: list[Result]) -> Table:
-    """The works with full sequences, and for each contender microseconds and percent of the copy's bandwidth."""
+    """Makes the table of full sequences: for each contender microseconds and percent of the copy's bandwidth."""
     timed = [result for result in results if result.case == "full" and "bandwidth" in result.figures]
     names = list(dict.fromkeys(result.contender for result in timed if result.contender != COPY))
-    cells = {(r.work, r.contender): [1e3 * r.median, 100 * r.figures["of_copy"]] for r in timed}
+    cells = {(r.work, r.contender): [1e3 * r.median, 100 * r.figures["copy_part"]] for r in timed}
     columns = [(name, "{:.0f} us, {:.0f} %") for name in names]
     table = Table("work, full sequences", *columns, ("copy of as many bytes", "{:.0f} us"))
     for work in dict.fromkeys(result.work for result in timed):
@@ -68,7 +68,7 @@ def tabulate_full(results: list[Result]) -> Table:
 
 
 def list_notes(results: list[Result]) -> list[str]:
-    """A line for each contender that is absent, wrong or failed, and the cases where it is so for the same reason."""
+    """Lists contenders that are absent, wrong or failed, and the cases with the same reason."""
     checked = sum(result.status == "right" and result.contender != COPY for result in results)
     kinds: dict[tuple[str, str, str], list[str]] = {}
     for result in results:
@@ -81,7 +81,7 @@ def list_notes(results: list[Result]) -> list[str]:
 
 def _judge_case(work: str, kind: str, results: dict[str, Result]) -> str:
     ours, case = results.get(OURS), f"{work}, {kind}"
-    rated = {name: each for name, each in results.items() if each.milliseconds and "of_copy" in each.figures}
+    rated = {name: each for name, each in results.items() if each.milliseconds and "copy_part" in each.figures}
     if OURS not in rated:
         # Right, and without a time: what failed then is the case.
         reason = results.get(ALL) if ours is None or ours.status == "right" else ours
@@ -89,8 +89,8 @@ def _judge_case(work: str, kind: str, results: dict[str, Result]) -> str:
     peers = {name: each.median for name, each in rated.items() if name not in (OURS, COPY)}
     met, parts = True, []
     if WORKS[work].is_copy:
-        met = ours.figures["of_copy"] >= COPY_GOAL
-        parts.append(f"{ours.figures['of_copy']:.1%} of the copy's bandwidth (goal: {COPY_GOAL:.0%})")
+        met = ours.figures["copy_part"] >= COPY_GOAL
+        parts.append(f"{ours.figures['copy_part']:.1%} of the copy's bandwidth (goal: {COPY_GOAL:.0%})")
     if peers:
         best = min(peers, key=lambda name: peers[name])
         met = met and ours.median <= peers[best] * SAME
@@ -101,7 +101,7 @@ def _judge_case(work: str, kind: str, results: dict[str, Result]) -> str:
 
 
 def judge(results: list[Result]) -> list[str]:
-    """A line for each case: is ours as fast as a copy, where it is one, and as every peer?"""
+    """Judges each case: is ours as fast as a copy, where it is one, and as every peer?"""
     cases: dict[tuple[str, str], dict[str, Result]] = {}
     for result in results:
         if result.case != "edges":
@@ -110,7 +110,7 @@ def judge(results: list[Result]) -> list[str]:
 
 
 def warn_of_cache(results: list[Result], l2_bytes: int) -> list[str]:
-    """A line for each case whose bytes fit too well into the L2 cache."""
+    """Lists the cases whose bytes fit too well into the L2 cache."""
     copies = (result for result in results if result.contender == COPY and result.milliseconds)
     times = ((result, result.figures["moved_bytes"] / l2_bytes) for result in copies)
     return [

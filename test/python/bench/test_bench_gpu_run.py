@@ -100,7 +100,7 @@ def test_everything_is_right_and_timed(rig, capsys, tmp_path):
     assert full["kvcache"]["milliseconds"] == pytest.approx([2.0] * 5)
     moved = 2 * 3 * 64 * 2048
     assert full["kvcache"]["figures"] == pytest.approx(
-        {"moved_bytes": moved, "bandwidth": moved / 2e-3, "of_copy": 0.95, "of_peak": moved / 2e-3 / 7.67e12}
+        {"moved_bytes": moved, "bandwidth": moved / 2e-3, "copy_part": 0.95, "peak_part": moved / 2e-3 / 7.67e12}
     )
     assert not any(entry["milliseconds"] for entry in found["results"] if entry["case"] == "edges")
     assert driver.allocated_bytes == 0

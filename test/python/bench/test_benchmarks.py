@@ -100,7 +100,8 @@ def test_facts_of_several_kernels_are_an_error(names):
 
 
 @pytest.mark.parametrize(
-    ("registers", "threads", "shared", "blocks"), [(32, 128, 0, 16), (128, 32, 0, 16), (33, 64, 0, 25), (32, 128, 100 << 10, 2)]
+    ("registers", "threads", "shared", "blocks"),
+    [(32, 128, 0, 16), (128, 32, 0, 16), (33, 64, 0, 25), (32, 128, 100 << 10, 2)],
 )
 def test_blocks_of_a_multiprocessor(registers, threads, shared, blocks):
     assert facts.count_blocks(registers, threads, shared) == blocks

@@ -84,7 +84,8 @@ def test_tables_are_aligned():
 
 
 def test_record_has_numbers_and_their_origin(tmp_path):
-    record = Record("scripts/bench cpu", {"times": TABLE}, "a chip", "580.1", {"nvcc": "13.0"}, arguments=["--runs", "2"])
+    software = {"nvcc": "13.0"}
+    record = Record("scripts/bench cpu", {"times": TABLE}, "a chip", "580.1", software, arguments=["--runs", "2"])
     record.save(tmp_path / "record.json")
     text = (tmp_path / "record.json").read_text()
     found = json.loads(text)
@@ -131,7 +132,9 @@ def test_command_prints_and_writes_its_record(tmp_path, capsys):
         command.Command("bench", "Runs.").run(fail, [])
 
 
-@pytest.mark.parametrize("script", ["bench", "manager", "transfer", "cpu", "emulator", "quantized_loads", "append_kernels"])
+@pytest.mark.parametrize(
+    "script", ["bench", "manager", "transfer", "cpu", "emulator", "quantized_loads", "append_kernels", "attention_peers"]
+)
 def test_help_is_printed(script):
     path = ROOT / f"benchmarks/{script}.py"
     done = subprocess.run([sys.executable, path, "--help"], capture_output=True, text=True, check=True)
