@@ -49,9 +49,9 @@ def _find_tool(name: str) -> str:
 
 def _find_opt() -> str:
     package = Path(_native.extension().__file__ or "").parent
-    beside = Path(sys.executable).with_name("kvcache-opt")
+    adjacent = Path(sys.executable).with_name("kvcache-opt")
     built = package.parents[1] / "bin" / "kvcache-opt"
-    found = [str(path) for path in (beside, built) if path.exists()]
+    found = [str(path) for path in (adjacent, built) if path.exists()]
     return (found or [shutil.which("kvcache-opt") or "not found"])[0]
 
 

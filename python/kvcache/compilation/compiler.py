@@ -48,8 +48,8 @@ def compile(
         cached: Whether the kernels are stored on disk, and read from there for the same
             source, options, compiler and ptxas.
         toolkit: The folder of a CUDA toolkit, whose libdevice has the functions that
-            chips lack, such as ``math.sinh``. None to search as for ptxas: beside the
-            variable ``PTXAS``, in NVIDIA's packages, in ``CUDA_HOME``, and on ``PATH``.
+            chips lack, such as ``math.sinh``. None to search as for ptxas: next to
+            ``PTXAS``, in NVIDIA's packages, in ``CUDA_HOME``, and on ``PATH``.
 
     Raises:
         CompileError: The source has errors; the exception carries the diagnostics.

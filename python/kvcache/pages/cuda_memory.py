@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The memory of a GPU, with swaps that run beside the kernels."""
+"""The memory of a GPU, with swaps in parallel with kernels."""
 
 from __future__ import annotations
 

@@ -180,8 +180,8 @@ def test_quantize_with_any_tensor_scale(formats, target, wide):
 def test_one_quotient_is_close_to_a_rounding_boundary():
     """Proves the lowering without divisions exactly, for all values and divisors.
 
-    A quotient p / D is rounded to f32 first, so rounding to a narrow type changes at c = m +- half a last place of m,
-    where m is half way between two narrow numbers.
+    A quotient p / D is rounded to f32 first. So rounding to a narrow type changes at c = m +- half a last
+    place of m, where m is a midpoint of narrow numbers.
     """
     closest = {}
     values = range(1 << 10, 1 << 11)

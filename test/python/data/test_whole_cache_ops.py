@@ -454,9 +454,9 @@ def test_static_scales_are_numbers_or_arrays_and_given_as_made():
     number_blocks = manager.blocks[0].copy()
     append(inputs, 0, *rows, key_scale=np.full(2, 0.5, np.float32), value_scale=np.full(2, 2, np.float32))
     np.testing.assert_array_equal(as_uint(number_blocks), as_uint(manager.blocks[0]))
-    with pytest.raises(ValueError, match="needs 'value_scale'"):
+    with pytest.raises(ValueError, match="expects 'value_scale', as"):
         append(inputs, 0, *rows, key_scale=0.5)
-    with pytest.raises(ValueError, match="takes no 'key_scale'"):
+    with pytest.raises(ValueError, match="expects no 'key_scale', as"):
         kvcache.ops.append(params)(inputs, 0, *rows, key_scale=0.5)
     with pytest.raises(ValueError, match="latent cache takes no 'value_scale'"):
         kvcache.ops.append(make_params("mla-fp8"), static_scales=True)(
@@ -466,7 +466,7 @@ def test_static_scales_are_numbers_or_arrays_and_given_as_made():
         kvcache.ops.gather(make_params("bf16"), static_scales=True)
     with pytest.raises(ValueError, match="expects 'static_scales' for a cache of i8 without scales"):
         kvcache.ops.append(make_params("int8-static"))
-    with pytest.raises(ValueError, match="takes no 'output_offsets'"):
+    with pytest.raises(ValueError, match="expects no 'output_offsets', as"):
         kvcache.ops.gather(params)(inputs, 0, *rows, output_offsets=np.zeros(4, np.int32))
 
 
