@@ -141,12 +141,12 @@ def only_sources():
 
 def main(first, count, seconds_each=60):
     only_sources()
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends a compilation that takes too long
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends a compilation that takes too long
     for seed in range(first, first + count):
         print(seed, end=" ", flush=True)
-        signal.alarm(seconds_each)
+        signal.setitimer(signal.ITIMER_PROF, seconds_each)
         print(compile_program(seed), flush=True)
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 if __name__ == "__main__":
