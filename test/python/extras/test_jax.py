@@ -108,3 +108,27 @@ def test_errors():
         kvcache.jax.op(program, "put", mutates=["y"])
     with pytest.raises(jax.errors.JaxRuntimeError, match="expects an array of float32"):
         put(jnp.zeros((5, 4), jnp.int32), 1, jnp.ones(4), 1.0)
+
+
+def test_step_inputs_read_arrays_of_the_host():
+    params = kvcache.KVCacheParams("f32", 2, 8, page_size=4, total_num_layers=1)
+    blocks = np.zeros((4, *params.shape_per_block), np.float32)
+    rows = np.random.default_rng(0).standard_normal((2, 3, 2, 8)).astype(np.float32)
+
+    def append(lengths):
+        inputs = kvcache.StepInputs.of(
+            blocks=blocks,
+            lengths=jnp.asarray(lengths),
+            lut=jnp.asarray([[1, 2, 0], [3, 0, 0]]),
+            row_offsets=jnp.asarray([0, 2, 3]),
+        )
+        kvcache.ops.append(params)(inputs, 0, *rows)
+
+    append([3, 0])
+    np.testing.assert_array_equal(blocks[1, :, 0, 3], rows[:, 0])
+    np.testing.assert_array_equal(blocks[2, :, 0, 0], rows[:, 1])
+    np.testing.assert_array_equal(blocks[3, :, 0, 0], rows[:, 2])
+    with pytest.raises(ValueError, match="got -1 for sequence 1"):
+        append([3, -1])
+    with pytest.raises(ValueError, match="sequence 0 to have at most 12 tokens, .* got 13"):
+        append([11, 0])

@@ -90,3 +90,61 @@ func.func @copy(%from: memref<?xbf16>, %to: memref<?xbf16>) {
     target = torch.zeros(4, dtype=torch.bfloat16)
     program.call("copy", source, target)
     assert target.tolist() == [0, 1, 2, 3]
+
+STEP = {
+    "lengths": np.array([3, 0]),
+    "lut": np.array([[1, 2, 0], [3, 0, 0]]),
+    "row_offsets": np.array([0, 2, 3]),
+}
+STEP_PARAMS = kvcache.KVCacheParams("f32", 2, 8, page_size=4, total_num_layers=1)
+
+
+def append_step(convert):
+    blocks = np.zeros((4, *STEP_PARAMS.shape_per_block), np.float32)
+    tables = {name: convert(table) for name, table in STEP.items()}
+    inputs = kvcache.StepInputs.of(blocks=blocks, **tables)
+    rows = np.random.default_rng(0).standard_normal((2, 3, 2, 8)).astype(np.float32)
+    kvcache.ops.append(STEP_PARAMS)(inputs, 0, *rows)
+    return blocks, inputs
+
+
+CONVERSIONS = {
+    "int64": torch.from_numpy,
+    "int32": lambda table: torch.from_numpy(table).int(),
+    "uint32": lambda table: torch.from_numpy(table.astype(np.uint32)),
+    "slice": lambda table: torch.from_numpy(np.repeat(table, 2, -1))[..., ::2],
+    "int32 slice": lambda table: torch.from_numpy(np.repeat(table, 2, -1)).int()[..., ::2],
+}
+
+
+@pytest.mark.parametrize("name", CONVERSIONS)
+def test_step_inputs_read_tensors_as_arrays(name):
+    expected, _ = append_step(lambda table: table.astype(np.int32))
+    blocks, inputs = append_step(CONVERSIONS[name])
+    np.testing.assert_array_equal(blocks, expected)
+    assert inputs.positions.tolist() == [3, 4, 0]
+    assert inputs.collection()[3:5] == (2, 3)
+    assert inputs.lut.dtype == (torch.uint32 if name == "uint32" else torch.int32)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [([-1, 0], "got -1 for sequence 0"), ([0, 12], "sequence 1 to have at most 12 tokens, .* got 13")],
+)
+def test_step_inputs_check_tensors_of_the_host(lengths, message):
+    def convert(table):
+        return torch.tensor(lengths if table is STEP["lengths"] else table)
+
+    with pytest.raises(ValueError, match=message):
+        append_step(convert)
+
+
+def test_outputs_in_slices_of_one_tensor():
+    """Rows of slices lie between each other; those of the last call have a head in common."""
+    _, inputs = append_step(torch.from_numpy)
+    attend = kvcache.ops.attention(STEP_PARAMS, 2)
+    fused = torch.zeros(3, 6, 8)
+    attend(inputs, 0, fused[:, :2], out=fused[:, 2:4], scale=1.0)
+    for out in (fused[:, :2], fused[:, 1:3]):
+        with pytest.raises(ValueError, match="'out' to share no memory with 'q'"):
+            attend(inputs, 0, fused[:, :2], out=out, scale=1.0)
