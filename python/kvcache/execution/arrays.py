@@ -87,18 +87,24 @@ def as_32_bits(name: str, array: Any) -> Any:
     if isinstance(array, np.ndarray):
         kind = np.uint32 if array.dtype.kind == "u" else np.int32
         return np.ascontiguousarray(array, kind)
-    if hasattr(array, "is_contiguous"):  # PyTorch
-        return (array if is_narrow else array.int()).contiguous()
     try:
+        if hasattr(array, "contiguous"):  # PyTorch
+            return (array if is_narrow else array.int()).contiguous()
         array = array if is_narrow else array.astype(np.int32)
-        flags = getattr(array, "flags", None)  # CuPy; arrays of JAX are contiguous
-        is_packed = flags is None or flags.c_contiguous
-        return array if is_packed else array.copy(order="C")
+        return array if _is_packed(array) else array.copy(order="C")
     except (AttributeError, TypeError):
         raise TypeError(
             f"expects {name!r} to be of int32 or uint32 and C-contiguous, as "
             f"{type(array).__name__} can't be converted, got {_get_dtype_name(array)}"
         ) from None
+
+
+def _is_packed(array: Any) -> bool:
+    """Whether the array of another library is C-contiguous; those of JAX always are."""
+    if hasattr(array, "is_contiguous"):  # TVM-FFI
+        return bool(array.is_contiguous())
+    flags = getattr(array, "flags", None)  # CuPy
+    return flags is None or bool(flags.c_contiguous)
 
 
 def _get_dtype_name(array: Any) -> str:

@@ -183,6 +183,26 @@ def check_table(inputs: StepInputs, blocks: Array) -> None:
     )
 
 
+def find_missing_page(inputs: StepInputs, layer: int, blocks: Array) -> str:
+    """Describes the first page of a sequence that is not in ``blocks``.
+
+    Empty if there is none, or if the tables are not in host memory.
+    """
+    table, totals = read_integers(inputs.lut), inputs.totals
+    if table is None or totals is None:
+        return ""
+    pages, page_size = get_sizes(blocks)[0], get_sizes(blocks)[3]
+    used = np.arange(table.shape[1]) * page_size < totals[:, None]
+    missing = used & ((table < 0) | (table >= pages))
+    if not missing.any():
+        return ""
+    sequence, number = np.argwhere(missing)[0].tolist()
+    return (
+        f"sequence {sequence} has page {table[sequence, number]} for tokens from "
+        f"{number * page_size} on, and layer {layer} has pages 0 to {pages - 1}"
+    )
+
+
 def check_rows(row_offsets: Array, **arrays: Array | None) -> None:
     """Raises ``ValueError`` unless arrays have one row per new token.
 
@@ -334,7 +354,7 @@ def _get_range(array: Any) -> tuple[int, int] | None:
     """The addresses of an array's first byte and after its last, or None."""
     if isinstance(array, np.ndarray):
         return get_extent(array) if array.size else None
-    if hasattr(array, "data_ptr") and array.is_contiguous():  # PyTorch, most often
+    if hasattr(array, "element_size") and array.is_contiguous():  # PyTorch
         address = array.data_ptr()
         return address, address + array.nbytes
     if not hasattr(array, "__dlpack__") or not math.prod(array.shape):
@@ -358,7 +378,7 @@ class _Addresses:
     """The memory of an array of any library, with NumPy's array interface."""
 
     def __init__(self, array: Any) -> None:
-        if hasattr(array, "data_ptr"):
+        if hasattr(array, "element_size"):  # PyTorch
             address, itemsize = array.data_ptr(), array.element_size()
             strides = tuple(stride * itemsize for stride in array.stride())
         else:

@@ -14,6 +14,7 @@ from ..checks import check_instance, check_positive
 from ..compilation.compiler import compile as compile_source
 from ..compilation.modules import CompiledModule
 from ..devices import cuda
+from ..errors import CheckError
 from ..execution.arrays import Array, Value
 from ..execution.runtime import JitModule, jit
 from ..pages.inputs import StepInputs
@@ -28,6 +29,7 @@ from .arguments import (
     check_room,
     check_rows,
     check_table,
+    find_missing_page,
     get_sizes,
 )
 from .attention_options import AttentionSpec, Workspaces
@@ -143,6 +145,22 @@ class LayerOperation(Operation):
         spec: LayerSpec = self._spec
         return spec
 
+    def _call_on_layer(
+        self,
+        inputs: StepInputs,
+        layer: int,
+        collection: tuple[Any, ...],
+        *arguments: Value | ConstantArray,
+    ) -> None:
+        """Calls the function; an error also names a page that does not exist."""
+        try:
+            self._call(*collection, layer, *arguments)
+        except CheckError as error:
+            missing = find_missing_page(inputs, layer, collection[0])
+            if not missing:
+                raise
+            raise CheckError(f"{error}\n{missing}") from error
+
     def _scales(self, key_scale: Scale, value_scale: Scale) -> tuple[Any, ...]:
         """The static scales as arguments: f32 [heads] each."""
         spec = self._layer()
@@ -257,9 +275,10 @@ class Append(LayerOperation):
         dense = (keys,) if values is None else (keys, values)
         if latent_rope is not None:
             dense = (*dense, given.pop("latent_rope"))
-        self._call(
-            *collection,
+        self._call_on_layer(
+            inputs,
             layer,
+            collection,
             *dense,
             offsets,
             *(array for array in given.values() if array is not None),
@@ -322,9 +341,10 @@ class Gather(LayerOperation):
                 "value_scale": value_scale,
             },
         )
-        self._call(
-            *collection,
+        self._call_on_layer(
+            inputs,
             layer,
+            collection,
             *dense,
             offsets,
             *ragged,
@@ -521,7 +541,9 @@ class Attention(LayerOperation):
         scales = self._scales(key_scale, value_scale)
         row_scales = self._get_row_scales(query_scale=query_scale, out_scale=out_scale)
         try:
-            self._call(*collection, layer, *dense, *scales, *row_scales)
+            self._call_on_layer(
+                inputs, layer, collection, *dense, *scales, *row_scales
+            )
         except BaseException:
             self._workspaces.drop()
             raise

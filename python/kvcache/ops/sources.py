@@ -207,6 +207,11 @@ def _function(
         f"{params.collection_type}",
     ]
     if views:
+        # Also for callers that do not check: one comparison of the host.
+        lines += [
+            f"%layers = kvcache.extent layers %cache : {params.collection_type}",
+            'kvcache.check %layer below %layers, "layer"',
+        ]
         lines += [
             f"{view} = kvcache.paged_view {role} %cache[%layer] : {params.collection_type}"
             for role, view in _views(params)

@@ -75,6 +75,48 @@ def test_layers_that_do_not_exist(layer):
         kvcache.ops.append(PARAMS)(inputs, 0.0, new, new)
 
 
+@TARGETS
+def test_compiled_ops_check_the_layer_by_default(target):
+    """Frameworks call the compiled function without the checks of Python."""
+    inputs, new = make_inputs(), rows(TOTAL)
+    program = kvcache.ops.append(PARAMS, target).program
+    for layer in (0, 1):
+        program.call("append", *inputs.collection(), layer, new, new, inputs.row_offsets)
+    for layer in (-1, 2, 400):
+        with pytest.raises(kvcache.CheckError, match=rf"layer is out of range: {layer} is not in \[0, 2\)"):
+            program.call("append", *inputs.collection(), layer, new, new, inputs.row_offsets)
+
+
+@pytest.mark.parametrize(
+    ("target", "bounds_checks"),
+    [("cpu", True), ("emulator:sm_90a", True), ("emulator:sm_90a", False)],
+)
+@pytest.mark.parametrize("name", ["append", "gather", "attention"])
+def test_errors_name_the_page_of_a_sequence(name, target, bounds_checks):
+    inputs, new = make_inputs(), rows(TOTAL)
+    options = {"target": target, "bounds_checks": bounds_checks}
+
+    def call(page):
+        lut = inputs.lut.copy()
+        lut[0, 1] = page
+        step = dataclasses.replace(inputs, lut=lut)
+        if name == "append":
+            kvcache.ops.append(PARAMS, **options)(step, 1, new, new)
+        elif name == "gather":
+            outs = np.zeros((2, 2, 5, 2, 32), np.float32)
+            kvcache.ops.gather(PARAMS, **options)(step, 1, *outs)
+        else:
+            attend = kvcache.ops.attention(PARAMS, 2, **options)
+            attend(step, 1, new, out=new.copy(), scale=1)
+
+    last = len(inputs.blocks[0]) - 1
+    call(last)
+    for page in (last + 1, 2**31 - 1) if bounds_checks else (2**20,):
+        message = f"sequence 0 has page {page} for tokens from 4 on, and layer 1 has pages 0 to {last}"
+        with pytest.raises(kvcache.CheckError, match=message):
+            call(page)
+
+
 @pytest.mark.parametrize("device", [-1, 1])
 def test_devices_that_do_not_exist(device):
     new = rows(TOTAL)
