@@ -44,6 +44,7 @@ static void addFloatLowering(OpPassManager &pm) {
 
 void kvcache::addHostLowering(OpPassManager &pm, int32_t threads) {
   addCleanUp(pm.nest<func::FuncOp>());
+  pm.addPass(createLowerPrints());
   addFloatLowering(pm);
   addCleanUp(pm.nest<func::FuncOp>());
   ExpandForLLVMOptions expand;

@@ -71,6 +71,7 @@ static constexpr StringLiteral kConversions[] = {"__truncsfbf2",
 /// Functions of this library that compiled code may call.
 static const std::pair<StringRef, void (*)()> kFunctions[] = {
     {"kvcacheCallTVMFFI", reinterpret_cast<void (*)()>(&kvcacheCallTVMFFI)},
+    {"kvcachePrint", reinterpret_cast<void (*)()>(&kvcachePrint)},
     {"kvcacheCheckFailed", reinterpret_cast<void (*)()>(&kvcacheCheckFailed)},
     {"kvcacheDeviceFailed", reinterpret_cast<void (*)()>(&kvcacheDeviceFailed)},
     {"kvcacheHostAlloc", reinterpret_cast<void (*)()>(&kvcacheHostAlloc)},

@@ -82,6 +82,19 @@ def ConvertKVCacheChecks : Pass<"convert-kvcache-checks"> {
   ];
 }
 
+def LowerPrints : Pass<"kvcache-lower-prints", "::mlir::ModuleOp"> {
+  let summary = "Lower gpu.printf in host code to calls of the runtime";
+  let description = [{
+    Replaces each `gpu.printf` outside of GPU code by a call of `kvcachePrint`.
+    Integers are extended to 64 bits, as signed for `%d` and `%i`, and floats
+    to f64, whatever lengths the format has. A format whose conversions don't
+    fit the operands is an error.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect"
+  ];
+}
+
 def LowerLaunches : Pass<"kvcache-lower-launches", "::mlir::ModuleOp"> {
   let summary = "Lower launches and descriptors to calls of the runtime";
   let description = [{

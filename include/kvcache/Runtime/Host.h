@@ -30,6 +30,10 @@ kvcacheCheckFailed(const char *format, int64_t value, int64_t bound);
 __attribute__((visibility("default"), noreturn)) void
 kvcacheDeviceFailed(const char *where, const char *message);
 
+/// Prints to the standard output by a printf format, and flushes it.
+__attribute__((visibility("default"), format(printf, 1, 2))) void
+kvcachePrint(const char *format, ...);
+
 /// `malloc` and `free`. A failed call through TVM-FFI frees the memory that it
 /// has allocated by them, because compiled code does not get to its own end.
 __attribute__((visibility("default"))) void *kvcacheHostAlloc(size_t bytes);

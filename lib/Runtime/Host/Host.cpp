@@ -49,6 +49,14 @@ void runtime::stop(const char *format, ...) {
   std::exit(1);
 }
 
+extern "C" void kvcachePrint(const char *format, ...) {
+  std::va_list values;
+  va_start(values, format);
+  std::vprintf(format, values);
+  va_end(values);
+  std::fflush(stdout);
+}
+
 extern "C" void *kvcacheHostAlloc(size_t bytes) {
   void *memory = std::malloc(bytes);
   if (memory && currentFrame)
