@@ -8,6 +8,8 @@
 
 #include "kvcache/Compile/Diagnostics.h"
 
+#include "kvcache/Support/DiagnosticHints.h"
+
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/STLExtras.h"
@@ -50,7 +52,8 @@ DiagnosticRecord DiagnosticRecord::makeError(const llvm::Twine &message) {
 }
 
 DiagnosticCollector::DiagnosticCollector(MLIRContext *context)
-    : handler(context, [this](Diagnostic &diagnostic) {
+    : handler(context, [this, context](Diagnostic &diagnostic) {
+        clarifyDiagnostic(context, diagnostic);
         diagnostics.push_back(convert(diagnostic));
         return success();
       }) {}

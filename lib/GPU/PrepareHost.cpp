@@ -33,9 +33,7 @@ struct PrepareHost : kvcache::impl::PrepareHostBase<PrepareHost> {
     if (failed(kvcache::checkNestedModules(getOperation())))
       return signalPassFailure();
     if (!hasDevice)
-      for (auto module : llvm::make_early_inc_range(
-               getOperation().getOps<gpu::GPUModuleOp>()))
-        module.erase();
+      eraseKernels();
     WalkResult result = getOperation().walk([&](Operation *op) {
       if (!op->isRegistered()) {
         op->emitError("unregistered operation '")
@@ -61,6 +59,18 @@ struct PrepareHost : kvcache::impl::PrepareHostBase<PrepareHost> {
   }
 
 private:
+  /// Erases kernels, and warns if there is nothing else.
+  void eraseKernels() {
+    auto modules = llvm::to_vector(getOperation().getOps<gpu::GPUModuleOp>());
+    if (!modules.empty() &&
+        getOperation().getBody()->getOperations().size() == modules.size())
+      modules.front().emitWarning(
+          "has no code for the CPU, where no 'gpu.module' runs: write kernels "
+          "as nested 'scf.parallel' loops, or use 'kvcache-to-emulator'");
+    for (gpu::GPUModuleOp module : modules)
+      module.erase();
+  }
+
   static bool runsOnDevice(Operation *op) {
     return isa<gpu::LaunchFuncOp, kvcache::EncodeTensorMapOp, gpu::AllocOp,
                gpu::DeallocOp, gpu::MemcpyOp, gpu::MemsetOp, gpu::WaitOp>(op);
@@ -77,6 +87,8 @@ private:
       return "use 'memref.copy'";
     if (isa<gpu::MemsetOp>(op))
       return "use a loop of stores";
+    if (isa<gpu::AllReduceOp, gpu::SubgroupReduceOp>(op))
+      return "reduce by an 'scf.parallel' loop with 'init'";
     if (isa<gpu::WaitOp>(op))
       return "nothing there is asynchronous";
     if (isa<TMAPrefetchOp, TMAExpectOp, TMALoadOp, TMALoadRowsOp, TMAGather4Op,

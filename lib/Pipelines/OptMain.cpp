@@ -8,7 +8,9 @@
 
 #include "kvcache/Pipelines/OptMain.h"
 
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/InitAll.h"
+#include "kvcache/Support/DiagnosticHints.h"
 #include "kvcache/Support/Nesting.h"
 #include "kvcache/Support/Verification.h"
 #include "kvcache/Target/BackEndErrors.h"
@@ -66,6 +68,36 @@ LogicalResult runWithPTX(raw_ostream &os,
 }
 
 } // namespace
+
+/// Clarifies the diagnostics of a context, which outlives its handlers.
+static void addHints(MLIRContext *context) {
+  context->getDiagEngine().registerHandler([context](Diagnostic &diagnostic) {
+    kvcache::clarifyDiagnostic(context, diagnostic);
+    return failure();
+  });
+}
+
+/// Clarifies diagnostics of the parser, from the first op of this dialect on,
+/// and those of passes. The handler that prints is registered before it.
+static void addHints(DialectRegistry &registry, MlirOptMainConfig &config) {
+  registry.addExtension(+[](MLIRContext *context, kvcache::KVCacheDialect *) {
+    addHints(context);
+  });
+  MlirOptMainConfig base = config;
+  config.setPassPipelineSetupFn([base](PassManager &pm) {
+    addHints(pm.getContext());
+    return base.setupPassPipeline(pm);
+  });
+}
+
+/// Prints no op with an error, which may be a whole module, unless the command
+/// line asks for it.
+static void hideOpsOfErrors() {
+  llvm::cl::Option *option =
+      llvm::cl::getRegisteredOptions()["mlir-print-op-on-diagnostic"];
+  if (option && option->getNumOccurrences() == 0)
+    static_cast<llvm::cl::opt<bool> *>(option)->setValue(false);
+}
 
 /// Says so if the arguments name a plugin.
 static bool reportPlugins(ArrayRef<char *> arguments) {
@@ -183,10 +215,12 @@ int kvcache::optMain(int argc, char **argv, bool loadsPlugins) {
   auto [inputName, outputName] =
       parseCLIOptions(argc, argv, describeTool() + dialects);
   exitOnFatalErrors(abortOnFatalErrors);
+  hideOpsOfErrors();
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
   if (config.shouldShowDialects() || config.shouldListPasses())
     return asMainReturnCode(
         MlirOptMain(argc, argv, inputName, outputName, registry));
+  addHints(registry, config);
   std::unique_ptr<llvm::MemoryBuffer> input =
       openSource(inputName, config, registry);
   if (!input)

@@ -19,6 +19,7 @@
 #include "kvcache/IR/TMAOps.h"
 #include "kvcache/IR/TensorMapOps.h"
 #include "kvcache/IR/TensorMemoryOps.h"
+#include "kvcache/Support/DiagnosticHints.h"
 #include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -101,6 +102,7 @@ struct ConvertKVCacheToMemRef
                       TMAStoreOp, MmaOp, MmaWaitOp, TmemAllocOp, TmemMmaOp,
                       TmemCommitOp, TmemLoadOp, TmemStoreOp>();
     target.addDynamicallyLegalOp<WaitOp>(isForStore);
+    DiagnosticHints hints(&getContext());
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))
       signalPassFailure();

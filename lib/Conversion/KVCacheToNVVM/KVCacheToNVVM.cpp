@@ -14,6 +14,7 @@
 #include "kvcache/IR/TMAOps.h"
 #include "kvcache/IR/TensorMemoryOps.h"
 #include "kvcache/IR/TileOps.h"
+#include "kvcache/Support/DiagnosticHints.h"
 #include "kvcache/Support/Pointers.h"
 #include "kvcache/Support/Threads.h"
 
@@ -59,6 +60,7 @@ struct ConvertKVCacheToNVVM
     addKVCacheToNVVMLegality(target);
     RewritePatternSet patterns(&getContext());
     populateKVCacheToNVVMPatterns(patterns);
+    DiagnosticHints hints(&getContext());
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))
       signalPassFailure();

@@ -9,6 +9,7 @@
 #include "AtomicOrder.h"
 #include "KernelMessages.h"
 #include "kvcache/Conversion/Passes.h"
+#include "kvcache/Support/DiagnosticHints.h"
 
 #include "mlir/Conversion/ConvertToLLVM/ToLLVMInterface.h"
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
@@ -45,6 +46,7 @@ struct KernelsToNVVM : kvcache::impl::KernelsToNVVMBase<KernelsToNVVM> {
     RewritePatternSet patterns(&getContext());
     populatePatterns(converter, target, patterns);
     FrozenRewritePatternSet frozen(std::move(patterns));
+    DiagnosticHints hints(&getContext());
     for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
       if (failed(applyPartialConversion(&op, target, frozen)))
         return signalPassFailure();

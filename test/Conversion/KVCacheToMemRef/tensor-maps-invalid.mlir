@@ -7,7 +7,7 @@
 gpu.module @kernels {
   gpu.func @in_a_kernel(%k: !cache) kernel {
     // expected-error @below {{'kvcache.create_tma_tile' op expects host code: a kernel takes descriptors as arguments}}
-    // expected-error @below {{failed to legalize operation 'kvcache.create_tma_tile' that was explicitly marked illegal}}
+    // expected-error @below {{'kvcache.create_tma_tile' op has no lowering here for its types and attributes}}
     %desc = kvcache.create_tma_tile %k {rows = 16, swizzle = #kvcache.swizzle<swizzle_128b>} : !cache -> !desc
     gpu.return
   }
@@ -24,7 +24,7 @@ func.func @in_a_launch(%k: !cache) {
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%dx = %c1, %dy = %c1, %dz = %c1) {
     // expected-error @below {{'kvcache.create_gather4_tma_tile' op expects host code: a kernel takes descriptors as arguments}}
-    // expected-error @below {{failed to legalize operation 'kvcache.create_gather4_tma_tile' that was explicitly marked illegal}}
+    // expected-error @below {{'kvcache.create_gather4_tma_tile' op has no lowering here for its types and attributes}}
     %desc = kvcache.create_gather4_tma_tile %k {tile_height = 64, tile_width = 72, dtype = i64} : !cache -> !desc
     gpu.terminator
   }
@@ -39,7 +39,7 @@ func.func @in_a_launch(%k: !cache) {
 func.func @tile_of_an_unknown_op() {
   %kt = kvcache.alloc_tile : !kt
   // expected-error @below {{'test.use' op expects no value of type '!kvcache.tile<64x128xbf16, swizzle_128b>': only ops of this dialect use one, and functions, calls, branches and regions of 'scf' ops pass one on}}
-  // expected-error @below {{failed to legalize operation 'test.use' that was explicitly marked illegal}}
+  // expected-error @below {{'test.use' op has no lowering here for its types and attributes}}
   "test.use"(%kt) : (!kt) -> ()
   return
 }
@@ -56,7 +56,7 @@ func.func @pages_that_are_not_whole_rows_apart(%blocks: !blocks, %lengths: memre
   %c = kvcache.paged_collection %blocks, %lengths, %lut, %m, %m : !blocks, memref<?xi32>, memref<?x?xi32> -> !collection
   %v = kvcache.paged_view value %c[%layer] : !collection
   // expected-error @below {{'kvcache.create_ragged_tma_tile' op expects pages a whole number of rows (1024 elements) apart, because it counts rows}}
-  // expected-error @below {{failed to legalize operation 'kvcache.create_ragged_tma_tile' that was explicitly marked illegal}}
+  // expected-error @below {{'kvcache.create_ragged_tma_tile' op has no lowering here for its types and attributes}}
   %desc = kvcache.create_ragged_tma_tile %v {rows = 16, swizzle = #kvcache.swizzle<swizzle_128b>} : !cache -> !desc
   return %desc : !desc
 }
@@ -70,7 +70,7 @@ func.func @tile_of_a_parallel_loop(%n: index) {
   %c1 = arith.constant 1 : index
   %kt = kvcache.alloc_tile : !kt
   // expected-error @below {{'scf.parallel' op expects no value of type '!kvcache.tile<64x128xbf16, swizzle_128b>'}}
-  // expected-error @below {{failed to legalize operation 'scf.parallel' that was explicitly marked illegal}}
+  // expected-error @below {{'scf.parallel' op has no lowering here for its types and attributes}}
   %r = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%kt) -> !kt {
     scf.reduce(%kt : !kt) {
     ^bb0(%x: !kt, %y: !kt):
