@@ -308,3 +308,25 @@ def test_the_package_does_not_load_pytorch():
 def test_errors_have_names():
     first("i32")
     assert core.ERROR_NAME_TO_TYPE["kvcache.CheckError"] is kvcache.CheckError
+
+
+def test_operations_take_tensors_as_tables_and_outputs():
+    params = kvcache.KVCacheParams("f32", 2, 8, page_size=4, total_num_layers=1)
+    blocks, new = np.zeros((4, 2, 1, 4, 2, 8), np.float32), np.ones((2, 3, 2, 8), np.float32)
+    tables = {
+        "lengths": np.array([0, 0], np.int32),
+        "lut": np.array([[1, 2, 0], [3, 0, 0]], np.int32),
+        "row_offsets": np.array([0, 2, 3], np.int32),
+    }
+    tensors = {name: tvm_ffi.from_dlpack(table) for name, table in tables.items()}
+    inputs = kvcache.StepInputs.of(blocks=tvm_ffi.from_dlpack(blocks), **tensors)
+    kvcache.ops.append(params)(inputs, 0, *map(tvm_ffi.from_dlpack, new))
+    q, out = (tvm_ffi.from_dlpack(array) for array in (new[0], np.zeros_like(new[0])))
+    attend = kvcache.ops.attention(params, 2)
+    attend(inputs, 0, q, out=out, scale=1.0)
+    np.testing.assert_array_equal(np.from_dlpack(out), new[0])
+    with pytest.raises(ValueError, match="'out' to share no memory with 'q'"):
+        attend(inputs, 0, q, out=q, scale=1.0)
+    wide = tvm_ffi.from_dlpack(np.array([0, 0]))
+    with pytest.raises(TypeError, match="'lengths' to be of int32 or uint32 .* got int64"):
+        kvcache.StepInputs.of(blocks=blocks, **{**tensors, "lengths": wide})
