@@ -4,15 +4,15 @@ import json
 import re
 import struct
 import sys
-import types
-from contextlib import contextmanager
 from dataclasses import asdict
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import fake_cuda
 import numpy as np
 import pytest
 from bench_gpu import CHIP
-from gpu import arguments, command, contenders, cuda_device, formats, kernels
+from gpu import arguments, command, contenders, cuda_device, kernels
 from gpu.cuda_device import CudaDevice, DeviceError
 from gpu.inputs import SMALL
 from gpu.works import WORKS
@@ -282,86 +282,31 @@ def test_wrong_options(options, message, capsys, packed):
     assert message in capsys.readouterr().err
 
 
-class FakeTensor:
-    """As much of a tensor of PyTorch as FlashInfer gets and gives; bf16 is its bits."""
-
-    def __init__(self, array):
-        self.array = array
-
-    def numpy(self):
-        return self.array
-
-    def view(self, dtype):
-        return FakeTensor(self.array.view(dtype))
-
-    cuda = float = cpu = lambda self: self
-
-
-class FakeTorch(types.ModuleType):
-    bfloat16, uint8 = np.uint16, np.uint8
-    from_numpy = staticmethod(FakeTensor)
-
-    def __init__(self):
-        super().__init__("torch")
-        self.streams = []
-        self.cuda = types.SimpleNamespace(
-            ExternalStream=int, stream=self._stream, synchronize=lambda: None
-        )
-
-    @contextmanager
-    def _stream(self, stream):
-        self.streams.append(stream)
-        yield
-
-    @staticmethod
-    def empty(size, dtype, device):
-        return FakeTensor(np.zeros(16, dtype))
-
-
-class FakeFlashInfer(types.ModuleType):
-    """Attention as FlashInfer's documentation has it: lists of pages, and pages of keys and values (NHD)."""
-
-    class BatchDecodeWithPagedKVCacheWrapper:
-        def __init__(self, buffer, layout, use_tensor_cores):
-            assert layout == "NHD"
-
-        def plan(self, begins, pages, last, query_heads, heads, size, page_size, q_data_type, kv_data_type):
-            self.pages = [begins.array, pages.array, last.array]
-            assert (query_heads, heads, size, page_size) == (64, 8, 128, 16)
-
-        def run(self, query, cache):
-            begins, pages, last = self.pages
-            out = np.zeros(query.array.shape, np.float32)
-            for sequence, queries in enumerate(formats.bf16_to_f32(query.array)):
-                mine = pages[begins[sequence] : begins[sequence + 1]]
-                length = (len(mine) - 1) * 16 + last[sequence]
-                blocks = formats.bf16_to_f32(cache.array[mine]).swapaxes(0, 1).reshape(2, -1, 8, 128)
-                keys, values = np.repeat(blocks[:, :length], 8, axis=2)
-                scores = np.einsum("hd,thd->ht", queries, keys) / np.sqrt(128)
-                weights = np.exp(scores - scores.max(-1, keepdims=True))
-                out[sequence] = np.einsum("ht,thd->hd", weights / weights.sum(-1, keepdims=True), values)
-            return FakeTensor(out)
-
-
-def test_flashinfer_attends_to_the_same_tokens(monkeypatch):
-    torch = FakeTorch()
+def test_flashinfer_gets_the_pages_of_each_sequence(monkeypatch):
+    torch, flashinfer = MagicMock(), MagicMock()
     monkeypatch.setitem(sys.modules, "torch", torch)
-    monkeypatch.setitem(sys.modules, "flashinfer", FakeFlashInfer("flashinfer"))
+    monkeypatch.setitem(sys.modules, "flashinfer", flashinfer)
+    torch.from_numpy = lambda array: MagicMock(cuda=lambda: SimpleNamespace(array=array, view=lambda dtype: array))
+    wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper.return_value
     work, device = WORKS["decode"], CudaDevice(driver=fake_cuda.FakeDriver())
     case = work.make_case("ragged", SMALL)
-    case.arrays["lengths"][:2] = 1, 17
-    expected = work.reference(case)
+    lengths, lut = case.arrays["lengths"], case.arrays["lut"]
+    lengths[:2] = 1, 17
     device.stream = 5
     with contenders.Workspace(device, case) as workspace:
-        workspace.expected = expected
+        workspace.expected = work.reference(case)
         contender = contenders.enter_flashinfer(workspace)
-        contender.call(0)
-        assert contender.check() is None
-        assert torch.streams == [5]
-        case.arrays["lengths"][1] = 18
-        later = contenders.enter_flashinfer(workspace)
-        later.call(0)
-        assert "distance from attention[1, " in later.check()
-        case.arrays["lengths"][0] = 0
+        begins, pages, last = (argument.array for argument in wrapper.plan.call_args.args[:3])
+        for sequence, length in enumerate(lengths):
+            own = pages[begins[sequence] : begins[sequence + 1]]
+            assert np.array_equal(own, lut[sequence, : len(own)]) and (len(own) - 1) * 16 + last[sequence] == length
+        assert wrapper.plan.call_args.args[3:] == (64, 8, 128, 16)
+        for factor, wrong in ((1, None), (1.02, "distance from attention[0, ")):
+            out = (workspace.expected["attention"] * factor).reshape(-1, 64, 128)
+            wrapper.run.return_value.float.return_value.cpu.return_value.numpy.return_value = out
+            contender.call(0)
+            assert (contender.check() or "").startswith(wrong or "") and bool(contender.check()) == bool(wrong)
+        torch.cuda.ExternalStream.assert_called_with(5)
+        lengths[0] = 0
         with pytest.raises(Absent, match="FlashInfer expects sequences that have a token"):
             contenders.enter_flashinfer(workspace)
