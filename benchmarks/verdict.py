@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import linear
 import sass
@@ -110,15 +111,8 @@ def _compare_length(work: str, ours: Facts, theirs: Facts | None) -> tuple[bool 
     return part <= WORKS[work].sass_ratio, f"{count}/{theirs.code.instructions} = {part:.2f}"
 
 
-def _compare_main_loop(work: str, ours: Facts, theirs: Facts | None) -> tuple[bool | None, str]:
-    return _compare_loops(ours.code.main_loop, theirs.code.main_loop if theirs else None)
-
-
-def _compare_inner_loop(work: str, ours: Facts, theirs: Facts | None) -> tuple[bool | None, str]:
-    return _compare_loops(ours.code.inner_loop, theirs.code.inner_loop if theirs else None)
-
-
-def _compare_loops(ours: sass.Loop | None, theirs: sass.Loop | None) -> tuple[bool | None, str]:
+def _compare_loops(name: str, work: str, our_facts: Facts, their_facts: Facts | None) -> tuple[bool | None, str]:
+    ours, theirs = (getattr(facts.code, name) if facts else None for facts in (our_facts, their_facts))
     if not ours:
         return None, "no loop"
     if not theirs:
@@ -164,10 +158,11 @@ def _compare_flight(work: str, ours: Facts, theirs: Facts | None) -> tuple[bool 
     return mine >= other, f"{mine}/{other} B"
 
 
+_LOOP_TARGET = "at most nvcc's, in all or for each byte that it reads"
 _CODE_TARGETS: tuple[tuple[str, _Compare], ...] = (
     ("SASS instructions of the whole kernel: at most 0.75 of nvcc's for gathers, 0.85 with fp8, 1.00 for the others", _compare_length),
-    ("SASS instructions of the main loop: at most nvcc's, in all or for each byte that it reads", _compare_main_loop),
-    ("SASS instructions of the inner loop: at most nvcc's, in all or for each byte that it reads", _compare_inner_loop),
+    (f"SASS instructions of the main loop: {_LOOP_TARGET}", partial(_compare_loops, "main_loop")),
+    (f"SASS instructions of the inner loop: {_LOOP_TARGET}", partial(_compare_loops, "inner_loop")),
     ("no spills", _compare_spills),
     ("global memory in no narrower accesses than the peer's (in brackets)", _compare_widths),
     ("no fewer bytes of global loads in flight than the peer's", _compare_flight),

@@ -84,7 +84,7 @@ def _describe_run(runner: Runner, before: dict[str, str], arguments: Sequence[st
         "code for": runner.chip,
         "peak": f"{peak / 1e12:.2f} TB/s ({source})",
         "host": f"{platform.system()} {platform.machine()}",
-        "pack": pack,
+        **{f"pack {key}": value for key, value in pack.items()},
         **{f"{key} before": value for key, value in before.items()},
         **{f"{key} after": value for key, value in read_gpu(facts.bus_id).items()},
     }
