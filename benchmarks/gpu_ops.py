@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from command import Command
-from measure import brief, say
+from measure import Result, brief, say
 from provenance import read_gpu
 from record import Record
 from report import Table
@@ -139,7 +139,7 @@ def serve(options: argparse.Namespace, connection: Connection) -> None:
             if is_cuda and is_lost():
                 connection.send(("lost", brief(error)))
                 os._exit(1)
-            results = [{"work": name, "contender": "", "status": "failed", "note": brief(error)}]
+            results = [Result(name, "", "", "failed", brief(error))]
         gc.collect()
         try:
             if is_cuda:
@@ -199,32 +199,32 @@ class Worker:
 # --- Results ---------------------------------------------------------------------------------------------------------
 
 
-def rate(result: dict[str, Any], device: str) -> dict[str, Any]:
+def rate(result: Result, device: str) -> None:
     """Adds rates to a result, and parts of the peaks of the device."""
-    times = [result[key] for key in ("ms", "graph_ms") if result.get(key)]
-    if not times or result.get("status") == "wrong":
-        return result
+    figures = result.figures
+    times = [figures[key] for key in ("ms", "graph_ms") if figures.get(key)]
+    if not times or result.status == "wrong":
+        return
     seconds = min(times) / 1e3
     words = re.split(r"[\s-]", device)
     bandwidth, tensor = next((peaks for name, peaks in PEAKS.items() if name in words), (0.0, 0.0))
-    rates = {"gbps": result["bytes"] / seconds / 1e9, "tflops": result["flops"] / seconds / 1e12}
+    figures |= {"gbps": figures["bytes"] / seconds / 1e9, "tflops": figures["flops"] / seconds / 1e12}
     if bandwidth:
-        rates["bandwidth_part"] = result["bytes"] / seconds / bandwidth
-        rates["tensor_part"] = result["flops"] / seconds / tensor
-    return {**result, **rates}
+        figures["bandwidth_part"] = figures["bytes"] / seconds / bandwidth
+        figures["tensor_part"] = figures["flops"] / seconds / tensor
 
 
-def tabulate(results: Sequence[dict[str, Any]]) -> Table:
+def tabulate(results: Sequence[Result]) -> Table:
     """Makes the table of rated results."""
     table = Table(
         "work", "contender", "status", ("ms", "{:.4f}"), ("graph", "{:.4f}"), ("GB/s", "{:.0f}"),
         ("of bandwidth", "{:.0%}"), ("TFLOPS", "{:.0f}"), ("of tensor cores", "{:.0%}"), ("error", "{:.1e}"), "note",
     )  # fmt: skip
     for result in results:
-        hidden = () if result.get("flops") else ("tflops", "tensor_part")
-        keys = "ms", "graph_ms", "gbps", "bandwidth_part", "tflops", "tensor_part", "error", "note"
-        numbers = (None if key in hidden else result.get(key) for key in keys)
-        table.add(result["work"], result["contender"], result["status"], *numbers)
+        hidden = () if result.figures.get("flops") else ("tflops", "tensor_part")
+        keys = "ms", "graph_ms", "gbps", "bandwidth_part", "tflops", "tensor_part", "error"
+        numbers = (None if key in hidden else result.figures.get(key) for key in keys)
+        table.add(result.work, result.contender, result.status, *numbers, result.note)
     return table
 
 
@@ -243,7 +243,7 @@ class Run:
             self.names.insert(0, CEILINGS)
         self.left_out: dict[str, list[str]] = {}
         self.no_graph: set[str] = set()
-        self.results: list[dict[str, Any]] = []
+        self.results: list[Result] = []
         self.facts: dict[str, Any] = read_gpu()
         self.record = Record("python benchmarks/gpu_ops.py", driver=self.facts.get("driver"))
         self.begin = time.monotonic()
@@ -278,8 +278,9 @@ class Run:
                 self.is_started = True
             start = time.monotonic()
             for result in self.run_work(self.names.pop(0), min(self.options.work_seconds, deadline - start)):
-                result["work_s"] = round(time.monotonic() - start, 2)
-                self.results.append(rate(result, self.facts["device"]))
+                result.figures["work_s"] = round(time.monotonic() - start, 2)
+                rate(result, self.facts["device"])
+                self.results.append(result)
                 cells = tabulate(self.results[-1:])
                 say("  ".join(filter(None, cells.show(cells.rows[0]))))
             self.save()
@@ -287,7 +288,7 @@ class Run:
         self.facts["total_s"] = round(time.monotonic() - self.begin, 1)
         self.save()
 
-    def run_work(self, name: str, seconds: float) -> list[dict[str, Any]]:
+    def run_work(self, name: str, seconds: float) -> list[Result]:
         """Runs a work. Where its process ends, the result has the reason, and other contenders get another turn."""
         start = time.monotonic()
         self.worker.send(name, self.left_out.get(name, []), sorted(self.no_graph))
@@ -299,8 +300,8 @@ class Run:
                 self.left_out.setdefault(name, []).append(at)
                 self.names.append(name)
             self.restart()
-            return [{"work": name, "contender": at, "status": "failed", "note": why}]
-        failures = {result["contender"] for result in answer if NO_GRAPH in result.get("note", "")}
+            return [Result(name, "", at, "failed", why)]
+        failures = {result.contender for result in answer if NO_GRAPH in result.note}
         if failures - self.no_graph:  # what failed may have left this process in disorder
             self.no_graph |= failures
             self.restart()
@@ -312,10 +313,10 @@ class Run:
         print(", ".join(f"{name}: {value}" for name, value in self.facts.items()))
         if self.names:
             print(f"not run: {', '.join(self.names)}")
-        bad = [result for result in self.results if result["status"] in ("wrong", "failed")]
+        bad = [result for result in self.results if result.status in ("wrong", "failed")]
         for result in bad:
-            print(f"{result['status']}: {result['work']}, {result['contender']}: {result.get('note', '')}")
-        return int(bool(self.names) or any(not result["contender"].startswith(PEERS) for result in bad))
+            print(f"{result.status}: {result.work}, {result.contender}: {result.note}")
+        return int(bool(self.names) or any(not result.contender.startswith(PEERS) for result in bad))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -323,7 +324,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.show:
         found = json.loads(options.show.read_text())
         print(", ".join(f"{name}: {value}" for name, value in found["facts"].items()), end="\n\n")
-        print(tabulate(found["results"]).render(options.markdown))
+        print(tabulate([Result(**result) for result in found["results"]]).render(options.markdown))
         return 0
     if options.list:
         print("\n".join(work.name for work in find_works(options)))

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from gpu_ops_run import Attention, Contender, Pages
+from gpu_ops_run import Attention, Pages, make_contender
 from gpu_ops_works import Work
+from measure import Contender
 
 
 def sdpa(work: Work, pages: Pages, given: Attention, backend: Any, name: str) -> Contender:
@@ -33,7 +34,7 @@ def sdpa(work: Work, pages: Pages, given: Attention, backend: Any, name: str) ->
     def check() -> tuple[float, float]:
         return given.check(outs[0].transpose(1, 2).flatten(0, 1))
 
-    return Contender(name, call, check, 0.01, note="contiguous keys and values")
+    return make_contender(name, call, check, 0.01, note="contiguous keys and values")
 
 
 def flash(work: Work, pages: Pages, given: Attention) -> Contender:
@@ -60,7 +61,7 @@ def products(work: Work, pages: Pages, given: Attention) -> Contender:
         outs[0] = torch.bmm(weights, rows[i][..., : given.value_dim])
 
     # Its scores are bf16, so that their errors are larger.
-    return Contender("PyTorch bmm", call, lambda: given.check(outs[0]), 0.2, note="contiguous rows")
+    return make_contender("PyTorch bmm", call, lambda: given.check(outs[0]), 0.2, note="contiguous rows")
 
 
 def triton_parts(work: Work, pages: Pages, given: Attention) -> Contender:
@@ -90,7 +91,7 @@ def triton_parts(work: Work, pages: Pages, given: Attention) -> Contender:
         merged = (numbers.view(*tops.shape, size) * factors[..., None]).sum(2) / total[..., None]
         return given.check(merged.flatten(1, 2).to(torch.bfloat16))
 
-    return Contender("Triton", call, check, 0.01, note="without the merge of parts")
+    return make_contender("Triton", call, check, 0.01, note="without the merge of parts")
 
 
 def flashinfer(work: Work, pages: Pages, given: Attention) -> Contender:
@@ -121,7 +122,7 @@ def flashinfer(work: Work, pages: Pages, given: Attention) -> Contender:
     def check() -> tuple[float, float]:
         return given.check(given.out)  # its logarithms have the base 2
 
-    return Contender("FlashInfer", call, check, 0.01, given.reset, note="its plan is made before")
+    return make_contender("FlashInfer", call, check, 0.01, given.reset, note="its plan is made before")
 
 
 def flashinfer_mla(work: Work, pages: Pages, given: Attention) -> Contender:
@@ -146,7 +147,7 @@ def flashinfer_mla(work: Work, pages: Pages, given: Attention) -> Contender:
             True, 1.0, 1.0, None,
         )  # fmt: skip
 
-    return Contender("FlashInfer", call, given.check, 0.01, given.reset, note="its plan is made before")
+    return make_contender("FlashInfer", call, given.check, 0.01, given.reset, note="its plan is made before")
 
 
 def make_workspaces(device: str) -> tuple[Any, Any, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from gpu_ops_timing import Call, DeviceTimer, HostTimer
 from gpu_ops_works import Variant, Work
-from measure import brief
+from measure import Contender, Result, brief, verify
 
 L2_TIMES = 4  # the sets of a work have so many times the bytes of the L2 cache
 MOST_SETS = 64
@@ -25,20 +25,29 @@ NARROW = {"f8E4M3FN": torch.float8_e4m3fn, "i8": torch.int8, "bf16": torch.bfloa
 EPSILON = 1e-6
 
 
-@dataclass
-class Contender:
-    """Calls by the number of a set of pages, and the check of what a call with set 0 wrote, which gives the largest error.
+def make_contender(
+    name: str,
+    call: Call,
+    find_errors: Callable[[], tuple[float, float]],
+    bound: float,
+    reset: Callable[[], Any] = lambda: None,
+    note: str = "",
+    log_bound: float = 0.02,
+) -> Contender:
+    """Makes a contender of calls by the number of a set of pages.
 
-    The second error is that of logarithms. ``reset`` makes what is written no number before.
+    Args:
+        find_errors: Returns the largest error of the results of set 0, and that of logarithms.
     """
+    figures: dict[str, Any] = {"bound": bound}
 
-    name: str
-    call: Call
-    check: Callable[[], tuple[float, float]]
-    bound: float
-    reset: Callable[[], None] = lambda: None
-    note: str = ""
-    log_bound: float = 0.02
+    def check() -> str | None:
+        error, log_error = find_errors()
+        figures.update(error=error, log_error=log_error)
+        is_right = error <= bound and log_error <= log_bound
+        return None if is_right else f"an error of {error:.1e}, and of logarithms {log_error:.1e}"
+
+    return Contender(name, call, check, reset, note, figures)
 
 
 @dataclass
@@ -56,11 +65,11 @@ class Bench:
 
         Args:
             make: Makes the call of an operation.
-            check: The check of a contender, its bound, and what resets its results.
+            check: The errors of a contender, their bound, and what resets its results.
         """
         for variant in work.variants:
             call = make(work.make(variant, target), variant)
-            self.contenders.append(Contender(variant.name, call, *check, log_bound=log_bound))
+            self.contenders.append(make_contender(variant.name, call, *check, log_bound=log_bound))
 
 
 class Pages:
@@ -374,7 +383,7 @@ def append(work: Work, pages: Pages, target: str) -> Bench:
             pages.blocks[at, 0, 0, offsets] = keys
             pages.blocks[at, 1, 0, offsets] = values
 
-        bench.contenders.append(Contender("PyTorch index_put", put, check, bound, reset, note="two launches"))
+        bench.contenders.append(make_contender("PyTorch index_put", put, check, bound, reset, note="two launches"))
     return bench
 
 
@@ -405,7 +414,7 @@ def gather(work: Work, pages: Pages, target: str) -> Bench:
         def check() -> tuple[float, float]:
             return float(not torch.equal(taken[0], pages.blocks[indices[0]])), 0.0
 
-        bench.contenders.append(Contender("PyTorch index_select", take, check, 0.0, note="pages as they are"))
+        bench.contenders.append(make_contender("PyTorch index_select", take, check, 0.0, note="pages as they are"))
     return bench
 
 
@@ -430,7 +439,7 @@ def copy_pages(work: Work, pages: Pages, target: str) -> Bench:
         def copy(i: int) -> None:
             pages.blocks.index_copy_(0, wide[i][1], pages.blocks.index_select(0, wide[i][0]))
 
-        bench.contenders.append(Contender("PyTorch index_copy", copy, check, 0.0, reset, note="by a copy between"))
+        bench.contenders.append(make_contender("PyTorch index_copy", copy, check, 0.0, reset, note="by a copy between"))
     return bench
 
 
@@ -474,8 +483,8 @@ def run(
     left_out: Sequence[str] = (),
     no_graph: Sequence[str] = (),
     report: Callable[[str], None] = lambda name: None,
-) -> list[dict[str, Any]]:
-    """The results of a work's contenders but for those that are left out.
+) -> list[Result]:
+    """Runs a work's contenders, except those that are left out.
 
     Those of ``no_graph`` get no CUDA graphs. ``report`` is told who runs.
     """
@@ -486,44 +495,41 @@ def run(
         if contender.name in left_out:
             continue
         report(contender.name)
-        result: dict[str, Any] = {
-            "work": work.name, "contender": contender.name, "bytes": bench.bytes,
-            "flops": bench.flops, "sets": bench.sets, "bound": contender.bound, "note": contender.note,
-        }  # fmt: skip
+        result = Result(work.name, "", contender.name)
         results.append(result)
         try:
-            contender.reset()
-            contender.call(0)
-            if is_cuda:
-                torch.cuda.synchronize()
-            error, logarithm = contender.check()
-            result.update(error=error, log_error=logarithm)
-            is_right = error <= contender.bound and logarithm <= contender.log_bound
-            result["status"] = "ok" if is_right else "wrong"
+            found = verify(contender, work.name, clock=torch.cuda if is_cuda else None)
+            result.status, result.note = found.status, found.note
+            result.figures = {"bytes": bench.bytes, "flops": bench.flops, "sets": bench.sets, **found.figures}
             has_graph = contender.name not in no_graph
-            timer = (DeviceTimer if is_cuda else HostTimer)(contender.call, bench.sets, has_graph)
-            timers.append((result, timer))
+            timers.append((result, (DeviceTimer if is_cuda else HostTimer)(contender.call, bench.sets, has_graph)))
         except Exception as error:
-            result.update(status="failed", note=brief(error))
+            result.status, result.note = "failed", brief(error)
             if is_cuda:
                 torch.cuda.synchronize()  # an error of the device is one of the work, and of the process
     for step in (1, -1):
         for result, timer in timers[::step]:
-            report(result["contender"])
+            report(result.contender)
             timer.take()
     for result, timer in timers:
-        result["ms"] = statistics.median(timer.single) if timer.single else None
-        result["graph_ms"] = statistics.median(timer.replayed) if timer.replayed else None
-        result["host_us"] = timer.host_us
-        result["fastest_ms"] = min(timer.single + timer.replayed)
-        result["note"] = "; ".join(filter(None, (result["note"], timer.note)))
-    for name, why in bench.left_out.items():
-        results.append({"work": work.name, "contender": name, "status": "left out", "note": why})
-    return results
+        add_times(result, timer)
+    return results + [Result(work.name, "", name, "absent", why) for name, why in bench.left_out.items()]
 
 
-def run_ceilings() -> list[dict[str, Any]]:
-    """What a copy and a product of matrices reach, which are no work of ours."""
+def add_times(result: Result, timer: Any) -> None:
+    """Adds the times of single calls, and of those of graphs."""
+    result.milliseconds = timer.single
+    result.figures |= {
+        "ms": statistics.median(timer.single) if timer.single else None,
+        "graph_ms": statistics.median(timer.replayed) if timer.replayed else None,
+        "host_us": timer.host_us,
+        "fastest_ms": min(timer.single + timer.replayed),
+    }
+    result.note = "; ".join(filter(None, (result.note, timer.note)))
+
+
+def run_ceilings() -> list[Result]:
+    """Measures a copy and a product of matrices, which are no work of ours."""
     size = 1 << 30
     a, b = (torch.empty(size, dtype=torch.uint8, device="cuda") for _ in range(2))
     x, y = (_random(8192, 8192, device="cuda") for _ in range(2))
@@ -537,9 +543,6 @@ def run_ceilings() -> list[dict[str, Any]]:
     for name, call, moved, flops in contenders:
         timer = DeviceTimer(call, 1)
         timer.take()
-        results.append({
-            "work": "ceiling", "contender": name, "status": "ok", "bytes": moved, "flops": flops,
-            "ms": statistics.median(timer.single),
-            "graph_ms": statistics.median(timer.replayed) if timer.replayed else None, "note": timer.note,
-        })  # fmt: skip
+        results.append(Result("ceiling", "", name, figures={"bytes": moved, "flops": flops}))
+        add_times(results[-1], timer)
     return results

@@ -36,6 +36,7 @@ class Contender:
         call: Runs it, with the number of a set of arrays.
         check: Says what is wrong with the results of the last call, or None.
         reset: Destroys the results, so that those of an earlier call are not taken for new ones.
+        figures: Everything else that is known of it, by name; ``check`` may add some.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Contender:
     check: Callable[[], str | None] = lambda: None
     reset: Callable[[], Any] = lambda: None
     note: str = ""
+    figures: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -72,14 +74,15 @@ class Result:
         return spread(self.milliseconds) if self.milliseconds else None
 
 
-def verify(contender: Contender, work: str, case: str = "", clock: Clock | None = None) -> Result:
+def verify(contender: Contender, work: str, case: str = "", clock: Any = None) -> Result:
     """Runs a contender once, and says whether its results are right."""
     contender.reset()
     contender.call(0)
     if clock:
         clock.synchronize()
     wrong = contender.check()
-    return Result(work, case, contender.name, "wrong" if wrong else "right", wrong or contender.note)
+    status = "wrong" if wrong else "right"
+    return Result(work, case, contender.name, status, wrong or contender.note, figures=contender.figures)
 
 
 def spread(times: Sequence[float]) -> list[float]:

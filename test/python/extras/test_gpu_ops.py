@@ -20,7 +20,7 @@ def test_works_have_unique_names():
 @pytest.mark.parametrize("work", ONE_OF_EACH.values(), ids=lambda work: work.name)
 def test_results_are_right(work):
     for result in gpu_ops_run.run(work.shrink(), "cpu"):
-        assert result["status"] == "ok", result
+        assert result.status == "right", result
 
 
 def test_wrong_results_are_found(monkeypatch):
@@ -32,7 +32,7 @@ def test_wrong_results_are_found(monkeypatch):
         "wanted",
         lambda given: {at: (out * 1.02, lse) for at, (out, lse) in scale(given).items()},
     )
-    assert {result["status"] for result in gpu_ops_run.run(work, "cpu")} == {"wrong"}
+    assert {result.status for result in gpu_ops_run.run(work, "cpu")} == {"wrong"}
 
 
 def test_a_run_writes_its_results(tmp_path, capsys):
@@ -40,7 +40,7 @@ def test_a_run_writes_its_results(tmp_path, capsys):
     options = ["--target", "cpu", "--small", "--jobs", "1", "--json", str(path)]
     assert gpu_ops.main([*options, "--only", "copy_pages"]) == 0
     found = json.loads(path.read_text())
-    assert [result["status"] for result in found["results"]] == ["ok", "ok"]
+    assert [result["status"] for result in found["results"]] == ["right", "right"]
     capsys.readouterr()
     gpu_ops.main(["--show", str(path), "--markdown"])
     assert capsys.readouterr().out.count("copy_pages") == 2
