@@ -102,14 +102,14 @@ static FailureOr<LayoutAttrInterface> getLayout(Location loc,
 template <typename T>
 static MlirType getWithLayout(Location loc, T type, MlirAttribute layout,
                               MlirAttribute scaleLayout, TableKind table) {
-  auto ofElements = getLayout(loc, layout);
-  auto ofScales = getLayout(loc, scaleLayout);
-  if (failed(ofElements) || failed(ofScales))
+  auto elementLayout = getLayout(loc, layout);
+  auto scalesLayout = getLayout(loc, scaleLayout);
+  if (failed(elementLayout) || failed(scalesLayout))
     return {};
   return wrap(Type(getChecked<T>(
       loc, type.getElementType(), type.getParams(), type.getPageSize(),
-      type.getScale(), type.getGranularity(), *ofElements, *ofScales, table,
-      type.getZeroPoint(), type.getTokenGranularity())));
+      type.getScale(), type.getGranularity(), *elementLayout, *scalesLayout,
+      table, type.getZeroPoint(), type.getTokenGranularity())));
 }
 
 MlirType mlirKVCacheCacheTypeGetWithLayoutChecked(MlirLocation loc,

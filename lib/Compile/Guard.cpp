@@ -22,7 +22,7 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 namespace {
-/// What a thread and the one that waits for it share.
+/// The state that a thread shares with the one that waits for it.
 struct Job {
   std::mutex mutex;
   std::condition_variable changed;

@@ -75,9 +75,9 @@ Value getBuffer(Value memref) {
       return {};
   }
   Block *block = cast<BlockArgument>(memref).getOwner();
-  bool ofFunction =
+  bool isArgument =
       block->isEntryBlock() && isa<FunctionOpInterface>(block->getParentOp());
-  return ofFunction ? memref : Value();
+  return isArgument ? memref : Value();
 }
 
 /// Finds the arguments of `kernel` that must not be `noalias`: a launch passes

@@ -39,11 +39,11 @@ namespace {
 /// Programming Guide, Technical Specifications per Compute Capability).
 constexpr int64_t kMaxStaticSharedMemory = 48 * 1024;
 
-/// Of the dynamic shared memory: what the widest swizzle asks for (PTX ISA,
-/// Tensor swizzling modes).
+/// The alignment of dynamic shared memory: the need of the widest swizzle (PTX
+/// ISA, Tensor swizzling modes).
 constexpr int64_t kDynamicAlignment = 1024;
 
-/// What its variable is called, unless the name is taken.
+/// The name of its variable, unless it is in use.
 constexpr StringLiteral kDynamicName{"kvcache_shared"};
 
 bool isShared(Attribute space) {

@@ -76,7 +76,7 @@ private:
                gpu::DeallocOp, gpu::MemcpyOp, gpu::MemsetOp, gpu::WaitOp>(op);
   }
 
-  /// What to write instead of an op that only a GPU has; empty for others.
+  /// Gives the replacement for an op that only a GPU has; empty for others.
   static StringRef getRemedy(Operation *op) {
     using namespace kvcache;
     if (isa<gpu::LaunchFuncOp, gpu::LaunchOp>(op))

@@ -23,12 +23,12 @@ LogicalResult kvcache::verifyWidth(Operation *op, StringRef name, Type type,
                                    CacheTypeInterface cache) {
   int64_t lanes = getNumLanes(type);
   if (lanes > cache.getLanesPerHead()) {
-    bool ofScales = isa<ScalesType>(cache);
+    bool isScales = isa<ScalesType>(cache);
     return op->emitOpError("expects '")
            << name << "' to have at most "
-           << (ofScales ? "one lane per group of a head (" : "head_size (")
+           << (isScales ? "one lane per group of a head (" : "head_size (")
            << cache.getLanesPerHead()
-           << (ofScales ? "), got " : ") lanes, got ") << lanes;
+           << (isScales ? "), got " : ") lanes, got ") << lanes;
   }
   if (lanes % cache.getLanesPerStored() != 0)
     return op->emitOpError("expects '")
@@ -139,7 +139,7 @@ bool kvcache::isLengthInRange(Value cache, Value batch) {
 }
 
 bool kvcache::areEntriesInRange(Value cache, Value batch, Value token,
-                                int64_t tokens, bool ofScales) {
+                                int64_t tokens, bool isScales) {
   BundleOpInterface bundle = getBundleOp(cache);
   if (!bundle)
     return false;
@@ -150,8 +150,8 @@ bool kvcache::areEntriesInRange(Value cache, Value batch, Value token,
   // Where entries of other tables are is known only at run time.
   if (!type.hasStaticPageSize() || type.getTable() != TableKind::Dense)
     return false;
-  ofScales |= isa<ScalesType>(cache.getType());
-  if (ofScales && bundle.getScalesLookupTable())
+  isScales |= isa<ScalesType>(cache.getType());
+  if (isScales && bundle.getScalesLookupTable())
     table = bundle.getScalesLookupTable().getType();
   std::optional<int64_t> first = getConstantIntValue(token);
   if (!first || *first < 0 || table.isDynamicDim(1) ||

@@ -56,7 +56,7 @@ LogicalResult verifyTensorScale(Operation *op, Value tensorScale,
 
 /// Checks that scales of `type`, null for none, hold all powers of two.
 LogicalResult verifyPowerOfTwo(Operation *op, Type type);
-/// The same for the scales of a cache, which must have no zero points.
+/// Checks this for the scales of a cache, which must have no zero points.
 LogicalResult verifyPowerOfTwo(Operation *op, CacheTypeInterface cache);
 
 /// Whether the length of sequence `batch` provably exists: `batch` is a
@@ -66,7 +66,7 @@ bool isLengthInRange(Value cache, Value batch);
 /// Whether the entries for `tokens` tokens of sequence `batch` from `token` on
 /// provably exist in the lookup table, or in that of the scales.
 bool areEntriesInRange(Value cache, Value batch, Value token, int64_t tokens,
-                       bool ofScales = false);
+                       bool isScales = false);
 
 /// The range `[0, max]` of an index.
 ConstantIntRanges getRangeUpTo(uint64_t max);

@@ -61,11 +61,11 @@ BundleOpInterface kvcache::getBundleOp(Value cache) {
 
 /// Returns the blocks, or the scales, of a view; null if no op that bundles
 /// them is known.
-static Value getTensor(Value view, bool ofScales) {
+static Value getTensor(Value view, bool isScales) {
   BundleOpInterface bundle = getBundleOp(view);
   if (!bundle)
     return {};
-  return ofScales ? bundle.getScales() : bundle.getBlocks();
+  return isScales ? bundle.getScales() : bundle.getBlocks();
 }
 
 //===----------------------------------------------------------------------===//
@@ -94,7 +94,7 @@ static std::optional<int64_t> getStrideDivisor(Value tensor, unsigned dim) {
 }
 
 CacheTypeInterface kvcache::getViewType(CacheTypeInterface cache,
-                                        bool ofScales) {
+                                        bool isScales) {
   MLIRContext *context = cache.getContext();
   if (!cache.isPaged())
     return ContinuousCacheType::get(context, cache.getElementType(),
@@ -104,7 +104,7 @@ CacheTypeInterface kvcache::getViewType(CacheTypeInterface cache,
       cache.getScale(), cache.getGranularity(), cache.getLayout(),
       cache.getScaleLayout(), cache.getTable(), cache.getZeroPoint(),
       cache.getTokenGranularity());
-  if (ofScales)
+  if (isScales)
     return ScalesType::get(context, view);
   return view;
 }
@@ -135,14 +135,14 @@ int64_t kvcache::getDistanceUnit(CacheTypeInterface view) {
       getInPageAlignment(view, kPromisedAlignment) / getStoredBytes(view), 1);
 }
 
-uint64_t kvcache::getPageAlignment(Value view, bool ofScales,
-                                   uint64_t ofTensor) {
-  Value tensor = getTensor(view, ofScales);
+uint64_t kvcache::getPageAlignment(Value view, bool isScales,
+                                   uint64_t tensorAlignment) {
+  Value tensor = getTensor(view, isScales);
   if (!tensor)
     return kPromisedAlignment;
   auto type = cast<MemRefType>(tensor.getType());
   uint64_t bytes = type.getElementTypeBitWidth() / 8;
-  uint64_t alignment = ofTensor;
+  uint64_t alignment = tensorAlignment;
   auto limit = [&](std::optional<int64_t> elements) {
     alignment = llvm::MinAlign(alignment, elements ? *elements * bytes
                                                    : kPromisedAlignment);

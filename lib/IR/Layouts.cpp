@@ -306,10 +306,9 @@ kvcache::verifyRoleStride(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-LogicalResult
-kvcache::verifyInterleave(function_ref<InFlightDiagnostic()> emitError,
-                          LayoutAttrInterface layout,
-                          LayoutAttrInterface scaleLayout, PageShape ofScales) {
+LogicalResult kvcache::verifyInterleave(
+    function_ref<InFlightDiagnostic()> emitError, LayoutAttrInterface layout,
+    LayoutAttrInterface scaleLayout, PageShape scalesShape) {
   // (C10)
   if (layout && layout.getInterleave() != 1)
     return emitError() << "expects 'interleave' only in scale_layout";
@@ -319,12 +318,12 @@ kvcache::verifyInterleave(function_ref<InFlightDiagnostic()> emitError,
   if (interleave < 1)
     return emitError() << "expects 'interleave' to be positive, got "
                        << interleave;
-  if (ShapedType::isDynamic(ofScales.pageSize))
+  if (ShapedType::isDynamic(scalesShape.pageSize))
     return emitError() << "expects a number for page_size with 'interleave'";
-  if (ofScales.pageSize % interleave == 0 &&
-      ofScales.headSize % interleave == 0)
+  if (scalesShape.pageSize % interleave == 0 &&
+      scalesShape.headSize % interleave == 0)
     return success();
   return emitError() << "expects 'interleave' to divide page_size ("
-                     << ofScales.pageSize << ") and the groups of a head ("
-                     << ofScales.headSize << "), got " << interleave;
+                     << scalesShape.pageSize << ") and the groups of a head ("
+                     << scalesShape.headSize << "), got " << interleave;
 }

@@ -18,7 +18,7 @@ inline bool isPackedInPairs(Type elementType) {
   return isa<Float4E2M1FNType>(elementType) || elementType.isSignlessInteger(4);
 }
 
-/// What the text of a type says of a layout: the keyword `nhd` or `hnd`, or
+/// A layout as the text of a type gives it: the keyword `nhd` or `hnd`, or
 /// strides.
 struct ParsedLayout {
   SMLoc loc;
@@ -69,7 +69,7 @@ LogicalResult verifyRoleStride(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult verifyInterleave(function_ref<InFlightDiagnostic()> emitError,
                                LayoutAttrInterface layout,
                                LayoutAttrInterface scaleLayout,
-                               PageShape ofScales);
+                               PageShape scalesShape);
 
 } // namespace mlir::kvcache
 

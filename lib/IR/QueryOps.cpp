@@ -238,10 +238,10 @@ LogicalResult ExtentOp::verify() {
   if (getExtent() == Extent::Layers && !collection)
     return emitOpError("expects 'cache' to be a collection for the extent "
                        "'layers', got a view");
-  bool ofView = llvm::is_contained(
+  bool needsView = llvm::is_contained(
       {Extent::Pages, Extent::Tokens, Extent::PageSize, Extent::PageStride},
       getExtent());
-  if (ofView && collection)
+  if (needsView && collection)
     return emitOpError("expects 'cache' to be a view for the extent '")
            << stringifyExtent(getExtent()) << "', got a collection";
   // (C2)

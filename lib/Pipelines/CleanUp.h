@@ -16,8 +16,8 @@
 
 namespace mlir::kvcache {
 
-/// What goes between two lowerings: one of what is there twice, and folding.
-/// In this order the slower of both has the less to do.
+/// Adds the passes between two lowerings: CSE, then folding. In this order the
+/// slower one has less to do.
 inline void addCleanUp(OpPassManager &pm) {
   pm.addPass(createCSEPass());
   pm.addPass(createCanonicalizerPass(getGreedyRewriteConfig()));

@@ -49,9 +49,9 @@ static void addOutlining(OpPassManager &pm) {
   pm.addPass(createNameKernelArgs());
 }
 
-/// What the lowering of a module of kernels needs done in each function. One
-/// function after another: its ops are still in the processor's cache for the
-/// next pass, and the functions of a large module share the threads.
+/// Adds the passes that lower each function of a module of kernels. Functions
+/// are lowered one after another, because their ops are then still in the
+/// processor's cache. The functions of a large module share the threads.
 static void addFunctionLowering(OpPassManager &pm) {
   pm.addPass(createNarrowFloats());
   pm.addPass(createFloatsAsBits());
@@ -61,7 +61,7 @@ static void addFunctionLowering(OpPassManager &pm) {
   pm.addPass(createLowerControlFlow());
 }
 
-/// What is left to do in functions of the LLVM dialect.
+/// Adds the last passes for functions of the LLVM dialect.
 static void addLLVMLowering(OpPassManager &pm, bool makeInlinePTX) {
   if (makeInlinePTX)
     pm.addPass(createConvertNVVMToLLVMPass());

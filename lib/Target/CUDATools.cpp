@@ -146,7 +146,7 @@ static std::optional<int> runFor(unsigned seconds, ArrayRef<StringRef> command,
   return std::nullopt;
 }
 
-/// What a tool printed; diagnostics are UTF-8.
+/// Reads the output of a tool; diagnostics are UTF-8.
 static std::string readText(StringRef path) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
   StringRef text = buffer ? (*buffer)->getBuffer().trim() : "";

@@ -127,10 +127,10 @@ const Chip *kvcache::getTargetChip(Operation *op) {
   const Chip *chip = nullptr;
   for (Attribute attribute : module.getTargetsAttr()) {
     auto target = dyn_cast<NVVM::NVVMTargetAttr>(attribute);
-    const Chip *ofTarget = target ? lookupChip(target.getChip()) : nullptr;
-    if (!ofTarget || (chip && chip != ofTarget))
+    const Chip *targetChip = target ? lookupChip(target.getChip()) : nullptr;
+    if (!targetChip || (chip && chip != targetChip))
       return nullptr;
-    chip = ofTarget;
+    chip = targetChip;
   }
   return chip;
 }

@@ -29,7 +29,7 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// What an op needs of a chip.
+/// The feature that an op requires of a chip.
 struct Need {
   Feature feature = Feature::None;
   /// The oldest chip that has the instruction, as major * 10 + minor, and
@@ -204,7 +204,8 @@ static Need getNeedOfMatrixOp(Operation *op) {
       .Default([](Operation *) { return Need(); });
 }
 
-/// Of 8 bits, with 4 or 5 of exponent, or of others.
+/// Finds the feature for a format: of 8 bits with 4 or 5 of exponent, or
+/// another.
 static Need getNeedOfFormat(Type format) {
   bool isFP8 = isa<Float8E4M3FNType, Float8E5M2Type>(format);
   return {isFP8 ? Feature::FP8Conversion : Feature::NarrowConversion};

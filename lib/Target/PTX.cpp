@@ -250,7 +250,7 @@ protected:
   }
 
 public:
-  /// Of each kernel, once the module is translated.
+  /// The parameters of each kernel, after the module is translated.
   llvm::StringMap<SmallVector<ParameterPlace>> parameters;
 
 private:

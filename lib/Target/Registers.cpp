@@ -26,8 +26,8 @@ int64_t kvcache::getMaxRegisters(int64_t threads, int64_t blocks) {
   constexpr int64_t warp = 32, mostOfThread = 256;
   if (threads > kRegistersOfSM || blocks > kRegistersOfSM)
     return 0;
-  int64_t ofWarps = llvm::alignTo(threads, warp) * blocks;
-  return llvm::alignDown(std::min(kRegistersOfSM / ofWarps, mostOfThread),
+  int64_t warpThreads = llvm::alignTo(threads, warp) * blocks;
+  return llvm::alignDown(std::min(kRegistersOfSM / warpThreads, mostOfThread),
                          kRegisterUnit);
 }
 

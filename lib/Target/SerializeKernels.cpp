@@ -71,7 +71,7 @@ Attribute describeBlock(LLVM::LLVMFuncOp kernel) {
   return {};
 }
 
-/// What others need to know of the kernels in a module in order to launch them.
+/// Describes the kernels of a module, for launches.
 FailureOr<ArrayAttr> describeKernels(gpu::GPUModuleOp module,
                                      const PTXModule &ptx) {
   Builder builder(module.getContext());

@@ -73,13 +73,13 @@ bool haveOneWhole(Operation *lhs, Operation *rhs, Value whole) {
 
 /// Whether two operands are parts of one tensor that do not overlap.
 bool areApart(const OpOperand &lhs, const OpOperand &rhs) {
-  Slices ofLhs(lhs.get()), ofRhs(rhs.get());
-  if (ofLhs.whole != ofRhs.whole ||
-      !haveOneWhole(lhs.getOwner(), rhs.getOwner(), ofLhs.whole))
+  Slices lhsSlices(lhs.get()), rhsSlices(rhs.get());
+  if (lhsSlices.whole != rhsSlices.whole ||
+      !haveOneWhole(lhs.getOwner(), rhs.getOwner(), lhsSlices.whole))
     return false;
   MLIRContext *context = lhs.getOwner()->getContext();
-  for (tensor::ExtractSliceOp one : ofLhs.all)
-    for (tensor::ExtractSliceOp other : ofRhs.all) {
+  for (tensor::ExtractSliceOp one : lhsSlices.all)
+    for (tensor::ExtractSliceOp other : rhsSlices.all) {
       if (one.getSource() != other.getSource())
         continue;
       FailureOr<bool> overlap = ValueBoundsConstraintSet::areOverlappingSlices(

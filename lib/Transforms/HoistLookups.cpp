@@ -186,18 +186,18 @@ private:
         return true;
       }
     }
-    bool ofElements = splitAndHoist(access, access.getPageOperand(),
-                                    /*ofScales=*/false);
-    bool ofScales = splitAndHoist(access, access.getScalePageOperand(),
-                                  /*ofScales=*/true);
-    return ofElements || ofScales;
+    bool hoistedElements = splitAndHoist(access, access.getPageOperand(),
+                                         /*isScales=*/false);
+    bool hoistedScales = splitAndHoist(access, access.getScalePageOperand(),
+                                       /*isScales=*/true);
+    return hoistedElements || hoistedScales;
   }
 
   /// Looks the page of an access, or of its scales, up before the loops in
   /// which its sequence and token are invariant.
   static bool splitAndHoist(AccessOpInterface access,
                             std::optional<MutableOperandRange> page,
-                            bool ofScales) {
+                            bool isScales) {
     if (!page || !page->empty())
       return false;
     Value cache = access.getAccessedCache();
@@ -209,7 +209,7 @@ private:
     }
     OpBuilder builder(access);
     Location loc = access.getLoc();
-    if (ofScales && !isa<ScalesType>(cache.getType())) {
+    if (isScales && !isa<ScalesType>(cache.getType())) {
       auto view = ScalesViewOp::create(builder, loc, cache);
       hoist(view, nest);
       cache = view;

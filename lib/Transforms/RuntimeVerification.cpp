@@ -44,9 +44,8 @@ public:
   Checker(OpBuilder &builder, Location loc, Operation *op)
       : builder(builder), loc(loc), name(op->getName().getStringRef()) {}
 
-  /// What the tensors of a cache promise each other: entries of the lookup
-  /// table for every sequence, and distances that keep pages as aligned as
-  /// accesses.
+  /// Checks the promises of a cache's tensors: entries of the lookup table for
+  /// every sequence, and distances that keep pages as aligned as accesses.
   void checkBundle(BundleOpInterface op) {
     CacheTypeInterface type = op.getBundle().getType();
     Value sequences = size(op.getCacheLengths(), 0);
@@ -82,8 +81,8 @@ public:
           "number of sequences with a start and an end in 'table_index'");
   }
 
-  /// What a type that leaves the page size open promises: pages have rows, and
-  /// those of the scales as many.
+  /// Checks the promises of a type with an open page size: pages have rows, and
+  /// pages of scales have as many.
   void checkPageSize(BundleOpInterface op) {
     unsigned tokens = getTokensDim(op.getBlocks().getType());
     Value pageSize = size(op.getBlocks(), tokens);
@@ -242,7 +241,8 @@ private:
           ("number of sequences with a row in '" + name + "'").str());
   }
 
-  /// What a message calls a thing of a cache, or of the view of its scales.
+  /// Gives the name that messages use for a property of a cache, or of the view
+  /// of its scales.
   static std::string describe(StringRef what, CacheTypeInterface view) {
     return (what + (isa<ScalesType>(view) ? " of the scales" : "")).str();
   }

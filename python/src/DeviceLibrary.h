@@ -27,8 +27,8 @@ public:
   /// The address of a function; null if there is none.
   void *lookup(llvm::StringRef function) const;
 
-  /// What the launches of this thread since the last call have asked of
-  /// memory, as JSON; empty except on the emulator.
+  /// Gives the memory traffic of this thread's launches since the last call, as
+  /// JSON; empty except on the emulator.
   std::string takeMeter() const {
     return takeMeterFunction ? takeMeterFunction() : "";
   }

@@ -30,7 +30,7 @@ nanobind::object toText(MlirAttribute attribute);
 nanobind::tuple describe(MlirType type);
 nanobind::tuple describe(MlirAttribute attribute);
 
-/// What a constructor got, and has checked.
+/// The checked arguments of a constructor.
 class Fields {
 public:
   /// Types and attributes, of which it has the text, are parsed into the

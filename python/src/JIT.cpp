@@ -29,10 +29,10 @@
 using namespace mlir;
 using namespace mlir::kvcache::python;
 
-/// What the names of C wrappers begin with.
+/// The prefix of the names of C wrappers.
 static constexpr StringLiteral kWrapperPrefix("_mlir_ciface_");
 
-/// What the names of TVM-FFI wrappers begin with.
+/// The prefix of the names of TVM-FFI wrappers.
 static constexpr StringLiteral kTVMFFIPrefix("__tvm_ffi_");
 
 #if defined(__x86_64__)
@@ -270,8 +270,8 @@ JIT::CreateResult JIT::load(std::string image, std::string device) {
       });
 }
 
-/// What comes before the object in an image: whether there are kernels, and
-/// the description, which ends with a zero.
+/// Makes the head of an image: whether there are kernels, and the description,
+/// which ends with a zero.
 static std::string makeImage(StringRef description, bool hasKernels,
                              StringRef object) {
   return (Twine(hasKernels ? '1' : '0') + description + Twine('\0') + object)

@@ -54,7 +54,7 @@ public:
   /// one of this library, of the same device, and of this kind of processor.
   static CreateResult load(std::string image, std::string device);
 
-  /// What `load` takes; empty unless it was to be kept.
+  /// The image for `load`; empty unless it was to be kept.
   StringRef getImage() const { return image; }
 
   /// The functions, described as a JSON array.
@@ -75,8 +75,8 @@ public:
   /// `device` is negative. Returns a message on failure.
   std::string load(int32_t device) const;
 
-  /// What the launches of this thread since the last call have asked of
-  /// memory, as JSON. Empty for modules that don't run on the emulator.
+  /// Gives the memory traffic of this thread's launches since the last call, as
+  /// JSON. Empty for modules that don't run on the emulator.
   std::string takeMeter() const;
 
 private:

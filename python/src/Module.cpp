@@ -84,7 +84,8 @@ static nb::tuple pyLoadImage(nb::bytes image, const std::string &device) {
   return nb::make_tuple(std::move(result.jit), toPython(result.diagnostics));
 }
 
-/// What images depend on: LLVM, and the processor that code is made for.
+/// Describes the dependencies of images: LLVM, and the processor that code is
+/// made for.
 static nb::tuple pyHost() {
   unsigned major, minor, patch;
   LLVMGetVersion(&major, &minor, &patch);
@@ -112,7 +113,8 @@ static nb::tuple pyCompileObject(nb::bytes source, const std::string &filename,
 }
 
 namespace {
-/// What TVM-FFI calls for a function, as long as the function is there.
+/// The object that TVM-FFI calls for a function, as long as the function
+/// exists.
 struct Wrapper {
   int32_t (*call)(void *self, const void *args, int32_t numArgs, void *result);
 };
@@ -167,7 +169,8 @@ static nb::dict pyBinaries(const JIT &jit) {
   return binaries;
 }
 
-/// What a chip can do, as diagnostics call it; nothing for one unknown.
+/// Lists the features of a chip, as diagnostics name them; empty for an unknown
+/// chip.
 static nb::list pyChipFeatures(const std::string &name) {
   nb::list features;
   const Chip *chip = lookupChip(name);

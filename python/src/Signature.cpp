@@ -22,8 +22,9 @@ static std::string printType(Type type) {
   return llvm::json::fixUTF8(text);
 }
 
-/// What a tensor of PyTorch with such elements may be: 0 for its value only, 1
-/// for one that requires a gradient, 2 for a negated part of complex numbers.
+/// Finds which tensors of PyTorch are accepted for elements: 0 for the value
+/// only, 1 for one that requires a gradient, 2 for a negated part of complex
+/// numbers.
 static int getPrecision(Type type) {
   Type element = getElementTypeOrSelf(type);
   if (!isa<MemRefType>(type) || !isa<FloatType>(element))

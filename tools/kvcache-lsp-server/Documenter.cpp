@@ -24,7 +24,7 @@ namespace {
 
 constexpr StringRef dialect = "kvcache.";
 
-/// What mlir-tblgen writes about all ops.
+/// The documentation of all ops, from mlir-tblgen.
 constexpr StringRef allDocumentation =
 #include "OpDocumentation.inc"
     ;

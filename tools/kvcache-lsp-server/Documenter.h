@@ -33,10 +33,10 @@ public:
   void editResponse(llvm::json::Object &message);
 
 private:
-  /// What a request asks about.
+  /// The subject of a request.
   struct Question {
     bool isCompletion;
-    /// Of a completion, the text in front of it; else the name of an op.
+    /// The text before a completion, or the name of an op.
     std::string text;
   };
 

@@ -26,7 +26,7 @@ namespace mlir::kvcache {
 /// Returns the registry of all dialects, which contexts copy.
 const DialectRegistry &getRegistry();
 
-/// What a source may be.
+/// The contents of a source: a module with caches, or kernels.
 enum class SourceKind {
   /// Text or bytecode of MLIR.
   MLIR,
@@ -49,7 +49,7 @@ public:
   /// On failure, the diagnostics have at least one error. The pass manager does
   /// not verify after each pass; the passes must verify where needed.
   LogicalResult run(StringRef passes);
-  /// The same with the passes that `build` adds.
+  /// Runs the passes that `build` adds.
   LogicalResult run(function_ref<void(OpPassManager &)> build);
 
   DiagnosticCollector &getDiagnostics() { return diagnostics; }

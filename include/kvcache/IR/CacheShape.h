@@ -60,7 +60,7 @@ inline unsigned getTokensDim(MemRefType tensor) { return tensor.getRank() - 3; }
 
 /// Returns the type of the views of a collection, or of the scales of a
 /// collection or view.
-CacheTypeInterface getViewType(CacheTypeInterface cache, bool ofScales);
+CacheTypeInterface getViewType(CacheTypeInterface cache, bool isScales);
 
 /// Returns the elements from the first of a head to the first of the next, as
 /// `col_index` counts them; `nullopt` if they are known only at run time.
@@ -78,10 +78,10 @@ int64_t getDistanceUnit(CacheTypeInterface view);
 uint64_t getInPageAlignment(CacheTypeInterface view, uint64_t limit);
 
 /// Returns the alignment in bytes, a power of two, of the first row of every
-/// page of a view, or of its scales, from the alignment `ofTensor` of the
-/// tensor and the static strides. It is at most `kPromisedAlignment` if a
+/// page of a view, or of its scales, from the alignment `tensorAlignment` of
+/// the tensor and the static strides. It is at most `kPromisedAlignment` if a
 /// stride is dynamic.
-uint64_t getPageAlignment(Value view, bool ofScales, uint64_t ofTensor);
+uint64_t getPageAlignment(Value view, bool isScales, uint64_t tensorAlignment);
 
 /// Whether the page stride of a view is a multiple of a row, so that row
 /// numbers run through all pages. `nullopt` for a dynamic stride.

@@ -22,7 +22,7 @@ namespace mlir::kvcache {
 /// The variable: an i64, which is 0 until the runtime sets it.
 inline constexpr char kFailureRecordVariable[] = "kvcache_failure_record";
 
-/// What the first thread that fails a check writes.
+/// The record that the first thread with a failed check writes.
 struct FailureRecord {
   static constexpr int kTextBytes = 1024;
 

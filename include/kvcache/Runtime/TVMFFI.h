@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-/// What a value of a function is.
+/// The kind of an argument or result of a function.
 enum KVCacheValueKind {
   KVCACHE_INTEGER = 0,
   KVCACHE_FLOAT = 1,
@@ -75,11 +75,11 @@ typedef struct KVCacheValue {
   const char *text;
   /// Empty where the source has none.
   const char *name;
-  /// Of a memref: its sizes, then its strides in elements.
+  /// The sizes of a memref, then its strides in elements.
   const int64_t *layout;
-  /// Of a float of less than 32 bits.
+  /// The format of a float of less than 32 bits.
   const KVCacheFloatFormat *format;
-  /// Of a memref, in elements.
+  /// The offset of a memref, in elements.
   int64_t offset;
   /// A KVCacheValueKind.
   int32_t kind;

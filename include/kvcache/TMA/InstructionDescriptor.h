@@ -29,7 +29,7 @@
 
 namespace mlir::kvcache::tma {
 
-/// What a product of tcgen05 has.
+/// The properties of a product of tcgen05.
 struct InstructionDescriptor {
   /// The codes of types, of all kinds of products.
   enum Type : uint8_t {

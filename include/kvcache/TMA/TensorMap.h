@@ -107,7 +107,7 @@ struct CacheShape {
   /// Whether a head, and what lies between rows and heads, are elements of so
   /// many bytes.
   bool isMultipleOf(int64_t bytes) const;
-  /// The same memory in elements of so many bytes.
+  /// Gives the shape of this memory in elements of `bytes` bytes.
   CacheShape countIn(int64_t bytes) const;
 
   /// The distance from a row to the next in elements.
@@ -125,9 +125,8 @@ struct CacheShape {
   }
   /// Whether rows are packed.
   bool isPacked() const { return !tokenStride; }
-  /// What the address of every head of every row is a multiple of, if pages
-  /// start at multiples of 16 bytes or of the least that the strides allow: up
-  /// to 16 bytes.
+  /// Gives the alignment of every head of every row, up to 16 bytes, if pages
+  /// start at multiples of 16 bytes or of the least that the strides allow.
   int64_t getRowAlignment() const;
 
 private:

@@ -27,9 +27,9 @@ struct LowerLoad : OpConversionPattern<LoadOp> {
     Bundle cache(rewriter, op.getLoc(), type, adaptor.getCache());
     AccessIndices indices(adaptor, adaptor.getPage());
     if (type.isQuantized()) {
-      AccessIndices ofScale(adaptor, adaptor.getScalePage());
+      AccessIndices scaleIndices(adaptor, adaptor.getScalePage());
       rewriter.replaceOp(op,
-                         loadDequantized(op, cache, indices, ofScale,
+                         loadDequantized(op, cache, indices, scaleIndices,
                                          getSingle(adaptor.getTensorScale())));
       return success();
     }

@@ -287,12 +287,12 @@ Value Bundle::getInPage(Value head, Value rowInPage, Value element) const {
     return fromI32(add(inPage, getStoredElement(rowInPage, element)));
   }
   // The element joins a sum of 32 bits, if there is one.
-  Value ofToken = mul(areTokensNarrow ? row : fromI32(row), getRowPitch());
-  Value ofHead = getHeadOffset(areHeadsNarrow ? head : fromI32(head));
+  Value tokenOffset = mul(areTokensNarrow ? row : fromI32(row), getRowPitch());
+  Value headOffset = getHeadOffset(areHeadsNarrow ? head : fromI32(head));
   element = getStoredElement(rowInPage, element);
-  Value &joined = areHeadsNarrow || !areTokensNarrow ? ofHead : ofToken;
+  Value &joined = areHeadsNarrow || !areTokensNarrow ? headOffset : tokenOffset;
   joined = add(joined, joined.getType().isIndex() ? fromI32(element) : element);
-  return add(fromI32(ofToken), fromI32(ofHead));
+  return add(fromI32(tokenOffset), fromI32(headOffset));
 }
 
 Value Bundle::getElement(Value batch, Value head, Value token, Value element,

@@ -50,7 +50,7 @@ class Bundle : public AddressBuilder {
 public:
   Bundle(OpBuilder &builder, Location loc, Type type, ValueRange values);
 
-  /// The same values as those of the view of the cache's scales.
+  /// Gives these values for the view of the cache's scales.
   Bundle getScales() const;
 
   /// The part of this kind, which the type must have. Over scales it is theirs:
@@ -127,8 +127,8 @@ inline Value getSingle(ValueRange operand) {
   return operand.empty() ? Value() : llvm::getSingleElement(operand);
 }
 
-/// What is known of the alignment of the blocks and scales that `op` accesses:
-/// 16 bytes, and 32 for a chip with 256-bit loads.
+/// Gives the alignment of the blocks and scales that `op` accesses: 16 bytes,
+/// and 32 for a chip with 256-bit loads.
 int64_t getBaseAlignment(Operation *op);
 
 /// One family of patterns each, by the file of the same name.

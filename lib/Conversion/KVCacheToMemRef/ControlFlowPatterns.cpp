@@ -50,14 +50,14 @@ DictionaryAttr getPartAttributes(MLIRContext *context, DictionaryAttr attrs,
 /// null if there were none. The arguments of a kernel get names, because its
 /// parameters are known to others by them.
 ArrayAttr expandAttributes(MLIRContext *context, TypeRange types,
-                           ArrayAttr attrs, bool ofKernel) {
-  if (!attrs && !ofKernel)
+                           ArrayAttr attrs, bool isKernel) {
+  if (!attrs && !isKernel)
     return {};
   auto none = DictionaryAttr::get(context);
   SmallVector<Attribute> expanded;
   for (auto [index, type] : llvm::enumerate(types)) {
     auto attr = attrs ? cast<DictionaryAttr>(attrs[index]) : none;
-    std::string name = ofKernel ? ("arg" + Twine(index)).str() : "";
+    std::string name = isKernel ? ("arg" + Twine(index)).str() : "";
     if (auto given = attr.getAs<StringAttr>(KVCacheDialect::kArgNameAttr))
       name = given.str();
     auto expandable = dyn_cast<ExpandableTypeInterface>(type);
@@ -107,10 +107,10 @@ struct ExpandFunction : OpInterfaceConversionPattern<FunctionOpInterface> {
     auto kernel = dyn_cast<gpu::GPUFuncOp>(*op);
     ArrayAttr argAttrs =
         expandAttributes(getContext(), type.getInputs(), op.getArgAttrsAttr(),
-                         /*ofKernel=*/kernel && kernel.isKernel());
+                         /*isKernel=*/kernel && kernel.isKernel());
     ArrayAttr resAttrs =
         expandAttributes(getContext(), type.getResults(), op.getResAttrsAttr(),
-                         /*ofKernel=*/false);
+                         /*isKernel=*/false);
     rewriter.modifyOpInPlace(op, [&] {
       op.setFunctionTypeAttr(TypeAttr::get(expanded));
       if (argAttrs)

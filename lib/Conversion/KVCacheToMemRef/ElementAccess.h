@@ -40,7 +40,7 @@ public:
   void storeStored(Operation *op, Value stored, bool nontemporal) const;
   /// The zero points of the groups of these scales.
   ElementAccess getZeroPoints() const;
-  /// The same elements of another token of the page, `offset` tokens later.
+  /// Gives an access to these elements of the token `offset` later in the page.
   ElementAccess getRow(int64_t offset) const;
   /// The memory from the first of them on, a row for each token.
   Value getTile(MemRefType tile) const;
@@ -62,7 +62,7 @@ private:
 /// Lowers an op to one load or store, or to the memory that it would access:
 /// `lower` gets the values of the op's first operand, and gives its result, if
 /// it has one.
-template <typename OpTy, bool ofScales>
+template <typename OpTy, bool isScales>
 struct LowerAccess : OpConversionPattern<OpTy> {
   using OneToNOpAdaptor = typename OpConversionPattern<OpTy>::OneToNOpAdaptor;
   using LowerFn = Value (*)(OpTy op, const ElementAccess &first,
@@ -78,11 +78,11 @@ struct LowerAccess : OpConversionPattern<OpTy> {
     Bundle cache(rewriter, op.getLoc(), op.getCache().getType(),
                  adaptor.getCache());
     ValueRange page;
-    if constexpr (ofScales)
+    if constexpr (isScales)
       page = adaptor.getScalePage();
     else
       page = adaptor.getPage();
-    ElementAccess first(ofScales ? cache.getScales() : cache,
+    ElementAccess first(isScales ? cache.getScales() : cache,
                         AccessIndices(adaptor, page));
     if (Value result = lower(op, first, adaptor.getOperands().front()))
       rewriter.replaceOp(op, result);
@@ -99,14 +99,14 @@ private:
 template <typename OpTy>
 void addAccess(const TypeConverter &converter, RewritePatternSet &patterns,
                Value (*lower)(OpTy, const ElementAccess &, ValueRange)) {
-  patterns.add<LowerAccess<OpTy, /*ofScales=*/false>>(
+  patterns.add<LowerAccess<OpTy, /*isScales=*/false>>(
       converter, patterns.getContext(), lower);
 }
 template <typename OpTy>
 void addScalesAccess(const TypeConverter &converter,
                      RewritePatternSet &patterns,
                      Value (*lower)(OpTy, const ElementAccess &, ValueRange)) {
-  patterns.add<LowerAccess<OpTy, /*ofScales=*/true>>(
+  patterns.add<LowerAccess<OpTy, /*isScales=*/true>>(
       converter, patterns.getContext(), lower);
 }
 

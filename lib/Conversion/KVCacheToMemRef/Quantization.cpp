@@ -223,7 +223,7 @@ static LoadedScales loadScales(LoadOp op, const Bundle &scales,
 
 Value kvcache::loadDequantized(LoadOp op, const Bundle &cache,
                                const AccessIndices &indices,
-                               const AccessIndices &ofScales,
+                               const AccessIndices &scaleIndices,
                                Value tensorScale) {
   Type lane = getLaneType(op.getType());
   CacheTypeInterface type = cache.getCacheType();
@@ -234,7 +234,7 @@ Value kvcache::loadDequantized(LoadOp op, const Bundle &cache,
                                 op.getNontemporal())
           : elements.load(op, withLane(op.getType(), type.getElementType()),
                           op.getNontemporal());
-  LoadedScales loaded = loadScales(op, cache.getScales(), ofScales);
+  LoadedScales loaded = loadScales(op, cache.getScales(), scaleIndices);
   if (type.hasZeroPoints())
     return dequantizePairs(cache.builder, cache.loc, quantized, loaded.scales,
                            loaded.zeroPoints, loaded.granularity, lane);
@@ -382,7 +382,7 @@ Value kvcache::roundToBytes(OpBuilder &builder, Location loc, Value values) {
       builder, loc, withLane(sum.getType(), builder.getI8Type()), bits);
 }
 
-/// What the values of groups are divided by.
+/// Computes the divisors of the values of groups.
 static Value getDivisors(const FloatBuilder &b, Value scales,
                          Value tensorScale) {
   Value divisors = convertFloat(b.builder, b.loc, scales, b.f32);

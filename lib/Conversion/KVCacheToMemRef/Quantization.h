@@ -90,7 +90,7 @@ Value roundToBytes(OpBuilder &builder, Location loc, Value values);
 /// The indices of the scales differ in their page only.
 Value loadDequantized(LoadOp op, const Bundle &cache,
                       const AccessIndices &indices,
-                      const AccessIndices &ofScales, Value tensorScale);
+                      const AccessIndices &scaleIndices, Value tensorScale);
 
 } // namespace mlir::kvcache
 

@@ -76,7 +76,7 @@ namespace {
 struct Reciprocal {
   /// Not more than the reciprocal.
   Value high;
-  /// What is missing, positive or zero.
+  /// The remainder, positive or zero.
   Value low;
 };
 

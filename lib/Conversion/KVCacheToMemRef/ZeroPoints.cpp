@@ -61,8 +61,8 @@ Value kvcache::dequantizePairs(OpBuilder &builder, Location loc, Value bytes,
   Value elements = unpack(builder, loc, bytes);
   Value numbers = arith::UIToFPOp::create(
       builder, loc, withLane(elements.getType(), b.f32), elements);
-  auto spread = [&](Value ofGroups) {
-    return b.spread(convertFloat(builder, loc, ofGroups, b.f32), numbers,
+  auto spread = [&](Value groupValues) {
+    return b.spread(convertFloat(builder, loc, groupValues, b.f32), numbers,
                     granularity);
   };
   Value values = math::FmaOp::create(builder, loc, numbers, spread(scale),

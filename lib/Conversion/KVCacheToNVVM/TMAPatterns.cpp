@@ -198,14 +198,15 @@ struct LowerLoad : TensorCopyPattern<TMALoadOp> {
     int64_t chunk = 0;
     forEachChunk(b, op.getDescriptor().getType(), op.getTile(), coordinates[0],
                  op.getRow(), [&](Value column, Value address) {
-                   SmallVector<Value> ofChunk(coordinates);
-                   ofChunk[0] = column;
+                   SmallVector<Value> chunkCoordinates(coordinates);
+                   chunkCoordinates[0] = column;
                    if (!shared)
-                     return createLoad(b, address, descriptor, ofChunk, barrier,
-                                       policy, NVVM::TMALoadMode::TILE);
+                     return createLoad(b, address, descriptor, chunkCoordinates,
+                                       barrier, policy,
+                                       NVVM::TMALoadMode::TILE);
                    shared->runInIssuer(chunk++, [&] {
                      createLoad(b, getClusterAddress(b, address), descriptor,
-                                ofChunk, barrier, policy,
+                                chunkCoordinates, barrier, policy,
                                 NVVM::TMALoadMode::TILE, /*ctaOnly=*/false,
                                 shared->getMask());
                    });
@@ -310,20 +311,20 @@ struct LowerGather4 : TensorCopyPattern<TMAGather4Op> {
     if (!chip->has(Feature::Gather4))
       return copyRows(op, rewriter);
     CopyBuilder b(rewriter, op);
-    bool ofCluster = chip->has(Feature::Gather4Cluster) && hasClusters(op);
+    bool isCluster = chip->has(Feature::Gather4Cluster) && hasClusters(op);
     Value descriptor = b.getDescriptor(op.getDescriptor());
     Value barrier =
         getBarrierPointer(rewriter, b.loc, op.getBarriers(), op.getBarrier());
     Value policy = createCachePolicy(rewriter, b.loc, op.getL2HintAttr());
     forEachChunk(b, op.getDescriptor().getType(), op.getTile(), op.getColumn(),
                  op.getRow(), [&](Value column, Value address) {
-                   if (ofCluster)
+                   if (isCluster)
                      address = getClusterAddress(b, address);
                    createLoad(b, address, descriptor,
                               {column, op.getRow0(), op.getRow1(), op.getRow2(),
                                op.getRow3()},
                               barrier, policy, NVVM::TMALoadMode::TILE_GATHER4,
-                              /*ctaOnly=*/!ofCluster);
+                              /*ctaOnly=*/!isCluster);
                  });
     rewriter.eraseOp(op);
     return success();
@@ -418,11 +419,11 @@ struct LowerStore : TensorCopyPattern<TMAStoreOp> {
     forEachChunk(b, op.getDescriptor().getType(), op.getTile(),
                  op.getCoordinates()[0], /*row=*/Value(),
                  [&](Value column, Value address) {
-                   SmallVector<Value> ofChunk = {b.toI32(column)};
-                   llvm::append_range(ofChunk, coordinates);
+                   SmallVector<Value> chunkCoordinates = {b.toI32(column)};
+                   llvm::append_range(chunkCoordinates, coordinates);
                    NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(
-                       rewriter, b.loc, descriptor, address, ofChunk, policy,
-                       NVVM::TMAStoreMode::TILE, /*predicate=*/Value());
+                       rewriter, b.loc, descriptor, address, chunkCoordinates,
+                       policy, NVVM::TMAStoreMode::TILE, /*predicate=*/Value());
                  });
     NVVM::CpAsyncBulkCommitGroupOp::create(rewriter, b.loc);
     // The token has no value.

@@ -240,18 +240,18 @@ public:
     Type a = op.getTileA()
                  ? op.getTileA().getType().getElementType()
                  : cast<TmemTileType>(op.getA().getType()).getElementType();
-    Type ofB = op.getB().getType().getElementType();
+    Type typeB = op.getB().getType().getElementType();
     instruction.a = getType(a);
-    instruction.b = getType(ofB);
+    instruction.b = getType(typeB);
     if (d.getElementType().isInteger())
       instruction.d = tma::InstructionDescriptor::ResultS32;
     instruction.majorA = getMajor(op.getMajorA());
     instruction.majorB = getMajor(op.getMajorB());
     constexpr int64_t bits = 8 * MatrixPart::kStepBytes;
-    step = bits / ofB.getIntOrFloatBitWidth();
-    kind = ofB.isInteger()                    ? NVVM::Tcgen05MMAKind::I8
-           : ofB.getIntOrFloatBitWidth() == 8 ? NVVM::Tcgen05MMAKind::F8F6F4
-                                              : NVVM::Tcgen05MMAKind::F16;
+    step = bits / typeB.getIntOrFloatBitWidth();
+    kind = typeB.isInteger()                    ? NVVM::Tcgen05MMAKind::I8
+           : typeB.getIntOrFloatBitWidth() == 8 ? NVVM::Tcgen05MMAKind::F8F6F4
+                                                : NVVM::Tcgen05MMAKind::F16;
   }
 
   void create() {
@@ -297,12 +297,13 @@ private:
   }
 
   void multiply(int64_t i) {
-    DescriptorBuilder ofB(b.builder, b.loc, getPartB(i),
-                          tma::MatrixFormat::TCGen05);
-    std::optional<DescriptorBuilder> ofA;
+    DescriptorBuilder descriptorB(b.builder, b.loc, getPartB(i),
+                                  tma::MatrixFormat::TCGen05);
+    std::optional<DescriptorBuilder> descriptorA;
     Value addressA;
     if (op.getTileA())
-      ofA.emplace(b.builder, b.loc, parts.back(), tma::MatrixFormat::TCGen05);
+      descriptorA.emplace(b.builder, b.loc, parts.back(),
+                          tma::MatrixFormat::TCGen05);
     else
       addressA = offset(b, getAddress(b, adaptor.getA()), getLanes(i));
     int64_t begin = d.isSplitByLanes() ? getLanes(i) : i * instruction.n;
@@ -311,12 +312,13 @@ private:
     Value adds = op.getAdd() ? Value(op.getAdd()) : constant(0, 1);
     for (int64_t k = 0; k < op.getSizeK(); k += step) {
       constexpr int64_t stepColumns = MatrixPart::kStepBytes / 4;
-      Value a = ofA ? ofA->get(k)
+      Value a = descriptorA
+                    ? descriptorA->get(k)
                     : toPointer(b, offset(b, addressA, k / step * stepColumns));
       NVVM::Tcgen05MMAOp::create(
           b.builder, b.loc, kind, NVVM::CTAGroupKind::CTA_1,
           NVVM::Tcgen05MMACollectorOp::DISCARD, /*aShift=*/false, to, a,
-          ofB.get(k), bits, adds, /*scaleInputD=*/Value(),
+          descriptorB.get(k), bits, adds, /*scaleInputD=*/Value(),
           /*disableOutputLane=*/Value());
       if (k == 0)
         adds = constant(1, 1);

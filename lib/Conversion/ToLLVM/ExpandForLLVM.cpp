@@ -29,8 +29,9 @@ namespace mlir::kvcache {
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// What `convert-vector-to-scf` and `convert-vector-to-llvm` do before they
-/// convert, and reductions and scans. LLVM has vectors of one dimension only.
+/// Adds the patterns that `convert-vector-to-scf` and `convert-vector-to-llvm`
+/// apply before they convert, and those of reductions and scans. LLVM has
+/// vectors of one dimension only.
 static void populateVectorPatterns(RewritePatternSet &patterns) {
   vector::populateVectorTransferPermutationMapLoweringPatterns(patterns,
                                                                /*benefit=*/2);

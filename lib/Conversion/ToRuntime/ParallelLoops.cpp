@@ -30,12 +30,12 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// What the body of a loop uses of the code around it.
+/// The values of the code around a loop that its body uses.
 struct Captures {
   /// Constants, and memory of the frame that only the loop uses, with its
   /// views: each call of the body has its own.
   SetVector<Operation *> cloned;
-  /// What the threads share.
+  /// The values that the threads share.
   SetVector<Value> shared;
 };
 
@@ -281,11 +281,11 @@ static bool isForThreads(scf::ParallelOp loop) {
       loop->getParentOfType<gpu::LaunchOp>() ||
       loop->getParentOfType<gpu::GPUModuleOp>() || loop.getNumResults() > 0)
     return false;
-  WalkResult ofGPU = loop.walk([](Operation *op) {
+  WalkResult search = loop.walk([](Operation *op) {
     bool isGPU = isa_and_present<gpu::GPUDialect>(op->getDialect());
     return isGPU ? WalkResult::interrupt() : WalkResult::advance();
   });
-  return !ofGPU.wasInterrupted();
+  return !search.wasInterrupted();
 }
 
 namespace {

@@ -112,9 +112,8 @@ static std::optional<int64_t> getUnitOfUse(OpOperand &use) {
          8;
 }
 
-/// The same of all uses of a value, also where a call or a cast comes between;
-/// 0 if it holds neither blocks nor scales. `seen` holds the values that were
-/// looked at.
+/// Finds the unit of all uses of a value, also through calls and casts; 0 if it
+/// holds neither blocks nor scales. `seen` holds the visited values.
 static int64_t getUnit(Value value, llvm::DenseSet<Value> &seen) {
   if (!isa<MemRefType>(value.getType()) || !seen.insert(value).second)
     return 0;

@@ -125,14 +125,14 @@ private:
   /// Returns the sum of narrow terms. Adds terms that the accesses of a thread
   /// share first.
   std::optional<Term> addNarrow(ArrayRef<Term> terms) {
-    SmallVector<Term> ofThread, others;
+    SmallVector<Term> threadTerms, others;
     for (const Term &term : terms)
-      (isThreadId(term.value) ? ofThread : others).push_back(term);
-    llvm::sort(ofThread, [](const Term &lhs, const Term &rhs) {
+      (isThreadId(term.value) ? threadTerms : others).push_back(term);
+    llvm::sort(threadTerms, [](const Term &lhs, const Term &rhs) {
       return lhs.factor > rhs.factor;
     });
     std::optional<Term> sum;
-    for (ArrayRef<Term> part : {ArrayRef<Term>(ofThread), ArrayRef(others)})
+    for (ArrayRef<Term> part : {ArrayRef<Term>(threadTerms), ArrayRef(others)})
       for (const Term &term : part)
         sum = sum ? add(*sum, term) : term;
     return sum;

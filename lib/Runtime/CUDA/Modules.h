@@ -66,7 +66,7 @@ private:
   CUcontext context;
   CUmodule handle;
   std::string name;
-  /// What a failed check of a kernel says; null without checks.
+  /// The record of a kernel's failed check; null without checks.
   FailureRecord *failureRecord;
   std::mutex mutex;
   /// The address of a kernel is stable when others are added.

@@ -132,7 +132,7 @@ struct CheckFrame {
   CheckFrame *outer;
   /// Long enough for a deadlock's: a line for each group of threads.
   char message[8192];
-  /// What the call has allocated and not freed.
+  /// The memory that the call has allocated and not freed.
   std::unordered_set<void *> memory;
   /// Likewise of devices, and what frees it.
   std::unordered_map<void *, int32_t (*)(void *)> deviceMemory;

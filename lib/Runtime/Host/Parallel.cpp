@@ -33,7 +33,7 @@ constexpr int64_t kPartsPerThread = 8;
 /// The message of a failed check.
 using Message = char[sizeof(CheckFrame::message)];
 
-/// What the threads of a loop share.
+/// The state that the threads of a loop share.
 struct Loop {
   Body body;
   void *context;

@@ -58,9 +58,9 @@ Value kvcache::getFromLane(const IndexBuilder &b, Value value, Value lane) {
 //===----------------------------------------------------------------------===//
 
 void kvcache::emitWait(const IndexBuilder &b, Barrier barrier, Value parity,
-                       const Chip &chip, bool ofCluster) {
+                       const Chip &chip, bool isCluster) {
   auto scope =
-      ofCluster ? NVVM::MemScopeKind::CLUSTER : NVVM::MemScopeKind::CTA;
+      isCluster ? NVVM::MemScopeKind::CLUSTER : NVVM::MemScopeKind::CTA;
   Value pointer =
       getBarrierPointer(b.builder, b.loc, barrier.group, barrier.index);
   auto isPending = [&](OpBuilder &builder, Location loc, ValueRange) {

@@ -48,7 +48,7 @@ public:
   static std::optional<int64_t> getKnownSize(Operation *op);
 };
 
-/// What lane number `lane` of the warp has for `value`, an i32, as an index.
+/// Gives the value of lane `lane` of the warp for `value`, an i32, as an index.
 /// All lanes take part.
 Value getFromLane(const IndexBuilder &b, Value value, Value lane);
 
@@ -58,10 +58,10 @@ struct Barrier {
   Value index;
 };
 
-/// Waits until the phase of this parity, an i32, is complete. If `ofCluster`,
+/// Waits until the phase of this parity, an i32, is complete. If `isCluster`,
 /// threads of other blocks have arrived at it.
 void emitWait(const IndexBuilder &b, Barrier barrier, Value parity,
-              const Chip &chip, bool ofCluster = false);
+              const Chip &chip, bool isCluster = false);
 /// Arrives once.
 void emitArrive(const IndexBuilder &b, Barrier barrier);
 /// Arrives once at the barrier at the same place of another block of the

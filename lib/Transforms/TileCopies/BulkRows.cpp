@@ -70,10 +70,10 @@ private:
     Value to = getSharedPointer(b.builder, b.loc, memory,
                                 b.mul(tileRow, b.index(getRowBytes())));
     // A bulk copy names shared memory as one of the cluster does.
-    auto ofCluster = LLVM::LLVMPointerType::get(
+    auto clusterPointer = LLVM::LLVMPointerType::get(
         b.builder.getContext(),
         static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
-    to = LLVM::AddrSpaceCastOp::create(b.builder, b.loc, ofCluster, to);
+    to = LLVM::AddrSpaceCastOp::create(b.builder, b.loc, clusterPointer, to);
     Value bytes = b.i32(getRowBytes());
     NVVM::MBarrierExpectTxOp::create(b.builder, b.loc, barrier, bytes);
     NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(

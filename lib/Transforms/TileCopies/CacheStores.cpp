@@ -81,9 +81,9 @@ static Value getRoot(Value value) {
       return {};
   }
   Block *block = cast<BlockArgument>(value).getOwner();
-  bool ofFunction =
+  bool isArgument =
       block->isEntryBlock() && isa<FunctionOpInterface>(block->getParentOp());
-  return ofFunction ? value : Value();
+  return isArgument ? value : Value();
 }
 
 //===----------------------------------------------------------------------===//

@@ -54,7 +54,8 @@ bool kvcache::needsDescriptor(CopyKind kind) {
 // Obstacles
 //===----------------------------------------------------------------------===//
 
-/// Of the place of the copy: its chip, and the barrier that units need.
+/// Finds an obstacle in the context of the copy: its chip, and the barrier that
+/// granules need.
 static std::optional<std::string> findObstacleOfPlace(TileCopyOpInterface copy,
                                                       CopyKind kind,
                                                       const CopySite &site) {
@@ -73,7 +74,7 @@ static std::optional<std::string> findObstacleOfPlace(TileCopyOpInterface copy,
   return std::nullopt;
 }
 
-/// Of the rows of the cache, for copies of single rows.
+/// Finds an obstacle in the rows of the cache, for copies of single rows.
 static std::optional<std::string>
 findObstacleOfAlignment(TileCopyOpInterface copy, int64_t needed) {
   int64_t alignment = getRowAlignment(copy.getViewType());
@@ -83,7 +84,7 @@ findObstacleOfAlignment(TileCopyOpInterface copy, int64_t needed) {
                        needed);
 }
 
-/// Of the hardware's limits of descriptors.
+/// Finds an obstacle in the hardware's limits of descriptors.
 static std::optional<std::string> findObstacleOfMap(TileCopyOpInterface copy) {
   std::optional<std::string> limit = tma::findBrokenLimit(getTensorMap(copy));
   if (limit)

@@ -50,17 +50,17 @@ public:
         llvm::PowerOf2Ceil(llvm::divideCeil(count, issuer.numLanes));
     perLane = std::max(perLane, Source(b, op).getIdsPerAccess());
     Value lane = b.min(issuer.lane, b.index(count / perLane - 1));
-    Value ofLane = b.add(b.index(first), b.mul(lane, b.index(perLane)));
-    for (Value row : compute(ofLane, perLane))
+    Value laneRow = b.add(b.index(first), b.mul(lane, b.index(perLane)));
+    for (Value row : compute(laneRow, perLane))
       own.push_back(b.toI32(row));
   }
 
   int64_t getFirst() const { return first; }
 
-  /// What the lanes of a warp hold together: four each.
+  /// The most ids that the lanes of a warp hold together: four each.
   static constexpr int64_t kMost = 4 * BlockBuilder::kWarp;
 
-  /// Those of the four rows from `first + offset` on, in every lane.
+  /// Gives the ids of the four rows from `first + offset` on, in every lane.
   SmallVector<Value> getFour(Value offset) {
     if (own.empty())
       return compute(b.add(b.index(first), offset), 4);

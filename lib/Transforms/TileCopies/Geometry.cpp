@@ -68,7 +68,8 @@ static int64_t getBytes(Type element) {
   return element.getIntOrFloatBitWidth() / 8;
 }
 
-/// The same for boxes, which also count what lies between heads and rows.
+/// Finds the element type of boxes, which also count the bytes between heads
+/// and rows.
 static Type getBoxElement(TileCopyOpInterface copy) {
   TileType tile = copy.getTile().getType();
   Type element = getBoxElement(tile);

@@ -51,7 +51,7 @@ private:
   Value getIsFirstWarp();
   /// The branch of the one thread, `if thread == 0`; null before `start`.
   scf::IfOp findBranch();
-  /// The same, which it creates if there is none. Variables go before it.
+  /// Gives this block, and creates it if there is none. Variables go before it.
   scf::IfOp start();
 
   gpu::GPUFuncOp kernel;

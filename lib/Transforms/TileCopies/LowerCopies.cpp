@@ -103,11 +103,11 @@ static bool needsFence(TileCopyOpInterface copy) {
 }
 
 namespace {
-/// What threads have to do before consecutive copies.
+/// The synchronization of threads before consecutive copies.
 struct Meeting {
   bool withFence = false;
   /// Whether threads of all blocks of the cluster meet.
-  bool ofCluster = false;
+  bool isCluster = false;
 };
 } // namespace
 
@@ -117,7 +117,7 @@ static void synchronize(Operation *copy, const Meeting &meeting) {
   IndexBuilder b(builder, copy->getLoc());
   if (meeting.withFence)
     emitProxyFence(b);
-  if (meeting.ofCluster)
+  if (meeting.isCluster)
     emitClusterBarrier(b);
   else
     gpu::BarrierOp::create(builder, b.loc);
@@ -249,7 +249,7 @@ static void synchronize(ArrayRef<TileCopyOpInterface> copies) {
       continue;
     Meeting &meeting = meetings[getFirstOfRun(copy)];
     meeting.withFence |= needsFence(copy);
-    meeting.ofCluster |= copy.isMulticast();
+    meeting.isCluster |= copy.isMulticast();
   }
   for (const auto &[copy, meeting] : meetings)
     synchronize(copy, meeting);

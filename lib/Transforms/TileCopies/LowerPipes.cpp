@@ -180,9 +180,9 @@ private:
   Value getNumConsumers(const BlockBuilder &b) const {
     Value producers = b.index(type.getProducers() * BlockBuilder::kWarp);
     Value threads = b.sub(b.getAll().count, producers);
-    Value ofBlock =
+    Value blockArrivals =
         freesByWarp() ? b.div(threads, b.index(BlockBuilder::kWarp)) : threads;
-    return b.mul(ofBlock, b.index(numBlocks));
+    return b.mul(blockArrivals, b.index(numBlocks));
   }
 
   //===--------------------------------------------------------------------===//

@@ -55,16 +55,18 @@ static LogicalResult checkThreads(PipeOp pipe, std::optional<int64_t> threads) {
 static LogicalResult checkSum(PipeOp pipe, int64_t threads, int64_t initial) {
   int64_t producers =
       pipe.getPipe().getType().getProducers() * BlockBuilder::kWarp;
-  int64_t ofProducers = *pipe.getProducerRegisters(),
-          ofConsumers = *pipe.getConsumerRegisters();
-  int64_t sum = producers * ofProducers + (threads - producers) * ofConsumers;
+  int64_t producerRegisters = *pipe.getProducerRegisters(),
+          consumerRegisters = *pipe.getConsumerRegisters();
+  int64_t sum =
+      producers * producerRegisters + (threads - producers) * consumerRegisters;
   if (sum <= threads * initial)
     return success();
   return pipe.emitOpError("expects at most ")
          << threads * initial << " registers, " << initial << " for each of "
-         << threads << " threads, got " << sum << ": " << ofProducers
-         << " for each of " << producers << " producers, and " << ofConsumers
-         << " for each of " << threads - producers << " consumers";
+         << threads << " threads, got " << sum << ": " << producerRegisters
+         << " for each of " << producers << " producers, and "
+         << consumerRegisters << " for each of " << threads - producers
+         << " consumers";
 }
 
 static void setRegisters(Location loc, Block *branch, int64_t count,

@@ -128,10 +128,10 @@ SmallVector<Value> TensorCopies::getCoordinates(const Boxes &boxes,
   CacheTypeInterface cache = op.getViewType();
   Value row = b.index(box * boxes.boxRows);
   Value found = boxes.found[box];
-  int64_t ofElement = op.getDescriptor().getType().getElementBytes() /
-                      op.getTileLayout().elementBytes;
+  int64_t lanesPerElement = op.getDescriptor().getType().getElementBytes() /
+                            op.getTileLayout().elementBytes;
   Value column = b.div(op.getAccessedElement(),
-                       b.index(cache.getLanesPerStored() * ofElement));
+                       b.index(cache.getLanesPerStored() * lanesPerElement));
   if (!boxes.valid && cache.isPaged()) {
     // The page is known: only the row in it is of use.
     auto coords = TMACoordsOp::create(b.builder, b.loc, op.getAccessedCache(),

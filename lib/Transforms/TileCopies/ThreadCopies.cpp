@@ -106,7 +106,7 @@ namespace {
 /// a row, and then the units at the same distance further on.
 struct Share {
   int64_t threadsPerRow;
-  /// Of each row that a thread has a part in.
+  /// The granules of each row that a thread copies.
   int64_t unitsPerThread;
   /// The rows in which all threads have a part.
   int64_t rowsAtOnce;
@@ -156,24 +156,24 @@ public:
   }
 
 private:
-  /// What `thread` does of the whole tile.
+  /// Emits the share of `thread` in the whole tile.
   void emitShare(const Share &share, Value thread) {
-    Value ofRow = b.div(thread, b.index(share.threadsPerRow));
+    Value threadRow = b.div(thread, b.index(share.threadsPerRow));
     Value column =
         b.mul(b.rem(thread, b.index(share.threadsPerRow)), b.index(columns));
     int64_t rounds = layout.rows / share.rowsAtOnce;
     if (rounds)
-      emitRounds(share, ofRow, column, rounds);
+      emitRounds(share, threadRow, column, rounds);
     int64_t done = rounds * share.rowsAtOnce;
     if (int64_t rest = layout.rows - done)
-      b.runIf(b.below(ofRow, b.index(rest)), [&] {
-        copyRows(share, b.add(ofRow, b.index(done)), column, /*count=*/1,
+      b.runIf(b.below(threadRow, b.index(rest)), [&] {
+        copyRows(share, b.add(threadRow, b.index(done)), column, /*count=*/1,
                  /*distance=*/1);
       });
   }
 
   /// The rounds in which all threads copy, unrolled as far as the limit allows.
-  void emitRounds(const Share &share, Value ofRow, Value column,
+  void emitRounds(const Share &share, Value threadRow, Value column,
                   int64_t rounds) {
     int64_t batch = std::min(rounds, kMaxUnrolled / share.unitsPerThread);
     while (rounds % batch)
@@ -184,7 +184,7 @@ private:
     bool isWide = source.getIdsPerAccess() > 1 &&
                   share.threadsPerRow * unitBytes % lineBytes == 0;
     auto copyBatch = [&](Value first) {
-      Value row = isWide ? b.mul(ofRow, b.index(batch)) : ofRow;
+      Value row = isWide ? b.mul(threadRow, b.index(batch)) : threadRow;
       copyRows(share, b.add(first, row), column, batch,
                isWide ? 1 : share.rowsAtOnce);
     };
@@ -287,7 +287,7 @@ private:
   Source source;
   tma::TileLayout layout;
   EvictionAttr hint;
-  /// What is copied at once, in bytes and in columns.
+  /// The size of one copy, in bytes and in columns.
   int64_t unitBytes, columns;
   Value memory;
 };
