@@ -247,10 +247,10 @@ static void testInvalidCaches(MlirLocation loc, MlirAttribute params) {
   // CHECK-NEXT: null
   expectNull(mlirKVCachePagedCollectionTypeGetChecked(loc, fp8, params, 64, i32,
                                                       128, none, 1));
-  // CHECK-NEXT: model.c:7:3: expects an element type of {{.*}}, got 'i64'
+  // CHECK-NEXT: model.c:7:3: expects an element type of {{.*}}, got 'i128'
   // CHECK-NEXT: null
   expectNull(
-      mlirKVCacheContinuousCacheTypeGetChecked(loc, parse(loc, "i64"), params));
+      mlirKVCacheContinuousCacheTypeGetChecked(loc, parse(loc, "i128"), params));
   // CHECK-NEXT: model.c:7:3: expects an element type
   // CHECK-NEXT: null
   expectNull(mlirKVCacheContinuousCollectionTypeGetChecked(loc, none, params));
