@@ -13,9 +13,11 @@
 #include "kvcache/IR/QuantizationOps.h"
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/CachePolicy.h"
+#include "kvcache/Support/Loops.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <algorithm>
@@ -196,12 +198,18 @@ void TiledCache::clearUnseen(Value thread, Value copiedTile, Value firstToken,
   frame.runIf(frame.less(frame.index(0), rows), [&] {
     Value zeros =
         arith::ConstantOp::create(builder, loc, builder.getZeroAttr(vector));
-    frame.loop(thread, frame.mul(rows, units), frame.index(threads),
-               [&](Value number) {
-                 TileStoreOp::create(
-                     builder, loc, zeros, copiedTile, frame.div(number, units),
-                     frame.mul(frame.rem(number, units), width));
-               });
+    // One tile of a thread block needs it: few instructions matter.
+    auto loop = scf::ForOp::create(builder, loc, thread, frame.mul(rows, units),
+                                   frame.index(threads));
+    disableUnrolling(loop);
+    {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(loop.getBody());
+      Value number = loop.getInductionVar();
+      TileStoreOp::create(builder, loc, zeros, copiedTile,
+                          frame.div(number, units),
+                          frame.mul(frame.rem(number, units), width));
+    }
     // Products of whole tiles, and the next copy, are of another proxy.
     if (frame.target.has(Feature::TMA))
       NVVM::FenceProxyOp::create(
