@@ -249,8 +249,8 @@ static void testInvalidCaches(MlirLocation loc, MlirAttribute params) {
                                                       128, none, 1));
   // CHECK-NEXT: model.c:7:3: expects an element type of {{.*}}, got 'i128'
   // CHECK-NEXT: null
-  expectNull(
-      mlirKVCacheContinuousCacheTypeGetChecked(loc, parse(loc, "i128"), params));
+  expectNull(mlirKVCacheContinuousCacheTypeGetChecked(loc, parse(loc, "i128"),
+                                                      params));
   // CHECK-NEXT: model.c:7:3: expects an element type
   // CHECK-NEXT: null
   expectNull(mlirKVCacheContinuousCollectionTypeGetChecked(loc, none, params));
