@@ -214,7 +214,7 @@ kvcache_venv_install() {
 kvcache_venv() {
   local stamp="$KVCACHE_VENV/.kvcache-stamp" state
   # A virtual environment has absolute paths, so its path is part of its state.
-  state="$KVCACHE_VENV ${PYTHON:-} $(cksum <"$KVCACHE_ROOT/requirements.txt")"
+  state="$(realpath -m -- "$KVCACHE_VENV") ${PYTHON:-} $(cksum <"$KVCACHE_ROOT/requirements.txt")"
   [[ "$(cat "$stamp" 2>/dev/null)" != "$state" || ! -x "$KVCACHE_VENV/bin/python" ]] || return 0
 
   kvcache_step venv kvcache_venv_install
