@@ -174,12 +174,15 @@ def check_table(inputs: StepInputs, blocks: Array) -> None:
     """
     columns, page_size = get_sizes(inputs.lut)[1:2], get_sizes(blocks)[3:4]
     most = columns[0] * page_size[0] if columns and page_size else 0
-    if inputs.max_total_length <= most or inputs.totals is None:
+    totals = inputs.totals
+    if totals is None or not totals.size:
         return
-    sequence = int(inputs.totals.argmax())
+    sequence = totals.argmax()
+    if totals[sequence] <= most:
+        return
     raise ValueError(
         f"expects sequence {sequence} to have at most {most} tokens, those of the "
-        f"{columns[0]} pages of its row of 'lut', got {inputs.totals[sequence]}"
+        f"{columns[0]} pages of its row of 'lut', got {totals[sequence]}"
     )
 
 
@@ -261,8 +264,8 @@ def check_kv_lengths(
 
 def check_positions(inputs: StepInputs, rope: Array) -> None:
     """Raises ``ValueError`` if ``rope`` lacks the position of a new token."""
-    (rows,) = get_sizes(rope)[:1] or (inputs.max_cache_length + inputs.max_seq_length,)
-    if rows >= inputs.max_cache_length + inputs.max_seq_length:
+    sizes = get_sizes(rope)
+    if not sizes or inputs.max_total_length <= (rows := sizes[0]):
         return
     last = int(inputs.positions.max(initial=-1))
     if last >= rows:
@@ -279,8 +282,8 @@ def check_room(
     Lengths and offsets that are not in host memory are not read. Outputs may be for the
     first sequences of the batch only.
     """
-    rows = get_sizes(keys)
-    if inputs.totals is None or len(rows) < 2:
+    rows, totals = get_sizes(keys), inputs.totals
+    if totals is None or len(rows) < 2:
         return
     if output_offsets is None:
         room = np.full(rows[0], rows[1], np.int64)
@@ -289,7 +292,7 @@ def check_room(
         if offsets is None:
             return
         room = np.diff(np.minimum(offsets.astype(np.int64), rows[0]))
-    totals = inputs.totals[: len(room)]
+    totals = totals[: len(room)]
     if (lacking := totals > room).any():
         sequence = int(lacking.argmax())
         raise ValueError(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 from array import array
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
@@ -46,8 +45,9 @@ class StepInputs:
         max_cache_length: The largest of ``lengths``.
         blocks: One tensor per device, [pages, 2, layers, page_size, heads, head_dim].
         scales: One tensor per device, or empty for a cache without scales.
-        totals: Tokens of each sequence after this step, int64 [batch], in host memory;
-            None if lengths or offsets are elsewhere.
+        totals: Tokens of each sequence after this step, int64 [batch], in host memory:
+            those of the current ``lengths`` and ``row_offsets``. None if lengths or
+            offsets are elsewhere.
         groups: The inputs of each group of layers, with its own table and tensors.
             ``lut``, ``blocks`` and ``scales`` are those of the first group.
     """
@@ -62,25 +62,38 @@ class StepInputs:
     blocks: tuple[Array, ...]
     scales: tuple[Array, ...]
     _placed_offsets: Array | None = None
-    totals: np.ndarray | None = None
+    _totals: np.ndarray | None = None
+    """The totals of a manager, whose lengths may be elsewhere and do not change."""
     _others: tuple[StepInputs, ...] = ()
 
-    @functools.cached_property
+    @property
+    def totals(self) -> np.ndarray | None:
+        if self._totals is not None:
+            return self._totals
+        lengths, offsets = read_integers(self.lengths), read_integers(self.row_offsets)
+        if lengths is None or offsets is None:
+            return None
+        unsigned = lengths.astype(np.uint32, copy=False)  # as kernels read them
+        return np.add(unsigned, offsets[1:] - offsets[:-1], dtype=np.int64)
+
+    @property
     def positions(self) -> np.ndarray:
         """The position of each pending token in its sequence, int64 [total].
 
         Empty if ``row_offsets`` or ``lengths`` are not in host memory.
         """
-        if self.totals is None:
+        totals = self.totals
+        if totals is None:
             return np.empty(0, np.int64)
         offsets = self.row_offsets.astype(np.int64)
-        first = self.totals - offsets[1:]
+        first = totals - offsets[1:]
         return np.arange(offsets[-1]) + first.repeat(np.diff(offsets))
 
-    @functools.cached_property
+    @property
     def max_total_length(self) -> int:
         """The largest of ``totals``; 0 if they are None."""
-        return 0 if self.totals is None else int(self.totals.max(initial=0))
+        totals = self.totals
+        return 0 if totals is None else int(totals.max(initial=0))
 
     @property
     def placed_offsets(self) -> Array:
@@ -138,7 +151,7 @@ class StepInputs:
         batch = _check_sizes(blocks, lengths, lut, row_offsets, scales)
         check_32_bits(lengths=lengths, row_offsets=row_offsets, lut=lut)
         starts, counts = _read(row_offsets), _read(lengths)
-        new = totals = None
+        new = None
         if starts is not None:
             new = np.diff(starts)
             if new.min(initial=0) < 0 or starts[0] != 0:
@@ -151,8 +164,6 @@ class StepInputs:
                 f"expects 'lengths' not to be negative, got {counts[sequence]} for "
                 f"sequence {sequence}"
             )
-        if new is not None and counts is not None:
-            totals = counts + new
         max_seq_length = _get_bound("max_seq_length", max_seq_length, new)
         max_cache_length = _get_bound("max_cache_length", max_cache_length, counts)
         placed = as_32_bits("row_offsets", row_offsets)
@@ -168,7 +179,6 @@ class StepInputs:
             blocks=blocks,
             scales=scales,
             _placed_offsets=placed,
-            totals=totals,
         )
 
     def collection(self, device: int = 0) -> tuple[Array | int, ...]:
@@ -264,7 +274,7 @@ def gather_inputs(
         "lengths": memory.upload(lengths.astype(np.uint32)),
         "max_seq_length": int(pending.max()),
         "max_cache_length": int(lengths.max()),
-        "totals": totals,
+        "_totals": totals,
     }
     others: tuple[StepInputs, ...] = ()
     places = as_slice(rows)

@@ -165,6 +165,31 @@ def test_whole_cache_ops_reject_more_tokens_than_the_table_has_pages_for(target)
     assert (blocks == 7).all()
 
 
+@TARGETS
+def test_lengths_that_grow_in_place_are_checked_again(target):
+    blocks = np.zeros((6, *PARAMS.shape_per_block), np.float32)
+    lengths, offsets = np.array([4, 3], np.uint32), np.array([0, 1, 3], np.int32)
+    lut = np.arange(6, dtype=np.int32).reshape(2, 3)
+    inputs = kvcache.StepInputs.of(blocks=blocks, lut=lut, lengths=lengths, row_offsets=offsets)
+    roped = kvcache.ops.append(PARAMS, target, rope=8)
+    roped(inputs, 0, rows(3), rows(3), rope=np.zeros((5, 8), np.float32))
+    lengths[0] = 7
+    assert inputs.totals.tolist() == [8, 5] and inputs.positions.tolist() == [7, 3, 4]
+    assert inputs.max_total_length == 8
+    with pytest.raises(ValueError, match="'rope' to have a row for position 7, got 5 rows"):
+        roped(inputs, 0, rows(3), rows(3), rope=np.zeros((5, 8), np.float32))
+    lengths[0] = 12
+    blocks[...] = 7
+    message = "sequence 0 to have at most 12 tokens, .* 3 pages .* got 13"
+    for call in call_all(inputs, 3, target=target):
+        with pytest.raises(ValueError, match=message):
+            call()
+    assert (blocks == 7).all()
+    lengths[0], offsets[1:] = 11, (1, 2)
+    assert inputs.totals.tolist() == [12, 4]
+    kvcache.ops.append(PARAMS, target)(inputs, 0, rows(3), rows(3))
+
+
 def test_lengths_that_an_op_does_not_read_may_be_any():
     blocks = np.zeros((2, *PARAMS.shape_per_block), np.float32)
     inputs = kvcache.StepInputs.of(
