@@ -128,7 +128,8 @@ def KVCache_PagedCollectionType
 
     The elements of i16, i32, i64 and f64 caches, and of i8 ones without scales,
     are loaded and stored without conversion. So these integers may be unsigned:
-    types have no sign.
+    types have no sign. A `load` to a float type, and `tensor_scale`, read i8 as
+    signed.
 
     `table` says how the lookup table gives the page of entry i of sequence b:
 

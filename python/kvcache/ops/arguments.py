@@ -84,6 +84,9 @@ def dense_dtype(params: KVCacheParams, dtype: DTypeLike | None) -> str:
         raise ValueError(
             f"expects a cache of {', '.join(_CONVERTED)}, i8 or with scales, got {own}"
         )
+    stored = dtypes.dtype(params.dtype)
+    if stored.kind == "u":
+        raise ValueError(f"expects a cache of signed elements, got {stored.name}")
     if dtype is not None:
         return check_dense(dtype)
     return own if own in _DENSE else "bf16"

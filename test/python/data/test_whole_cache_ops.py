@@ -470,6 +470,17 @@ def test_static_scales_are_numbers_or_arrays_and_given_as_made():
         kvcache.ops.gather(params)(inputs, 0, *rows, output_offsets=np.zeros(4, np.int32))
 
 
+def test_conversions_reject_caches_of_unsigned_elements():
+    params = kvcache.KVCacheParams("uint8", 2, 32, page_size=4, total_num_layers=1)
+    message = "expects a cache of signed elements, got uint8"
+    for make in (kvcache.ops.append, kvcache.ops.gather):
+        with pytest.raises(ValueError, match=message):
+            make(params, static_scales=True)
+    with pytest.raises(ValueError, match=message):
+        kvcache.ops.attention(params, 2, static_scales=True)
+    assert kvcache.ops.copy_pages(params).functions == ("copy_pages",)  # which converts none
+
+
 @pytest.mark.parametrize("name", ["append", "gather", "attention", "copy_pages"])
 def test_bounds_checks_find_pages_that_do_not_exist(name):
     manager, inputs, tokens_of = make_cache("f32")
