@@ -266,7 +266,14 @@ class Append(LayerOperation):
         )
         if rope is not None and positions is None:
             check_positions(inputs, rope)
-        read = {**given, "keys": keys, "values": values, **_tables(inputs)}
+        read = {
+            **given,
+            "keys": keys,
+            "values": values,
+            "key_scale": key_scale,
+            "value_scale": value_scale,
+            **_tables(inputs),
+        }
         written = {"queries": read.pop("queries")}
         cache = _cache(collection)
         check_apart(written, {**read, **cache})

@@ -292,6 +292,26 @@ def test_outputs_share_no_memory_with_other_arrays(name, target):
     np.testing.assert_array_equal(memory, before)
 
 
+@pytest.mark.parametrize("name", ["key_scale", "value_scale"])
+def test_append_rejects_scales_in_memory_that_it_writes(name):
+    params = kvcache.KVCacheParams("f8E4M3FN", 2, 32, page_size=4, total_num_layers=1)
+    blocks, queries = np.zeros((6, *params.shape_per_block), params.storage_dtype), rows(3)
+    inputs = kvcache.StepInputs.of(
+        blocks=blocks,
+        lut=np.arange(6).reshape(2, 3),
+        lengths=np.array([0, 3]),
+        row_offsets=np.array([0, 1, 3]),
+    )
+    append = kvcache.ops.append(params, dtype="f32", static_scales=True, query_heads=2, query_norm=32)
+    given = {"key_scale": np.ones(2, np.float32), "value_scale": 2.0}
+    given["query_norm"] = np.ones(32, np.float32)
+    append(inputs, 0, rows(3), rows(3), queries, **given)
+    parts = {"queries": queries.reshape(-1)[:2], "blocks": blocks.reshape(-1)[:8].view(np.uint8).view(np.float32)}
+    for other, part in parts.items():
+        with pytest.raises(ValueError, match=f"expects '{other}' to share no memory with '{name}'"):
+            append(inputs, 0, rows(3), rows(3), queries, **{**given, name: part})
+
+
 @TARGETS
 def test_interleaved_views_do_not_overlap(target):
     """Addresses overlap, but elements do not, as in a fused projection."""
