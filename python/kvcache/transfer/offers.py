@@ -36,7 +36,7 @@ _HEADER = struct.Struct("<4I3Q")
 _MOST_OBJECT_BYTES = 4 << 20  # a region and its address take about a kilobyte
 _MOST_NESTING = 4  # fields, regions, a region, its shape
 # Strings too, so that brackets in them do not count; the last may be unterminated.
-_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
 _TOKEN = np.dtype("<i8")
 _PAGE = np.dtype("<i4")
 
@@ -202,10 +202,11 @@ def _write_common(
 
 
 @functools.lru_cache(maxsize=256)
-def _read_common(text: bytes) -> tuple[Any, ...]:
+def _read_common(message: bytes) -> tuple[Any, ...]:
     """The fields of an offer from ``regions`` on."""
-    _check_nesting(text)
     try:
+        text = message.decode()  # json.loads would guess another encoding of bytes
+        _check_nesting(text)
         fields = json.loads(text)
     except ValueError:
         fields = None
@@ -214,14 +215,14 @@ def _read_common(text: bytes) -> tuple[Any, ...]:
     return tuple(_take(fields, name, read) for name, read in _READERS.items())
 
 
-def _check_nesting(text: bytes) -> None:
+def _check_nesting(text: str) -> None:
     """Raises ``TransferRefused`` for deep nesting, since the parser recurs."""
     depth = 0
     for match in _BRACKETS.finditer(text):
         token = match.group()
-        if token in b"[{":
+        if token in "[{":
             depth += 1
-        elif token in b"]}":
+        elif token in "]}":
             depth -= 1
         if depth > _MOST_NESTING:
             raise TransferRefused(

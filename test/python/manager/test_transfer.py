@@ -403,6 +403,7 @@ def test_offers_without_tokens_are_refused(pair_of_caches):
 HOSTILE = {
     "deep": (b'{"regions":' + b"[" * 100_000, "nests lists and objects more than 4 deep"),
     "five": (b'{"regions": [{"shape": [[]]}]}', "nests lists and objects more than 4 deep"),
+    "utf-16": (("{" + '"a": [' * 50).encode("utf-16"), "not a JSON object"),
     "hidden": (b'{"a": "]", "b": ' + b'["]",' * 100_000, "more than 4 deep"),
     "string": (b'{"a": "' + b"[" * 100_000 + b'\\"', "not a JSON object"),
     "large": (b'{"a": "' + b" " * (4 << 20), "an object of 4194311 bytes, more than 4194304"),
