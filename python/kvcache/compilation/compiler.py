@@ -46,7 +46,7 @@ def compile(
         bounds_checks: Whether kernels trap with a message on a bad page id, token, head
             or misaligned index.
         cached: Whether the kernels are stored on disk, and read from there for the same
-            source, options, compiler and ptxas.
+            source, options, compiler, libdevice and ptxas.
         toolkit: The folder of a CUDA toolkit, whose libdevice has the functions that
             chips lack, such as ``math.sinh``. None to search as for ptxas: next to
             ``PTXAS``, in NVIDIA's packages, in ``CUDA_HOME``, and on ``PATH``.
@@ -101,8 +101,9 @@ def _make_binaries(
     entry = store.Entry(None)
     if cached:
         assembler = "" if format == "ptx" else toolchain.describe_tool("ptxas")
-        entry = store.Entry.of("compile", format, assembler, *arguments)
-    if (kept := entry.read()) is not None:
+        libdevice = toolchain.describe_libdevice(toolkit)
+        entry = store.Entry.of("compile", format, assembler, libdevice, *arguments)
+    if (kept := entry.read(stacklevel=3)) is not None:
         return artifact.from_bytes(kept)[0]
     objects, diagnostics = _native.extension().compile(*arguments)
     _native.report(diagnostics, objects is not None, stacklevel=3)
@@ -113,7 +114,7 @@ def _make_binaries(
         getattr(binary, format)
         binaries.append(binary)
     if not diagnostics:
-        entry.write(artifact.to_bytes(binaries, format))
+        entry.write(artifact.to_bytes(binaries, format), stacklevel=3)
     return binaries
 
 

@@ -32,7 +32,10 @@ _OFF = "off"
 
 @dataclass(frozen=True)
 class Entry:
-    """The place of a result by its inputs; None if nothing is stored."""
+    """The place of a result by its inputs; None if nothing is stored.
+
+    ``stacklevel`` of warnings counts from the caller of a method, which is 1.
+    """
 
     path: Path | None
 
@@ -45,7 +48,7 @@ class Entry:
         described = repr((_describe_compiler(__version__), *content))
         return cls(folder / hashlib.sha256(described.encode()).hexdigest())
 
-    def read(self) -> bytes | None:
+    def read(self, stacklevel: int = 1) -> bytes | None:
         """Reads the stored contents; None if they are missing or damaged."""
         if self.path is None:
             return None
@@ -54,14 +57,14 @@ class Entry:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            _warn(self.path, error.strerror or str(error))
+            _warn(self.path, error.strerror or str(error), stacklevel + 1)
             return None
         with contextlib.suppress(OSError):
             os.utime(self.path)  # the time of the last read
         digest, contents = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
         return contents if digest == _hash(contents) else None
 
-    def write(self, contents: bytes) -> None:
+    def write(self, contents: bytes, stacklevel: int = 1) -> None:
         """Stores the contents, if possible: the folder may be read-only."""
         if self.path is None:
             return
@@ -69,7 +72,7 @@ class Entry:
         with contextlib.suppress(OSError):
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if reason := _find_others(os.stat(self.path.parent)):
-                return _warn(self.path.parent, reason)
+                return _warn(self.path.parent, reason, stacklevel + 1)
             handle, name = tempfile.mkstemp(prefix=_UNFINISHED, dir=self.path.parent)
             try:
                 with os.fdopen(handle, "wb") as file:
@@ -107,12 +110,12 @@ def _find_others(state: os.stat_result) -> str:
     return ""
 
 
-def _warn(path: Path, reason: str) -> None:
+def _warn(path: Path, reason: str, stacklevel: int) -> None:
     """Warns that stored code of a place is not used."""
     warnings.warn(
         f"compiled code in {str(path)!r} is not used: {reason}",
         RuntimeWarning,
-        stacklevel=2,
+        stacklevel=stacklevel + 1,
     )
 
 

@@ -81,7 +81,11 @@ def find_tool(name: str) -> Path:
 
 def describe_tool(name: str) -> str:
     """Returns a text that differs between versions of a tool. Raises as ``find_tool``."""
-    path = find_tool(name).resolve()
+    return _describe_file(find_tool(name))
+
+
+def _describe_file(path: Path) -> str:
+    path = path.resolve()
     facts = path.stat()
     return repr((str(path), facts.st_size, facts.st_mtime_ns))
 
@@ -112,9 +116,16 @@ def describe_toolkit(folder: str) -> str:
     if not folder:
         return ""
     quote = next((mark for mark in "\"'" if mark not in folder), None)
+    if "{" in folder or "}" in folder:  # the parser of pipelines counts them in quotes
+        raise ValueError(f"expects 'toolkit' without braces in its name, got {folder!r}")
     if quote is None:
         raise ValueError(f"expects 'toolkit' without quotes in its name, got {folder!r}")
     return f" toolkit={quote}{folder}{quote}"
+
+
+def describe_libdevice(folder: str) -> str:
+    """Returns a text that differs between versions of libdevice; empty without one."""
+    return _describe_file(Path(folder, _LIBDEVICE)) if folder else ""
 
 
 def _toolkit_folders() -> Iterator[Path]:

@@ -70,7 +70,7 @@ def jit(
         capturable: Whether host code that a CUDA graph can't capture, such as an
             allocation or a wait, is an error. False by default. Only for ``"cuda"``.
         cached: Whether the compiled code is stored on disk, and read from there for the
-            same source, options, compiler and kind of processor.
+            same source, options, compiler, libdevice and kind of processor.
         toolkit: The folder of a CUDA toolkit with libdevice, as for ``compile``. Only for
             ``"cuda"``.
 
@@ -95,15 +95,13 @@ def jit(
     sanitize = _parse_switch("sanitize", sanitize, default=True)
     meter = _parse_switch("meter", meter, default=False)
     capturable = _parse_switch("capturable", capturable, default=False)
-    libdevice = ""
-    if device == "cuda":
-        libdevice = toolchain.describe_toolkit(toolchain.find_toolkit(toolkit))
+    folder = toolchain.find_toolkit(toolkit) if device == "cuda" else ""
     pipeline = {
         "": f"kvcache-to-cpu{{tvm-ffi=1 threads={threads}}}",
         "emulator": f"kvcache-to-emulator{{chip={chip} sanitize={int(sanitize)} "
         f"meter={int(meter)} tvm-ffi=1}}",
         "cuda": f"kvcache-to-ptx{{chip={chip} opt-level={opt_level} host=1 tvm-ffi=1 "
-        f"capturable={int(capturable)}{libdevice}}}",
+        f"capturable={int(capturable)}{toolchain.describe_toolkit(folder)}}}",
     }[device]
     # Declared and unused functions need no definition.
     passes = f"symbol-dce,{pipeline}"
@@ -111,17 +109,20 @@ def jit(
     contents, name = _native.read_source(source, filename)
     needed = ("kvcache_runtime", *(("kvcache_cuda",) if device else ()))
     library = LibrarySource(contents, name, checked, opt_level, needed)
-    compiled = _compile(library, device, cached)
+    compiled = _compile(library, device, cached, folder)
     return JitModule(
         compiled, target, device, chip, meter, None if device == "emulator" else library
     )
 
 
-def _compile(source: LibrarySource, device: str, cached: bool) -> JIT:
+def _compile(source: LibrarySource, device: str, cached: bool, toolkit: str) -> JIT:
     """Compiles a source, or reads the stored result."""
     extension = _native.extension()
-    entry = store.Entry.of("jit", device, source) if cached else store.Entry(None)
-    if (image := entry.read()) is not None:
+    entry = store.Entry(None)
+    if cached:
+        libdevice = toolchain.describe_libdevice(toolkit)
+        entry = store.Entry.of("jit", device, libdevice, source)
+    if (image := entry.read(stacklevel=3)) is not None:
         loaded, _ = extension.load_image(image, device)
         if loaded is not None:
             return loaded
@@ -130,7 +131,7 @@ def _compile(source: LibrarySource, device: str, cached: bool) -> JIT:
     )
     _native.report(diagnostics, compiled is not None, stacklevel=3)
     if not diagnostics:
-        entry.write(compiled.image)
+        entry.write(compiled.image, stacklevel=3)
     return compiled
 
 

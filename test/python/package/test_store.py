@@ -253,8 +253,9 @@ def test_files_that_others_may_have_written_are_not_run(name, compiled, tmp_path
     call()
     (path,) = tmp_path.iterdir()
     harm(path)
-    with pytest.warns(RuntimeWarning, match=f"is not used: .*{message}"):
+    with pytest.warns(RuntimeWarning, match=f"is not used: .*{message}") as warned:
         call()
+    assert {warning.filename for warning in warned} == {__file__}
     assert compiled == ["jit"] * 2
     if "folder" in name:
         tmp_path.chmod(0o700)
@@ -273,6 +274,24 @@ def test_files_that_others_may_only_read_are_run(mode, compiled, tmp_path):
     path.chmod(mode & 0o644)
     call()
     assert compiled == ["jit"]
+
+
+@pytest.mark.parametrize("name", ["jit", "compile"])
+def test_libdevice_that_changes_is_linked_anew(name, compiled, tmp_path):
+    library = tmp_path / "toolkit" / "nvvm" / "libdevice" / "libdevice.10.bc"
+    library.parent.mkdir(parents=True)
+    library.write_text("no bitcode, which this kernel does not need")
+    options = {"jit": {"target": "cuda:sm_90a"}, "compile": {}}[name]
+
+    def make():
+        getattr(kvcache, name)(KERNEL, cached=True, toolkit=tmp_path / "toolkit", **options)
+
+    make()
+    make()
+    assert compiled == [name]
+    library.write_text("another one")
+    make()
+    assert compiled == [name] * 2
 
 
 def test_threads(compiled):

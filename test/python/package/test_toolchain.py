@@ -232,3 +232,9 @@ def test_toolkit_name_may_have_spaces_and_quotes():
     assert toolchain.describe_toolkit("/a b/it's") == ' toolkit="/a b/it\'s"'
     with pytest.raises(ValueError, match="without quotes"):
         toolchain.describe_toolkit("/a\"b'")
+
+
+@pytest.mark.parametrize("name", ["/a{b", "/a}b", "/a{b}"])
+def test_toolkit_name_with_braces_is_an_error(name):
+    with pytest.raises(ValueError, match="expects 'toolkit' without braces in its name, got '/a"):
+        toolchain.describe_toolkit(name)
