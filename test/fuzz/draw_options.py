@@ -28,8 +28,12 @@ FORMATS = [
     *(("f4E2M1FN", scale, False) for scale in ("f8E4M3FN", "f8E8M0FNU")),
     *(("i4", scale, True) for scale in ("f32", "f16", "bf16")),
 ]
-# An error of the compiler that an option may have: a rule of an op, and a chip's limit.
-RULE = re.compile(r"'kvcache\.\w+' op (expects|requires|attribute)|has \d+ bytes of shared memory|shared memory")
+# An error that drawn options may cause: a rule of a drawn op, or the limit of a chip. An error of
+# another op is a finding, because the expansion of a drawn op built it.
+RULE = re.compile(
+    r"'kvcache\.(attention|append|gather|copy_pages)' op (expects|requires|attribute)"
+    r"|has \d+ bytes of shared memory"
+)
 
 
 def draw_size(draw):

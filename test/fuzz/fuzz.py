@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -242,25 +243,30 @@ def draw_options(seed, seconds, totals):
     show, first, count, compiled, findings = Show("options", seed), seed, 0, 0, 0
     while show.seconds < seconds:
         command = [sys.executable, ROOT / "test" / "fuzz" / "draw_options.py", str(seed), str(10**6)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        outcome = ""
-        for line in process.stdout:
-            number, _, outcome = line.rstrip("\n").partition(" ")
-            seed, count, compiled = int(number) + 1, count + 1, compiled + (outcome == "compiled")
-            if outcome not in ("compiled", "refused"):
-                break
-            show.progress(count, findings)
-            if show.seconds >= seconds:
-                break
-        is_over = outcome in ("compiled", "refused")
-        if is_over or outcome:
-            process.terminate()
-        status = process.wait()
+        with tempfile.TemporaryFile("w+", errors="replace") as log:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+            outcome = None
+            for line in process.stdout:
+                number, _, outcome = line.rstrip("\n").partition(" ")
+                seed, count, compiled = int(number) + 1, count + 1, compiled + (outcome == "compiled")
+                if outcome not in ("compiled", "refused"):
+                    break
+                show.progress(count, findings)
+                if show.seconds >= seconds:
+                    break
+            is_over = outcome in ("compiled", "refused")
+            if is_over or outcome:
+                process.terminate()
+            status = process.wait()
+            log.seek(0)
+            errors = log.read()[-2000:]
+        if outcome is None:
+            raise SystemExit(f"options: draw_options.py ended by status {status} before its first seed:\n{errors}")
         if not is_over:
             findings += 1
             FINDINGS.mkdir(parents=True, exist_ok=True)
             text = outcome or f"ended by status {status}"
-            (FINDINGS / f"options-{seed - 1}.txt").write_text(f"{text}\n")
+            (FINDINGS / f"options-{seed - 1}.txt").write_text(f"{text}\n{errors}")
             print(f"options: seed {seed - 1}: {text}", flush=True)
     print(f"options: {compiled} of {count} operations compiled; the others were refused by a rule")
     show.progress(count, findings, force=True)
