@@ -1,4 +1,4 @@
-"""Prints of kernels: the CPU, the emulator and C's printf agree."""
+"""Prints of kernels: the CPU and the emulator print as Python formats."""
 
 import re
 
@@ -31,7 +31,7 @@ func.func @print(%x: memref<?x2xf32>) {
 
 
 @pytest.mark.parametrize("target", ["cpu", "emulator:sm_80"])
-def test_prints_equal_those_of_c(target, capfd):
+def test_prints_match_python_format(target, capfd):
     x = np.float32([[0.5, -3.25], [1e4, -0.0], [12, 7.5]])
     kvcache.jit(SOURCE, target=target).call("print", x)
     lines = [
