@@ -261,7 +261,7 @@ private:
       SmallVector<Attribute> objects(original.getObjectsAttr().getValue());
       llvm::append_range(objects, binary.getObjectsAttr());
       original.setObjectsAttr(builder.getArrayAttr(objects));
-      binary.erase();
+      symbols.erase(binary);
     }
     return success();
   }

@@ -94,3 +94,20 @@ llvm.func @f()
 gpu.module @parameters [#nvvm.target<chip = "sm_90a">] {
   llvm.func @kernel(%x: i32) attributes {nvvm.kernel, kvcache.parameters = [1]} { llvm.return }
 }
+// -----
+gpu.module @cycle_a [#nvvm.target<chip = "sm_90a">] attributes {kvcache.clone_of = @cycle_b} {
+  llvm.func @kernel() attributes {nvvm.kernel} { llvm.return }
+}
+gpu.module @cycle_b [#nvvm.target<chip = "sm_90a">] attributes {kvcache.clone_of = @cycle_a} {
+  llvm.func @kernel() attributes {nvvm.kernel} { llvm.return }
+}
+// -----
+gpu.module @chain_a [#nvvm.target<chip = "sm_80">] {
+  llvm.func @kernel() attributes {nvvm.kernel} { llvm.return }
+}
+gpu.module @chain_b [#nvvm.target<chip = "sm_90a">] attributes {kvcache.clone_of = @chain_a} {
+  llvm.func @kernel() attributes {nvvm.kernel} { llvm.return }
+}
+gpu.module @chain_c [#nvvm.target<chip = "sm_100a">] attributes {kvcache.clone_of = @chain_b} {
+  llvm.func @kernel() attributes {nvvm.kernel} { llvm.return }
+}

@@ -49,4 +49,6 @@ def test_serialization_without_nvidia_target_is_an_error():
     assert "expects a target, which 'kvcache-attach-targets=chip=sm_90a' sets" in errors
     assert "expects targets to be #nvvm.target, got #rocdl.target<chip" in errors
     assert "expects 'kvcache.clone_of' to name another gpu.module, got 'nowhere'" in errors
+    assert "expects 'kvcache.clone_of' to name another gpu.module, got 'cycle_a'" in errors
+    assert "expects 'kvcache.clone_of' to name another gpu.module, got 'chain_b'" in errors
     assert "give the name and type of each argument, got [1]" in errors
