@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Combiners.h"
 #include "kvcache/GPU/Passes.h"
 #include "kvcache/Support/Threads.h"
 
@@ -15,7 +16,6 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/IRMapping.h"
 
 namespace mlir::kvcache {
 #define GEN_PASS_DEF_EXPANDALLREDUCE
@@ -49,7 +49,7 @@ public:
         builder, loc, threads,
         arith::MulIOp::create(builder, loc, warp, warpSize));
     Value lanes = arith::MinUIOp::create(builder, loc, rest, warpSize);
-    Value ofWarp = reduceWarp(lanes);
+    Value warpResult = reduceWarp(lanes);
 
     // Warps may still read the results of the last execution.
     Value partials = addPartials();
@@ -58,7 +58,7 @@ public:
         builder, loc, arith::CmpIPredicate::eq, lane, constant(0));
     auto store = scf::IfOp::create(builder, loc, isFirst);
     builder.setInsertionPoint(store.thenYield());
-    memref::StoreOp::create(builder, loc, ofWarp, partials, warp);
+    memref::StoreOp::create(builder, loc, warpResult, partials, warp);
     builder.setInsertionPoint(op);
     gpu::BarrierOp::create(builder, loc);
     op.replaceAllUsesWith(combinePartials(partials, warps));
@@ -116,12 +116,7 @@ private:
     if (std::optional<gpu::AllReduceOperation> operation = op.getOp())
       return vector::makeArithReduction(
           builder, loc, gpu::convertReductionKind(*operation), lhs, rhs);
-    Block &combiner = op.getBody().front();
-    IRMapping mapping;
-    mapping.map(combiner.getArguments(), ValueRange{lhs, rhs});
-    for (Operation &nested : combiner.without_terminator())
-      builder.clone(nested, mapping);
-    return mapping.lookupOrDefault(combiner.getTerminator()->getOperand(0));
+    return inlineCombiner(builder, op.getBody().front(), lhs, rhs);
   }
 
   Value addPartials() {

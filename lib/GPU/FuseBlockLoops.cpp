@@ -6,13 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Combiners.h"
 #include "kvcache/GPU/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -22,6 +22,7 @@ namespace mlir::kvcache {
 } // namespace mlir::kvcache
 
 using namespace mlir;
+using namespace mlir::kvcache;
 
 namespace {
 
@@ -34,7 +35,8 @@ struct Effects {
       return;
     for (const MemoryEffects::EffectInstance &effect : *effects) {
       reads |= isa<MemoryEffects::Read>(effect.getEffect());
-      writes |= isa<MemoryEffects::Write>(effect.getEffect());
+      writes |=
+          isa<MemoryEffects::Write, MemoryEffects::Free>(effect.getEffect());
       allocates |= isa<MemoryEffects::Allocate>(effect.getEffect());
     }
   }
@@ -46,16 +48,6 @@ bool isEqualConstant(Value lhs, Value rhs) {
   APInt a, b;
   return matchPattern(lhs, m_ConstantInt(&a)) &&
          matchPattern(rhs, m_ConstantInt(&b)) && a == b;
-}
-
-/// Clones the block of a combiner without its terminator. Returns the result.
-Value inlineCombiner(OpBuilder &builder, Block &combiner, Value lhs,
-                     Value rhs) {
-  IRMapping mapping;
-  mapping.map(combiner.getArguments(), ValueRange{lhs, rhs});
-  for (Operation &op : combiner.without_terminator())
-    builder.clone(op, mapping);
-  return mapping.lookupOrDefault(combiner.getTerminator()->getOperand(0));
 }
 
 /// Makes one loop over the threads of all loops of a block.
@@ -158,14 +150,15 @@ private:
   LogicalResult checkShared(Operation &op) {
     Effects effects(&op);
     if (!effects.isKnown)
-      return op.emitOpError("has no place beside a reduction over threads: its "
-                            "accesses are not known");
+      return op.emitOpError("expects known memory effects beside a reduction "
+                            "over threads");
     if (effects.writes && !op.use_empty())
       return op.emitOpError("expects no result beside a reduction over "
                             "threads: one thread executes it");
     for (Type type : op.getResultTypes())
       if (auto memref = dyn_cast<MemRefType>(type);
-          memref && effects.allocates && !memref.getMemorySpace())
+          memref && effects.allocates &&
+          !gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(memref))
         return op.emitOpError("expects memory of a block with a reduction to "
                               "be shared, got ")
                << type;
@@ -249,10 +242,15 @@ private:
 
   /// Lets all threads execute an op, or the first one if it writes memory.
   void moveShared(Operation *op) {
+    if (isa<gpu::BarrierOp>(op)) {
+      op->moveBefore(block.getBody()->getTerminator());
+      hasRead = hasWritten = false;
+      return;
+    }
     OpBuilder builder = OpBuilder::atBlockTerminator(block.getBody());
     Effects effects(op);
     separate(builder, op->getLoc(), effects);
-    if (!effects.writes || isa<gpu::BarrierOp>(op)) {
+    if (!effects.writes) {
       op->moveBefore(block.getBody()->getTerminator());
       return;
     }
@@ -302,9 +300,10 @@ struct FuseBlockLoops : kvcache::impl::FuseBlockLoopsBase<FuseBlockLoops> {
 private:
   static LogicalResult fuse(scf::ParallelOp grid) {
     auto loops = grid.getBody()->getOps<scf::ParallelOp>();
-    if (grid.getNumResults() != 0 && !loops.empty())
-      return grid.emitOpError("has no lowering for GPUs: a reduction over the "
-                              "blocks of a grid needs a second kernel");
+    if (grid.getNumResults() != 0)
+      return grid.emitOpError("expects no 'init' on the loop over thread "
+                              "blocks: a reduction over a grid needs a second "
+                              "kernel");
     bool reduces = llvm::any_of(
         loops, [](scf::ParallelOp loop) { return loop.getNumResults() != 0; });
     return reduces ? BlockFuser(grid).run() : success();

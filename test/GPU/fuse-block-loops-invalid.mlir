@@ -129,7 +129,7 @@ func.func @f(%x: memref<?x64xf32>, %y: memref<?xf32>) {
 
 // -----
 
-// Accesses are known.
+// Memory effects are known.
 
 func.func private @other()
 func.func @f(%x: memref<?x64xf32>, %y: memref<?xf32>) {
@@ -139,7 +139,7 @@ func.func @f(%x: memref<?x64xf32>, %y: memref<?xf32>) {
   %n = memref.dim %x, %c0 : memref<?x64xf32>
   %z = arith.constant 0.0 : f32
   scf.parallel (%i) = (%c0) to (%n) step (%c1) {
-    // expected-error @below {{has no place beside a reduction over threads: its accesses are not known}}
+    // expected-error @below {{expects known memory effects beside a reduction over threads}}
     func.call @other() : () -> ()
     %s = scf.parallel (%j) = (%c0) to (%c64) step (%c1) init (%z) -> f32 {
       %v = memref.load %x[%i, %j] : memref<?x64xf32>
@@ -156,7 +156,7 @@ func.func @f(%x: memref<?x64xf32>, %y: memref<?xf32>) {
 
 // -----
 
-// Private memory of the first thread is nobody else's.
+// Private memory is not shared by threads.
 
 func.func @f(%x: memref<?x64xf32>, %y: memref<?xf32>) {
   %c0 = arith.constant 0 : index
@@ -182,6 +182,32 @@ func.func @f(%x: memref<?x64xf32>, %y: memref<?xf32>) {
 
 // -----
 
+// A memory space that says 'private' is not shared either.
+
+func.func @f(%x: memref<?x64xf32>, %y: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %n = memref.dim %x, %c0 : memref<?x64xf32>
+  %z = arith.constant 0.0 : f32
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    // expected-error @below {{expects memory of a block with a reduction to be shared, got 'memref<4xf32, #gpu.address_space<private>>'}}
+    %p = memref.alloca() : memref<4xf32, #gpu.address_space<private>>
+    %s = scf.parallel (%j) = (%c0) to (%c64) step (%c1) init (%z) -> f32 {
+      %v = memref.load %x[%i, %j] : memref<?x64xf32>
+      scf.reduce(%v : f32) {
+      ^bb0(%a: f32, %b: f32):
+        %m = arith.maximumf %a, %b : f32
+        scf.reduce.return %m : f32
+      }
+    }
+    memref.store %s, %p[%c0] : memref<4xf32, #gpu.address_space<private>>
+  }
+  return
+}
+
+// -----
+
 // Blocks of a grid reduce in a second kernel.
 
 func.func @f(%x: memref<?x64xf32>, %y: memref<?xf32>) {
@@ -190,7 +216,7 @@ func.func @f(%x: memref<?x64xf32>, %y: memref<?xf32>) {
   %c64 = arith.constant 64 : index
   %n = memref.dim %x, %c0 : memref<?x64xf32>
   %z = arith.constant 0.0 : f32
-  // expected-error @below {{has no lowering for GPUs: a reduction over the blocks of a grid needs a second kernel}}
+  // expected-error @below {{expects no 'init' on the loop over thread blocks: a reduction over a grid needs a second kernel}}
   %r = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%z) -> f32 {
     %s = scf.parallel (%j) = (%c0) to (%c64) step (%c1) init (%z) -> f32 {
       %v = memref.load %x[%i, %j] : memref<?x64xf32>
@@ -207,4 +233,25 @@ func.func @f(%x: memref<?x64xf32>, %y: memref<?xf32>) {
     }
   }
   return
+}
+
+// -----
+
+// Nor do the threads of a grid of one dimension reduce.
+
+func.func @f(%x: memref<?xf32>) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %z = arith.constant 0.0 : f32
+  // expected-error @below {{expects no 'init' on the loop over thread blocks: a reduction over a grid needs a second kernel}}
+  %r = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%z) -> f32 {
+    %v = memref.load %x[%i] : memref<?xf32>
+    scf.reduce(%v : f32) {
+    ^bb0(%a: f32, %b: f32):
+      %m = arith.addf %a, %b : f32
+      scf.reduce.return %m : f32
+    }
+  }
+  return %r : f32
 }
