@@ -14,6 +14,8 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
+#include "llvm/Support/Regex.h"
+
 namespace mlir::kvcache {
 #define GEN_PASS_DEF_LOWERPRINTS
 #include "kvcache/Conversion/Passes.h.inc"
@@ -53,26 +55,27 @@ public:
 
 private:
   LogicalResult parseConversion(StringRef &text) {
-    size_t end = text.find_first_not_of("-+ #0123456789.hlLjzt", 1);
-    StringRef conversion = text.take_front(end).drop_front();
-    char kind = end == StringRef::npos ? '\0' : text[end];
-    bool isFloat = StringRef("aAeEfFgG").contains(kind);
-    if (kind == '\0' || !(isFloat || StringRef("cdiouxX").contains(kind)))
+    SmallVector<StringRef> parts;
+    if (!conversions.match(text, &parts)) {
+      size_t end = text.find_first_not_of("-+ #0123456789.hlLjzt", 1);
+      size_t length = end == StringRef::npos ? end : end + 1;
       return op.emitOpError("expects conversions of integers and floats, "
                             "got '")
-             << text.take_front(end).str() + std::string(kind != 0, kind)
-             << "'";
+             << text.take_front(length) << "'";
+    }
+    char kind = parts.back().front();
+    bool isFloat = StringRef("aAeEfFgG").contains(kind);
     if (operands.size() == op.getArgs().size())
       return op.emitOpError("expects a conversion for each operand (")
              << op.getArgs().size() << "), got more";
     Value operand = op.getArgs()[operands.size()];
     Type type = operand.getType();
-    if (isFloat != isa<FloatType>(type) || !type.isIntOrIndexOrFloat() ||
+    if (isFloat != isa<FloatType>(type) ||
+        !type.isSignlessIntOrIndexOrFloat() ||
         (!type.isIndex() && type.getIntOrFloatBitWidth() > 64))
       return op.emitOpError("has no conversion '%") << kind << "' of " << type;
-    text = text.drop_front(end + 1);
-    format += '%';
-    format += conversion.rtrim("hlLjzt");
+    text = text.drop_front(parts.front().size());
+    format += parts[1];
     format += isFloat || kind == 'c' ? "" : "ll";
     format += kind;
     operands.push_back(isFloat ? extendFloat(operand)
@@ -106,6 +109,9 @@ private:
   gpu::PrintfOp op;
   OpBuilder builder;
   Location loc;
+  /// Flags, width and precision, then a length, then the kind.
+  llvm::Regex conversions{"^(%[-+ #0]*[0-9]*(\\.[0-9]*)?)"
+                          "(hh|h|ll|l|L|j|z|t)?([aAcdeEfFgGiouxX])"};
 };
 
 /// The calls of `kvcachePrint` in one module.
@@ -129,6 +135,8 @@ public:
 
 private:
   LLVM::LLVMFuncOp getFunction(Type pointer) {
+    auto function =
+        runtime.getSymbols().lookup<LLVM::LLVMFuncOp>("kvcachePrint");
     if (function)
       return function;
     ModuleOp module = runtime.getModule();
@@ -143,7 +151,6 @@ private:
   }
 
   RuntimeCalls runtime;
-  LLVM::LLVMFuncOp function;
 };
 
 struct LowerPrints : kvcache::impl::LowerPrintsBase<LowerPrints> {
