@@ -94,7 +94,7 @@ static void addHints(DialectRegistry &registry, MlirOptMainConfig &config) {
 /// line asks for it.
 static void hideOpsOfErrors() {
   llvm::cl::Option *option =
-      llvm::cl::getRegisteredOptions()["mlir-print-op-on-diagnostic"];
+      llvm::cl::getRegisteredOptions().lookup("mlir-print-op-on-diagnostic");
   if (option && option->getNumOccurrences() == 0)
     static_cast<llvm::cl::opt<bool> *>(option)->setValue(false);
 }

@@ -1,6 +1,6 @@
 // RUN: split-file %s %t
 
-// Errors of names that nobody knows have the nearest one, if there is one.
+// Errors of unknown names have the nearest one, if there is one.
 
 // RUN: not kvcache-opt %t/op.mlir 2>&1 | FileCheck %s --check-prefix=OP
 // RUN: not kvcache-opt %t/generic.mlir 2>&1 | FileCheck %s --check-prefix=GENERIC
