@@ -65,8 +65,8 @@ public:
   void fill(Value thread, Value use, Value tile, Value token,
             const TiledTokens &tokens) const;
   /// Stores zeros into the rows of a tile that copies brought before the first
-  /// token that is seen, and meets all threads if there are any. A weight of
-  /// zero times a value that is not finite would be NaN.
+  /// token that is seen, and synchronizes the thread block if there are any. A
+  /// weight of zero times a value that is not finite would be NaN.
   void clearUnseen(Value thread, Value copiedTile, Value firstToken,
                    const TiledTokens &tokens) const;
   /// Runs `body` with a tile, that of a use of the pipe.
