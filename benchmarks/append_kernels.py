@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What kvcache.append takes of a chip, beside kernels for the same work by others.
+"""The resources that kvcache.append needs on a chip, beside kernels for the same work by others.
 
 FlashInfer's are compiled by nvcc from the headers of its wheel, without PyTorch; scripts/bench installs it, and Triton,
 in build/bench-venv. Its page size is known at run time, that of the others when they compile. Those of CUDA C++ and

@@ -1,4 +1,4 @@
-"""What a call of a compiled function costs, from Python to its first instruction.
+"""The cost of a call of a compiled function, from Python to its first instruction.
 
 The function takes six arrays and three numbers, and does nothing. Arrays of each library that is installed are passed
 to ``JitModule.call`` and to the function of TVM-FFI, and beside them to a function of TVM-FFI's own that checks

@@ -87,7 +87,7 @@ class Command:
         """Measures, prints the tables, and writes the record; its errors are those of the command.
 
         Args:
-            arguments: Those of the command line, or what ``parse`` has made of them.
+            arguments: The arguments of the command line, or the result of ``parse`` for them.
         """
         import kvcache
 

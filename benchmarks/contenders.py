@@ -238,7 +238,7 @@ def _run(*command: str | Path, seconds: float | None = None) -> str:
 
 
 def summarize(message: str) -> str:
-    """What a message says is wrong: after the first "error:", else its last line."""
+    """Summarizes a message: the text after the first "error:", or else its last line."""
     if match := re.search(r"\b(?:error|fatal)\s*:\s*(.*)", message):
         return match[1].strip()
     lines = message.split("\n")

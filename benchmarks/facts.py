@@ -1,4 +1,4 @@
-"""What a kernel is made of, from its PTX: counts, registers, memory, and accesses."""
+"""The contents of a kernel, from its PTX: counts, registers, memory, and accesses."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class Pages:
         return x.transpose(0, 1).flatten(1, 2)[:, :tokens]
 
     def read_set(self, number: int, tokens: int) -> Any:
-        """Those of all sequences of a set, bf16: [parts, batch, tokens, heads, elements]."""
+        """Reads the tokens of all sequences of a set, bf16: [parts, batch, tokens, heads, elements]."""
         lut = self.luts[number]
         x = self.blocks[lut.flatten().long()][:, :, 0].unflatten(0, lut.shape)
         return x.permute(2, 0, 1, 3, 4, 5).flatten(2, 3)[:, :, :tokens]
@@ -226,7 +226,7 @@ class Attention:
         return seen
 
     def count_bytes(self) -> float:
-        """Those of the cache that are seen, each once, and of queries and outputs."""
+        """Counts the bytes of tokens that are seen, each once, and of queries and outputs."""
         window = self.work.options.get("window", 1 << 40)
         tokens = [min(context, window + new - 1) for context, new in zip(self.work.contexts, self.work.new)]
         if self.work.chosen:

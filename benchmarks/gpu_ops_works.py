@@ -1,4 +1,4 @@
-"""What gpu_ops.py runs: operations of kvcache.ops, with their shapes and what the documentation expects of them.
+"""The works of gpu_ops.py: operations of kvcache.ops, their shapes, and the expectations of the documentation.
 
 Works are in the order of their importance, as the time on a GPU may end before them.
 """
@@ -28,7 +28,7 @@ class Work:
         kind: The operation; ``fused`` is append with norms and rope.
         contexts: Tokens of each sequence, the new ones included.
         new: New tokens of each sequence.
-        options: Of attention, for all variants.
+        options: The options of attention, for all variants.
         chosen: Rows that a token sees, with the option ``rows``.
         peers: Other contenders: ``flash``, ``cudnn``, ``triton``, ``flashinfer``, ``flashinfer mla``, ``torch``.
         is_plain: Whether attention gets neither a workspace nor logarithms to write.
@@ -52,7 +52,7 @@ class Work:
         return Operation(self.kind, self.cache, self.query_heads, {**own, **variant.options}).make(target)
 
     def shrink(self) -> Work:
-        """The same with a few sequences of a few tokens, for machines without a GPU."""
+        """Returns the work with a few sequences of a few tokens, for machines without a GPU."""
         batch = min(len(self.contexts), 3)
         step = 7 if len(set(self.contexts)) > 1 else 0
         contexts = tuple(min(context, 40 - step * i) for i, context in enumerate(self.contexts[:batch]))

@@ -1,4 +1,4 @@
-"""What page managers are timed at: the same histories for each, in milliseconds of CPU time."""
+"""The histories by which page managers are timed, in milliseconds of CPU time: equal for each."""
 
 from __future__ import annotations
 

@@ -129,13 +129,13 @@ class Loop:
 
     @property
     def matrix_instructions(self) -> int:
-        """Those of tensor cores: ``HMMA``, ``HGMMA``, ``UTCHMMA`` and kin."""
+        """The instructions of tensor cores: ``HMMA``, ``HGMMA``, ``UTCHMMA`` and kin."""
         return sum(count for name, count in self.by_name.items() if name.endswith("MMA"))
 
 
 @dataclass(frozen=True)
 class MachineCode:
-    """What there is to know about a kernel's code.
+    """The facts about a kernel's code.
 
     Attributes:
         instructions: Their number.

@@ -15,14 +15,14 @@ from measure import Result, compare_rounds
 from works import WORKS
 
 MOST_PROCESS_TIME = 0.25
-"""Of nvcc's, for the whole process."""
+"""The most part of nvcc's time, for the whole process."""
 MOST_IN_PROCESS_TIME = 0.5
-"""Of NVRTC's, in a warm process."""
+"""The most part of NVRTC's time, in a warm process."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """What was found for a work on a chip; ``met`` is None where there is nothing to compare."""
+    """The result of a work on a chip; ``met`` is None if there is nothing to compare."""
 
     work: str
     chip: str

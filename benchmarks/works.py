@@ -11,7 +11,7 @@ from provenance import FOLDER
 
 @dataclass(frozen=True)
 class Work:
-    """What is to be done: pages of 16 tokens, 8 KV heads of 128; MLA rows of 576 elements.
+    """A task with pages of 16 tokens and 8 KV heads of 128, or MLA rows of 576 elements.
 
     Attributes:
         name: Also that of the CUDA C++ source, of its kernel, and of the function in Triton.

@@ -83,7 +83,7 @@ class Cache:
         return array.address + (self.role * array.stride(1) + self.layer * array.stride(2)) * array.itemsize
 
     def extents(self) -> dict[str, int]:
-        """What the host knows of a view for a descriptor: see ``kvcache.Descriptor``."""
+        """The sizes of a view that its descriptor needs: see ``kvcache.Descriptor``."""
         pages, _, _, page_size, heads, head_size = self.blocks.shape
         page_stride = self.blocks.stride(0)
         rows = (pages - 1) * page_stride // (heads * head_size) + page_size
@@ -98,7 +98,7 @@ Values = Mapping[str, "DeviceArray | Cache | Number"]
 
 @dataclass(frozen=True)
 class TensorMap:
-    """What ``cuTensorMapEncodeTiled`` takes; sizes innermost first, strides in bytes and without the innermost."""
+    """The arguments of ``cuTensorMapEncodeTiled``, innermost first; strides are in bytes, without the innermost."""
 
     address: int
     element_bytes: int

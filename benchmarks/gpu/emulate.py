@@ -30,7 +30,7 @@ def _find_argument(argument: ir.Argument, case: Case) -> Any:
 
 
 def list_arguments(source: Path, name: str, case: Case) -> list[Any]:
-    """What the function of this name takes."""
+    """Lists the arguments of the function of this name."""
     functions = {function.name: function for function in ir.Module.parse(source).functions}
     if name not in functions:
         raise ValueError(f"there is no function {name!r} in {source.name}; it has {', '.join(functions) or 'none'}")
@@ -38,7 +38,7 @@ def list_arguments(source: Path, name: str, case: Case) -> list[Any]:
 
 
 def check(work: Work, source: Path, chip: str, kind: str, sizes: Sizes = SMALL) -> str | None:
-    """What is wrong with the results of our kernel, as a chip runs it."""
+    """Runs our kernel as a chip does, and describes an error in its results; None if they are right."""
     case = work.make_case(kind, sizes)
     expected = work.reference(case)
     program = kvcache.jit(source, target=f"emulator:{chip}")

@@ -1,4 +1,4 @@
-"""What the works are run on: sizes, lengths and arrays.
+"""Inputs of the works: sizes, lengths and arrays.
 
 Arrays have the names of the arguments of our functions; bf16 and fp8 are held as their bits. Pages are shuffled, and
 only the layer that is used has content.

@@ -54,7 +54,7 @@ def compile_ours(source: Path, chip: str) -> kvcache.Kernel:
 
 
 def describe_ours(kernel: kvcache.Kernel, source: str, cubin: str) -> KernelImage:
-    """What a pack keeps of a kernel; ``cubin`` is the file of its machine code."""
+    """Describes a kernel for a pack; ``cubin`` is the file of its machine code."""
     return KernelImage(
         OURS, source, kernel.chip, kernel.name, cubin, tuple(map(asdict, kernel.parameters)),
         tuple(map(asdict, kernel.descriptors)), kernel.block_size, kernel.dynamic_shared_memory,

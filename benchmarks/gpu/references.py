@@ -1,4 +1,4 @@
-"""What the works have to give, in NumPy, and how results are compared with it.
+"""The right results of the works, in NumPy, and comparisons of results with them.
 
 A comparison is None, or says where a result is wrong.
 """
@@ -132,7 +132,10 @@ def compare_bits(expected: Arrays, results: Arrays) -> str | None:
 
 
 def compare_reciprocal(expected: Arrays, results: Arrays) -> str | None:
-    """Of quantization with a reciprocal: codes at most a step off, scales ``SCALE_ULPS``; nothing else is written."""
+    """Compares quantization with a reciprocal: codes may be a step off, scales ``SCALE_ULPS``.
+
+    Nothing else may be written.
+    """
     scales, codes = results["scales"], results["blocks"]
     # Positive numbers are in the order of their bits; those of what is not written are none.
     ulps = scales.view(np.int32).astype(np.int64) - expected["scales"].view(np.int32)

@@ -72,7 +72,7 @@ class Work:
     is_copy: bool = False
 
     def make_case(self, kind: str, sizes: Sizes) -> Case:
-        """The same inputs whenever it is called, and outputs that are not results."""
+        """Makes equal inputs in every call, and outputs that are not results."""
         rng = np.random.default_rng(zlib.crc32(f"{self.name} {kind}".encode()))
         case = self.make(kind, sizes, rng)
         case.poison()

@@ -38,7 +38,7 @@ def compile_to_ptx(name: str, chip: str) -> tuple[str, int]:
 
 
 def compile_function(function: triton.JITFunction, launch: Launch, chip: str) -> tuple[str, int]:
-    """The same of a function with the parameters of a launch."""
+    """Returns the PTX of a function with the parameters of a launch, and the bytes of shared memory."""
     target = GPUTarget("cuda", int(chip.removeprefix("sm_").rstrip("a")), 32)
     backend = make_backend(target)
     signature = dict(zip(function.arg_names, launch.signature))

@@ -166,7 +166,7 @@ def sparse_rows(kv, idx, out, topk, row_elems, BN: tl.constexpr):
 
 @triton.jit
 def sparse_rows_gather4(desc, idx, out, topk, BN: tl.constexpr):
-    """The same by gather4, 64 columns of it: nine programs for each row of ids, none of which is -1."""
+    """The sums of 64 columns, by gather4: nine programs for each row of ids, none of which is -1."""
     b = tl.program_id(0)
     column = tl.program_id(1) * 64
     total = tl.zeros([64], tl.float32)

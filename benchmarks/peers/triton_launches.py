@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Launch:
-    """What a function is specialized for.
+    """The parameters that a function is specialized for.
 
     Attributes:
         function: Its name.
         arguments: Each with Triton's type: a number, or the name that it has as a parameter of our kernels.
         constants: By the names of the parameters, which follow the arguments.
-        warps: Of a block.
+        warps: The number of warps of a block.
     """
 
     function: str

@@ -108,7 +108,7 @@ def _count(instructions: list[str], calls: list[str]) -> tuple[tuple[str, int], 
 
 
 def outcome_in(family: Family, op: Op, chip: str) -> Outcome:
-    """What the example of an op becomes, in host code or for a chip."""
+    """Lowers the example of an op, in host code or for a chip."""
     return host_outcome(op) if family.name == "TensorMapOps" else outcome(op, chip)
 
 
@@ -138,8 +138,8 @@ def as_kernel(example: str) -> str:
             elif meaning.startswith("!nvgpu.mbarrier"):
                 body += f"  {name} = nvgpu.mbarrier.create -> {type_}\n"
             else:
-                of_block = "#gpu.address_space<workgroup>" in meaning
-                (shared if of_block else arguments).append(argument)
+                is_shared = "#gpu.address_space<workgroup>" in meaning
+                (shared if is_shared else arguments).append(argument)
         if tensors:
             names, types = (", ".join(each) for each in zip(*tensors))
             body += f"  {names} = kvcache.tmem_alloc : {types}\n"
@@ -169,15 +169,15 @@ def pages() -> dict[str, str]:
             for family in all_families
             for op in family.ops
         }
-    of_class = {
+    class_pages = {
         chips.page: _class_page(
             chips,
             all_families,
-            {op: found.result() for (op, of), found in outcomes.items() if of == chips},
+            {op: found.result() for (op, op_chips), found in outcomes.items() if op_chips == chips},
         )
         for chips in known
     }
-    return {"chips/index.md": _overview(known), **of_class}
+    return {"chips/index.md": _overview(known), **class_pages}
 
 
 def _overview(known: list[ChipClass]) -> str:

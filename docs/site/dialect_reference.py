@@ -114,7 +114,7 @@ def pages() -> dict[str, str]:
 
 
 def _overview(known: list[Family]) -> str:
-    """What the dialect is, and a table of the ops."""
+    """The description of the dialect, and a table of the ops."""
     text = _read_tablegen("Dialect")
     description = text.split("[TOC]")[0].replace("# 'kvcache' Dialect", "").strip()
     lines = ["# The dialect", "", description, "", "## Ops", ""]

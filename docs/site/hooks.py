@@ -1,4 +1,4 @@
-"""What MkDocs does for this site beside its own: generated pages, and links."""
+"""Hooks of MkDocs for this site: generated pages, and links."""
 
 from __future__ import annotations
 

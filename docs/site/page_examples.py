@@ -124,7 +124,7 @@ def as_device_code(source: str) -> str:
 
 
 def why_not_verified(source: str) -> str:
-    """What is wrong with an example, or nothing."""
+    """Describes an error of an example; empty if there is none."""
     result = run_opt(source, "--verify-roundtrip")
     return result.stderr if result.returncode else ""
 
@@ -136,7 +136,10 @@ _BUFFERIZE = (
 
 
 def why_not_lowered(source: str) -> str:
-    """What of an example's functions does not lower, or nothing. TMA and matrix products need a chip."""
+    """Describes an error of lowering an example's functions; empty if there is none.
+
+    TMA and matrix products need a chip.
+    """
     expand = "--kvcache-expand-ops"
     if "tensor<" in source:
         buffers = run_opt(source, _BUFFERIZE)
@@ -172,7 +175,7 @@ def _check_mlir(example: Example) -> str:
 
 @dataclass(frozen=True)
 class Output:
-    """What is shown at a place of a page, and what is printed there."""
+    """The output that a page shows at a place, and the printed one."""
 
     place: str
     shown: str
@@ -338,7 +341,7 @@ def check_commands(path: Path) -> str:
 
 
 def failures(paths: list[Path]) -> Iterator[str]:
-    """What is wrong with the examples of pages, each with its place."""
+    """Describes the errors of the examples of pages, each with its place."""
     sources = [example for path in paths for example in examples_of(path, "mlir")]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for example, message in zip(

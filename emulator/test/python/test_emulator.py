@@ -339,7 +339,7 @@ program.call("squares", 1, 10, np.zeros(32, np.int64))
 @pytest.mark.parametrize("sanitize", [True, False])
 @pytest.mark.parametrize(("blocks", "rounds"), [(1, 2**60), (2**31 - 1, 10)])
 def test_interrupts(blocks, rounds, sanitize):
-    """Of one thread without end, and of many blocks: in much less than a second."""
+    """Interrupts one endless thread, and many blocks, in much less than a second."""
     command = [sys.executable, "-c", INTERRUPT, SQUARES, str(sanitize), str(blocks), str(rounds)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stderr

@@ -1,4 +1,4 @@
-"""What the emulator counts, for kernels whose numbers are known by hand."""
+"""Counts of the emulator's meter, for kernels whose numbers are known by hand."""
 
 import mmap
 import os

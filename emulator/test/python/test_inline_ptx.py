@@ -218,7 +218,10 @@ SPACES = "global", "shared", "shared.cluster", "local"
 
 
 def test_spaces():
-    """Of pointers to global and shared memory, and to a variable: by PTX, and by names of LLVM."""
+    """Tests the spaces of pointers to global and shared memory, and to a variable.
+
+    PTX asks for them, and functions with names of LLVM.
+    """
     lines, number = [], 0
     for pointer in "global", "shared", "local":
         for space in SPACES:

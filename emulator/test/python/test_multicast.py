@@ -36,7 +36,7 @@ def test_blocks_that_copy_for_themselves(kind, blocks, chip):
 
 
 def count_bytes(blocks, attribute):
-    """What tensor copies read of global memory."""
+    """Counts the bytes of global memory that tensor copies read."""
     program = jit(multicast.write("pipe", blocks, attribute=attribute), meter=True)
     multicast.run(program, blocks)
     (launch,) = program.launches
@@ -67,7 +67,7 @@ def test_mistakes(kind, at_least, benign):
 
 
 def own_arrivals(text):
-    """As many arrivals, all at the block of the warp itself."""
+    """Redirects all arrivals to the block of the warp itself."""
     return re.sub(
         r"%(\w+) = nvvm\.mapa (%\w+), %\w+ :",
         r"%own\1 = nvvm.read.ptx.sreg.cluster.ctarank : i32\n    %\1 = nvvm.mapa \2, %own\1 :",

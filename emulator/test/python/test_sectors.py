@@ -70,14 +70,14 @@ class Step:
         return [aligned(shape, self.dtype) for _ in range(self.roles)]
 
     def sectors_of_tokens(self, tensors, count):
-        """Those of so many tokens of a layer, of which each begins with a sector."""
+        """Counts the sectors of tokens of a layer, if each token begins with a sector."""
         return sum(
             count * self.roles * -(-tensor[0, 0, 0, 0].nbytes // SECTOR)
             for tensor in tensors
         )
 
     def launch(self, operation, *arguments):
-        """What the one launch of an operation asks of memory, and its warps."""
+        """Runs an operation; returns the counts of its launch, and its number of warps."""
         operation.__dict__["program"] = kvcache.jit(
             operation.source, target=operation.target, meter=True, sanitize=False, opt_level=0
         )

@@ -1,4 +1,4 @@
-"""What the emulator says of block scales, copies to tensor memory and pairs that are wrong, one for each rule.
+"""Errors of block scales, copies to tensor memory and pairs of blocks, one for each rule.
 
 A right kernel of `tensor_products` is changed in one place. Kernels that are unusual, and right,
 pass.

@@ -103,7 +103,7 @@ def place_scales(case, codes, is_folded):
 
 
 def list_places(case):
-    """Of each element of D: the block, the lane and the column from its first one on."""
+    """The block of each element of D, its lane, and its column from the first one on."""
     rows, columns = case.m // case.blocks, case.n // (2 if case.is_folded else 1)
     row, n = np.meshgrid(np.arange(case.m), np.arange(case.n), indexing="ij")
     lanes = get_lanes(rows, case.lane) if case.blocks == 1 else np.arange(rows)
@@ -131,17 +131,17 @@ def place_words(case, a):
 
 
 def multiply(case, a, b, scales, added):
-    """What the steps add to D."""
+    """Adds the products of all steps to D."""
     signs = [-1.0 if negated else 1.0 for negated in case.negated]
     for step in range(case.steps):
         part = slice(step * case.k, (step + 1) * case.k)
-        of_a, of_b = signs[0] * to_f64(a[:, part], case.a), signs[1] * to_f64(b[:, part], case.b)
+        a_part, b_part = signs[0] * to_f64(a[:, part], case.a), signs[1] * to_f64(b[:, part], case.b)
         if case.block:
-            of_a, of_b = (
-                values * np.repeat(of_rows[:, step], case.block, axis=1)
-                for values, of_rows in zip((of_a, of_b), scales)
+            a_part, b_part = (
+                values * np.repeat(row_scales[:, step], case.block, axis=1)
+                for values, row_scales in zip((a_part, b_part), scales)
             )
-        added = added * 2.0**-case.scale + of_a @ of_b.T
+        added = added * 2.0**-case.scale + a_part @ b_part.T
     return np.clip(added, -(1 << 31), (1 << 31) - 1) if case.saturates else added
 
 
@@ -210,11 +210,11 @@ KINDS = [
     Case("f8f6f4", "e4m3", "e4m3", "f16", 64, 256),
 ]
 LAYOUTS = [
-    Case(kind, element, element, "f32", 128, 128, swizzle, (of_a, of_b), steps=2 if swizzle == "32" else 4)
+    Case(kind, element, element, "f32", 128, 128, swizzle, (trans_a, trans_b), steps=2 if swizzle == "32" else 4)
     for kind, element in (("f16", "bf16"), ("f8f6f4", "e4m3"))
     for swizzle in ("none", "32", "64", "128")
-    for of_a in (False, True)
-    for of_b in (False, True)
+    for trans_a in (False, True)
+    for trans_b in (False, True)
 ] + [Case("tf32", "tf32", "tf32", "f32", 64, n, "128/32", (True, True)) for n in (32, 256)]
 TENSOR_A = [
     Case(kind, a, a, d, m, 64, tensor_a=True, lane=lane)
@@ -260,7 +260,7 @@ CASES = KINDS + LAYOUTS + TENSOR_A + OPTIONS + SCALED + PAIRS
 
 
 def list_kernels(blocks, is_scaled):
-    """Those of all cases that need such ones."""
+    """The kernels of all cases with these numbers of blocks, with scales or without."""
     kernels = {case.kernel: None for case in CASES if case.blocks == blocks and bool(case.block) == is_scaled}
     return list(kernels)
 

@@ -108,7 +108,7 @@ def make_main(source, name, case):
 
 
 def trace_launch(source, name, case, folder):
-    """What our own host code passes to the kernel: addresses of the arrays, the grid, and the parameters' texts."""
+    """Traces a launch by our host code: addresses of the arrays, the grid, and the texts of the parameters."""
     text, arrays = make_main(source, name, case)
     (folder / "source.mlir").write_text(text)
     lowered = folder / "host.mlir"

@@ -16,6 +16,6 @@ def test_record_has_all_formats():
 @pytest.mark.parametrize("number", [0, 7, 8])
 def test_record_has_instructions_of_loads(number):
     # Another version of LLVM or ptxas may choose a few other instructions.
-    *_, of_newest = ROWS[number]
+    *_, newest_count = ROWS[number]
     text = quantized_loads.source(*ROWS[number][:3], "bf16")
-    assert quantized_loads.count(text, "sm_120a") == pytest.approx(of_newest, rel=0.1)
+    assert quantized_loads.count(text, "sm_120a") == pytest.approx(newest_count, rel=0.1)
