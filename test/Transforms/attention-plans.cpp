@@ -27,12 +27,25 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// A type of caches, and of the queries that attend to them.
-struct Format {
-  Type element, scale;
+/// A type of caches.
+struct CacheFormat {
+  Type element, scale = {};
   /// Elements of a group; 0 for those of a head.
-  int64_t granularity;
-  Type zeroPoint, query;
+  int64_t granularity = 0;
+  Type zeroPoint = {};
+};
+
+/// Types of keys and values, and of the queries that attend to them.
+struct Format {
+  Format(CacheFormat both, Type query)
+      : keys(both), values(both), query(query) {}
+  Format(CacheFormat keys, CacheFormat values, Type query)
+      : keys(keys), values(values), query(query) {}
+
+  bool isMixed() const { return keys.element != values.element; }
+
+  CacheFormat keys, values;
+  Type query;
 };
 
 /// What an op is made of.
@@ -61,12 +74,21 @@ public:
          e8m0 = Float8E8M0FNUType::get(context), i4 = builder.getIntegerType(4),
          e2m1 = Float4E2M1FNType::get(context);
     formats = {
-        {f32, {}, 0, {}, f32},   {bf16, {}, 0, {}, bf16},
-        {f16, {}, 0, {}, f16},   {bf16, {}, 0, {}, f32},
-        {e4m3, {}, 0, {}, bf16}, {e4m3, e8m0, 0, {}, f16},
-        {e4m3, {}, 0, {}, e4m3}, {i8, f32, 16, {}, bf16},
-        {i8, {}, 0, {}, bf16},   {i4, f16, 7, f16, bf16},
-        {i4, f32, 0, f32, f32},  {e2m1, e4m3, 16, {}, f16},
+        {{f32}, f32},
+        {{bf16}, bf16},
+        {{f16}, f16},
+        {{bf16}, f32},
+        {{e4m3}, bf16},
+        {{e4m3, e8m0}, f16},
+        {{e4m3}, e4m3},
+        {{i8, f32, 16}, bf16},
+        {{i8}, bf16},
+        {{i4, f16, 7, f16}, bf16},
+        {{i4, f32, 0, f32}, f32},
+        {{e2m1, e4m3, 16}, f16},
+        {{i4, f16, 32, f16}, {f32}, f32},
+        {{f32}, {i4, f32, 0, f32}, f32},
+        {{i4, f16, 32, f16}, {i8, f32, 7}, bf16},
     };
     // Choices depend on no other features.
     constexpr Feature kRelevant =
@@ -83,15 +105,23 @@ public:
   }
 
   int run() {
-    for (const Format &format : formats)
+    for (const Format &format : formats) {
+      int64_t before = shapes;
       for (int64_t keySize : getKeySizes(format))
         for (int64_t valueSize : getValueSizes(keySize))
           for (bool isLatent : {false, true})
             for (bool isSparse : {false, true})
               for (bool hasWorkspace : {false, true})
                 for (int64_t heads : {1, 8, 64})
-                  checkOptions({format, keySize, valueSize, heads, isLatent,
-                                isSparse, hasWorkspace});
+                  if (!isLatent || !format.isMixed())
+                    checkOptions({format, keySize, valueSize, heads, isLatent,
+                                  isSparse, hasWorkspace});
+      if (shapes == before) {
+        ++failures;
+        llvm::outs() << "failed: no shapes for keys of " << format.keys.element
+                     << " and values of " << format.values.element << "\n";
+      }
+    }
     llvm::outs() << "shapes: " << shapes << ", plans: " << plans
                  << ", targets: " << targets.size() << "\n"
                  << "failures: " << failures << "\n";
@@ -102,7 +132,7 @@ private:
   /// Sizes of heads: with `all` on the command line, every one. Others than
   /// multiples of 16 elements have no tensor cores.
   SmallVector<int64_t> getKeySizes(const Format &format) const {
-    bool is4Bit = format.element.getIntOrFloatBitWidth() == 4;
+    bool is4Bit = format.keys.element.getIntOrFloatBitWidth() == 4;
     return llvm::filter_to_vector(
         llvm::seq_inclusive<int64_t>(16, 576), [&](int64_t size) {
           bool isSome = size % (size <= 288 ? 16 : 64) == 0 ||
@@ -113,7 +143,7 @@ private:
 
   /// Sizes at which a choice may change, in both parities of 16 elements.
   static std::set<int64_t> getValueSizes(int64_t keySize) {
-    std::set<int64_t> sizes{keySize};
+    std::set<int64_t> sizes{keySize, keySize / 4 * 2, keySize / 2};
     // Most other sizes have no tensor cores.
     if (keySize % 8 && keySize % 34)
       return sizes;
@@ -127,36 +157,45 @@ private:
     return module.getBody()->addArgument(type, loc);
   }
 
-  AttentionOp build(const OpShape &shape) {
-    const Format &format = shape.format;
+  PagedCacheType getCache(const CacheFormat &format, int64_t size,
+                          bool isLatent) {
     MLIRContext *context = builder.getContext();
-    auto params = ParamsAttr::get(context, /*num_heads=*/1, shape.keySize,
-                                  shape.isLatent);
+    auto params = ParamsAttr::get(context, /*num_heads=*/1, size, isLatent);
     int64_t granularity =
-        !format.scale
-            ? 0
-            : (format.granularity ? format.granularity : shape.keySize);
-    auto cache = PagedCacheType::getChecked(
+        !format.scale ? 0 : (format.granularity ? format.granularity : size);
+    return PagedCacheType::getChecked(
         [&] { return emitError(loc); }, context, format.element, params,
         /*pageSize=*/int64_t(16), format.scale, granularity,
         LayoutAttrInterface(), LayoutAttrInterface(), TableKind::Dense,
         format.zeroPoint,
         /*tokenGranularity=*/int64_t(1));
-    if (!cache)
+  }
+
+  AttentionOp build(const OpShape &shape) {
+    const Format &format = shape.format;
+    PagedCacheType ofKeys =
+        getCache(format.keys, shape.keySize, shape.isLatent);
+    // Values of 4 bits have an even size.
+    PagedCacheType ofValues =
+        format.isMixed()
+            ? getCache(format.values, llvm::alignTo(shape.keySize, 2),
+                       /*isLatent=*/false)
+            : ofKeys;
+    if (!ofKeys || !ofValues)
       return {};
     constexpr int64_t any = ShapedType::kDynamic;
     auto getRows = [&](int64_t size) {
       return getArgument(
           MemRefType::get({any, shape.heads, size}, format.query));
     };
-    Value keys = getArgument(cache),
-          values = shape.isLatent ? Value() : getArgument(cache),
+    Value keys = getArgument(ofKeys),
+          values = shape.isLatent ? Value() : getArgument(ofValues),
           offsets = getArgument(MemRefType::get(any, builder.getI32Type())),
           scale = getArgument(builder.getF32Type());
     auto op =
         AttentionOp::create(builder, loc, getRows(shape.keySize), keys, values,
                             offsets, scale, getRows(shape.valueSize));
-    if (format.element.isInteger(8) && !format.scale) {
+    if (format.keys.element.isInteger(8) && !format.keys.scale) {
       op.getKeyScaleMutable().assign(scale);
       if (values)
         op.getValueScaleMutable().assign(scale);
@@ -280,16 +319,22 @@ private:
 
   static std::string findFault(AttentionOp op, const OpShape &shape,
                                const WarpPlan &plan) {
-    auto cache = cast<CacheTypeInterface>(op.getKeyCache().getType());
     if (!llvm::isPowerOf2_64(plan.lanes) || plan.lanes > kWarp)
       return "lanes that are no part of a warp";
-    if (plan.width < 1 || plan.width % cache.getLanesPerStored())
-      return "a part of a byte";
-    if (plan.width * cache.getElementType().getIntOrFloatBitWidth() > 128)
-      return "loads of more than 16 bytes";
-    if (shape.keySize % (plan.lanes * plan.width) ||
-        shape.valueSize % (plan.lanes * plan.width))
-      return "elements that no lane has";
+    for (auto [operand, size, width] :
+         {std::tuple(Value(op.getKeyCache()), shape.keySize, plan.keyWidth),
+          std::tuple(op.getValues(), shape.valueSize, plan.valueWidth)}) {
+      auto cache = cast<CacheTypeInterface>(operand.getType());
+      if (width < 1 || width % cache.getLanesPerStored())
+        return "a part of a byte";
+      if (width * cache.getElementType().getIntOrFloatBitWidth() > 128)
+        return "loads of more than 16 bytes";
+      if (size % (plan.lanes * width))
+        return "elements that no lane has";
+    }
+    // Values of a latent cache are the first pieces of its keys.
+    if (shape.isLatent && plan.keyWidth != plan.valueWidth)
+      return "values that are no keys";
     if (plan.rows < 1 || shape.heads % plan.rows || plan.tokens < 1)
       return "rows that no warp has";
     return "";

@@ -482,19 +482,26 @@ WarpPlan kvcache::chooseWarps(AttentionOp op) {
   int64_t common = std::gcd(getLanes(op.getKeyCache(), shape.ofKey, most),
                             getLanes(op.getValues(), shape.ofValue, most));
   // A lane loads whole bytes.
-  int64_t least = std::max(getLanesPerStored(op.getKeyCache()),
-                           getLanesPerStored(op.getValues()));
-  WarpPlan plan{1, least};
+  int64_t leastOfKey = getLanesPerStored(op.getKeyCache()),
+          leastOfValue = getLanesPerStored(op.getValues());
+  WarpPlan plan{1};
+  int64_t chosen = 0;
   for (int64_t lanes = 1; lanes <= kWarp; lanes *= 2) {
-    if (shape.ofKey % (lanes * least) || shape.ofValue % (lanes * least))
+    if (shape.ofKey % (lanes * leastOfKey) ||
+        shape.ofValue % (lanes * leastOfValue))
       break;
     int64_t width =
         std::gcd(std::gcd(shape.ofKey, shape.ofValue) / lanes, common);
     bool fits = shape.ofKey / lanes <= kMostElements;
     bool fitted = shape.ofKey / plan.lanes <= kMostElements;
-    if (!fitted || (fits && width >= plan.width))
-      plan = {lanes, width};
+    if (!fitted || (fits && width >= chosen)) {
+      plan.lanes = lanes;
+      chosen = width;
+    }
   }
+  // All are powers of two: a lane's share has whole pieces.
+  plan.keyWidth = std::max(chosen, leastOfKey);
+  plan.valueWidth = std::max(chosen, leastOfValue);
   int64_t perRow = (shape.ofKey + shape.ofValue) / plan.lanes;
   plan.rows =
       getDivisorUpTo(shape.heads, std::max<int64_t>(kMostFloats / perRow, 1));

@@ -62,8 +62,9 @@ struct TilePlan {
 
 /// How a warp divides its work without tensor cores.
 struct WarpPlan {
-  /// Lanes that share a token, and elements that a lane loads at once.
-  int64_t lanes = 0, width = 0;
+  /// Lanes that share a token, and elements of a key and of a value that a lane
+  /// loads at once. They differ only where bytes of one cache have more.
+  int64_t lanes = 0, keyWidth = 0, valueWidth = 0;
   /// Query heads of a warp, and tokens of a lane whose loads are in flight.
   int64_t rows = 1, tokens = 4;
   /// As for tiles.

@@ -34,8 +34,8 @@ class GPUAttention : AttentionBase {
 public:
   GPUAttention(AttentionOp op, const Frame &frame, const WarpPlan &plan)
       : AttentionBase(op, frame), plan(plan),
-        keyPieces(keySize / (plan.lanes * plan.width)),
-        valuePieces(valueSize / (plan.lanes * plan.width)) {}
+        keyPieces(keySize / (plan.lanes * plan.keyWidth)),
+        valuePieces(valueSize / (plan.lanes * plan.valueWidth)) {}
 
   void expand() {
     int64_t shares = group / plan.rows;
@@ -177,7 +177,8 @@ private:
       Value queryHead = getQueryHead(g);
       frame.runIf(isFirst, [&, sum = sum, &values = values] {
         for (auto [p, value] : llvm::enumerate(values))
-          workspace->storeSums(value, number, queryHead, getElement(p));
+          workspace->storeSums(value, number, queryHead,
+                               getElement(p, plan.valueWidth));
         frame.runIf(frame.equal(lane, frame.index(0)), [&] {
           workspace->storeState(sum.max, sum.total, number, queryHead);
         });
@@ -196,9 +197,9 @@ private:
                                        valuePieces);
   }
 
-  Value getElement(int64_t piece) {
-    Value first = frame.mul(lane, plan.width);
-    return frame.add(first, frame.index(piece * plan.lanes * plan.width));
+  Value getElement(int64_t piece, int64_t width) {
+    Value first = frame.mul(lane, width);
+    return frame.add(first, frame.index(piece * plan.lanes * width));
   }
 
   void loadQueries() {
@@ -207,10 +208,10 @@ private:
     queries.clear();
     for (int64_t g = 0; g < plan.rows; ++g) {
       Value queryHead = getQueryHead(g);
-      Value factors = f.splat(getFactor(factor, queryHead), plan.width);
+      Value factors = f.splat(getFactor(factor, queryHead), plan.keyWidth);
       for (int64_t p = 0; p < keyPieces; ++p) {
-        Value q = loadDense(frame, op.getQ(), {row, queryHead}, getElement(p),
-                            plan.width);
+        Value q = loadDense(frame, op.getQ(), {row, queryHead},
+                            getElement(p, plan.keyWidth), plan.keyWidth);
         queries.push_back(
             f.mul(convertLanes(frame, q, builder.getF32Type()), factors));
       }
@@ -220,7 +221,8 @@ private:
   Sums getNoSums() {
     Sums sums(plan.rows, f.constant(kLowest));
     sums.append(plan.rows, f.constant(0));
-    sums.append(plan.rows * valuePieces, f.constant(f.vectorOf(plan.width), 0));
+    sums.append(plan.rows * valuePieces,
+                f.constant(f.vectorOf(plan.valueWidth), 0));
     return sums;
   }
 
@@ -254,18 +256,21 @@ private:
       restrict(isUnmasked(rows, i, number));
     Place place = getPlace(rows, number, id);
     Type f32 = builder.getF32Type();
-    auto load = [&](Value cache, int64_t pieces, Value &scale) {
+    auto load = [&](Value cache, int64_t pieces, int64_t width, Value &scale) {
       SmallVector<Value> values;
       for (int64_t p = 0; p < pieces; ++p)
-        values.push_back(loadUnscaled(frame, cache, place, head, getElement(p),
-                                      plan.width, f32, isStreamed(plan.hint)));
+        values.push_back(loadUnscaled(frame, cache, place, head,
+                                      getElement(p, width), width, f32,
+                                      isStreamed(plan.hint)));
       if (hasTokenScales(cast<CacheTypeInterface>(cache.getType())))
         scale = loadTokenScale(frame, cache, place, head);
       return values;
     };
-    token.key = load(op.getKeyCache(), keyPieces, token.keyScale);
+    token.key =
+        load(op.getKeyCache(), keyPieces, plan.keyWidth, token.keyScale);
     if (op.getValueCache()) {
-      token.value = load(op.getValueCache(), valuePieces, token.valueScale);
+      token.value = load(op.getValueCache(), valuePieces, plan.valueWidth,
+                         token.valueScale);
     } else {
       token.value.append(token.key.begin(), token.key.begin() + valuePieces);
       token.valueScale = token.keyScale;
@@ -275,12 +280,12 @@ private:
 
   Value reduceElements(Value vector, int64_t size, int64_t stride) {
     SmallVector<Value> elements;
-    for (int64_t i = 0; i < plan.width; ++i)
+    for (int64_t i = 0; i < plan.valueWidth; ++i)
       elements.push_back(
           reduce(vector::ExtractOp::create(builder, loc, vector, i),
                  /*isMax=*/false, size, stride));
-    return vector::FromElementsOp::create(builder, loc, f.vectorOf(plan.width),
-                                          elements);
+    return vector::FromElementsOp::create(
+        builder, loc, f.vectorOf(plan.valueWidth), elements);
   }
 
   Value computeScore(const Token &token, int64_t g) {
@@ -335,7 +340,7 @@ private:
     total = f.mul(total, shrink);
     MutableArrayRef<Value> pieces = getPieces(next, g);
     for (Value &piece : pieces)
-      piece = f.mul(piece, f.splat(shrink, plan.width));
+      piece = f.mul(piece, f.splat(shrink, plan.valueWidth));
     for (auto [token, score] : llvm::zip_equal(tokens, scores)) {
       Value weight =
           f.select(token.isSeen, f.exp2(f.sub(score, next[g])), f.constant(0));
@@ -344,9 +349,9 @@ private:
         weight = f.select(token.isSeen, f.mul(weight, token.valueScale),
                           f.constant(0));
       // What an id of -1 stands for may be no number.
-      Value none = f.constant(f.vectorOf(plan.width), 0);
+      Value none = f.constant(f.vectorOf(plan.valueWidth), 0);
       for (auto [piece, value] : llvm::zip_equal(pieces, token.value))
-        piece = f.fma(f.splat(weight, plan.width),
+        piece = f.fma(f.splat(weight, plan.valueWidth),
                       f.select(token.isSeen, value, none), piece);
     }
   }
@@ -369,11 +374,11 @@ private:
       auto [ofTokens, values] = reduceRow(sums, g);
       Value queryHead = getQueryHead(g);
       RowSum sum = addSink(ofTokens, queryHead);
-      Value factors = f.splat(getQuotient(sum, queryHead), plan.width);
+      Value factors = f.splat(getQuotient(sum, queryHead), plan.valueWidth);
       frame.runIf(isFirst, [&, &values = values] {
         for (auto [p, value] : llvm::enumerate(values))
           storeDense(frame, f.mul(value, factors), op.getOut(),
-                     {row, queryHead}, getElement(p));
+                     {row, queryHead}, getElement(p, plan.valueWidth));
         frame.runIf(frame.equal(lane, frame.index(0)),
                     [&] { storeLogarithm(sum, row, queryHead); });
       });

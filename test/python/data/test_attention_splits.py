@@ -361,6 +361,38 @@ def test_keys_and_values_of_other_formats(value_format, target, dtype, options):
     check_two_caches((KIVI, make_params(value_format)), dtypes, target, options)
 
 
+GROUPS_OF_7 = kvcache.KVCacheParams(
+    "i8",
+    2,
+    256,
+    page_size=16,
+    total_num_layers=LAYERS,
+    kvcache_quant_config=kvcache.KVCacheQuantizationConfig("f32", 7),
+)
+
+
+@pytest.mark.parametrize(
+    "target, options",
+    [
+        ("cpu", ""),
+        (CHIPS[0], ""),
+        (CHIPS[1], "split_tokens = 12, max_splits = 4, split_rows = 2"),
+    ],
+)
+@pytest.mark.parametrize(
+    "keys, values",
+    [
+        (make_params("int4", 2, 34), make_params("f32", 2, 17)),
+        (make_params("f32", 2, 33), make_params("int4", 2, 16)),
+        (make_params("int4", 2, 256), GROUPS_OF_7),
+    ],
+    ids=["int4-f32", "f32-int4", "int4-int8"],
+)
+def test_lanes_have_whole_bytes_of_either_cache(keys, values, target, options):
+    """Bytes of one cache have two elements, and the other cache has an odd number, or odd groups."""
+    check_two_caches((keys, values), ("f32", "f32"), target, options)
+
+
 @pytest.mark.parametrize("size, value_size", [(192, 128), (64, 160)])
 @pytest.mark.parametrize(
     "target, format_, options",
