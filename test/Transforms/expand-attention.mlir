@@ -479,3 +479,21 @@ func.func @attend_without_tensor_cores(%q: memref<?x32x128xf32>, %keys: !cache, 
       : memref<?x32x128xf32>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xf32>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = ?>
+
+// Tiles begin at the first token that a row sees, since pages may have any size. There is nothing to clear before it: only
+// queries are stored.
+// GPU-LABEL: func.func @window_of_open_pages(
+// GPU:         kvcache.tile_store
+// GPU-NOT:     kvcache.tile_store
+// GPU:         return
+func.func @window_of_open_pages(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>,
+                                %scale: f32, %out: memref<?x32x128xbf16>) {
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) {causal, window = 4096, tile_rows = 16}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}

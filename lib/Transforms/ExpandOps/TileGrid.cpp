@@ -125,6 +125,8 @@ SeenTokens TileGrid::findSeen(const QueryRows &rows, Value first, Value count) {
   seen.alignment =
       isKnown ? std::gcd(std::gcd(plan.tokens, ofKeys), ofValues) : 1;
   Value &from = seen.all.from;
+  if (seen.alignment == 1)
+    return seen;
   seen.begin = from;
   from = frame.sub(from, frame.rem(from, seen.alignment));
   return seen;
