@@ -81,11 +81,12 @@ struct ExpandForLLVM : kvcache::impl::ExpandForLLVMBase<ExpandForLLVM> {
   }
 
   void runOnOperation() override {
+    bool hasLogarithms = gpuMath && scaleSubnormalsOfLogarithms(getOperation());
     bool changed = false;
     if (failed(applyPatternsGreedily(getOperation(), patterns,
                                      getGreedyRewriteConfig(), &changed)))
       signalPassFailure();
-    if (!changed)
+    if (!changed && !hasLogarithms)
       markAllAnalysesPreserved();
   }
 

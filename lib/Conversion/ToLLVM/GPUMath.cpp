@@ -223,39 +223,6 @@ struct RsqrtToIntrinsic : OpRewritePattern<math::RsqrtOp> {
   }
 };
 
-/// Scales subnormal operands of logarithms in f32 by 2^24: upstream's
-/// polynomials take them for 2^-126.
-template <typename OpTy> struct ScaleSubnormals : OpRewritePattern<OpTy> {
-  ScaleSubnormals(MLIRContext *context, double logOf2)
-      : OpRewritePattern<OpTy>(context, /*benefit=*/3), logOf2(logOf2) {}
-
-  LogicalResult matchAndRewrite(OpTy op,
-                                PatternRewriter &rewriter) const override {
-    constexpr StringLiteral isScaled("kvcache.scaled");
-    if (!getElementTypeOrSelf(op.getType()).isF32() || op->hasAttr(isScaled) ||
-        arith::bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn))
-      return rewriter.notifyMatchFailure(op, "scaled, or not in f32");
-    Location loc = op.getLoc();
-    Value x = op.getOperand();
-    auto constant = [&](double number) {
-      return createFloatConstant(rewriter, loc, op.getType(), number);
-    };
-    Value isSmall = arith::CmpFOp::create(
-        rewriter, loc, arith::CmpFPredicate::OLT, x, constant(0x1p-126));
-    Value scaled = arith::MulFOp::create(rewriter, loc, x, constant(0x1p24));
-    x = arith::SelectOp::create(rewriter, loc, isSmall, scaled, x);
-    auto log = OpTy::create(rewriter, loc, x, op.getFastmath());
-    log->setAttr(isScaled, rewriter.getUnitAttr());
-    Value shift = arith::SelectOp::create(rewriter, loc, isSmall,
-                                          constant(24 * logOf2), constant(0));
-    rewriter.replaceOpWithNewOp<arith::SubFOp>(op, log, shift);
-    return success();
-  }
-
-private:
-  double logOf2;
-};
-
 /// Rewrites a logarithm in f32 as a product: log10(x) = log(x) * log10(e), and
 /// log(x) = log2(x) * log(2) where an approximation is allowed.
 template <typename OpTy, typename BaseOpTy>
@@ -286,6 +253,64 @@ private:
 
 } // namespace
 
+/// Returns the logarithm of 2 to the base of a logarithm, or nothing for
+/// another op.
+static std::optional<double> getLogOf2(Operation *op) {
+  if (isa<math::LogOp>(op))
+    return llvm::numbers::ln2;
+  if (isa<math::Log2Op>(op))
+    return 1;
+  if (isa<math::Log10Op>(op))
+    return llvm::numbers::ln2 / llvm::numbers::ln10;
+  return std::nullopt;
+}
+
+/// Scales the operand of a logarithm by 2^24 where it is subnormal.
+static void scaleSubnormals(OpBuilder &builder, Operation *op, double logOf2) {
+  builder.setInsertionPoint(op);
+  Location loc = op->getLoc();
+  Type type = op->getResultTypes().front(), wide = builder.getF32Type();
+  if (auto shaped = dyn_cast<ShapedType>(type))
+    wide = shaped.clone(wide);
+  auto constant = [&](double number) {
+    return createFloatConstant(builder, loc, wide, number);
+  };
+  Value x = op->getOperand(0);
+  if (type != wide)
+    x = arith::ExtFOp::create(builder, loc, wide, x);
+  Value isSmall = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT,
+                                        x, constant(0x1p-126));
+  Value scaled = arith::MulFOp::create(builder, loc, x, constant(0x1p24));
+  x = arith::SelectOp::create(builder, loc, isSmall, scaled, x);
+  Value log = clone(builder, op, wide, x)->getResult(0);
+  Value shift = arith::SelectOp::create(builder, loc, isSmall,
+                                        constant(24 * logOf2), constant(0));
+  Value result = arith::SubFOp::create(builder, loc, log, shift);
+  if (type != wide)
+    result = arith::TruncFOp::create(builder, loc, type, result);
+  op->replaceAllUsesWith(ValueRange(result));
+  op->erase();
+}
+
+bool kvcache::scaleSubnormalsOfLogarithms(Operation *root) {
+  SmallVector<std::pair<Operation *, double>> logarithms;
+  root->walk([&](Operation *op) {
+    std::optional<double> logOf2 = getLogOf2(op);
+    if (!logOf2)
+      return;
+    Type type = getElementTypeOrSelf(op->getResultTypes().front());
+    auto flags = cast<arith::ArithFastMathInterface>(op).getFastMathFlagsAttr();
+    // Subnormals of f16 are normal in f32, in which they are computed.
+    if ((type.isF32() || type.isBF16()) &&
+        !arith::bitEnumContainsAll(flags.getValue(), arith::FastMathFlags::afn))
+      logarithms.emplace_back(op, *logOf2);
+  });
+  OpBuilder builder(root->getContext());
+  for (auto [op, logOf2] : logarithms)
+    scaleSubnormals(builder, op, logOf2);
+  return !logarithms.empty();
+}
+
 void kvcache::populateGPUMathPatterns(RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
   patterns.add<ApproximateReciprocal, ExpToExp2, FlattenMath, RsqrtToIntrinsic>(
@@ -302,8 +327,6 @@ void kvcache::populateGPUMathPatterns(RewritePatternSet &patterns) {
       context, llvm::numbers::ln2, /*onlyApproximate=*/true);
   patterns.add<LogToOtherBase<math::Log10Op, math::LogOp>>(
       context, 1 / llvm::numbers::ln10, /*onlyApproximate=*/false);
-  patterns.add<ScaleSubnormals<math::LogOp>>(context, llvm::numbers::ln2);
-  patterns.add<ScaleSubnormals<math::Log2Op>>(context, 1);
   populatePeriodicMathPatterns(patterns);
   math::populateExpansionPatterns(patterns, {"clampf"});
   populateMathF32ExpansionPatterns(patterns, isExtended);

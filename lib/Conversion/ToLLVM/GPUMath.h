@@ -18,6 +18,11 @@ namespace mlir::kvcache {
 /// warp shuffles.
 void populateGPUMathPatterns(RewritePatternSet &patterns);
 
+/// Scales subnormal operands of logarithms in f32 and bf16 by 2^24, before the
+/// patterns: upstream's polynomials take them for 2^-126. Returns whether there
+/// are any logarithms.
+bool scaleSubnormalsOfLogarithms(Operation *root);
+
 /// Returns a constant of a float type, or of a vector of floats.
 Value createFloatConstant(OpBuilder &builder, Location loc, Type type,
                           double number);

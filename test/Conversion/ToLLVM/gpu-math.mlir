@@ -46,4 +46,38 @@ gpu.module @kernels {
     "test.use"(%y) : (f16) -> ()
     gpu.return
   }
+
+  // Subnormal operands of logarithms are scaled once by 2^24, an attribute
+  // notwithstanding.
+  // CHECK-LABEL: gpu.func @logarithm(
+  // CHECK-SAME:    %[[X:.*]]: vector<2x2xf32>)
+  // CHECK:         %[[FACTOR:.*]] = arith.constant dense<0x4B800000> : vector<2x2xf32>
+  // CHECK:         arith.mulf %[[X]], %[[FACTOR]] : vector<2x2xf32>
+  // CHECK-NOT:     %[[FACTOR]]
+  // CHECK:         "test.use"
+  gpu.func @logarithm(%x: vector<2x2xf32>) {
+    %y = math.log %x {kvcache.scaled} : vector<2x2xf32>
+    "test.use"(%y) : (vector<2x2xf32>) -> ()
+    gpu.return
+  }
+
+  // CHECK-LABEL: gpu.func @logarithm_of_bf16(
+  // CHECK:         arith.extf
+  // CHECK:         arith.cmpf olt
+  // CHECK:         arith.truncf %{{.*}} : f32 to bf16
+  gpu.func @logarithm_of_bf16(%x: bf16) {
+    %y = math.log10 %x : bf16
+    "test.use"(%y) : (bf16) -> ()
+    gpu.return
+  }
+
+  // The logarithm of a sum with 1 has no subnormal operand.
+  // CHECK-LABEL: gpu.func @logarithm_of_sum(
+  // CHECK-NOT:     0x4B800000
+  // CHECK:         "test.use"
+  gpu.func @logarithm_of_sum(%x: f32) {
+    %y = math.log1p %x : f32
+    "test.use"(%y) : (f32) -> ()
+    gpu.return
+  }
 }
