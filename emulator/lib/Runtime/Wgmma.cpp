@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AlignedSums.h"
 #include "Block.h"
 #include "Elements.h"
 #include "kvcache/TMA/MatrixDescriptor.h"
@@ -21,7 +22,8 @@ using namespace mlir::kvcache::emulator;
 
 namespace {
 
-constexpr uint32_t kM = 64, kMaxN = 256, kMaxK = 32, kStepBytes = 32;
+constexpr uint32_t kM = AlignedSums::kMaxM, kStepBytes = 32;
+constexpr int kMantissaBitsOfF32 = 23;
 constexpr uint32_t kUnitBytes = tma::MatrixDescriptor::kUnitBytes;
 
 /// A or B of an instruction.
@@ -82,7 +84,7 @@ private:
                   std::vector<char> &isPoisoned) const;
   void poisonAccumulators(uint32_t origin, const std::vector<char> &rows,
                           const std::vector<char> &columns);
-  void load(const Operand &operand, double *numbers, uint32_t strideMN,
+  void load(const Operand &operand, float *numbers, uint32_t strideMN,
             uint32_t strideK) const;
   /// Calls `visit` with the registers of each thread, the number of one of A,
   /// its row, and the first of its elements along K.
@@ -97,7 +99,7 @@ private:
   const KVCacheWgmma &form;
   const std::vector<WgmmaThread *> &threads;
   Operand a, b;
-  double valuesA[kM][kMaxK], valuesB[kMaxK][kMaxN], sums[kM][kMaxN];
+  AlignedSums product;
 };
 
 } // namespace
@@ -314,21 +316,21 @@ static bool isInteger(uint32_t element) {
   return element == KVCacheElementS8 || element == KVCacheElementU8;
 }
 
-void Multiplication::load(const Operand &operand, double *numbers,
+void Multiplication::load(const Operand &operand, float *numbers,
                           uint32_t strideMN, uint32_t strideK) const {
   bool isKMajor = operand.major == tma::Major::K;
-  double sign = operand.isNegated ? -1 : 1;
+  float sign = operand.isNegated ? -1 : 1;
   auto loadUnits = [&](auto unpack) {
     constexpr uint32_t perWord = decltype(unpack)::size;
     for (const Unit &unit : getUnits(operand, 0, operand.size)) {
       uint32_t words[kUnitBytes / sizeof(uint32_t)];
       std::memcpy(words, block.shared + unit.address, kUnitBytes);
-      double *to = numbers + unit.mn * strideMN + unit.k * strideK;
+      float *to = numbers + unit.mn * strideMN + unit.k * strideK;
       uint32_t step = isKMajor ? strideK : strideMN;
       for (uint32_t word : words) {
-        double values[perWord];
+        float values[perWord];
         unpack.unpackWord(word, values);
-        for (double value : values) {
+        for (float value : values) {
           *to = sign * value;
           to += step;
         }
@@ -345,9 +347,9 @@ void Multiplication::loadRegistersA() {
   auto loadWords = [&](auto unpack) {
     forEachRegisterA([&](const KVCacheWgmmaRegisters &registers, uint32_t reg,
                          uint32_t row, uint32_t k) {
-      double values[decltype(unpack)::size];
+      float values[decltype(unpack)::size];
       unpack.unpackWord(registers.a[reg], values);
-      std::copy(std::begin(values), std::end(values), &valuesA[row][k]);
+      std::copy(std::begin(values), std::end(values), &product.a[row][k]);
     });
   };
   if (isInteger(a.element))
@@ -356,7 +358,14 @@ void Multiplication::loadRegistersA() {
     withFloats(a.element, loadWords);
 }
 
-/// Integers of 32 bits and their products are exact in double.
+/// The bits after the first of the largest addend, which an H200 adds.
+static int getSumBits(const KVCacheWgmma &form) {
+  bool isNarrow = form.a == KVCacheElementE4M3 || form.a == KVCacheElementE5M2;
+  return isNarrow ? 13 : 25;
+}
+
+/// Integers of 32 bits and their products are exact in double. A sum of f32 is
+/// truncated, where those of f16 are rounded.
 static uint32_t encodeSum(const KVCacheWgmma &form, double sum) {
   switch (form.d) {
   case KVCacheElementF16:
@@ -364,7 +373,8 @@ static uint32_t encodeSum(const KVCacheWgmma &form, double sum) {
   case KVCacheElementS32:
     return encodeS32(static_cast<int64_t>(sum), form.isSaturated);
   default:
-    return encodeF32(sum);
+    return encodeF32(
+        truncateMantissa(sum, std::min(getSumBits(form), kMantissaBitsOfF32)));
   }
 }
 
@@ -383,8 +393,8 @@ void Multiplication::run() {
   if (form.hasRegistersA)
     loadRegistersA();
   else
-    load(a, &valuesA[0][0], kMaxK, 1);
-  load(b, &valuesB[0][0], 1, kMaxN);
+    load(a, &product.a[0][0], AlignedSums::kMaxK, 1);
+  load(b, &product.b[0][0], 1, AlignedSums::kMaxN);
   uint32_t perRegister = form.d == KVCacheElementF16 ? 2 : 1;
   constexpr uint32_t half = 0xffff, halfBits = 16;
   forEachRegister([&](KVCacheWgmmaRegisters &registers, uint32_t reg,
@@ -393,18 +403,19 @@ void Multiplication::run() {
       uint32_t bits = registers.d[reg];
       if (perRegister == 2)
         bits = bits >> halfBits * i & half;
-      sums[row][column + i] = form.accumulates ? decodeSum(form, bits) : 0;
+      product.sums[row][column + i] =
+          form.accumulates ? decodeSum(form, bits) : 0;
     }
   });
-  for (uint32_t m = 0; m < kM; ++m)
-    for (uint32_t k = 0; k < a.sizeK(); ++k)
-      for (uint32_t n = 0; n < form.n; ++n)
-        sums[m][n] += valuesA[m][k] * valuesB[k][n];
+  if (isInteger(a.element))
+    product.addExactly(kM, form.n, a.sizeK());
+  else
+    product.addAligned(kM, form.n, a.sizeK(), getSumBits(form));
   forEachRegister([&](KVCacheWgmmaRegisters &registers, uint32_t reg,
                       uint32_t row, uint32_t column) {
     uint32_t bits = 0;
     for (uint32_t i = 0; i < perRegister; ++i)
-      bits |= encodeSum(form, sums[row][column + i]) << halfBits * i;
+      bits |= encodeSum(form, product.sums[row][column + i]) << halfBits * i;
     registers.d[reg] = bits;
   });
 }

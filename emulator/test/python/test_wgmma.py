@@ -1,4 +1,4 @@
-"""wgmma on the emulator, against products of NumPy in f64."""
+"""wgmma on the emulator, against integers of NumPy, and a model of an H200's sums."""
 
 import ml_dtypes
 import string
@@ -77,7 +77,7 @@ def as_signed(bits):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_products(case, pytestconfig):
+def test_products(case):
     types, n, majors, spans, options = CASES[case]
     types, majors = types.split(), majors.split()
     random = np.random.default_rng(7)
@@ -98,15 +98,109 @@ def test_products(case, pytestconfig):
     a, b = signs[0] * a.astype(number), signs[1] * b.astype(number)
     if not options.get("accumulates", True):
         given = np.zeros_like(given)
-    want = a @ b.T + given.astype(number)
     if number is int:
+        want = a @ b.T + given.astype(number)
         limits = np.iinfo(np.int32)
         want = np.clip(want, limits.min, limits.max) if "extra" in options else want.astype(np.int32)
         np.testing.assert_array_equal(got, want)
     else:
-        if pytestconfig.getoption("--on-gpu"):
-            want = add_as_chip(a, b, given, 13 if types[1].startswith("e") else 25)
-        np.testing.assert_array_equal(got.astype(float), want.astype(got.dtype).astype(float))
+        np.testing.assert_array_equal(got, add_as_chip(a, b, given, sum_bits(types[1])))
+
+
+# The differences of exponents at which draws of a narrow type stay normal.
+EXPONENTS = {DTYPES["f16"]: 12, DTYPES["e4m3"]: 5, DTYPES["e5m2"]: 8}
+
+
+def sum_bits(name):
+    return 13 if name.startswith("e") else 25
+
+
+def multiply_matrices(types, a, b, given):
+    """Multiplies matrices of whole instructions, without a swizzle."""
+    leading, stride = 128 * 32, 128
+    image = np.zeros(2 * 2 * leading, np.uint8)
+    for at, matrix in (0, a), (image.size // 2, b):
+        store(image, at, matrix, place(matrix, "k", 16, leading, stride))
+    bits = as_signed(descriptor(0, 16, leading, stride))
+    n, k = b.shape
+    body = ORDER.format(mma("%result", "%da", "%db", "%acc", n, k, types))
+    program = jit(kernel(n, types, image.size, body))
+    return multiply(program, n, types, image, bits, bits + image.size // 32, given)
+
+
+@pytest.mark.parametrize(
+    "types, addend, given, want",
+    [
+        # 16 addends of 2^-26, which are 2^-22 together.
+        ("f32 bf16 bf16", 2.0**-26, 1, 1),
+        ("f32 f16 f16", 2.0**-24, 1, 1 + 2.0**-20),
+        ("f32 f16 f16", -(2.0**-24), 2.0**-24, -15 * 2.0**-24),
+        # The 25th bit counts, and the sum is truncated.
+        ("f32 tf32 tf32", -(2.0**-25), 1, 1 - 2.0**-22),
+        ("f32 tf32 tf32", -(2.0**-26), 1, 1),
+        ("f32 bf16 bf16", 2.0**-25 * 7, 8, 8),
+        ("f32 bf16 bf16", 2.0**-25 * 7, 4, 4 + 2.0**-19),
+        ("f32 e4m3 e4m3", 2.0**-8, 64, 64),
+        ("f32 e4m3 e4m3", 2.0**-8, 32, 32 + 2.0**-3),
+        ("f32 e4m3 e5m2", 2.0**-8, 2.0**-17, 2.0**-3),
+        ("f16 e5m2 e5m2", 2.0**-8, 64, 64),
+        # f16 rounds to nearest.
+        ("f16 f16 f16", 2.0**-10 * 11, 256, 256.25),
+    ],
+)
+def test_sum_drops_bits_below_largest_addend(types, addend, given, want):
+    check_equal_addends(types.split(), addend, given, want)
+
+
+@pytest.mark.parametrize(
+    "types, addend, given, want",
+    [
+        ("f32 bf16 bf16", 2.0**-140, 0, 2.0**-136),
+        ("f32 bf16 bf16", 2.0**-140, 2.0**-126, 2.0**-126 + 2.0**-136),
+        ("f32 bf16 bf16", 2.0**127, 1, np.inf),
+        ("f32 bf16 bf16", np.inf, -1, np.inf),
+        ("f32 bf16 bf16", np.inf, -np.inf, np.nan),
+        ("f32 bf16 bf16", 1, -np.inf, -np.inf),
+        ("f32 f16 f16", 1, np.nan, np.nan),
+        ("f32 bf16 bf16", 0, 2.0**-149, 2.0**-149),
+    ],
+)
+def test_sum_of_extreme_numbers_follows_rule(types, addend, given, want):
+    """Products that f32 cannot hold, infinities and NaNs: the rule alone says this, no chip was measured."""
+    check_equal_addends(types.split(), addend, given, want)
+
+
+def check_equal_addends(types, addend, given, want):
+    k = STEP_BYTES // DTYPES[types[1]].itemsize
+    # A power of two of each factor.
+    one = 2.0 ** (np.frexp(addend)[1] // 2) if np.isfinite(addend) else 1.0
+    a = np.full((64, k), addend / one).astype(DTYPES[types[1]])
+    b = np.full((8, k), one).astype(DTYPES[types[2]])
+    got = multiply_matrices(types, a, b, np.full((64, 8), given))
+    np.testing.assert_array_equal(got, np.full_like(got, want))
+
+
+@pytest.mark.parametrize("types", ["f32 bf16 bf16", "f32 f16 f16", "f32 tf32 tf32", "f32 e4m3 e5m2", "f16 e5m2 e4m3"])
+@pytest.mark.parametrize("spread", [1, 6, 60])
+def test_sums_of_any_spread_equal_model_of_chip(types, spread):
+    types = types.split()
+    d, a_type, b_type = (DTYPES[name] for name in types)
+    random = np.random.default_rng(spread)
+
+    def draw_spread(dtype, shape):
+        """Draws numbers whose exponents differ by ``spread``, or as much as their type allows; some are 0."""
+        limit = min(spread, EXPONENTS.get(dtype, 60))
+        numbers = np.ldexp(random.standard_normal(shape), random.integers(-limit, 1, shape))
+        return (numbers * random.integers(0, 8, shape).astype(bool)).astype(np.float32).astype(dtype)
+
+    k = STEP_BYTES // a_type.itemsize
+    a, b, given = draw_spread(a_type, (64, k)), draw_spread(b_type, (256, k)), draw_spread(d, (64, 256))
+    got = multiply_matrices(types, a, b, given)
+    if types[1] == "tf32":
+        a, b = ((x.view(np.uint32) & ~np.uint32(0x1FFF)).view(np.float32) for x in (a, b))
+    a, b = a.astype(float), b.astype(float)
+    np.testing.assert_array_equal(got, add_as_chip(a, b, given, sum_bits(types[1])))
+    assert np.any(got != (a @ b.T + given.astype(float)).astype(got.dtype))
 
 
 # Tiles that tensor copies have brought: keys of a page, as A and B of both majors.

@@ -70,7 +70,7 @@ def drop_bits(numbers, exponents, bits):
 
 
 def add_as_chip(a, b, given, bits):
-    """Computes ``a @ b.T + given`` with the additions of an H200.
+    """Computes ``a @ b.T + given`` with the additions of an H200, which are those of the emulator's wgmma.
 
     All addends lose the bits more than ``bits`` below the first one of the largest: 25, and 13 for
     fp8. Sums of f32 have no more bits, and are not rounded. Sums of f16 are.

@@ -61,8 +61,8 @@ typedef struct KVCacheWgmmaRegisters {
   uint32_t originA, ticketA, numFencesA;
 } KVCacheWgmmaRegisters;
 
-/// wgmma.mma_async. Products of floats are exact, and their sum, with that of
-/// D, is rounded once.
+/// wgmma.mma_async. Products of floats are exact. Their sum, with that of D,
+/// drops low bits as an H200 does (emulator/docs/differences-from-a-chip.md).
 void kvcacheEmulatorWgmma(KVCacheThread *thread, const KVCacheSite *site,
                           const KVCacheWgmma *form, int64_t a, int64_t b,
                           KVCacheWgmmaRegisters *registers);
