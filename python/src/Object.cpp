@@ -9,6 +9,7 @@
 #include "Object.h"
 #include "FastSelection.h"
 #include "JIT.h"
+#include "LargeBlocks.h"
 #include "kvcache/Compile/Guard.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -59,6 +60,8 @@ kvcache::python::createObject(ModuleOp module, llvm::TargetMachine &machine,
   // Other levels do without the fast selector.
   if (machine.getOptLevel() == llvm::CodeGenOptLevel::None)
     prepareForFastSelection(*translated);
+  else
+    splitLargeBlocks(*translated);
   llvm::SmallVector<char> object;
   llvm::raw_svector_ostream stream(object);
   llvm::legacy::PassManager passes;

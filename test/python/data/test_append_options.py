@@ -329,8 +329,10 @@ def test_append_with_norm_and_scales(name, granularity, head_dim, target):
             np.testing.assert_array_equal(plain, other)
 
 
-@pytest.mark.parametrize("chip", [None, "sm_90a"])
-def test_append_of_a_long_head_of_odd_groups_compiles_soon(chip):
+@pytest.mark.parametrize(
+    ("target", "chip"), [(CPU, None), (CPU, "sm_90a"), ("emulator:sm_90a", None)]
+)
+def test_append_of_a_long_head_of_odd_groups_compiles_soon(target, chip):
     """LLVM took minutes for vectors of all elements that pieces were inserted into."""
     config = kvcache.KVCacheQuantizationConfig("f16", 7, "f16")
     seconds = []
@@ -339,7 +341,9 @@ def test_append_of_a_long_head_of_odd_groups_compiles_soon(chip):
             "i4", 1, size, page_size=48, total_num_layers=1, is_mla=True, kvcache_quant_config=config
         )
         start = time.process_time()
-        append = kvcache.ops.append(params, dtype="bf16", bounds_checks=True, latent_rope=2)
+        append = kvcache.ops.append(
+            params, target, dtype="bf16", bounds_checks=True, latent_rope=2
+        )
         if chip:
             append.compile(chip)
         seconds.append(time.process_time() - start)
