@@ -20,7 +20,7 @@ class LoadOp;
 /// `value`, a scalar or a vector of floats, with lanes of another float type:
 /// rounded to nearest even where that holds fewer numbers.
 Value convertFloat(OpBuilder &builder, Location loc, Value value, Type lane);
-/// The same of elements of a cache, also of integers of 8 bits.
+/// Converts elements of a cache, also integers of 8 bits, to `lane`.
 Value convertElements(OpBuilder &builder, Location loc, Value value, Type lane);
 
 /// Multiplies quantized values by their scales, the lanes of `scale` each for

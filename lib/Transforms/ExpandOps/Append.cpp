@@ -39,7 +39,7 @@ struct Part {
   }
 };
 
-/// What a thread does of a part.
+/// The share of a thread in a part.
 struct Share {
   Value head;
   /// Null on the CPU, where one thread has all units of a head.

@@ -23,8 +23,8 @@ struct Size {
   int64_t position = 0;
 };
 
-/// What all chips have that a kernel is compiled for; nothing, if they are not
-/// known.
+/// The features that all chips of a kernel share; none if the chips are
+/// unknown.
 struct Target {
   Feature features = Feature::None;
   /// Shared memory of a block.

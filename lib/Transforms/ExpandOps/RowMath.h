@@ -57,7 +57,7 @@ private:
   /// Loads what a piece is rotated with: the other half of the elements, or of
   /// interleaved ones the neighbour of a piece of one element.
   Value rotateByPartner(Value d, Value normed) const;
-  /// The same for interleaved elements of pieces that have both of each pair.
+  /// Rotates interleaved elements of pieces that hold both of each pair.
   Value rotatePairs(Value d, Value normed) const;
   /// The cosines of `count` pairs from `pair` on, a multiple of `count`.
   Value loadCosines(Value pair, int64_t count) const;

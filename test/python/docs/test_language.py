@@ -1,0 +1,131 @@
+"""The rules of language in CONTRIBUTING.md that a test can check."""
+
+import ast
+import io
+import re
+import subprocess
+import tokenize
+
+import pytest
+from places import ROOT
+
+# Attention's compiler gets a new design, and its words with it: its files, and those that only it uses.
+EXEMPT = re.compile(
+    r"[Aa]ttention|lib/Transforms/ExpandOps/(Heads|LaneLayout|QueryTile|RawCores|SwappedCores|TensorCores|TensorSums"
+    r"|Tile\w+|TiledCache|UnitSchedule|WarpgroupCores|ScaleRow|Workspace)\."
+)
+
+CPP = ("include", "lib", "emulator/include", "emulator/lib", "tools", "python/src")
+PYTHON = ("python/kvcache", "test/python", "emulator/test", "scripts", "benchmarks", "examples", "docs/site")
+FIRST_WORDS = r"(Of|Those|That of|What|The same|As many)\b"
+
+
+def list_files(folders, *suffixes):
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*")):
+            name = path.relative_to(ROOT).as_posix()
+            if path.suffix in suffixes and not EXEMPT.search(name):
+                yield name, path
+
+
+CPP_FILES = dict(list_files(CPP, ".h", ".cpp"))
+PYTHON_FILES = dict(list_files(PYTHON, ".py", ".pyi"))
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path
+    for pattern in ("*.md", "docs/**/*.md", "emulator/**/*.md", "benchmarks/**/*.md", "examples/*.md")
+    for path in ROOT.glob(pattern)
+    if path.name != "CHANGELOG.md"
+}
+
+
+def find_cpp_names(text):
+    """Identifiers of C++ code that begin with a preposition or pronoun."""
+    code = re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', "", text, flags=re.S)
+    return re.findall(r"\b(?:(?:of|those|what)[A-Z]|(?:Of|Those|What)(?=[A-Z]))\w*", code)
+
+
+def find_python_names(text):
+    """Identifiers of Python code that begin with a preposition or pronoun."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    names = (token.string for token in tokens if token.type == tokenize.NAME)
+    return [name for name in names if re.match(r"_?(of|those|what)_|_?(Of|Those|What)[A-Z]", name)]
+
+
+def find_cpp_comments(text):
+    """First lines of doc comments that begin with no verb or noun."""
+    return re.findall(rf"(?:^|\n)(?! *///)[^\n]*\n *(/// {FIRST_WORDS}[^\n]*)", text)
+
+
+def find_docstrings(text):
+    """First lines of docstrings, and of `Args:` and `Attributes:` in them, that begin with no verb or noun."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        docstring = ast.get_docstring(node) or ""
+        if re.match(FIRST_WORDS, docstring):
+            found.append(docstring.splitlines()[0])
+        for part in re.split(r"^(?=\w+:$)", docstring, flags=re.M):
+            if re.match(r"(Args|Attributes|Returns|Raises):$", part, re.M):
+                found += re.findall(rf"^    +\*{{0,2}}\w+(?: \([^)]*\))?: {FIRST_WORDS}.*", part, re.M)
+    return found
+
+
+def find_sentences(text, limit=30):
+    """Sentences of a page's prose that have more words than the limit."""
+    text = re.sub(r"^( *)(```|~~~).*?^\1\2 *$", "", text, flags=re.M | re.S)
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.S)
+    paragraphs = []
+    for block in re.split(r"\n\s*\n|\n(?= *(?:[-*]|\d+\.) )", text):
+        if block.strip() and not re.match(r"\s*(\||#|<|!\[)", block):
+            paragraphs.append(" ".join(block.split()))
+    found = []
+    for paragraph in paragraphs:
+        paragraph = re.sub(r"!?\[([^]]*)\]\([^)]*\)", r"\1", paragraph)
+        paragraph = re.sub(r"`[^`]*`", "code", paragraph)
+        for sentence in re.split(r"(?<=[.!?:;])\s+", paragraph):
+            if len(re.findall(r"[\w'/-]+", sentence)) > limit:
+                found.append(sentence)
+    return found
+
+
+def find_long_subjects(limit=72):
+    """Subjects of commits after the rule was made, where the history is there."""
+    first = "d6acfe3c"
+    command = ["git", "-C", ROOT, "log", "--format=%s", f"{first}..HEAD"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode:
+        pytest.skip("the history is not there")
+    return [subject for subject in result.stdout.splitlines() if len(subject) > limit]
+
+
+@pytest.mark.parametrize("name", CPP_FILES)
+def test_cpp_has_plain_names_and_comments(name):
+    text = CPP_FILES[name].read_text()
+    assert not find_cpp_names(text)
+    assert not find_cpp_comments(text)
+
+
+@pytest.mark.parametrize("name", PYTHON_FILES)
+def test_python_has_plain_names_and_docstrings(name):
+    text = PYTHON_FILES[name].read_text()
+    assert not find_python_names(text)
+    assert not find_docstrings(text)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_has_short_sentences(name):
+    assert not find_sentences(PAGES[name].read_text())
+
+
+def test_commits_have_short_subjects():
+    assert not find_long_subjects()
+
+
+def test_checks_find_what_they_look_for():
+    assert find_cpp_names("int ofLane; // ofRow\nstruct WhatNext {}; int offset, whatever;") == ["ofLane", "WhatNext"]
+    assert find_python_names("of_row = those_pages(offset)  # of_x") == ["of_row", "those_pages"]
+    assert len(find_cpp_comments("int a;\n/// Of a row.\n/// Those follow.\nint b;\n")) == 1
+    assert find_docstrings('def f():\n    """Of it.\n\n    Args:\n        x: Those of y.\n    """') != []
+    long = " ".join(["word"] * 31)
+    assert find_sentences(f"Short one. {long}.\n\n```\n{long}\n```\n\n| {long} |\n") == [f"{long}."]
