@@ -10,6 +10,7 @@
 
 #include "FailureRecorder.h"
 #include "kvcache/Support/Nesting.h"
+#include "kvcache/Support/PrintArguments.h"
 #include "kvcache/Support/RuntimeCalls.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -31,13 +32,14 @@ public:
         pointer(LLVM::LLVMPointerType::get(module.getContext())) {}
 
   LogicalResult lower(cf::AssertOp op);
-  void lower(gpu::PrintfOp op);
+  LogicalResult lower(gpu::PrintfOp op);
 
 private:
   LLVM::LLVMFuncOp declare(StringRef name, Type result, ArrayRef<Type> types);
   Value getString(OpBuilder &builder, Location loc, StringRef prefix,
                   StringRef text);
-  Value getArguments(OpBuilder &builder, gpu::PrintfOp op);
+  Value storeArguments(OpBuilder &builder, gpu::PrintfOp op,
+                       ArrayRef<Value> values);
   Value getMemory(Operation *user, LLVM::LLVMStructType type);
 
   gpu::GPUModuleOp module;
@@ -118,34 +120,26 @@ LogicalResult Messages::lower(cf::AssertOp op) {
   return success();
 }
 
-void Messages::lower(gpu::PrintfOp op) {
-  if (!llvm::all_of(op.getArgs().getTypes(),
-                    [](Type type) { return type.isIntOrIndexOrFloat(); }))
-    return;
+LogicalResult Messages::lower(gpu::PrintfOp op) {
+  FailureOr<PrintArguments> converted = getPrintArguments(op);
+  if (failed(converted))
+    return failure();
   OpBuilder builder(op);
   Value format =
-      getString(builder, op.getLoc(), "printf_format", op.getFormat());
-  Value arguments = getArguments(builder, op);
+      getString(builder, op.getLoc(), "printf_format", converted->format);
+  Value arguments = storeArguments(builder, op, converted->operands);
   LLVM::LLVMFuncOp callee =
       declare("vprintf", builder.getI32Type(), {pointer, pointer});
   LLVM::CallOp::create(builder, op.getLoc(), callee, {format, arguments});
   op.erase();
+  return success();
 }
 
-/// The address of the arguments, one after the other as in a structure, with
-/// floats as f64.
-Value Messages::getArguments(OpBuilder &builder, gpu::PrintfOp op) {
+/// Stores the arguments of a print one after another, as in a structure, and
+/// gives their address.
+Value Messages::storeArguments(OpBuilder &builder, gpu::PrintfOp op,
+                               ArrayRef<Value> values) {
   Location loc = op.getLoc();
-  SmallVector<Value> values;
-  for (Value value : op.getArgs()) {
-    Type f64 = builder.getF64Type();
-    if (value.getType().isIndex())
-      value =
-          arith::IndexCastOp::create(builder, loc, builder.getI64Type(), value);
-    else if (isa<FloatType>(value.getType()) && value.getType() != f64)
-      value = arith::ExtFOp::create(builder, loc, f64, value);
-    values.push_back(value);
-  }
   auto type = LLVM::LLVMStructType::getLiteral(
       op.getContext(), llvm::to_vector(ValueRange(values).getTypes()));
   Value address = getMemory(op, type);
@@ -190,9 +184,9 @@ LogicalResult kvcache::lowerKernelMessages(gpu::GPUModuleOp module) {
   Messages messages(module);
   // The last one first: a split moves all that follows in the block.
   for (Operation *op : llvm::reverse(ops)) {
-    if (auto print = dyn_cast<gpu::PrintfOp>(op))
-      messages.lower(print);
-    else if (failed(messages.lower(cast<cf::AssertOp>(op))))
+    auto print = dyn_cast<gpu::PrintfOp>(op);
+    if (failed(print ? messages.lower(print)
+                     : messages.lower(cast<cf::AssertOp>(op))))
       return failure();
   }
   return success();

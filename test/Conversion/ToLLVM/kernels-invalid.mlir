@@ -97,3 +97,23 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+gpu.module @kernels {
+  gpu.func @integer_for_a_float(%i: i32) kernel {
+    // expected-error @below {{'gpu.printf' op has no conversion '%f' of 'i32'}}
+    gpu.printf "%f\n", %i : i32
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @kernels {
+  gpu.func @more_conversions_than_operands(%i: i32) kernel {
+    // expected-error @below {{'gpu.printf' op expects a conversion for each operand (1), got more}}
+    gpu.printf "%d %d\n", %i : i32
+    gpu.return
+  }
+}

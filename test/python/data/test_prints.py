@@ -21,8 +21,11 @@ func.func @print(%x: memref<?x2xf32>) {
       %b = arith.truncf %v : f32 to bf16
       %d = arith.extf %v : f32 to f64
       %k = arith.fptosi %v : f32 to i32
-      gpu.printf "%5lld|%-3lld|%.3f|%e|%g|%.1f|%d|%08x|100%%\\n", %i, %j, %v, %d, %h, %b, %k, %k
-          : index, index, f32, f64, f16, bf16, i32, i32
+      %k8 = arith.trunci %k : i32 to i8
+      %k16 = arith.trunci %k : i32 to i16
+      %k64 = arith.extsi %k : i32 to i64
+      gpu.printf "%5lld|%-3lld|%.3f|%e|%g|%.1f|%d|%08x|%d|%u|%d|100%%\\n", %i, %j, %v, %d, %h, %b, %k, %k, %k8, %k16, %k64
+          : index, index, f32, f64, f16, bf16, i32, i32, i8, i16, i64
     }
   }
   return
@@ -35,8 +38,9 @@ def test_prints_match_python_format(target, capfd):
     x = np.float32([[0.5, -3.25], [1e4, -0.0], [12, 7.5]])
     kvcache.jit(SOURCE, target=target).call("print", x)
     lines = [
-        "%5d|%-3d|%.3f|%e|%g|%.1f|%d|%08x|100%%"
-        % (i, j, v, v, float(np.float16(v)), round_to_bf16(v), int(v), int(v) & 0xFFFFFFFF)
+        "%5d|%-3d|%.3f|%e|%g|%.1f|%d|%08x|%d|%u|%d|100%%"
+        % (i, j, v, v, float(np.float16(v)), round_to_bf16(v), int(v), int(v) & 0xFFFFFFFF,
+           (int(v) + 128) % 256 - 128, int(v) & 0xFFFF, int(v))
         for i, row in enumerate(x.tolist())
         for j, v in enumerate(row)
     ]
