@@ -156,9 +156,9 @@ def fetch(
         convert: The target for which conversions are compiled, as in ``jit``.
 
     Raises:
-        TransferRefused: The message is damaged, of another version, has other tokens
-            than ``reception``, or pages that can't be converted; or the peer is unknown
-            to the transport.
+        TransferRefused: The message is damaged, of another version, has negative
+            tokens, more than ``max_seq_len`` or others than ``reception``, or pages
+            that can't be converted; or the peer is unknown to the transport.
         ValueError: As for ``receive``; or the reception belongs to another cache, has
             ended, is filled by another transfer, or is given with a name or a salt.
         OutOfPagesError: As for ``receive``.
@@ -173,6 +173,13 @@ def fetch(
         offer = _read_for(message, reception)
     else:
         offer = Offer.from_bytes(message)
+        if (count := len(offer.tokens)) > cache.max_seq_len:
+            raise TransferRefused(
+                f"it has {count} tokens, more than the {cache.max_seq_len} of "
+                "'max_seq_len' here",
+                offer.peer,
+                offer.request,
+            )
         reception = cache.receive(offer.tokens, request, salt=salt)
         reception.is_filling = True
     is_equal, staging = True, None

@@ -143,6 +143,8 @@ class Offer(NamedTuple):
                 np.frombuffer(message, _PAGE, pages, after),
                 *_read_common(message[end:stop]),
             )
+            if (least := int(offer.tokens.min())) < 0:
+                raise TransferRefused(f"the offer has a negative token, {least}")
             return offer._replace(gone=_read_gone(message, offer, gone)) if gone else offer
         except Exception as error:
             sender = peer.decode(errors="replace"), request.decode(errors="replace")

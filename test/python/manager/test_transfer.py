@@ -228,6 +228,30 @@ def test_another_version_is_refused(pair_of_caches, monkeypatch):
         assert (error.value.peer, error.value.request) == sender
 
 
+@pytest.mark.parametrize("is_reserved", [False, True])
+@pytest.mark.parametrize(
+    "tokens, message",
+    [
+        ([3, -5, 7], "the offer has a negative token, -5"),
+        (range(10_000), "it has 10000 tokens, more than the .* of 'max_seq_len' here"),
+    ],
+)
+def test_tokens_that_no_sequence_has_are_refused(
+    pair_of_caches, tokens, message, is_reserved
+):
+    there, sent, transport = pair_of_caches
+    fields = transfer.Offer.from_bytes(sent)
+    forged = fields._replace(tokens=np.array(tokens)).to_bytes()
+    given = {"request": "r"}
+    if is_reserved:
+        given = {"reception": there.receive(fields.tokens, "r")}
+        message = message if min(tokens) < 0 else "its tokens differ"
+    with pytest.raises(transfer.TransferRefused, match=message) as error:
+        transfer.fetch(there, forged, transport, **given)
+    assert (error.value.peer, error.value.request) == (fields.peer, "r")
+    assert there.num_free_pages == 8
+
+
 def test_unregistered_memory_is_refused(pair_of_caches):
     there, message, transport = pair_of_caches
     fields = transfer.Offer.from_bytes(message)
