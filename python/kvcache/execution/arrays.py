@@ -46,10 +46,43 @@ def check_integers(rank: int, **arrays: Any) -> None:
             )
         if not _INTEGERS.fullmatch(found := _get_dtype_name(array)):
             raise TypeError(f"expects {name!r} to be an array of integers, got {found}")
+        check_memory(**{name: array})
+        try:
+            read_integers(array)
+        except Exception as error:
+            raise _explain(name, type(array).__name__) from error
         if len(array.shape) != rank:
             raise ValueError(
                 f"expects {name!r} with {rank} dimensions, got {tuple(array.shape)}"
             )
+
+
+def check_memory(**arrays: Any) -> None:
+    """Raises ``TypeError`` for masked or sparse arrays, and those without memory."""
+    for name, array in arrays.items():
+        if isinstance(array, np.ndarray):
+            if isinstance(array, np.ma.MaskedArray):
+                raise _explain(name, "a masked array")
+        elif hasattr(array, "is_meta"):  # PyTorch
+            if array.is_meta:
+                raise _explain(name, "a meta tensor")
+            if str(array.layout) != "torch.strided":
+                raise _explain(name, "a sparse tensor")
+
+
+def _explain(name: str, found: str) -> TypeError:
+    return TypeError(
+        f"expects {name!r} to be a dense array with its elements in memory, got {found}"
+    )
+
+
+def read_if_integers(array: Any) -> np.ndarray | None:
+    """As ``read_integers``; also None for what is no array of integers."""
+    if not hasattr(array, "shape") or not hasattr(array, "dtype"):
+        return None
+    if not _INTEGERS.fullmatch(_get_dtype_name(array)):
+        return None
+    return read_integers(array)
 
 
 def read_integers(array: Any) -> np.ndarray | None:

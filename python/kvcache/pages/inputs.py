@@ -16,6 +16,7 @@ from ..execution.arrays import (
     as_32_bits,
     check_32_bits,
     check_integers,
+    check_memory,
     read_integers,
 )
 from .memory import Memory
@@ -73,8 +74,10 @@ class StepInputs:
         lengths, offsets = read_integers(self.lengths), read_integers(self.row_offsets)
         if lengths is None or offsets is None:
             return None
-        unsigned = lengths.astype(np.uint32, copy=False)  # as kernels read them
-        return np.add(unsigned, offsets[1:] - offsets[:-1], dtype=np.int64)
+        # As kernels read them.
+        lengths = lengths.astype(np.uint32, copy=False)
+        offsets = offsets.astype(np.uint32, copy=False)
+        return np.add(lengths, offsets[1:] - offsets[:-1], dtype=np.int64)
 
     @property
     def positions(self) -> np.ndarray:
@@ -140,9 +143,11 @@ class StepInputs:
 
         Raises:
             TypeError: Lengths, table or offsets are not arrays of integers, or blocks
-                or scales are not arrays.
-            ValueError: The sizes contradict each other, offsets decrease, a length is
-                negative, a bound is too small, or a number has more than 32 bits.
+                or scales are not arrays. Masked or sparse arrays, and tensors without
+                memory, are none.
+            ValueError: There are no blocks, sizes contradict each other, offsets
+                decrease, a length is negative, a bound is too small, or a number has
+                more than 32 bits.
         """
         blocks = blocks if isinstance(blocks, tuple) else (blocks,)
         scales = scales if isinstance(scales, tuple) else (scales,)
@@ -214,6 +219,8 @@ def _check_sizes(
             raise ValueError(
                 f"expects {name!r} of {size} for {batch} sequences, got {sized.shape[0]}"
             )
+    if not blocks:
+        raise ValueError("expects 'blocks' for at least one device, got none")
     if scales and len(scales) != len(blocks):
         raise ValueError(
             f"expects 'scales' for {len(blocks)} devices, got {len(scales)}"
@@ -224,6 +231,7 @@ def _check_sizes(
                 raise TypeError(
                     f"expects {name!r} to be an array, got {type(tensor).__name__}"
                 )
+            check_memory(**{name: tensor})
             if len(tensor.shape) != _RANK:
                 raise ValueError(
                     f"expects {name!r} with {_RANK} dimensions, got "
