@@ -15,7 +15,7 @@ from ..cache.params import KVCacheParams
 from ..checks import check_instance, check_integer
 from ..dtypes import DTypeLike
 from ..devices.placement import get_extent
-from ..execution.arrays import Array, read_integers
+from ..execution.arrays import Array, read_if_integers, read_integers
 from ..pages.inputs import StepInputs
 from ..pages.regions import locate
 
@@ -217,7 +217,7 @@ def check_rows(row_offsets: Array, **arrays: Array | None) -> None:
     """
     least = None
     if isinstance(row_offsets, np.ndarray) and row_offsets.size:
-        least = int(row_offsets[-1])
+        least = int(row_offsets[-1]) % 2**32  # as kernels read it
     for name, array in arrays.items():
         sizes = get_sizes(array)
         if not sizes:
@@ -277,6 +277,77 @@ def check_positions(inputs: StepInputs, rope: Array) -> None:
         )
 
 
+def check_slots(
+    name: str, slots: Array | None, row_offsets: Array, blocks: Array
+) -> None:
+    """Raises ``ValueError`` for a slot beyond those of ``blocks``.
+
+    Negative ones are skipped by kernels.
+    Slots that are not in host memory are not read, nor are those of padding.
+    """
+    numbers, sizes = _read_new(slots, row_offsets), get_sizes(blocks)
+    if numbers is None or len(sizes) < 4:
+        return
+    most = sizes[0] * sizes[3]
+    if (largest := int(_as_signed(numbers).max(initial=-1))) >= most:
+        raise ValueError(
+            f"expects {name!r} to be below {most}, the slots of the cache's {sizes[0]} "
+            f"pages, got {largest}"
+        )
+
+
+def check_given_positions(
+    positions: Array | None,
+    row_offsets: Array,
+    rope: Array | None,
+    slots: Array | None,
+) -> None:
+    """Raises ``ValueError`` for a position without a row of ``rope``.
+
+    Positions that are not in host memory are not read, nor are those of padding.
+
+    Args:
+        slots: Positions of rows with negative slots are not read; None to read all.
+    """
+    numbers, sizes = _read_new(positions, row_offsets, axis=-1), get_sizes(rope)
+    if numbers is None or not numbers.size or not sizes:
+        return
+    for found in (int(numbers.min()), int(numbers.max())):
+        if 0 <= found < sizes[0]:
+            continue
+        used = _read_new(slots, row_offsets)
+        if used is not None and used.ndim == 1:
+            read = numbers[..., _as_signed(used) >= 0]
+            ends = np.array([0, read.shape[-1]])
+            return check_given_positions(read, ends, rope, None)
+        raise ValueError(
+            f"expects 'positions' to be rows of 'rope', in [0, {sizes[0]}), got {found}"
+        )
+
+
+def _read_new(
+    array: Array | None, row_offsets: Array, axis: int = 0
+) -> np.ndarray | None:
+    """The numbers of new tokens, if they and the offsets are in host memory.
+
+    None otherwise, and for arrays that the call rejects.
+    """
+    if not isinstance(row_offsets, np.ndarray) or not row_offsets.size:
+        return None
+    numbers = read_if_integers(array)
+    if numbers is None or not numbers.ndim:
+        return None
+    total = int(row_offsets[-1]) % 2**32
+    return numbers[..., :total] if axis else numbers[:total]
+
+
+def _as_signed(numbers: np.ndarray) -> np.ndarray:
+    """The integers as kernels read them that skip negative ones."""
+    if numbers.dtype.kind != "u":
+        return numbers
+    return numbers.view(numbers.dtype.str.replace("u", "i"))
+
+
 def check_room(
     inputs: StepInputs, keys: Array, output_offsets: Array | None
 ) -> None:
@@ -286,12 +357,14 @@ def check_room(
     first sequences of the batch only.
     """
     rows, totals = get_sizes(keys), inputs.totals
+    offsets = read_if_integers(output_offsets)
+    if offsets is not None and (first := int(offsets.min(initial=0))) < 0:
+        raise ValueError(f"expects 'output_offsets' not to be negative, got {first}")
     if totals is None or len(rows) < 2:
         return
     if output_offsets is None:
         room = np.full(rows[0], rows[1], np.int64)
     else:
-        offsets = read_integers(output_offsets)
         if offsets is None:
             return
         room = np.diff(np.minimum(offsets.astype(np.int64), rows[0]))
@@ -304,15 +377,38 @@ def check_room(
         )
 
 
+def check_copied_pages(pairs: Array, blocks: Array) -> None:
+    """Raises ``ValueError`` for a page that ``blocks`` lack.
+
+    Pairs that are not in host memory are not read.
+    """
+    copied, pages = _read_copied(pairs), get_sizes(blocks)[:1]
+    if copied is None or not pages:
+        return
+    if (last := int(copied.max(initial=-1))) >= pages[0]:
+        raise ValueError(
+            f"expects the pages of 'pairs' to be below {pages[0]}, got {last}"
+        )
+
+
+def _read_copied(pairs: Array) -> np.ndarray | None:
+    """The pairs that are not skipped; None if they are not in host memory."""
+    numbers = read_if_integers(pairs)
+    if numbers is None or numbers.ndim != 2 or numbers.shape[1] != 2:
+        return None
+    numbers = _as_signed(numbers)
+    copied: np.ndarray = numbers[(numbers >= 0).all(axis=1)]
+    return copied
+
+
 def check_pairs(pairs: Array) -> None:
     """Raises ``ValueError`` for pages that are both read and written, or written twice.
 
     Pairs that are not in host memory are not read.
     """
-    numbers = read_integers(pairs) if hasattr(pairs, "shape") else None
-    if numbers is None or numbers.ndim != 2 or numbers.shape[1] != 2:
+    copied = _read_copied(pairs)
+    if copied is None:
         return
-    copied = numbers[(numbers >= 0).all(axis=1)]
     sources, targets = copied[:, 0], copied[:, 1]
     pages, counts = np.unique(targets, return_counts=True)
     for wrong, fault in (

@@ -20,7 +20,9 @@ from ..execution.runtime import JitModule, jit
 from ..pages.inputs import StepInputs
 from .arguments import (
     check_apart,
+    check_copied_pages,
     check_given,
+    check_given_positions,
     check_kv_lengths,
     check_layer,
     check_leading,
@@ -28,6 +30,7 @@ from .arguments import (
     check_positions,
     check_room,
     check_rows,
+    check_slots,
     check_table,
     find_missing_page,
     get_sizes,
@@ -228,8 +231,9 @@ class Append(LayerOperation):
             latent_rope: The last elements of latent rows, [total, 1, elements].
             slots: The slot of each row, page * page_size + offset, [total]. A row with
                 a negative slot is skipped, but its queries are not. Lengths and table
-                of the inputs are not read. Rows with equal slots are undefined, and an
-                error with ``bounds_checks``.
+                of the inputs are not read. A slot in host memory that the cache lacks
+                is an error. Rows with equal slots are undefined, and an error with
+                ``bounds_checks``.
             norm: The weights of the RMS norm of each head of keys, [norm], of the dtype
                 of rows.
             query_norm: The weights of the RMS norm of queries, [query_norm].
@@ -237,6 +241,7 @@ class Append(LayerOperation):
                 elements / 2 cosines, then elements / 2 sines.
             positions: The row of ``rope`` for each token, [total], or [axes, total]
                 with ``rope_axes``. Without it, the position of a token in its sequence.
+                One in host memory that ``rope`` has no row for is an error.
             key_scale: The divisor of keys, if the operation was made with static
                 scales: a number, or float32 [heads].
             value_scale: The divisor of values; None for a latent cache.
@@ -266,6 +271,10 @@ class Append(LayerOperation):
         )
         if rope is not None and positions is None:
             check_positions(inputs, rope)
+        if not self.bounds_checks:
+            check_slots("slots", slots, inputs.row_offsets, collection[0])
+            used = slots if queries is None else None
+            check_given_positions(positions, inputs.row_offsets, rope, used)
         read = {
             **given,
             "keys": keys,
@@ -399,6 +408,8 @@ class CopyPages(Operation):
         """
         collection = _collection(inputs, device)
         check_pairs(pairs)
+        if not self.bounds_checks:
+            check_copied_pages(pairs, collection[0])
         for name, tensor in _cache(collection).items():
             check_apart({name: tensor}, {"pairs": pairs})
         self._call(*collection, pairs)
@@ -495,7 +506,7 @@ class Attention(LayerOperation):
                 earlier steps are seen.
             rows: The slots of the tokens that each query sees, page * page_size +
                 offset, int32 [total, n], if it was made with rows. Negative ones are
-                skipped.
+                skipped. One in host memory that the cache lacks is an error.
             kv_lengths: The number of tokens of each sequence, int32 [batch], if it was
                 made with them. The lengths of the inputs are ignored then.
             workspace: The workspace, int8 [bytes], if it was made with splits. It has
@@ -524,6 +535,8 @@ class Attention(LayerOperation):
                     f"{'' if made else 'no '}'{name}'"
                 )
         check_rows(inputs.row_offsets, q=q, out=out, lse=lse, mask=mask, rows=rows)
+        if not self.bounds_checks:
+            check_slots("rows", rows, inputs.row_offsets, collection[0])
         page_size = self._layer_spec.params.page_size or 0
         starts = inputs.row_offsets if self._spec.has_positions else None
         check_kv_lengths(kv_lengths, inputs.lut, page_size, starts)
