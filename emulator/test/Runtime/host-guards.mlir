@@ -41,6 +41,9 @@
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
+  llvm.func @vprintf(!llvm.ptr, !llvm.ptr) -> i32
+  llvm.mlir.global internal constant @two_numbers("%d %d\0A\00")
+
   // Without end.
   // CALL_WITHOUT_END: [[FILE]]:{{.*}}: thread (0, 0, 0) of block (0, 0, 0) has no more stack: functions call each other without end
   llvm.func @sums(%n: i32) -> i32 attributes {no_inline} {
@@ -172,9 +175,12 @@ gpu.module @kernels {
   }
 
   gpu.func @print_of_too_few(%numbers: !llvm.ptr) kernel {
-    %one = arith.constant 1 : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %format = llvm.mlir.addressof @two_numbers : !llvm.ptr
+    %arguments = llvm.alloca %one x i32 : (i32) -> !llvm.ptr
+    llvm.store %one, %arguments : i32, !llvm.ptr
     // PRINT_OF_TOO_FEW: [[FILE]]:[[#@LINE+1]]:5: llvm.call: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 4 of a variable of its own of 4 bytes
-    gpu.printf "%d %d\n", %one : i32
+    %count = llvm.call @vprintf(%format, %arguments) : (!llvm.ptr, !llvm.ptr) -> i32
     gpu.return
   }
 

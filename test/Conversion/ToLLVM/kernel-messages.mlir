@@ -13,8 +13,8 @@
 // CHECK:       llvm.func @checked(
 // CHECK-COUNT-2: llvm.alloca
 // CHECK-NOT:     llvm.alloca
-// CHECK:         %[[MESSAGE:.*]] = llvm.mlir.addressof @[[FORMAT]]
 // CHECK:         llvm.fpext %{{.*}} : f32 to f64
+// CHECK:         %[[MESSAGE:.*]] = llvm.mlir.addressof @[[FORMAT]]
 // CHECK:         llvm.call @vprintf(%[[MESSAGE]], %{{.*}})
 // CHECK:         llvm.cond_br %{{.*}}, ^[[AFTER:.*]], ^[[FAILED:.*]]
 // CHECK:       ^[[FAILED]]:

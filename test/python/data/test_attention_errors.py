@@ -111,7 +111,7 @@ def test_wrong_calls():
         attend(inputs, 0, q, out=q[..., :32].copy(), scale=1)
     with pytest.raises(ValueError, match="expects no 'key_scale', as the operation was made without it"):
         attend(inputs, 0, q, out=q.copy(), scale=1, key_scale=2)
-    with pytest.raises(ValueError, match="or of fp8, for 'static_scales', got f32"):
+    with pytest.raises(ValueError, match="or of fp8 or i8, for 'static_scales', got f32"):
         kvcache.ops.attention(params, 4, static_scales=True)
     for name in ("query_scale", "out_scale"):
         with pytest.raises(ValueError, match=f"expects '{name}' only for fp8"):
