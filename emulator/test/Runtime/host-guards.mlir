@@ -179,7 +179,7 @@ gpu.module @kernels {
     %format = llvm.mlir.addressof @two_numbers : !llvm.ptr
     %arguments = llvm.alloca %one x i32 : (i32) -> !llvm.ptr
     llvm.store %one, %arguments : i32, !llvm.ptr
-    // PRINT_OF_TOO_FEW: [[FILE]]:[[#@LINE+1]]:5: llvm.call: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 4 of a variable of its own of 4 bytes
+    // PRINT_OF_TOO_FEW: [[FILE]]:[[#@LINE+1]]:14: llvm.call: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 4 of a variable of its own of 4 bytes
     %count = llvm.call @vprintf(%format, %arguments) : (!llvm.ptr, !llvm.ptr) -> i32
     gpu.return
   }
