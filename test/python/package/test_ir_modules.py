@@ -94,7 +94,7 @@ def test_types_outlive_their_module():
     [
         ("func.func @f() {", 1, "expected"),
         ("\nfunc.func @f() -> i32 {\n  return\n}", 3, "'func.return' op has 0 operands"),
-        (edit(f"func.func @f(%a: {PAGED}", ("bf16", "i64")), 1, "an element type of f64"),
+        (edit(f"func.func @f(%a: {PAGED}", ("bf16", "i128")), 1, "an element type of f64"),
         ("(" * 2000, 1, "the source is nested more than 1000 deep"),
         (b"ML\xefR", 0, "bytecode"),
     ],

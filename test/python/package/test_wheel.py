@@ -24,6 +24,7 @@ COMPILERS = re.compile(r"lib(LLVM|MLIR|mlir_)[^/]*\.so[^/]*$")
 
 REPORT = """
 import json
+(kernel,) = kvcache.compile("gpu.module @m { gpu.func @k() kernel { gpu.return } }", "sm_90a").kernels.values()
 assert ".target sm_90a" in kernel.ptx
 with open("/proc/self/maps") as maps:
     loaded = {line.split()[-1] for line in maps if ".so" in line}
