@@ -303,7 +303,7 @@ def check_sparse(params, dtype, group, target, lengths=(5, 0, 33), new=(1, 27, 2
     # The first row sees nothing, since an id of -1 may alias its page.
     for other in set(range(manager.blocks[0].shape[0])) - set(inputs.lut[1:].flat):
         for tensor in manager.scales or manager.blocks:
-            tensor[other] = np.nan
+            tensor[other] = 127 if tensor.dtype.kind == "i" else np.nan
     q, out, lse, sinks = run(
         params, dtype, inputs, group, {**options, "rows": True, "target": target}, 0.125, rows=ids
     )
