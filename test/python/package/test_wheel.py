@@ -26,6 +26,7 @@ REPORT = """
 import json
 (kernel,) = kvcache.compile("gpu.module @m { gpu.func @k() kernel { gpu.return } }", "sm_90a").kernels.values()
 assert ".target sm_90a" in kernel.ptx
+kvcache.jit("func.func @nothing() { return }", target="emulator:sm_90a").call("nothing")
 with open("/proc/self/maps") as maps:
     loaded = {line.split()[-1] for line in maps if ".so" in line}
 print(json.dumps([kvcache.__file__, kvcache.__version__, sorted(loaded)]))
