@@ -30,24 +30,30 @@ std::string kvcache::addPosition(Location loc, const Twine &what) {
   return text;
 }
 
+LLVM::LLVMFuncOp RuntimeCalls::declare(StringRef function, Type resultType,
+                                       ArrayRef<Type> types, bool isVarArg) {
+  if (auto known = symbols.lookup<LLVM::LLVMFuncOp>(function))
+    return known;
+  if (!resultType)
+    resultType = LLVM::LLVMVoidType::get(module.getContext());
+  auto type = LLVM::LLVMFunctionType::get(resultType, types, isVarArg);
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  auto declared =
+      LLVM::LLVMFuncOp::create(builder, module.getLoc(), function, type);
+  symbols.insert(declared);
+  // The caller extends operands narrower than a C int.
+  for (auto [index, parameter] : llvm::enumerate(types))
+    if (auto integer = dyn_cast<IntegerType>(parameter);
+        integer && integer.getWidth() < 32)
+      declared.setArgAttr(index, LLVM::LLVMDialect::getZExtAttrName(),
+                          builder.getUnitAttr());
+  return declared;
+}
+
 Value RuntimeCalls::call(OpBuilder &builder, Location loc, StringRef function,
                          Type resultType, ValueRange operands) {
-  auto callee = symbols.lookup<LLVM::LLVMFuncOp>(function);
-  if (!callee) {
-    if (!resultType)
-      resultType = LLVM::LLVMVoidType::get(module.getContext());
-    auto type = LLVM::LLVMFunctionType::get(
-        resultType, llvm::to_vector(operands.getTypes()));
-    OpBuilder atStart = OpBuilder::atBlockBegin(module.getBody());
-    callee = LLVM::LLVMFuncOp::create(atStart, module.getLoc(), function, type);
-    symbols.insert(callee);
-    // The caller extends operands narrower than a C int.
-    for (auto [index, operand] : llvm::enumerate(operands))
-      if (auto integer = dyn_cast<IntegerType>(operand.getType());
-          integer && integer.getWidth() < 32)
-        callee.setArgAttr(index, LLVM::LLVMDialect::getZExtAttrName(),
-                          builder.getUnitAttr());
-  }
+  LLVM::LLVMFuncOp callee =
+      declare(function, resultType, llvm::to_vector(operands.getTypes()));
   auto call = LLVM::CallOp::create(builder, loc, callee, operands);
   return call->getNumResults() ? call.getResult() : Value();
 }

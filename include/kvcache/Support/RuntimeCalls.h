@@ -50,8 +50,12 @@ class RuntimeCalls {
 public:
   explicit RuntimeCalls(ModuleOp module) : module(module), symbols(module) {}
 
-  /// Calls a function and returns its result, or null for `void`. Extends
-  /// narrow operands as unsigned.
+  /// Returns the function of this name, and declares it if there is none. A
+  /// null result type is `void`. Extends narrow operands as unsigned.
+  LLVM::LLVMFuncOp declare(StringRef function, Type resultType,
+                           ArrayRef<Type> types, bool isVarArg = false);
+
+  /// Calls a function and returns its result, or null for `void`.
   Value call(OpBuilder &builder, Location loc, StringRef function,
              Type resultType, ValueRange operands);
 

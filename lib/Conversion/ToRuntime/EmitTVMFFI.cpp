@@ -54,7 +54,6 @@ private:
                 StringRef name, int32_t flags, int32_t alignment);
   LLVM::GlobalOp getLayout(MemRefType memref);
   LLVM::GlobalOp getFormat(FloatType type);
-  LLVM::LLVMFuncOp declare(StringRef name, Type result, ArrayRef<Type> types);
   LLVM::GlobalOp createCalls(StringRef name,
                              ArrayRef<LLVM::LLVMFuncOp> functions);
   LLVM::GlobalOp createMemoryCalls();
@@ -214,19 +213,6 @@ LLVM::GlobalOp Wrappers::createResults(func::FuncOp function) {
       });
 }
 
-LLVM::LLVMFuncOp Wrappers::declare(StringRef name, Type result,
-                                   ArrayRef<Type> types) {
-  ModuleOp module = runtime.getModule();
-  if (auto known = runtime.getSymbols().lookup<LLVM::LLVMFuncOp>(name))
-    return known;
-  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-  auto function =
-      LLVM::LLVMFuncOp::create(builder, module.getLoc(), name,
-                               LLVM::LLVMFunctionType::get(result, types));
-  runtime.getSymbols().insert(function);
-  return function;
-}
-
 /// Creates a structure of the addresses of functions.
 LLVM::GlobalOp Wrappers::createCalls(StringRef name,
                                      ArrayRef<LLVM::LLVMFuncOp> functions) {
@@ -244,18 +230,18 @@ LLVM::GlobalOp Wrappers::createMemoryCalls() {
   Type none = LLVM::LLVMVoidType::get(pointer.getContext());
   return createCalls(
       "kvcache_memory",
-      {declare("kvcacheEmulatorRegister", none, {pointer, i64}),
-       declare("kvcacheEmulatorRegisterConstant", none, {pointer, i64}),
-       declare("kvcacheEmulatorUnregister", none, {pointer})});
+      {runtime.declare("kvcacheEmulatorRegister", none, {pointer, i64}),
+       runtime.declare("kvcacheEmulatorRegisterConstant", none, {pointer, i64}),
+       runtime.declare("kvcacheEmulatorUnregister", none, {pointer})});
 }
 
 LLVM::GlobalOp Wrappers::createScopeCalls() {
   Type none = LLVM::LLVMVoidType::get(pointer.getContext());
   return createCalls(
       "kvcache_scope",
-      {declare("kvcacheScopeEnter", i32, {i32, pointer, pointer}),
-       declare("kvcacheScopeLeave", none, {pointer}),
-       declare("kvcacheGetLastError", pointer, {})});
+      {runtime.declare("kvcacheScopeEnter", i32, {i32, pointer, pointer}),
+       runtime.declare("kvcacheScopeLeave", none, {pointer}),
+       runtime.declare("kvcacheGetLastError", pointer, {})});
 }
 
 LLVM::GlobalOp Wrappers::createFunction(func::FuncOp function,

@@ -37,29 +37,15 @@ public:
     SmallVector<Value> operands = {
         runtime.getString(builder, op.getLoc(), arguments->format)};
     llvm::append_range(operands, arguments->operands);
-    LLVM::CallOp::create(builder, op.getLoc(),
-                         getFunction(operands.front().getType()), operands);
+    LLVM::LLVMFuncOp print =
+        runtime.declare("kvcachePrint", /*resultType=*/{},
+                        operands.front().getType(), /*isVarArg=*/true);
+    LLVM::CallOp::create(builder, op.getLoc(), print, operands);
     op.erase();
     return success();
   }
 
 private:
-  LLVM::LLVMFuncOp getFunction(Type pointer) {
-    auto function =
-        runtime.getSymbols().lookup<LLVM::LLVMFuncOp>("kvcachePrint");
-    if (function)
-      return function;
-    ModuleOp module = runtime.getModule();
-    OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-    auto type = LLVM::LLVMFunctionType::get(
-        LLVM::LLVMVoidType::get(module.getContext()), pointer,
-        /*isVarArg=*/true);
-    function = LLVM::LLVMFuncOp::create(builder, module.getLoc(),
-                                        "kvcachePrint", type);
-    runtime.getSymbols().insert(function);
-    return function;
-  }
-
   RuntimeCalls runtime;
 };
 
