@@ -34,42 +34,30 @@ constexpr int64_t kMaxWarps = 32;
 class AllReduceBuilder {
 public:
   AllReduceBuilder(gpu::GPUFuncOp kernel, gpu::AllReduceOp op)
-      : kernel(kernel), op(op), builder(op), loc(op.getLoc()),
+      : kernel(kernel), op(op), builder(op), loc(op.getLoc()), b(builder, loc),
         type(op.getType()) {}
 
   void run() {
-    IndexBuilder index(builder, loc);
-    Value thread = getThread(index);
-    Value threads = countThreads(index);
-    Value warpSize = constant(kWarpSize);
-    Value lane = arith::RemUIOp::create(builder, loc, thread, warpSize);
-    Value warp = arith::DivUIOp::create(builder, loc, thread, warpSize);
+    Value thread = getThread(b);
+    Value threads = countThreads(b);
+    Value lane = b.rem(thread, kWarpSize), warp = b.div(thread, kWarpSize);
+    Value warpSize = b.index(kWarpSize);
     Value warps = arith::CeilDivUIOp::create(builder, loc, threads, warpSize);
-    Value rest = arith::SubIOp::create(
-        builder, loc, threads,
-        arith::MulIOp::create(builder, loc, warp, warpSize));
-    Value lanes = arith::MinUIOp::create(builder, loc, rest, warpSize);
-    Value warpResult = reduceWarp(lanes);
+    Value rest = b.sub(threads, b.mul(warp, kWarpSize));
+    Value warpResult = reduceWarp(b.min(rest, warpSize));
 
     // Warps may still read the results of the last execution.
     Value partials = addPartials();
     gpu::BarrierOp::create(builder, loc);
-    Value isFirst = arith::CmpIOp::create(
-        builder, loc, arith::CmpIPredicate::eq, lane, constant(0));
-    auto store = scf::IfOp::create(builder, loc, isFirst);
-    builder.setInsertionPoint(store.thenYield());
-    memref::StoreOp::create(builder, loc, warpResult, partials, warp);
-    builder.setInsertionPoint(op);
+    b.runIf(b.equal(lane, b.index(0)), [&] {
+      memref::StoreOp::create(builder, loc, warpResult, partials, warp);
+    });
     gpu::BarrierOp::create(builder, loc);
     op.replaceAllUsesWith(combinePartials(partials, warps));
     op.erase();
   }
 
 private:
-  Value constant(int64_t number) {
-    return arith::ConstantIndexOp::create(builder, loc, number);
-  }
-
   /// Combines the values of the first `lanes` threads of a warp. The first
   /// thread has the result.
   Value reduceWarp(Value lanes) {
@@ -101,7 +89,7 @@ private:
       value = arith::BitcastOp::create(builder, loc, integer, value);
     if (integer != wide)
       value = arith::ExtUIOp::create(builder, loc, wide, value);
-    Value offset = arith::ConstantIntOp::create(builder, loc, distance, 32);
+    Value offset = b.i32(distance);
     auto shuffle = gpu::ShuffleOp::create(builder, loc, value, offset, width,
                                           gpu::ShuffleMode::DOWN);
     Value result = shuffle.getShuffleResult();
@@ -129,9 +117,9 @@ private:
 
   /// Combines the values of all warps, in every thread and in one order.
   Value combinePartials(Value partials, Value warps) {
-    Value first = memref::LoadOp::create(builder, loc, partials, constant(0));
-    auto loop = scf::ForOp::create(builder, loc, constant(1), warps,
-                                   constant(1), first);
+    Value first = memref::LoadOp::create(builder, loc, partials, b.index(0));
+    auto loop =
+        scf::ForOp::create(builder, loc, b.index(1), warps, b.index(1), first);
     builder.setInsertionPointToStart(loop.getBody());
     Value next =
         memref::LoadOp::create(builder, loc, partials, loop.getInductionVar());
@@ -145,6 +133,7 @@ private:
   gpu::AllReduceOp op;
   OpBuilder builder;
   Location loc;
+  IndexBuilder b;
   Type type;
 };
 

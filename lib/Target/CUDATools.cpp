@@ -25,9 +25,15 @@ using namespace mlir;
 // Finding tools
 //===----------------------------------------------------------------------===//
 
-/// The environment variables with the folder of a toolkit.
-static constexpr const char *kToolkitVariables[] = {"CUDA_HOME", "CUDA_ROOT",
-                                                    "CUDA_PATH"};
+/// The toolkits that environment variables name.
+static SmallVector<std::string> listHomes() {
+  SmallVector<std::string> homes;
+  for (const char *variable : {"CUDA_HOME", "CUDA_ROOT", "CUDA_PATH"})
+    if (auto folder = llvm::sys::Process::GetEnv(variable);
+        folder && !folder->empty())
+      homes.push_back(*folder);
+  return homes;
+}
 
 static std::string getPathInBin(StringRef folder, StringRef name) {
   SmallString<128> path(folder);
@@ -53,11 +59,10 @@ FailureOr<std::string> kvcache::findCUDATool(Location loc, StringRef name,
     return emitError(loc) << variable << " is '" << *path
                           << "', which is not a program";
   }
-  for (const char *home : kToolkitVariables)
-    if (auto folder = Process::GetEnv(home); folder && !folder->empty())
-      if (std::string path = getPathInBin(*folder, name);
-          llvm::sys::fs::can_execute(path))
-        return path;
+  for (StringRef home : listHomes())
+    if (std::string path = getPathInBin(home, name);
+        llvm::sys::fs::can_execute(path))
+      return path;
   if (llvm::ErrorOr<std::string> path = llvm::sys::findProgramByName(name))
     return *path;
   return emitError(loc, "'")
@@ -79,9 +84,7 @@ static SmallVector<std::string> listToolkits() {
   };
   if (auto ptxas = Process::GetEnv("PTXAS"); ptxas && !ptxas->empty())
     addRootOf(*ptxas);
-  for (const char *home : kToolkitVariables)
-    if (auto folder = Process::GetEnv(home); folder && !folder->empty())
-      toolkits.push_back(*folder);
+  llvm::append_range(toolkits, listHomes());
   if (llvm::ErrorOr<std::string> path = llvm::sys::findProgramByName("ptxas"))
     addRootOf(*path);
   return toolkits;

@@ -49,8 +49,8 @@ static Value callOnElements(OpBuilder &builder, Location loc,
   return vector::FromElementsOp::create(builder, loc, vector, results);
 }
 
-/// Whether upstream's patterns compute a function in f32 by fused products.
-/// Those of acos, asin, atan, atan2, cbrt and erfc are less accurate.
+/// Whether upstream's patterns compute a function in f32 by fused products. Its
+/// patterns for acos, asin, atan, atan2, cbrt and erfc are less accurate.
 static bool isPolynomial(StringRef name) {
   return llvm::is_contained(
       {math::ErfOp::getOperationName(), math::ExpM1Op::getOperationName(),

@@ -8,6 +8,7 @@
 
 #include "GPUMath.h"
 
+#include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/Support/FloatBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -60,31 +61,31 @@ private:
     constexpr double halfPi = 0x1.921fb54442d18p0;
     constexpr double halfPiRest = 0x1.1a62633145c07p-54;
     OpBuilder &builder = math.builder;
-    Type wide = withElement(builder.getF64Type());
+    Type wide = withLane(type, builder.getF64Type());
     auto wideConstant = [&](double number) {
       return createFloatConstant(builder, math.loc, wide, number);
     };
     Value exact = arith::ExtFOp::create(builder, math.loc, wide, angle);
     Value sum = math.fma(exact, wideConstant(0x1.45f306dc9c883p-1),
                          wideConstant(toInteger));
-    quadrant = arith::BitcastOp::create(builder, math.loc,
-                                        withElement(builder.getI64Type()), sum);
+    quadrant = arith::BitcastOp::create(
+        builder, math.loc, withLane(type, builder.getI64Type()), sum);
     Value multiple = math.sub(sum, wideConstant(toInteger));
     Value rest = math.fma(multiple, wideConstant(-halfPi), exact);
     rest = math.fma(multiple, wideConstant(-halfPiRest), rest);
     remainder = arith::TruncFOp::create(builder, math.loc, type, rest);
     // Angles beyond 2^51 have no quadrant. NaNs remain.
-    remainder =
-        arith::MaximumFOp::create(builder, math.loc, remainder, constant(-1));
-    remainder =
-        arith::MinimumFOp::create(builder, math.loc, remainder, constant(1));
+    remainder = arith::MaximumFOp::create(builder, math.loc, remainder,
+                                          math.constant(type, -1.0f));
+    remainder = arith::MinimumFOp::create(builder, math.loc, remainder,
+                                          math.constant(type, 1.0f));
   }
 
   /// Evaluates a polynomial, whose highest coefficient comes first.
-  Value evaluate(Value x, ArrayRef<double> coefficients) const {
-    Value result = constant(coefficients.front());
-    for (double coefficient : coefficients.drop_front())
-      result = math.fma(result, x, constant(coefficient));
+  Value evaluate(Value x, ArrayRef<float> coefficients) const {
+    Value result = math.constant(type, coefficients.front());
+    for (float coefficient : coefficients.drop_front())
+      result = math.fma(result, x, math.constant(type, coefficient));
     return result;
   }
 
@@ -102,21 +103,12 @@ private:
                                  arith::CmpIPredicate::ne, masked, integer(0));
   }
 
-  Value constant(double number) const {
-    return createFloatConstant(math.builder, math.loc, type, number);
-  }
-
   Value integer(int64_t number) const {
     TypedAttr value = math.builder.getI64IntegerAttr(number);
     if (auto vector = dyn_cast<VectorType>(type))
-      value = DenseElementsAttr::get(
-          cast<ShapedType>(withElement(value.getType())), Attribute(value));
+      value = DenseElementsAttr::get(vector.clone(value.getType()),
+                                     Attribute(value));
     return arith::ConstantOp::create(math.builder, math.loc, value);
-  }
-
-  Type withElement(Type element) const {
-    auto vector = dyn_cast<VectorType>(type);
-    return vector ? Type(vector.clone(element)) : element;
   }
 
   FloatBuilder math;
