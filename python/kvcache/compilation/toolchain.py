@@ -68,11 +68,9 @@ def find_tool(name: str) -> Path:
                 f"{name.upper()} is {variable!r}, which is not a program"
             )
         return Path(variable)
-    for folder in _tool_folders():
-        if os.access(folder / name, os.X_OK):
-            return folder / name
-    if on_path := shutil.which(name):
-        return Path(on_path)
+    for path in _tool_paths(name):
+        if os.access(path, os.X_OK):
+            return path
     raise ToolchainError(
         f"{name} was not found: run 'pip install {_PACKAGES[name]}', "
         f"or set {name.upper()} to its path, or CUDA_HOME to a CUDA toolkit"
@@ -130,13 +128,18 @@ def describe_libdevice(folder: str) -> str:
 
 def _toolkit_folders() -> Iterator[Path]:
     """Yields the folders with ``bin``; NVIDIA's packages for CUDA 12 have another one."""
-    programs = [os.environ.get("PTXAS") or None]
-    programs += [str(folder / "ptxas") for folder in _tool_folders()]
-    programs.append(shutil.which("ptxas"))
-    for program in programs:
-        if program:
-            yield Path(program).resolve().parent.parent
+    if variable := os.environ.get("PTXAS"):
+        yield Path(variable).resolve().parent.parent
+    for path in _tool_paths("ptxas"):
+        yield path.resolve().parent.parent
     yield Path(sysconfig.get_path("purelib"), "nvidia", "cuda_nvcc")
+
+
+def _tool_paths(name: str) -> Iterator[Path]:
+    """Yields the paths where a tool may be, in the order of the search."""
+    yield from (folder / name for folder in _tool_folders())
+    if on_path := shutil.which(name):
+        yield Path(on_path)
 
 
 def _tool_folders() -> Iterator[Path]:

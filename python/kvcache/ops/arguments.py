@@ -310,19 +310,23 @@ def check_given_positions(
         slots: Positions of rows with negative slots are not read; None to read all.
     """
     numbers, sizes = _read_new(positions, row_offsets, axis=-1), get_sizes(rope)
-    if numbers is None or not numbers.size or not sizes:
+    if numbers is None or not sizes or _find_outside(numbers, sizes[0]) is None:
         return
-    for found in (int(numbers.min()), int(numbers.max())):
-        if 0 <= found < sizes[0]:
-            continue
-        used = _read_new(slots, row_offsets)
-        if used is not None and used.ndim == 1:
-            read = numbers[..., _as_signed(used) >= 0]
-            ends = np.array([0, read.shape[-1]])
-            return check_given_positions(read, ends, rope, None)
+    used = _read_new(slots, row_offsets)
+    if used is not None and used.ndim == 1:
+        numbers = numbers[..., _as_signed(used) >= 0]
+    if (found := _find_outside(numbers, sizes[0])) is not None:
         raise ValueError(
             f"expects 'positions' to be rows of 'rope', in [0, {sizes[0]}), got {found}"
         )
+
+
+def _find_outside(numbers: np.ndarray, end: int) -> int | None:
+    """The smallest or the largest number if it is not in [0, end); otherwise None."""
+    if not numbers.size:
+        return None
+    ends = int(numbers.min()), int(numbers.max())
+    return next((number for number in ends if not 0 <= number < end), None)
 
 
 def _read_new(
@@ -377,38 +381,19 @@ def check_room(
         )
 
 
-def check_copied_pages(pairs: Array, blocks: Array) -> None:
-    """Raises ``ValueError`` for a page that ``blocks`` lack.
-
-    Pairs that are not in host memory are not read.
-    """
-    copied, pages = _read_copied(pairs), get_sizes(blocks)[:1]
-    if copied is None or not pages:
-        return
-    if (last := int(copied.max(initial=-1))) >= pages[0]:
-        raise ValueError(
-            f"expects the pages of 'pairs' to be below {pages[0]}, got {last}"
-        )
-
-
-def _read_copied(pairs: Array) -> np.ndarray | None:
-    """The pairs that are not skipped; None if they are not in host memory."""
-    numbers = read_if_integers(pairs)
-    if numbers is None or numbers.ndim != 2 or numbers.shape[1] != 2:
-        return None
-    numbers = _as_signed(numbers)
-    copied: np.ndarray = numbers[(numbers >= 0).all(axis=1)]
-    return copied
-
-
-def check_pairs(pairs: Array) -> None:
+def check_pairs(pairs: Array, blocks: Array | None) -> None:
     """Raises ``ValueError`` for pages that are both read and written, or written twice.
 
     Pairs that are not in host memory are not read.
+
+    Args:
+        blocks: A page that they lack is an error as well; None for no such check.
     """
-    copied = _read_copied(pairs)
-    if copied is None:
+    numbers = read_if_integers(pairs)
+    if numbers is None or numbers.ndim != 2 or numbers.shape[1] != 2:
         return
+    numbers = _as_signed(numbers)
+    copied = numbers[(numbers >= 0).all(axis=1)]  # others are skipped
     sources, targets = copied[:, 0], copied[:, 1]
     pages, counts = np.unique(targets, return_counts=True)
     for wrong, fault in (
@@ -417,6 +402,11 @@ def check_pairs(pairs: Array) -> None:
     ):
         if wrong.size:
             raise ValueError(f"expects no page of 'pairs' to be {fault}, got {wrong[0]}")
+    sizes = get_sizes(blocks)
+    if sizes and (last := int(copied.max(initial=-1))) >= sizes[0]:
+        raise ValueError(
+            f"expects the pages of 'pairs' to be below {sizes[0]}, got {last}"
+        )
 
 
 _MOST_WORK = 100_000

@@ -301,25 +301,21 @@ def attention_op(
 ) -> str:
     """The op over the views; ``scales`` are the types of static scales by name."""
     q, out, lse = _types(spec, params)
+    soft_cap, swapped, hint = spec.soft_cap, spec.swap_operands, spec.l2_hint
+    given = {
+        "window": spec.window,
+        "chunk": spec.chunk,
+        "soft_cap": None if soft_cap is None else f"{float_text(soft_cap)} : f64",
+        "tile_rows": spec.tile_rows,
+        "scheduled_blocks": spec.scheduled_blocks,
+        "swap_operands": None if swapped is None else str(swapped).lower(),
+        "l2_hint": None if hint is None else f"#kvcache.eviction<{hint}>",
+        "split_tokens": spec.splits and spec.splits.tokens,
+        "max_splits": spec.splits and spec.splits.most,
+        "split_rows": spec.splits and spec.splits.rows,
+    }
     options = ["causal"] if spec.causal else []
-    if spec.window is not None:
-        options.append(f"window = {spec.window}")
-    if spec.chunk is not None:
-        options.append(f"chunk = {spec.chunk}")
-    if spec.soft_cap is not None:
-        options.append(f"soft_cap = {float_text(spec.soft_cap)} : f64")
-    if spec.tile_rows is not None:
-        options.append(f"tile_rows = {spec.tile_rows}")
-    if spec.scheduled_blocks is not None:
-        options.append(f"scheduled_blocks = {spec.scheduled_blocks}")
-    if spec.swap_operands is not None:
-        options.append(f"swap_operands = {str(spec.swap_operands).lower()}")
-    if spec.l2_hint is not None:
-        options.append(f"l2_hint = #kvcache.eviction<{spec.l2_hint}>")
-    if spec.splits is not None:
-        options.append(f"split_tokens = {spec.splits.tokens}")
-        options.append(f"max_splits = {spec.splits.most}")
-        options.append(f"split_rows = {spec.splits.rows}")
+    options += [f"{name} = {value}" for name, value in given.items() if value is not None]
     attributes = f" {{{', '.join(options)}}}" if options else ""
     more = {**spec.extra, **scales, **_row_scales(spec)}
     workspace = _workspace(spec)

@@ -20,7 +20,6 @@ from ..execution.runtime import JitModule, jit
 from ..pages.inputs import StepInputs
 from .arguments import (
     check_apart,
-    check_copied_pages,
     check_given,
     check_given_positions,
     check_kv_lengths,
@@ -407,9 +406,7 @@ class CopyPages(Operation):
             device: The device whose tensors it changes.
         """
         collection = _collection(inputs, device)
-        check_pairs(pairs)
-        if not self.bounds_checks:
-            check_copied_pages(pairs, collection[0])
+        check_pairs(pairs, None if self.bounds_checks else collection[0])
         for name, tensor in _cache(collection).items():
             check_apart({name: tensor}, {"pairs": pairs})
         self._call(*collection, pairs)
