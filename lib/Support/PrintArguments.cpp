@@ -1,4 +1,4 @@
-//===- PrintArguments.cpp - Operands of printf ---------------------------===//
+//===- PrintArguments.cpp - Operands of printf ----------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

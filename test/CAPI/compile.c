@@ -133,7 +133,7 @@ static void append(MlirStringRef part, void *userData) {
   whole->length += part.length;
 }
 
-/// What C code builds reaches the compiler as bytecode.
+/// Tests that IR which C code builds reaches the compiler as bytecode.
 static void testBytecode(void) {
   MlirDialectRegistry registry = mlirDialectRegistryCreate();
   mlirKVCacheRegisterAllDialects(registry);

@@ -251,7 +251,7 @@ static double getSeconds(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/// What host code does for a launch with 14 parameters.
+/// Measures the calls of host code for a launch with 14 parameters.
 static void testCost(void) {
   enum { kParams = 14, kCalls = 20000, kSeries = 20 };
   Module module;

@@ -263,8 +263,9 @@ static void testBits() {
   }
 }
 
-/// Of bf16 128x128, with both B; of e4m3 128x256: what CUTLASS's headers
-/// compute. Of i8 64x16 with both MN-major, by the table of the PTX ISA.
+/// Prints descriptors of bf16 128x128 with both B and of e4m3 128x256, as
+/// CUTLASS's headers compute them. Descriptors of i8 64x16, with both MN-major,
+/// follow the table of the PTX ISA.
 static void printInstructions() {
   using Descriptor = InstructionDescriptor;
   Descriptor all[] = {{128, 128, Descriptor::ResultF32, Descriptor::BF16,

@@ -48,7 +48,7 @@ struct Format {
   Type query;
 };
 
-/// What an op is made of.
+/// The properties from which an op is made.
 struct OpShape {
   const Format &format;
   int64_t keySize, valueSize, heads;
@@ -262,8 +262,8 @@ private:
     }
   }
 
-  /// What products, copies and registers can't have of a plan, or an empty
-  /// text.
+  /// Finds a fault of a plan that products, copies or registers exclude; an
+  /// empty text if there is none.
   static std::string findFault(AttentionOp op, const OpShape &shape,
                                const TilePlan &plan, const Target &target) {
     if (!op.getTileObstacle().empty())

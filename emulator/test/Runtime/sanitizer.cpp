@@ -67,7 +67,7 @@ struct Model {
     uint32_t thread;
     SharedRange range;
     bool isWrite, isAtomic, isAsync, isInFlight;
-    /// What the thread knew.
+    /// The accesses that the thread had acquired.
     Set before;
   };
   struct Facts {

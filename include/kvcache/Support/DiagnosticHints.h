@@ -1,4 +1,4 @@
-//===- DiagnosticHints.h - Clearer errors of MLIR ------------*- C++ -*-===//
+//===- DiagnosticHints.h - Clearer errors of MLIR ---------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- PrintArguments.h - Operands of printf ------------------*- C++ -*-===//
+//===- PrintArguments.h - Operands of printf --------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -51,7 +51,8 @@ private:
   Value getIsFirstWarp();
   /// The branch of the one thread, `if thread == 0`; null before `start`.
   scf::IfOp findBranch();
-  /// Gives this block, and creates it if there is none. Variables go before it.
+  /// Gives this branch, and creates it if there is none. Variables go before
+  /// it.
   scf::IfOp start();
 
   gpu::GPUFuncOp kernel;

@@ -96,8 +96,8 @@ void violate(const std::string &what);
 /// stream is captured, and is noted while calls are guarded.
 Result forbid(const char *function, const char *what);
 
-/// The same for work on a stream of another context, or not on that of the
-/// guard.
+/// Checks work on a stream: an error for one of another context, or not of the
+/// guard's.
 Result checkStream(const char *function, void *stream);
 
 /// Lets kernels and their errors be forgotten.

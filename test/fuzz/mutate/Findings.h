@@ -18,7 +18,8 @@
 
 namespace mlir::kvcache::fuzz {
 
-/// What parent and child share: the mutant at hand, and what ended it.
+/// The state that parent and child share: the current mutant, and the way it
+/// ended.
 struct Progress {
   static constexpr size_t kTextBytes = 1 << 20, kNoteBytes = 4096;
 

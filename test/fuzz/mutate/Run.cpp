@@ -31,7 +31,8 @@
 using namespace mlir;
 using namespace mlir::kvcache::fuzz;
 
-/// What a mutant goes through. Those at the end take LLVM's code generator.
+/// The passes that a mutant goes through. The last ones use LLVM's code
+/// generator.
 static constexpr StringLiteral kPasses[] = {
     "canonicalize,cse",
     "inline,sccp,int-range-optimizations,loop-invariant-code-motion,"

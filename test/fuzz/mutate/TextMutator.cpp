@@ -77,8 +77,8 @@ static std::vector<StringRef> split(StringRef text) {
   return words;
 }
 
-/// What one word may stand for another: the first character of a name, else a
-/// class of characters.
+/// The class of words that may replace each other: the first character of a
+/// name, else a class of characters.
 static size_t getClass(StringRef word) {
   char first = word[0];
   if (llvm::isSpace(first))

@@ -15,7 +15,7 @@ EXEMPT = re.compile(
     r"|Tile\w+|TiledCache|UnitSchedule|WarpgroupCores|ScaleRow|Workspace)\."
 )
 
-CPP = ("include", "lib", "emulator/include", "emulator/lib", "tools", "python/src")
+CPP = ("include", "lib", "emulator", "tools", "python/src", "test")
 PYTHON = ("python/kvcache", "test/python", "emulator/test", "scripts", "benchmarks", "examples", "docs/site")
 FIRST_WORDS = r"(Of|Those|That of|What|The same|As many)\b"
 
@@ -28,7 +28,7 @@ def list_files(folders, *suffixes):
                 yield name, path
 
 
-CPP_FILES = dict(list_files(CPP, ".h", ".cpp"))
+CPP_FILES = dict(list_files(CPP, ".h", ".cpp", ".c"))
 PYTHON_FILES = dict(list_files(PYTHON, ".py", ".pyi"))
 PAGES = {
     path.relative_to(ROOT).as_posix(): path
