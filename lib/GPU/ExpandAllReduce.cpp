@@ -147,13 +147,29 @@ struct ExpandAllReduce : kvcache::impl::ExpandAllReduceBase<ExpandAllReduce> {
       reductions.push_back({kernel, op});
       return WalkResult::advance();
     });
-    if (result.wasInterrupted())
+    if (result.wasInterrupted() || failed(checkClusters()))
       return signalPassFailure();
     for (auto [kernel, op] : reductions)
       AllReduceBuilder(kernel, op).run();
   }
 
 private:
+  /// Checks that reductions of a warp stay in it: upstream's patterns, which
+  /// lower them later, shuffle beyond it without an error.
+  LogicalResult checkClusters() {
+    WalkResult result = getOperation().walk([](gpu::SubgroupReduceOp op) {
+      uint64_t lanes =
+          uint64_t(op.getClusterSize().value_or(1)) * op.getClusterStride();
+      if (lanes <= kWarpSize)
+        return WalkResult::advance();
+      op.emitOpError("expects the size of a cluster times its stride to be at "
+                     "most 32, the threads of a warp, got ")
+          << lanes;
+      return WalkResult::interrupt();
+    });
+    return failure(result.wasInterrupted());
+  }
+
   static LogicalResult check(gpu::GPUFuncOp kernel, gpu::AllReduceOp op) {
     if (!kernel)
       return op.emitOpError("expects to be in a 'gpu.func'");

@@ -10,6 +10,7 @@
 #include "PTX.h"
 #include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/Support/KernelParameters.h"
+#include "kvcache/Target/Chip.h"
 #include "kvcache/Target/Passes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -129,6 +130,8 @@ getTargets(gpu::GPUModuleOp module) {
     if (!target)
       return module.emitOpError("expects targets to be #nvvm.target, got ")
              << attribute;
+    if (!lookupChip(target.getChip()))
+      return module.emitOpError(getUnknownChipMessage(target.getChip()));
     targets.push_back(target);
   }
   return targets;

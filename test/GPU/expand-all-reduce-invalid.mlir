@@ -44,3 +44,14 @@ gpu.module @kernels {
     return
   }
 }
+
+// -----
+
+gpu.module @kernels {
+  gpu.func @cluster_beyond_warp(%x: i32) kernel {
+    %fits = gpu.subgroup_reduce add %x cluster(size = 8, stride = 4) : (i32) -> i32
+    // expected-error @below {{expects the size of a cluster times its stride to be at most 32, the threads of a warp, got 64}}
+    %m = gpu.subgroup_reduce add %x cluster(size = 16, stride = 4) : (i32) -> i32
+    gpu.return
+  }
+}

@@ -2,8 +2,11 @@
 // RUN: not kvcache-opt %s --kvcache-serialize-kernels=format=elf 2>&1 | FileCheck %s --check-prefix=FORMAT
 // RUN: not kvcache-opt %s "--kvcache-serialize-kernels=format=cubin toolkit=%t/nowhere" 2>&1 | FileCheck %s --check-prefix=TOOLKIT
 
+// RUN: sed s/sm_90a/sm_99/ %s | not kvcache-opt --kvcache-serialize-kernels 2>&1 | FileCheck %s --check-prefix=CHIP
+
 // FORMAT:  error: unknown format 'elf'; known are ptx, cubin and fatbin
 // TOOLKIT: error: expects the toolkit to have '{{.*}}/nowhere/bin/ptxas'
+// CHIP:    error: 'gpu.module' op unknown chip 'sm_99'; known are sm_80,
 
 // One object for each target, with what a launch needs to know of the kernel.
 

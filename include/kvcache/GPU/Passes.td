@@ -51,7 +51,8 @@ def ExpandAllReduce : Pass<"kvcache-expand-all-reduce",
     result in a workgroup attribution of 32 elements, and every thread combines
     these in the same order. The block may have any number of threads. Without
     `uniform`, the op must be in the first block of the kernel, which all
-    threads execute.
+    threads execute. A `gpu.subgroup_reduce` is only checked here: its cluster
+    must be in one warp.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",

@@ -148,6 +148,13 @@ def check_given(name: str, value: object, wanted: bool) -> None:
         )
 
 
+def check_factor(name: str, value: float) -> float:
+    """Returns a factor as a float. Raises ``ValueError`` for NaN, infinities and bools."""
+    if isinstance(value, bool | np.bool_) or not math.isfinite(value):
+        raise ValueError(f"expects {name!r} to be a finite number, got {value!r}")
+    return float(value)
+
+
 def check_query_heads(params: KVCacheParams, query_heads: int) -> None:
     heads = params.n_kv_heads_per_device
     if query_heads % heads:

@@ -20,6 +20,7 @@ from ..execution.runtime import JitModule, jit
 from ..pages.inputs import StepInputs
 from .arguments import (
     check_apart,
+    check_factor,
     check_given,
     check_given_positions,
     check_kv_lengths,
@@ -176,13 +177,13 @@ class LayerOperation(Operation):
         if not spec.static_scales:
             return ()
         heads = spec.params.n_kv_heads_per_device
-        return tuple(_expand_scale(scale, heads) for _, scale in given)
+        return tuple(_expand_scale(name, scale, heads) for name, scale in given)
 
 
-def _expand_scale(scale: Scale, heads: int) -> Any:
+def _expand_scale(name: str, scale: Scale, heads: int) -> Any:
     """Expands a scale to f32 [heads]."""
     if isinstance(scale, int | float | np.number):
-        return ConstantArray(float(scale), (heads,))
+        return ConstantArray(check_factor(name, scale), (heads,))
     return scale
 
 
@@ -554,7 +555,7 @@ class Attention(LayerOperation):
         logarithms = (
             ConstantArray(0, (0, self._spec.query_heads)) if lse is None else lse
         )
-        dense = q, offsets, out, logarithms, float(scale), *workspaces, *more
+        dense = q, offsets, out, logarithms, check_factor("scale", scale), *workspaces, *more
         scales = self._scales(key_scale, value_scale)
         row_scales = self._get_row_scales(query_scale=query_scale, out_scale=out_scale)
         try:
@@ -569,10 +570,10 @@ class Attention(LayerOperation):
         for name, scale in scales.items():
             if scale is not None and name not in self._spec.scaled_rows:
                 raise ValueError(f"expects {name!r} only for fp8")
-        given = (scales[name] for name in self._spec.scaled_rows)
+        given = ((name, scales[name]) for name in self._spec.scaled_rows)
         return tuple(
-            _expand_scale(1.0 if scale is None else scale, self._spec.query_heads)
-            for scale in given
+            _expand_scale(name, 1.0 if scale is None else scale, self._spec.query_heads)
+            for name, scale in given
         )
 
 

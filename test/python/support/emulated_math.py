@@ -38,8 +38,8 @@ func.func @run({params}%out: memref<?x{output}>) {{
 """
 
 
-def run(body, inputs, output, *arrays, dtype=None):
-    program = kvcache.jit(build(body, inputs, output), target=TARGET)
+def run(body, inputs, output, *arrays, dtype=None, target=TARGET):
+    program = kvcache.jit(build(body, inputs, output), target=target)
     out = np.zeros(len(arrays[0]), dtype or np.dtype(output.replace("i", "int")))
     program.call("run", *(np.ascontiguousarray(array) for array in arrays), out)
     return out
