@@ -16,11 +16,7 @@ endif()
 
 file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/pch/empty.cpp" CONTENT "// Holds the precompiled header.\n")
 add_library(KVCachePCH STATIC "${CMAKE_BINARY_DIR}/pch/empty.cpp")
-# ccache wants a header without a time stamp: its manual, "Precompiled headers".
-if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  target_compile_options(KVCachePCH PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
-endif()
-target_precompile_headers(KVCachePCH PRIVATE
+set(pch_headers
   <mlir/Conversion/LLVMCommon/Pattern.h>
   <mlir/Dialect/Affine/IR/AffineOps.h>
   <mlir/Dialect/Arith/IR/Arith.h>
@@ -40,3 +36,17 @@ target_precompile_headers(KVCachePCH PRIVATE
   <mlir/Pass/PassManager.h>
   <mlir/Transforms/DialectConversion.h>
   <mlir/Transforms/GreedyPatternRewriteDriver.h>)
+target_precompile_headers(KVCachePCH PRIVATE ${pch_headers})
+
+# ccache wants a header without a time stamp: its manual, "Precompiled headers".
+# The compiled header has absolute paths, so that each clone's differs. For a
+# second clone, ccache reads this checksum of what it is made of instead
+# (CCACHE_PCH_EXTSUM).
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  target_compile_options(KVCachePCH PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+  list(GET MLIR_INCLUDE_DIRS 0 mlir_include_dir)
+  file(TIMESTAMP "${mlir_include_dir}/mlir/IR/PatternMatch.h" mlir_date UTC)
+  set(pch "${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/KVCachePCH.dir/cmake_pch.hxx.pch")
+  file(CONFIGURE OUTPUT "${pch}.sum" CONTENT
+    "${CMAKE_CXX_COMPILER_VERSION} ${LLVM_PACKAGE_VERSION} ${mlir_date} ${pch_headers}\n")
+endif()
