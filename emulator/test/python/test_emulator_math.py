@@ -309,6 +309,58 @@ def test_angle_beyond_range_stays_in_range():
         assert (np.abs(out) <= 1).all()
 
 
+INTEGER_FUNCTIONS = {
+    "absi": lambda x, width: abs(x),
+    "ctpop": lambda x, width: (x % 2**width).bit_count(),
+    "ctlz": lambda x, width: width - (x % 2**width).bit_length(),
+    "cttz": lambda x, width: (x & -x).bit_length() - 1 if x else width,
+}
+
+
+@pytest.mark.parametrize("op", INTEGER_FUNCTIONS)
+@pytest.mark.parametrize("target", ["cpu", TARGET])
+@pytest.mark.parametrize("width", [8, 16, 32, 64])
+def test_integer_function_equals_numpy(op, target, width):
+    limits = np.iinfo(f"int{width}")
+    edges = [0, 1, -1, 2, limits.min, limits.max, limits.min + 1, 1 << width - 2]
+    random = np.random.default_rng(width).integers(limits.min, limits.max, 100, limits.dtype)
+    values = np.concatenate([np.array(edges, limits.dtype), random])
+    type = f"i{width}"
+    out = run(f"%y = math.{op} %x0 : {type}", [type], type, values, target=target)
+    want = [INTEGER_FUNCTIONS[op](int(x), width) % 2**width for x in values]
+    np.testing.assert_array_equal(out.astype(f"u{limits.dtype.itemsize}"), want)
+
+
+FLOAT_CLASSES = {
+    "isfinite": np.isfinite,
+    "isinf": np.isinf,
+    "isnan": np.isnan,
+    "isnormal": lambda x: np.isfinite(x) & (np.abs(x) >= np.finfo(x.dtype).tiny),
+}
+
+
+@pytest.mark.parametrize("op", FLOAT_CLASSES)
+@pytest.mark.parametrize("target", ["cpu", TARGET])
+@pytest.mark.parametrize("type, dtype", [("f16", np.float16), ("f32", np.float32), ("f64", np.float64)])
+def test_class_of_float_equals_numpy(op, target, type, dtype):
+    tiny = np.finfo(dtype).tiny
+    values = np.array([0, -0.0, 1, -1, tiny, -tiny, tiny / 2, np.inf, -np.inf, np.nan, np.finfo(dtype).max], dtype)
+    body = f"%c = math.{op} %x0 : {type}\n    %y = arith.extui %c : i1 to i8"
+    out = run(body, [type], "i8", values, target=target)
+    np.testing.assert_array_equal(out, FLOAT_CLASSES[op](values))
+
+
+@pytest.mark.parametrize("op", ["expm1", "log1p"])
+@pytest.mark.parametrize("type, dtype", [("f32", np.float32), ("f64", np.float64)])
+def test_function_near_zero_has_no_cancellation(op, type, dtype):
+    values = np.exp2(np.random.default_rng(12).uniform(-100, -1, 1000)).astype(dtype)
+    values[::2] *= -1
+    want = getattr(np, op)(values.astype(np.longdouble))
+    for target in ("cpu", TARGET):
+        out = run(f"%y = math.{op} %x0 : {type}", [type], type, values, dtype=dtype, target=target)
+        assert (np.abs(out - want) <= 3 * np.spacing(np.abs(out))).all()
+
+
 UNARY = (
     "absf acos acosh asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp2 expm1 floor log "
     "log10 log1p log2 round roundeven rsqrt sin sinh sqrt tan tanh trunc"

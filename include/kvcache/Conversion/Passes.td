@@ -314,7 +314,8 @@ def LowerMath : Pass<"kvcache-lower-math", "::mlir::ModuleOp"> {
   let description = [{
     Runs upstream's `convert-math-to-funcs`, `convert-math-to-llvm` and
     `convert-math-to-libm` on a module that has ops of `math`. Without this pass,
-    each of them would visit all ops of a module that has none.
+    each of them would visit all ops of a module that has none. `expm1` and
+    `log1p` are the math library's, which are exact near 0.
   }];
 }
 

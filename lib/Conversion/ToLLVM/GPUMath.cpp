@@ -127,6 +127,21 @@ struct ExpToExp2 : OpRewritePattern<math::ExpOp> {
   }
 };
 
+/// |x| = max(x, -x): upstream calls libdevice for integers of 32 bits.
+struct AbsToMax : OpRewritePattern<math::AbsIOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::AbsIOp op,
+                                PatternRewriter &rewriter) const override {
+    Value zero = arith::ConstantOp::create(rewriter, op.getLoc(),
+                                           rewriter.getZeroAttr(op.getType()));
+    Value negative =
+        arith::SubIOp::create(rewriter, op.getLoc(), zero, op.getOperand());
+    rewriter.replaceOpWithNewOp<arith::MaxSIOp>(op, op.getOperand(), negative);
+    return success();
+  }
+};
+
 /// Replaces an op by an LLVM intrinsic that NVPTX selects an instruction
 /// for: `ex2.approx.f32`, `sqrt.rn`, `fma.rn`, and so on (PTX ISA, Floating
 /// Point Instructions). Called by name, because `convert-gpu-to-nvvm` rejects
@@ -313,8 +328,8 @@ bool kvcache::scaleSubnormalsOfLogarithms(Operation *root) {
 
 void kvcache::populateGPUMathPatterns(RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<ApproximateReciprocal, ExpToExp2, FlattenMath, RsqrtToIntrinsic>(
-      context);
+  patterns.add<AbsToMax, ApproximateReciprocal, ExpToExp2, FlattenMath,
+               RsqrtToIntrinsic>(context);
   patterns.add<ToApproximation<math::CosOp>>(context, "llvm.nvvm.cos.approx.f");
   // Without .ftz there are three more instructions, for results below 2^-126.
   patterns.add<ToApproximation<math::Exp2Op>>(context,

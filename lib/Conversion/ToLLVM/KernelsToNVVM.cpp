@@ -97,9 +97,8 @@ private:
   void populatePatterns(LLVMTypeConverter &converter, ConversionTarget &target,
                         RewritePatternSet &patterns) {
     for (Dialect *dialect : getContext().getLoadedDialects()) {
-      // What a GPU computes of math comes with its own patterns.
       auto *interface = dyn_cast<ConvertToLLVMPatternInterface>(dialect);
-      if (interface && !isa<math::MathDialect>(dialect))
+      if (interface)
         interface->populateConvertToLLVMConversionPatterns(target, converter,
                                                            patterns);
     }

@@ -13,6 +13,7 @@
 #include "mlir/Conversion/MathToLibm/MathToLibm.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/DialectConversion.h"
 
 namespace mlir::kvcache {
 #define GEN_PASS_DEF_LOWERMATH
@@ -37,11 +38,23 @@ struct LowerMath : kvcache::impl::LowerMathBase<LowerMath> {
     if (!found.wasInterrupted())
       return markAllAnalysesPreserved();
     OpPassManager passes = makePasses();
-    if (failed(runPipeline(passes, getOperation())))
+    if (failed(callForSmallOperands()) ||
+        failed(runPipeline(passes, getOperation())))
       signalPassFailure();
   }
 
 private:
+  /// Calls the math library for exp(x) - 1 and log(1 + x). LLVM has no
+  /// intrinsics of these, and upstream's differences cancel near 0.
+  LogicalResult callForSmallOperands() {
+    ConversionTarget target(getContext());
+    target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+    target.addIllegalOp<math::ExpM1Op, math::Log1pOp>();
+    RewritePatternSet patterns(&getContext());
+    populateMathToLibmConversionPatterns(patterns);
+    return applyPartialConversion(getOperation(), target, std::move(patterns));
+  }
+
   static OpPassManager makePasses() {
     OpPassManager passes(ModuleOp::getOperationName());
     passes.addPass(createConvertMathToFuncs());
