@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import kvcache
 from kvcache import dtypes
 
-ELEMENTS = "f32", "f16", "bf16", "f8E4M3FN", "f8E5M2", "i8", "f4E2M1FN", "i4"
-SCALES = "f32", "f16", "bf16", "f8E8M0FNU", "f8E4M3FN"
+ELEMENTS = dtypes.formats("Element", "Scaled")
+SCALES = dtypes.formats("Scale")
 GRANULARITIES = 1, 8, 16, 32, 64, 128
 HEAD = 128
 KNOWN_AS = {

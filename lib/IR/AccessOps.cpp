@@ -9,6 +9,7 @@
 #include "Accesses.h"
 
 #include "kvcache/IR/AccessOps.h"
+#include "kvcache/IR/Formats.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -38,23 +39,22 @@ LogicalResult LoadOp::verify() {
   CacheTypeInterface cache = getCache().getType();
   Type lane = getLaneType(getType());
   // (C1)
-  bool isWide = isa<Float64Type, Float32Type, Float16Type, BFloat16Type>(lane);
+  bool isWide = hasUse(lane, FormatUse::Wide);
   bool dequantizes = cache.isQuantized() || getTensorScale();
   if (dequantizes && !isWide)
-    return emitOpError("expects 'result' to be dequantized to f64, f32, f16 or "
-                       "bf16, got ")
-           << lane;
-  bool converts = isWide || (isa<Float8E4M3FNType, Float8E5M2Type>(lane) &&
-                             !cache.needsStaticScale());
+    return emitOpError("expects 'result' to be dequantized to ")
+           << listFormats(FormatUse::Wide) << ", got " << lane;
+  bool converts =
+      isWide || (hasUse(lane, FormatUse::FP8) && !cache.needsStaticScale());
   if (!cache.isQuantized() && lane != cache.getElementType() &&
       !(converts && cache.convertsElements()))
     return emitOpError("expects 'result' to have the cache's element type (")
-           << cache.getElementType()
-           << (cache.needsStaticScale() ? "), or f64, f32, f16 or bf16, got "
-               : cache.convertsElements()
-                   ? "), or f64, f32, f16, bf16, f8E4M3FN or f8E5M2, got "
-                   : "), got ")
-           << lane;
+           << cache.getElementType() << ")"
+           << (!cache.convertsElements() ? ""
+               : cache.needsStaticScale()
+                   ? ", or " + listFormats(FormatUse::Wide)
+                   : ", or " + listFormats(FormatUse::Wide | FormatUse::FP8))
+           << ", got " << lane;
   // (C2)
   if (failed(verifyWidth(*this, "result", getType(), cache)))
     return failure();

@@ -9,6 +9,7 @@
 #include "Accesses.h"
 
 #include "kvcache/IR/CacheShape.h"
+#include "kvcache/IR/Formats.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -84,10 +85,10 @@ LogicalResult kvcache::verifyTensorScale(Operation *op, Value tensorScale,
 }
 
 LogicalResult kvcache::verifyPowerOfTwo(Operation *op, Type type) {
-  if (type && (type.isF32() || type.isBF16() || isa<Float8E8M0FNUType>(type)))
+  if (hasUse(type, FormatUse::Power))
     return success();
-  InFlightDiagnostic diag = op->emitOpError(
-      "expects scales of f32, bf16 or f8E8M0FNU with 'power_of_two', got ");
+  InFlightDiagnostic diag = op->emitOpError("expects scales of ");
+  diag << listFormats(FormatUse::Power) << " with 'power_of_two', got ";
   if (type)
     return diag << type;
   return diag << "a cache without scales";

@@ -10,12 +10,14 @@
 #define KVCACHE_LIB_IR_LAYOUTS_H
 
 #include "kvcache/IR/CacheShape.h"
+#include "kvcache/IR/Formats.h"
 
 namespace mlir::kvcache {
 
 /// Whether two elements of a type share a byte.
 inline bool isPackedInPairs(Type elementType) {
-  return isa<Float4E2M1FNType>(elementType) || elementType.isSignlessInteger(4);
+  const ElementFormat *format = lookupFormat(elementType);
+  return format && format->bits == 4;
 }
 
 /// A layout as the text of a type gives it: the keyword `nhd` or `hnd`, or

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/IR/MatrixOps.h"
+#include "kvcache/IR/Formats.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -46,9 +47,7 @@ SmallVector<MatrixPart, 2> MmaOp::getParts() {
 
 /// PTX ISA, "wgmma.mma_async": the types of multiplicands and accumulators.
 static bool hasProduct(Type a, Type b, Type result) {
-  auto isFP8 = [](Type type) {
-    return isa<Float8E4M3FNType, Float8E5M2Type>(type);
-  };
+  auto isFP8 = [](Type type) { return hasUse(type, FormatUse::FP8); };
   if (isFP8(a) && isFP8(b))
     return result.isF32() || result.isF16();
   if (a != b)

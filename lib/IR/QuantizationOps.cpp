@@ -8,6 +8,7 @@
 
 #include "Accesses.h"
 
+#include "kvcache/IR/Formats.h"
 #include "kvcache/IR/QuantizationOps.h"
 
 using namespace mlir;
@@ -64,14 +65,15 @@ static LogicalResult verifyZeroPoint(QuantizeOp op) {
   Type lane = getLaneType(op.getQuantized().getType());
   Type scale = op.getScale().getType();
   Value zeroPoint = op.getZeroPoint();
-  if (!lane.isInteger(4)) {
+  if (!hasUse(lane, FormatUse::ZeroPoint)) {
     if (zeroPoint)
-      return op.emitOpError("expects 'zero_point' only with values of i4, got ")
-             << lane;
+      return op.emitOpError("expects 'zero_point' only with values of ")
+             << listFormats(FormatUse::ZeroPoint) << ", got " << lane;
     return success();
   }
   if (!zeroPoint)
-    return op.emitOpError("expects 'zero_point' with values of i4");
+    return op.emitOpError("expects 'zero_point' with values of ")
+           << listFormats(FormatUse::ZeroPoint);
   if (zeroPoint.getType() != scale)
     return op.emitOpError("expects 'zero_point' to have the type of 'scale' (")
            << scale << "), got " << zeroPoint.getType();

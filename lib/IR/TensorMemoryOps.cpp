@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/IR/TensorMemoryOps.h"
+#include "kvcache/IR/Formats.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -62,9 +63,7 @@ SmallVector<MatrixPart, 2> TmemMmaOp::getParts() {
 static LogicalResult verifyElements(TmemMmaOp op) {
   Type a = getElementOf(op.getA()), b = getElementOf(op.getB()),
        d = getElementOf(op.getD());
-  auto isFP8 = [](Type type) {
-    return isa<Float8E4M3FNType, Float8E5M2Type>(type);
-  };
+  auto isFP8 = [](Type type) { return hasUse(type, FormatUse::FP8); };
   bool isFloat =
       (isFP8(a) && isFP8(b)) || (a == b && (a.isF16() || a.isBF16()));
   bool isInteger = a == b && a.isSignlessInteger(8);

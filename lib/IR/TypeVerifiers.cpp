@@ -32,30 +32,17 @@ LogicalResult ParamsAttr::verify(EmitError emitError, int64_t numHeads,
   return success();
 }
 
-/// The element types of a cache without scales.
-static bool isPlainElementType(Type type) {
-  return isa<Float64Type, Float32Type, Float16Type, BFloat16Type,
-             Float8E4M3FNType, Float8E5M2Type>(type) ||
-         type.isSignlessInteger(8) || type.isSignlessInteger(16) ||
-         type.isSignlessInteger(32) || type.isSignlessInteger(64);
-}
-
 static int64_t getBytes(Type type) { return type.getIntOrFloatBitWidth() / 8; }
-
-static bool isScaleType(Type type) {
-  return isa<Float32Type, Float16Type, BFloat16Type, Float8E8M0FNUType,
-             Float8E4M3FNType>(type);
-}
 
 /// Checks (C4) of paged collections and views.
 static LogicalResult verifyScale(EmitError emitError, Type elementType,
                                  Type scale, int64_t granularity) {
-  if (!isScaleType(scale))
-    return emitError() << "expects a scale type of f32, f16, bf16, f8E8M0FNU "
-                          "or f8E4M3FN, got "
-                       << scale;
-  if (elementType.getIntOrFloatBitWidth() > 8)
-    return emitError() << "expects quantized elements of at most 8 bits, got "
+  if (!hasUse(scale, FormatUse::Scale))
+    return emitError() << "expects a scale type of "
+                       << listFormats(FormatUse::Scale) << ", got " << scale;
+  if (!hasUse(elementType, FormatUse::Scaled))
+    return emitError() << "expects quantized elements of "
+                       << listFormats(FormatUse::Scaled) << ", got "
                        << elementType;
   bool isNVFP4 = granularity == 16 && isa<Float8E4M3FNType>(scale);
   bool isMX = granularity == 32 && isa<Float8E8M0FNUType>(scale);
@@ -69,13 +56,15 @@ static LogicalResult verifyScale(EmitError emitError, Type elementType,
 /// Checks (C11) of paged collections and views.
 static LogicalResult verifyZeroPoint(EmitError emitError, Type elementType,
                                      Type scale, Type zeroPoint) {
-  if (!zeroPoint && elementType.isSignlessInteger(4))
-    return emitError() << "expects zero_point for elements of type i4";
+  bool needsZeroPoint = hasUse(elementType, FormatUse::ZeroPoint);
+  if (!zeroPoint && needsZeroPoint)
+    return emitError() << "expects zero_point for elements of type "
+                       << listFormats(FormatUse::ZeroPoint);
   if (!zeroPoint)
     return success();
-  if (!elementType.isSignlessInteger(4))
-    return emitError() << "expects zero_point only for elements of type i4, "
-                          "got "
+  if (!needsZeroPoint)
+    return emitError() << "expects zero_point only for elements of type "
+                       << listFormats(FormatUse::ZeroPoint) << ", got "
                        << elementType;
   if (zeroPoint != scale)
     return emitError() << "expects zero_point to be the scale type (" << scale
@@ -116,16 +105,13 @@ static LogicalResult verifyTokenGranularity(EmitError emitError,
 static LogicalResult verifyQuantization(EmitError emitError, Type elementType,
                                         ParamsAttr params, Type scale,
                                         int64_t granularity, Type zeroPoint) {
-  bool is4Bit = isPackedInPairs(elementType);
-  if (!isPlainElementType(elementType) && !is4Bit)
-    return emitError() << "expects an element type of f64, f32, f16, bf16, "
-                          "f8E4M3FN, f8E5M2, i8, i16, i32, i64, i4 or "
-                          "f4E2M1FN, "
-                          "got "
-                       << elementType; // (C2)
+  constexpr auto any = FormatUse::Element | FormatUse::Scaled;
+  if (!hasUse(elementType, any))
+    return emitError() << "expects an element type of " << listFormats(any)
+                       << ", got " << elementType; // (C2)
   if (!scale && granularity != 0)
     return emitError() << "expects granularity only with a scale type"; // (C3)
-  if (!scale && !isPlainElementType(elementType))
+  if (!scale && !hasUse(elementType, FormatUse::Element))
     return emitError() << "expects a scale type for elements of type "
                        << elementType; // (C2)
   if (!scale && zeroPoint)             // (C11)
@@ -140,7 +126,7 @@ static LogicalResult verifyQuantization(EmitError emitError, Type elementType,
   if (failed(verifyScale(emitError, elementType, scale, granularity)) ||
       failed(verifyZeroPoint(emitError, elementType, scale, zeroPoint)))
     return failure();
-  if (is4Bit && params.getHeadSize() % 2 != 0) // (C5)
+  if (isPackedInPairs(elementType) && params.getHeadSize() % 2 != 0) // (C5)
     return emitError() << "expects an even head_size for " << elementType
                        << ", got " << params.getHeadSize();
   return success();
@@ -198,9 +184,9 @@ static LogicalResult verifyPaged(EmitError emitError, Type elementType,
 
 static LogicalResult verifyContinuous(EmitError emitError, Type elementType) {
   // (C1)
-  if (!isPlainElementType(elementType))
-    return emitError() << "expects an element type of f64, f32, f16, bf16, "
-                          "f8E4M3FN, f8E5M2, i8, i16, i32 or i64, got "
+  if (!hasUse(elementType, FormatUse::Element))
+    return emitError() << "expects an element type of "
+                       << listFormats(FormatUse::Element) << ", got "
                        << elementType;
   return success();
 }
@@ -307,8 +293,8 @@ LogicalResult TmemTileType::verify(EmitError emitError, int64_t rows,
     return emitError() << "expects 64 or 128 rows, got " << rows;
   if (elementType.isF32() || elementType.isSignlessInteger(32))
     return verifySums(emitError, rows, columns, elementType);
-  if (!isa<BFloat16Type, Float16Type, Float8E4M3FNType, Float8E5M2Type>(
-          elementType) &&
+  if (!elementType.isBF16() && !elementType.isF16() &&
+      !hasUse(elementType, FormatUse::FP8) &&
       !elementType.isSignlessInteger(8)) // (C2)
     return emitError() << "expects f32, i32, bf16, f16, f8E4M3FN, f8E5M2 or i8 "
                           "as element type, got "

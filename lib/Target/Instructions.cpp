@@ -16,6 +16,7 @@
 #include "kvcache/Target/Instructions.h"
 
 #include "BackEndLimits.h"
+#include "kvcache/IR/Formats.h"
 #include "kvcache/Target/Chip.h"
 #include "kvcache/Target/Registers.h"
 #include "kvcache/Target/Wgmma.h"
@@ -207,7 +208,7 @@ static Need getNeedOfMatrixOp(Operation *op) {
 /// Finds the feature for a format: of 8 bits with 4 or 5 of exponent, or
 /// another.
 static Need getNeedOfFormat(Type format) {
-  bool isFP8 = isa<Float8E4M3FNType, Float8E5M2Type>(format);
+  bool isFP8 = hasUse(format, FormatUse::FP8);
   return {isFP8 ? Feature::FP8Conversion : Feature::NarrowConversion};
 }
 

@@ -8,29 +8,20 @@ NumPy's short codes are not names: its ``"i8"`` has 64 bits, MLIR's has 8.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from ._formats import FORMATS
+
 DTypeLike = np.dtype | type | str
 
 _FLOATS = {
-    "f64": np.float64,
-    "f32": np.float32,
-    "f16": np.float16,
-    "bf16": ml_dtypes.bfloat16,
-    "f8E4M3": ml_dtypes.float8_e4m3,
-    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
-    "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
-    "f8E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
-    "f8E5M2": ml_dtypes.float8_e5m2,
-    "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
-    "f8E3M4": ml_dtypes.float8_e3m4,
-    "f8E8M0FNU": ml_dtypes.float8_e8m0fnu,
-    "f6E2M3FN": ml_dtypes.float6_e2m3fn,
-    "f6E3M2FN": ml_dtypes.float6_e3m2fn,
-    "f4E2M1FN": ml_dtypes.float4_e2m1fn,
+    row.name: getattr(ml_dtypes, row.dtype, None) or getattr(np, row.dtype)
+    for row in FORMATS
+    if not row.name.startswith("i")
 }
 _SIGNED = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 _UNSIGNED = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
@@ -62,6 +53,34 @@ _BY_NAME = {
     **{name: dtypes[0] for name, dtypes in _ARRAY_DTYPES.items()},
     **{dtype.name: dtype for dtype in _MLIR_NAMES},
 }
+
+
+def formats(*uses: str, bits: Container[int] = range(65)) -> tuple[str, ...]:
+    """Returns MLIR's names of the formats with one of the uses, in the table's order.
+
+    Args:
+        uses: Names of the compiler's ``FormatUse``.
+        bits: Widths of the formats, by default all.
+    """
+    return tuple(
+        row.name
+        for row in FORMATS
+        if row.bits in bits and not set(uses).isdisjoint(row.uses.split(" | "))
+    )
+
+
+def bits(format: str) -> int:
+    """Returns the width of a format, given by MLIR's name."""
+    return next(row.bits for row in FORMATS if row.name == format)
+
+
+def dlpack_codes() -> dict[np.dtype, int]:
+    """Returns DLPack's type codes of the dtypes of ml_dtypes."""
+    return {
+        np.dtype(_FLOATS[row.name]): row.code
+        for row in FORMATS
+        if row.name in _FLOATS and hasattr(ml_dtypes, row.dtype)
+    }
 
 
 def array_dtypes(mlir_type: str) -> tuple[np.dtype, ...]:

@@ -87,9 +87,9 @@ def KVCache_PagedCollectionType
     Constraints:
     - (C1) a static `page_size` is positive, and a page has fewer than 2^31
       elements.
-    - (C2) the element type is f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16,
-      i32 or i64; with scales f8E4M3FN, f8E5M2, i8 or f4E2M1FN; with scales and zero
-      points i4.
+    - (C2) the element type is a format of elements: without scales one such as
+      bf16, f8E4M3FN or i64, with scales one such as f8E4M3FN or f4E2M1FN, and
+      with zero points i4. The page of formats lists them.
     - (C3) `granularity` is positive, 1 by default where the type has `scale`;
       without `scale` there is none.
     - (C4) the scale type is f32, f16, bf16, f8E8M0FNU or f8E4M3FN, and a cache
@@ -208,8 +208,8 @@ def KVCache_ContinuousCollectionType
     lookup table gives the block of each sequence.
 
     Constraints:
-    - (C1) the element type is f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16,
-      i32 or i64.
+    - (C1) the element type is a format of elements without scales, such as bf16,
+      f8E4M3FN or i64.
 
     Example:
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/Conversion/Passes.h"
+#include "kvcache/IR/Formats.h"
 #include "kvcache/IR/KVCache.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -128,9 +129,8 @@ private:
   }
 
   bool isMoved(Type type) const {
-    return isa<Float8E4M3FNType, Float8E5M2Type, Float8E8M0FNUType,
-               Float6E2M3FNType, Float6E3M2FNType, Float4E2M1FNType>(type) ||
-           (bf16 && isa<BFloat16Type>(type));
+    return kvcache::hasUse(type, kvcache::FormatUse::Narrow) ||
+           (bf16 && type.isBF16());
   }
 
   static Type getBits(Type type) {

@@ -95,7 +95,10 @@ static Type getProductType(const FloatBuilder &b, Type scale, Type result,
   if (scale.getIntOrFloatBitWidth() != 8)
     return scale;
   bool holdsScale =
-      result.isBF16() || (result.isF16() && isa<Float8E4M3FNType>(scale));
+      result.isBF16() ||
+      (result.isF16() &&
+       APFloat::isRepresentableBy(cast<FloatType>(scale).getFloatSemantics(),
+                                  APFloat::IEEEhalf()));
   if (holdsScale)
     return result;
   return b.f32;

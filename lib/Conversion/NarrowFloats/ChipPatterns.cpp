@@ -201,8 +201,10 @@ static Value extendFP4(const Registers &r, Value bytes, Format to) {
 
 /// Whether the chip has `cvt` from and to the format.
 static bool hasCvt(const Chip &chip, FloatType format) {
-  bool isFP8 = isa<Float8E4M3FNType, Float8E5M2Type>(format);
-  return chip.has(isFP8 ? Feature::FP8Conversion : Feature::NarrowConversion);
+  if (hasUse(format, FormatUse::FP8))
+    return chip.has(Feature::FP8Conversion);
+  return hasUse(format, FormatUse::NarrowCvt) &&
+         chip.has(Feature::NarrowConversion);
 }
 
 namespace {

@@ -9,6 +9,8 @@
 #ifndef KVCACHE_LIB_CONVERSION_NARROWFLOATS_ELEMENTWISE_H
 #define KVCACHE_LIB_CONVERSION_NARROWFLOATS_ELEMENTWISE_H
 
+#include "kvcache/IR/Formats.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -19,17 +21,10 @@ namespace mlir::kvcache::narrow {
 //===----------------------------------------------------------------------===//
 
 /// Whether the pass lowers conversions from and to the type.
-inline bool isNarrow(Type type) {
-  return isa_and_present<Float8E4M3FNType, Float8E5M2Type, Float6E2M3FNType,
-                         Float6E3M2FNType, Float4E2M1FNType, Float8E8M0FNUType>(
-      type);
-}
+inline bool isNarrow(Type type) { return hasUse(type, FormatUse::Narrow); }
 
 /// Whether the pass lowers conversions between the type and narrow ones.
-inline bool isWide(Type type) {
-  return isa_and_present<Float16Type, BFloat16Type, Float32Type, Float64Type>(
-      type);
-}
+inline bool isWide(Type type) { return hasUse(type, FormatUse::Wide); }
 
 /// Returns the float type of a scalar or of the elements of a vector, or null.
 inline FloatType getFloatLane(Type type) {

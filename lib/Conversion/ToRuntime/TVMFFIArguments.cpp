@@ -9,12 +9,12 @@
 #include "TVMFFIArguments.h"
 #include "kvcache/IR/CacheShape.h"
 #include "kvcache/IR/DenseOperands.h"
+#include "kvcache/IR/Formats.h"
 #include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/Runtime/TVMFFI.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -24,33 +24,16 @@ using namespace mlir::kvcache;
 // Types
 //===----------------------------------------------------------------------===//
 
-/// DLPack's code of a float; -1 without one.
-static int32_t getFloatCode(FloatType type) {
-  return llvm::TypeSwitch<Type, int32_t>(type)
-      .Case<Float16Type, Float32Type, Float64Type>([](Type) { return 2; })
-      .Case<BFloat16Type>([](Type) { return 4; })
-      .Case<Float8E3M4Type>([](Type) { return 7; })
-      .Case<Float8E4M3Type>([](Type) { return 8; })
-      .Case<Float8E4M3B11FNUZType>([](Type) { return 9; })
-      .Case<Float8E4M3FNType>([](Type) { return 10; })
-      .Case<Float8E4M3FNUZType>([](Type) { return 11; })
-      .Case<Float8E5M2Type>([](Type) { return 12; })
-      .Case<Float8E5M2FNUZType>([](Type) { return 13; })
-      .Case<Float8E8M0FNUType>([](Type) { return 14; })
-      .Case<Float6E2M3FNType>([](Type) { return 15; })
-      .Case<Float6E3M2FNType>([](Type) { return 16; })
-      .Case<Float4E2M1FNType>([](Type) { return 17; })
-      .Default([](Type) { return -1; });
-}
-
 std::optional<NumberType> kvcache::getNumberType(Type type) {
   if (type.isIndex())
     return NumberType{/*code=*/0, 64, 64, /*isSignless=*/true};
   if (auto real = dyn_cast<FloatType>(type)) {
-    int32_t bits = real.getWidth(), code = getFloatCode(real);
-    if (code < 0)
+    const ElementFormat *format = lookupFormat(real);
+    if (!format)
       return std::nullopt;
-    return NumberType{code, bits, std::max(bits, 8), /*isSignless=*/false};
+    int32_t bits = real.getWidth();
+    return NumberType{format->code, bits, std::max(bits, 8),
+                      /*isSignless=*/false};
   }
   auto integer = dyn_cast<IntegerType>(type);
   if (!integer || integer.getWidth() == 0 || integer.getWidth() > 64)

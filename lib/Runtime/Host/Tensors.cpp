@@ -79,21 +79,17 @@ private:
 
 /// The name of a type as NumPy and ml_dtypes have it.
 static std::string getTypeName(ffi::DataType type) {
-  static const char *const floats[] = {
-      "float8_e3m4",     "float8_e4m3",     "float8_e4m3b11fnuz",
-      "float8_e4m3fn",   "float8_e4m3fnuz", "float8_e5m2",
-      "float8_e5m2fnuz", "float8_e8m0fnu",  "float6_e2m3fn",
-      "float6_e3m2fn",   "float4_e2m1fn"};
   static const char *const names[] = {"int",    "uint",    "float", "handle",
                                       "bfloat", "complex", "bool"};
   std::string name = "code" + std::to_string(type.code);
-  if (type.code >= 7 && type.code < 18) {
-    name = floats[type.code - 7];
-  } else if (type.code < 7) {
+  if (type.code <= kBoolCode)
     name = names[type.code];
-    if (type.code != kBoolCode)
-      name += std::to_string(type.bits);
-  }
+  if (type.code < kBoolCode)
+    name += std::to_string(type.bits);
+#define KVCACHE_FORMAT(mlirName, width, mlirType, dtype, typeCode, uses)       \
+  if (type.code == (typeCode) && type.code > kBoolCode)                        \
+    name = #dtype;
+#include "kvcache/Runtime/Formats.def"
   if (type.lanes != 1)
     name += "x" + std::to_string(type.lanes);
   return name;

@@ -9,6 +9,7 @@
 #include "TiledCache.h"
 #include "TensorCores.h"
 #include "kvcache/IR/CopyOps.h"
+#include "kvcache/IR/Formats.h"
 #include "kvcache/IR/PipeOps.h"
 #include "kvcache/IR/QuantizationOps.h"
 #include "kvcache/IR/TileOps.h"
@@ -78,8 +79,7 @@ bool TiledCache::canMultiplyRaw(Value cache, int64_t size) {
   int64_t ofLoad = size <= small ? 32 : 64, mostGroups = size <= small ? 4 : 1;
   CacheTypeInterface type = getCacheType(cache);
   Type element = type.getElementType();
-  if (!isa<Float8E4M3FNType, Float8E5M2Type>(element) &&
-      !element.isSignlessInteger(8))
+  if (!hasUse(element, FormatUse::FP8) && !element.isSignlessInteger(8))
     return false;
   int64_t groups = countScaleGroups(cache, size);
   return !type.getLayout() && !type.hasZeroPoints() && multipliesInF32(type) &&

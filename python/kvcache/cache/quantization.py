@@ -11,7 +11,7 @@ from .. import dtypes
 from ..checks import check_positive
 from ..dtypes import DTypeLike
 
-_SCALES = ("f32", "f16", "bf16", "f8E8M0FNU", "f8E4M3FN")
+_SCALES = dtypes.formats("Scale")
 # Numbers in a type take 64 bits.
 _MAX_GRANULARITY = 2**63
 

@@ -10,10 +10,11 @@ import numpy as np
 from .. import dtypes, ir
 from .layouts import Distances, Layout
 
-_PLAIN = ("f64", "f32", "f16", "bf16", "f8E4M3FN", "f8E5M2", "i8", "i16", "i32", "i64")
-_QUANTIZED = ("f8E4M3FN", "f8E5M2", "i8", "f4E2M1FN", "i4")
-_PACKED = ("f4E2M1FN", "i4")  # Two elements share a byte.
-_ZERO_POINTS = ("f32", "f16", "bf16")
+_PLAIN = dtypes.formats("Element")
+_QUANTIZED = dtypes.formats("Scaled")
+_PACKED = dtypes.formats("Scaled", bits=(4,))  # Two elements share a byte.
+_WITH_ZERO_POINTS = dtypes.formats("ZeroPoint")
+_ZERO_POINTS = dtypes.formats("Scale", bits=(16, 32))
 _FP4_GRANULARITIES = {"f8E4M3FN": 16, "f8E8M0FNU": 32}  # NVFP4 and MX
 
 # Offsets in a page take 32 bits.
@@ -129,10 +130,10 @@ class CacheFormat:
             )
 
     def _check_zero_points(self) -> None:
-        if (self.zero_point_dtype is not None) != (self.dtype == "i4"):
+        if (self.zero_point_dtype is not None) != (self.dtype in _WITH_ZERO_POINTS):
             raise ValueError(
-                "expects 'zero_point_dtype' for i4, and for no other 'dtype', got "
-                f"{self.zero_point_dtype} for {self.dtype}"
+                f"expects 'zero_point_dtype' for {', '.join(_WITH_ZERO_POINTS)}, and "
+                f"for no other 'dtype', got {self.zero_point_dtype} for {self.dtype}"
             )
         if self.zero_point_dtype is None:
             return

@@ -13,27 +13,8 @@ from .. import dtypes
 if TYPE_CHECKING:
     import tvm_ffi
 
-# DLPack's type codes of the dtypes of ml_dtypes, and bits of an element in memory.
-# Elements of less than a byte take a byte each.
-_TYPE_CODES = {
-    "bfloat16": 4,
-    "float8_e3m4": 7,
-    "float8_e4m3": 8,
-    "float8_e4m3b11fnuz": 9,
-    "float8_e4m3fn": 10,
-    "float8_e4m3fnuz": 11,
-    "float8_e5m2": 12,
-    "float8_e5m2fnuz": 13,
-    "float8_e8m0fnu": 14,
-    "float6_e2m3fn": 15,
-    "float6_e3m2fn": 16,
-    "float4_e2m1fn": 17,
-}
-CODES = {
-    dtype: code
-    for name, code in _TYPE_CODES.items()
-    for dtype in dtypes.array_dtypes(dtypes.mlir_name(name))
-}
+# The memory of elements of less than a byte has a byte for each.
+CODES = dtypes.dlpack_codes()
 
 _BITS: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
 

@@ -19,9 +19,11 @@ from ..execution.arrays import Array, read_if_integers, read_integers
 from ..pages.inputs import StepInputs
 from ..pages.regions import locate
 
-_DENSE = ("f32", "f16", "bf16")
-_CONVERTED = (*_DENSE, "f8E4M3FN", "f8E5M2")
-_POWERS = ("f32", "bf16", "f8E8M0FNU")
+_DENSE = dtypes.formats("Wide", bits=(16, 32))
+_CONVERTED = (*_DENSE, *dtypes.formats("FP8"))
+# Elements of caches without scales that accesses convert.
+_UNSCALED = (*_DENSE, *dtypes.formats("Element", bits=(8,)))
+_POWERS = dtypes.formats("Power")
 _NUMBERS = ("i32", "i64")
 _BLOCK_THREADS = range(32, 1024 + 1, 32)
 _HEADS_PER_THREAD = range(1, 32 + 1)
@@ -80,9 +82,9 @@ def dense_dtype(params: KVCacheParams, dtype: DTypeLike | None) -> str:
     if not params.is_paged:
         raise ValueError("operations on whole caches need a paged cache")
     own = params.dtype_shorthand
-    if params.kvcache_quant_config is None and own not in (*_CONVERTED, "i8"):
+    if params.kvcache_quant_config is None and own not in _UNSCALED:
         raise ValueError(
-            f"expects a cache of {', '.join(_CONVERTED)}, i8 or with scales, got {own}"
+            f"expects a cache of {', '.join(_UNSCALED)} or with scales, got {own}"
         )
     stored = dtypes.dtype(params.dtype)
     if stored.kind == "u":

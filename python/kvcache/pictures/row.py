@@ -16,6 +16,7 @@ from .svg import EDGE, INK, MARGIN, RIGHT, Canvas, Picture, count
 MAX_HEAD_BYTES = 8192
 
 _ACCESS = 16  # bytes of the widest access that every chip has
+_BYTES = dtypes.formats("Element", bits=(8,))
 _LINE = 1024  # bytes of a head in a line of the picture
 _MAX_LINES = 8  # of heads; more are left out in the middle
 
@@ -41,7 +42,7 @@ class _Segment:
 
     @property
     def element_size(self) -> float:
-        return 0.5 if self.dtype == "f4E2M1FN" else dtypes.dtype(self.dtype).itemsize
+        return dtypes.bits(self.dtype) / 8
 
 
 class _Layout:
@@ -58,8 +59,7 @@ class _Layout:
         self.params = params
         self.heads = params.n_kv_heads_per_device
         name = params.dtype_shorthand
-        packed = params.head_dim // 2 if name == "f4E2M1FN" else params.head_dim
-        self.head_bytes = packed * params.storage_dtype.itemsize
+        self.head_bytes = params.head_dim * dtypes.bits(name) // 8
         kind = "content" if padded_depth is not None else "elements"
         content = _Segment(kind, name, _CONTENT, 0, padded_depth or self.head_bytes)
         self.segments = [content]
@@ -161,7 +161,7 @@ def _check_rope(
         return
     if padded_depth is None or rope_columns is None:
         raise ValueError("expects 'padded_depth' and 'rope_columns' together")
-    if not params.is_mla or params.dtype_shorthand not in ("f8E4M3FN", "f8E5M2", "i8"):
+    if not params.is_mla or params.dtype_shorthand not in _BYTES:
         kind = "MLA" if params.is_mla else "keys and values"
         raise ValueError(
             "expects a cache of MLA with elements of one byte for a rope, got "

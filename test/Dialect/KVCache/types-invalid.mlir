@@ -53,49 +53,49 @@ func.func private @c1_no_rows_of_an_open_page_size(!kvcache.row_indices<rows = 0
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i64, i4 or f4E2M1FN, got 'f80'}}
+// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i64, f4E2M1FN or i4, got 'f80'}}
 func.func private @c2_wide_float(!kvcache.paged_collection<f80, #kv, page_size = 64>)
 
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i64, i4 or f4E2M1FN, got 'f8E4M3FNUZ'}}
+// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i64, f4E2M1FN or i4, got 'f8E4M3FNUZ'}}
 func.func private @c2_other_8_bit_float(!kvcache.paged<f8E4M3FNUZ, #kv, page_size = 64>)
 
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i64, i4 or f4E2M1FN, got 'f6E2M3FN'}}
+// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i64, f4E2M1FN or i4, got 'f6E2M3FN'}}
 func.func private @c2_other_6_bit_float(!kvcache.paged<f6E2M3FN, #kv, page_size = 64>)
 
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i64, i4 or f4E2M1FN, got 'i128'}}
+// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i64, f4E2M1FN or i4, got 'i128'}}
 func.func private @c2_wide_integer(!kvcache.paged<i128, #kv, page_size = 64>)
 
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i64, i4 or f4E2M1FN, got 'ui8'}}
+// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i64, f4E2M1FN or i4, got 'ui8'}}
 func.func private @c2_unsigned_integer(!kvcache.paged<ui8, #kv, page_size = 64, scale = f32, granularity = 32>)
 
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i64, i4 or f4E2M1FN, got 'none'}}
+// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i64, f4E2M1FN or i4, got 'none'}}
 func.func private @c2_no_number(!kvcache.paged<none, #kv, page_size = 64, scale = f32, granularity = 32>)
 
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i64, i4 or f4E2M1FN, got 'tensor<2xf32>'}}
+// expected-error @below {{expects an element type of f64, f32, f16, bf16, f8E4M3FN, f8E5M2, i8, i16, i32, i64, f4E2M1FN or i4, got 'tensor<2xf32>'}}
 func.func private @c2_shaped(!kvcache.paged<tensor<2xf32>, #kv, page_size = 64, scale = f32, granularity = 32>)
 
 // -----
@@ -119,7 +119,7 @@ func.func private @c3_granularity_without_scale(
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
-// expected-error @below {{expects quantized elements of at most 8 bits, got 'i16'}}
+// expected-error @below {{expects quantized elements of f8E4M3FN, f8E5M2, i8, f4E2M1FN or i4, got 'i16'}}
 func.func private @c2_wide_integer_with_scales(!kvcache.paged<i16, #kv, page_size = 64, scale = f32, granularity = 32>)
 
 // -----
@@ -168,7 +168,7 @@ func.func private @c4_shaped_scale(
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 
 func.func private @c4_wide_quantized_elements(
-  // expected-error @below {{expects quantized elements of at most 8 bits, got 'bf16'}}
+  // expected-error @below {{expects quantized elements of f8E4M3FN, f8E5M2, i8, f4E2M1FN or i4, got 'bf16'}}
   !kvcache.paged_collection<bf16, #kv, page_size = 64, scale = f32, granularity = 64>)
 
 // -----

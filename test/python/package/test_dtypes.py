@@ -4,7 +4,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from kvcache import dtypes
+import kvcache
+from kvcache import dtypes, ir
+from kvcache._formats import FORMATS
 
 
 @pytest.mark.parametrize(
@@ -55,3 +57,77 @@ def test_dtype_rejects_other_values(spec):
 def test_memrefs_that_arrays_stand_for():
     assert dtypes.array_dtypes("i32") == (np.dtype(np.int32), np.dtype(np.uint32))
     assert dtypes.array_dtypes("i7") == ()
+
+
+# --- The table of formats ---------------------------------------------------------
+
+
+def is_accepted(make):
+    try:
+        make()
+    except kvcache.CompileError:
+        return False
+    return True
+
+
+def is_cache(element, **scales):
+    params = ir.ParamsAttr(num_heads=2, head_size=64)
+    return is_accepted(lambda: ir.PagedCacheType(element, params, 16, **scales))
+
+
+def is_cache_with_scales(element):
+    forms = [
+        {"scale": scale, "granularity": granularity, "zero_point": zero_point}
+        for scale in ("f32", "f8E4M3FN", "f8E8M0FNU")
+        for granularity in (16, 32)
+        for zero_point in (None, scale)
+    ]
+    return any(is_cache(element, **form) for form in forms)
+
+
+def is_operand(op, operands, results):
+    """Whether an op has a form with pairs of these types."""
+    operands, results = ([f"vector<2x{name}>" for name in names] for names in (operands, results))
+    arguments = ", ".join(f"%a{i}: {type}" for i, type in enumerate(operands))
+    names = ", ".join(f"%a{i}" for i, _ in enumerate(operands))
+    text = f"""func.func @f({arguments}) {{
+      %r:{len(results)} = {op} {names} : {", ".join(operands)} -> {", ".join(results)}
+      return
+    }}"""
+    return is_accepted(lambda: ir.Module.parse(text))
+
+
+@pytest.mark.parametrize("row", FORMATS, ids=lambda row: row.name)
+def test_uses_of_formats_are_the_verifier_s(row):
+    uses = set(row.uses.split(" | "))
+    assert is_cache(row.name) == ("Element" in uses)
+    assert is_cache_with_scales(row.name) == ("Scaled" in uses)
+    assert is_cache("i8", scale=row.name, granularity=16) == ("Scale" in uses)
+    is_scaled = "Scaled" in uses and "ZeroPoint" not in uses
+    dequantize, name = "kvcache.dequantize", row.name
+    assert is_operand(dequantize, [name, "f32"], ["f32"]) == is_scaled
+    assert is_operand(dequantize, ["i8", name], ["f32"]) == ("Scale" in uses)
+    assert is_operand(dequantize, ["i8", "f32"], [name]) == ("Wide" in uses)
+    quantize = "kvcache.quantize"
+    assert is_operand(quantize, ["f32"], [name, "f32"]) == is_scaled
+    assert is_operand(quantize, ["f32"], ["i8", name]) == ("Scale" in uses)
+
+
+@pytest.mark.parametrize("row", FORMATS, ids=lambda row: row.name)
+def test_conversions_of_formats_are_lowered(row):
+    narrow = f"func.func @f(%a: {row.name}) -> f32 {{ %r = arith.extf %a : {row.name} to f32 return %r : f32 }}"
+    uses = set(row.uses.split(" | "))
+    if "Narrow" in uses:
+        kvcache.jit(narrow)
+    elif row.bits < 16 and row.name.startswith("f"):
+        with pytest.raises(kvcache.CompileError, match="no lowering"):
+            kvcache.jit(narrow)
+
+
+@pytest.mark.parametrize("row", FORMATS, ids=lambda row: row.name)
+def test_dtypes_of_formats_have_their_width(row):
+    dtype = dtypes.dtype(row.name)
+    info = ml_dtypes.iinfo if row.name.startswith("i") else ml_dtypes.finfo
+    assert info(dtype).bits == row.bits
+    assert dtypes.bits(row.name) == row.bits
+    assert dtypes.mlir_name(dtype) == row.name

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from picture_cases import LLAMA, MLA, NVFP4, QUANTIZED, SVG, find_by_class, number, parse, texts, tips
+from picture_cases import INT4, LLAMA, MLA, NVFP4, QUANTIZED, SVG, find_by_class, number, parse, texts, tips
 
 import kvcache
 from kvcache.pictures import draw_row
@@ -86,12 +86,14 @@ def test_many_heads_are_left_out_in_the_middle():
     assert f"byte {127 * 64 * 2:,}" in texts(draw(params))
 
 
-def test_a_byte_has_two_elements_of_fp4():
-    root = draw(NVFP4)
+@pytest.mark.parametrize("params", [INT4, NVFP4], ids=["int4", "nvfp4"])
+def test_byte_has_two_elements_of_four_bits(params):
+    root = draw(params)
     elements = find_by_class(root, "rect", "element")
     assert len(elements) == 32
     assert len({element.get("width") for element in elements}) == 1
-    assert "elements of f4E2M1FN, the lower four bits first; below: bytes of the row" in texts(root)
+    shown = f"elements of {params['dtype']}, the lower four bits first; below: bytes of the row"
+    assert shown in texts(root)
 
 
 def test_rope_follows_the_content():

@@ -117,7 +117,7 @@ def test_the_wheel_has_the_package_its_libraries_and_the_tools(linked):
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     python = {str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py")}
     libraries = {path.name for path in (BUILD / "lib").glob("libkvcache_*.so")}
-    made = {"_version.py", f"_kvcache{suffix}"}
+    made = {"_formats.py", "_version.py", f"_kvcache{suffix}"}
     package = python | libraries | made | {"_kvcache.pyi", "py.typed"}
     with zipfile.ZipFile(linked) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}

@@ -12,6 +12,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 LLAMA = {"dtype": "bf16", "n_kv_heads": 8, "head_dim": 128, "page_size": 64, "total_num_layers": 32}
 MLA = {"dtype": "f8E4M3FN", "n_kv_heads": 1, "head_dim": 640, "page_size": 64, "total_num_layers": 61, "is_mla": True}
 QUANTIZED = {**LLAMA, "dtype": "f8E4M3FN", "n_devices": 2, "kvcache_quant_config": kvcache.KVCacheQuantizationConfig("f32", 32)}
+INT4 = {**LLAMA, "dtype": "i4", "kvcache_quant_config": kvcache.KVCacheQuantizationConfig("f16", 32, "f16")}
 NVFP4 = {**LLAMA, "dtype": "f4E2M1FN", "kvcache_quant_config": kvcache.KVCacheQuantizationConfig("f8E4M3FN", 16)}
 
 
