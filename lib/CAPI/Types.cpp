@@ -8,10 +8,7 @@
 
 #include "kvcache-c/Types.h"
 
-#include "Checks.h"
-
-#include "mlir/CAPI/IR.h"
-#include "mlir/CAPI/Support.h"
+#include "Accessors.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -135,13 +132,7 @@ bool mlirKVCacheCacheTypeIsCollection(MlirType type) {
   return unwrapCache(type).isCollection();
 }
 
-bool mlirTypeIsAKVCachePagedCollectionType(MlirType type) {
-  return isa_and_present<PagedCollectionType>(unwrap(type));
-}
-
-MlirTypeID mlirKVCachePagedCollectionTypeGetTypeID() {
-  return wrap(PagedCollectionType::getTypeID());
-}
+KVCACHE_CLASS(Type, PagedCollectionType)
 
 MlirType mlirKVCachePagedCollectionTypeGetChecked(
     MlirLocation loc, MlirType elementType, MlirAttribute params,
@@ -153,13 +144,7 @@ MlirType mlirKVCachePagedCollectionTypeGetChecked(
       unwrap(zeroPoint), tokenGranularity);
 }
 
-bool mlirTypeIsAKVCachePagedCacheType(MlirType type) {
-  return isa_and_present<PagedCacheType>(unwrap(type));
-}
-
-MlirTypeID mlirKVCachePagedCacheTypeGetTypeID() {
-  return wrap(PagedCacheType::getTypeID());
-}
+KVCACHE_CLASS(Type, PagedCacheType)
 
 MlirType mlirKVCachePagedCacheTypeGetChecked(
     MlirLocation loc, MlirType elementType, MlirAttribute params,
@@ -171,13 +156,7 @@ MlirType mlirKVCachePagedCacheTypeGetChecked(
       unwrap(zeroPoint), tokenGranularity);
 }
 
-bool mlirTypeIsAKVCacheContinuousCollectionType(MlirType type) {
-  return isa_and_present<ContinuousCollectionType>(unwrap(type));
-}
-
-MlirTypeID mlirKVCacheContinuousCollectionTypeGetTypeID() {
-  return wrap(ContinuousCollectionType::getTypeID());
-}
+KVCACHE_CLASS(Type, ContinuousCollectionType)
 
 MlirType mlirKVCacheContinuousCollectionTypeGetChecked(MlirLocation loc,
                                                        MlirType elementType,
@@ -185,13 +164,7 @@ MlirType mlirKVCacheContinuousCollectionTypeGetChecked(MlirLocation loc,
   return getCache<ContinuousCollectionType>(loc, elementType, params);
 }
 
-bool mlirTypeIsAKVCacheContinuousCacheType(MlirType type) {
-  return isa_and_present<ContinuousCacheType>(unwrap(type));
-}
-
-MlirTypeID mlirKVCacheContinuousCacheTypeGetTypeID() {
-  return wrap(ContinuousCacheType::getTypeID());
-}
+KVCACHE_CLASS(Type, ContinuousCacheType)
 
 MlirType mlirKVCacheContinuousCacheTypeGetChecked(MlirLocation loc,
                                                   MlirType elementType,
@@ -199,13 +172,7 @@ MlirType mlirKVCacheContinuousCacheTypeGetChecked(MlirLocation loc,
   return getCache<ContinuousCacheType>(loc, elementType, params);
 }
 
-bool mlirTypeIsAKVCacheScalesType(MlirType type) {
-  return isa_and_present<ScalesType>(unwrap(type));
-}
-
-MlirTypeID mlirKVCacheScalesTypeGetTypeID() {
-  return wrap(ScalesType::getTypeID());
-}
+KVCACHE_CLASS(Type, ScalesType)
 
 MlirType mlirKVCacheScalesTypeGetChecked(MlirLocation loc, MlirType cache) {
   if (failed(checkPresent(unwrap(loc), "a cache", unwrap(cache))))
@@ -213,46 +180,27 @@ MlirType mlirKVCacheScalesTypeGetChecked(MlirLocation loc, MlirType cache) {
   return wrap(getChecked<ScalesType>(unwrap(loc), unwrap(cache)));
 }
 
-MlirType mlirKVCacheScalesTypeGetCache(MlirType type) {
-  return wrap(cast<ScalesType>(unwrap(type)).getCache());
-}
+KVCACHE_GETTER(Type, ScalesType, MlirType, Cache)
 
 //===----------------------------------------------------------------------===//
 // Row indices
 //===----------------------------------------------------------------------===//
 
-bool mlirTypeIsAKVCacheRowIndicesType(MlirType type) {
-  return isa_and_present<RowIndicesType>(unwrap(type));
-}
-
-MlirTypeID mlirKVCacheRowIndicesTypeGetTypeID() {
-  return wrap(RowIndicesType::getTypeID());
-}
+KVCACHE_CLASS(Type, RowIndicesType)
 
 MlirType mlirKVCacheRowIndicesTypeGetChecked(MlirLocation loc, int64_t rows,
                                              int64_t pageSize) {
   return wrap(getChecked<RowIndicesType>(unwrap(loc), rows, pageSize));
 }
 
-int64_t mlirKVCacheRowIndicesTypeGetRows(MlirType type) {
-  return cast<RowIndicesType>(unwrap(type)).getRows();
-}
-
-int64_t mlirKVCacheRowIndicesTypeGetPageSize(MlirType type) {
-  return cast<RowIndicesType>(unwrap(type)).getPageSize();
-}
+KVCACHE_GETTER(Type, RowIndicesType, int64_t, Rows)
+KVCACHE_GETTER(Type, RowIndicesType, int64_t, PageSize)
 
 //===----------------------------------------------------------------------===//
 // Tiles, tokens and pipes
 //===----------------------------------------------------------------------===//
 
-bool mlirTypeIsAKVCacheTileType(MlirType type) {
-  return isa_and_present<TileType>(unwrap(type));
-}
-
-MlirTypeID mlirKVCacheTileTypeGetTypeID() {
-  return wrap(TileType::getTypeID());
-}
+KVCACHE_CLASS(Type, TileType)
 
 MlirType mlirKVCacheTileTypeGetChecked(MlirLocation loc, int64_t rows,
                                        int64_t columns, MlirType elementType,
@@ -266,30 +214,11 @@ MlirType mlirKVCacheTileTypeGetChecked(MlirLocation loc, int64_t rows,
       getChecked<TileType>(where, rows, columns, unwrap(elementType), *known));
 }
 
-int64_t mlirKVCacheTileTypeGetRows(MlirType type) {
-  return cast<TileType>(unwrap(type)).getRows();
-}
-
-int64_t mlirKVCacheTileTypeGetColumns(MlirType type) {
-  return cast<TileType>(unwrap(type)).getColumns();
-}
-
-MlirType mlirKVCacheTileTypeGetElementType(MlirType type) {
-  return wrap(cast<TileType>(unwrap(type)).getElementType());
-}
-
-MlirKVCacheSwizzle mlirKVCacheTileTypeGetSwizzle(MlirType type) {
-  return static_cast<MlirKVCacheSwizzle>(
-      cast<TileType>(unwrap(type)).getSwizzle());
-}
-
-bool mlirTypeIsAKVCacheTmemTileType(MlirType type) {
-  return isa_and_present<TmemTileType>(unwrap(type));
-}
-
-MlirTypeID mlirKVCacheTmemTileTypeGetTypeID() {
-  return wrap(TmemTileType::getTypeID());
-}
+KVCACHE_GETTER(Type, TileType, int64_t, Rows)
+KVCACHE_GETTER(Type, TileType, int64_t, Columns)
+KVCACHE_GETTER(Type, TileType, MlirType, ElementType)
+KVCACHE_GETTER(Type, TileType, MlirKVCacheSwizzle, Swizzle)
+KVCACHE_CLASS(Type, TmemTileType)
 
 MlirType mlirKVCacheTmemTileTypeGetChecked(MlirLocation loc, int64_t rows,
                                            int64_t columns,
@@ -301,37 +230,16 @@ MlirType mlirKVCacheTmemTileTypeGetChecked(MlirLocation loc, int64_t rows,
       getChecked<TmemTileType>(where, rows, columns, unwrap(elementType)));
 }
 
-int64_t mlirKVCacheTmemTileTypeGetRows(MlirType type) {
-  return cast<TmemTileType>(unwrap(type)).getRows();
-}
-
-int64_t mlirKVCacheTmemTileTypeGetColumns(MlirType type) {
-  return cast<TmemTileType>(unwrap(type)).getColumns();
-}
-
-MlirType mlirKVCacheTmemTileTypeGetElementType(MlirType type) {
-  return wrap(cast<TmemTileType>(unwrap(type)).getElementType());
-}
-
-bool mlirTypeIsAKVCacheTokenType(MlirType type) {
-  return isa_and_present<TokenType>(unwrap(type));
-}
-
-MlirTypeID mlirKVCacheTokenTypeGetTypeID() {
-  return wrap(TokenType::getTypeID());
-}
+KVCACHE_GETTER(Type, TmemTileType, int64_t, Rows)
+KVCACHE_GETTER(Type, TmemTileType, int64_t, Columns)
+KVCACHE_GETTER(Type, TmemTileType, MlirType, ElementType)
+KVCACHE_CLASS(Type, TokenType)
 
 MlirType mlirKVCacheTokenTypeGetChecked(MlirLocation loc) {
   return wrap(getChecked<TokenType>(unwrap(loc)));
 }
 
-bool mlirTypeIsAKVCachePipeType(MlirType type) {
-  return isa_and_present<PipeType>(unwrap(type));
-}
-
-MlirTypeID mlirKVCachePipeTypeGetTypeID() {
-  return wrap(PipeType::getTypeID());
-}
+KVCACHE_CLASS(Type, PipeType)
 
 MlirType mlirKVCachePipeTypeGetChecked(MlirLocation loc, int64_t stages,
                                        intptr_t numTiles, const MlirType *tiles,
@@ -344,9 +252,7 @@ MlirType mlirKVCachePipeTypeGetChecked(MlirLocation loc, int64_t stages,
                                    ArrayRef<Type>(unwrapped), producers));
 }
 
-int64_t mlirKVCachePipeTypeGetStages(MlirType type) {
-  return cast<PipeType>(unwrap(type)).getStages();
-}
+KVCACHE_GETTER(Type, PipeType, int64_t, Stages)
 
 intptr_t mlirKVCachePipeTypeGetNumTiles(MlirType type) {
   return cast<PipeType>(unwrap(type)).getTiles().size();
@@ -356,21 +262,13 @@ MlirType mlirKVCachePipeTypeGetTile(MlirType type, intptr_t index) {
   return wrap(cast<PipeType>(unwrap(type)).getTiles()[index]);
 }
 
-int64_t mlirKVCachePipeTypeGetProducers(MlirType type) {
-  return cast<PipeType>(unwrap(type)).getProducers();
-}
+KVCACHE_GETTER(Type, PipeType, int64_t, Producers)
 
 //===----------------------------------------------------------------------===//
 // Descriptors
 //===----------------------------------------------------------------------===//
 
-bool mlirTypeIsAKVCacheTMATileType(MlirType type) {
-  return isa_and_present<TMATileType>(unwrap(type));
-}
-
-MlirTypeID mlirKVCacheTMATileTypeGetTypeID() {
-  return wrap(TMATileType::getTypeID());
-}
+KVCACHE_CLASS(Type, TMATileType)
 
 MlirType mlirKVCacheTMATileTypeGetChecked(MlirLocation loc, intptr_t rank,
                                           const int64_t *box,
@@ -394,15 +292,6 @@ int64_t mlirKVCacheTMATileTypeGetBoxSide(MlirType type, intptr_t index) {
   return cast<TMATileType>(unwrap(type)).getBox()[index];
 }
 
-MlirType mlirKVCacheTMATileTypeGetElementType(MlirType type) {
-  return wrap(cast<TMATileType>(unwrap(type)).getElementType());
-}
-
-MlirKVCacheSwizzle mlirKVCacheTMATileTypeGetSwizzle(MlirType type) {
-  return static_cast<MlirKVCacheSwizzle>(
-      cast<TMATileType>(unwrap(type)).getSwizzle());
-}
-
-int64_t mlirKVCacheTMATileTypeGetL2Promotion(MlirType type) {
-  return cast<TMATileType>(unwrap(type)).getL2Promotion();
-}
+KVCACHE_GETTER(Type, TMATileType, MlirType, ElementType)
+KVCACHE_GETTER(Type, TMATileType, MlirKVCacheSwizzle, Swizzle)
+KVCACHE_GETTER(Type, TMATileType, int64_t, L2Promotion)

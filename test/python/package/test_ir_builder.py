@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kvcache
-from kvcache import CompileError, ir
+from kvcache import CompileError, _native, ir
 
 CACHE = ir.PagedCacheType("bf16", ir.ParamsAttr(8, 128), page_size=64)
 COLLECTION = ir.PagedCollectionType("bf16", ir.ParamsAttr(8, 128), page_size=64)
@@ -98,6 +98,14 @@ EXPECTED = {
     "remap_rows": "tokens, %cache rows %row_offsets outs(%ids)",
     "paged_view": "collection[%layer]",
 }
+
+
+@pytest.mark.parametrize(
+    ("attribute", "enum"),
+    [("swizzle", ir.Swizzle), ("major_a", ir.Major), ("l2_hint", ir.Eviction), ("copy", ir.CopyKind)],
+)
+def test_enum_words_are_the_cases_of_python(attribute, enum):
+    assert list(_native.extension().enum_words(attribute)) == [case.value for case in enum]
 
 
 @pytest.mark.parametrize(
