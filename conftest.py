@@ -3,7 +3,9 @@
 import functools
 import gc
 import importlib.util
+import itertools
 import os
+import random
 import sys
 from pathlib import Path
 
@@ -30,6 +32,12 @@ def pytest_addoption(parser):
         action="store_true",
         help="run on the GPU of this machine what tests compile for emulated chips",
     )
+    parser.addoption(
+        "--cases",
+        type=int,
+        metavar="N",
+        help="run at most N cases of each test outside of docs, always the same ones",
+    )
 
 
 def pytest_configure(config):
@@ -49,6 +57,21 @@ def packed(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pack, "find_nvcc", lambda: None)
         return pack.fill(tmp_path_factory.mktemp("pack"), list(WORKS), [CHIP])
+
+
+@pytest.fixture
+def driver():
+    """The stand-in driver of CUDA, with a current context."""
+    import standin
+    from cuda.bindings import driver as bindings
+
+    fake = standin.get()
+    fake.reset()
+    standin.succeed(bindings.cuInit(0))
+    context = standin.succeed(bindings.cuDevicePrimaryCtxRetain(0))
+    standin.succeed(bindings.cuCtxSetCurrent(context))
+    yield fake
+    fake.reset()
 
 
 @pytest.fixture
@@ -79,6 +102,27 @@ def optimized_operations(monkeypatch):
     monkeypatch.setattr(operations, "jit", kvcache.jit)
 
 
-def pytest_collection_modifyitems(items):
-    """Sorts slow tests first, so that no process waits for the last of another."""
+def name_test(item):
+    return item.nodeid.partition("[")[0]
+
+
+def draw_cases(items, count):
+    """Draws at most ``count`` cases of each test; a case of documentation is a file or a page."""
+    chosen = []
+    for name, cases in itertools.groupby(items, name_test):
+        cases = list(cases)
+        if "/docs/" not in name and len(cases) > count:
+            cases = random.Random(name).sample(cases, count)
+        chosen += cases
+    return chosen
+
+
+@pytest.hookimpl(trylast=True)  # After marks deselect.
+def pytest_collection_modifyitems(config, items):
+    """Draws cases, and sorts slow tests first, so that no process waits for the last of another."""
+    if count := config.getoption("--cases"):
+        chosen = draw_cases(items, count)
+        left_out = set(items) - set(chosen)
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = chosen
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)

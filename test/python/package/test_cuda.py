@@ -29,18 +29,6 @@ func.func @fill(%x: memref<?xf32>, %value: f32) {
 """
 
 
-@pytest.fixture
-def driver():
-    from cuda.bindings import driver as bindings
-
-    fake = standin.get()
-    fake.reset()
-    succeed(bindings.cuInit(0))
-    succeed(bindings.cuCtxSetCurrent(succeed(bindings.cuDevicePrimaryCtxRetain(0))))
-    yield fake
-    fake.reset()
-
-
 @pytest.fixture(scope="module")
 def fill():
     return standin.get().jit(FILL)

@@ -43,16 +43,6 @@ func.func @launch(%x: memref<?xf32>, %half: bf16, %n: i32, %flag: i1) {
     return kvcache.compile(KERNELS).kernel("write")
 
 
-@pytest.fixture
-def driver():
-    fake = standin.get()
-    fake.reset()
-    succeed(bindings.cuInit(0))
-    succeed(bindings.cuCtxSetCurrent(succeed(bindings.cuDevicePrimaryCtxRetain(0))))
-    yield fake
-    fake.reset()
-
-
 def arguments(kernel, **values):
     """The values in the order of the parameters."""
     given = {"x.size0": 64, "half": 1.5, "n": -3, "flag": True} | values

@@ -67,7 +67,7 @@ class Standin:
 
     def emulate(self, source, **options):
         """Lets kernels of a source run."""
-        program = kvcache.jit(source, f"emulator:{CHIP}", **options)
+        program = compile_for_emulator(source, **options)
         self._emulated.append(program)
         for _, name, binary in program._compiled.kernels:
             self._library.fakeCudaAddKernel(name.encode(), ctypes.c_void_p(binary))
@@ -79,6 +79,11 @@ class Standin:
         options.pop("capturable", None)
         self.emulate(source, **options)
         return program
+
+
+@functools.cache
+def compile_for_emulator(source, opt_level=0, **options):
+    return kvcache.jit(source, f"emulator:{CHIP}", opt_level=opt_level, **options)
 
 
 @functools.cache

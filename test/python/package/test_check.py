@@ -1,0 +1,20 @@
+"""Tests of the choice of cases for ``scripts/check --quick``."""
+
+from collections import Counter
+from types import SimpleNamespace
+
+import conftest
+
+
+def test_drawn_cases_are_the_same_in_each_run():
+    counts = {"test/python/data/test_a.py::test_many": 40, "test/python/manager/test_b.py::test_one": 1}
+    page = "test/python/docs/test_c.py::test_page"
+    items = [
+        SimpleNamespace(nodeid=f"{name}[{case}]")
+        for name, count in {**counts, page: 5}.items()
+        for case in range(count)
+    ]
+    drawn = conftest.draw_cases(items, 2)
+    assert drawn == conftest.draw_cases(items, 2)
+    assert Counter(map(conftest.name_test, drawn)) == {**dict(zip(counts, (2, 1))), page: 5}
+    assert len({item.nodeid for item in drawn}) == len(drawn)
