@@ -186,7 +186,7 @@ def test_rounds_by_random_numbers(name):
 
 
 # bf16 on a host that may not have it
-def bf16_samples(count=1 << 16):
+def bf16_samples(count=1 << 14):
     rng = np.random.default_rng(2)
     bits = rng.integers(0, 1 << 16, count, np.uint16)
     # Numbers whose sums and products are neither all zero nor all infinite.

@@ -9,6 +9,7 @@ import mmap
 
 import numpy as np
 import pytest
+from devices import spread
 
 import kvcache
 from kvcache import KVCacheParams, KVCacheQuantizationConfig, PagedKVCacheManager, ir
@@ -35,8 +36,7 @@ FORMATS = {
 # Eight tokens share their scales, and are copied together.
 SHARED_BY_TOKENS = {"kivi": ("i4", ("f16", 1, "f16", 8), 8, 128)}
 GROUPS = 16, 8, 24
-each_format = pytest.mark.parametrize("name", FORMATS)
-each_chip = pytest.mark.parametrize("chip", ["sm_80", "sm_90a", "sm_100a"])
+each_format = pytest.mark.parametrize(("name", "target"), spread(FORMATS))
 
 
 def aligned(shape, dtype):
@@ -91,11 +91,10 @@ def sectors(arrays):
 
 
 @each_format
-@each_chip
-def test_append(name, chip):
+def test_append(name, target):
     step = Step(name)
     total = sum(LENGTHS)
-    append = kvcache.ops.append(step.params, target=f"emulator:{chip}", dtype=step.dtype)
+    append = kvcache.ops.append(step.params, target=target, dtype=step.dtype)
     rows = step.rows(total)
     launch, warps = step.launch(append, LAYER, *rows)
     assert 0 <= launch.global_sectors_read - sectors(rows) <= 11 * warps
@@ -104,10 +103,9 @@ def test_append(name, chip):
 
 
 @each_format
-@each_chip
-def test_gather(name, chip):
+def test_gather(name, target):
     step = Step(name)
-    gather = kvcache.ops.gather(step.params, target=f"emulator:{chip}", dtype=step.dtype)
+    gather = kvcache.ops.gather(step.params, target=target, dtype=step.dtype)
     outputs = step.rows(len(LENGTHS), max(LENGTHS))
     launch, warps = step.launch(gather, LAYER, *outputs)
     assert launch.global_sectors_written == sectors(outputs)
@@ -119,10 +117,9 @@ def test_gather(name, chip):
 
 
 @each_format
-@each_chip
-def test_copy_pages(name, chip):
+def test_copy_pages(name, target):
     step = Step(name)
-    copy = kvcache.ops.copy_pages(step.params, target=f"emulator:{chip}")
+    copy = kvcache.ops.copy_pages(step.params, target=target)
     pairs = np.array([[0, 20], [1, 21], [2, 22]], np.int32)
     launch, warps = step.launch(copy, pairs)
     tensors = *step.manager.blocks, *step.manager.scales
@@ -169,16 +166,14 @@ def copy_source(source, target):
 
 
 @pytest.mark.parametrize(
-    "names",
-    [
+    ("names", "target"),
+    spread([
         ("bf16", "bf16"), ("f32", "bf16"), ("bf16", "fp8-group"), ("bf16", "fp8-token"),
         ("nvfp4", "bf16"), ("bf16", "nvfp4"), ("bf16", "int4"),
         *((name, name) for name, (_, scale, *_) in FORMATS.items() if scale), ("kivi", "kivi"),
-    ],
-    ids="-".join,
+    ]),
 )
-@each_chip
-def test_copy(names, chip):
+def test_copy(names, target):
     lengths = GROUPS if "kivi" in names else LENGTHS
     caches = [Step(name, lengths) for name in names]
     for cache in caches:
@@ -187,22 +182,22 @@ def test_copy(names, chip):
             cache.manager.grow(number, np.arange(1))
         cache.inputs = cache.manager.inputs(range(len(lengths)))
         cache.roles = 1
-    source, target = caches
+    first, second = caches
     program = kvcache.jit(
-        copy_source(source.params, target.params),
-        target=f"emulator:{chip}",
+        copy_source(first.params, second.params),
+        target=target,
         meter=True,
         sanitize=False,
         opt_level=0,
     )
-    program.call("copy", *source.inputs.collection(0), *target.inputs.collection(0))
+    program.call("copy", *first.inputs.collection(0), *second.inputs.collection(0))
     (launch,) = program.launches
     warps = np.prod(launch.grid) * -(-np.prod(launch.block) // 32)
     tokens = sum(lengths)
     rows = tokens // 8 if "kivi" in names else tokens
     for cache, counted, lookups in (
-        (source, launch.global_sectors_read, 8),
-        (target, launch.global_sectors_written, 0),
+        (first, launch.global_sectors_read, 8),
+        (second, launch.global_sectors_written, 0),
     ):
         least = cache.sectors_of_tokens(cache.manager.blocks, tokens)
         scales = cache.sectors_of_tokens(cache.manager.scales, rows)

@@ -346,6 +346,7 @@ def test_append_of_a_long_head_of_odd_groups_compiles_soon(chip):
     assert seconds[1] < 8 * seconds[0]
 
 
+@pytest.mark.slow
 def test_emulated_append_of_a_long_head_compiles_soon_when_optimized():
     """LLVM took 38 times as long as without optimization for large blocks of a kernel."""
     config = kvcache.KVCacheQuantizationConfig("f32", 7, "f32")

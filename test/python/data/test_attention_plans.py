@@ -22,7 +22,7 @@ FORMATS = [
 SPLITS = {"split_tokens": 64, "max_splits": 4}
 AXES = {
     "format": FORMATS,
-    "head_dim": [16, 34, 64, 80, 112, 128, 144, 176, 192, 208, 240, 256, 272, 288, 320, 512, 576],
+    "head_dim": [16, 34, 80, 112, 128, 192, 240, 256, 272, 288, 512, 576],
     "value_dim": [lambda size: size, lambda size: size // 32 * 16 or 16, lambda size: max(size - 16, 2)],
     "is_mla": [False, True],
     "group": [1, 8, 64],
@@ -31,7 +31,7 @@ AXES = {
     "swap_operands": [None, True, False],
     "chip": ["sm_80", "sm_90a", "sm_100a", "sm_120a"],
 }
-MOST = 200
+MOST = 150
 
 
 def is_admitted(row):

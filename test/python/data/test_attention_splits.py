@@ -1,6 +1,7 @@
 """Tests of split KV in kvcache.ops.attention: a second launch merges splits from a workspace."""
 
 import ml_dtypes
+import model
 import numpy as np
 import pytest
 from attention_checks import (
@@ -19,7 +20,6 @@ from attention_checks import (
     dense,
     fill,
     make_params,
-    model,
     run,
 )
 
@@ -165,9 +165,7 @@ def test_one_launch_for_several_batches(more):
         for b, tokens in enumerate(np.add(old, new)):
             own = slice(*map(int, offsets[b : b + 2]))
             keys, values = roles[:, b, :tokens]
-            wanted, wanted_lse = model(
-                q[own].astype(np.float64), keys, values, 0.125, True, None, None, None
-            )
+            wanted, wanted_lse = model.attend(q[own], keys, values, 0.125)
             assert close(out[own], wanted, ROUNDING["bf16"] * np.abs(values).max())
             assert close_lse(lse[own], wanted_lse)
         assert (out[rows:] == 7).all() and (lse[rows:] == 7).all() and not workspace[:16].any()
@@ -339,8 +337,8 @@ func.func @attend({", ".join(arguments)}, %layer: index, %q: {q_type},
     window = 40 if "window" in options else None
     for b, tokens in enumerate(np.add(*sizes)):
         rows_ = slice(*map(int, offsets[b : b + 2]))
-        own = q[rows_].astype(np.float64), keys[b, :tokens], values[b, :tokens]
-        wanted, wanted_lse = model(*own, 0.1, True, window, None, None)
+        own = q[rows_], keys[b, :tokens], values[b, :tokens]
+        wanted, wanted_lse = model.attend(*own, 0.1, window=window)
         assert close(out[rows_], wanted, ROUNDING[dtype] * np.abs(values).max())
         assert close_lse(lse[rows_], wanted_lse)
 

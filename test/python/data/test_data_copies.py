@@ -1,12 +1,12 @@
 """Tests of copies into tiles against plain indexing: equal bytes on all targets."""
 
 import functools
-import itertools
 
 import devices
 import ml_dtypes
 import numpy as np
 import pytest
+from pairs import pairwise
 from swizzles import NAMES, SWIZZLES, stored
 
 import kvcache
@@ -21,13 +21,8 @@ targets = pytest.mark.parametrize("target", TARGETS)
 
 
 def with_swizzles(names, *axes, swizzles=("none", "128b")):
-    """All combinations of the axes, and the swizzles in turn.
-
-    One swizzle comes twice in a turn, so that each is combined with every value of an axis.
-    """
-    turn = itertools.cycle([*swizzles, swizzles[-1]] if len(swizzles) % 2 == 0 else swizzles)
-    cases = [(*case, swizzle) for case, swizzle in zip(itertools.product(*axes), turn)]
-    return pytest.mark.parametrize(f"{names}, swizzle", cases)
+    """Combinations with every two values of two axes, where swizzles are an axis."""
+    return pytest.mark.parametrize(f"{names}, swizzle", pairwise(*axes, swizzles))
 
 
 every_page_size = with_swizzles("page_size, target", PAGE_SIZES, TARGETS, swizzles=tuple(SWIZZLES))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 import pytest
-from devices import TARGETS, jit
+from devices import jit, spread
 from programs import place
 
 BF16, E4M3 = np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.float8_e4m3fn)
@@ -339,8 +339,7 @@ def put(engine, role, tensors, place_, codes, scales):
         at[...] = scales
 
 
-@pytest.mark.parametrize("name", ENGINES)
-@pytest.mark.parametrize("target", ["cpu", *TARGETS])
+@pytest.mark.parametrize(("name", "target"), spread(ENGINES, with_cpu=True))
 def test_tensors_of_engines(name, target):
     engine, program = ENGINES[name], compiled(name, target)
     rng = np.random.default_rng(2)

@@ -160,7 +160,6 @@ CASES += [
 ]
 
 
-@pytest.mark.parametrize("target", ["cpu", *devices.TARGETS])
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize(("case", "target"), devices.spread(CASES, with_cpu=True))
 def test_each_tile_of_any_layout(case, target):
     check_tiles(case, stages=3, ahead=2, tiles=4, target=target)

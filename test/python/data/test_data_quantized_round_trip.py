@@ -28,12 +28,13 @@ import functools
 
 import numpy as np
 import pytest
-from devices import TARGETS
+from devices import spread
 from hypothesis import given
 from hypothesis import strategies as st
 from programs import Source, examples
 from quantization import ELEMENTS, SCALES
 from quantized_programs import (
+    FORMATS_OF_CACHES,
     QuantizedShape,
     add_load,
     add_store_quantized,
@@ -173,10 +174,10 @@ def test_the_bound_is_nearly_reached(element, scale):
     assert 1 / 3 < nearest <= 1
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@each_format
-def test_kernels_make_the_same_copies(element, scale, target):
+@pytest.mark.parametrize(("formats", "target"), spread(FORMATS_OF_CACHES))
+def test_kernels_make_the_same_copies(formats, target):
     """Kernels agree with the CPU to the bit: nothing here is a sum of products."""
+    element, scale = formats
     rng = np.random.default_rng(13)
     low, high = amplitudes(element, scale)
     groups = HEAD // get_granularity(element, scale)

@@ -16,7 +16,7 @@ from quantized_programs import INDICES, QuantizedShape, places, quantized_caches
 SHAPES = [
     QuantizedShape("f8E4M3FN", 1, 80, 1, False, "f32", 32, own_table=True),
     QuantizedShape("i8", 2, 96, 3, False, "f16", 16, own_table=True),
-    QuantizedShape("f8E4M3FN", 1, 576, 64, True, "bf16", 128),
+    QuantizedShape("f8E4M3FN", 1, 320, 64, True, "bf16", 128),
     QuantizedShape("f8E5M2", 3, 64, 48, False, "f8E4M3FN", 24, own_table=True),
     QuantizedShape("f8E4M3FN", 1, 32, 16, False, "f32", 40, own_table=True),
     QuantizedShape("f4E2M1FN", 2, 96, 7, False, "f8E8M0FNU", 32, own_table=True),

@@ -43,7 +43,7 @@ GROUPINGS = (
     (64, 64),
     (80, 2),
 )
-"""The first type of values has all of these, the others two."""
+"""The first type of values has all of these, in kernels every other one, and the others have two."""
 OPTIMIZED = (("f8E4M3FN", "bf16"), ("i8", "f16"), ("f4E2M1FN", "f8E4M3FN"))
 
 
@@ -55,12 +55,12 @@ POWER_CASES = (("f32", 72, 3), ("bf16", 16, 1))
 class Values:
     """A module of loops that quantize and dequantize rows of lanes."""
 
-    def __init__(self, element, scale):
+    def __init__(self, element, scale, groupings=GROUPINGS):
         self.element, self.scale = element, scale
         self.stored = "i8" if element == "f4E2M1FN" else element
         self.groupings = [
             grouping
-            for grouping in GROUPINGS
+            for grouping in groupings
             if element != "f4E2M1FN" or grouping[0] % 2 == 0 < grouping[0]
         ]
         self.text = ""
@@ -136,7 +136,9 @@ class Values:
 
 @functools.cache
 def compile_values(element, scale, op, target="cpu"):
-    values = Values(element, scale)
+    number = FORMATS_OF_CACHES.index((element, scale))
+    groupings = GROUPINGS if target == "cpu" else GROUPINGS[number % 2 :: 2]
+    values = Values(element, scale, groupings)
     for case in values.cases(VALUES if op == "quantize" else RESULTS):
         values.add(op, *case)
     if scale == "f8E4M3FN":

@@ -423,7 +423,7 @@ def is_optimized(shape, pipeline, every):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @given(st.data())
-@examples(10)
+@examples(6)
 def test_passes_keep_the_meaning(shape, pipeline, data):
     optimize = is_optimized(shape, pipeline, every=2) and data.draw(st.booleans())
     program = compile_functions(shape, pipeline, optimize)

@@ -164,16 +164,25 @@ def check_quantized(formats, target, wide, rows, factors=None):
     check_encodings(format, unpack(got) if packed else got, expected)
 
 
-@pytest.mark.parametrize("wide", ["bf16", "f16"])
-@pytest.mark.parametrize(("formats", "target"), devices.spread(FORMATS_OF_CACHES))
-def test_quantized_values_equal_a_division(formats, target, wide):
+# Both types in turn, the other one in each of the two tests.
+WIDE = ["bf16", "f16"]
+each_format = pytest.mark.parametrize(("formats", "target"), devices.spread(FORMATS_OF_CACHES))
+
+
+def get_wide(formats, first):
+    return WIDE[(FORMATS_OF_CACHES.index(formats) + first) % 2]
+
+
+@each_format
+def test_quantized_values_equal_a_division(formats, target):
+    wide = get_wide(formats, 0)
     rows = close_groups(wide, formats[0])
     check_quantized(formats, target, wide, rows[len(rows) % THREADS :])
 
 
-@pytest.mark.parametrize("wide", ["bf16", "f16"])
-@pytest.mark.parametrize(("formats", "target"), devices.spread(FORMATS_OF_CACHES))
-def test_quantize_with_any_tensor_scale(formats, target, wide):
+@each_format
+def test_quantize_with_any_tensor_scale(formats, target):
+    wide = get_wide(formats, 1)
     check_quantized(formats, target, wide, *groups_of_factors(wide, formats[0]))
 
 

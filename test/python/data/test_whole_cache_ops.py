@@ -9,6 +9,7 @@ import functools
 import ml_dtypes
 import numpy as np
 import pytest
+from devices import spread
 from edits import edit
 from quantization import (
     ELEMENTS,
@@ -124,16 +125,17 @@ def check_appended(manager, inputs, tokens_of, layer, rows_by_role, before, powe
         np.testing.assert_array_equal(as_uint(tensor), wanted)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(
-    ("name", "power_of_two", "static"),
-    [
-        *((name, False, False) for name in FORMATS_OF_CACHES),
-        *((name, True, False) for name in ("fp8-token", "fp8-uneven", "int8", "mxfp4", "mla-fp8")),
-        *((name, False, True) for name in ("fp8", "fp8-uneven", "int8", "int8-static", "nvfp4", "mla-fp8")),
-    ],
-)
-def test_append(name, power_of_two, static, target):
+APPENDS = [
+    *((name, "") for name in FORMATS_OF_CACHES),
+    *((name, "power_of_two") for name in ("fp8-token", "fp8-uneven", "int8", "mxfp4", "mla-fp8")),
+    *((name, "static_scales") for name in ("fp8", "fp8-uneven", "int8", "int8-static", "nvfp4", "mla-fp8")),
+]
+
+
+@pytest.mark.parametrize(("case", "target"), spread(APPENDS, with_cpu=True))
+def test_append(case, target):
+    name, option = case
+    power_of_two, static = (option == each for each in ("power_of_two", "static_scales"))
     manager, inputs, tokens_of = make_cache(name)
     append = kvcache.ops.append(
         manager.params, target=target, power_of_two=power_of_two, static_scales=static

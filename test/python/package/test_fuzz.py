@@ -22,14 +22,15 @@ def test_programs_agree_on_all_targets(seed):
     assert found == []
 
 
+@pytest.mark.slow
 def test_mutants_end_in_diagnostics(tmp_path):
     files = sorted((ROOT / "test" / "Transforms").rglob("*.mlir"))
-    command = [BUILD / "test" / "fuzz" / "kvcache-mutate", "--seed=1", "--count=1500"]
+    command = [BUILD / "test" / "fuzz" / "kvcache-mutate", "--seed=1", "--count=500"]
     command += [f"--known={FUZZ / 'known.txt'}", f"--output={tmp_path}"]
     result = subprocess.run([*command, *files], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     said = json.loads(result.stdout)
-    assert said["mutants"] == 1500 and said["parsed"] > 300 and said["passed"] > 200
+    assert said["mutants"] == 500 and said["parsed"] > 100 and said["passed"] > 60
 
 
 def findings(pattern):

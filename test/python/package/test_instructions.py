@@ -24,7 +24,7 @@ OTHERS = [
     *("sm_80", "sm_90"),
     *(
         pytest.param(chip, marks=pytest.mark.slow)
-        for chip in "sm_89 sm_100 sm_100f sm_103a sm_110a sm_120a".split()
+        for chip in "sm_89 sm_100f sm_103a sm_120a".split()
     ),
 ]
 

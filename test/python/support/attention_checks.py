@@ -1,6 +1,7 @@
-"""Checks of kvcache.ops.attention against its model: f64 NumPy on the bytes of the cache."""
+"""Checks of kvcache.ops.attention against the model on the bytes of the cache."""
 
 import numpy as np
+from model import attend
 
 import kvcache
 from kvcache import KVCacheParams, KVCacheQuantizationConfig, PagedKVCacheManager
@@ -117,39 +118,6 @@ def dense(params, inputs, longest):
     roles = [np.zeros(shape, np.float32) for _ in range(1 if params.is_mla else 2)]
     gather(inputs, LAYER, *roles, **(ones_as_scales(params) if is_static else {}))
     return np.array(roles, np.float64)
-
-
-def model(q, keys, values, scale, causal, window, soft_cap, sinks, bits=None, chunk=None):
-    """Computes attention of the last rows of a sequence: q [new, Hq, E], keys [tokens, H, E].
-
-    ``bits``, if given, is [new, new]: the new tokens that each row sees.
-    """
-    new, query_heads, _ = q.shape
-    tokens, heads, _ = keys.shape
-    keys, values = (x.repeat(query_heads // heads, axis=1) for x in (keys, values))
-    scores = np.einsum("ihe,the->iht", q, keys) * scale
-    if soft_cap is not None:
-        scores = soft_cap * np.tanh(scores / soft_cap)
-    own = tokens - new + np.arange(new)[:, None]
-    t = np.arange(tokens)
-    seen = np.ones((new, tokens), bool)
-    if causal:
-        seen &= t <= own
-    if window is not None:
-        seen &= t > own - window
-    if chunk is not None:
-        seen &= t // chunk == own // chunk
-    if bits is not None:
-        seen[:, tokens - new :] &= bits
-    scores = np.where(seen[:, None], scores, -np.inf)
-    logits = scores if sinks is None else np.concatenate(
-        [scores, np.broadcast_to(sinks[:, None], (new, query_heads, 1))], -1
-    )
-    largest = np.maximum(logits.max(-1, keepdims=True), -1e9)  # -inf where none is seen
-    total = np.exp(logits - largest).sum(-1, keepdims=True)
-    out = np.einsum("iht,the->ihe", np.exp(scores - largest) / np.maximum(total, 1e-300), values)
-    with np.errstate(divide="ignore"):
-        return out, (largest + np.log(total))[..., 0]
 
 
 def run(params, dtype, inputs, group, options, scale, seed=1, extra=2, **arrays):
@@ -274,8 +242,8 @@ def check(params, dtype, lengths, new, group, target="cpu", **options):
     for b, (length, more) in enumerate(sizes):
         rows = slice(*map(int, inputs.row_offsets[b : b + 2]))
         keys, values = roles[0, b, : length + more], roles[-1, b, : length + more, :, :value_dim]
-        wanted, wanted_lse = model(
-            q[rows].astype(np.float64), keys, values, scale,
+        wanted, wanted_lse = attend(
+            q[rows], keys, values, scale,
             *(given_options[name] for name in names), sinks, bits and bits[b],
             options.get("chunk"),
         )
@@ -313,9 +281,9 @@ def check_sparse(params, dtype, group, target, lengths=(5, 0, 33), new=(1, 27, 2
     size = options.get("value_dim") or params.head_dim
     for row, b in enumerate(batch):
         seen = tokens[row][tokens[row] >= 0]
-        wanted, wanted_lse = model(
-            q[row : row + 1].astype(np.float64), roles[0, b, seen], roles[-1, b, seen, :, :size], 0.125,
-            False, None, options.get("soft_cap"), sinks,
+        wanted, wanted_lse = attend(
+            q[row : row + 1], roles[0, b, seen], roles[-1, b, seen, :, :size], 0.125,
+            causal=False, soft_cap=options.get("soft_cap"), sinks=sinks,
         ) if len(seen) or sinks is not None else (0, np.full((1, q.shape[1]), -np.inf))
         assert close(out[row], np.asarray(wanted), ROUNDING[dtype] * np.abs(roles[-1]).max())
         assert close_lse(lse[row : row + 1], wanted_lse)

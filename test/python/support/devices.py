@@ -17,11 +17,13 @@ TARGETS = tuple(f"emulator:{chip}" for chip in CHIPS)
 
 
 
-def spread(cases):
-    """Assigns the chips to cases in turn, for ``parametrize``."""
+def spread(cases, with_cpu=False):
+    """Assigns the chips to cases in turn, for ``parametrize``; ``with_cpu`` adds each case on the CPU."""
+    cases = list(cases)
+    on_cpu = [(case, "cpu") for case in cases if with_cpu]
     return [
         pytest.param(case, target, id=f"{case[0] if isinstance(case, tuple) and not isinstance(case[0], str) else case}-{target}")
-        for case, target in zip(cases, itertools.cycle(TARGETS))
+        for case, target in [*on_cpu, *zip(cases, itertools.cycle(TARGETS))]
     ]
 
 

@@ -58,8 +58,8 @@ def f32_samples():
             parts.append(np.nextafter(halves, np.float32(sign)))
         parts.append(halves)
     rng = np.random.default_rng(1)
-    parts.append(rng.integers(0, 1 << 32, 1 << 16, np.uint32).view(np.float32))
-    parts.append(rng.normal(scale=100, size=1 << 14).astype(np.float32))
+    parts.append(rng.integers(0, 1 << 32, 1 << 13, np.uint32).view(np.float32))
+    parts.append(rng.normal(scale=100, size=1 << 13).astype(np.float32))
     values = np.concatenate(parts)
     return values[: len(values) // 2 * 2]
 

@@ -1,4 +1,4 @@
-"""The model of a cache: its contents and queries, in plain NumPy.
+"""The model of a cache: its contents, queries and attention, in plain NumPy.
 
 A cache is a flat array of encodings (unsigned integers) with sizes and distances. The formulas are
 those of the documentation, one by one. Nothing is imported from the package; floats are decoded and
@@ -216,6 +216,46 @@ def PagedCache(*arguments, **named):
 
 def ContinuousCache(*arguments, **named):
     return Cache(ContinuousView, *arguments, **named)
+
+
+# Attention
+
+
+def attend(
+    q, keys, values, scale, causal=True, window=None, soft_cap=None, sinks=None, bits=None, chunk=None
+):
+    """Computes attention of the last rows of a sequence in f64, and the logarithms of sums.
+
+    The shapes are q [new, Hq, E] and keys [tokens, H, E]. ``bits``, if given, is [new, new]: the
+    new tokens that each row sees.
+    """
+    q, keys, values = (np.asarray(each, np.float64) for each in (q, keys, values))
+    new, query_heads, _ = q.shape
+    tokens, heads, _ = keys.shape
+    keys, values = (x.repeat(query_heads // heads, axis=1) for x in (keys, values))
+    scores = np.einsum("ihe,the->iht", q, keys) * scale
+    if soft_cap is not None:
+        scores = soft_cap * np.tanh(scores / soft_cap)
+    own = tokens - new + np.arange(new)[:, None]
+    t = np.arange(tokens)
+    seen = np.ones((new, tokens), bool)
+    if causal:
+        seen &= t <= own
+    if window is not None:
+        seen &= t > own - window
+    if chunk is not None:
+        seen &= t // chunk == own // chunk
+    if bits is not None:
+        seen[:, tokens - new :] &= bits
+    scores = np.where(seen[:, None], scores, -np.inf)
+    logits = scores if sinks is None else np.concatenate(
+        [scores, np.broadcast_to(sinks[:, None], (new, query_heads, 1))], -1
+    )
+    largest = logits.max(-1, keepdims=True, initial=-1e9)  # -inf where none is seen
+    row_sum = np.exp(logits - largest).sum(-1, keepdims=True)
+    out = np.einsum("iht,the->ihe", np.exp(scores - largest) / np.maximum(row_sum, 1e-300), values)
+    with np.errstate(divide="ignore"):
+        return out, (largest + np.log(row_sum))[..., 0]
 
 
 # Floats

@@ -123,7 +123,7 @@ class QuantizedShape(Shape):
 !scales = !kvcache.scales<!cache>
 """
 
-    def widths(self, candidates=(0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128)):
+    def widths(self, candidates=(0, 1, 2, 3, 4, 6, 8, 16, 24, 64)):
         """The numbers of lanes of an access; 0 stands for a scalar."""
         widths = [w for w in candidates if w < self.head_size] + [self.head_size]
         if self.per_byte == 2:
