@@ -94,7 +94,7 @@ static void addNVVMLowering(OpPassManager &pm, bool makeInlinePTX) {
 void kvcache::addKernelLowering(OpPassManager &pm,
                                 const KernelLowering &options) {
   pm.addPass(createCheckInput());
-  pm.addPass(createHidePowers());
+  pm.addPass(createWorkaroundE8M0Folding());
   ExpandOpsOptions expand;
   expand.forGPU = true;
   expand.chips.assign(options.chips.begin(), options.chips.end());
@@ -139,6 +139,6 @@ void kvcache::addLaunchLowering(OpPassManager &pm, bool tvmFFI,
   LowerLaunchesOptions lower;
   lower.callerWaits = callerWaits;
   pm.addPass(createLowerLaunches(lower));
-  pm.addPass(createShareWithHost());
+  pm.addPass(createHostMemorySpaces());
   addHostLowering(pm);
 }

@@ -23,7 +23,7 @@ void kvcache::buildToCPUPipeline(OpPassManager &pm,
   if (options.tvmFFI)
     pm.addPass(createEmitTVMFFI());
   pm.addPass(createCheckInput());
-  pm.addPass(createHidePowers());
+  pm.addPass(createWorkaroundE8M0Folding());
   PrepareHostOptions prepare;
   prepare.cWrappers = !options.tvmFFI;
   pm.addPass(createPrepareHost(prepare));
@@ -35,6 +35,6 @@ void kvcache::buildToCPUPipeline(OpPassManager &pm,
   pm.addPass(createConvertKVCacheChecks());
   pm.addPass(createConvertKVCacheToMemRef());
   pm.addPass(createVerifyIR());
-  pm.addPass(createShareWithHost());
+  pm.addPass(createHostMemorySpaces());
   addHostLowering(pm, options.threads);
 }

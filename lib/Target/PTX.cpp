@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PTX.h"
-#include "KeepBits.h"
+#include "PreventF2IMiscompile.h"
 
 #include "kvcache/Target/BackEndErrors.h"
 
@@ -213,7 +213,7 @@ protected:
     if (llvm::Error error = runMiddleEnd(module, **machine, level))
       return getOperation().emitError(
           describeFatalError(llvm::toString(std::move(error))));
-    keepBits(module);
+    preventF2IMiscompile(module);
     return success();
   }
 

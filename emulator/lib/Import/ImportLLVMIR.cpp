@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "NewerText.h"
+#include "DowngradeLLVMText.h"
 #include "kvcache/Import/Import.h"
 
 #include "mlir/Dialect/DLTI/DLTI.h"
@@ -116,7 +116,7 @@ static std::unique_ptr<llvm::Module> parseSource(StringRef source,
       parseText(source, filename, context, error);
   if (module)
     return module;
-  std::string rewritten = rewriteNewerText(source);
+  std::string rewritten = downgradeLLVMText(source);
   llvm::SMDiagnostic other;
   if (std::unique_ptr<llvm::Module> newer =
           parseText(rewritten, filename, context, other))

@@ -194,12 +194,12 @@ def EmitTVMFFI : Pass<"kvcache-emit-tvm-ffi", "::mlir::ModuleOp"> {
   ];
 }
 
-def HidePowers : Pass<"kvcache-hide-powers"> {
-  let summary = "Keep MLIR from folding conversions of f8E8M0FNU";
+def WorkaroundE8M0Folding : Pass<"kvcache-workaround-e8m0-folding"> {
+  let summary = "Prevent wrong folds of conversions of f8E8M0FNU";
   let description = [{
     MLIR 22 folds an extension of the constant NaN of f8E8M0FNU to infinity, and
     the truncation of a negative power of two to one without a sign. The pass
-    hides from each extension what it extends, and lowers each truncation to
+    makes the operand of each extension opaque, and lowers each truncation to
     integer arithmetic. The pipelines run it before any pass that folds; a pass
     that runs before a pipeline may fold.
   }];

@@ -111,7 +111,7 @@ def OverlapLaunches : Pass<"kvcache-overlap-launches", "::mlir::ModuleOp"> {
     `enable=false`, it erases these ops. Other kernels and launches stay as they
     are.
 
-    Run it behind `kvcache-attach-targets`.
+    Run it after `kvcache-attach-targets`.
   }];
   let options = [
     Option<"enable", "enable", "bool", /*default=*/"true",
@@ -228,7 +228,7 @@ def PrepareHost : Pass<"kvcache-prepare-host", "::mlir::ModuleOp"> {
   ];
 }
 
-def ShareWithHost : Pass<"kvcache-share-with-host", "::mlir::ModuleOp"> {
+def HostMemorySpaces : Pass<"kvcache-host-memory-spaces", "::mlir::ModuleOp"> {
   let summary = "Move the memory of host functions to the default memory space";
   let description = [{
     On the CPU, a block is one thread, so its shared memory is private memory.

@@ -14,10 +14,10 @@
 
 namespace mlir::kvcache {
 
-/// Returns the same value of f8E8M0FNU, or vector of such, as one that is not
-/// known when it is constant, and other values as they are. MLIR 22 folds the
-/// extension of a NaN of this type to infinity (llvm/llvm-project#214919).
-inline Value hidePower(OpBuilder &builder, Location loc, Value value) {
+/// Returns a copy of a value or vector of f8E8M0FNU that MLIR does not fold,
+/// and other values as they are. MLIR 22 folds the extension of a NaN of this
+/// type to infinity (llvm/llvm-project#214919).
+inline Value makeOpaque(OpBuilder &builder, Location loc, Value value) {
   if (!isa<Float8E8M0FNUType>(getElementTypeOrSelf(value.getType())))
     return value;
   Type bits = builder.getI8Type();

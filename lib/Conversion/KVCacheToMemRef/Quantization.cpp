@@ -34,7 +34,7 @@ Value kvcache::convertFloat(OpBuilder &builder, Location loc, Value value,
   Type type = withLane(value.getType(), lane);
   if (from == lane)
     return value;
-  value = hidePower(builder, loc, value);
+  value = makeOpaque(builder, loc, value);
   unsigned fromBits = from.getIntOrFloatBitWidth();
   unsigned toBits = lane.getIntOrFloatBitWidth();
   if (fromBits < toBits)

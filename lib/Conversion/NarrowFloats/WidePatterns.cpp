@@ -60,7 +60,7 @@ struct PrintAsF32 : OpRewritePattern<vector::PrintOp> {
     if (!isNarrow(element) && !isa_and_present<BFloat16Type>(element))
       return rewriter.notifyMatchFailure(op, "prints no narrow floats");
     Elementwise e(rewriter, op.getLoc(), source.getType());
-    Value wide = e.extendFloat(hidePower(rewriter, op.getLoc(), source),
+    Value wide = e.extendFloat(makeOpaque(rewriter, op.getLoc(), source),
                                rewriter.getF32Type());
     rewriter.modifyOpInPlace(op, [&] { op.getSourceMutable().assign(wide); });
     return success();

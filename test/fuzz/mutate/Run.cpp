@@ -73,7 +73,7 @@ static constexpr StringLiteral kPasses[] = {
     "kvcache-wrap-parallel-bodies",
     "kvcache-expand-for-llvm",
     "convert-kvcache-to-memref,kvcache-prepare-host",
-    "convert-kvcache-to-memref,kvcache-share-with-host",
+    "convert-kvcache-to-memref,kvcache-host-memory-spaces",
     "kvcache-annotate-loops,kvcache-drop-hints,kvcache-track-host-memory",
     "kvcache-check-input,convert-kvcache-checks,convert-to-llvm,"
     "kvcache-inline-checks",
@@ -144,7 +144,7 @@ void Runner::renewContext() {
       return;
     hasError = true;
     if (StringRef(progress.stage) == kSyntax)
-      progress.stage = "behind an error of syntax";
+      progress.stage = "after an error of syntax";
     Progress::copy(progress.note, Progress::kNoteBytes, diagnostic.str());
   });
 }
@@ -309,7 +309,7 @@ void Runner::roundTrip(ModuleOp module) {
   }
 }
 
-/// Changes some bytes of a module's bytecode, anywhere behind the first word,
+/// Changes some bytes of a module's bytecode, anywhere after the first word,
 /// and reads it. The text of a finding is its bytes in hexadecimal.
 void Runner::readDamaged(StringRef text, Random &random) {
   OwningOpRef<ModuleOp> module = parse(text);

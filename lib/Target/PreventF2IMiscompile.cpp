@@ -1,4 +1,4 @@
-//===- KeepBits.cpp - Keep the bits of floats that are truncated ----------===//
+//===- PreventF2IMiscompile.cpp - Low bits of floats in ptxas -------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -17,7 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KeepBits.h"
+#include "PreventF2IMiscompile.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -34,9 +34,9 @@ using namespace llvm::PatternMatch;
 
 namespace {
 
-class BitKeeper {
+class FloatTruncations {
 public:
-  explicit BitKeeper(llvm::Function &function) {
+  explicit FloatTruncations(llvm::Function &function) {
     SmallVector<llvm::Instruction *> roots(
         llvm::make_pointer_range(llvm::instructions(function)));
     for (llvm::Instruction *root : roots)
@@ -145,7 +145,7 @@ private:
     return value->getType()->getScalarSizeInBits();
   }
 
-  /// Floats whose bits ptxas does not know to be those of floats.
+  /// Floats whose bits ptxas does not recognize as bits of floats.
   llvm::Value *getKept(llvm::Value *floats) {
     // Constants have their bits in the code.
     if (isa<llvm::Constant>(floats))
@@ -201,8 +201,8 @@ private:
 
 } // namespace
 
-void kvcache::keepBits(llvm::Module &module) {
+void kvcache::preventF2IMiscompile(llvm::Module &module) {
   for (llvm::Function &function : module)
     if (!function.isDeclaration())
-      BitKeeper keeper(function);
+      FloatTruncations truncations(function);
 }

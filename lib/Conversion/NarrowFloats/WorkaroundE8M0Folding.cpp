@@ -1,4 +1,5 @@
-//===- HidePowers.cpp - What MLIR must not fold ---------------------------===//
+//===- WorkaroundE8M0Folding.cpp - Prevent wrong folds of f8E8M0FNU
+//--------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -14,7 +15,7 @@
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
 namespace mlir::kvcache {
-#define GEN_PASS_DEF_HIDEPOWERS
+#define GEN_PASS_DEF_WORKAROUNDE8M0FOLDING
 #include "kvcache/Conversion/Passes.h.inc"
 } // namespace mlir::kvcache
 
@@ -22,12 +23,13 @@ using namespace mlir;
 
 namespace {
 
-struct HidePowers : kvcache::impl::HidePowersBase<HidePowers> {
+struct WorkaroundE8M0Folding
+    : kvcache::impl::WorkaroundE8M0FoldingBase<WorkaroundE8M0Folding> {
   void runOnOperation() override {
     getOperation()->walk([](arith::ExtFOp op) {
       OpBuilder builder(op);
       op.getInMutable().assign(
-          kvcache::hidePower(builder, op.getLoc(), op.getIn()));
+          kvcache::makeOpaque(builder, op.getLoc(), op.getIn()));
     });
     // This driver doesn't fold.
     RewritePatternSet patterns(&getContext());

@@ -1,4 +1,4 @@
-//===- NewerText.cpp - Text of newer versions of LLVM ---------------------===//
+//===- DowngradeLLVMText.cpp - Text of newer versions of LLVM -------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "NewerText.h"
+#include "DowngradeLLVMText.h"
 
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/StringExtras.h"
@@ -136,6 +136,6 @@ private:
 };
 } // namespace
 
-std::string mlir::kvcache::rewriteNewerText(StringRef text) {
+std::string mlir::kvcache::downgradeLLVMText(StringRef text) {
   return Rewriter(text).rewrite();
 }

@@ -1,5 +1,5 @@
-// RUN: kvcache-opt %s --kvcache-hide-powers | FileCheck %s
-// RUN: kvcache-opt %s --kvcache-hide-powers --canonicalize | FileCheck %s --check-prefix=FOLDED
+// RUN: kvcache-opt %s --kvcache-workaround-e8m0-folding | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-workaround-e8m0-folding --canonicalize | FileCheck %s --check-prefix=FOLDED
 
 // MLIR 22 would fold the first to infinity and the second to a power without a
 // sign.

@@ -28,7 +28,7 @@ def write_quantize():
 
 @needs_ptxas
 @needs_nvdisasm
-@pytest.mark.parametrize("name", ["keep-bits.mlir", "quantize"])
+@pytest.mark.parametrize("name", ["prevent-f2i-miscompile.mlir", "quantize"])
 def test_no_conversion(name, tmp_path):
     text = write_quantize() if name == "quantize" else (ROOT / "test/Target" / name).read_text()
     path = tmp_path / "kernels.cubin"

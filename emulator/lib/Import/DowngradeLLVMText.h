@@ -1,4 +1,4 @@
-//===- NewerText.h - Text of newer versions of LLVM -------------*- C++ -*-===//
+//===- DowngradeLLVMText.h - Text of newer versions of LLVM -----*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_IMPORT_NEWERTEXT_H
-#define KVCACHE_LIB_IMPORT_NEWERTEXT_H
+#ifndef KVCACHE_LIB_IMPORT_DOWNGRADELLVMTEXT_H
+#define KVCACHE_LIB_IMPORT_DOWNGRADELLVMTEXT_H
 
 #include "llvm/ADT/StringRef.h"
 
@@ -18,8 +18,8 @@ namespace mlir::kvcache {
 /// Rewrites constants of floats that newer versions of LLVM print and LLVM 22
 /// can't read: `float f0x2B8CBCCC`, `float +inf`, and decimal ones that are
 /// rounded, such as `float 1.000000e-30`. Lines stay lines.
-std::string rewriteNewerText(llvm::StringRef text);
+std::string downgradeLLVMText(llvm::StringRef text);
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_IMPORT_NEWERTEXT_H
+#endif // KVCACHE_LIB_IMPORT_DOWNGRADELLVMTEXT_H

@@ -1,4 +1,4 @@
-// RUN: kvcache-opt %s --kvcache-share-with-host --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-host-memory-spaces --split-input-file --verify-diagnostics | FileCheck %s
 
 // A block is one thread on the CPU: its shared memory is memory like any other.
 

@@ -1,4 +1,4 @@
-//===- ShareWithHost.cpp - Shared memory on the CPU -----------------------===//
+//===- HostMemorySpaces.cpp - Shared memory on the CPU --------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -13,7 +13,7 @@
 #include "mlir/IR/BuiltinTypes.h"
 
 namespace mlir::kvcache {
-#define GEN_PASS_DEF_SHAREWITHHOST
+#define GEN_PASS_DEF_HOSTMEMORYSPACES
 #include "kvcache/GPU/Passes.h.inc"
 } // namespace mlir::kvcache
 
@@ -21,7 +21,8 @@ using namespace mlir;
 
 namespace {
 
-struct ShareWithHost : kvcache::impl::ShareWithHostBase<ShareWithHost> {
+struct HostMemorySpaces
+    : kvcache::impl::HostMemorySpacesBase<HostMemorySpaces> {
   void runOnOperation() override {
     // Its result is shared memory, whatever the memory space is called.
     WalkResult dynamic =
