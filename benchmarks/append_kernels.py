@@ -3,7 +3,7 @@
 
 FlashInfer's are compiled by nvcc from the headers of its wheel, without PyTorch; scripts/bench installs it, and Triton,
 in build/bench-venv. Its page size is known at run time, that of the others when they compile. Those of CUDA C++ and
-Triton are in benchmarks/peers; the ones of fp8 are told the sequence and the position of each token, and multiply by
+Triton are in benchmarks/peers; the ones of fp8 are given the sequence and the position of each token, and multiply by
 reciprocals of scales. The time is that of making PTX, the median of three turns: ours and Triton's in the process, nvcc's
 with its start. Bytes in flight of a multiprocessor are those of a thread, of all threads that registers leave room for. The
 last rows are kernels of other ops, for which nothing is compared. Nothing runs on a GPU.
@@ -172,7 +172,7 @@ def make_table(has_shared: bool = False) -> Table:
 
 
 def measure_kernels(table: Table, title: str, kernels: Sequence[Kernel], chip: str, runs: int = RUNS) -> None:
-    """Adds a row for each kernel that knows the chip; the first is beside the others."""
+    """Adds a row for each kernel that supports the chip; the first is beside the others."""
     able: dict[str, tuple[Kernel, Module, facts.Facts]] = {}
     for kernel in kernels:
         try:

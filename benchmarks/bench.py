@@ -2,7 +2,7 @@
 """Compares our compiler with nvcc, NVRTC and Triton on the same works, side by side in one run.
 
 Contenders take turns: whole processes from a source file to a PTX file, and compilers that are loaded already. One
-ptxas assembles what they make. Nothing runs on a GPU. The report comes to standard output, progress to standard error.
+ptxas assembles what they make. Nothing runs on a GPU. The report goes to standard output, progress to standard error.
 DIR gets results.json, with all figures and where they come from, report.md and plot.svg. What is not installed is left
 out, and said. The other compilers come from PyPI into build/bench-venv (2 GB), but for nvcc.
 

@@ -31,7 +31,7 @@ TIMES = "{:.0f} ({:.0f} to {:.0f})"
 
 
 def measure(work: Work, chip: str, contenders: Sequence[Contender], runs: int) -> list[Result]:
-    """Lets the contenders take turns; the first round warms up, and tells who can't."""
+    """Lets the contenders take turns; the first round warms up, and returns the contenders that fail."""
     crashed: set[str] = set()
     results = [_try(contender, work, chip, crashed) for contender in contenders]
     calls = {

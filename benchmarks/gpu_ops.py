@@ -161,7 +161,7 @@ def is_lost() -> bool:
 
 
 class Worker:
-    """The process that runs works. ``at`` is the contender that it has come to, and ``why`` the reason of its end."""
+    """The process that runs works. ``at`` is the contender that it has reached, and ``why`` the reason of its end."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._connection, theirs = PROCESSES.Pipe()

@@ -486,7 +486,7 @@ def run(
 ) -> list[Result]:
     """Runs a work's contenders, except those that are left out.
 
-    Those of ``no_graph`` get no CUDA graphs. ``report`` is told who runs.
+    Those of ``no_graph`` get no CUDA graphs. ``report`` is called with the contender that runs.
     """
     bench = make(work, target)
     is_cuda = target.startswith("cuda")

@@ -41,7 +41,7 @@ def measure(make: Callable[[int], Cache], batches: list[int], runs: int) -> Time
     """
     times = {name_decode(batch): decode(make, batch, runs) for batch in batches}
     times["claim among 10,000 prompts of a page"] = claim(make, 0, runs)
-    times["the same, behind a prompt of the system"] = claim(make, 512, runs)
+    times["the same, after a prompt of the system"] = claim(make, 512, runs)
     cold, again = claim_long(make, runs)
     return times | {"claim of 32,768 tokens": cold, "the same, found in the cache": again}
 
@@ -61,7 +61,7 @@ def draw(rng: np.random.Generator, count: int) -> np.ndarray:
 
 
 def decode(make: Callable[[int], Cache], batch: int, runs: int) -> list[float]:
-    """Steps of sequences that come to the end of a page at different times."""
+    """Steps of sequences that reach the end of a page at different times."""
     rng = np.random.default_rng(0)
     cache = make(batch * (-(-(CONTEXT + PAGE_SIZE + runs) // PAGE_SIZE) + 1))
     names = [str(i) for i in range(batch)]
@@ -73,7 +73,7 @@ def decode(make: Callable[[int], Cache], batch: int, runs: int) -> list[float]:
 
 
 def claim(make: Callable[[int], Cache], common: int, runs: int) -> list[float]:
-    """Claims of prompts that differ in the page behind their first ``common`` tokens."""
+    """Claims of prompts that differ in the page after their first ``common`` tokens."""
     rng = np.random.default_rng(0)
     cache = make(CACHED + 256)
     system = draw(rng, common)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 
 def say(text: str) -> None:
-    """Tells those who wait, apart from the results."""
+    """Prints progress, apart from the results."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -96,7 +96,7 @@ def compare_rounds(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 
 class Clock(Protocol):
-    """The source of times. A GPU has them only when it has come to the last mark."""
+    """The source of times. A GPU has them only when it has reached the last mark."""
 
     def mark(self) -> Any: ...
 

@@ -23,7 +23,7 @@ class Record:
     Attributes:
         command: The program as its users call it; the arguments follow.
         details: Times of rounds, and other figures without a place in a table.
-        notes: Texts after the tables, by heading; it is told whether they are Markdown.
+        notes: Texts after the tables, by heading; it gets whether they are Markdown.
     """
 
     command: str

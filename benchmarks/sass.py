@@ -8,7 +8,7 @@ What is counted:
   barrier again and again is no loop here.
 - An access is an instruction that names memory; its width is what one thread moves. The size of a bulk or tensor copy
   is known only when it runs.
-- Bytes in flight are those of global loads whose registers nobody has touched yet, in the order of the text, predicated
+- Bytes in flight are those of global loads whose registers no instruction has used yet, in the order of the text, predicated
   ones included: the most there are at any place.
 """
 

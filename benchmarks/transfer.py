@@ -47,7 +47,7 @@ def make_cache(num_pages: int, page_size: int) -> kvcache.PagedKVCacheManager:
 
 
 def send(num_pages: int, page_size: int) -> None:
-    """The other process: offers a sequence until somebody closes its input.
+    """The other process: offers a sequence until its input is closed.
 
     Another sequence has every second page, so that each page is a descriptor.
     """

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 //
-// Prints the PTX of every kernel in a file, and what a launch has to know:
+// Prints the PTX of every kernel in a file, and what a launch needs:
 //
 //   compile examples/quickstart.mlir sm_90a
 //

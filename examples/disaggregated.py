@@ -112,7 +112,7 @@ class Process:
         other.close()
         self._wakes = math.inf
 
-    def tell(self, *message: object) -> None:
+    def send(self, *message: object) -> None:
         """Sends a message; the end of a worker is noticed when its pipe is read."""
         try:
             self.pipe.send(message)
@@ -155,7 +155,7 @@ class Router:
     ) -> None:
         self._plan = plan
         self.faults = list(faults)
-        self._told: tuple[Process, tuple[object, ...]] | None = None
+        self._sent: tuple[Process, tuple[object, ...]] | None = None
         self._stop: dict[str, float] = {}  # seconds, by the kind of the next worker
         self._numbers = itertools.count()
         self._requests = {request.name: request for request in requests}
@@ -178,7 +178,7 @@ class Router:
     def _begin(self, request: Request) -> None:
         request.decode = None
         request.prefill = self._choose("prefill")
-        request.prefill.tell("prefill", request.name, request.tokens)
+        request.prefill.send("prefill", request.name, request.tokens)
 
     def serve(self) -> Iterator[Request]:
         """Yields each request when it has all its tokens."""
@@ -212,7 +212,7 @@ class Router:
         if fault in ("cut off", "another version"):
             rest[0] = damage(rest[0], fault)
         how, _, end = (fault or "").partition(" ")
-        self._told = None
+        self._sent = None
         self._stop = {end: STOPS[how]} if how in STOPS else {}
         getattr(self, f"_on_{kind}")(request, *rest)
         if end in ends:
@@ -221,12 +221,12 @@ class Router:
                 return  # the next such message has it
             if how == "killed":
                 self._kill(victim)
-            elif self._stop:  # it was told nothing
+            elif self._stop:  # it got no message
                 victim.stop(STOPS[how])
-        elif fault == "twice" and self._told:
-            process, message = self._told
-            process.tell(*message)
-        elif fault is None or not self._told:
+        elif fault == "twice" and self._sent:
+            process, message = self._sent
+            process.send(*message)
+        elif fault is None or not self._sent:
             return
         self.counts["faults"] += 1
         self.faults.remove((kind, fault))
@@ -234,13 +234,13 @@ class Router:
     def _tell(self, process: Process, *message: object) -> None:
         if process in self.processes and process.kind in self._stop:
             process.stop(self._stop.pop(process.kind))  # before it reads the message
-        process.tell(*message)
-        self._told = process, message
+        process.send(*message)
+        self._sent = process, message
 
     def _on_offer(self, request: Request, message: bytes, token: int) -> None:
         request.generated.append(token)
         if request.is_done:
-            request.prefill.tell("end", request.name)
+            request.prefill.send("end", request.name)
             return  # no fault: it is not fetched
         request.decode = self._choose("decode")
         remaining = request.limit - len(request.generated)
@@ -264,7 +264,7 @@ class Router:
     def _on_lost(self, request: Request, reason: str) -> None:
         self.counts["begun again"] += 1
         if request.prefill:
-            request.prefill.tell("end", request.name)  # its pages are useless
+            request.prefill.send("end", request.name)  # its pages are useless
         self._begin(request)
 
     def kill(self, index: int) -> None:
@@ -288,7 +288,7 @@ class Router:
                 self._begin(request)
             elif request.prefill is process:
                 # The decode worker may have all pages, but no confirmation.
-                request.decode.tell("lose", request.name)
+                request.decode.send("lose", request.name)
 
 
 def damage(message: bytes, how: str) -> bytes:

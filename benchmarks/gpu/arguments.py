@@ -123,7 +123,7 @@ def look_up(name: str, values: Values) -> Number:
     """The number or the address that a parameter of our kernels stands for."""
     root, _, part = name.partition(".")
     if root not in values:
-        raise ArgumentError(f"nobody says what {root!r} is; known are {', '.join(values)}")
+        raise ArgumentError(f"unknown argument {root!r}; known are {', '.join(values)}")
     value = values[root]
     if isinstance(value, DeviceArray | Cache):
         return value.part(part)
@@ -166,10 +166,10 @@ def find_view(view: Mapping[str, int | str], values: Values) -> Cache:
     """The cache that a descriptor is of."""
     name = next((view[key] for key in ("cache", "collection", "blocks") if key in view), None)
     if name is None:
-        raise ArgumentError("the source declares the descriptor: nobody says what it is of")
+        raise ArgumentError("the source declares the descriptor, whose tensor is unknown")
     cache = values.get("collection" if "blocks" in view else name)
     if not isinstance(cache, Cache):
-        raise ArgumentError(f"nobody says which cache {name!r} is")
+        raise ArgumentError(f"the cache of {name!r} is unknown")
     if "cache" in view:
         return cache
     layer = view["layer"] if isinstance(view["layer"], int) else look_up(view["layer"], values)

@@ -211,7 +211,7 @@ def compile_triton(launch: Launch, source: Path, values: list[int | float], capa
 
 
 def enter_triton(work: Work, peer: TritonPeer, workspace: Workspace, source: Path) -> Contender:
-    """Compiles, and launches the machine code as everybody else's."""
+    """Compiles, and launches the machine code like that of other contenders."""
     scratch = {name: workspace.allocate(shape, 4) for name, shape in peer.scratch(workspace.case).items()}
     known = {**workspace.values(), **scratch}
     names = [name for name, _ in peer.launch.arguments]

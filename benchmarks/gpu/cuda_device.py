@@ -1,4 +1,4 @@
-"""A GPU with one stream, behind the CUDA driver."""
+"""A GPU with one stream, by the CUDA driver."""
 
 from __future__ import annotations
 

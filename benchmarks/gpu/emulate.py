@@ -20,7 +20,7 @@ def _find_argument(argument: ir.Argument, case: Case) -> Any:
     if argument.name in case.numbers:
         return case.numbers[argument.name]
     if argument.name not in case.arrays:
-        raise ValueError(f"nobody says what argument {argument.name!r} is")
+        raise ValueError(f"unknown argument {argument.name!r}")
     array = case.arrays[argument.name]
     element = _ELEMENT.match(str(argument.type))
     if not element:

@@ -78,7 +78,7 @@ class Case:
     moved_bytes: int
 
     def poison(self) -> None:
-        """Sets every bit of the outputs: what nobody writes is seen."""
+        """Sets every bit of the outputs: unwritten bytes are seen."""
         for name in self.outputs:
             self.arrays[name].view(np.uint8).fill(0xFF)
 
@@ -92,7 +92,7 @@ def _lengths(kind: str, sizes: Sizes, rng: np.random.Generator) -> np.ndarray:
 
 
 def _table(sizes: Sizes, tokens: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
-    """A lookup table for sequences of so many tokens, and the number of pages, of which a few are nobody's."""
+    """A lookup table for sequences of so many tokens, and the number of pages, of which a few are unused."""
     columns = -(-tokens // PAGE_SIZE)
     pages = sizes.batch * columns + 3
     used = rng.permutation(pages)[: sizes.batch * columns]
@@ -109,7 +109,7 @@ def _normal_bf16(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray
 
 
 def _codes(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """fp8 numbers without NaNs, whose bits nobody promises."""
+    """fp8 numbers without NaNs, whose bits are unspecified."""
     codes = rng.integers(0, 1 << 8, shape, np.uint8)
     return np.where(codes & 0x7F == 0x7F, codes & 0x87, codes)
 

@@ -24,7 +24,7 @@ class PackError(ValueError):
 class KernelImage:
     """A kernel for a chip. ``source`` is the file's name without its ending; sizes are in bytes.
 
-    Of our kernels the compiler knows the names of the parameters, the block, and the descriptors.
+    Of our kernels the compiler has the names of the parameters, the block, and the descriptors.
     """
 
     contender: str

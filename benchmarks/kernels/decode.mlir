@@ -8,7 +8,7 @@
 //   part_o[…, g, :]  = sum of 2^(score[t] - max) * values[b, h, t, :]
 //
 // Of each sequence b, KV head h and split s, which are the grid, and the 8 query heads g of a KV head. 8 KV heads of
-// 128, pages of 16 tokens, bf16; sums are f32, and weights are rounded to bf16 before they meet the values. `chunk` is
+// 128, pages of 16 tokens, bf16; sums are f32, and weights are rounded to bf16 before the product with the values. `chunk` is
 // a multiple of 16: every split begins with a page. The host combines splits by
 //
 //   out[b, 8 * h + g] = sum of part_o[b, h, s, g] * 2^(m[s] - m) / sum of l[s] * 2^(m[s] - m),  m = max of m[s]

@@ -7,7 +7,7 @@
 // keys and values bf16[N, H, D] with any distance from row to row, row_offsets
 // and lengths u32, lut u32[B, max_pages], blocks bf16[pages, 2, layers, P, H,
 // D] with any distance from page to page. A block has a row, and a thread 16
-// bytes of its keys and of its values. Rows behind the last offset are padding.
+// bytes of its keys and of its values. Rows after the last offset are padding.
 #include <cstdint>
 
 struct Params {

@@ -106,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(128, 2)
           d[g] = fmaf(q[g][i], f[i], d[g]);
       }
       // Sums of 8 values over 16 lanes: each step halves what a lane has, 4 + 2
-      // + 1 + 1 shuffles; then 8 to tell all.
+      // + 1 + 1 shuffles; then 8 to broadcast.
       float e[4];
 #pragma unroll
       for (int g = 0; g < 4; g++) {
@@ -159,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(128, 2)
       }
     }
   }
-// Halves of a warp meet in registers, warps in shared memory.
+// Halves of a warp combine in registers, warps in shared memory.
 #pragma unroll
   for (int g = 0; g < G; g++) {
     float mo = __shfl_xor_sync(~0u, m[g], 16);

@@ -48,7 +48,7 @@ _TOOL = re.compile(r"\b(?:kvcache-opt|kvcache-reduce|mlir-opt|cc)\b")
 # A number on its own: those of ops, chips and places are part of a name.
 _NUMBER = re.compile(r"(?<![\w.:@#-])\d+(?![\w.:])")
 _TOLERANCE = 0.1
-# A table, and the command that the paragraph behind it names.
+# A table, and the command that the paragraph after it names.
 _MADE_BY = re.compile(
     r"((?:^\|.*\n)+)\nMade by `(benchmarks/\S+\.py --markdown)`", re.MULTILINE
 )
@@ -197,7 +197,7 @@ class WrongProgram(Exception):
 def run_programs(path: Path) -> Iterator[Output]:
     """Runs the Python of a page from its top to its end.
 
-    A text block right behind one in Python shows what that prints.
+    A text block right after one in Python shows what that prints.
     """
     names: dict[str, object] = {"__name__": name_of(path)}
     examples = examples_of(path, "python", "text")

@@ -122,7 +122,7 @@ def _entries(task: Task) -> Iterator[tuple[str, str, Any]]:
             for each in getattr(entry, "__all__", ()):
                 found = getattr(entry, each)
                 path = f"{entry.__name__}.{each}"
-                # A module of the same name hides a function from readers of the source.
+                # A module of the same name shadows a function for readers of the source.
                 is_hidden = path in sys.modules and not isinstance(found, ModuleType)
                 yield f"{name}.{each}", f"{found.__module__}.{each}" if is_hidden else path, found
 

@@ -1,6 +1,6 @@
 // scores[b, h, t] = q[b, h, :] . keys[b, h, t, :]   for t < cache_length(b)
 //
-// A block for 64 tokens of a head: their keys come to shared memory as a tile, and then a thread for each score.
+// A block for 64 tokens of a head: their keys are copied to shared memory as a tile, and then a thread for each score.
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>

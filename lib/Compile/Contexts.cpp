@@ -47,7 +47,7 @@ PassManager *WarmContext::getPipeline(StringRef passes, std::string &message) {
 }
 
 namespace mlir::kvcache {
-/// The contexts that nobody uses.
+/// The unused contexts.
 class ContextPool {
 public:
   ContextLease take(StringRef contents);

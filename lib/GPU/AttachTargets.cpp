@@ -156,7 +156,7 @@ private:
         &getContext(), target.getO(), target.getTriple(), target.getChip(),
         features, target.getFlags(), target.getLink(),
         // Upstream rejects tcgen05 for chips that have it; `checkInstructions`
-        // knows all.
+        // accepts all.
         target.getVerifyTarget() && !chip->has(Feature::TensorMemory));
   }
 };

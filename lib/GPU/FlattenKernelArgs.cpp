@@ -61,7 +61,7 @@ bool isOnlyRead(Value memref) {
 }
 
 /// Returns the buffer of a memref on the host if it is a function argument, an
-/// allocation or a global, which can be told apart; otherwise null.
+/// allocation or a global, which can be distinguished; otherwise null.
 Value getBuffer(Value memref) {
   while (Operation *op = memref.getDefiningOp()) {
     if (auto view = dyn_cast<ViewLikeOpInterface>(op))

@@ -52,7 +52,7 @@ struct PrepareHost : kvcache::impl::PrepareHostBase<PrepareHost> {
       if (function.isExternal() || (cWrappers && function.isPublic()))
         function->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(),
                           UnitAttr::get(&getContext()));
-    // Only kernels have use for names, and LLVM doesn't know them.
+    // Only kernels have use for names, and LLVM doesn't support them.
     for (auto function : getOperation().getOps<FunctionOpInterface>())
       for (unsigned index = 0; index < function.getNumArguments(); ++index)
         function.removeArgAttr(index, kvcache::KVCacheDialect::kArgNameAttr);

@@ -26,7 +26,7 @@ void kvcache::setSharedArrays(Operation *kernel, ArrayRef<SharedArray> arrays) {
   kernel->setAttr(kSharedArraysAttr, builder.getDictionaryAttr(entries));
 }
 
-/// Anybody can write the attribute.
+/// The attribute may be written by hand.
 static bool areDisjointFromZero(ArrayRef<SharedArray> arrays) {
   constexpr int64_t limit = std::numeric_limits<int32_t>::max();
   if (arrays.empty() || arrays.front().offset != 0)

@@ -60,7 +60,7 @@ LogicalResult verifyPowerOfTwo(Operation *op, Type type);
 LogicalResult verifyPowerOfTwo(Operation *op, CacheTypeInterface cache);
 
 /// Whether the length of sequence `batch` provably exists: `batch` is a
-/// constant below the static size of the lengths behind `cache`.
+/// constant below the static size of the lengths of `cache`.
 bool isLengthInRange(Value cache, Value batch);
 
 /// Whether the entries for `tokens` tokens of sequence `batch` from `token` on

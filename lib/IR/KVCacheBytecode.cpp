@@ -30,7 +30,7 @@ struct Version : DialectVersion {
   std::string str() const { return (Twine(major) + "." + Twine(minor)).str(); }
 };
 
-/// Reads the number of an enum case, which `symbolize` must know.
+/// Reads the number of an enum case, which `symbolize` must accept.
 template <typename Enum>
 LogicalResult readEnum(DialectBytecodeReader &reader, Enum &value,
                        std::optional<Enum> (*symbolize)(uint32_t)) {

@@ -1,4 +1,4 @@
-//===- PartOps.cpp - The tensors behind a cache ---------------------------===//
+//===- PartOps.cpp - The tensors of a cache -------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- TypeParts.cpp - The values behind a value of a type ----------------===//
+//===- TypeParts.cpp - The values that a value of a type becomes ----------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -134,8 +134,8 @@ openSource(StringRef name, const MlirOptMainConfig &config,
   return source;
 }
 
-/// Hides the options that LLVM's libraries registered, a thousand lines of
-/// --help; --help-hidden shows them.
+/// Removes the options of LLVM's libraries from --help, a thousand lines;
+/// --help-hidden shows them.
 static void hideLibraryOptions() {
   for (auto &[name, option] : llvm::cl::getRegisteredOptions())
     if (llvm::is_contained(option->Categories, &llvm::cl::getGeneralCategory()))
@@ -165,8 +165,8 @@ template <typename Info> static void listOwn(raw_ostream &os, StringRef title) {
   os << "\n";
 }
 
-/// The head of --help: this project's pipelines and passes, which the
-/// alphabet hides among upstream's.
+/// The head of --help: this project's pipelines and passes, which are
+/// among upstream's in the alphabet.
 static std::string describeTool() {
   std::string text = "kvcache-opt: compile KV-cache operations\n\n"
                      "  kvcache-opt kernel.mlir "

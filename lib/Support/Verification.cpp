@@ -188,7 +188,8 @@ LogicalResult kvcache::checkBeforeVerification(Operation *op) {
 }
 
 /// Whether a text may have ops that fail: those of the generic form, whose
-/// parser doesn't know them, and those with an attribute that others infer.
+/// attributes the parser does not check, and those with an attribute that
+/// others infer.
 static bool mayFail(StringRef text) {
   return text.contains("\"gpu.") || text.contains("\"nvvm.") ||
          text.contains("\"llvm.") || text.contains("\"affine.dma_") ||

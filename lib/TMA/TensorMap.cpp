@@ -17,7 +17,7 @@ using namespace mlir::kvcache::tma;
 /// In fp8 MLA rows, the rope follows the content, as bf16.
 static constexpr int64_t kRopeBytes = 2;
 
-/// Sums and products of sizes that anybody may have written: the largest number
+/// Sums and products of sizes of any origin: the largest number
 /// where 64 bits are too few, which breaks a limit of the hardware all the
 /// same.
 static int64_t add(int64_t left, int64_t right) {
@@ -130,7 +130,7 @@ mlir::kvcache::tma::findBrokenLimit(const TensorMap &map, uint64_t base) {
     return "expects a base address, got null";
   if (uint64_t excess = (base + static_cast<uint64_t>(map.offset)) % 16)
     return "expects the tensor to start at a multiple of 16 bytes, got " +
-           std::to_string(excess) + " bytes behind one";
+           std::to_string(excess) + " bytes after one";
   return std::nullopt;
 }
 
@@ -164,7 +164,7 @@ CacheShape CacheShape::countIn(int64_t bytes) const {
 
 int64_t CacheShape::getRowAlignment() const {
   int64_t alignment = std::gcd<int64_t>(16, getRowPitch() * elementBytes);
-  // Pages of a layout, such as values behind keys, are as aligned as heads are
+  // Pages of a layout, such as values after keys, are as aligned as heads are
   // long.
   if (!isPacked())
     alignment = std::gcd(alignment, headSize * elementBytes);

@@ -217,7 +217,7 @@ static LogicalResult checkRegister(Operation *op, Type type) {
          << type << ", but PTX has those of scalars, and of vectors of 32 bits";
 }
 
-/// The first `$` of the text of inline assembly behind which LLVM expects
+/// The first `$` of the text of inline assembly after which LLVM expects
 /// something else, to its end: an operand, `$0`, `${0}` or `${0:x}`, one of the
 /// texts that LLVM has, `${:uid}`, an escape, `$$`, or variants, `$(a$|b$)`.
 static StringRef findMistake(StringRef text) {
@@ -237,11 +237,11 @@ static StringRef findMistake(StringRef text) {
     }
     bool isBraced = rest.consume_front("{");
     if (isBraced && rest.consume_front(":")) {
-      auto [name, behind] = rest.split('}');
+      auto [name, following] = rest.split('}');
       if (!rest.contains('}') ||
           !llvm::is_contained({"private", "comment", "uid"}, name))
         return text;
-      text = behind;
+      text = following;
       continue;
     }
     unsigned number;

@@ -139,7 +139,7 @@ static Need getNeedOfSynchronization(Operation *op) {
             NVVM::MBarrierArriveExpectTxOp, NVVM::MBarrierArriveDropExpectTxOp>(
           [](auto op) { return Need{Feature::TMA}; })
       .Case([](NVVM::MBarrierArriveOp op) { return getNeedOfArrival(op); })
-      // LLVM writes its scope, which older chips do not know.
+      // LLVM writes its scope, which older chips do not support.
       .Case([](NVVM::MBarrierArriveDropOp op) { return fromChip(kHopper); })
       .Case([](NVVM::MBarrierTestWaitOp op) {
         bool isNew =
@@ -190,7 +190,7 @@ static Need getNeedOfMatrixOp(Operation *op) {
         return isB16(op.getEltType()) ? Need() : Need{Feature::LdMatrixB8};
       })
       .Case([](NVVM::StMatrixOp op) {
-        // Those of 8 bits came together with the loads.
+        // Stores of 8 bits are as old as the loads.
         return isB16(op.getEltType()) ? fromChip(kHopper)
                                       : Need{Feature::LdMatrixB8};
       })

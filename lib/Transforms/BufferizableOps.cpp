@@ -25,7 +25,7 @@ using namespace mlir::kvcache;
 namespace {
 
 /// The slices that a tensor is a part of, the innermost first, and the tensor
-/// behind them. What is between changes the shape, or writes to the tensor: its
+/// that they slice. Ops between change the shape, or write to the tensor: their
 /// result is in the same memory, or in none of these slices.
 struct Slices {
   explicit Slices(Value tensor) {
@@ -60,7 +60,7 @@ bool runsOnce(Operation *op) {
   return true;
 }
 
-/// Whether two ops see one tensor behind their slices, and not also those of
+/// Whether two ops slice one tensor, and not also those of
 /// other iterations of a loop, whose slices may lie elsewhere.
 bool haveOneWhole(Operation *lhs, Operation *rhs, Value whole) {
   if (runsOnce(lhs) && runsOnce(rhs))

@@ -56,7 +56,7 @@ def rewrite(contents: bytes, filename: str, extension: str) -> tuple[bytes, list
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return b"", [_report(filename, "MLIR's reader does not come to an end")]
+        return b"", [_report(filename, "MLIR's reader does not end")]
     if child.returncode == -signal.SIGXCPU:
         return b"", [_report(filename, f"MLIR's reader takes over {seconds} seconds")]
     if child.returncode:

@@ -71,7 +71,7 @@ static void splitStore(llvm::StoreInst &store) {
   llvm::RecursivelyDeleteTriviallyDeadInstructions(stored);
 }
 
-/// Loads the fields of an aggregate one by one, if nobody wants it as a whole.
+/// Loads the fields of an aggregate one by one, if it is not used as a whole.
 static void splitLoad(llvm::LoadInst &load) {
   if (llvm::any_of(load.users(), [](llvm::User *user) {
         return !isa<llvm::ExtractValueInst>(user) ||

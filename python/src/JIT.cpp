@@ -46,8 +46,8 @@ void __truncdfhf2();
 #endif
 
 /// MLIR's library of helper functions, with those that it needs itself.
-/// Told by an address and not by a name: only the copy that this library is
-/// linked to works with the one LLVM of the process.
+/// Identified by an address and not by a name: only the copy that this library
+/// is linked to works with the one LLVM of the process.
 std::string kvcache::python::getHelperLibrary() {
   Dl_info info;
   bool found = dladdr(reinterpret_cast<void *>(&memrefCopy), &info);
@@ -95,7 +95,7 @@ public:
   /// `device` may be null.
   explicit Symbols(const DeviceLibrary *device);
 
-  /// Reports what the module calls and nobody defines: the linker only knows
+  /// Reports undefined functions that the module calls: the linker only reports
   /// names.
   LogicalResult check(ModuleOp module) const;
 
@@ -331,8 +331,8 @@ llvm::Error JIT::openDevice(StringRef name) {
   return llvm::Error::success();
 }
 
-/// Nobody would run what a module wants to be run before or after its
-/// functions.
+/// Rejects constructors and destructors of a module, which the JIT would not
+/// run.
 static LogicalResult checkConstructors(ModuleOp module) {
   for (Operation &op : *module.getBody()) {
     auto first = dyn_cast<LLVM::GlobalCtorsOp>(op);

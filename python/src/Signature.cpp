@@ -1,4 +1,4 @@
-//===- Signature.cpp - What Python knows of a function --------------------===//
+//===- Signature.cpp - Signatures of functions for Python -----------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

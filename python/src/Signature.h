@@ -1,4 +1,4 @@
-//===- Signature.h - What Python knows of a function ------------*- C++ -*-===//
+//===- Signature.h - Signatures of functions for Python ---------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

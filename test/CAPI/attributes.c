@@ -177,7 +177,7 @@ static void testInvalid(MlirLocation loc) {
   expectNull(mlirKVCacheCopyKindAttrGetChecked(loc, (MlirKVCacheCopyKind)5));
 }
 
-/// In a context that does not know the dialect.
+/// In a context that has not loaded the dialect.
 static void testNotLoaded(void) {
   MlirContext context = mlirContextCreate();
   mlirContextAttachDiagnosticHandler(context, report, NULL, NULL);

@@ -1,6 +1,6 @@
 // RUN: kvcache-opt %s --kvcache-flatten-kernel-args --split-input-file | FileCheck %s
 
-// What launches tell about a kernel holds for its clone for another chip, too.
+// Facts from launches of a kernel hold for its clone for another chip, too.
 
 module attributes {gpu.container_module} {
   // CHECK-LABEL: gpu.module @kernels
@@ -35,7 +35,7 @@ module attributes {gpu.container_module} {
 
 // -----
 
-// A buffer that can't be told from others may be any of them.
+// A buffer that can't be distinguished from others may be any of them.
 
 module attributes {gpu.container_module} {
   // CHECK-LABEL: gpu.module @kernels

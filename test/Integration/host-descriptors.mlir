@@ -67,9 +67,9 @@ func.func private @table() -> (!lut, !lengths) {
   return %lut, %lengths : !lut, !lengths
 }
 
-// Pages of 2 x 2 layers are 262144 elements, and 1024 behind each are not of the
+// Pages of 2 x 2 layers are 262144 elements, and 1024 after each are not of the
 // cache: 257 rows from one to the next. Values of layer 1 begin 128 + 131072 +
-// 65536 elements behind the buffer.
+// 65536 elements after the start of the buffer.
 
 // CHECK:      launch @kernels::@paged for sm_90a
 // CHECK:        param 0: 8 bytes, {{.*}} = 0x[[# %x, PAGED:]]

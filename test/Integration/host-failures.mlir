@@ -3,7 +3,7 @@
 // DEFINE: %{cuda} = mlir-runner %t.mlir -entry-point-result=void -shared-libs=%mlir_lib_dir/libmlir_c_runner_utils.so,%kvcache_cuda,%kvcache_runtime
 
 // A call that fails prints where, what was done and why, and exits with status
-// 1; nothing behind it runs.
+// 1; nothing after it runs.
 
 // RUN: not %{trace} -e page_distance 2>&1 | FileCheck %s --check-prefixes=FAILS,DISTANCE -DSOURCE=%s
 // RUN: not %{trace} -e grid 2>&1 | FileCheck %s --check-prefixes=FAILS,GRID -DSOURCE=%s

@@ -145,7 +145,7 @@ llvm.func @products_of_32_bits(%p: !llvm.ptr, %stride: i32) -> i32 {
   llvm.return %v : i32
 }
 
-// What a thread knows from the start comes before a page id that it reads, and before products.
+// Terms known at the start precede a page id that is read, and products.
 
 // CHECK-LABEL: llvm.func @known_parts_come_first(
 // CHECK-SAME:      %[[P:.*]]: !llvm.ptr, %[[STRIDE:.*]]: i64, %[[TABLE:.*]]: !llvm.ptr, %{{.*}}: i1)

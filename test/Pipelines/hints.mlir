@@ -14,7 +14,7 @@
 // OTHER-NOT: did you mean
 // PASS:      {{[Dd]}}id you mean '{{(--)?}}kvcache-to-ptx'?
 
-// An error has no op behind it, unless the command line asks for it.
+// An error has no op after it, unless the command line asks for it.
 
 // RUN: not kvcache-opt %t/reduction.mlir --kvcache-kernels-to-nvvm 2>&1 | FileCheck %s --check-prefix=REDUCTION --implicit-check-not="see current operation"
 // RUN: not kvcache-opt %t/reduction.mlir --kvcache-kernels-to-nvvm --mlir-print-op-on-diagnostic 2>&1 | FileCheck %s --check-prefix=NOTE

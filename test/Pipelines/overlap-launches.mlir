@@ -56,7 +56,7 @@
 // PTX-NEXT: {{.*}}griddepcontrol.launch_dependents;
 // PTX-NOT:  ld.global.nc
 
-// Host code waits once, behind the last launch.
+// Host code waits once, after the last launch.
 // ONCE-COUNT-7:  llvm.call @kvcacheLaunch
 // ONCE:          llvm.call @kvcacheStreamSynchronize
 // ONCE-NOT:      llvm.call @kvcacheStreamSynchronize

@@ -5,7 +5,7 @@
 // RUN: kvcache-opt %s --kvcache-to-ptx="chip=sm_80,sm_120a" | FileCheck %s --check-prefix=BINARY
 
 // 96 KB of tiles are dynamic shared memory, as aligned as the swizzle needs, and
-// what tells them apart is in the instructions. 32 KB are static.
+// their offsets are in the instructions. 32 KB are static.
 
 // CHECK:         .extern .shared .align 1024 .b8 kvcache_shared[];
 // CHECK:         .visible .entry three(

@@ -8,7 +8,7 @@
 // TOOLKIT: error: expects the toolkit to have '{{.*}}/nowhere/bin/ptxas'
 // CHIP:    error: 'gpu.module' op unknown chip 'sm_99'; known are sm_80,
 
-// One object for each target, with what a launch needs to know of the kernel.
+// One object for each target, with what a launch needs of the kernel.
 
 // CHECK-NOT:  gpu.module
 // CHECK:      gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_80">,

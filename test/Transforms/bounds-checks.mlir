@@ -262,7 +262,7 @@ func.func @populate_of_a_continuous_cache(%k: !cache, %b: index, %base: index) -
 #kv = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
 !cache = !kvcache.paged<bf16, #kv, page_size = 48>
 
-// A check knows the line of its op, also inside loops and kernels.
+// A check has the line of its op, also inside loops and kernels.
 
 // CHECK-LABEL: gpu.func @checks_stand_before_their_op(
 // CHECK:         scf.for

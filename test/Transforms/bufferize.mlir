@@ -60,7 +60,7 @@ func.func @fused(%qkv: tensor<?x48x128xbf16> {bufferization.writable = true}, %n
       -> tensor<?x32x128xbf16>
   %a = kvcache.attention %r, %cache, %cache, %offsets, %scale outs(%out) {causal}
       : tensor<?x32x128xbf16>, !cache, !cache, tensor<?xi32>, f32, tensor<?x32x128xbf16> -> tensor<?x32x128xbf16>
-  // Keys are read behind the write to queries.
+  // Keys are read after the write to queries.
   %s = kvcache.append %k, %v to %cache, %cache rows %offsets rope %table queries %r
       : tensor<?x8x128xbf16>, tensor<?x8x128xbf16>, !cache, !cache, tensor<?xi32>, tensor<?x64xf32>, tensor<?x32x128xbf16>
       -> tensor<?x32x128xbf16>

@@ -96,7 +96,7 @@ gpu.module @kernels {
   // A row of 128 bytes is enough for a tensor copy; 64 of them are the most.
   // CHECK-LABEL:  @page_of_1(
   // CHECK-SAME:     !kvcache.tma_tile<64x1x1x1xbf16, swizzle_128b>
-  // Each lane looks up a page, and all get to know it.
+  // Each lane looks up a page, and all receive it.
   // CHECK:          kvcache.page_id
   // CHECK-COUNT-32: nvvm.shfl.sync  idx
   // CHECK:          kvcache.page_id
@@ -339,7 +339,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // The host knows no block.
+  // The host has no block.
   // CHECK-LABEL: @layer_of_block(
   // CHECK-NOT:     tma_tile
   // CHECK:         nvvm.cp.async.shared.global

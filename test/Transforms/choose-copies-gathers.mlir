@@ -69,7 +69,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Nine chunks of 16 times four rows, 144 copies, are a loop. A lane knows two neighbouring rows. As 576 copies of a
+  // Nine chunks of 16 times four rows, 144 copies, are a loop. A lane holds two neighbouring rows. As 576 copies of a
   // row they are left to the threads.
   // CHECK90-LABEL:  @many_copies(
   // CHECK90-NOT:      tma_tile
@@ -235,7 +235,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Bulk copies need no descriptor, and so no view that the host knows.
+  // Bulk copies need no descriptor, and so no view that the host has.
   // CHECK90-LABEL:  @layer_of_block(
   // CHECK90-NOT:      tma_tile
   // CHECK90:          nvvm.cp.async.bulk.shared.cluster.global
@@ -256,7 +256,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // A barrier can not tell whether there is a wait.
+  // A barrier does not show whether there is a wait.
   // CHECK90-LABEL:  @wait_elsewhere(
   // CHECK90:          nvvm.cp.async.shared.global
   // CHECK90:          nvvm.cp.async.commit.group
@@ -304,7 +304,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // A block of nobody knows how many threads may have less than a warp: its lanes don't help each other.
+  // A block of an unknown number of threads may have less than a warp: its lanes don't help each other.
   // CHECK90-LABEL:  @unknown_size(
   // CHECK100-LABEL: @unknown_size(
   // CHECK100:         kvcache.tma_expect

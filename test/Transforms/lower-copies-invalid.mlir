@@ -56,7 +56,7 @@ gpu.module @kernels {
 !kt = !kvcache.tile<16x64xbf16>
 !ring = !kvcache.pipe<2, !kt>
 
-// A pipe that other ops take would be left behind.
+// A pipe that other ops take would be left over.
 func.func @carried_pipe(%n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

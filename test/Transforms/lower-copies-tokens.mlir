@@ -1,6 +1,6 @@
 // RUN: kvcache-opt %s --kvcache-choose-copies --kvcache-materialize-descriptors --kvcache-lower-copies --convert-kvcache-to-memref | FileCheck %s --implicit-check-not=!kvcache
 
-// Tokens go through calls and regions, and leave nothing behind.
+// Tokens go through calls and regions, and leave nothing over.
 
 // CHECK-LABEL: func.func private @start(
 // CHECK-LABEL: func.func @f(

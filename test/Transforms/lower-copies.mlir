@@ -6,7 +6,7 @@
 !cache = !kvcache.paged<bf16, #kv, page_size = 16>
 !kt = !kvcache.tile<16x64xbf16, swizzle_128b>
 
-// The second copy reuses a tile, and so threads meet before both, although
+// The second copy reuses a tile, and so threads synchronize before both, although
 // the first copy's tile is untouched.
 // CHECK-LABEL: gpu.func @reuse(
 // CHECK:         kvcache.tile_load
@@ -221,7 +221,7 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
 !rt = !kvcache.tile<16x24xbf16>
 
 // The threads that issue copies of a cache make what has been stored to it
-// visible first, whether the store stands before the copy or behind it.
+// visible first, whether the store stands before the copy or after it.
 // CHECK-LABEL: gpu.func @stores(
 // CHECK:           nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.global>}
 // CHECK-NEXT:      kvcache.tma_expect

@@ -140,7 +140,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Keys and values of the same tokens are in the same pages: each lane looks one up, and all get to know it. A tile
+  // Keys and values of the same tokens are in the same pages: each lane looks one up, and all receive it. A tile
   // that is not of the pipe may be written without a fence.
   // CHECK90-LABEL:  gpu.func @keys_and_values(
   // CHECK90:          nvgpu.mbarrier.create

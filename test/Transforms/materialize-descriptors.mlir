@@ -1,7 +1,7 @@
 // RUN: kvcache-opt %s --kvcache-attach-targets=chip=sm_100a --kvcache-choose-copies --kvcache-materialize-descriptors --kvcache-materialize-descriptors | FileCheck %s
 // RUN: kvcache-opt %s --kvcache-attach-targets=chip=sm_100a --kvcache-choose-copies --kvcache-materialize-descriptors | FileCheck %s
 
-// Kernels that get a cache as an argument: what their launches know of the
+// Kernels that get a cache as an argument: what their launches have of the
 // distance between pages.
 
 #kv = #kvcache.params<num_heads = 4, head_size = 128>

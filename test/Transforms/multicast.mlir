@@ -35,7 +35,7 @@ gpu.module @hopper [#nvvm.target<chip = "sm_90a">] {
   // CHECK:           %[[EMPTY:.*]] = llvm.inttoptr
   // CHECK:           %[[THERE:.*]] = nvvm.mapa %[[EMPTY]], %{{.*}} : !llvm.ptr<3> -> !llvm.ptr<7>
   // CHECK:           nvvm.mbarrier.arrive %[[THERE]] {scope = #nvvm.mem_scope<cluster>} : !llvm.ptr<7>
-  // The last arrival may come behind the last use.
+  // The last arrival may follow the last use.
   // CHECK:         nvvm.cluster.arrive
   // CHECK-NEXT:    nvvm.cluster.wait
   // CHECK-NEXT:    gpu.return
@@ -78,7 +78,7 @@ gpu.module @hopper [#nvvm.target<chip = "sm_90a">] {
     gpu.return
   }
 
-  // All blocks meet before they copy to tiles that threads of any block may still read.
+  // All blocks synchronize before they copy to tiles that threads of any block may still read.
   // CHECK-LABEL: gpu.func @tile(
   // CHECK:         nvvm.cluster.arrive
   // CHECK-NEXT:    nvvm.cluster.wait

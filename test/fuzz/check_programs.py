@@ -149,7 +149,7 @@ def make_ids(rng, module):
 
 @dataclass
 class Expectation:
-    """A program's arguments, and what it leaves behind."""
+    """A program's arguments, and the memory that it leaves."""
 
     program: object
     before: object

@@ -1,4 +1,4 @@
-"""The driver behind scripts/fuzz: runs fuzzers, reduces and counts what they find."""
+"""The driver of scripts/fuzz: runs fuzzers, reduces and counts what they find."""
 
 import argparse
 import json

@@ -1,7 +1,7 @@
 """Programs that are written twice as they grow: as MLIR, and as what it means.
 
 A `Block` collects lines of text and the steps that do the same to a `State`, over the
-NumPy model of the data tests. Whoever adds to one adds to the other.
+NumPy model of the data tests. An addition to one needs an addition to the other.
 """
 
 from collections.abc import Callable
@@ -113,7 +113,7 @@ class Scope:
 
 
 class Logs:
-    """What functions leave behind: an array of each element type.
+    """The memory that functions leave: an array of each element type.
 
     Functions get their places when they are generated.
     """

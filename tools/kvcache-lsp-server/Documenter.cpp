@@ -53,7 +53,7 @@ size_t getOffset(StringRef text, int64_t line, int64_t character) {
 
 bool isPartOfName(char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; }
 
-/// The part of the name at an offset that stands in front of it.
+/// The part of the name at an offset that stands before it.
 StringRef getStartOfName(StringRef text, size_t offset) {
   size_t start = offset;
   while (start > 0 && isPartOfName(text[start - 1]))

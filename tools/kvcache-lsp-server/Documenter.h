@@ -21,7 +21,7 @@ namespace mlir::kvcache {
 
 /// Adds the documentation of our ops to what a language server answers.
 ///
-/// Upstream's server knows the names of the ops, not their documentation. This
+/// Upstream's server has the names of the ops, not their documentation. This
 /// class sees every message of an editor, remembers its documents and which op
 /// each request is about, and edits the server's responses. Two threads may
 /// call the two functions.

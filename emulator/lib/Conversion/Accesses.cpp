@@ -76,7 +76,7 @@ bool kvcache::isPrivate(Value base) {
   return base.getDefiningOp<LLVM::AllocaOp>() || getByValue(base);
 }
 
-/// Whether an op may write through a pointer, and nobody announces it.
+/// Whether an op may write through a pointer, and no call announces it.
 static bool isUnknownWrite(Operation *op) {
   if (!isa_and_present<LLVM::LLVMDialect>(op->getDialect()) ||
       isa<LLVM::LoadOp, LLVM::StoreOp, LLVM::AtomicRMWOp, LLVM::AtomicCmpXchgOp,
@@ -135,7 +135,7 @@ public:
     announce(op, pointer, toI64(op, bytes), 1, flags);
   }
 
-  /// A copy, which may take bytes along that nobody has written.
+  /// A copy, which may copy uninitialized bytes.
   void announceCopy(Operation *op, Value to, Value from, Value bytes) {
     announceBytes(op, from, bytes, KVCacheAccessRead | KVCacheAccessCopied);
     announceBytes(op, to, bytes, KVCacheAccessWrite | KVCacheAccessCopied);
@@ -189,7 +189,7 @@ public:
 
 private:
   /// A load or a store. Where the address isn't aligned, that is an error, or
-  /// nobody looks. An atomic one must be aligned for a host as well.
+  /// is not checked. An atomic one must be aligned for a host as well.
   template <typename OpT>
   void announceAligned(OpT op, Value pointer, Type type, uint32_t flags) {
     std::optional<uint64_t> alignment = op.getAlignment();
@@ -377,7 +377,7 @@ LogicalResult kvcache::announceAccesses(gpu::GPUModuleOp module,
       declareParameters(function, announcer);
     if (failed(announceOp(op, announcer)))
       return failure();
-    // The host knows no blocks and clusters.
+    // The host has no blocks and clusters.
     llvm::TypeSwitch<Operation *>(op)
         .Case<LLVM::LoadOp, LLVM::StoreOp, LLVM::AtomicRMWOp,
               LLVM::AtomicCmpXchgOp>([](auto op) { op.removeSyncscopeAttr(); });

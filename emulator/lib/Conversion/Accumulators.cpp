@@ -72,7 +72,7 @@ private:
   Stamp getLatest(Operation *op, ValueRange values);
   Stamp makeStamp(Value value);
   Value getMost(OpBuilder &builder, Location loc, Value first, Value second);
-  Value getFencesBehind(Operation *op);
+  Value getLaterFences(Operation *op);
 
   LLVM::LLVMFuncOp function;
   const MatrixPrograms &programs;
@@ -197,7 +197,7 @@ Value AccumulatorTracker::getMost(OpBuilder &builder, Location loc, Value first,
 }
 
 /// One more than have been executed when an op is done.
-Value AccumulatorTracker::getFencesBehind(Operation *op) {
+Value AccumulatorTracker::getLaterFences(Operation *op) {
   OpBuilder builder(op->getContext());
   builder.setInsertionPointAfter(op);
   Location loc = op->getLoc();
@@ -223,11 +223,11 @@ Stamp AccumulatorTracker::makeStamp(Value value) {
     return {ticket, constant.ticket};
   }
   if (!isRename(op))
-    return {constant.ticket, getFencesBehind(op)};
+    return {constant.ticket, getLaterFences(op)};
   return getLatest(op, getRenamed(op));
 }
 
-/// The stamp of all of some values, computed in front of an op.
+/// The stamp of all of some values, computed before an op.
 Stamp AccumulatorTracker::getLatest(Operation *op, ValueRange values) {
   Stamp all;
   OpBuilder builder(op);

@@ -91,7 +91,7 @@ EmulatorCalls::describeSite(OpBuilder &builder, Location loc, StringRef name) {
 
 Value EmulatorCalls::getSite(OpBuilder &builder, Location loc, StringRef name) {
   // An op of the source may have become several instructions, which the meter
-  // tells apart by their sites.
+  // distinguishes by their sites.
   LLVM::GlobalOp own;
   LLVM::GlobalOp &site =
       isMetered ? own : sites[(name + " " + describePlace(loc)).str()];

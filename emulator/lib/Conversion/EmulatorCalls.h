@@ -23,8 +23,8 @@ public:
   EmulatorCalls(RuntimeCalls &runtime, const Chip &chip, bool isSanitized,
                 bool isMetered);
 
-  /// Calls `function` with the thread, the site of `op` and `operands`, in
-  /// front of `op`. Types are as C has them: pointers of any space, i32 and
+  /// Calls `function` with the thread, the site of `op` and `operands`, before
+  /// `op`. Types are as C has them: pointers of any space, i32 and
   /// i64, f32 and f64. Returns the result, null for none.
   Value call(Operation *op, StringRef function, Type resultType,
              ValueRange operands);

@@ -53,15 +53,15 @@ FailureOr<bool> lowerControlOp(Operation *op, EmulatorCalls &calls);
 LogicalResult announceAccesses(gpu::GPUModuleOp module,
                                MatrixPrograms &programs, EmulatorCalls &calls);
 
-/// Whether the memory at a base (`getBasePointer`) is nobody else's: a variable
-/// of a thread, or a parameter in memory.
+/// Whether the memory at a base (`getBasePointer`) is private to a thread:
+/// a variable, or a parameter in memory.
 bool isPrivate(Value base);
 
 /// The bytes that an instruction reads or writes of a value in memory.
 int64_t getStoreBytes(Type type, const DataLayout &layout);
 
-/// The loads and variables that the runtime must hear of to know poisoned
-/// values.
+/// The loads and variables that must be announced to the runtime to find
+/// poisoned values.
 struct TrackedPoison {
   /// The loads that may give such values: with `KVCacheAccessPoisons`.
   llvm::DenseSet<Operation *> loads;
@@ -70,7 +70,7 @@ struct TrackedPoison {
   llvm::DenseSet<Operation *> followed;
 };
 
-/// Follows values that depend on bytes that nobody has written, and ends the
+/// Follows values that depend on uninitialized bytes, and ends the
 /// launch where they are used.
 TrackedPoison trackPoison(gpu::GPUModuleOp module, MatrixPrograms &programs,
                           EmulatorCalls &calls);
@@ -162,7 +162,7 @@ struct KernelFacts {
   /// Whether a thread may change the memory that a parameter points to.
   SmallVector<bool> isChanged;
   /// Whether the kernel may write global memory through a parameter, or where
-  /// it can't be told.
+  /// that is unknown.
   SmallVector<int32_t, 0> isWritten;
   bool writesAnything = false;
   /// Whether it may let later launches begin (griddepcontrol).

@@ -94,7 +94,7 @@ private:
 
 } // namespace
 
-/// Calls a function that ends the launch where a condition is true in front of
+/// Calls a function that ends the launch where a condition is true before
 /// an op.
 static void failIf(Operation *op, EmulatorCalls &calls, Value condition,
                    uint32_t reason) {
@@ -190,5 +190,5 @@ void kvcache::addGuards(gpu::GPUModuleOp module, EmulatorCalls &calls) {
       guardDivision(op, calls);
     else if (isa<LLVM::UnreachableOp>(op))
       calls.call(op, "kvcacheEmulatorFail", Type(),
-                 calls.getI32(op, KVCacheComesToUnreachable));
+                 calls.getI32(op, KVCacheReachesUnreachable));
 }

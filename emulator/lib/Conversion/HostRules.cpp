@@ -33,7 +33,7 @@ static bool isOfHostOnly(Operation *op) {
   return false;
 }
 
-/// Functions get a thread in front of their parameters.
+/// Functions get a thread before their parameters.
 static bool hasVariableArguments(Operation *op) {
   if (auto call = dyn_cast<LLVM::CallOp>(op))
     return call.getVarCalleeType().has_value();
@@ -77,8 +77,8 @@ static LogicalResult checkOp(Operation *op) {
 // Types
 //===----------------------------------------------------------------------===//
 
-/// Types that NVPTX doesn't have either, and vectors whose length only the host
-/// would know.
+/// Types that NVPTX doesn't have either, and vectors whose length only the
+/// host has.
 static bool isOfAnotherTarget(Type type) {
   if (auto vector = dyn_cast<VectorType>(type))
     return vector.isScalable();
@@ -162,7 +162,7 @@ static LogicalResult checkGlobal(LLVM::GlobalOp global,
     return global.emitOpError("has ")
            << bytes << " bytes; "
            << (isConstant ? "constant memory has "
-                          : "the emulator takes variables of up to ")
+                          : "the emulator supports variables of up to ")
            << most << " bytes";
   return checkInitializer(global, symbols);
 }

@@ -31,7 +31,7 @@ public:
 
   StringRef base() const { return parts.front(); }
   bool has(StringRef part) const { return llvm::is_contained(parts, part); }
-  /// Whether there is nothing behind the base but these, and types.
+  /// Whether only these and types follow the base.
   bool hasOnly(ArrayRef<StringRef> known) const {
     constexpr StringRef types[] = {"f",      "d",   "f16", "f16x2", "bf16",
                                    "bf16x2", "f32", "f64", "v2f16", "v2bf16"};

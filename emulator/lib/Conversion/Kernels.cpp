@@ -31,8 +31,8 @@ static std::optional<std::array<int64_t, 3>> getSides(LLVM::LLVMFuncOp function,
   return sides;
 }
 
-/// Whether somebody may write through a pointer, or an address that is
-/// computed from it: what is not known to read may do that.
+/// Whether an op may write through a pointer, or an address that is computed
+/// from it: any use that is not known to read may do that.
 static bool isChanged(Value pointer) {
   return llvm::any_of(pointer.getUsers(), [](Operation *user) {
     if (isa<LLVM::GEPOp, LLVM::AddrSpaceCastOp>(user))

@@ -24,7 +24,7 @@ struct MatrixElement {
   int64_t bits;
 };
 
-/// Null for a name that the emulator does not know.
+/// Null for a name that the emulator does not support.
 const MatrixElement *findElement(StringRef name);
 
 /// Whether a number or a vector of the type takes one register of 32 bits.
@@ -88,7 +88,7 @@ using MatrixPrograms = llvm::MapVector<Operation *, MatrixProgram>;
 bool isMatrixProgram(Operation *op);
 
 /// Makes programs of all matrix instructions of a module. Ops between two of
-/// one program stay in front of it or come behind it. Fails with an error at an
+/// one program stay before it or move after it. Fails with an error at an
 /// op that has no lowering.
 FailureOr<MatrixPrograms> createMatrixPrograms(gpu::GPUModuleOp module);
 

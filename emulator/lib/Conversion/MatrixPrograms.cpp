@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All lanes of a warp have to come to a matrix instruction before any goes on,
-// which costs the emulator more than the products. Kernels have many of them in
-// a row, with little between that depends on their results. Those become one
-// program, which the warp executes at once, in registers that its lanes share.
+// All lanes of a warp have to arrive at a matrix instruction before any
+// continues, which costs the emulator more than the products. Kernels have many
+// of them in a row, with little between that depends on their results. Those
+// become one program, which the warp executes at once, in registers that its
+// lanes share.
 //
 //===----------------------------------------------------------------------===//
 

@@ -28,7 +28,7 @@ constexpr decltype(&lowerRegister) kFamilies[] = {
     lowerWarpOp,         lowerAsyncCopy, lowerWarpgroupOp,
     lowerTensorMemoryOp, lowerMathOp,    lowerControlOp};
 
-/// Ops that only a chip has, and that no family knows.
+/// Ops that only a chip has, and that no family lowers.
 LogicalResult checkHostOp(Operation *op, SymbolTable &symbols) {
   if (isa_and_present<NVVM::NVVMDialect>(op->getDialect()) ||
       isa<LLVM::InlineAsmOp>(op))

@@ -1,4 +1,4 @@
-//===- Poison.h - Values that nobody has written ----------------*- C++ -*-===//
+//===- Poison.h - Uninitialized values --------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -47,7 +47,7 @@ unsigned getExchangedOperand(Operation *op);
 /// The size of a variable whose count is known.
 uint64_t getVariableBytes(LLVM::AllocaOp variable, const DataLayout &layout);
 
-/// The values of a function that may depend on bytes that nobody has written,
+/// The values of a function that may depend on uninitialized bytes,
 /// by a flow of data that is as pessimistic as memory is unknown.
 class MaybePoisoned {
 public:

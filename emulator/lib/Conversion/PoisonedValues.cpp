@@ -1,4 +1,4 @@
-//===- PoisonedValues.cpp - Follow values that nobody has written ---------===//
+//===- PoisonedValues.cpp - Follow uninitialized values -------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A tile that is read in vectors, or by ldmatrix, may end in rows that nobody
-// has written and whose values the kernel discards. So a load of such bytes is
+// A tile that is read in vectors, or by ldmatrix, may end in uninitialized
+// rows whose values the kernel discards. So a load of such bytes is
 // no error: it gives a poisoned value, and the error is where that is used.
 //
 // Whether a value is discarded depends on what lengths and masks are when the
@@ -92,7 +92,8 @@ private:
   MaybePoisoned maybe;
   DataLayout layout;
   llvm::DenseMap<Value, Shadow> shadows;
-  /// Values that were used before in the block: they are not poisoned behind.
+  /// Values that were used before in the block: they are not poisoned
+  /// afterwards.
   llvm::DenseSet<Value> checked;
   VariableShadows variables;
   llvm::DenseMap<Type, Value> storeSlots;
@@ -157,7 +158,7 @@ void PoisonTracker::trackLoad(LLVM::LoadOp op) {
     return;
   }
   tracked.loads.insert(op);
-  ShadowBuilder b = ShadowBuilder::behind(op);
+  ShadowBuilder b = ShadowBuilder::after(op);
   shadows[op.getResult()] = loadPoison(b, ShadowBuilder::getType(op.getType()));
 }
 
@@ -176,7 +177,7 @@ void PoisonTracker::trackStore(LLVM::StoreOp op) {
   Shadow shadow = get(op.getValue());
   if (!shadow)
     return;
-  ShadowBuilder b = ShadowBuilder::behind(op);
+  ShadowBuilder b = ShadowBuilder::after(op);
   Value slot = getStoreSlot(shadow.bits.getType());
   LLVM::StoreOp::create(b.builder, b.loc, shadow.bits, slot, /*alignment=*/1);
   Value bytes = b.create<LLVM::ConstantOp>(
@@ -247,7 +248,7 @@ void PoisonTracker::trackMatrices(Operation *op) {
     else if (Shadow shadow = get(operand))
       poisonable.emplace_back(input.number, shadow);
   }
-  ShadowBuilder b(op), after = ShadowBuilder::behind(op);
+  ShadowBuilder b(op), after = ShadowBuilder::after(op);
   MatrixRegisters registers(op, program, calls);
   for (auto &[number, shadow] : poisonable) {
     program.poisonable.push_back(number);
@@ -269,7 +270,7 @@ void PoisonTracker::trackTensorLoad(NVVM::Tcgen05LdOp op) {
   if (!maybe.contains(op.getResult()))
     return;
   TensorRegisters registers(op, calls);
-  ShadowBuilder b = ShadowBuilder::behind(op);
+  ShadowBuilder b = ShadowBuilder::after(op);
   shadows[op.getResult()] = {
       registers.load(b.builder, ShadowBuilder::getType(op.getType()),
                      offsetof(KVCacheTmemRegisters, poison)),
@@ -325,7 +326,7 @@ void PoisonTracker::trackWgmma(Operation *op) {
     storeFragment(registers, op, operands.registersA,
                   offsetof(KVCacheWgmmaRegisters, poisonA),
                   offsetof(KVCacheWgmmaRegisters, originA));
-  ShadowBuilder after = ShadowBuilder::behind(op);
+  ShadowBuilder after = ShadowBuilder::after(op);
   Value result = op->getResult(0);
   Type type = ShadowBuilder::getType(result.getType());
   shadows[result] = {registers.load(after.builder, type, place),
@@ -348,7 +349,7 @@ void PoisonTracker::trackExchange(Operation *op) {
   storeField(b, origin, offsetof(KVCacheThread, origin));
   if (!shadow)
     return;
-  ShadowBuilder after = ShadowBuilder::behind(op);
+  ShadowBuilder after = ShadowBuilder::after(op);
   auto load = [&](size_t field) {
     return after.create<LLVM::LoadOp>(calls.i32, getField(after, field));
   };

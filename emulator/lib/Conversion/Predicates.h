@@ -20,11 +20,11 @@ inline void branchOnPredicate(Operation *op, Value predicate) {
     return;
   Block *before = op->getBlock();
   Block *own = before->splitBlock(op);
-  Block *behind = own->splitBlock(op->getNextNode());
+  Block *next = own->splitBlock(op->getNextNode());
   OpBuilder builder = OpBuilder::atBlockEnd(before);
-  LLVM::CondBrOp::create(builder, op->getLoc(), predicate, own, behind);
+  LLVM::CondBrOp::create(builder, op->getLoc(), predicate, own, next);
   builder.setInsertionPointToEnd(own);
-  LLVM::BrOp::create(builder, op->getLoc(), behind);
+  LLVM::BrOp::create(builder, op->getLoc(), next);
 }
 
 } // namespace mlir::kvcache

@@ -24,13 +24,13 @@ struct Shadow {
   explicit operator bool() const { return static_cast<bool>(bits); }
 };
 
-/// Builds computations on shadows in front of an op, or behind it.
+/// Builds computations on shadows before an op, or after it.
 class ShadowBuilder {
 public:
   explicit ShadowBuilder(Operation *op) : builder(op), loc(op->getLoc()) {}
 
-  /// Builds behind an op, with its location.
-  static ShadowBuilder behind(Operation *op) {
+  /// Builds after an op, with its location.
+  static ShadowBuilder after(Operation *op) {
     ShadowBuilder b(op);
     b.builder.setInsertionPointAfter(op);
     return b;

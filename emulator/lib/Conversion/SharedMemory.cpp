@@ -110,7 +110,7 @@ void SharedLayout::addVariable(LLVM::GlobalOp global,
   }
 }
 
-/// A kernel may know the arrays in its dynamic shared memory, or not.
+/// The arrays in the dynamic shared memory of a kernel may be known, or not.
 void SharedLayout::addDynamic(LLVM::LLVMFuncOp kernel,
                               KernelSharedMemory &memory,
                               LLVM::GlobalOp dynamic) {
@@ -139,7 +139,7 @@ static Value addOffset(OpBuilder &builder, Location loc, Value base,
                              base, offset);
 }
 
-/// The bytes by which an address is behind its base, if that is a constant.
+/// The bytes by which an address is after its base, if that is a constant.
 static std::optional<int64_t> getConstantOffset(LLVM::GEPOp op) {
   if (!op.getDynamicIndices().empty())
     return std::nullopt;

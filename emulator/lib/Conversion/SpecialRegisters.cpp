@@ -1,4 +1,4 @@
-//===- SpecialRegisters.cpp - What a thread knows of itself ---------------===//
+//===- SpecialRegisters.cpp - Special registers of a thread ---------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

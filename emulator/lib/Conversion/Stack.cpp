@@ -38,9 +38,9 @@ void kvcache::moveVariablesToEntry(gpu::GPUModuleOp module) {
   for (LLVM::AllocaOp op : variables) {
     auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
     if (!op->getBlock()->isEntryBlock()) {
-      OpBuilder behind(op->getContext());
-      behind.setInsertionPointAfter(op);
-      LLVM::LifetimeStartOp::create(behind, op.getLoc(), op.getResult());
+      OpBuilder after(op->getContext());
+      after.setInsertionPointAfter(op);
+      LLVM::LifetimeStartOp::create(after, op.getLoc(), op.getResult());
     }
     OpBuilder builder = OpBuilder::atBlockBegin(&function.front());
     Value count = LLVM::ConstantOp::create(
@@ -95,7 +95,7 @@ FailureOr<int64_t> kvcache::getLocalBytes(gpu::GPUModuleOp module) {
     int64_t values = getLargeValueBytes(function, layout);
     if (values > maxValues)
       return function.emitOpError("has vectors and structures of ")
-             << values << " bytes together; the emulator takes up to "
+             << values << " bytes together; the emulator supports up to "
              << maxValues << " bytes in a function";
     bytes += variables + values;
   }

@@ -87,7 +87,7 @@ static SmallVector<Value> getOperands(Operation *op, EmulatorCalls &calls,
           calls.getI32(op, isPacked)};
 }
 
-/// Ops that only name registers: they may come before the wait for a load.
+/// Ops that only name registers: they may precede the wait for a load.
 static bool isRename(Operation *op) {
   return isa<LLVM::ExtractElementOp, LLVM::InsertElementOp,
              LLVM::ExtractValueOp, LLVM::InsertValueOp, LLVM::ShuffleVectorOp,
@@ -234,7 +234,7 @@ static FailureOr<bool> lowerProduct(NVVM::Tcgen05MMAOp op,
   return true;
 }
 
-/// The elements of K with a scale of their own. The verifier knows which kinds
+/// The elements of K with a scale of their own. The verifier checks which kinds
 /// have which (PTX ISA, "Valid combinations of scale_vectorsize with types and
 /// MMA-Kind").
 static uint32_t getBlockSize(NVVM::Tcgen05MMABlockScaleOp op) {

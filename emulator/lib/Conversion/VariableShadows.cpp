@@ -31,7 +31,7 @@ void VariableShadows::fill(ShadowBuilder &b, Value address, uint64_t bytes,
 Value VariableShadows::createBytes(LLVM::AllocaOp variable, int64_t value) {
   constexpr unsigned alignment = 16;
   uint64_t bytes = getVariableBytes(variable, layout);
-  ShadowBuilder b = ShadowBuilder::behind(variable);
+  ShadowBuilder b = ShadowBuilder::after(variable);
   Value count =
       b.create<LLVM::ConstantOp>(calls.i64, static_cast<int64_t>(bytes));
   Value memory =
@@ -53,7 +53,7 @@ VariableShadows::getStored(LLVM::AllocaOp variable) {
   if (shadow.bits)
     return shadow;
   shadow.bits = createBytes(variable, 0);
-  ShadowBuilder b = ShadowBuilder::behind(variable);
+  ShadowBuilder b = ShadowBuilder::after(variable);
   Value one = b.create<LLVM::ConstantOp>(calls.i64, int64_t{1});
   shadow.origin = b.create<LLVM::AllocaOp>(calls.pointerType, calls.i32, one,
                                            sizeof(uint32_t));
@@ -105,7 +105,7 @@ Shadow VariableShadows::loadStored(ShadowBuilder &b, LLVM::LoadOp op,
 }
 
 Shadow VariableShadows::load(LLVM::LoadOp op, LLVM::AllocaOp variable) {
-  ShadowBuilder b = ShadowBuilder::behind(op);
+  ShadowBuilder b = ShadowBuilder::after(op);
   if (!maybe.isInVariable(variable))
     return loadUnwritten(b, op, variable);
   Shadow stored = loadStored(b, op, variable);
@@ -125,7 +125,7 @@ Shadow VariableShadows::load(LLVM::LoadOp op, LLVM::AllocaOp variable) {
 void VariableShadows::store(LLVM::StoreOp op, LLVM::AllocaOp variable,
                             Shadow shadow) {
   Type type = op.getValue().getType();
-  ShadowBuilder b = ShadowBuilder::behind(op);
+  ShadowBuilder b = ShadowBuilder::after(op);
   if (maybe.isReadUnwritten(variable))
     fill(b, getAddress(b, op.getAddr(), variable, getUnwritten(variable)),
          getStoreBytes(type, layout), 0);
@@ -147,6 +147,6 @@ void VariableShadows::empty(Operation *lifetime) {
   LLVM::AllocaOp variable = maybe.findVariable(lifetime->getOperand(0));
   if (!variable || !maybe.isReadUnwritten(variable))
     return;
-  ShadowBuilder b = ShadowBuilder::behind(lifetime);
+  ShadowBuilder b = ShadowBuilder::after(lifetime);
   fill(b, getUnwritten(variable), getVariableBytes(variable, layout), -1);
 }

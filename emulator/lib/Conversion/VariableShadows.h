@@ -17,7 +17,7 @@
 namespace mlir::kvcache {
 
 /// The shadows of a function's variables that are followed. Beside a variable
-/// that may be read before it is written are the bytes that nobody has written;
+/// that may be read before it is written are its uninitialized bytes;
 /// beside one that poisoned values are stored to, their poison.
 class VariableShadows {
 public:

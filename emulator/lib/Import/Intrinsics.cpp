@@ -185,7 +185,7 @@ static std::optional<std::string> getMma(StringRef name, size_t numResults,
   SmallVector<StringRef> parts;
   StringRef(types).split(parts, '.');
   constexpr size_t numTypes = 4;
-  // The emulator knows a name with all types.
+  // The emulator supports a name with all types.
   if (types == rest || parts.size() != numTypes || numArguments < 3)
     return std::nullopt;
   // D and C have as many elements; one may have them in pairs.

@@ -18,7 +18,7 @@ namespace mlir::kvcache {
 
 /// The instruction of PTX that a call of an intrinsic is, as inline assembly
 /// whose operands are the parts of its result and its arguments. None for
-/// others: those that the emulator knows by name, and those that nobody knows.
+/// others: those that the emulator has by name, and unknown ones.
 std::optional<std::string> getInstruction(LLVM::CallIntrinsicOp op);
 
 } // namespace mlir::kvcache

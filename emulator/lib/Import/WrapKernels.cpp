@@ -87,7 +87,7 @@ static LLVM::LLVMFuncOp rebuild(LLVM::LLVMFuncOp function, OpBuilder &builder) {
 // Locations and calls
 //===----------------------------------------------------------------------===//
 
-/// The place of an op in a file, without what debuggers want to know. Of calls
+/// The place of an op in a file, without the scopes of debuggers. Of calls
 /// that have been inlined, the innermost.
 static Location getPlace(Location loc) {
   auto place = loc->findInstanceOf<FileLineColLoc>();

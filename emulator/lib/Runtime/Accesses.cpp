@@ -24,7 +24,7 @@ static Poison accessShared(Thread &thread, const KVCacheSite *site,
   const Block &owner = block.getOwner(thread, site, access.pointer);
   uint32_t offset =
       owner.getSharedOffset(thread, site, access.pointer, access.bytes);
-  block.cluster.peers.note(thread, site, owner);
+  block.cluster.lifetime.note(thread, site, owner);
   Poison poison = block.sanitizer.access(
       thread, site, {offset, static_cast<uint32_t>(access.bytes)}, access.flags,
       block.cluster.mayRewrite() ? access.pointer : nullptr);

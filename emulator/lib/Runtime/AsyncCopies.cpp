@@ -34,8 +34,8 @@ struct AsyncCopy {
   void write() const {
     std::memcpy(thread->block->cluster.shared + to.offset, data, to.bytes);
   }
-  /// Writes what the copy has read, which must be there still. Those learn it
-  /// that wait for what `into` belongs to, or the thread.
+  /// Writes the bytes that the copy has read, which must not have changed.
+  /// Publishes its end in `into`, or to the thread.
   template <typename IntoT> void deliver(IntoT &into);
 };
 
@@ -117,8 +117,8 @@ void kvcacheEmulatorCopyAsyncWait(KVCacheThread *self, const KVCacheSite *,
 }
 
 namespace {
-/// An arrival at an mbarrier that comes when all copies before are done. Of all
-/// that the thread has done only these are told to who waits.
+/// An arrival at an mbarrier that comes when all copies before are done. It
+/// publishes only these copies, no accesses of the thread.
 struct CopyArrival {
   MBarrier &barrier;
   Thread &thread;
@@ -129,13 +129,13 @@ struct CopyArrival {
 
   void deliver() const {
     Sanitizer &sanitizer = thread.block->sanitizer;
-    ReleaseClock &knowledge = barrier.getKnowledge();
-    sanitizer.releaseCopies(done, knowledge);
+    ReleaseClock &clocks = barrier.getReleaseClock();
+    sanitizer.releaseCopies(done, clocks);
     for (const std::shared_ptr<AsyncCopy> &copy : pending)
       if (copy->isDone)
-        sanitizer.releaseCopy(copy->end, knowledge);
+        sanitizer.releaseCopy(copy->end, clocks);
       else
-        copy->deliver(knowledge);
+        copy->deliver(clocks);
     barrier.endCopy(thread, site, 0);
     barrier.arriveByCopies(thread, site);
   }

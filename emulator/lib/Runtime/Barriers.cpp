@@ -24,7 +24,7 @@ struct Barriers::Barrier : Waitable {
     /// The lanes that wait, and where they do.
     uint32_t waiting = 0;
     const KVCacheSite *site = nullptr;
-    bool hasCome = false;
+    bool hasArrived = false;
   };
 
   const Block *block = nullptr;
@@ -38,7 +38,7 @@ struct Barriers::Barrier : Waitable {
   std::vector<Warp> warps;
   std::vector<BarrierThread *> waiting;
   /// The clocks of threads that arrived without waiting.
-  ReleaseClock knowledge;
+  ReleaseClock clocks;
   uint32_t numArrivals = 0;
 };
 
@@ -101,12 +101,12 @@ void Barriers::checkPhase(const Barrier &barrier,
   };
   auto fail = [&](const std::string &message) {
     block.fail(*arrival.thread, arrival.site,
-               "comes to barrier " + std::to_string(arrival.id) + message +
+               "arrives at barrier " + std::to_string(arrival.id) + message +
                    " at " + first.site->location);
   };
   if (getNumber(first) != getNumber(arrival))
     fail(" for " + describeNumber(arrival.numThreads) + ", but " +
-         Block::describe(*first.thread) + " has come for " +
+         Block::describe(*first.thread) + " has arrived for " +
          describeNumber(first.numThreads));
   // PTX ISA, "bar": bar.red must not be mixed with bar.sync and bar.arrive.
   auto describeKind = [](const BarrierThread &one) {
@@ -115,11 +115,11 @@ void Barriers::checkPhase(const Barrier &barrier,
   if ((first.reduction == KVCacheBarrierNone) !=
       (arrival.reduction == KVCacheBarrierNone))
     fail(std::string(" for ") + describeKind(arrival) + ", but " +
-         Block::describe(*first.thread) + " has come for " +
+         Block::describe(*first.thread) + " has arrived for " +
          describeKind(first));
   if (first.reduction != arrival.reduction)
     fail(" for a reduction, but " + Block::describe(*first.thread) +
-         " has come for another one");
+         " has arrived for another one");
 }
 
 Barriers::Barrier &Barriers::open(const BarrierThread &arrival) {
@@ -135,7 +135,7 @@ Barriers::Barrier &Barriers::open(const BarrierThread &arrival) {
     barrier.numWarps = barrier.numArrivals = 0;
     barrier.warps.assign(numWarps(), {});
     barrier.waiting.clear();
-    barrier.knowledge.clear();
+    barrier.clocks.clear();
   }
   barrier.isForAll |= arrival.numThreads < 0;
   return barrier;
@@ -147,9 +147,9 @@ void Barriers::synchronize(BarrierThread &arrival) {
   Barrier::Warp &warp = barrier.warps[thread.warp];
   if (warp.waiting && warp.site != arrival.site)
     block.fail(thread, arrival.site,
-               "comes to barrier " + std::to_string(arrival.id) +
+               "arrives at barrier " + std::to_string(arrival.id) +
                    ", at which " + Warps::describeLanes(warp.waiting) +
-                   " of its warp came in another instruction, at " +
+                   " of its warp arrived in another instruction, at " +
                    warp.site->location);
   warp.site = arrival.site;
   warp.waiting |= 1u << thread.lane;
@@ -168,7 +168,7 @@ void Barriers::arrive(const BarrierThread &arrival,
   checkWarp(arrival);
   ++barrier.numArrivals;
   for (Thread *thread : threads)
-    block.sanitizer.release(*thread, barrier.knowledge);
+    block.sanitizer.release(*thread, barrier.clocks);
   noteWarp(barrier, arrival.thread->warp);
 }
 
@@ -179,15 +179,15 @@ void Barriers::checkWarp(const BarrierThread &one) const {
   uint32_t ended = block.warps.getLanes(warp) & ~block.warps.getLive(warp);
   if (ended)
     block.fail(*one.thread, one.site,
-               "comes to barrier " + std::to_string(one.id) +
-                   ", which wants all threads of a warp, but " +
+               "arrives at barrier " + std::to_string(one.id) +
+                   ", which requires all threads of a warp, but " +
                    Warps::describeLanes(ended) + " of warp " +
                    std::to_string(warp) +
                    (ended & (ended - 1) ? " have ended" : " has ended"));
 }
 
 void Barriers::noteWarp(Barrier &barrier, uint32_t warp) {
-  barrier.warps[warp].hasCome = true;
+  barrier.warps[warp].hasArrived = true;
   ++barrier.numWarps;
   block.noteProgress();
   if (isComplete(barrier))
@@ -220,7 +220,7 @@ bool Barriers::isComplete(const Barrier &barrier) const {
   if (!barrier.isForAll)
     return int64_t{barrier.numWarps} * kWarpSize >= barrier.first.numThreads;
   for (uint32_t warp = 0; warp < barrier.warps.size(); ++warp)
-    if (block.warps.getLive(warp) && !barrier.warps[warp].hasCome)
+    if (block.warps.getLive(warp) && !barrier.warps[warp].hasArrived)
       return false;
   return true;
 }
@@ -251,7 +251,7 @@ void Barriers::complete(Barrier &barrier) {
     one->isDone = true;
     threads.push_back(one->thread);
     if (barrier.numArrivals > 0)
-      block.sanitizer.acquire(*one->thread, barrier.knowledge);
+      block.sanitizer.acquire(*one->thread, barrier.clocks);
   }
   block.sanitizer.synchronize(threads);
   barrier.isOpen = false;
@@ -284,18 +284,18 @@ struct ArrivingLane : WarpLane {
 };
 } // namespace
 
-static void arrive(Block &block, WarpConvergence &meeting) {
+static void arrive(Block &block, WarpConvergence &convergence) {
   const BarrierThread &first =
-      meeting.get<ArrivingLane>(__builtin_ctz(meeting.reached)).arrival;
+      convergence.get<ArrivingLane>(__builtin_ctz(convergence.reached)).arrival;
   std::vector<Thread *> threads;
-  meeting.forEach<ArrivingLane>([&](uint32_t, ArrivingLane &lane) {
+  convergence.forEach<ArrivingLane>([&](uint32_t, ArrivingLane &lane) {
     const BarrierThread &arrival = lane.arrival;
     if (arrival.id != first.id || arrival.numThreads != first.numThreads)
       block.fail(*arrival.thread, arrival.site,
-                 "comes to barrier " + std::to_string(arrival.id) + " for " +
+                 "arrives at barrier " + std::to_string(arrival.id) + " for " +
                      describeNumber(arrival.numThreads) + ", but " +
                      Block::describe(*first.thread) +
-                     " of its warp to barrier " + std::to_string(first.id) +
+                     " of its warp at barrier " + std::to_string(first.id) +
                      " for " + describeNumber(first.numThreads));
     threads.push_back(arrival.thread);
   });
@@ -310,6 +310,6 @@ void kvcacheEmulatorBarrierArrive(KVCacheThread *self, const KVCacheSite *site,
   lane.arrival.site = site;
   lane.arrival.id = id;
   lane.arrival.numThreads = numThreads;
-  // Lanes go on together: none comes again before the others have come.
-  thread.block->warps.meet(thread, site, kAllLanes, arrive, lane);
+  // Lanes go on together: none arrives again before the others have arrived.
+  thread.block->warps.converge(thread, site, kAllLanes, arrive, lane);
 }

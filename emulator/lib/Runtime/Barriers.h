@@ -35,7 +35,7 @@ struct BarrierThread {
 };
 
 /// The 16 numbered barriers of a block: bar.sync, bar.red and bar.arrive. Whole
-/// warps come to them, when their last thread does (PTX ISA, "bar").
+/// warps arrive at them, when their last thread does (PTX ISA, "bar").
 class Barriers {
 public:
   explicit Barriers(Block &block);
@@ -48,7 +48,7 @@ public:
 
   /// Waits until the barrier completes.
   void synchronize(BarrierThread &arrival);
-  /// All live threads of a warp have come to bar.arrive, like `arrival`.
+  /// All live threads of a warp have executed bar.arrive, like `arrival`.
   void arrive(const BarrierThread &arrival,
               const std::vector<Thread *> &threads);
 

@@ -34,7 +34,7 @@ uint32_t Block::getSharedOffset(const Thread &thread, const KVCacheSite *site,
     text +=
         variables.describe(static_cast<const char *>(pointer) - owner->shared) +
         " of " + owner->describe() +
-        ", where the instruction wants shared memory of the thread's own "
+        ", where the instruction requires shared memory of the thread's own "
         "block";
   else
     text += "an address outside of the block's shared memory, which has " +
@@ -45,7 +45,7 @@ uint32_t Block::getSharedOffset(const Thread &thread, const KVCacheSite *site,
 void Block::failAlignment(const Thread &thread, const KVCacheSite *site,
                           const void *pointer, uint64_t alignment) const {
   std::ostringstream os;
-  os << "wants an address at a multiple of " << alignment << " bytes, got ";
+  os << "expects an address at a multiple of " << alignment << " bytes, got ";
   if (cluster.isShared(pointer))
     os << describeShared(static_cast<const char *>(pointer) - cluster.shared);
   else
@@ -58,7 +58,7 @@ Block &Block::getOwner(const Thread &thread, const KVCacheSite *site,
   Block *owner = cluster.numBlocks() > 1 ? cluster.findBlock(pointer) : nullptr;
   if (!owner || owner == this)
     return cluster.getBlock(rank);
-  cluster.peers.check(thread, site, *owner);
+  cluster.lifetime.check(thread, site, *owner);
   return *owner;
 }
 
@@ -79,7 +79,7 @@ std::vector<Block *> Block::getGroup(const Thread &thread,
   if (!isPair)
     return {thread.block};
   Block &peer = getPeer(thread, site);
-  cluster.peers.check(thread, site, peer);
+  cluster.lifetime.check(thread, site, peer);
   Block &own = cluster.getBlock(rank);
   return rank < peer.rank ? std::vector<Block *>{&own, &peer}
                           : std::vector<Block *>{&peer, &own};
@@ -103,7 +103,7 @@ std::vector<Block *> Block::getMasked(const Thread &thread,
       continue;
     Block &block = cluster.getBlock(other);
     if (&block != thread.block)
-      cluster.peers.check(thread, site, block);
+      cluster.lifetime.check(thread, site, block);
     blocks.push_back(&block);
   }
   return blocks;
@@ -207,5 +207,5 @@ void Block::end() {
   registers.end();
   mbarriers.end();
   sanitizer.endBlock(*this);
-  cluster.peers.checkEnd(*this);
+  cluster.lifetime.checkEnd(*this);
 }

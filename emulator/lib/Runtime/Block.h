@@ -36,8 +36,8 @@ public:
   void prepare();
   /// Begins at a place in the grid.
   void begin(const uint32_t (&ctaid)[3]);
-  /// A thread has ended. What must not be left over behind the last one, is an
-  /// error.
+  /// A thread has ended. Fails if an operation is incomplete after the last
+  /// one.
   void noteExit(Thread &thread) {
     --live;
     warps.noteExit(thread);

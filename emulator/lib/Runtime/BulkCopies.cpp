@@ -166,7 +166,7 @@ static void finishLoad(const BoxCopy &box, MBarrier &barrier) {
   barrier.complete(*box.thread, box.site, bytes);
 }
 
-/// Until a copy has come, its destination holds what is a NaN in every format
+/// Fills the destination of a copy in flight with a NaN of every format
 /// of floats.
 void emulator::poison(const Block &block, SharedRange range) {
   std::memset(block.cluster.shared + range.offset, 0xff, range.bytes);
@@ -234,8 +234,8 @@ static void issueLoad(BoxCopy box, MBarrier &barrier,
                         source, &block, &barrier] {
     checkUnchanged(box, *data);
     box.writeShared(*data);
-    block.sanitizer.complete(handle, barrier.getKnowledge());
-    block.sanitizer.complete(source, barrier.getKnowledge());
+    block.sanitizer.complete(handle, barrier.getReleaseClock());
+    block.sanitizer.complete(source, barrier.getReleaseClock());
     finishLoad(box, barrier);
   });
 }

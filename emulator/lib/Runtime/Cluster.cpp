@@ -137,7 +137,7 @@ void Cluster::checkTime(const Thread &thread, const KVCacheSite *site) {
     timeOfTick = now;
   if (now - timeOfTick > grid->mostSeconds)
     fail(thread, site,
-         "comes here without end, or its block takes more than " +
+         "loops without end, or its block uses more than " +
              std::to_string(grid->mostSeconds) +
              " seconds of a processor (KVCACHE_EMULATOR_TIMEOUT)");
 }
@@ -410,7 +410,7 @@ void Cluster::fillShared() {
   const SharedVariables &variables = grid->sharedVariables;
   size_t bytes = variables.redZoneBytes() + variables.size();
   char *begin = shared - variables.redZoneBytes();
-  // What nobody has written is a NaN in every format of floats.
+  // Uninitialized memory is a NaN in every format of floats.
   for (uint32_t rank = 0; rank < numActive; ++rank)
     std::memset(begin + rank * size_t{kSpanBytes}, 0xff, bytes);
 }
@@ -503,7 +503,7 @@ void Cluster::begin(const Grid &newGrid, uint64_t newNumber) {
     std::shuffle(order.begin(), order.end(), random);
 
   sanitizer.begin(isSanitized(), grid->shadow, number);
-  peers.begin();
+  lifetime.begin();
   barrier.begin();
   initFences.begin(numThreads);
   tensorOrder.begin();

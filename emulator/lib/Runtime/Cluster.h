@@ -31,7 +31,7 @@ namespace mlir::kvcache::emulator {
 
 class Block;
 
-/// The fences of threads behind which copies know of mbarriers.
+/// The fences that order the initialization of mbarriers before copies.
 class InitFences {
 public:
   void begin(uint32_t numThreads) {
@@ -43,7 +43,8 @@ public:
   /// A thread's fence: one of the async proxy makes known to copies what others
   /// have initialized, any the thread's own barriers.
   void noteFence(const Thread &thread, bool isOfProxy);
-  /// Whether a copy that `issuer` issues knows of a barrier.
+  /// Whether a fence orders the initialization before a copy that `issuer`
+  /// issues.
   bool isFenced(const Thread &initThread, uint64_t initTime,
                 const Thread &issuer) const;
 
@@ -64,7 +65,7 @@ private:
 /// and uses the object for one cluster after another.
 class Cluster {
 public:
-  /// The blocks of a cluster have their shared memory one behind the other, at
+  /// The blocks of a cluster have their shared memory one after the other, at
   /// this distance: the address of a byte in the shared memory of the cluster
   /// has the rank of its block in the bits from 24 on. Places count likewise.
   static constexpr uint32_t kSpanBits = 24, kSpanBytes = 1 << kSpanBits;
@@ -122,7 +123,7 @@ public:
   //===--- What orders threads ---===//
 
   Sanitizer sanitizer{*this};
-  ClusterLifetime peers{*this};
+  ClusterLifetime lifetime{*this};
   ClusterBarrier barrier{*this};
   InitFences initFences;
   TensorOrder tensorOrder{*this};
@@ -150,13 +151,14 @@ public:
   /// gives. If the module isn't sanitized, it runs at once.
   void defer(Waitable &target, std::function<void()> work);
 
-  /// Lets the others run that can, then this thread again. To spin while nobody
-  /// makes progress is an error in the end. False if there were no others.
+  /// Lets the others run that can, then this thread again. To spin while no
+  /// thread makes progress is an error in the end. False if there were no
+  /// others.
   bool spin(Thread &thread, const KVCacheSite *site);
 
-  /// Comes to a place that loops come to. Fails if the launch is interrupted,
-  /// or if the cluster has taken more of the processor's time than one may
-  /// (KVCACHE_EMULATOR_TIMEOUT).
+  /// Checks the time at an instruction that loops execute. Fails if the launch
+  /// is interrupted, or if the cluster has taken more of the processor's time
+  /// than one may (KVCACHE_EMULATOR_TIMEOUT).
   void tick(const Thread &thread, const KVCacheSite *site) {
     if (++numTicks % kTickPeriod == 0 || isInterrupted())
       checkTime(thread, site);
@@ -174,9 +176,9 @@ public:
 
   //===--- Errors ---===//
 
-  /// Ends the launch with an error of a thread: `message` goes on behind the
+  /// Ends the launch with an error of a thread: `message` follows the
   /// name of the thread, such as "reads 4 bytes at byte 64 of shared @tile,
-  /// which nobody has written".
+  /// which are uninitialized".
   [[noreturn]] void fail(const Thread &thread, const KVCacheSite *site,
                          const std::string &message) const;
   /// Fails with the whole message, which names the block.

@@ -15,7 +15,7 @@ using namespace mlir::kvcache::emulator;
 void ClusterBarrier::begin() {
   phase = 0;
   numArrived = 0;
-  // Most launches never come to it.
+  // Most launches never use it.
   if (arrivals.empty())
     return;
   waiters.clear();
@@ -45,7 +45,7 @@ void ClusterBarrier::arrive(Thread &thread, const KVCacheSite *site,
     cluster.sanitizer.releaseFenced(thread, gathered);
   else
     cluster.sanitizer.release(thread, gathered);
-  cluster.peers.release(thread, gatheredPlaces);
+  cluster.lifetime.release(thread, gatheredPlaces);
   update();
 }
 
@@ -61,7 +61,7 @@ void ClusterBarrier::wait(Thread &thread, const KVCacheSite *site) {
     cluster.wait(thread, site, *this);
   arrivals[thread.index].site = nullptr;
   cluster.sanitizer.acquire(thread, completed);
-  cluster.peers.acquire(thread, completedPlaces);
+  cluster.lifetime.acquire(thread, completedPlaces);
 }
 
 void ClusterBarrier::forget(const Thread &thread) {
@@ -90,28 +90,29 @@ void ClusterBarrier::update() {
 
 /// PTX ISA, "barrier.cluster": all threads of a warp must execute one that is
 /// .aligned.
-static void checkAligned(Block &block, WarpConvergence &meeting) {
-  uint32_t ended =
-      block.warps.getLanes(meeting.warp) & ~block.warps.getLive(meeting.warp);
+static void checkAligned(Block &block, WarpConvergence &convergence) {
+  uint32_t ended = block.warps.getLanes(convergence.warp) &
+                   ~block.warps.getLive(convergence.warp);
   if (ended)
-    block.fail(*meeting.get<WarpLane>(__builtin_ctz(meeting.reached)).thread,
-               meeting.site,
-               "wants all threads of its warp to come, but " +
-                   Warps::describeLanes(ended) + " of warp " +
-                   std::to_string(meeting.warp) +
-                   (ended & (ended - 1) ? " have ended" : " has ended"));
+    block.fail(
+        *convergence.get<WarpLane>(__builtin_ctz(convergence.reached)).thread,
+        convergence.site,
+        "requires all threads of its warp, but " + Warps::describeLanes(ended) +
+            " of warp " + std::to_string(convergence.warp) +
+            (ended & (ended - 1) ? " have ended" : " has ended"));
 }
 
-static void meetWarp(Thread &thread, const KVCacheSite *site, uint32_t flags) {
+static void convergeWarp(Thread &thread, const KVCacheSite *site,
+                         uint32_t flags) {
   WarpLane lane;
   if (flags & KVCacheClusterAligned)
-    thread.block->warps.meet(thread, site, kAllLanes, checkAligned, lane);
+    thread.block->warps.converge(thread, site, kAllLanes, checkAligned, lane);
 }
 
 void kvcacheEmulatorClusterArrive(KVCacheThread *self, const KVCacheSite *site,
                                   uint32_t flags) {
   Thread &thread = Thread::get(self);
-  meetWarp(thread, site, flags);
+  convergeWarp(thread, site, flags);
   thread.block->cluster.barrier.arrive(thread, site,
                                        flags & KVCacheClusterRelaxed);
 }
@@ -119,7 +120,7 @@ void kvcacheEmulatorClusterArrive(KVCacheThread *self, const KVCacheSite *site,
 void kvcacheEmulatorClusterWait(KVCacheThread *self, const KVCacheSite *site,
                                 uint32_t flags) {
   Thread &thread = Thread::get(self);
-  meetWarp(thread, site, flags);
+  convergeWarp(thread, site, flags);
   thread.block->cluster.barrier.wait(thread, site);
 }
 

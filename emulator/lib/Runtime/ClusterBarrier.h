@@ -20,7 +20,7 @@ namespace mlir::kvcache::emulator {
 
 class Cluster;
 
-/// The barrier of a cluster, to which all threads come that have not ended. PTX
+/// The barrier of a cluster, for all threads that have not ended. PTX
 /// ISA, "barrier.cluster".
 class ClusterBarrier : public Waitable {
 public:
@@ -31,7 +31,7 @@ public:
 
   void arrive(Thread &thread, const KVCacheSite *site, bool isRelaxed);
   void wait(Thread &thread, const KVCacheSite *site);
-  /// A thread has ended: nobody waits for it any more.
+  /// A thread has ended: the barrier waits for it no more.
   void noteExit(const Thread &thread) {
     if (!arrivals.empty())
       forget(thread);

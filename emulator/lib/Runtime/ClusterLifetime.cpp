@@ -25,7 +25,7 @@ void ClusterLifetime::begin() {
 }
 
 //===----------------------------------------------------------------------===//
-// Who knows of whom
+// Order
 //===----------------------------------------------------------------------===//
 
 void ClusterLifetime::release(const Thread &thread, Clocks &into) {
@@ -55,8 +55,8 @@ uint32_t ClusterLifetime::addPlace(const Thread &thread) {
   return states.empty() ? 0 : ++states[thread.index].place;
 }
 
-bool ClusterLifetime::knows(const Thread &thread, const Thread &other,
-                            uint32_t place) const {
+bool ClusterLifetime::isAfter(const Thread &thread, const Thread &other,
+                              uint32_t place) const {
   return !states.empty() &&
          states[thread.index].known.get(other.index) >= place;
 }
@@ -67,12 +67,12 @@ bool ClusterLifetime::knows(const Thread &thread, const Thread &other,
 
 /// Whether the beginning of `peer` happened before the thread's next access.
 /// The first clock of a thread is its beginning.
-bool ClusterLifetime::knowsBegin(const Thread &thread,
-                                 const Block &peer) const {
+bool ClusterLifetime::isAfterBegin(const Thread &thread,
+                                   const Block &peer) const {
   for (uint32_t i = 0; i < peer.size(); ++i) {
     const Thread &other = peer.getThread(i);
-    if (knows(thread, other, /*place=*/1) ||
-        cluster.sanitizer.knows(thread, other.index, /*clock=*/1))
+    if (isAfter(thread, other, /*place=*/1) ||
+        cluster.sanitizer.isAfter(thread, other.index, /*clock=*/1))
       return true;
   }
   return false;
@@ -89,11 +89,13 @@ void ClusterLifetime::check(const Thread &thread, const KVCacheSite *site,
   State &state = states[thread.index];
   if (state.hasBegun[peer.rank])
     return;
-  if (!knowsBegin(thread, peer))
-    cluster.fail(thread, site,
-                 "accesses shared memory of " + peer.describe() +
-                     ", which may not have begun yet: the thread has not met "
-                     "any of its threads (cluster.arrive and cluster.wait)");
+  if (!isAfterBegin(thread, peer))
+    cluster.fail(
+        thread, site,
+        "accesses shared memory of " + peer.describe() +
+            ", which may not have begun yet: no synchronization orders "
+            "its beginning before the access (cluster.arrive and "
+            "cluster.wait)");
   state.hasBegun[peer.rank] = true;
 }
 
@@ -106,12 +108,12 @@ void ClusterLifetime::note(const Thread &thread, const KVCacheSite *site,
                                cluster.sanitizer.getClock(thread), site};
 }
 
-bool ClusterLifetime::knowsAccess(const Block &block, uint32_t who,
-                                  const Access &access) const {
+bool ClusterLifetime::isOrderedAccess(const Block &block, uint32_t who,
+                                      const Access &access) const {
   for (uint32_t i = 0; i < block.size(); ++i) {
     const Thread &thread = block.getThread(i);
     if (states[thread.index].known.get(who) >= access.place ||
-        cluster.sanitizer.knows(thread, who, access.clock))
+        cluster.sanitizer.isAfter(thread, who, access.clock))
       return true;
   }
   return false;
@@ -120,10 +122,10 @@ bool ClusterLifetime::knowsAccess(const Block &block, uint32_t who,
 void ClusterLifetime::checkEnd(const Block &block) const {
   for (uint32_t who = 0; who < states.size(); ++who) {
     const Access &access = states[who].accesses[block.rank];
-    if (access.place > 0 && !knowsAccess(block, who, access))
+    if (access.place > 0 && !isOrderedAccess(block, who, access))
       cluster.fail(cluster.threads[who], access.site,
                    "accesses shared memory of " + block.describe() +
-                       ", whose threads may all have ended by then: none of "
-                       "them waits for the access");
+                       ", whose threads may all have ended by then: no "
+                       "synchronization orders the access before their end");
   }
 }

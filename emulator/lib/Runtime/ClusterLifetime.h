@@ -21,14 +21,14 @@ class Block;
 class Cluster;
 struct Thread;
 
-/// How far threads of a cluster know that others have come. The shared memory
-/// of another block may be accessed from its first thread to its last (CUDA C++
-/// Programming Guide, "Distributed Shared Memory"): a thread that accesses it
-/// must know that one has begun, and one must know of the access before all
-/// have ended. For that it doesn't matter whether what tells them orders
-/// accesses of memory as well (`Order`).
+/// The order of the beginnings and ends of threads in a cluster. The shared
+/// memory of another block may be accessed from its first thread to its last
+/// (CUDA C++ Programming Guide, "Distributed Shared Memory"): a thread that
+/// accesses it must be ordered after the beginning of one, and before the end
+/// of one. Relaxed synchronization suffices, which does not order accesses of
+/// memory (`Order`).
 ///
-/// A thread counts the places that others may have to know of: its beginning is
+/// A thread counts the places that others are ordered after: its beginning is
 /// place 1, every access of another block's shared memory is one, and every
 /// fence of the mbarriers that it has initialized. Nothing happens where there
 /// is one block, or nothing is sanitized.
@@ -38,7 +38,7 @@ public:
 
   void begin();
 
-  /// The thread tells how far it has come, and what it knows of others.
+  /// The thread publishes its place, and those that it has acquired.
   void release(const Thread &thread, Clocks &into);
   void acquire(const Thread &thread, const Clocks &from);
   void synchronize(const std::vector<Thread *> &threads);
@@ -55,8 +55,8 @@ public:
   /// The thread fences mbarriers that it has initialized. Returns the place; 0
   /// where nothing happens.
   uint32_t addPlace(const Thread &thread);
-  /// Whether the thread knows that another one has come to a place.
-  bool knows(const Thread &thread, const Thread &other, uint32_t place) const;
+  /// Whether the thread is ordered after a place of another one.
+  bool isAfter(const Thread &thread, const Thread &other, uint32_t place) const;
 
 private:
   /// The last access of a block's shared memory.
@@ -67,14 +67,14 @@ private:
   struct State {
     uint32_t place = 1;
     Clocks known;
-    /// By rank: whether it is known to have begun, and accesses of it.
+    /// By rank: whether its beginning is ordered before, and accesses of it.
     std::vector<bool> hasBegun;
     std::vector<Access> accesses;
   };
 
-  bool knowsBegin(const Thread &thread, const Block &peer) const;
-  bool knowsAccess(const Block &block, uint32_t who,
-                   const Access &access) const;
+  bool isAfterBegin(const Thread &thread, const Block &peer) const;
+  bool isOrderedAccess(const Block &block, uint32_t who,
+                       const Access &access) const;
 
   Cluster &cluster;
   /// By thread; empty where nothing happens.

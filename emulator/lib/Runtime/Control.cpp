@@ -104,7 +104,7 @@ private:
   }
 
   /// Flags, width and precision of the conversion, with numbers in place of
-  /// stars; `at` goes on behind them. What is too wide is not as wide.
+  /// stars; `at` points after them. A width that is too large is cut.
   std::string getFlags(const std::string &format, size_t &at) {
     std::string flags;
     auto isDigit = [&] {
@@ -244,7 +244,7 @@ void kvcacheEmulatorFail(KVCacheThread *self, const KVCacheSite *site,
                          uint32_t reason) {
   const char *messages[] = {
       "divides by zero", "divides the least number of its type by -1",
-      "comes to a place that the compiler was told is never reached"};
+      "reaches code that the compiler assumed to be unreachable"};
   Thread &thread = Thread::get(self);
   thread.block->fail(thread, site, messages[reason]);
 }
@@ -295,8 +295,8 @@ void kvcacheEmulatorSleep(KVCacheThread *self, const KVCacheSite *site,
     thread.block->fail(thread, site,
                        "sleeps for " + std::to_string(nanoseconds) +
                            " ns: a thread can sleep for 1000000 ns at most");
-  // With nobody else to run here, it may wait for other blocks. Not for long
-  // each time: it must come to an end if they never do what it waits for.
+  // With no other thread to run here, it may wait for other blocks. Not for
+  // long each time, so that it ends if they never do what it waits for.
   constexpr uint32_t mostForOthers = 1000;
   if (!thread.block->spin(thread, site))
     std::this_thread::sleep_for(

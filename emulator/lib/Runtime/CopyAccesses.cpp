@@ -1,4 +1,4 @@
-//===- CopyAccesses.cpp - Copies that the sanitizer knows -----------------===//
+//===- CopyAccesses.cpp - Copies that the sanitizer checks ----------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -75,8 +75,9 @@ void Sanitizer::checkOrder(const Access &access) {
                  });
 }
 
-/// The first lane notes the reads. The second one does not know what the first
-/// has done since they met, and most others know as much as the first.
+/// The first lane notes the reads. The second one is not ordered after the
+/// accesses of the first since their synchronization, and most others are
+/// ordered after as much as the first.
 Sanitizer::Copy Sanitizer::issueUnitReads(const std::vector<Thread *> &lanes,
                                           const KVCacheSite *site,
                                           const std::vector<uint32_t> &units,
@@ -107,7 +108,7 @@ Sanitizer::Copy Sanitizer::issueUnitReads(const std::vector<Thread *> &lanes,
                   std::nullopt};
   };
   for (size_t i = 0; i < lanes.size(); ++i)
-    if (i == 1 || (i > 1 && !order.knowsAsMuch(lanes[i]->index, first.index)))
+    if (i == 1 || (i > 1 && !order.isAfterAll(lanes[i]->index, first.index)))
       for (uint32_t unit : units)
         checkOrder(getAccess(*lanes[i], unit));
   for (size_t i = 0; i < units.size(); ++i) {

@@ -44,7 +44,7 @@ public:
       groups.erase(groups.begin(), groups.begin() + ready);
   }
 
-  /// Forgets copies that are done though nobody has waited for them by groups:
+  /// Forgets copies that are done though no thread has waited for their groups:
   /// the oldest, since what completes some completes all before.
   void forgetDone() {
     while (!groups.empty() && dropDone(groups.front()))

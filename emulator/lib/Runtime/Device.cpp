@@ -145,7 +145,7 @@ static int32_t checkSides(const Grid &grid, const KVCacheLaunch &launch) {
                 describe(launch.block));
   if (kernel.requiredBlock[0] &&
       !std::equal(launch.block, launch.block + 3, kernel.requiredBlock))
-    return fail("kernel " + grid.name + " wants blocks of " +
+    return fail("kernel " + grid.name + " requires blocks of " +
                 describe(kernel.requiredBlock) + " threads, got " +
                 describe(launch.block));
   if (launch.grid[1] > maxGridYZ || launch.grid[2] > maxGridYZ)
@@ -161,7 +161,7 @@ static int32_t setCluster(Grid &grid, const KVCacheLaunch &launch) {
   bool isGiven = launch.cluster[0] != 0, isFixed = kernel.requiredCluster[0];
   if (isGiven && isFixed &&
       !std::equal(launch.cluster, launch.cluster + 3, kernel.requiredCluster))
-    return fail("kernel " + grid.name + " wants clusters of " +
+    return fail("kernel " + grid.name + " requires clusters of " +
                 describe(kernel.requiredCluster) + " blocks, got " +
                 describe(launch.cluster));
   if (!isGiven && isFixed)
@@ -188,7 +188,7 @@ static int32_t setShared(Grid &grid, int64_t dynamicBytes) {
   int64_t bytes = dynamicBytes ? kernel.dynamicSharedOffset + dynamicBytes
                                : kernel.sharedBytes;
   if (bytes > grid.module->maxSharedBytes)
-    return fail("kernel " + grid.name + " wants " + std::to_string(bytes) +
+    return fail("kernel " + grid.name + " requires " + std::to_string(bytes) +
                 " bytes of shared memory in a block; the chip has " +
                 std::to_string(grid.module->maxSharedBytes));
   grid.sharedBytes = bytes;
@@ -246,7 +246,7 @@ namespace {
 struct Stream {
   std::mutex mutex;
   /// The last launch, if it may not have ended yet: what is done next on any
-  /// stream ends it, unless that is a programmatic launch behind it.
+  /// stream ends it, unless that is a programmatic launch after it.
   std::unique_ptr<Launch> last;
 
   int32_t finish() {
@@ -294,7 +294,7 @@ int32_t runtime::finishWork() {
   return status;
 }
 
-/// Runs a launch behind the last one of its stream.
+/// Runs a launch after the last one of its stream.
 static int32_t run(const Grid &grid, Stream &stream) {
   std::lock_guard<std::mutex> lock(stream.mutex);
   if (!grid.isProgrammatic)

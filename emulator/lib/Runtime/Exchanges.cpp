@@ -37,13 +37,13 @@ static void setExchanged(WarpLane &lane, const Exchanged &value) {
 }
 
 /// All results depend on the values of all lanes.
-static void mixExchanged(WarpConvergence &meeting) {
+static void mixExchanged(WarpConvergence &convergence) {
   Exchanged mixed;
-  meeting.forEach<WarpLane>([&](uint32_t, WarpLane &lane) {
+  convergence.forEach<WarpLane>([&](uint32_t, WarpLane &lane) {
     Exchanged value = getExchanged(lane);
     mixed = {mixed.bits | value.bits, std::max(mixed.origin, value.origin)};
   });
-  meeting.forEach<WarpLane>(
+  convergence.forEach<WarpLane>(
       [&](uint32_t, WarpLane &lane) { setExchanged(lane, mixed); });
 }
 
@@ -86,13 +86,13 @@ static uint32_t findSource(uint32_t number, ShuffleLane &lane) {
   return lane.isInRange ? source : number;
 }
 
-static void shuffle(Block &block, WarpConvergence &meeting) {
+static void shuffle(Block &block, WarpConvergence &convergence) {
   bool isSanitized = block.isSanitized();
   Exchanged exchanged[kWarpSize] = {};
-  meeting.forEach<ShuffleLane>([&](uint32_t number, ShuffleLane &lane) {
+  convergence.forEach<ShuffleLane>([&](uint32_t number, ShuffleLane &lane) {
     uint32_t source = findSource(number, lane);
-    if (meeting.has(source)) {
-      ShuffleLane &other = meeting.get<ShuffleLane>(source);
+    if (convergence.has(source)) {
+      ShuffleLane &other = convergence.get<ShuffleLane>(source);
       lane.result = other.value;
       exchanged[number] = getExchanged(other);
       return;
@@ -100,15 +100,15 @@ static void shuffle(Block &block, WarpConvergence &meeting) {
     // What it reads is not defined.
     lane.result = lane.value;
     if (isSanitized)
-      block.fail(*lane.thread, meeting.site,
+      block.fail(*lane.thread, convergence.site,
                  "reads from lane " + std::to_string(source) +
                      " of its warp, which " +
-                     (meeting.mask >> source & 1
+                     (convergence.mask >> source & 1
                           ? "has ended or is not in the block"
                           : "is not in the mask " +
-                                Warps::describeMask(meeting.mask)));
+                                Warps::describeMask(convergence.mask)));
   });
-  meeting.forEach<ShuffleLane>([&](uint32_t number, ShuffleLane &lane) {
+  convergence.forEach<ShuffleLane>([&](uint32_t number, ShuffleLane &lane) {
     setExchanged(lane, exchanged[number]);
   });
 }
@@ -123,7 +123,7 @@ uint32_t kvcacheEmulatorShuffle(KVCacheThread *self, const KVCacheSite *site,
   lane.offset = offset;
   lane.clamp = clamp;
   lane.kind = kind;
-  thread.block->warps.meet(thread, site, mask, shuffle, lane);
+  thread.block->warps.converge(thread, site, mask, shuffle, lane);
   if (isInRange)
     *isInRange = lane.isInRange;
   return lane.result;
@@ -134,33 +134,33 @@ uint32_t kvcacheEmulatorShuffle(KVCacheThread *self, const KVCacheSite *site,
 //===----------------------------------------------------------------------===//
 
 /// All lanes get the lanes whose value is not 0.
-static void vote(Block &, WarpConvergence &meeting) {
-  mixExchanged(meeting);
+static void vote(Block &, WarpConvergence &convergence) {
+  mixExchanged(convergence);
   uint32_t ballot = 0;
-  meeting.forEach<ValueLane>([&](uint32_t number, ValueLane &lane) {
+  convergence.forEach<ValueLane>([&](uint32_t number, ValueLane &lane) {
     ballot |= uint32_t{lane.value != 0} << number;
   });
-  meeting.forEach<ValueLane>(
+  convergence.forEach<ValueLane>(
       [&](uint32_t, ValueLane &lane) { lane.result = ballot; });
 }
 
-static void voteAll(Block &, WarpConvergence &meeting) {
-  mixExchanged(meeting);
+static void voteAll(Block &, WarpConvergence &convergence) {
+  mixExchanged(convergence);
   bool all = true;
-  meeting.forEach<ValueLane>(
+  convergence.forEach<ValueLane>(
       [&](uint32_t, ValueLane &lane) { all &= lane.value != 0; });
-  meeting.forEach<ValueLane>(
+  convergence.forEach<ValueLane>(
       [&](uint32_t, ValueLane &lane) { lane.result = all; });
 }
 
-static void voteUni(Block &, WarpConvergence &meeting) {
-  mixExchanged(meeting);
+static void voteUni(Block &, WarpConvergence &convergence) {
+  mixExchanged(convergence);
   bool any = false, all = true;
-  meeting.forEach<ValueLane>([&](uint32_t, ValueLane &lane) {
+  convergence.forEach<ValueLane>([&](uint32_t, ValueLane &lane) {
     any |= lane.value != 0;
     all &= lane.value != 0;
   });
-  meeting.forEach<ValueLane>(
+  convergence.forEach<ValueLane>(
       [&](uint32_t, ValueLane &lane) { lane.result = any == all; });
 }
 
@@ -172,7 +172,7 @@ uint32_t kvcacheEmulatorVote(KVCacheThread *self, const KVCacheSite *site,
   WarpWork work = kind == KVCacheVoteAll   ? voteAll
                   : kind == KVCacheVoteUni ? voteUni
                                            : vote;
-  thread.block->warps.meet(thread, site, mask, work, lane);
+  thread.block->warps.converge(thread, site, mask, work, lane);
   return kind == KVCacheVoteAny ? lane.result != 0 : lane.result;
 }
 
@@ -183,10 +183,10 @@ struct MatchLane : WarpLane {
 };
 } // namespace
 
-static void matchAny(Block &, WarpConvergence &meeting) {
-  mixExchanged(meeting);
-  meeting.forEach<MatchLane>([&](uint32_t, MatchLane &lane) {
-    meeting.forEach<MatchLane>([&](uint32_t number, MatchLane &other) {
+static void matchAny(Block &, WarpConvergence &convergence) {
+  mixExchanged(convergence);
+  convergence.forEach<MatchLane>([&](uint32_t, MatchLane &lane) {
+    convergence.forEach<MatchLane>([&](uint32_t number, MatchLane &other) {
       lane.result |= uint32_t{lane.value == other.value} << number;
     });
   });
@@ -197,19 +197,20 @@ uint32_t kvcacheEmulatorMatchAny(KVCacheThread *self, const KVCacheSite *site,
   Thread &thread = Thread::get(self);
   MatchLane lane;
   lane.value = value;
-  thread.block->warps.meet(thread, site, mask, matchAny, lane);
+  thread.block->warps.converge(thread, site, mask, matchAny, lane);
   return lane.result;
 }
 
-static void matchAll(Block &, WarpConvergence &meeting) {
-  mixExchanged(meeting);
-  uint64_t first = meeting.get<MatchLane>(__builtin_ctz(meeting.reached)).value;
-  uint32_t result = meeting.reached;
-  meeting.forEach<MatchLane>([&](uint32_t, MatchLane &lane) {
+static void matchAll(Block &, WarpConvergence &convergence) {
+  mixExchanged(convergence);
+  uint64_t first =
+      convergence.get<MatchLane>(__builtin_ctz(convergence.reached)).value;
+  uint32_t result = convergence.reached;
+  convergence.forEach<MatchLane>([&](uint32_t, MatchLane &lane) {
     if (lane.value != first)
       result = 0;
   });
-  meeting.forEach<MatchLane>(
+  convergence.forEach<MatchLane>(
       [&](uint32_t, MatchLane &lane) { lane.result = result; });
 }
 
@@ -218,7 +219,7 @@ uint32_t kvcacheEmulatorMatchAll(KVCacheThread *self, const KVCacheSite *site,
   Thread &thread = Thread::get(self);
   MatchLane lane;
   lane.value = value;
-  thread.block->warps.meet(thread, site, mask, matchAll, lane);
+  thread.block->warps.converge(thread, site, mask, matchAll, lane);
   return lane.result;
 }
 
@@ -259,15 +260,15 @@ static uint32_t combine(uint32_t a, uint32_t b, uint32_t kind) {
   }
 }
 
-static void reduce(Block &, WarpConvergence &meeting) {
-  mixExchanged(meeting);
-  uint32_t first = __builtin_ctz(meeting.reached);
-  uint32_t result = meeting.get<ReduceLane>(first).value;
-  meeting.forEach<ReduceLane>([&](uint32_t number, ReduceLane &lane) {
+static void reduce(Block &, WarpConvergence &convergence) {
+  mixExchanged(convergence);
+  uint32_t first = __builtin_ctz(convergence.reached);
+  uint32_t result = convergence.get<ReduceLane>(first).value;
+  convergence.forEach<ReduceLane>([&](uint32_t number, ReduceLane &lane) {
     if (number != first)
       result = combine(result, lane.value, lane.kind);
   });
-  meeting.forEach<ReduceLane>(
+  convergence.forEach<ReduceLane>(
       [&](uint32_t, ReduceLane &lane) { lane.value = result; });
 }
 
@@ -277,7 +278,7 @@ uint32_t kvcacheEmulatorReduce(KVCacheThread *self, const KVCacheSite *site,
   ReduceLane lane;
   lane.value = value;
   lane.kind = kind;
-  thread.block->warps.meet(thread, site, mask, reduce, lane);
+  thread.block->warps.converge(thread, site, mask, reduce, lane);
   return lane.value;
 }
 
@@ -296,19 +297,19 @@ static float getCanonicalNaN() {
   return nan;
 }
 
-static void reduceFloats(Block &, WarpConvergence &meeting) {
-  mixExchanged(meeting);
+static void reduceFloats(Block &, WarpConvergence &convergence) {
+  mixExchanged(convergence);
   const float nan = getCanonicalNaN();
   float result = nan;
   bool hasNaN = false;
-  meeting.forEach<FloatLane>([&](uint32_t, FloatLane &lane) {
+  convergence.forEach<FloatLane>([&](uint32_t, FloatLane &lane) {
     float value = lane.isAbs ? std::fabs(lane.value) : lane.value;
     if (std::isnan(value))
       hasNaN |= lane.keepsNaN;
     else if (std::isnan(result) || isBetter(value, result, lane.isMax))
       result = value;
   });
-  meeting.forEach<FloatLane>(
+  convergence.forEach<FloatLane>(
       [&](uint32_t, FloatLane &lane) { lane.value = hasNaN ? nan : result; });
 }
 
@@ -321,6 +322,6 @@ float kvcacheEmulatorReduceF32(KVCacheThread *self, const KVCacheSite *site,
   lane.isMax = isMax;
   lane.isAbs = isAbs;
   lane.keepsNaN = keepsNaN;
-  thread.block->warps.meet(thread, site, mask, reduceFloats, lane);
+  thread.block->warps.converge(thread, site, mask, reduceFloats, lane);
   return lane.value;
 }

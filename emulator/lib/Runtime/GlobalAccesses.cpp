@@ -55,7 +55,7 @@ void Sanitizer::checkInitialized(const Access &access) {
     uint64_t index = missing / kGranuleBytes;
     uint16_t mask = 1u << missing % kGranuleBytes;
     if (!access.poisons)
-      fail(access, index, mask, "nobody has written");
+      fail(access, index, mask, "are uninitialized");
     notePoison(access, index, mask);
     if (access.unwritten)
       access.unwritten->bytes.push_back(
@@ -92,7 +92,8 @@ void Sanitizer::checkInvariant(const Access &access, uint64_t index,
   }
   if (written)
     fail(access, index, written,
-         "the kernel writes, as memory that stays the same (ld.global.nc)");
+         "the kernel writes, as memory that is constant during the kernel "
+         "(ld.global.nc)");
   if (!launch || !launch->getEarlier())
     return;
   // The launch before may write it while this kernel runs.
@@ -105,7 +106,7 @@ void Sanitizer::checkInvariant(const Access &access, uint64_t index,
   if (past)
     fail(access, index, past->mask & mask,
          launch->describeCluster(past->block) +
-             " writes, as memory that stays the same while this kernel runs "
+             " writes, as memory that is constant during the kernel "
              "(ld.global.nc)");
 }
 
@@ -253,8 +254,8 @@ std::string Sanitizer::describePast(const PastAccess &past,
     return text + ", a launch that may still run: the thread has not waited "
                   "for it (griddepcontrol.wait)";
   if (past.isAtomic && isAtomic)
-    return text + ", one of both being atomic for its own " +
-           (isOfOne ? "block" : "block or cluster") + " only (a race)";
+    return text + ", and one of the two only has the scope of its own " +
+           (isOfOne ? "block" : "block or cluster") + " (a race)";
   return text + " without order between the " +
          (isOfOne ? "blocks" : "clusters") + " (a race)";
 }
@@ -268,13 +269,13 @@ void Sanitizer::checkPast(const Access &access, uint64_t index, uint16_t mask,
   mine.isOfDevice = access.isOfDevice;
   const PastAccess *past =
       accesses.findConflict(index, mine, [&](const PastAccess &past) {
-        // The block's own order is known without the launch.
+        // The block's own order does not need the launch.
         if (past.block == getId())
           return true;
         bool areAtomic = past.isAtomic && mine.isAtomic;
         return (!areAtomic || past.block < launch->getFirstBlock()) &&
-               order.knowsOther(access.thread.index, past.block, past.who,
-                                past.clock);
+               order.isAfterOther(access.thread.index, past.block, past.who,
+                                  past.clock);
       });
   if (past)
     fail(access, index, past->mask & mask, describePast(*past, mine.isAtomic));
@@ -367,7 +368,7 @@ std::optional<std::string> Sanitizer::findConflict(const PastAccesses &accesses,
   return error;
 }
 
-/// Until a block has its turn it knows nothing of others: whatever is in
+/// Until a block has its turn, it has acquired nothing of others: any
 /// conflict with a block before it is a race.
 std::optional<std::string> Sanitizer::findConflict() const {
   return findConflict(launch->accesses,
@@ -379,7 +380,8 @@ std::optional<std::string> Sanitizer::checkAhead() {
       !launch->getEarlier())
     return std::nullopt;
   return findConflict(*launch->getEarlier(), [&](const PastAccess &past) {
-    return launch->getKnownAtStart().knows(past.block, past.who, past.clock);
+    return launch->getClocksAtStart().includes(past.block, past.who,
+                                               past.clock);
   });
 }
 
@@ -416,31 +418,31 @@ void Sanitizer::giveWay(const Thread &thread) {
   cluster.giveWay(cluster.threads[thread.index]);
 }
 
-/// A copy is told of when it has ended.
-bool Sanitizer::isTold(const Cell &cell) const {
-  if (told.empty())
+/// A copy is published when it has ended.
+bool Sanitizer::isPublished(const Cell &cell) const {
+  if (published.empty())
     return false;
   if (!cell.isCopy())
-    return cell.clock < told[cell.who];
+    return cell.clock < published[cell.who];
   const CopyState &copy = copies[cell.clock];
-  return copy.isInFlight || copy.isTold;
+  return copy.isInFlight || copy.isPublished;
 }
 
-/// Tells other blocks of all accesses that they have not been told of.
+/// Publishes to other blocks all accesses that are not published yet.
 void Sanitizer::tellLaunch() {
   forEachGlobal([&](uint64_t index, const Granule &granule) {
     forEachCell(granule, [&](const Cell &cell, bool isAtomic) {
-      if (!isTold(cell))
+      if (!isPublished(cell))
         launch->accesses.add(index, getPast(cell, isAtomic));
     });
     forEachRun(granule.initialized, [&](uint32_t first, uint32_t bytes) {
       Memory::get().noteWrite(index * kGranuleBytes + first, bytes);
     });
   });
-  for (size_t thread = 0; thread < told.size(); ++thread)
-    told[thread] = order.advance(thread);
+  for (size_t thread = 0; thread < published.size(); ++thread)
+    published[thread] = order.advance(thread);
   for (CopyState &copy : copies)
-    copy.isTold = !copy.isInFlight;
+    copy.isPublished = !copy.isInFlight;
 }
 
 std::optional<std::string> Sanitizer::finish(bool hasFailed) {

@@ -15,20 +15,20 @@
 
 namespace mlir::kvcache::emulator {
 
-/// Knows of each byte of the address space whether it has been written. Takes
-/// memory, an eighth of what it stands for, only where somebody has written.
+/// Stores for each byte of the address space whether it is initialized. Uses
+/// memory, an eighth of that, only where a byte has been written.
 /// All threads may use it at once.
 class GlobalShadow {
 public:
   GlobalShadow();
 
   void write(uintptr_t begin, uint64_t bytes);
-  /// Nobody has written the bytes any more.
+  /// Makes the bytes uninitialized.
   void forget(uintptr_t begin, uint64_t bytes);
   /// The bytes at `to` have been written where those at `from` have.
   void copy(uintptr_t to, uintptr_t from, uint64_t bytes);
 
-  /// The first byte that nobody has written, or the end.
+  /// The first uninitialized byte, or the end.
   uintptr_t findMissing(uintptr_t begin, uint64_t bytes) const;
 
 private:
@@ -38,7 +38,7 @@ private:
 
   static constexpr uint32_t kAddressBits = 48, kChunkBits = 26;
 
-  /// The word of an address; null where nobody has written.
+  /// The word of an address; null where no byte has been written.
   const Word *find(uintptr_t address) const;
   Word *get(uintptr_t address);
   Word *addChunk(uintptr_t number);

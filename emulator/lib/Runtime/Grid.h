@@ -35,8 +35,8 @@ struct Grid {
   SharedVariables sharedVariables;
   /// Makes the order of what has none: 0 for that of the numbers of threads.
   uint64_t seed = 0;
-  /// The seconds of a processor that a block may take, if it comes to a place
-  /// again and again.
+  /// The seconds of a processor that a block with loops
+  /// may use.
   uint64_t mostSeconds = 300;
   /// The threads of the host that run blocks.
   uint64_t numWorkers = 1;

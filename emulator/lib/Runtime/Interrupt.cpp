@@ -15,7 +15,7 @@
 
 using namespace mlir::kvcache::emulator;
 
-static std::atomic<bool> hasCome{false};
+static std::atomic<bool> hasArrived{false};
 static std::mutex scopesMutex;
 static uint64_t numScopes = 0;
 static bool isInstalled = false;
@@ -23,7 +23,7 @@ static bool isInstalled = false;
 static struct sigaction previous;
 
 static void handle(int signal, siginfo_t *info, void *context) {
-  hasCome.store(true, std::memory_order_relaxed);
+  hasArrived.store(true, std::memory_order_relaxed);
   if (previous.sa_flags & SA_SIGINFO)
     previous.sa_sigaction(signal, info, context);
   else
@@ -38,7 +38,7 @@ InterruptScope::InterruptScope() {
   std::lock_guard<std::mutex> lock(scopesMutex);
   if (numScopes++ > 0)
     return;
-  hasCome.store(false, std::memory_order_relaxed);
+  hasArrived.store(false, std::memory_order_relaxed);
   if (sigaction(SIGINT, nullptr, &previous))
     return;
   bool hasHandler =
@@ -58,11 +58,11 @@ InterruptScope::~InterruptScope() {
     return;
   isInstalled = false;
   struct sigaction current;
-  // Somebody may have set another one since.
+  // Another one may have been set since.
   if (sigaction(SIGINT, nullptr, &current) == 0 && isOwn(current))
     sigaction(SIGINT, &previous, nullptr);
 }
 
 bool mlir::kvcache::emulator::isInterrupted() {
-  return hasCome.load(std::memory_order_relaxed);
+  return hasArrived.load(std::memory_order_relaxed);
 }

@@ -22,7 +22,7 @@ public:
   InterruptScope &operator=(const InterruptScope &) = delete;
 };
 
-/// Whether a SIGINT has come since the first scope of those that live.
+/// Whether a SIGINT has arrived since the first scope of those that live.
 bool isInterrupted();
 
 } // namespace mlir::kvcache::emulator

@@ -26,7 +26,7 @@ class Cluster;
 /// A launch: it runs as many clusters at once as the machine has cores; of one
 /// block each, unless it has others. If its kernel executes
 /// griddepcontrol.launch_dependents, the last cluster stops there
-/// until the launch is to end, so that a programmatic launch behind it begins
+/// until the launch is to end, so that a programmatic launch after it begins
 /// before that.
 class Launch {
 public:

@@ -35,7 +35,7 @@ LaunchShadow::LaunchShadow(const Grid &grid, const LaunchShadow *before) {
     launches = before->launches;
     const Numbers &last = launches.back();
     firstBlock = last.firstBlock + last.grid.numClusters();
-    knownAtStart = before->knownByDependents;
+    clocksAtStart = before->clocksOfDependents;
   }
   launches.push_back({firstBlock, grid});
   for (int64_t i = 0; i < kernel.numParams; ++i) {
@@ -86,7 +86,7 @@ void LaunchShadow::absorb(LaunchShadow &&before) {
 
 void LaunchShadow::addStarting(const OtherBlocks &released) {
   std::lock_guard<std::mutex> lock(mutex);
-  knownByDependents.join(released);
+  clocksOfDependents.join(released);
 }
 
 std::string LaunchShadow::describeCluster(uint32_t number) const {

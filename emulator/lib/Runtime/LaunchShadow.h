@@ -59,7 +59,7 @@ struct PastAccess {
 /// Accesses of global memory by blocks that have ended.
 class PastAccesses {
 public:
-  /// Whether anybody has accessed the granule.
+  /// Whether a block has accessed the granule.
   bool hasAny(uint64_t granule) const { return getFirst(granule) != kNone; }
   /// The last access of the granule, of those that conflict with `access`, that
   /// `isKnown` is false for; null if there is none.
@@ -106,9 +106,9 @@ public:
   /// ended: see `absorb`.
   LaunchShadow(const Grid &grid, const LaunchShadow *before);
 
-  /// Whether a kernel may write the memory around an address: who reads other
-  /// memory is in nobody's way. A later launch may write any while a kernel
-  /// runs that lets it begin.
+  /// Whether a kernel may write the memory around an address: a read of
+  /// other memory conflicts with nothing. A later launch may write any while a
+  /// kernel runs that lets it begin.
   bool mayChange(uintptr_t address) const {
     for (auto [begin, end] : changed)
       if (begin <= address && address < end)
@@ -128,9 +128,9 @@ public:
     return earlier ? &*earlier : nullptr;
   }
   /// The accesses of earlier launches that happened before a block begins.
-  const OtherBlocks &getKnownAtStart() const { return knownAtStart; }
+  const OtherBlocks &getClocksAtStart() const { return clocksAtStart; }
   /// The first thread of a block has executed launch_dependents: later launches
-  /// know from their beginning what it has released.
+  /// begin with what it has released acquired.
   void addStarting(const OtherBlocks &released);
   /// A thread waits for the launch before.
   void noteWait() { hasWaited = true; }
@@ -152,7 +152,7 @@ public:
   bool waitForTurn(uint64_t block);
   /// Ends the turn of a block, which waits for it first if it must.
   void endTurn(uint64_t block);
-  /// A block has failed: those behind it don't matter any more.
+  /// A block has failed: those after it don't matter any more.
   void stop(uint64_t block);
 
   //===--- Only for the block whose turn it is ---===//
@@ -183,7 +183,7 @@ private:
   std::vector<Numbers> launches;
   uint32_t firstBlock = 0;
   std::optional<PastAccesses> earlier;
-  OtherBlocks knownAtStart, knownByDependents;
+  OtherBlocks clocksAtStart, clocksOfDependents;
   std::atomic<bool> hasWaited{false};
 
   std::mutex mutex;

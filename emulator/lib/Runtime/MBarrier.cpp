@@ -88,9 +88,9 @@ void MBarrier::invalidate(Thread &thread, const KVCacheSite *site) {
 }
 
 void MBarrier::noteUse(const Thread &thread, const KVCacheSite *site) const {
-  bool knowsFence =
-      initPlace && block.cluster.peers.knows(thread, *initThread, initPlace);
-  if (!knowsFence)
+  bool isAfterFence = initPlace && block.cluster.lifetime.isAfter(
+                                       thread, *initThread, initPlace);
+  if (!isAfterFence)
     block.sanitizer.useBarrier(thread, site, offset);
 }
 
@@ -100,11 +100,11 @@ void MBarrier::checkEnd() const {
   if (!copies.empty())
     block.fail(*copies.front().thread, copies.front().site,
                "has a copy to " + getName() +
-                   " in flight when the block ends: nobody waits for it");
+                   " in flight when the block ends: no thread waits for it");
   if (expectedBytes != completedBytes)
     block.fail(*initThread, initSite,
-               "has made " + getName() + ", which has got " + countBytes() +
-                   " in phase " + std::to_string(phase) +
+               "initializes " + getName() + ", which has received " +
+                   countBytes() + " in phase " + std::to_string(phase) +
                    " when the block ends");
 }
 
@@ -164,7 +164,7 @@ void MBarrier::release(Thread &thread, uint32_t flags) {
 /// Only threads of the barrier's own block wait. Copies are complete for each
 /// scope.
 void MBarrier::acquire(Thread &thread, uint32_t flags) {
-  block.cluster.peers.acquire(thread, completedPlaces);
+  block.cluster.lifetime.acquire(thread, completedPlaces);
   if (flags & KVCacheMBarrierRelaxed)
     return;
   if (block.cluster.numBlocks() == 1 || (flags & KVCacheMBarrierCluster))
@@ -272,7 +272,7 @@ void MBarrier::endCopy(Thread &thread, const KVCacheSite *site, int64_t bytes) {
 
 /// PTX ISA, "mbarrier.test_wait, mbarrier.try_wait": either may return false.
 /// The first test of each thread does, or those that the seed chooses, so that
-/// nobody goes on who takes it for a wait.
+/// a kernel that uses it as a wait fails.
 bool MBarrier::givesUp(const Thread &thread) {
   if (!block.isSanitized())
     return false;

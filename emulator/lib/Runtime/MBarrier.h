@@ -16,7 +16,7 @@
 namespace mlir::kvcache::emulator {
 
 /// An mbarrier of a block. PTX ISA, "mbarrier: Contents of the mbarrier
-/// object". Whoever breaks a rule gets the error.
+/// object". The thread that breaks a rule gets the error.
 class MBarrier : public Waitable {
 public:
   /// The largest number of arrivals, and of bytes to come.
@@ -38,7 +38,7 @@ public:
   void init(Thread &thread, const KVCacheSite *site, int64_t count);
   void invalidate(Thread &thread, const KVCacheSite *site);
 
-  /// Fails if nothing orders the use behind the init.
+  /// Fails if nothing orders the use after the init.
   void noteUse(const Thread &thread, const KVCacheSite *site) const;
 
   //===--- Arrivals ---===//
@@ -52,22 +52,23 @@ public:
   /// The phase waits for one arrival more, which comes when the thread's copies
   /// are done.
   void addArrival(Thread &thread, const KVCacheSite *site);
-  /// An arrival that orders nothing but what is in `getKnowledge()` already.
+  /// An arrival that orders nothing but what is in `getReleaseClock()` already.
   void arriveByCopies(Thread &thread, const KVCacheSite *site);
 
   //===--- Copies ---===//
 
   /// A copy that counts `bytes` here, or arrives, when it is done.
   void beginCopy(Thread &thread, const KVCacheSite *site, int64_t bytes);
-  /// The copy at this site has been done. What it counts comes behind.
+  /// The copy at this site has been done. Its bytes or arrivals are counted
+  /// afterwards.
   void endCopy(Thread &thread, const KVCacheSite *site, int64_t bytes);
-  /// Publishes how far the thread has come to threads that wait for the current
+  /// Publishes the place of the thread to threads that wait for the current
   /// phase (`ClusterLifetime`).
   void notePlaces(const Thread &thread) {
-    block.cluster.peers.release(thread, gatheredPlaces);
+    block.cluster.lifetime.release(thread, gatheredPlaces);
   }
   /// The clocks that waiting threads acquire at the end of the current phase.
-  ReleaseClock &getKnowledge() { return gathered; }
+  ReleaseClock &getReleaseClock() { return gathered; }
   /// The end of the block: fails if something is expected or in flight.
   void checkEnd() const;
 
@@ -86,14 +87,14 @@ public:
   bool wait(Thread &thread, const KVCacheSite *site, int64_t which, bool isTest,
             uint32_t flags);
 
-  /// By which fences have to come before copies use the barrier: the place of
+  /// By which fences have to precede copies that use the barrier: the place of
   /// its init in the order of those, and the thread.
   uint64_t initTime = 0;
   const Thread *initThread = nullptr;
   /// Where it has been initialized.
   const KVCacheSite *initSite = nullptr;
-  /// The place of the thread's first fence behind that (`ClusterLifetime`), or
-  /// 0: who knows of it may use the barrier (fence.mbarrier_init).
+  /// The place of the thread's first fence after that (`ClusterLifetime`), or
+  /// 0: threads ordered after it may use the barrier (fence.mbarrier_init).
   uint32_t initPlace = 0;
 
 private:
@@ -119,7 +120,7 @@ private:
   State state = State::Unused;
   int64_t phase = 0;
   /// Arrivals that a phase waits for, those that the present one still waits
-  /// for, and those that have come.
+  /// for, and those that have arrived.
   int64_t expected = 0, pending = 0, arrived = 0;
   /// The bytes of the current phase. More bytes may be complete than are
   /// expected as yet.
@@ -127,7 +128,7 @@ private:
   std::vector<Copy> copies;
   /// The clocks of the current phase and of the last one. In a cluster of
   /// several blocks they also hold what threads of this block release with
-  /// block scope, and how far arrived threads have come (`ClusterLifetime`).
+  /// block scope, and the places of arrived threads (`ClusterLifetime`).
   ReleaseClock gathered, completed;
   ReleaseClock gatheredOfBlock, completedOfBlock;
   Clocks gatheredPlaces, completedPlaces;

@@ -76,7 +76,7 @@ MBarrier &MBarriers::getForCopy(const Thread &thread, const KVCacheSite *site,
                "issues a copy to " + barrier.getName() +
                    ", which has been initialized at " +
                    barrier.initSite->location +
-                   " without a fence behind (fence.mbarrier_init)");
+                   " without a fence after it (fence.mbarrier_init)");
   return barrier;
 }
 
@@ -90,7 +90,7 @@ void MBarriers::init(Thread &thread, const KVCacheSite *site,
 }
 
 void MBarriers::fenceInits(const Thread &thread) {
-  uint32_t place = block.cluster.peers.addPlace(thread);
+  uint32_t place = block.cluster.lifetime.addPlace(thread);
   for (MBarrier *barrier : used)
     if (barrier->initThread == &thread && !barrier->initPlace)
       barrier->initPlace = place;
@@ -123,7 +123,7 @@ static MBarrier &getOfCluster(Thread &thread, const KVCacheSite *site,
                               const void *pointer) {
   Block &owner = thread.block->getOwner(thread, site, pointer);
   MBarrier &barrier = owner.mbarriers.get(thread, site, pointer);
-  owner.cluster.peers.note(thread, site, owner);
+  owner.cluster.lifetime.note(thread, site, owner);
   return barrier;
 }
 
@@ -172,7 +172,7 @@ static bool testState(Thread &thread, const KVCacheSite *site,
   if ((state & below) != offset || phase < 0 || phase > barrier.getPhase())
     block.fail(thread, site,
                "waits for " + barrier.getName() +
-                   " with a state that no arrival at it has given");
+                   " with a state that no arrival at it has returned");
   return barrier.wait(thread, site, phase, /*isTest=*/true, flags);
 }
 

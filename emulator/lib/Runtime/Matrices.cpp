@@ -189,8 +189,8 @@ void MatrixAccess::definePoison() {
     registers.define(numbers[reg], /*mayBePoisoned=*/false);
 }
 
-/// Some bytes of a register are from `numRead` bytes of memory, of which nobody
-/// has written all. Elements of less than a byte share theirs.
+/// Some bytes of a register are from `numRead` bytes of memory, not all of
+/// which are initialized. Elements of less than a byte share theirs.
 void MatrixAccess::notePoison(uint32_t lane, uint32_t reg, RegisterBytes bytes,
                               uint32_t numRead, const Poison &read) {
   bool isByByte = numRead == bytes.end - bytes.begin;
@@ -204,7 +204,7 @@ void MatrixAccess::notePoison(uint32_t lane, uint32_t reg, RegisterBytes bytes,
 }
 
 /// Notes the bytes of rows that a lane's register is made of, in pieces that
-/// are in one row. It's that lane which others must be ordered with, whoever
+/// are in one row. Others must be ordered with that lane, not with the one that
 /// gave the address.
 void MatrixAccess::checkRegister(uint32_t lane, uint32_t reg, uint32_t flags) {
   uint32_t bits = getElementBits(what.layout);

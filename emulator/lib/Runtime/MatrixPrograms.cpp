@@ -46,10 +46,11 @@ struct ProgramLane : WarpLane {
 };
 } // namespace
 
-static void runMatrices(Block &block, WarpConvergence &meeting) {
-  const KVCacheMatrixProgram &program = *meeting.get<ProgramLane>(0).program;
+static void runMatrices(Block &block, WarpConvergence &convergence) {
+  const KVCacheMatrixProgram &program =
+      *convergence.get<ProgramLane>(0).program;
   Thread *threads[kWarpSize];
-  meeting.forEach<WarpLane>(
+  convergence.forEach<WarpLane>(
       [&](uint32_t number, WarpLane &lane) { threads[number] = lane.thread; });
   MatrixRegisters registers(program, threads[0]->registers,
                             block.warps.getScratch());
@@ -75,6 +76,6 @@ void kvcacheEmulatorRunMatrices(KVCacheThread *self,
   ProgramLane lane;
   lane.program = program;
   // The site is one of the program's own: no other instruction has it.
-  thread.block->warps.meet(thread, &program->site, kAllLanes, runMatrices, lane,
-                           WarpRule::AllLanes);
+  thread.block->warps.converge(thread, &program->site, kAllLanes, runMatrices,
+                               lane, WarpRule::AllLanes);
 }

@@ -46,7 +46,7 @@ static uint64_t roundUpToPages(uint64_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
-/// Behind an allocation nothing follows for as many bytes again, so that an
+/// After an allocation, as many bytes again stay free, so that an
 /// access that is far out of bounds doesn't find another one.
 static uint64_t getReservedBytes(uint64_t bytes) {
   return roundUpToPages(kAlignment + 2 * bytes + kGapBytes);
@@ -105,7 +105,7 @@ bool Memory::free(void *pointer) {
   return true;
 }
 
-/// Accesses of it are errors that name it, as long as nobody else gets it.
+/// Accesses of it are errors that name it, until it is allocated again.
 void Memory::keepFreed(const Range &range) {
   constexpr size_t most = 256;
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;

@@ -29,8 +29,8 @@ class Memory {
 public:
   static Memory &get();
 
-  /// Device memory, aligned to 256 bytes, which holds nothing until somebody
-  /// writes it; managed memory counts as written. Null if there is none left.
+  /// Device memory, aligned to 256 bytes, which is uninitialized;
+  /// managed memory counts as written. Null if there is none left.
   void *allocate(int64_t bytes, bool isManaged);
   /// False for what is not the beginning of an allocation.
   bool free(void *pointer);
@@ -43,7 +43,7 @@ public:
 
   /// Notes a write by the host (a copy or memset of the C ABI).
   void noteHostWrite(void *pointer, int64_t bytes);
-  /// Likewise a copy, which copies what is known of the source.
+  /// Likewise a copy, which also copies which bytes are initialized.
   void noteHostCopy(void *to, const void *from, int64_t bytes);
 
   //===--- Kernels ---===//
@@ -110,7 +110,7 @@ private:
   /// The bytes of the largest that was ever registered, which limits how far
   /// before an address the range can begin that holds it.
   uint64_t largestRegistered = 0;
-  /// Address space that nobody else gets for a while.
+  /// Address space that is not allocated again for a while.
   std::deque<Range> freed;
   /// Changes when ranges do: what a thread remembers of them is then old.
   std::atomic<uint64_t> version{1};

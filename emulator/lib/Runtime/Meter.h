@@ -44,7 +44,7 @@ public:
                     uint32_t offset, int64_t bytes, uint32_t flags,
                     int64_t alignment = kMaxBytes);
   /// A row of 16 bytes of a matrix of ldmatrix or stmatrix, when the warp has
-  /// met: 8 go together. `thread` is any of the warp.
+  /// converged: 8 go together. `thread` is any of the warp.
   void accessMatrixRow(const Thread &thread, const KVCacheSite *site,
                        uint32_t matrix, uint32_t offset, uint32_t flags);
 

@@ -71,26 +71,26 @@ void Clocks::joinInto(std::vector<uint32_t> &others) const {
 // Other blocks
 //===----------------------------------------------------------------------===//
 
-const OtherBlocks::Known *OtherBlocks::find(uint32_t block) const {
+const OtherBlocks::BlockClocks *OtherBlocks::find(uint32_t block) const {
   uint32_t number = block / kChunkBlocks;
   if (!chunks || number >= chunks->size() || !(*chunks)[number])
     return nullptr;
   return &(*(*chunks)[number])[block % kChunkBlocks];
 }
 
-bool OtherBlocks::knows(uint32_t block, uint32_t who, uint32_t clock) const {
-  const Known *known = find(block);
+bool OtherBlocks::includes(uint32_t block, uint32_t who, uint32_t clock) const {
+  const BlockClocks *known = find(block);
   return block < end || (known && clock <= known->seen.get(who));
 }
 
 bool OtherBlocks::hasFenced(uint32_t block, uint32_t who,
                             uint32_t clock) const {
-  const Known *known = find(block);
+  const BlockClocks *known = find(block);
   return block < end || (known && clock <= known->fenced.get(who));
 }
 
-void OtherBlocks::tell(uint32_t block, Clocks &seen, Clocks &fenced) const {
-  const Known *known = find(block);
+void OtherBlocks::joinInto(uint32_t block, Clocks &seen, Clocks &fenced) const {
+  const BlockClocks *known = find(block);
   if (!known)
     return;
   seen.join(known->seen);
@@ -135,9 +135,9 @@ void OtherBlocks::add(uint32_t block, const Clocks &seen,
     joined->resize(number + 1);
   std::shared_ptr<const Chunk> &old = (*joined)[number];
   auto chunk = old ? std::make_shared<Chunk>(*old) : std::make_shared<Chunk>();
-  Known &known = (*chunk)[block % kChunkBlocks];
-  known.seen.join(seen);
-  known.fenced.join(fenced);
+  BlockClocks &clocks = (*chunk)[block % kChunkBlocks];
+  clocks.seen.join(seen);
+  clocks.fenced.join(fenced);
   old = std::move(chunk);
   chunks = std::move(joined);
 }
@@ -147,14 +147,14 @@ void OtherBlocks::fenceProxy() {
     return;
   auto fenced = std::make_shared<Chunks>(*chunks);
   for (std::shared_ptr<const Chunk> &chunk : *fenced) {
-    auto isFenced = [](const Known &known) {
-      return known.fenced.isSame(known.seen);
+    auto isFenced = [](const BlockClocks &clocks) {
+      return clocks.fenced.isSame(clocks.seen);
     };
     if (!chunk || std::all_of(chunk->begin(), chunk->end(), isFenced))
       continue;
     auto all = std::make_shared<Chunk>(*chunk);
-    for (Known &known : *all)
-      known.fenced = known.seen;
+    for (BlockClocks &clocks : *all)
+      clocks.fenced = clocks.seen;
     chunk = std::move(all);
   }
   chunks = std::move(fenced);
@@ -193,11 +193,11 @@ bool Order::hasFenced(Space space, uint32_t thread, uint32_t who,
   const Fenced &fenced = states[thread].fenced[getNumber(space)];
   return isFencedForAll(space, who, clock) ||
          (who == thread && clock <= fenced.clock) ||
-         (fenced.hasAll && isKnownToAll(who, clock)) ||
+         (fenced.hasAll && isBeforeAll(who, clock)) ||
          clock <= fenced.seen.get(who);
 }
 
-bool Order::knowsAsMuch(uint32_t thread, uint32_t other) const {
+bool Order::isAfterAll(uint32_t thread, uint32_t other) const {
   const State &own = states[thread], &theirs = states[other];
   const Fenced &fenced = own.fenced[getNumber(Space::Shared)];
   const Fenced &theirFenced = theirs.fenced[getNumber(Space::Shared)];
@@ -215,14 +215,14 @@ bool Order::knowsAsMuch(uint32_t thread, uint32_t other) const {
          includes(fenced.seen, theirFenced.seen);
 }
 
-void Order::prepare(ReleaseClock &knowledge) const {
-  if (knowledge.run == run)
+void Order::prepare(ReleaseClock &clocks) const {
+  if (clocks.run == run)
     return;
-  knowledge = {};
-  knowledge.run = run;
+  clocks = {};
+  clocks.run = run;
 }
 
-/// `all` needs not go along: whoever acquires, lives, and knows it.
+/// `all` is not part of it: a thread that acquires lives, and has it.
 void Order::release(uint32_t thread, ReleaseClock &into) {
   prepare(into);
   State &state = states[thread];
@@ -259,7 +259,7 @@ void Order::LastJoin::join(Clocks &into, const Clocks &other) {
   into = result;
 }
 
-Clocks Order::getKnown(uint32_t thread) const {
+Clocks Order::getSeen(uint32_t thread) const {
   Clocks known = states[thread].seen;
   known.join(all);
   return known;
@@ -413,22 +413,22 @@ void Order::join(ReleaseClock &into, const ReleaseClock &from) const {
 }
 
 /// The clocks that a release of the thread publishes.
-ReleaseClock Order::getKnowledge(uint32_t thread) const {
+ReleaseClock Order::getReleaseClock(uint32_t thread) const {
   const State &state = states[thread];
-  ReleaseClock knowledge;
-  prepare(knowledge);
-  knowledge.seen = state.seen;
-  knowledge.seen.raise(thread, state.clock);
+  ReleaseClock clocks;
+  prepare(clocks);
+  clocks.seen = state.seen;
+  clocks.seen.raise(thread, state.clock);
   for (Space space : kSpaces) {
     const Fenced &fenced = state.fenced[getNumber(space)];
-    Clocks &known = knowledge.fenced[getNumber(space)];
+    Clocks &known = clocks.fenced[getNumber(space)];
     known = fenced.seen;
     if (fenced.hasAll)
       known.join(all);
     known.raise(thread, fenced.clock);
   }
-  knowledge.others = state.others;
-  return knowledge;
+  clocks.others = state.others;
+  return clocks;
 }
 
 /// The clocks that a release publishes to other blocks, which do not have
@@ -447,12 +447,13 @@ OtherBlocks Order::getForDevice(uint32_t thread) const {
   return others;
 }
 
-/// Others may know of threads of this block.
-void Order::learn(uint32_t thread, const OtherBlocks &others) {
+/// Others may have acquired clocks of threads of this block.
+void Order::acquireOthers(uint32_t thread, const OtherBlocks &others) {
   State &state = states[thread];
   state.others.join(others);
   hasOthers |= !others.isEmpty();
-  others.tell(block, state.seen, state.fenced[getNumber(Space::Global)].seen);
+  others.joinInto(block, state.seen,
+                  state.fenced[getNumber(Space::Global)].seen);
 }
 
 void Order::acquireAtomic(uint32_t thread, const ReleaseClock &from,
@@ -461,7 +462,7 @@ void Order::acquireAtomic(uint32_t thread, const ReleaseClock &from,
     acquire(thread, from);
     if (!others)
       return;
-    learn(thread, *others);
+    acquireOthers(thread, *others);
     return;
   }
   if (from.run != run && (!others || others->isEmpty()))
@@ -498,7 +499,7 @@ void Order::fence(uint32_t thread, Ordering ordering) {
     acquire(thread, own.read);
     own.read.clear();
     if (ordering.isOfDevice) {
-      learn(thread, others);
+      acquireOthers(thread, others);
     } else {
       own.read.others = std::move(others);
     }
@@ -509,7 +510,7 @@ void Order::fence(uint32_t thread, Ordering ordering) {
   }
   if (!ordering.releases)
     return;
-  own.fenced = getKnowledge(thread);
+  own.fenced = getReleaseClock(thread);
   if (ordering.isOfCluster)
     own.fencedForCluster = own.fenced;
   if (ordering.isOfDevice)
@@ -543,9 +544,9 @@ Order::End Order::complete(uint32_t thread, bool isByThread) {
   return {{thread, state.clock}, isByThread ? ++state.numWaits : 0};
 }
 
-bool Order::knows(uint32_t thread, const End &end) const {
+bool Order::isAfter(uint32_t thread, const End &end) const {
   auto isKnown = [&](Event event) {
-    return knows(thread, event.who, event.clock);
+    return isAfter(thread, event.who, event.clock);
   };
   return isKnown(end.event) ||
          (hasWaitSlot(end) && isKnown(getWait(end.event.who, end.wait)));
@@ -559,10 +560,10 @@ bool Order::hasFenced(Space space, uint32_t thread, const End &end) const {
          (hasWaitSlot(end) && isFenced(getWait(end.event.who, end.wait)));
 }
 
-bool Order::isKnownToAll(const End &end) const {
-  return isKnownToAll(end.event.who, end.event.clock) ||
+bool Order::isBeforeAll(const End &end) const {
+  return isBeforeAll(end.event.who, end.event.clock) ||
          (hasWaitSlot(end) &&
-          isKnownToAll(getWait(end.event.who, end.wait).who, end.wait));
+          isBeforeAll(getWait(end.event.who, end.wait).who, end.wait));
 }
 
 bool Order::isFencedForAll(Space space, const End &end) const {

@@ -19,7 +19,7 @@ namespace mlir::kvcache::emulator {
 
 struct Thread;
 
-/// A vector of clocks: by thread, and behind the threads by slot of copies that
+/// A vector of clocks: by thread, and after the threads by slot of copies that
 /// complete together. Clocks that are not there are 0. Copies share the values
 /// until one of them changes.
 class Clocks {
@@ -46,36 +46,36 @@ private:
 };
 
 /// Clocks of other clusters of the launch ("blocks", since most have one), as
-/// far as somebody knows them, and of the accesses of global memory that a
+/// far as they are acquired, and of the accesses of global memory that a
 /// proxy fence has made visible to copies. Copies share what is equal: a
-/// counter that all blocks update knows all of them.
+/// counter that all blocks update has all of them.
 class OtherBlocks {
 public:
   bool isEmpty() const { return !chunks && end == 0; }
-  /// Joins the known clocks of a block.
-  void tell(uint32_t block, Clocks &seen, Clocks &fenced) const;
-  bool knows(uint32_t block, uint32_t who, uint32_t clock) const;
+  /// Joins the clocks of a block into others.
+  void joinInto(uint32_t block, Clocks &seen, Clocks &fenced) const;
+  bool includes(uint32_t block, uint32_t who, uint32_t clock) const;
   bool hasFenced(uint32_t block, uint32_t who, uint32_t clock) const;
   void join(const OtherBlocks &other);
   void add(uint32_t block, const Clocks &seen, const Clocks &fenced);
-  /// Makes all that is known visible to copies.
+  /// Makes all accesses visible to copies.
   void fenceProxy();
   /// Adds all that the blocks with lower numbers did, visible to copies as
   /// well.
   void addAllBelow(uint32_t block) { end = std::max(end, block); }
 
 private:
-  struct Known {
+  struct BlockClocks {
     Clocks seen, fenced;
   };
   static constexpr uint32_t kChunkBlocks = 64;
-  using Chunk = std::array<Known, kChunkBlocks>;
+  using Chunk = std::array<BlockClocks, kChunkBlocks>;
   using Chunks = std::vector<std::shared_ptr<const Chunk>>;
 
-  const Known *find(uint32_t block) const;
+  const BlockClocks *find(uint32_t block) const;
 
   std::shared_ptr<const Chunks> chunks;
-  /// All is known of the blocks below.
+  /// The blocks below are acquired as a whole.
   uint32_t end = 0;
 };
 
@@ -118,45 +118,46 @@ struct Ordering {
 };
 
 /// The happens-before order of a cluster, as vector clocks. A thread's clock is
-/// that of its accesses; it advances when the thread tells others about them.
+/// that of its accesses; it advances when the thread publishes them.
 ///
-/// What all live threads know is kept once (`all`), not in the vector of each,
-/// so that a barrier of the whole block takes time in proportion to its threads
-/// only, and threads that learn the same share a vector.
+/// The clocks that all live threads have are stored once (`all`), not in the
+/// vector of each, so that a barrier of the whole block takes time in
+/// proportion to its threads only, and threads that acquire the same share a
+/// vector.
 class Order {
 public:
-  /// All threads know the accesses in `known`. The block has a number among
-  /// those of launches that overlap.
+  /// All threads are ordered after the accesses in `known`. The block has a
+  /// number among those of launches that overlap.
   void begin(uint32_t numThreads, const OtherBlocks &known, uint32_t number);
-  /// The thread learns all that the blocks with lower numbers did.
+  /// The thread acquires all that the blocks with lower numbers did.
   void acquireAllBelow(uint32_t thread, uint32_t block);
 
   uint32_t getClock(uint32_t thread) const { return states[thread].clock; }
   /// Begins a new clock of the thread, for its next accesses.
   uint32_t advance(uint32_t thread) { return ++states[thread].clock; }
-  /// The clocks of all accesses that the thread knows.
-  Clocks getKnown(uint32_t thread) const;
+  /// The clocks of all accesses that the thread is ordered after.
+  Clocks getSeen(uint32_t thread) const;
 
-  /// Whether the thread knows the access of somebody at a clock.
-  bool knows(uint32_t thread, uint32_t who, uint32_t clock) const {
-    return who == thread || isKnownToAll(who, clock) ||
+  /// Whether the thread is ordered after the access of `who` at a clock.
+  bool isAfter(uint32_t thread, uint32_t who, uint32_t clock) const {
+    return who == thread || isBeforeAll(who, clock) ||
            clock <= states[thread].seen.get(who);
   }
   /// Whether such an access of a space, or one of its own, is visible to copies
   /// that the thread issues.
   bool hasFenced(Space space, uint32_t thread, uint32_t who,
                  uint32_t clock) const;
-  bool isKnownToAll(uint32_t who, uint32_t clock) const {
+  bool isBeforeAll(uint32_t who, uint32_t clock) const {
     return clock <= all[who];
   }
   bool isFencedForAll(Space space, uint32_t who, uint32_t clock) const {
     return clock <= fencedForAll[getNumber(space)][who];
   }
 
-  /// Whether the thread knows an access of another block.
-  bool knowsOther(uint32_t thread, uint32_t block, uint32_t who,
-                  uint32_t clock) const {
-    return states[thread].others.knows(block, who, clock);
+  /// Whether the thread is ordered after an access of another block.
+  bool isAfterOther(uint32_t thread, uint32_t block, uint32_t who,
+                    uint32_t clock) const {
+    return states[thread].others.includes(block, who, clock);
   }
   /// Whether such an access of global memory is visible to its copies.
   bool hasFencedOther(uint32_t thread, uint32_t block, uint32_t who,
@@ -164,9 +165,9 @@ public:
     return states[thread].others.hasFenced(block, who, clock);
   }
 
-  /// Whether the thread knows, and has fenced for shared memory, all that the
-  /// other one does of third ones.
-  bool knowsAsMuch(uint32_t thread, uint32_t other) const;
+  /// Whether the thread is ordered after, and has fenced for shared memory, all
+  /// accesses of third threads that the other one is ordered after.
+  bool isAfterAll(uint32_t thread, uint32_t other) const;
 
   void release(uint32_t thread, ReleaseClock &into);
   void acquire(uint32_t thread, const ReleaseClock &from);
@@ -174,29 +175,30 @@ public:
   //===--- Atomic accesses (PTX ISA, "Release and Acquire Patterns") ---===//
 
   /// The thread reads a value that carries `from`, and `others` if that comes
-  /// from all of the device: it learns that now, or by a later fence.
+  /// from all of the device: it acquires that now, or by a later fence.
   void acquireAtomic(uint32_t thread, const ReleaseClock &from,
                      const OtherBlocks *others, Ordering ordering);
-  /// The thread writes a value that carries what it knows, or what it knew at
+  /// The thread writes a value that carries its clocks, or those at
   /// its last fence. `others` is what the value carries to other blocks, null
   /// if that is nothing.
   void releaseAtomic(uint32_t thread, ReleaseClock &into, OtherBlocks *others,
                      Ordering ordering);
   void fence(uint32_t thread, Ordering ordering);
 
-  /// The threads that meet; `isAll` if they are all that live.
+  /// Orders each of the threads after the others; `isAll` if they are all that
+  /// live.
   void synchronize(const std::vector<Thread *> &threads, bool isAll);
   void fenceProxy(uint32_t thread, Space space);
 
-  /// How often all threads have met.
+  /// The number of barriers of all threads.
   uint32_t getNumBarriers() const { return numBarriers; }
 
   struct Event {
     uint32_t who, clock;
   };
-  /// The end of a copy. Whoever knows the event knows it. So does, if `wait`
-  /// isn't 0, whoever has been told of this wait of the thread `event.who`, by
-  /// `releaseCopies`.
+  /// The end of a copy. Threads ordered after the event are ordered after it.
+  /// So are, if `wait` isn't 0, those that have acquired this wait of the
+  /// thread `event.who`, which `releaseCopies` publishes.
   struct End {
     Event event;
     uint32_t wait = 0;
@@ -210,18 +212,18 @@ public:
     states[thread].copies.raise(end.event.who, end.event.clock);
   }
 
-  bool knows(uint32_t thread, const End &end) const;
+  bool isAfter(uint32_t thread, const End &end) const;
   bool hasFenced(Space space, uint32_t thread, const End &end) const;
-  bool isKnownToAll(const End &end) const;
+  bool isBeforeAll(const End &end) const;
   bool isFencedForAll(Space space, const End &end) const;
 
   /// The ends of all copies by the thread that have completed.
   Clocks getCopies(uint32_t thread);
-  /// Tells of the ends of copies, and of nothing else that a thread has done.
+  /// Publishes the ends of copies, and no accesses of a thread.
   void releaseCopies(const Clocks &ends, ReleaseClock &into);
   void releaseCopy(const End &end, ReleaseClock &into);
-  /// The thread learns of the copies that `from` knows of, and of no accesses
-  /// by threads.
+  /// The thread acquires the ends of copies in `from`, and no accesses
+  /// of threads.
   void acquireCopies(uint32_t thread, const ReleaseClock &from);
 
 private:
@@ -239,7 +241,7 @@ private:
     BySpace<Fenced> fenced;
     OtherBlocks others;
     /// The ends of its copies that it has not waited for, how many it has
-    /// waited for, and the slot that stands for those; -1 if nobody asks.
+    /// waited for, and the slot that stands for those; -1 if it is not used.
     Clocks copies;
     uint32_t numWaits = 0;
     int32_t waitSlot = -1;
@@ -256,7 +258,7 @@ private:
     OtherBlocks fencedForDevice;
   };
 
-  /// Threads that know the same often learn the same: the last join.
+  /// The last join: threads with the same clocks often acquire the same.
   struct LastJoin {
     Clocks from, with, result;
     void join(Clocks &into, const Clocks &with);
@@ -272,7 +274,7 @@ private:
   void synchronizeSome(const std::vector<Thread *> &threads);
   void synchronizeSome(const std::vector<Thread *> &threads, Space space);
   void synchronizeFences(const std::vector<Thread *> &threads);
-  void prepare(ReleaseClock &knowledge) const;
+  void prepare(ReleaseClock &clocks) const;
   uint32_t addSlot();
   Event getWait(uint32_t thread, uint32_t wait) const {
     return {numThreads + states[thread].waitSlot, wait};
@@ -281,17 +283,17 @@ private:
     return end.wait && states[end.event.who].waitSlot >= 0;
   }
   void join(ReleaseClock &into, const ReleaseClock &from) const;
-  ReleaseClock getKnowledge(uint32_t thread) const;
+  ReleaseClock getReleaseClock(uint32_t thread) const;
   OtherBlocks getForDevice(uint32_t thread) const;
   Fences &getFences(uint32_t thread);
-  void learn(uint32_t thread, const OtherBlocks &others);
+  void acquireOthers(uint32_t thread, const OtherBlocks &others);
 
   uint32_t run = 0;
   uint32_t numThreads = 0, numBarriers = 0, block = 0;
   std::vector<State> states;
   /// By thread; empty until one of them uses a fence or a relaxed access.
   std::vector<Fences> fences;
-  /// Whether any thread knows of other blocks.
+  /// Whether any thread has acquired clocks of other blocks.
   bool hasOthers = false;
   /// The clocks of the slots of copies.
   std::vector<uint32_t> slots;

@@ -1,4 +1,4 @@
-//===- Poison.cpp - Values that nobody has written ------------------------===//
+//===- Poison.cpp - Uninitialized values ----------------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -47,8 +47,8 @@ void Sanitizer::notePoison(const Access &access, uint64_t index,
          access.isGlobal, hasCopies && !access.isGlobal});
 }
 
-/// A copy to global memory may leave out bytes of what it reads, which nobody
-/// needs to have written.
+/// A copy to global memory may leave out bytes of what it reads, which need
+/// not be initialized.
 void Sanitizer::checkUsed(const Access &access,
                           const std::vector<char> &isUsed) {
   forEachGranule(
@@ -100,10 +100,10 @@ void Sanitizer::poisonShared(SharedRange range, const char *bytes,
 std::string Sanitizer::describeOrigin(uint32_t number) const {
   const Origins::Origin &origin = origins.get(number);
   if (origin.isTensor)
-    return "depends on words which nobody had written when " +
+    return "depends on words which were uninitialized when " +
            Block::describe(origin.site) + " read them; the first is " +
            TensorMemory::describe(origin.begin);
-  return std::string("depends on bytes which nobody had written") +
+  return std::string("depends on bytes which were uninitialized") +
          (origin.mayArrive ? ", and for which no copy had been issued," : "") +
          " when " + Block::describe(origin.site) + " read them; the first is " +
          (origin.variableBytes
@@ -115,9 +115,8 @@ std::string Sanitizer::describeMissing(const Access &access, uint64_t index,
                                        uint16_t missing) const {
   if (uint32_t origin = getStoredOrigin(access, index, missing))
     return "hold a value that " + describeOrigin(origin);
-  return hasCopies ? "never arrived: nobody has written them, and no copy has "
-                     "been issued that does"
-                   : "nobody has written";
+  return hasCopies ? "are uninitialized, and for which no copy has been issued"
+                   : "are uninitialized";
 }
 
 void Sanitizer::failUse(const Thread &thread, const KVCacheSite *site,

@@ -27,10 +27,10 @@ struct Poison {
   uint32_t origin = 0;
 };
 
-/// Where poisoned values of a block come from.
+/// The origins of poisoned values of a block.
 class Origins {
 public:
-  /// The first byte of an access that nobody had written.
+  /// The first uninitialized byte of an access.
   struct Origin {
     const KVCacheSite *site;
     uint64_t begin;
@@ -55,7 +55,7 @@ private:
       numbers;
 };
 
-/// The bytes of global memory that a copy reads and nobody has written.
+/// The uninitialized bytes of global memory that a copy reads.
 struct Unwritten {
   /// The number of a range that it reads, and an offset in that.
   struct Byte {

@@ -78,14 +78,14 @@ void Registers::prepare(const Thread &thread, const KVCacheSite *site) {
 // The warps of a warpgroup
 //===----------------------------------------------------------------------===//
 
-/// Whether all lanes of a warp know that another one has executed it.
+/// Whether all lanes of a warp are ordered after its execution by another one.
 bool Registers::isKnown(uint32_t warp, uint32_t other,
                         const Change &change) const {
   for (uint32_t lane = 0; lane < kWarpSize; ++lane)
     for (uint32_t of = 0; of < kWarpSize; ++of)
-      if (!block.sanitizer.knows(block.getThread(warp * kWarpSize + lane),
-                                 block.getThread(other * kWarpSize + of).index,
-                                 change.clocks[of]))
+      if (!block.sanitizer.isAfter(
+              block.getThread(warp * kWarpSize + lane),
+              block.getThread(other * kWarpSize + of).index, change.clocks[of]))
         return false;
   return true;
 }
@@ -106,7 +106,7 @@ void Registers::checkWarpgroup(const Thread &thread,
     if (other.changes.size() > place &&
         other.changes[place].site != change.site)
       block.fail(thread, change.site,
-                 "comes where " + name + " has executed " +
+                 "executes it where " + name + " has executed " +
                      Block::describe(other.changes[place].site) +
                      ": all warps of a warpgroup must execute the same one");
     if (place == 0 || !block.isSanitized())
@@ -114,10 +114,11 @@ void Registers::checkWarpgroup(const Thread &thread,
     const Change &before = warp.changes[place - 1];
     if (other.changes.size() < place ||
         !isKnown(thread.warp, i, other.changes[place - 1]))
-      block.fail(thread, change.site,
-                 "comes without a synchronization of the warpgroup behind " +
-                     Block::describe(before.site) + ", which " + name +
-                     " may not have executed yet");
+      block.fail(
+          thread, change.site,
+          "executes it without a synchronization of the warpgroup after " +
+              Block::describe(before.site) + ", which " + name +
+              " may not have executed yet");
   }
 }
 
@@ -148,24 +149,25 @@ struct RegisterLane : WarpLane {
 };
 } // namespace
 
-void Registers::change(WarpConvergence &meeting) {
-  const RegisterLane &lane = meeting.get<RegisterLane>(0);
+void Registers::change(WarpConvergence &convergence) {
+  const RegisterLane &lane = convergence.get<RegisterLane>(0);
   const Thread &thread = *lane.thread;
   constexpr uint32_t least = 24, most = 256, unit = 8;
   if (lane.count < least || lane.count > most || lane.count % unit)
-    block.fail(thread, meeting.site,
-               "wants a number of registers that is a multiple of 8 from 24 to "
-               "256, got " +
-                   std::to_string(lane.count));
-  prepare(thread, meeting.site);
-  Warp &warp = *warps[meeting.warp];
-  Change change{meeting.site, lane.count, lane.isIncrease};
+    block.fail(
+        thread, convergence.site,
+        "expects a number of registers that is a multiple of 8 from 24 to "
+        "256, got " +
+            std::to_string(lane.count));
+  prepare(thread, convergence.site);
+  Warp &warp = *warps[convergence.warp];
+  Change change{convergence.site, lane.count, lane.isIncrease};
   for (uint32_t of = 0; of < kWarpSize; ++of)
     change.clocks[of] = block.sanitizer.getClock(
-        block.getThread(meeting.warp * kWarpSize + of));
+        block.getThread(convergence.warp * kWarpSize + of));
   checkWarpgroup(thread, change);
   if (lane.isIncrease ? lane.count < warp.count : lane.count > warp.count)
-    block.fail(thread, meeting.site,
+    block.fail(thread, convergence.site,
                std::string(lane.isIncrease ? "increases" : "decreases") +
                    " the number of registers to " + std::to_string(lane.count) +
                    ", but the thread has " + std::to_string(warp.count));
@@ -196,8 +198,8 @@ void Registers::wait(Thread &thread, const KVCacheSite *site) {
   }
 }
 
-static void changeRegisters(Block &block, WarpConvergence &meeting) {
-  block.registers.change(meeting);
+static void changeRegisters(Block &block, WarpConvergence &convergence) {
+  block.registers.change(convergence);
 }
 
 void kvcacheEmulatorSetMaxRegisters(KVCacheThread *self,
@@ -207,7 +209,7 @@ void kvcacheEmulatorSetMaxRegisters(KVCacheThread *self,
   RegisterLane lane;
   lane.count = count;
   lane.isIncrease = isIncrease != 0;
-  thread.block->warps.meet(thread, site, kAllLanes, changeRegisters, lane,
-                           WarpRule::AllLanes);
+  thread.block->warps.converge(thread, site, kAllLanes, changeRegisters, lane,
+                               WarpRule::AllLanes);
   thread.block->registers.wait(thread, site);
 }

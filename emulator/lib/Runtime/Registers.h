@@ -32,8 +32,8 @@ public:
   /// The end of the block: warpgroups have executed all of them together.
   void end() const;
 
-  /// All lanes of a warp have come. Gives registers back at once.
-  void change(WarpConvergence &meeting);
+  /// All lanes of a warp have converged. Gives registers back at once.
+  void change(WarpConvergence &convergence);
   /// Waits for those that the warp of the thread has yet to get.
   void wait(Thread &thread, const KVCacheSite *site);
 

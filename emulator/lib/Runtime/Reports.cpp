@@ -101,7 +101,7 @@ std::string Cluster::describeDeadlock() const {
       found = list.insert(found, own);
     found->threads.push_back(i % grid->numThreads());
   }
-  std::string text = "deadlock: no thread of " + describe() + " can go on";
+  std::string text = "deadlock: no thread of " + describe() + " can continue";
   auto name = [&](const Group &group) {
     const std::vector<uint32_t> &which = group.threads;
     return (which.size() == 1 ? "thread " : "threads ") + listRanges(which) +
@@ -162,8 +162,8 @@ std::string Sanitizer::describeUnordered(uint32_t who,
   std::string text = " without order between them (a race)";
   return cluster.threads[who].block == access.thread.block
              ? text
-             : text + ": only what has the scope of the cluster orders threads "
-                      "of different blocks";
+             : text + ": only synchronization with the scope of the cluster "
+                      "orders threads of different blocks";
 }
 
 /// How a copy is in the way.
@@ -173,14 +173,14 @@ std::string Sanitizer::describeConflict(const CopyState &copy,
   std::string text = describe(copy, access.thread);
   bool isAsync = copy.proxy == Proxy::Async;
   if (relation == Relation::InFlight && copy.isWrite && copy.isGlobal)
-    return text + " may still write: nobody has waited for more than its reads "
+    return text + " may still write: no wait for its writes has completed "
                   "(wait_group without .read)";
   if (relation == Relation::InFlight && copy.isWrite)
     return text + " has in flight: " +
            (isAsync ? "its barrier has not completed"
-                    : "nobody has waited for it");
+                    : "no wait for it has completed");
   if (relation == Relation::InFlight)
-    return text + " still reads: they are used again before the wait for it";
+    return text + " still reads: no wait for it has completed";
   text += copy.isWrite ? " has written" : " has read";
   if (relation == Relation::Unfenced)
     return text + ", without a proxy fence between them (fence.proxy.async)";

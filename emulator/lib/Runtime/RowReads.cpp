@@ -39,7 +39,7 @@ std::optional<Cell> RowReads::findUnknown(uint32_t thread, const Cell &cell,
   for (uint32_t byte = 0; byte < kGranuleBytes; byte += width) {
     uint32_t bytes = ((1u << width) - 1) << byte & cell.mask & mask;
     uint32_t lane = getLane(cell.row, byte);
-    if (!bytes || order.knows(thread, warp.first + lane, warp.clocks[lane]))
+    if (!bytes || order.isAfter(thread, warp.first + lane, warp.clocks[lane]))
       continue;
     Cell laneCell = cell;
     laneCell.who = warp.first + lane;
@@ -47,18 +47,19 @@ std::optional<Cell> RowReads::findUnknown(uint32_t thread, const Cell &cell,
     laneCell.mask = bytes;
     return laneCell;
   }
-  bool knowsAll = true;
-  for (uint32_t lane = 0; lane < kWarpSize && knowsAll; ++lane)
-    knowsAll = order.knows(thread, warp.first + lane, warp.clocks[lane]);
-  if (knowsAll)
+  bool isAfterAllReads = true;
+  for (uint32_t lane = 0; lane < kWarpSize && isAfterAllReads; ++lane)
+    isAfterAllReads =
+        order.isAfter(thread, warp.first + lane, warp.clocks[lane]);
+  if (isAfterAllReads)
     warp.knownBy = thread;
   return std::nullopt;
 }
 
-bool RowReads::isKnownToAll(const Cell &cell) const {
+bool RowReads::isBeforeAll(const Cell &cell) const {
   const Warp &warp = warps[cell.clock];
   for (uint32_t lane = 0; lane < kWarpSize; ++lane)
-    if (!order.isKnownToAll(warp.first + lane, warp.clocks[lane]))
+    if (!order.isBeforeAll(warp.first + lane, warp.clocks[lane]))
       return false;
   return true;
 }
@@ -72,10 +73,10 @@ bool RowReads::knowAll(uint32_t number, uint32_t row, const Order::End &end) {
   if (warp.known && isSame(*warp.known))
     return true;
   for (uint32_t byte = 0; byte < kGranuleBytes; byte += getWidth(row))
-    if (!order.knows(warp.first + getLane(row, byte), end))
+    if (!order.isAfter(warp.first + getLane(row, byte), end))
       return false;
   for (uint32_t lane = 0; lane < kWarpSize; ++lane)
-    if (!order.knows(warp.first + lane, end))
+    if (!order.isAfter(warp.first + lane, end))
       return true;
   warp.known = end;
   return true;
@@ -85,9 +86,9 @@ bool RowReads::knowAll(uint32_t number, uint32_t row, const Order::End &end) {
 // The sanitizer
 //===----------------------------------------------------------------------===//
 
-/// Whether the lanes that read a row are ordered behind all writes of it.
-bool Sanitizer::isBehindWrites(const CellList &writes, uint32_t reads,
-                               uint32_t row) const {
+/// Whether the lanes that read a row are ordered after all writes of it.
+bool Sanitizer::isAfterWrites(const CellList &writes, uint32_t reads,
+                              uint32_t row) const {
   return !writes.find(0xffff, [&](const Cell &cell) {
     Order::End end{{cell.who, cell.clock}};
     if (cell.isCopy()) {
@@ -115,7 +116,7 @@ bool Sanitizer::readRow(const Thread &first, uint32_t reads,
   Granule &granule = getGranule(index);
   compact(access, granule);
   if (granule.initialized != all || granule.barrier ||
-      !granule.atomics.isEmpty() || !isBehindWrites(granule.writes, reads, row))
+      !granule.atomics.isEmpty() || !isAfterWrites(granule.writes, reads, row))
     return false;
   Cell cell{};
   cell.clock = reads;

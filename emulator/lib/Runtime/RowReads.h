@@ -42,18 +42,18 @@ public:
   uint32_t getFirst(uint32_t number) const { return warps[number].first; }
 
   /// The cell of a lane that has read some of these bytes, and that the thread
-  /// does not know of, or nothing.
+  /// is not ordered after, or nothing.
   std::optional<Cell> findUnknown(uint32_t thread, const Cell &cell,
                                   uint16_t mask);
-  /// Whether everybody knows of the reads.
-  bool isKnownToAll(const Cell &cell) const;
-  /// Whether whoever is ordered behind the later cell of two is so behind the
+  /// Whether all threads are ordered after the reads.
+  bool isBeforeAll(const Cell &cell) const;
+  /// Whether threads ordered after the later cell of two are ordered after the
   /// other one.
   bool isSameWarp(const Cell &cell, const Cell &later) const {
     return cell.row == later.row &&
            warps[cell.clock].first == warps[later.clock].first;
   }
-  /// Whether all lanes that read the row know of a write at its end.
+  /// Whether all lanes that read the row are ordered after a write at its end.
   bool knowAll(uint32_t number, uint32_t row, const Order::End &end);
 
 private:
@@ -62,8 +62,8 @@ private:
   struct Warp {
     uint32_t first;
     std::array<uint32_t, kWarpSize> clocks;
-    /// A thread that is known to know all of these, and a write that all lanes
-    /// are known to know.
+    /// A thread that is ordered after all of these, and a write that all
+    /// lanes are ordered after.
     std::optional<uint32_t> knownBy;
     std::optional<Order::End> known;
   };

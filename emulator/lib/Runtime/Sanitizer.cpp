@@ -23,7 +23,7 @@ void Sanitizer::begin(bool on, LaunchShadow *shadow, uint64_t newNumber) {
   launch = shadow;
   number = newNumber;
   hasTurn = launch && launch->isTogether();
-  told.assign(hasTurn ? cluster.size() : 0, 0);
+  published.assign(hasTurn ? cluster.size() : 0, 0);
   isAhead = cluster.getGrid().isAhead;
   global.reset();
   rewrites.clear();
@@ -31,7 +31,7 @@ void Sanitizer::begin(bool on, LaunchShadow *shadow, uint64_t newNumber) {
   origins.clear();
   stored.clear();
   order.begin(cluster.size(),
-              launch ? launch->getKnownAtStart() : OtherBlocks(),
+              launch ? launch->getClocksAtStart() : OtherBlocks(),
               launch ? getId() : 0);
   pool.reset();
   atomics.clear();
@@ -64,7 +64,7 @@ Granule &Sanitizer::getGranule(uint64_t index, bool isGlobal) {
 // Accesses
 //===----------------------------------------------------------------------===//
 
-/// How `access` is ordered behind the one of a cell, of this kind.
+/// How `access` is ordered after the one of a cell, of this kind.
 Sanitizer::Relation Sanitizer::relate(const Access &access, const Cell &cell,
                                       Kind kind, uint16_t mask) const {
   if (cell.isOfLanes())
@@ -80,7 +80,7 @@ Sanitizer::Relation Sanitizer::relate(const Access &access, const Cell &cell,
     end = copy.end;
     wantsFence &= copy.proxy == Proxy::Generic;
   }
-  if (!order.knows(access.thread.index, end))
+  if (!order.isAfter(access.thread.index, end))
     return Relation::Unordered;
   Space space = access.isGlobal ? Space::Global : Space::Shared;
   if (wantsFence && !order.hasFenced(space, access.thread.index, end))
@@ -153,9 +153,9 @@ struct Sanitizer::Rules {
   Sanitizer &sanitizer;
   const Access &access;
 
-  /// Whoever is ordered behind the access is behind what that is behind of. But
-  /// an atomic write lets later atomic accesses go unordered, and who waits for
-  /// a copy needs not know what the thread knew that issued it.
+  /// Order is transitive. But an atomic write lets later atomic accesses
+  /// go unordered, and a wait for a copy does not
+  /// acquire the clocks of the thread that issued it.
   bool replaces(const Cell &cell) const {
     if (access.copy || (access.kind == Kind::AtomicRead && cell.isWrite))
       return false;
@@ -165,13 +165,13 @@ struct Sanitizer::Rules {
     return sanitizer.relate(access, cell, Kind::Read) == Relation::Ordered;
   }
 
-  /// Writes must be visible to copies as well, and other blocks know nothing of
-  /// barriers here.
+  /// Writes must be visible to copies as well, and other blocks have not
+  /// acquired barriers here.
   bool isObsolete(const Cell &cell) const {
     if (access.isGlobal)
       return false;
     if (cell.isOfLanes())
-      return sanitizer.rowReads.isKnownToAll(cell);
+      return sanitizer.rowReads.isBeforeAll(cell);
     Order::End end{{cell.who, cell.clock}};
     if (cell.isCopy()) {
       const CopyState &copy = sanitizer.copies[cell.clock];
@@ -179,7 +179,7 @@ struct Sanitizer::Rules {
         return false;
       end = copy.end;
     }
-    return sanitizer.order.isKnownToAll(end) &&
+    return sanitizer.order.isBeforeAll(end) &&
            (!cell.isWrite ||
             sanitizer.order.isFencedForAll(Space::Shared, end));
   }
@@ -278,8 +278,8 @@ uint32_t Sanitizer::getClock(const Thread &thread) const {
   return isOn ? order.getClock(thread.index) : 0;
 }
 
-Clocks Sanitizer::getKnown(const Thread &thread) const {
-  return order.getKnown(thread.index);
+Clocks Sanitizer::getSeen(const Thread &thread) const {
+  return order.getSeen(thread.index);
 }
 
 void Sanitizer::release(Thread &thread, ReleaseClock &into) {
@@ -306,7 +306,7 @@ void Sanitizer::releaseFenced(Thread &thread, ReleaseClock &into) {
 void Sanitizer::synchronize(const std::vector<Thread *> &threads) {
   if (!isOn)
     return;
-  cluster.peers.synchronize(threads);
+  cluster.lifetime.synchronize(threads);
   order.synchronize(threads, threads.size() == cluster.numLive());
 }
 
@@ -354,11 +354,11 @@ void Sanitizer::acquireAtomic(Thread &thread, const KVCacheSite *site,
   if (!(flags & KVCacheAccessRead))
     return;
   Released &released = getReleased(pointer);
-  cluster.peers.acquire(thread, released.places);
+  cluster.lifetime.acquire(thread, released.places);
   Ordering ordering = getOrdering(flags);
   bool isOfOne = cluster.numBlocks() == 1;
   if (isOfOne || ordering.isOfCluster)
-    order.acquireAtomic(thread.index, released.knowledge,
+    order.acquireAtomic(thread.index, released.clocks,
                         getReleasedForDevice(pointer, flags), ordering);
   ordering.isOfCluster = false;
   if (!isOfOne)
@@ -378,10 +378,10 @@ void Sanitizer::releaseAtomic(Thread &thread, const void *pointer,
                                                : nullptr;
   bool isOthers = released.writer != thread.index ||
                   (launchReleased && launchReleased->writer != getId());
-  // Who reads what a store wrote learns nothing of the stores of others before
+  // A read of the value of a store does not acquire the stores of others before
   // it.
   if (isStore && isOthers && &released != &otherAtomics) {
-    released.knowledge.clear();
+    released.clocks.clear();
     released.clocksByBlock.clear();
     released.places = {};
     if (launchReleased)
@@ -392,11 +392,11 @@ void Sanitizer::releaseAtomic(Thread &thread, const void *pointer,
     if (launchReleased)
       launchReleased->writer = getId();
   }
-  cluster.peers.release(thread, released.places);
+  cluster.lifetime.release(thread, released.places);
   Ordering ordering = getOrdering(flags);
   bool isOfOne = cluster.numBlocks() == 1;
   if (isOfOne || ordering.isOfCluster)
-    order.releaseAtomic(thread.index, released.knowledge, forDevice, ordering);
+    order.releaseAtomic(thread.index, released.clocks, forDevice, ordering);
   ordering.isOfCluster = false;
   if (!isOfOne)
     order.releaseAtomic(thread.index, getReleasedOfBlock(released, thread),
@@ -424,7 +424,7 @@ void Sanitizer::acquireEarlier(Thread &thread) {
   order.acquireAllBelow(thread.index, launch->getFirstBlock());
 }
 
-/// Like a relaxed store: it tells what the thread knew at its last fence.
+/// Like a relaxed store: it publishes the clocks of the thread's last fence.
 void Sanitizer::startDependents(Thread &thread) {
   if (!isOn || !launch)
     return;

@@ -47,7 +47,7 @@ struct GlobalRange {
 enum class Proxy : uint8_t { Generic, Async };
 
 /// Finds accesses of shared and global memory that are not ordered, that read
-/// what nobody has written, and that touch what a copy has in flight. Every
+/// uninitialized bytes, and that touch what a copy has in flight. Every
 /// function that finds something ends the launch (`Block::fail`). Nothing
 /// happens, and little time is spent, when it is off.
 ///
@@ -61,7 +61,7 @@ public:
   void begin(bool isOn, LaunchShadow *launch, uint64_t number);
 
   /// An access by a thread, with the flags of `kvcacheEmulatorAccess`. Returns
-  /// what it reads that nobody has written, where that is no error. The bytes
+  /// the uninitialized bytes that it reads, where that is no error. The bytes
   /// of a store at `rewritten` may be there already.
   Poison access(Thread &thread, const KVCacheSite *site, SharedRange range,
                 uint32_t flags, const void *rewritten = nullptr);
@@ -79,21 +79,21 @@ public:
   Poison accessGlobal(Thread &thread, const KVCacheSite *site,
                       const void *pointer, int64_t bytes, uint32_t flags);
 
-  //===--- Values that nobody has written ---===//
+  //===--- Uninitialized values ---===//
 
   /// Poisons again the bytes of the range that are not 0 in `bytes`, after an
   /// access that writes them.
   void poisonShared(SharedRange range, const char *bytes, uint32_t origin);
-  /// The number of the origin of a value that the thread reads from a word of
-  /// tensor memory that nobody has written.
+  /// The number of the origin of a value that the thread reads from an
+  /// uninitialized word of tensor memory.
   uint32_t addTensorOrigin(const KVCacheSite *site, uint32_t address) {
     Origins::Origin origin{site, address, false, false};
     origin.isTensor = true;
     return origins.add(origin);
   }
   /// The number of the origin of a value that the thread reads from a variable
-  /// of its own, of `size` bytes, where nobody has written the byte at
-  /// `offset`.
+  /// of its own, of `size` bytes, where the byte at `offset` is
+  /// uninitialized.
   uint32_t addOrigin(const KVCacheSite *site, uint64_t offset, uint64_t size) {
     return origins.add({site, offset, false, false, size});
   }
@@ -103,34 +103,34 @@ public:
 
   //===--- Order ---===//
 
-  /// The clocks of all accesses that the thread knows.
+  /// The clocks of all accesses that the thread is ordered after.
   uint32_t getClock(const Thread &thread) const;
-  Clocks getKnown(const Thread &thread) const;
+  Clocks getSeen(const Thread &thread) const;
   /// Merges the clocks of the thread into `into`.
   void release(Thread &thread, ReleaseClock &into);
-  /// The thread learns what is in `from`.
+  /// The thread acquires the clocks in `from`.
   void acquire(Thread &thread, const ReleaseClock &from);
   /// Merges the clocks of the thread's last cluster fence into `into`.
   void releaseFenced(Thread &thread, ReleaseClock &into);
-  /// The clock of the thread's accesses, and whether it knows those of another
-  /// one at a clock.
-  bool knows(const Thread &thread, uint32_t who, uint32_t clock) const {
-    return isOn && order.knows(thread.index, who, clock);
+  /// Whether the thread is ordered after the accesses of another one
+  /// at a clock.
+  bool isAfter(const Thread &thread, uint32_t who, uint32_t clock) const {
+    return isOn && order.isAfter(thread.index, who, clock);
   }
-  /// The thread learns of copies in `from`, and of nothing else.
+  /// The thread acquires the ends of copies in `from`, and nothing else.
   void acquireCopies(Thread &thread, const ReleaseClock &from);
-  /// Threads meet: each learns what the others know. (bar.sync of the block or
-  /// of some warps, bar.warp.sync.)
+  /// Orders each of the threads after the others (bar.sync of the block or
+  /// of some warps, bar.warp.sync).
   void synchronize(const std::vector<Thread *> &threads);
   /// Around an atomic access of shared or global memory, with the flags of
-  /// `kvcacheEmulatorAccess`: the thread learns what the value carries that it
-  /// reads, and what it knows goes with the value that it writes.
+  /// `kvcacheEmulatorAccess`: the thread acquires the clocks of the value that
+  /// it reads, and releases its own with the value that it writes.
   void acquireAtomic(Thread &thread, const KVCacheSite *site,
                      const void *pointer, uint32_t flags);
   void releaseAtomic(Thread &thread, const void *pointer, uint32_t flags);
   /// Orders accesses around atomic ones, by flags likewise.
   void fence(Thread &thread, uint32_t flags);
-  /// Accesses ordered before become visible to copies that are ordered behind
+  /// Accesses ordered before become visible to copies that are ordered after
   /// (fence.proxy.async). Between blocks, any fence for global memory of one
   /// before is taken for the right one.
   void fenceProxy(Thread &thread, Space space);
@@ -138,7 +138,7 @@ public:
   //===--- The launch before a programmatic one ---===//
 
   /// The thread has waited for the launch before (griddepcontrol.wait), and
-  /// knows what that did.
+  /// acquires its accesses.
   void acquireEarlier(Thread &thread);
   /// Later launches may begin; the thread is the first of the block to say so.
   void startDependents(Thread &thread);
@@ -155,40 +155,40 @@ public:
   /// A copy that needs no wait.
   static constexpr Copy kNoCopy = ~Copy{0};
 
-  /// A copy that is going to write the range: until it completes, nobody may
+  /// A copy that is going to write the range: until it completes, no access may
   /// touch it.
   Copy issueWrite(Thread &thread, const KVCacheSite *site, SharedRange range,
                   Proxy proxy);
-  /// A copy that is going to read the range: until it completes, nobody may
-  /// write it. Somebody must have written the bytes that are not 0 in `isUsed`,
-  /// which has one for each, or all if it is empty.
+  /// A copy that is going to read the range: until it completes, no access
+  /// may write it. The bytes that are not 0 in `isUsed`, which has one
+  /// for each, must be initialized, or all if it is empty.
   Copy issueRead(Thread &thread, const KVCacheSite *site, SharedRange range,
                  Proxy proxy, const std::vector<char> &isUsed = {});
   /// A read by the asynchronous proxy, for all these threads, of units of 16
-  /// bytes of shared memory. If nobody has written some bytes, `unwritten` gets
-  /// a mask of those for each unit, and `origin` where their poison comes from.
+  /// bytes of shared memory. If some bytes are uninitialized, `unwritten` gets
+  /// a mask of those for each unit, and `origin` the origin of their poison.
   Copy issueUnitReads(const std::vector<Thread *> &lanes,
                       const KVCacheSite *site,
                       const std::vector<uint32_t> &units,
                       std::vector<uint16_t> &unwritten, uint32_t &origin);
   /// Copies of ranges of global memory, to write them or to read them: then
-  /// `unwritten` gets the bytes that nobody has written.
+  /// `unwritten` gets the uninitialized bytes.
   Copy issueGlobalWrite(Thread &thread, const KVCacheSite *site,
                         const std::vector<GlobalRange> &ranges, Proxy proxy);
   Copy issueGlobalRead(Thread &thread, const KVCacheSite *site,
                        const std::vector<GlobalRange> &ranges, Proxy proxy,
                        Unwritten &unwritten);
-  /// The copy is done, which whoever acquires `into` learns.
+  /// The copy is done, which `into` publishes.
   Order::End complete(Copy copy, ReleaseClock &into);
-  /// Something is done that is no copy, which whoever acquires `into` learns.
+  /// An operation other than a copy is done, which `into` publishes.
   Order::End completeCommit(ReleaseClock &into) { return order.complete(into); }
-  /// The copy is done, which the thread learns.
+  /// The copy is done, which the thread acquires.
   Order::End complete(Copy copy, Thread &thread);
   /// The copy is done together with another one.
   void complete(Copy copy, const Order::End &end);
   /// The ends of all copies by the thread itself (cp.async) that are done.
   Clocks getCopies(const Thread &thread);
-  /// Whoever acquires `into` learns that copies are done, and nothing else.
+  /// Publishes in `into` that copies are done, and nothing else.
   void releaseCopies(const Clocks &ends, ReleaseClock &into);
   void releaseCopy(const Order::End &end, ReleaseClock &into);
 
@@ -197,7 +197,7 @@ public:
   /// The 8 bytes at `offset` are an mbarrier, which plain accesses must not
   /// touch, until it is invalidated.
   void placeBarrier(Thread &thread, const KVCacheSite *site, uint32_t offset);
-  /// An operation on that mbarrier: somebody must have placed it before.
+  /// An operation on that mbarrier: it must have been placed before.
   void useBarrier(const Thread &thread, const KVCacheSite *site,
                   uint32_t offset);
   void removeBarrier(Thread &thread, const KVCacheSite *site, uint32_t offset);
@@ -207,8 +207,9 @@ public:
   /// The end of the cluster: fails if a copy is in flight.
   void end();
 
-  /// The cluster has ended: waits for its turn, and unless it has failed tells
-  /// the launch what it did. Returns what conflicts with the blocks before.
+  /// The cluster has ended: waits for its turn, and unless it has failed
+  /// publishes its accesses to the launch. Returns what conflicts with the
+  /// blocks before.
   std::optional<std::string> finish(bool hasFailed);
 
   /// The kind of an access, which decides its conflicts with earlier ones.
@@ -243,8 +244,8 @@ private:
     uint32_t numCells;
     /// When it is done: it is like an access by that one then.
     Order::End end;
-    /// Whether the launch knows of it.
-    bool isTold = false;
+    /// Whether it is published to the launch.
+    bool isPublished = false;
   };
 
   /// An access that a thread, or a copy that it issues, is about to do.
@@ -258,7 +259,7 @@ private:
     std::optional<Copy> copy;
     bool isGlobal = false, isOfDevice = false, isOfCluster = false;
     bool isInvariant = false, isVolatile = false;
-    /// Whether to read what nobody has written gives poison. A copy of ranges
+    /// Whether uninitialized bytes that are read give poison. A copy of ranges
     /// of global memory, of which this is one, gets the bytes as well.
     bool poisons = false;
     /// The cell that stands for several lanes of a warp.
@@ -294,11 +295,11 @@ private:
   };
   /// The clocks of a value that atomic accesses have written.
   struct Released {
-    ReleaseClock knowledge;
-    /// In a cluster of several blocks, by rank: what threads of a block tell
-    /// each other.
+    ReleaseClock clocks;
+    /// In a cluster of several blocks, by rank: the clocks that threads of a
+    /// block release to each other.
     std::vector<ReleaseClock> clocksByBlock;
-    /// How far threads have come that wrote the value (`ClusterLifetime`).
+    /// The places of the threads that wrote the value (`ClusterLifetime`).
     Clocks places;
     /// The thread that has written the value by a plain store.
     uint32_t writer = ~uint32_t{0};
@@ -312,8 +313,8 @@ private:
                  uint64_t index, uint16_t mask);
   Relation relate(const Access &access, const Cell &cell, Kind kind,
                   uint16_t mask = 0xffff) const;
-  bool isBehindWrites(const CellList &writes, uint32_t reads,
-                      uint32_t row) const;
+  bool isAfterWrites(const CellList &writes, uint32_t reads,
+                     uint32_t row) const;
   void note(const Access &access, Granule &granule, uint16_t mask);
   Granule &getGranule(uint64_t index, bool isGlobal = false);
   Released &getReleased(const void *atomic);
@@ -356,7 +357,7 @@ private:
   std::optional<std::string> findConflict() const;
   /// The number of the cluster among those of launches that overlap.
   uint32_t getId() const { return launch->getFirstBlock() + number; }
-  bool isTold(const Cell &cell) const;
+  bool isPublished(const Cell &cell) const;
   void tellLaunch();
 
   Copy addCopy(const CopyState &state);
@@ -387,16 +388,16 @@ private:
 
   Cluster &cluster;
   bool isOn = false;
-  /// Counts the clusters, so that granules of earlier ones are told apart.
+  /// Counts the clusters, so that granules of earlier ones are distinguished.
   uint32_t run = 0;
   Order order;
   mutable RowReads rowReads{order};
   LaunchShadow *launch = nullptr;
   uint64_t number = 0;
   bool hasTurn = false;
-  /// Where clusters run in turns, the clock of each thread from which on the
-  /// launch does not know its accesses.
-  std::vector<uint32_t> told;
+  /// Where clusters run in turns, the clock of each thread from which on its
+  /// accesses are not published to the launch.
+  std::vector<uint32_t> published;
   /// Whether the cluster began before the launch before had ended, and has not
   /// been compared with it yet.
   bool isAhead = false;
@@ -411,12 +412,12 @@ private:
   std::unique_ptr<Granule[]> granules;
   uint32_t granulesOfBlock = 0, numGranules = 0;
   CellPool pool;
-  /// By address; of the addresses that come when these are many already, what
+  /// By address; of the addresses that follow when these are many already, what
   /// all of them carry.
   std::unordered_map<const void *, Released> atomics;
   Released otherAtomics;
   std::vector<CopyState> copies;
-  /// Whether anything tells that copies write shared memory: one of them, or an
+  /// Whether anything shows that copies write shared memory: one of them, or an
   /// mbarrier that may wait for some.
   bool hasCopies = false;
   /// The numbers that are free again.

@@ -91,9 +91,9 @@ private:
 /// read the same, are a hash table by who accessed.
 ///
 /// `Rules` are an access that is added or takes the place of cells, with
-///   bool replaces(const Cell &cell)   whether whoever must be ordered behind
-///                                     the cell must be behind the access, too
-///   bool isObsolete(const Cell &cell) whether everybody is ordered behind it
+///   bool replaces(const Cell &cell)   whether order after the access implies
+///                                     order after the cell
+///   bool isObsolete(const Cell &cell) whether all threads are ordered after it
 ///   void forget(const Cell &cell)     it is dropped
 class CellList {
 public:
@@ -163,7 +163,7 @@ struct Granule {
   uint32_t run = 0;
   /// Barriers of the whole block when the tables were compacted last.
   uint32_t numBarriers = 0;
-  /// The bytes that somebody has written, and those of mbarriers.
+  /// The initialized bytes, and those of mbarriers.
   uint16_t initialized = 0, barrier = 0;
   CellList reads, writes, atomics;
 };
@@ -267,8 +267,8 @@ void CellList::reserve(const Cell &added, CellPool &pool, Rules &rules) {
     Cell &cell = oldCells[i];
     if (!cell.mask)
       continue;
-    bool isBehind = !(cell.mask & ~added.mask) && rules.replaces(cell);
-    if (isBehind || rules.isObsolete(cell)) {
+    bool isAfter = !(cell.mask & ~added.mask) && rules.replaces(cell);
+    if (isAfter || rules.isObsolete(cell)) {
       rules.forget(cell);
       cell.mask = 0;
       continue;

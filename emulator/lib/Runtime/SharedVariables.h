@@ -27,8 +27,8 @@ public:
   SharedVariables(const KVCacheEmulatedKernel &kernel, uint32_t bytes,
                   bool hasRedZones);
 
-  /// The bytes that a block's memory takes, red zones included; that in front
-  /// of the first variable comes before place 0.
+  /// The bytes of a block's memory, red zones included; the one before
+  /// the first variable is before place 0.
   uint32_t size() const { return end; }
   uint32_t redZoneBytes() const { return zoneBytes; }
   /// Where dynamic shared memory begins.

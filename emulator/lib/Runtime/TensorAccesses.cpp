@@ -16,12 +16,12 @@ using namespace mlir::kvcache::emulator;
 
 /// Fails unless all lanes of the warp give the same for an operand.
 template <typename Lane, typename Field>
-static void checkUniform(Block &block, WarpConvergence &meeting,
+static void checkUniform(Block &block, WarpConvergence &convergence,
                          Field Lane::*field, const char *operand) {
-  const Lane &first = meeting.get<Lane>(0);
-  meeting.forEach<Lane>([&](uint32_t number, Lane &lane) {
+  const Lane &first = convergence.get<Lane>(0);
+  convergence.forEach<Lane>([&](uint32_t number, Lane &lane) {
     if (lane.*field != first.*field)
-      block.fail(*lane.thread, meeting.site,
+      block.fail(*lane.thread, convergence.site,
                  std::string("gives another ") + operand +
                      " than lane 0: " + "lane " + std::to_string(number) +
                      " of the warp must have the same");
@@ -41,21 +41,21 @@ struct AllocLane : WarpLane {
 };
 } // namespace
 
-static void allocate(Block &block, WarpConvergence &meeting) {
-  checkUniform(block, meeting, &AllocLane::to, "address");
-  checkUniform(block, meeting, &AllocLane::columns, "number of columns");
-  const AllocLane &first = meeting.get<AllocLane>(0);
+static void allocate(Block &block, WarpConvergence &convergence) {
+  checkUniform(block, convergence, &AllocLane::to, "address");
+  checkUniform(block, convergence, &AllocLane::columns, "number of columns");
+  const AllocLane &first = convergence.get<AllocLane>(0);
   auto request = block.tensorMemory.allocate(
-      *first.thread, meeting.site, first.to, first.columns, first.isOfPair);
-  meeting.forEach<AllocLane>(
+      *first.thread, convergence.site, first.to, first.columns, first.isOfPair);
+  convergence.forEach<AllocLane>(
       [&](uint32_t, AllocLane &lane) { lane.request = request; });
 }
 
-static void deallocate(Block &block, WarpConvergence &meeting) {
-  checkUniform(block, meeting, &AllocLane::address, "address");
-  checkUniform(block, meeting, &AllocLane::columns, "number of columns");
-  const AllocLane &first = meeting.get<AllocLane>(0);
-  block.tensorMemory.deallocate(*first.thread, meeting.site, first.address,
+static void deallocate(Block &block, WarpConvergence &convergence) {
+  checkUniform(block, convergence, &AllocLane::address, "address");
+  checkUniform(block, convergence, &AllocLane::columns, "number of columns");
+  const AllocLane &first = convergence.get<AllocLane>(0);
+  block.tensorMemory.deallocate(*first.thread, convergence.site, first.address,
                                 first.columns);
 }
 
@@ -71,7 +71,8 @@ void kvcacheEmulatorTmemAlloc(KVCacheThread *self, const KVCacheSite *site,
   lane.to = to;
   lane.columns = columns;
   lane.isOfPair = isOfPair;
-  block.warps.meet(thread, site, kAllLanes, allocate, lane, WarpRule::AllLanes);
+  block.warps.converge(thread, site, kAllLanes, allocate, lane,
+                       WarpRule::AllLanes);
   block.tensorMemory.wait(thread, site, *lane.request);
 }
 
@@ -81,16 +82,16 @@ void kvcacheEmulatorTmemDealloc(KVCacheThread *self, const KVCacheSite *site,
   AllocLane lane;
   lane.address = TensorMemory::toAddress(address);
   lane.columns = columns;
-  thread.block->warps.meet(thread, site, kAllLanes, deallocate, lane,
-                           WarpRule::AllLanes);
+  thread.block->warps.converge(thread, site, kAllLanes, deallocate, lane,
+                               WarpRule::AllLanes);
 }
 
 void kvcacheEmulatorTmemRelinquish(KVCacheThread *self,
                                    const KVCacheSite *site) {
   Thread &thread = Thread::get(self);
   WarpLane lane;
-  thread.block->warps.meet(thread, site, kAllLanes, relinquish, lane,
-                           WarpRule::AllLanes);
+  thread.block->warps.converge(thread, site, kAllLanes, relinquish, lane,
+                               WarpRule::AllLanes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -137,17 +138,17 @@ static uint32_t countColumns(const TensorLane &lane) {
 
 /// PTX ISA, "Access restrictions": warp w of four has the lanes from 32 w on,
 /// which are the data paths that it reaches.
-static void checkLanes(Block &block, WarpConvergence &meeting) {
-  const TensorLane &first = meeting.get<TensorLane>(0);
+static void checkLanes(Block &block, WarpConvergence &convergence) {
+  const TensorLane &first = convergence.get<TensorLane>(0);
   uint32_t lane = first.address >> 16;
-  uint32_t begin = meeting.warp % 4 * 32;
+  uint32_t begin = convergence.warp % 4 * 32;
   auto fail = [&](const std::string &what) {
-    block.fail(*first.thread, meeting.site,
+    block.fail(*first.thread, convergence.site,
                "accesses tensor memory at lane " + std::to_string(lane) + ", " +
                    what);
   };
   if (lane < begin || lane >= begin + 32)
-    fail("but warp " + std::to_string(meeting.warp) + " reaches lanes " +
+    fail("but warp " + std::to_string(convergence.warp) + " reaches lanes " +
          std::to_string(begin) + " to " + std::to_string(begin + 31) + " only");
   uint32_t alignment = first.shape == KVCacheTmem32x32b ? 32 : 16;
   if (lane % alignment != 0)
@@ -167,30 +168,30 @@ static std::vector<TensorRegion> getRegions(const TensorLane &lane) {
   return {region, second};
 }
 
-static void begin(Block &block, WarpConvergence &meeting, TensorOp op) {
-  checkUniform(block, meeting, &TensorLane::address, "address");
-  checkLanes(block, meeting);
-  const TensorLane &first = meeting.get<TensorLane>(0);
+static void begin(Block &block, WarpConvergence &convergence, TensorOp op) {
+  checkUniform(block, convergence, &TensorLane::address, "address");
+  checkLanes(block, convergence);
+  const TensorLane &first = convergence.get<TensorLane>(0);
   TensorMemory &memory = block.tensorMemory;
   std::vector<TensorRegion> regions = getRegions(first);
   for (const TensorRegion &region : regions)
-    memory.check(*first.thread, meeting.site, region);
+    memory.check(*first.thread, convergence.site, region);
   if (!block.isSanitized())
     return;
   TensorOrder &order = block.cluster.tensorOrder;
   uint32_t number = order.issue(*first.thread, op);
-  order.begin({meeting.site, op, first.thread->index, number});
+  order.begin({convergence.site, op, first.thread->index, number});
   for (const TensorRegion &region : regions)
     memory.touch(region, op == TensorOp::Store);
-  meeting.forEach<TensorLane>(
+  convergence.forEach<TensorLane>(
       [&](uint32_t, TensorLane &lane) { lane.number = number; });
 }
 
 /// Calls `visit` with each register of each lane and the place of its word, or
 /// of its first word.
 template <typename Visitor>
-static void forEachRegister(WarpConvergence &meeting, Visitor visit) {
-  meeting.forEach<TensorLane>([&](uint32_t number, TensorLane &lane) {
+static void forEachRegister(WarpConvergence &convergence, Visitor visit) {
+  convergence.forEach<TensorLane>([&](uint32_t number, TensorLane &lane) {
     uint32_t scale = lane.isPacked ? 2 : 1;
     uint32_t column = lane.address & 0xffff;
     if (lane.shape == KVCacheTmem16x32bx2 && number >= 16)
@@ -204,36 +205,36 @@ static void forEachRegister(WarpConvergence &meeting, Visitor visit) {
   });
 }
 
-static void load(Block &block, WarpConvergence &meeting) {
-  begin(block, meeting, TensorOp::Load);
+static void load(Block &block, WarpConvergence &convergence) {
+  begin(block, convergence, TensorOp::Load);
   TensorMemory &memory = block.tensorMemory;
-  meeting.forEach<TensorLane>(
+  convergence.forEach<TensorLane>(
       [&](uint32_t, TensorLane &lane) { lane.registers->origin = 0; });
-  forEachRegister(
-      meeting, [&](TensorLane &lane, uint32_t reg, WordPlace place) {
-        KVCacheTmemRegisters &registers = *lane.registers;
-        TensorWord word = memory.read(meeting.site, place.lane, place.column);
-        if (lane.isPacked) {
-          const TensorWord &high =
-              memory.read(meeting.site, place.lane, place.column + 1);
-          constexpr uint32_t half = 0xffff;
-          word.value = (word.value & half) | high.value << 16;
-          word.poison = (word.poison & half) | high.poison << 16;
-          if (!word.origin)
-            word.origin = high.origin;
-        }
-        registers.values[reg] = word.value;
-        registers.poison[reg] = word.poison;
-        if (word.poison && !registers.origin)
-          registers.origin = word.origin;
-      });
+  forEachRegister(convergence, [&](TensorLane &lane, uint32_t reg,
+                                   WordPlace place) {
+    KVCacheTmemRegisters &registers = *lane.registers;
+    TensorWord word = memory.read(convergence.site, place.lane, place.column);
+    if (lane.isPacked) {
+      const TensorWord &high =
+          memory.read(convergence.site, place.lane, place.column + 1);
+      constexpr uint32_t half = 0xffff;
+      word.value = (word.value & half) | high.value << 16;
+      word.poison = (word.poison & half) | high.poison << 16;
+      if (!word.origin)
+        word.origin = high.origin;
+    }
+    registers.values[reg] = word.value;
+    registers.poison[reg] = word.poison;
+    if (word.poison && !registers.origin)
+      registers.origin = word.origin;
+  });
 }
 
-static void store(Block &block, WarpConvergence &meeting) {
-  begin(block, meeting, TensorOp::Store);
+static void store(Block &block, WarpConvergence &convergence) {
+  begin(block, convergence, TensorOp::Store);
   TensorMemory &memory = block.tensorMemory;
   forEachRegister(
-      meeting, [&](TensorLane &lane, uint32_t reg, WordPlace place) {
+      convergence, [&](TensorLane &lane, uint32_t reg, WordPlace place) {
         const KVCacheTmemRegisters &registers = *lane.registers;
         uint32_t value = registers.values[reg];
         uint32_t poison = registers.origin ? registers.poison[reg] : 0;
@@ -270,8 +271,8 @@ uint32_t kvcacheEmulatorTmemLoad(KVCacheThread *self, const KVCacheSite *site,
   Thread &thread = Thread::get(self);
   TensorLane lane =
       makeLane(address, offset, shape, count, isPacked, registers);
-  thread.block->warps.meet(thread, site, kAllLanes, load, lane,
-                           WarpRule::AllLanes);
+  thread.block->warps.converge(thread, site, kAllLanes, load, lane,
+                               WarpRule::AllLanes);
   return lane.number;
 }
 
@@ -282,17 +283,17 @@ void kvcacheEmulatorTmemStore(KVCacheThread *self, const KVCacheSite *site,
   Thread &thread = Thread::get(self);
   TensorLane lane =
       makeLane(address, offset, shape, count, isPacked, registers);
-  thread.block->warps.meet(thread, site, kAllLanes, store, lane,
-                           WarpRule::AllLanes);
+  thread.block->warps.converge(thread, site, kAllLanes, store, lane,
+                               WarpRule::AllLanes);
 }
 
-static void waitForLoads(Block &block, WarpConvergence &meeting) {
-  block.cluster.tensorOrder.wait(*meeting.get<WarpLane>(0).thread,
+static void waitForLoads(Block &block, WarpConvergence &convergence) {
+  block.cluster.tensorOrder.wait(*convergence.get<WarpLane>(0).thread,
                                  TensorOp::Load);
 }
 
-static void waitForStores(Block &block, WarpConvergence &meeting) {
-  block.cluster.tensorOrder.wait(*meeting.get<WarpLane>(0).thread,
+static void waitForStores(Block &block, WarpConvergence &convergence) {
+  block.cluster.tensorOrder.wait(*convergence.get<WarpLane>(0).thread,
                                  TensorOp::Store);
 }
 
@@ -300,9 +301,9 @@ void kvcacheEmulatorTmemWait(KVCacheThread *self, const KVCacheSite *site,
                              uint32_t isStore) {
   Thread &thread = Thread::get(self);
   WarpLane lane;
-  thread.block->warps.meet(thread, site, kAllLanes,
-                           isStore ? waitForStores : waitForLoads, lane,
-                           WarpRule::AllLanes);
+  thread.block->warps.converge(thread, site, kAllLanes,
+                               isStore ? waitForStores : waitForLoads, lane,
+                               WarpRule::AllLanes);
 }
 
 void kvcacheEmulatorTmemUse(KVCacheThread *self, const KVCacheSite *site,
@@ -312,7 +313,7 @@ void kvcacheEmulatorTmemUse(KVCacheThread *self, const KVCacheSite *site,
                                                    load))
     thread.block->fail(thread, site,
                        "uses what a load from tensor memory has in flight: "
-                       "nobody has waited for it (tcgen05.wait load)");
+                       "no wait for it has completed (tcgen05.wait load)");
 }
 
 //===----------------------------------------------------------------------===//

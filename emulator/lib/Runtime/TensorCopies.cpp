@@ -99,7 +99,7 @@ static tma::Descriptor decode(const Thread &thread, const KVCacheSite *site,
     descriptor = tma::decode(pointer);
   if (!descriptor)
     thread.block->fail(thread, site,
-                       "expects a tensor map, got 128 bytes that are none");
+                       "expects a tensor map, got 128 other bytes");
   return *descriptor;
 }
 
@@ -149,12 +149,12 @@ static void checkPlace(const Thread &thread, const KVCacheSite *site,
     bool isLast = dim + 1 == map.rank;
     int64_t first = box.coordinates[dim];
     bool isBefore = first + map.box[dim] <= 0;
-    bool isBehind = first >= map.dims[dim] && (isLast || map.box[dim] == 1);
-    if (isBefore || isBehind)
+    bool isAfter = first >= map.dims[dim] && (isLast || map.box[dim] == 1);
+    if (isBefore || isAfter)
       block.fail(thread, site,
                  "copies a box at coordinate " + std::to_string(first) +
                      " of dimension " + std::to_string(dim) +
-                     ", which has nothing of the tensor: there the size is " +
+                     ", which is outside of the tensor: the size is " +
                      std::to_string(map.dims[dim]));
   }
 }
@@ -175,7 +175,7 @@ static void checkSwizzle(const Thread &thread, const KVCacheSite *site,
     block.fail(thread, site,
                "copies a box with a swizzle of " +
                    std::to_string(tma::getSpan(swizzle)) +
-                   " bytes, which wants a multiple of " +
+                   " bytes, which requires a multiple of " +
                    std::to_string(repeat) + " bytes in shared memory, got " +
                    block.describeShared(offset));
 }
@@ -204,8 +204,8 @@ static void checkOrigin(const BoxCopy &copy,
       Memory::get().findRange(origin))
     return;
   block.fail(*copy.thread, copy.site,
-             "copies a box that has nothing of the tensor, for which GPUs "
-             "touch the first address of the tensor, and it " +
+             "copies a box outside of the tensor, for which GPUs "
+             "access the first address of the tensor, and it " +
                  Memory::get().describeWrong(
                      reinterpret_cast<const void *>(origin), 1, /*flags=*/0));
 }

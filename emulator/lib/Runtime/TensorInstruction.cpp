@@ -85,7 +85,7 @@ static std::string checkReserved(const Fields &fields, uint32_t kind) {
                                            {30, 2, "the maximum shift"}};
   static const Reserved reservedScaled[] = {
       {3, 1, "bit 3, which is reserved"},
-      {31, 1, "the size of K, of which the emulator doesn't know 96"}};
+      {31, 1, "the size of K, because the emulator does not support 96"}};
   if (std::string wrong = check(fields, reserved); !wrong.empty())
     return wrong;
   if (isScaled(kind))

@@ -29,7 +29,7 @@ struct TensorMemory::Freed : Waitable {
         memory.requests.empty() ? nullptr : memory.requests.front().get();
     if (first && first->peer && first->peer->requests.empty())
       text += ", together with " + first->peer->block.describe() +
-              ", none of whose warps has come to an allocation";
+              ", none of whose warps has executed an allocation";
     return text;
   }
 
@@ -165,12 +165,12 @@ TensorMemory::allocate(Thread &thread, const KVCacheSite *site, void *to,
   block.getSharedOffset(thread, site, to, sizeof(uint32_t));
   if (isRelinquished)
     block.fail(thread, site,
-               "allocates tensor memory after the block has given up the right "
-               "to (tcgen05.relinquish_alloc_permit)");
+               "allocates tensor memory after the block has relinquished the "
+               "right to (tcgen05.relinquish_alloc_permit)");
   if (numAllocs > 0 && columns > lastColumns)
     block.fail(thread, site,
                "allocates " + std::to_string(columns) +
-                   " columns behind an allocation of " +
+                   " columns after an allocation of " +
                    std::to_string(lastColumns) +
                    ": the number must not grow from one to the next");
   reserve();
@@ -206,7 +206,7 @@ void TensorMemory::deallocate(Thread &thread, const KVCacheSite *site,
       [&](const Allocation &one) { return one.column == address; });
   if (found == allocations.end() || found->columns != columns)
     block.fail(thread, site,
-               "gives back " + std::to_string(columns) + " columns at " +
+               "deallocates " + std::to_string(columns) + " columns at " +
                    describe(address) + ", " +
                    (found == allocations.end()
                         ? "where no allocation begins"
@@ -284,8 +284,8 @@ void TensorMemory::end() {
   if (!allocations.empty()) {
     const Allocation &first = allocations.front();
     block.fail(*first.thread, first.site,
-               "has allocated " + std::to_string(first.columns) +
-                   " columns of tensor memory that nobody has given back when "
-                   "the block ends (tcgen05.dealloc)");
+               "leaves " + std::to_string(first.columns) +
+                   " columns of tensor memory allocated when the block ends "
+                   "(tcgen05.dealloc)");
   }
 }

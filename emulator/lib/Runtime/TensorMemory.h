@@ -82,8 +82,8 @@ public:
   TensorWord &at(uint32_t lane, uint32_t column) {
     return words[lane * kColumns + column];
   }
-  /// The word at a place, which is in bounds and allocated; its poison tells
-  /// whether it has been written.
+  /// The word at a place, which is in bounds and allocated; its poison shows
+  /// whether it is initialized.
   const TensorWord &read(const KVCacheSite *site, uint32_t lane,
                          uint32_t column);
   void write(uint32_t lane, uint32_t column, uint32_t value, uint32_t poison,
@@ -93,7 +93,7 @@ public:
   void check(const Thread &thread, const KVCacheSite *site,
              const TensorRegion &region) const;
   /// Checks that the access which has begun (`TensorOrder::begin`) is ordered
-  /// behind others of these words.
+  /// after others of these words.
   void touch(const TensorRegion &region, bool isWrite);
 
   /// The address that compiled code has as a pointer.

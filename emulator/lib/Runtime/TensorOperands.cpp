@@ -31,7 +31,7 @@ decodeDescriptor(const Thread &thread, const KVCacheSite *site,
     fail(" with reserved bits or a swizzle that tcgen05 doesn't have, or with "
          "an absolute leading offset");
   if (descriptor->baseOffset != 0)
-    fail(" with a base offset, which the emulator doesn't know");
+    fail(" with a base offset, which the emulator does not support");
   // PTX ISA, "Canonical Layouts".
   if (descriptor->hasWideUnits != wantsWideUnits)
     fail(wantsWideUnits

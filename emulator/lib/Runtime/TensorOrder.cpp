@@ -92,7 +92,7 @@ void TensorOrder::fenceBefore(const Thread &thread) {
 }
 
 void TensorOrder::fenceAfter(const Thread &thread) {
-  getThread(thread.index).known = cluster.sanitizer.getKnown(thread);
+  getThread(thread.index).known = cluster.sanitizer.getSeen(thread);
 }
 
 TensorOrder::Commit TensorOrder::commit(const Thread &thread) const {
@@ -124,45 +124,45 @@ bool TensorOrder::isKnown(const Thread &thread,
          event.clock <= threads[thread.index].known.get(event.who);
 }
 
-/// Whether the thread knows of something that tells what is looked for; the
-/// last ones first, which most often do.
+/// Whether the thread is ordered after a publication that is looked for; the
+/// last ones first, which most often are.
 template <typename Predicate>
 bool TensorOrder::isPublished(uint32_t publisher, const Thread &thread,
-                              Predicate tells) const {
+                              Predicate isPublic) const {
   auto isAny = [&](const std::vector<Publication> &publications) {
     return std::any_of(publications.rbegin(), publications.rend(),
                        [&](const auto &one) {
-                         return tells(one) && isKnown(thread, one.event);
+                         return isPublic(one) && isKnown(thread, one.event);
                        });
   };
   const ThreadState &state = threads[publisher];
   return isAny(state.fences) || isAny(state.commits);
 }
 
-/// The index behind the last thread of a warp whose first one this is.
+/// The index after the last thread of a warp whose first one this is.
 static uint32_t getEndOfWarp(const Thread &first) {
   uint32_t rest = first.block->size() - first.block->getNumber(first);
   return first.index + std::min(rest, kWarpSize);
 }
 
-/// PTX ISA, "Pipelined tcgen05 Instructions". It does not have copies behind
+/// PTX ISA, "Pipelined tcgen05 Instructions". It does not order copies after
 /// products and copies, but the main loops of CUTLASS with block scales rely on
 /// their order (sm100_blockscaled_mma_warpspecialized.hpp).
 bool TensorOrder::keepsOrder(const TensorAccess &before) const {
   const TensorAccess &after = accesses.back();
   using Op = TensorOp;
-  bool isBehindCopy = before.op == Op::Copy || before.op == Op::CopyOfFour;
+  bool isAfterCopy = before.op == Op::Copy || before.op == Op::CopyOfFour;
   switch (after.op) {
   case Op::Multiply:
-    return isBehindCopy || before.op == Op::Shift ||
+    return isAfterCopy || before.op == Op::Shift ||
            (before.op == Op::Multiply &&
             before.accumulator == after.accumulator);
   case Op::Shift:
     return before.op == Op::Multiply;
   case Op::Copy:
-    return isBehindCopy || before.op == Op::Multiply;
+    return isAfterCopy || before.op == Op::Multiply;
   case Op::CopyOfFour:
-    return isBehindCopy || before.op == Op::Multiply || before.op == Op::Shift;
+    return isAfterCopy || before.op == Op::Multiply || before.op == Op::Shift;
   default:
     return false;
   }
@@ -182,7 +182,7 @@ TensorOrder::findProblem(const TensorAccess &before,
       return std::nullopt;
     if (isComplete(before.thread, before.number))
       return " has completed: the thread has not waited for its commit, or has "
-             "no fence behind the wait (tcgen05.fence after)";
+             "no fence after the wait (tcgen05.fence after)";
     return " may still be in flight: no commit of its thread has completed "
            "(tcgen05.commit)";
   }
@@ -192,19 +192,19 @@ TensorOrder::findProblem(const TensorAccess &before,
     return std::string(" may still be in flight: its warp has not waited for "
                        "it (tcgen05.wait ") +
            (isLoad ? "load)" : "store)");
-  auto tells = [&](const Publication &one) {
+  auto isPublic = [&](const Publication &one) {
     return (isLoad ? one.loads : one.stores) >= before.number;
   };
   if (getWarpNumber(first) == getWarpNumber(thread))
     return std::nullopt;
   for (uint32_t index = before.thread; index < getEndOfWarp(first); ++index)
-    if (isPublished(index, thread, tells))
+    if (isPublished(index, thread, isPublic))
       return std::nullopt;
-  return " has not been made known to the thread, by a fence (tcgen05.fence "
-         "before), a synchronization and another fence (tcgen05.fence after)";
+  return " is not ordered before the access by a fence (tcgen05.fence before), "
+         "a synchronization and another fence (tcgen05.fence after)";
 }
 
-/// All lanes of a warp must know what was before.
+/// All lanes of a warp must be ordered after earlier accesses.
 std::optional<std::string>
 TensorOrder::findProblem(const TensorAccess &before) const {
   const TensorAccess &after = accesses.back();
@@ -269,11 +269,11 @@ TensorOrder::History TensorOrder::advance(History history, bool isWrite,
       check(before, "was read in");
     return written[history] = add({number, {}});
   }
-  auto isBehind = [&](uint32_t before) {
+  auto isAfter = [&](uint32_t before) {
     return before == number || !findProblem(accesses[before]);
   };
   next.reads.erase(
-      std::remove_if(next.reads.begin(), next.reads.end(), isBehind),
+      std::remove_if(next.reads.begin(), next.reads.end(), isAfter),
       next.reads.end());
   if (next.write != number)
     next.reads.push_back(number);

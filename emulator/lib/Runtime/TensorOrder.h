@@ -86,8 +86,8 @@ public:
   /// The warp of the thread has waited for all its loads, or stores.
   void wait(const Thread &thread, TensorOp op);
   bool hasWaited(const Thread &thread, TensorOp op, uint32_t number) const;
-  /// The thread makes known what is done (fence::before_thread_sync), or learns
-  /// what it has been told (fence::after_thread_sync).
+  /// The thread publishes what is done (fence::before_thread_sync), or
+  /// acquires what is published (fence::after_thread_sync).
   void fenceBefore(const Thread &thread);
   void fenceAfter(const Thread &thread);
 
@@ -96,20 +96,20 @@ public:
     uint32_t thread, loads, stores, others;
   };
   Commit commit(const Thread &thread) const;
-  /// All that the commit tells of is done, as whoever knows `event` knows.
+  /// All operations of the commit are done, before `event`.
   void complete(const Commit &commit, const Order::Event &event);
-  /// Whether a commit has been completed behind an access by this thread.
+  /// Whether a commit after an access by this thread has completed.
   bool isComplete(uint32_t thread, uint32_t number) const;
 
   //===--- Words of tensor memory ---===//
 
-  /// The accesses of a word that later ones must be ordered behind. 0 if there
+  /// The accesses of a word that later ones must be ordered after. 0 if there
   /// are none.
   using History = uint32_t;
 
-  /// Begins an access, of which `touch` tells the words.
+  /// Begins an access, whose words `touch` gets.
   void begin(const TensorAccess &access);
-  /// The history of a word behind the access. Fails if it isn't ordered behind
+  /// The history of a word after the access. Fails if it isn't ordered after
   /// one of `history`; `place` is for the report.
   History touch(History history, bool isWrite, const TensorPlace &place) {
     auto &known = isWrite ? written : read;
@@ -147,7 +147,7 @@ private:
 
   History advance(History history, bool isWrite, const TensorPlace &place);
   History add(Accesses next);
-  /// Why the access that has begun is not ordered behind `before`, or nothing
+  /// Why the access that has begun is not ordered after `before`, or nothing
   /// if it is.
   std::optional<std::string> findProblem(const TensorAccess &before) const;
   std::optional<std::string> findProblem(const TensorAccess &before,
@@ -156,7 +156,7 @@ private:
   bool isKnown(const Thread &thread, const Order::Event &event) const;
   template <typename Predicate>
   bool isPublished(uint32_t publisher, const Thread &thread,
-                   Predicate tells) const;
+                   Predicate isPublic) const;
   Publication getPublication(const Thread &thread) const;
   /// The state of a thread, by its index in the cluster.
   ThreadState &getThread(uint32_t index);

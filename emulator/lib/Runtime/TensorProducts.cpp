@@ -294,10 +294,10 @@ static void checkTensorA(const Product &product) {
   const TensorElement &element = product.instruction.a;
   constexpr uint32_t byte = 8;
   if (product.instruction.isTransposedA)
-    product.fail("has A in tensor memory, which can't be transposed");
+    product.fail("has A in tensor memory, which cannot be transposed");
   if (element.bits < byte && !element.isPacked)
     product.fail(std::string("has A in tensor memory with elements of ") +
-                 element.name + ", which the emulator doesn't know");
+                 element.name + ", which the emulator does not support");
   checkPlace(product, "A", *product.tensorA, kTensorRowBytes / 4);
 }
 

@@ -58,8 +58,8 @@ void TensorQueue::completeReads(const Commit &commit, const Order::End &end) {
                  happened.end());
 }
 
-/// Accesses of other blocks come to their end, of which a thread of theirs must
-/// know before that block ends. Whoever waits for the barrier does.
+/// Accesses of other blocks end, and a thread of theirs must be ordered after
+/// that before that block ends. A wait for the barrier orders it.
 void TensorQueue::notePeers(const Commit &commit) {
   Thread &thread = *commit.thread;
   const Block &target = commit.barrier->getBlock();
@@ -69,10 +69,10 @@ void TensorQueue::notePeers(const Commit &commit) {
       continue;
     for (Block *block : work.blocks) {
       hasPeers |= block != thread.block;
-      cluster.peers.note(thread, work.site, *block);
+      cluster.lifetime.note(thread, work.site, *block);
     }
   }
-  cluster.peers.note(thread, commit.site, target);
+  cluster.lifetime.note(thread, commit.site, target);
   if (hasPeers)
     commit.barrier->notePlaces(thread);
 }
@@ -85,13 +85,13 @@ void TensorQueue::deliver(Commit &commit) {
     inFlight.pop_front();
   }
   MBarrier &barrier = *commit.barrier;
-  ReleaseClock &knowledge = barrier.getKnowledge();
-  Order::End end = cluster.sanitizer.completeCommit(knowledge);
+  ReleaseClock &clocks = barrier.getReleaseClock();
+  Order::End end = cluster.sanitizer.completeCommit(clocks);
   notePeers(commit);
   completeReads(commit, end);
   ends.resize(cluster.size());
   Clocks &known = ends[commit.thread->index];
-  cluster.sanitizer.releaseCopies(known, knowledge);
+  cluster.sanitizer.releaseCopies(known, clocks);
   known.raise(end.event.who, end.event.clock);
   cluster.tensorOrder.complete(commit.known, end.event);
   commits.erase(std::find_if(commits.begin(), commits.end(),
@@ -106,8 +106,8 @@ void TensorQueue::deliver(Commit &commit) {
 // The end of a block
 //===----------------------------------------------------------------------===//
 
-/// Commits to barriers of their own block that nobody waits for are no error
-/// where others tell of the same.
+/// Commits to barriers of their own block that no thread waits for are no
+/// error where others publish the same.
 void TensorQueue::end(const Block &block) {
   auto check = [&](const TensorWork &work) {
     bool isOfBlock = std::find(work.blocks.begin(), work.blocks.end(),
@@ -117,8 +117,8 @@ void TensorQueue::end(const Block &block) {
           *work.thread, work.site,
           "is in flight when " +
               (work.thread->block == &block ? "the block" : block.describe()) +
-              " ends: nobody has waited for a commit of the thread "
-              "behind it (tcgen05.commit)");
+              " ends: no thread has waited for a later commit of the "
+              "thread (tcgen05.commit)");
   };
   for (const TensorWork &work : happened)
     check(work);

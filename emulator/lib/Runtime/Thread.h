@@ -38,7 +38,7 @@ public:
   /// @full, in phase 3, which has 127 of 128 arrivals and 0 of 16384 bytes".
   virtual std::string describe() const = 0;
 
-  /// The threads that wait, in the order in which they came.
+  /// The threads that wait, in the order of their arrivals.
   std::vector<Thread *> waiters;
 };
 
@@ -61,7 +61,7 @@ struct Thread : KVCacheThread {
   /// The bytes that `poison` points to, if any are poisoned.
   char poisonedBytes[KVCachePoisonBytes];
 
-  /// Tells compiled code what nobody has written of what it reads.
+  /// The uninitialized bytes of a read, for compiled code.
   void setPoison(const Poison &read);
 
   /// The thread that compiled code runs as.

@@ -107,7 +107,7 @@ static void access(Thread &thread, const KVCacheSite *site,
         thread, site,
         describeAccess(bytes, flags) +
             Variables::describe(address - variable.begin, variable.size()) +
-            ", which nobody has written");
+            ", which are uninitialized");
   if (unwritten) {
     Poison poison{0, thread.block->sanitizer.addOrigin(site, *unwritten,
                                                        variable.size())};

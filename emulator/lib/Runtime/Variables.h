@@ -25,7 +25,7 @@ class Variables {
 public:
   struct Variable {
     uintptr_t begin, end;
-    /// Its bytes that nobody has written; none if all are.
+    /// Its uninitialized bytes; empty if there are none.
     std::vector<bool> unwritten;
 
     uint64_t size() const { return end - begin; }

@@ -19,13 +19,13 @@ struct ValueLane : WarpLane {
   uint32_t value = 0, result = 0;
 };
 
-/// An instruction that lanes of one warp have come to.
+/// An instruction at which lanes of one warp converge.
 class WarpConvergence : public Waitable {
 public:
   std::string describe() const override;
 
-  /// Calls `function` with the number of each lane that has come, and with what
-  /// it has brought.
+  /// Calls `function` with the number and the operands of each lane that
+  /// has arrived.
   template <typename Lane, typename Function> void forEach(Function function) {
     for (uint32_t rest = reached; rest; rest &= rest - 1) {
       uint32_t number = __builtin_ctz(rest);
@@ -44,7 +44,7 @@ public:
   const KVCacheSite *site = nullptr;
   WarpWork work = nullptr;
   WarpRule rule = WarpRule::SameSite;
-  /// The lanes that shall come, and those that have.
+  /// The lanes that must converge, and those that have arrived.
   uint32_t mask = 0, reached = 0;
   WarpLane *lanes[kWarpSize] = {};
 };

@@ -14,12 +14,13 @@
 
 using namespace mlir::kvcache::emulator;
 
-/// The threads of a warpgroup that have come to wgmma.mma_async.
-struct Warpgroups::Meeting : Waitable {
+/// The threads of a warpgroup that have reached wgmma.mma_async.
+struct Warpgroups::Convergence : Waitable {
   std::string describe() const override {
     return "the other threads of warps " + std::to_string(number * kNumWarps) +
            " to " + std::to_string(number * kNumWarps + kNumWarps - 1) +
-           ", of which " + std::to_string(threads.size()) + " of 128 have come";
+           ", of which " + std::to_string(threads.size()) +
+           " of 128 have arrived";
   }
 
   uint32_t number = 0;
@@ -33,7 +34,7 @@ Warpgroups::~Warpgroups() = default;
 
 void Warpgroups::begin() {
   warps.clear();
-  meetings.clear();
+  convergences.clear();
 }
 
 Warpgroups::Warp &Warpgroups::getWarp(const Thread &thread) {
@@ -58,7 +59,7 @@ void Warpgroups::checkSize(const Thread &thread,
   uint32_t warpgroup = thread.warp / kNumWarps;
   if ((warpgroup + 1) * kNumThreads > block.size())
     block.fail(thread, site,
-               "wants all 128 threads of " + describeWarps(warpgroup) +
+               "requires all 128 threads of " + describeWarps(warpgroup) +
                    ", but the block has " + std::to_string(block.size()) +
                    " threads");
 }
@@ -71,30 +72,30 @@ void Warpgroups::checkThreads(const Thread &thread,
     const Thread &other = block.getThread(warpgroup * kNumThreads + i);
     if (other.hasEnded)
       block.fail(thread, site,
-                 "wants all 128 threads of " + describeWarps(warpgroup) +
+                 "requires all 128 threads of " + describeWarps(warpgroup) +
                      ", but " + Block::describe(other) + " has ended");
   }
 }
 
 void Warpgroups::noteExit(const Thread &thread) const {
   uint32_t warpgroup = thread.warp / kNumWarps;
-  if (warpgroup < meetings.size() && meetings[warpgroup] &&
-      !meetings[warpgroup]->threads.empty()) {
-    const Meeting &meeting = *meetings[warpgroup];
-    checkThreads(*meeting.threads.front()->thread, meeting.site);
+  if (warpgroup < convergences.size() && convergences[warpgroup] &&
+      !convergences[warpgroup]->threads.empty()) {
+    const Convergence &convergence = *convergences[warpgroup];
+    checkThreads(*convergence.threads.front()->thread, convergence.site);
   }
 }
 
 /// All threads of a warpgroup must execute the same fences, commits and waits.
-void Warpgroups::checkWarps(const Meeting &meeting) const {
-  const Thread &thread = *meeting.threads.front()->thread;
-  uint32_t first = meeting.number * kNumWarps;
+void Warpgroups::checkWarps(const Convergence &convergence) const {
+  const Thread &thread = *convergence.threads.front()->thread;
+  uint32_t first = convergence.number * kNumWarps;
   auto check = [&](const char *op, uint32_t Warp::*count) {
     for (uint32_t i = first; i < first + kNumWarps; ++i)
       if (warps[i].*count != warps[first].*count)
-        block.fail(thread, meeting.site,
-                   std::string("comes when warp ") + std::to_string(first) +
-                       " has executed " + op + " " +
+        block.fail(thread, convergence.site,
+                   std::string("executes it when warp ") +
+                       std::to_string(first) + " has executed " + op + " " +
                        std::to_string(warps[first].*count) +
                        " times, and warp " + std::to_string(i) + " " +
                        std::to_string(warps[i].*count) +
@@ -115,7 +116,7 @@ void Warpgroups::checkAccumulators(const WgmmaThread &one,
   Warp &warp = warps[thread.warp];
   const KVCacheWgmmaRegisters &registers = *one.registers;
   uint32_t needed = registers.numFences;
-  const char *why = needed <= 1 ? "comes before any wgmma.fence"
+  const char *why = needed <= 1 ? "has executed no wgmma.fence before it"
                                 : "has accumulators that another instruction "
                                   "has written since the last wgmma.fence";
   if (uint32_t ticket = registers.ticket) {
@@ -153,32 +154,33 @@ void Warpgroups::multiply(WgmmaThread &one, const KVCacheSite *site,
   uint32_t number = thread.warp / kNumWarps;
   checkThreads(thread, site);
   getWarp(thread);
-  if (meetings.size() <= number)
-    meetings.resize(number + 1);
-  if (!meetings[number])
-    meetings[number] = std::make_unique<Meeting>();
-  Meeting &meeting = *meetings[number];
-  if (!meeting.threads.empty() && meeting.site != site)
-    block.fail(
-        thread, site,
-        "comes while " + Block::describe(*meeting.threads.front()->thread) +
-            " of its warpgroup waits in " + Block::describe(meeting.site));
+  if (convergences.size() <= number)
+    convergences.resize(number + 1);
+  if (!convergences[number])
+    convergences[number] = std::make_unique<Convergence>();
+  Convergence &convergence = *convergences[number];
+  if (!convergence.threads.empty() && convergence.site != site)
+    block.fail(thread, site,
+               "executes it while " +
+                   Block::describe(*convergence.threads.front()->thread) +
+                   " of its warpgroup waits in " +
+                   Block::describe(convergence.site));
   if (block.isSanitized())
     checkAccumulators(one, site, form);
-  meeting.number = number;
-  meeting.site = site;
-  meeting.threads.push_back(&one);
-  if (meeting.threads.size() < kNumThreads) {
+  convergence.number = number;
+  convergence.site = site;
+  convergence.threads.push_back(&one);
+  if (convergence.threads.size() < kNumThreads) {
     while (!one.isDone)
-      block.wait(thread, site, meeting);
+      block.wait(thread, site, convergence);
     return;
   }
-  checkWarps(meeting);
+  checkWarps(convergence);
   std::vector<WgmmaThread *> threads(kNumThreads);
-  for (WgmmaThread *other : meeting.threads)
+  for (WgmmaThread *other : convergence.threads)
     threads[other->thread->warp % kNumWarps * kWarpSize + other->thread->lane] =
         other;
-  meeting.threads.clear();
+  convergence.threads.clear();
   Sanitizer::Copy reads[kNumWarps] = {};
   emulator::multiply(block, site, form, threads, reads);
   if (block.isSanitized())
@@ -192,7 +194,7 @@ void Warpgroups::multiply(WgmmaThread &one, const KVCacheSite *site,
     ticket = warp.issued.size();
     other->isDone = true;
   }
-  block.wake(meeting);
+  block.wake(convergence);
 }
 
 void Warpgroups::use(const Thread &thread, const KVCacheSite *site,
@@ -203,7 +205,7 @@ void Warpgroups::use(const Thread &thread, const KVCacheSite *site,
   if (issued.takenBy)
     block.fail(thread, site,
                "reads " + name + ", which " + Block::describe(issued.takenBy) +
-                   " has taken over in flight");
+                   " already accumulates into");
   if (ticket > warp.numDone)
     block.fail(thread, site,
                "reads " + name + ", which are in flight: " +
@@ -223,34 +225,34 @@ struct GroupLane : WarpLane {
 };
 } // namespace
 
-static Warpgroups::Warp &getWarp(Block &block, WarpConvergence &meeting) {
-  return block.warpgroups.getWarp(*meeting.get<GroupLane>(0).thread);
+static Warpgroups::Warp &getWarp(Block &block, WarpConvergence &convergence) {
+  return block.warpgroups.getWarp(*convergence.get<GroupLane>(0).thread);
 }
 
-static void fence(Block &block, WarpConvergence &meeting) {
-  uint32_t count = ++getWarp(block, meeting).numFences;
-  meeting.forEach<GroupLane>(
+static void fence(Block &block, WarpConvergence &convergence) {
+  uint32_t count = ++getWarp(block, convergence).numFences;
+  convergence.forEach<GroupLane>(
       [&](uint32_t, GroupLane &lane) { lane.thread->numWgmmaFences = count; });
 }
 
-static void commit(Block &block, WarpConvergence &meeting) {
-  Warpgroups::Warp &warp = getWarp(block, meeting);
+static void commit(Block &block, WarpConvergence &convergence) {
+  Warpgroups::Warp &warp = getWarp(block, convergence);
   ++warp.numCommits;
   warp.numCommitted = warp.issued.size();
   warp.groups.push_back(warp.numCommitted);
 }
 
-/// The groups but the last `count` are done, which all lanes learn.
-static void wait(Block &block, WarpConvergence &meeting) {
-  Warpgroups::Warp &warp = getWarp(block, meeting);
+/// The groups but the last `count` are done, which all lanes acquire.
+static void wait(Block &block, WarpConvergence &convergence) {
+  Warpgroups::Warp &warp = getWarp(block, convergence);
   ++warp.numWaits;
-  auto count = static_cast<uint64_t>(meeting.get<GroupLane>(0).count);
+  auto count = static_cast<uint64_t>(convergence.get<GroupLane>(0).count);
   Sanitizer &sanitizer = block.sanitizer;
   for (; warp.groups.size() > count; warp.groups.pop_front())
     for (; warp.numDone < warp.groups.front(); ++warp.numDone)
-      sanitizer.complete(warp.get(warp.numDone + 1).reads, warp.knowledge);
-  meeting.forEach<GroupLane>([&](uint32_t, GroupLane &lane) {
-    sanitizer.acquire(*lane.thread, warp.knowledge);
+      sanitizer.complete(warp.get(warp.numDone + 1).reads, warp.clocks);
+  convergence.forEach<GroupLane>([&](uint32_t, GroupLane &lane) {
+    sanitizer.acquire(*lane.thread, warp.clocks);
   });
 }
 
@@ -281,28 +283,28 @@ void kvcacheEmulatorWgmma(KVCacheThread *self, const KVCacheSite *site,
 }
 
 /// Without the sanitizer nothing is in flight.
-static void meet(KVCacheThread *self, const KVCacheSite *site, WarpWork work,
-                 int64_t count = 0) {
+static void converge(KVCacheThread *self, const KVCacheSite *site,
+                     WarpWork work, int64_t count = 0) {
   Thread &thread = Thread::get(self);
   if (!thread.block->isSanitized())
     return;
   GroupLane lane;
   lane.count = count;
-  thread.block->warps.meet(thread, site, kAllLanes, work, lane,
-                           WarpRule::AllLanes);
+  thread.block->warps.converge(thread, site, kAllLanes, work, lane,
+                               WarpRule::AllLanes);
 }
 
 void kvcacheEmulatorWgmmaFence(KVCacheThread *self, const KVCacheSite *site) {
-  meet(self, site, fence);
+  converge(self, site, fence);
 }
 
 void kvcacheEmulatorWgmmaCommit(KVCacheThread *self, const KVCacheSite *site) {
-  meet(self, site, commit);
+  converge(self, site, commit);
 }
 
 void kvcacheEmulatorWgmmaWait(KVCacheThread *self, const KVCacheSite *site,
                               int64_t count) {
-  meet(self, site, wait, count);
+  converge(self, site, wait, count);
 }
 
 void kvcacheEmulatorUseAccumulators(KVCacheThread *self,

@@ -59,7 +59,7 @@ public:
     /// The last ticket of each group that has not been waited for.
     std::deque<uint32_t> groups;
     /// The ends of its reads.
-    ReleaseClock knowledge;
+    ReleaseClock clocks;
 
     const Issued &get(uint32_t ticket) const { return issued[ticket - 1]; }
     Issued &get(uint32_t ticket) { return issued[ticket - 1]; }
@@ -77,28 +77,28 @@ public:
   /// Fails if the block does not have all threads of the thread's warpgroup.
   void checkSize(const Thread &thread, const KVCacheSite *site) const;
   Warp &getWarp(const Thread &thread);
-  /// Waits until all threads of the warpgroup have come, of whom the last
+  /// Waits for all threads of the warpgroup, the last of which
   /// executes the instruction.
   void multiply(WgmmaThread &one, const KVCacheSite *site,
                 const KVCacheWgmma &form);
   void use(const Thread &thread, const KVCacheSite *site, uint32_t ticket);
 
 private:
-  struct Meeting;
+  struct Convergence;
 
   void checkThreads(const Thread &thread, const KVCacheSite *site) const;
-  void checkWarps(const Meeting &meeting) const;
+  void checkWarps(const Convergence &convergence) const;
   void checkAccumulators(const WgmmaThread &one, const KVCacheSite *site,
                          const KVCacheWgmma &form);
 
   Block &block;
   std::vector<Warp> warps;
   /// By warpgroup.
-  std::vector<std::unique_ptr<Meeting>> meetings;
+  std::vector<std::unique_ptr<Convergence>> convergences;
 };
 
-/// Executes an instruction whose threads have come: checks its matrices, reads
-/// them and computes `d`. Gives the reads of each warp.
+/// Executes an instruction whose threads have arrived: checks its matrices,
+/// reads them and computes `d`. Gives the reads of each warp.
 void multiply(Block &block, const KVCacheSite *site, const KVCacheWgmma &form,
               const std::vector<WgmmaThread *> &threads,
               Sanitizer::Copy (&reads)[Warpgroups::kNumWarps]);

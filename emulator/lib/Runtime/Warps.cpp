@@ -1,4 +1,4 @@
-//===- Warps.cpp - Threads of a warp that meet ----------------------------===//
+//===- Warps.cpp - Convergence of the threads of a warp -------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -40,7 +40,7 @@ std::string WarpConvergence::describe() const {
 }
 
 //===----------------------------------------------------------------------===//
-// Meetings
+// Convergence
 //===----------------------------------------------------------------------===//
 
 Warps::Warps(Block &block) : block(block) {}
@@ -57,9 +57,9 @@ void Warps::begin() {
     reserveRegisters(i);
   }
   unused.clear();
-  for (const std::unique_ptr<WarpConvergence> &meeting : meetings) {
-    meeting->waiters.clear();
-    unused.push_back(meeting.get());
+  for (const std::unique_ptr<WarpConvergence> &convergence : convergences) {
+    convergence->waiters.clear();
+    unused.push_back(convergence.get());
   }
 }
 
@@ -85,9 +85,9 @@ uint32_t Warps::getLanes(uint32_t warp) const {
   return kAllLanes >> (kWarpSize - lanes);
 }
 
-void Warps::failToMeet(const Thread &thread, const KVCacheSite *site,
-                       uint32_t mask, const WarpConvergence &other) const {
-  std::string text = "comes with the mask " + describeMask(mask) + ", while " +
+void Warps::failToConverge(const Thread &thread, const KVCacheSite *site,
+                           uint32_t mask, const WarpConvergence &other) const {
+  std::string text = "has the mask " + describeMask(mask) + ", while " +
                      describeLanes(other.reached) + " of warp " +
                      std::to_string(other.warp);
   text += __builtin_popcount(other.reached) == 1 ? " waits" : " wait";
@@ -97,8 +97,8 @@ void Warps::failToMeet(const Thread &thread, const KVCacheSite *site,
   block.fail(thread, site, text + " with the mask " + describeMask(other.mask));
 }
 
-/// The meeting that the lane belongs to, if it is open. Fails if another one
-/// can't end any more, or is for the same instruction with another mask.
+/// The convergence that the lane belongs to, if it is open. Fails if another
+/// one can't end any more, or is for the same instruction with another mask.
 WarpConvergence *Warps::find(Thread &thread, const KVCacheSite *site,
                              uint32_t mask, WarpWork work, WarpRule rule) {
   for (WarpConvergence *other : warps[thread.warp].open) {
@@ -109,7 +109,7 @@ WarpConvergence *Warps::find(Thread &thread, const KVCacheSite *site,
     // Each waits for a lane that is at the other.
     bool isStuck = other->mask >> thread.lane & 1 && other->reached & mask;
     if (isStuck || (isSame && other->site == site && other->mask & mask))
-      failToMeet(thread, site, mask, *other);
+      failToConverge(thread, site, mask, *other);
   }
   return nullptr;
 }
@@ -117,59 +117,61 @@ WarpConvergence *Warps::find(Thread &thread, const KVCacheSite *site,
 WarpConvergence &Warps::open(uint32_t warp, const KVCacheSite *site,
                              uint32_t mask, WarpWork work, WarpRule rule) {
   if (unused.empty()) {
-    meetings.push_back(std::make_unique<WarpConvergence>());
-    unused.push_back(meetings.back().get());
+    convergences.push_back(std::make_unique<WarpConvergence>());
+    unused.push_back(convergences.back().get());
   }
-  WarpConvergence &meeting = *unused.back();
+  WarpConvergence &convergence = *unused.back();
   unused.pop_back();
-  meeting.warp = warp;
-  meeting.site = site;
-  meeting.work = work;
-  meeting.rule = rule;
-  meeting.mask = mask;
-  meeting.reached = 0;
-  warps[warp].open.push_back(&meeting);
-  return meeting;
+  convergence.warp = warp;
+  convergence.site = site;
+  convergence.work = work;
+  convergence.rule = rule;
+  convergence.mask = mask;
+  convergence.reached = 0;
+  warps[warp].open.push_back(&convergence);
+  return convergence;
 }
 
-bool Warps::isComplete(const WarpConvergence &meeting) const {
-  return (meeting.mask & warps[meeting.warp].live & ~meeting.reached) == 0;
+bool Warps::isComplete(const WarpConvergence &convergence) const {
+  return (convergence.mask & warps[convergence.warp].live &
+          ~convergence.reached) == 0;
 }
 
-void Warps::complete(WarpConvergence &meeting) {
-  if (meeting.rule == WarpRule::AllLanes && meeting.reached != kAllLanes)
-    block.fail(*meeting.lanes[__builtin_ctz(meeting.reached)]->thread,
-               meeting.site,
-               "wants all lanes of its warp to come, but " +
-                   describeLanes(~meeting.reached) + " of warp " +
-                   std::to_string(meeting.warp) +
+void Warps::complete(WarpConvergence &convergence) {
+  if (convergence.rule == WarpRule::AllLanes &&
+      convergence.reached != kAllLanes)
+    block.fail(*convergence.lanes[__builtin_ctz(convergence.reached)]->thread,
+               convergence.site,
+               "requires all lanes of its warp, but " +
+                   describeLanes(~convergence.reached) + " of warp " +
+                   std::to_string(convergence.warp) +
                    " have ended or are not in the block");
-  std::vector<WarpConvergence *> &open = warps[meeting.warp].open;
-  open.erase(std::find(open.begin(), open.end(), &meeting));
-  meeting.work(block, meeting);
-  meeting.forEach<WarpLane>(
+  std::vector<WarpConvergence *> &open = warps[convergence.warp].open;
+  open.erase(std::find(open.begin(), open.end(), &convergence));
+  convergence.work(block, convergence);
+  convergence.forEach<WarpLane>(
       [](uint32_t, WarpLane &lane) { lane.isDone = true; });
-  block.wake(meeting);
-  unused.push_back(&meeting);
+  block.wake(convergence);
+  unused.push_back(&convergence);
 }
 
-void Warps::meet(Thread &thread, const KVCacheSite *site, uint32_t mask,
-                 WarpWork work, WarpLane &lane, WarpRule rule) {
+void Warps::converge(Thread &thread, const KVCacheSite *site, uint32_t mask,
+                     WarpWork work, WarpLane &lane, WarpRule rule) {
   if (!(mask >> thread.lane & 1))
     block.fail(thread, site,
                "is lane " + std::to_string(thread.lane) +
                    " of its warp, which is not in its mask " +
                    describeMask(mask));
   lane.thread = &thread;
-  WarpConvergence *meeting = find(thread, site, mask, work, rule);
-  if (!meeting)
-    meeting = &open(thread.warp, site, mask, work, rule);
-  meeting->lanes[thread.lane] = &lane;
-  meeting->reached |= 1u << thread.lane;
-  if (isComplete(*meeting))
-    return complete(*meeting);
+  WarpConvergence *convergence = find(thread, site, mask, work, rule);
+  if (!convergence)
+    convergence = &open(thread.warp, site, mask, work, rule);
+  convergence->lanes[thread.lane] = &lane;
+  convergence->reached |= 1u << thread.lane;
+  if (isComplete(*convergence))
+    return complete(*convergence);
   do
-    block.wait(thread, site, *meeting);
+    block.wait(thread, site, *convergence);
   while (!lane.isDone);
 }
 
@@ -180,9 +182,9 @@ void Warps::noteExit(Thread &thread) {
     --liveWarps;
   // Each that completes is no longer open.
   for (size_t i = 0; i < warp.open.size();) {
-    WarpConvergence &meeting = *warp.open[i];
-    if (isComplete(meeting))
-      complete(meeting);
+    WarpConvergence &convergence = *warp.open[i];
+    if (isComplete(convergence))
+      complete(convergence);
     else
       ++i;
   }
@@ -192,10 +194,10 @@ void Warps::noteExit(Thread &thread) {
 // bar.warp.sync, elect.sync
 //===----------------------------------------------------------------------===//
 
-static void synchronize(Block &block, WarpConvergence &meeting) {
+static void synchronize(Block &block, WarpConvergence &convergence) {
   std::vector<Thread *> threads;
   threads.reserve(kWarpSize);
-  meeting.forEach<WarpLane>(
+  convergence.forEach<WarpLane>(
       [&](uint32_t, WarpLane &lane) { threads.push_back(lane.thread); });
   block.sanitizer.synchronize(threads);
 }
@@ -204,21 +206,21 @@ void kvcacheEmulatorSyncWarp(KVCacheThread *self, const KVCacheSite *site,
                              uint32_t mask) {
   Thread &thread = Thread::get(self);
   WarpLane lane;
-  thread.block->warps.meet(thread, site, mask, synchronize, lane,
-                           WarpRule::AnySite);
+  thread.block->warps.converge(thread, site, mask, synchronize, lane,
+                               WarpRule::AnySite);
 }
 
-static void elect(Block &block, WarpConvergence &meeting) {
+static void elect(Block &block, WarpConvergence &convergence) {
   uint32_t leader = block.isSanitized()
-                        ? kWarpSize - 1 - __builtin_clz(meeting.reached)
-                        : __builtin_ctz(meeting.reached);
-  meeting.get<ValueLane>(leader).result = 1;
+                        ? kWarpSize - 1 - __builtin_clz(convergence.reached)
+                        : __builtin_ctz(convergence.reached);
+  convergence.get<ValueLane>(leader).result = 1;
 }
 
 uint32_t kvcacheEmulatorElect(KVCacheThread *self, const KVCacheSite *site,
                               uint32_t mask) {
   Thread &thread = Thread::get(self);
   ValueLane lane;
-  thread.block->warps.meet(thread, site, mask, elect, lane);
+  thread.block->warps.converge(thread, site, mask, elect, lane);
   return lane.result;
 }

@@ -1,4 +1,4 @@
-//===- Warps.h - Threads of a warp that meet --------------------*- C++ -*-===//
+//===- Warps.h - Convergence of the threads of a warp -----------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -34,7 +34,7 @@ struct WarpLane {
 
 /// The work of a warp instruction. The last lane that arrives executes it for
 /// all.
-using WarpWork = void (*)(Block &block, WarpConvergence &meeting);
+using WarpWork = void (*)(Block &block, WarpConvergence &convergence);
 
 /// Which lanes may execute an instruction together.
 enum class WarpRule : uint8_t {
@@ -65,11 +65,12 @@ public:
   /// For an instruction that a warp executes.
   std::vector<char> &getScratch() { return scratch; }
 
-  /// Waits until all lanes of `mask` have come that have not ended; the last
-  /// one runs `work`. `lane` has to be one of WarpLane's heirs that `work`
-  /// knows.
-  void meet(Thread &thread, const KVCacheSite *site, uint32_t mask,
-            WarpWork work, WarpLane &lane, WarpRule rule = WarpRule::SameSite);
+  /// Waits for all lanes of `mask` that have not ended; the last one runs
+  /// `work`. `lane` has to be of the subclass of WarpLane that `work`
+  /// uses.
+  void converge(Thread &thread, const KVCacheSite *site, uint32_t mask,
+                WarpWork work, WarpLane &lane,
+                WarpRule rule = WarpRule::SameSite);
 
   /// "lane 3", "lanes 0 to 7 and 9"; "0x0000000f".
   static std::string describeLanes(uint32_t lanes);
@@ -92,11 +93,11 @@ private:
                         WarpWork work, WarpRule rule);
   WarpConvergence &open(uint32_t warp, const KVCacheSite *site, uint32_t mask,
                         WarpWork work, WarpRule rule);
-  bool isComplete(const WarpConvergence &meeting) const;
-  void complete(WarpConvergence &meeting);
-  [[noreturn]] void failToMeet(const Thread &thread, const KVCacheSite *site,
-                               uint32_t mask,
-                               const WarpConvergence &other) const;
+  bool isComplete(const WarpConvergence &convergence) const;
+  void complete(WarpConvergence &convergence);
+  [[noreturn]] void failToConverge(const Thread &thread,
+                                   const KVCacheSite *site, uint32_t mask,
+                                   const WarpConvergence &other) const;
 
   void reserveRegisters(uint32_t number);
 
@@ -105,7 +106,7 @@ private:
   std::vector<char> scratch;
   uint32_t liveWarps = 0;
   /// All, and those that are not open.
-  std::vector<std::unique_ptr<WarpConvergence>> meetings;
+  std::vector<std::unique_ptr<WarpConvergence>> convergences;
   std::vector<WarpConvergence *> unused;
 };
 

@@ -138,7 +138,7 @@ void Multiplication::checkDescriptor(Operand &operand, uint64_t bits) const {
   if (matrix->baseOffset != 0)
     fail(name + ", which has the base offset " +
          std::to_string(matrix->baseOffset) +
-         ": the emulator knows only patterns at multiples of their size, "
+         ": the emulator supports only patterns at multiples of their size, "
          "whose base offset is 0");
   int64_t span = tma::getSpan(matrix->swizzle);
   bool isSwizzled = matrix->swizzle != tma::Swizzle::None;

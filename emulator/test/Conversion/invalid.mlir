@@ -184,7 +184,7 @@ gpu.module @large_constant [#nvvm.target<chip = "sm_90a">] {
 // -----
 
 gpu.module @large_variable [#nvvm.target<chip = "sm_90a">] {
-  // expected-error @below {{'llvm.mlir.global' op has 8589934592 bytes; the emulator takes variables of up to 1073741824 bytes}}
+  // expected-error @below {{'llvm.mlir.global' op has 8589934592 bytes; the emulator supports variables of up to 1073741824 bytes}}
   llvm.mlir.global internal @words() {addr_space = 1 : i32} : !llvm.array<1073741824 x i64>
 }
 
@@ -222,7 +222,7 @@ gpu.module @large_frame [#nvvm.target<chip = "sm_90a">] {
 // -----
 
 gpu.module @large_vectors [#nvvm.target<chip = "sm_90a">] {
-  // expected-error @below {{'llvm.func' op has vectors and structures of 8000000 bytes together; the emulator takes up to 4194304 bytes in a function}}
+  // expected-error @below {{'llvm.func' op has vectors and structures of 8000000 bytes together; the emulator supports up to 4194304 bytes in a function}}
   llvm.func @kernel(%pointer: !llvm.ptr) attributes {nvvm.kernel} {
     %x = llvm.load %pointer {alignment = 4 : i64} : !llvm.ptr -> !llvm.array<2000000 x i32>
     llvm.store %x, %pointer {alignment = 4 : i64} : !llvm.array<2000000 x i32>, !llvm.ptr

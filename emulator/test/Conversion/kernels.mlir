@@ -26,7 +26,7 @@
 // CHECK:         %[[SITE:.*]] = llvm.mlir.addressof @kvcache_site
 // CHECK:         llvm.call @kvcacheEmulatorAccess(%[[THREAD]], %[[SITE]], %[[PLACE]], %[[BYTES]], %[[ALIGNMENT]], %[[READS]])
 // CHECK-NEXT:    llvm.load %[[PLACE]] {alignment = 1 : i64} : !llvm.ptr -> vector<4xf32>
-// What of it nobody has written, and so of each lane of the sum.
+// The uninitialized bytes of it, and so of each lane of the sum.
 // CHECK:         %[[ORIGIN:.*]] = llvm.load %{{.*}} : !llvm.ptr -> i32
 // CHECK:         %[[BYTES_OF_POISON:.*]] = llvm.load %{{.*}} : !llvm.ptr -> !llvm.ptr
 // CHECK:         %[[POISON:.*]] = llvm.load %[[BYTES_OF_POISON]] {alignment = 1 : i64} : !llvm.ptr -> vector<4xi32>
@@ -70,7 +70,7 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
 
 // -----
 
-// Shared variables lie behind one another, but for those of different kernels;
+// Shared variables follow one another, except those of different kernels;
 // dynamic shared memory is the end of what a block has. As a number, the
 // address of shared memory is its offset. Where accesses are checked, 1024 bytes
 // are between two variables.

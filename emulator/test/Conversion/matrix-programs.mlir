@@ -1,8 +1,8 @@
 // RUN: kvcache-opt %s --split-input-file --convert-nvvm-to-emulator="sanitize=false" | FileCheck %s
 
 // Instructions whose operands come from each other, though through vectors and
-// halves, are one program. What depends on results comes behind it, the rest
-// stays in front; what was read in between may come first. A lane stores words
+// halves, are one program. Ops that depend on results move after it,
+// the others stay before; reads in between may move first. A lane stores words
 // of its own: halves of an address are in two registers.
 
 // CHECK-LABEL: llvm.func internal @chain_kernel(

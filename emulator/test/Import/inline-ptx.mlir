@@ -188,7 +188,7 @@ llvm.func @tensor_memory(%s: !llvm.ptr<3>, %t: i32, %d: i64, %is: i1) {
   llvm.return
 }
 
-// A barrier of the compiler, and what the emulator knows as it is.
+// A barrier of the compiler, and instructions that the emulator supports as they are.
 // CHECK-LABEL: llvm.func @kept(
 llvm.func @kept(%a: f32) -> f32 {
   // CHECK-NOT: llvm.inline_asm {{.*}} "", "~{memory}"

@@ -30,7 +30,7 @@ llvm.func @intrinsics(%mask: i32, %x: f32, %s: !llvm.ptr<3>, %g: !llvm.ptr<1>, %
   %e = llvm.call_intrinsic "llvm.nvvm.elect.sync"(%mask) : (i32) -> !llvm.struct<(i32, i1)>
   // CHECK: nvvm.memory.barrier <gpu>
   llvm.call_intrinsic "llvm.nvvm.membar.gl"() : () -> ()
-  // What the emulator knows by name stays.
+  // Intrinsics that the emulator has by name stay.
   // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f"
   %y = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f"(%a) : (f32) -> f32
   %z = llvm.extractvalue %d[1] : !llvm.struct<(f32, f32, f32, f32)>

@@ -16,7 +16,7 @@ gpu.module @kernels {
       nvvm.barrier id = %id number_of_threads = %c64
     } else {
       // CHECK-LABEL: run @unequal_counts:
-      // CHECK: [[SOURCE]]:[[#@LINE+1]]:7: nvvm.barrier.arrive: thread (32, 0, 0) of block (0, 0, 0) comes to barrier 3 for 32 threads, but thread (0, 0, 0) has come for 64 threads at [[SOURCE]]:[[#@LINE-3]]:7
+      // CHECK: [[SOURCE]]:[[#@LINE+1]]:7: nvvm.barrier.arrive: thread (32, 0, 0) of block (0, 0, 0) arrives at barrier 3 for 32 threads, but thread (0, 0, 0) has arrived for 64 threads at [[SOURCE]]:[[#@LINE-3]]:7
       nvvm.barrier.arrive id = %id number_of_threads = %c32
     }
     gpu.return
@@ -47,7 +47,7 @@ gpu.module @kernels {
       nvvm.barrier0
     } else {
       // CHECK-LABEL: run @mixed_reductions:
-      // CHECK: [[SOURCE]]:[[#@LINE+1]]:15: nvvm.barrier: thread (32, 0, 0) of block (0, 0, 0) comes to barrier 0 for a reduction, but thread (0, 0, 0) has come for no reduction at [[SOURCE]]:[[#@LINE-3]]:7
+      // CHECK: [[SOURCE]]:[[#@LINE+1]]:15: nvvm.barrier: thread (32, 0, 0) of block (0, 0, 0) arrives at barrier 0 for a reduction, but thread (0, 0, 0) has arrived for no reduction at [[SOURCE]]:[[#@LINE-3]]:7
       %none = nvvm.barrier #nvvm.reduction<or> %t -> i32
     }
     gpu.return
@@ -63,7 +63,7 @@ gpu.module @kernels {
       nvvm.barrier0
     } else {
       // CHECK-LABEL: run @parts_of_a_warp:
-      // CHECK: [[SOURCE]]:[[#@LINE+1]]:7: nvvm.barrier: thread (48, 0, 0) of block (0, 0, 0) comes to barrier 0, at which lanes 0 to 15 of its warp came in another instruction, at [[SOURCE]]:[[#@LINE-3]]:7
+      // CHECK: [[SOURCE]]:[[#@LINE+1]]:7: nvvm.barrier: thread (48, 0, 0) of block (0, 0, 0) arrives at barrier 0, at which lanes 0 to 15 of its warp arrived in another instruction, at [[SOURCE]]:[[#@LINE-3]]:7
       nvvm.barrier id = %zero
     }
     gpu.return
@@ -82,7 +82,7 @@ gpu.module @kernels {
     } else {
       scf.if %is_first {
         // CHECK-LABEL: run @too_few_threads:
-        // CHECK:      deadlock: no thread of block (0, 0, 0) can go on
+        // CHECK:      deadlock: no thread of block (0, 0, 0) can continue
         // CHECK-NEXT: threads 0 to 31 wait in nvvm.barrier at [[SOURCE]]:[[#@LINE+1]]:9 for barrier 1, which has 32 of 96 threads
         nvvm.barrier id = %one number_of_threads = %c96
       } else {
@@ -102,7 +102,7 @@ gpu.module @kernels {
     %is_first = arith.cmpi ult, %t, %c80 : i32
     scf.if %is_first {
       // CHECK-LABEL: run @too_few_lanes:
-      // CHECK:      deadlock: no thread of block (0, 0, 0) can go on
+      // CHECK:      deadlock: no thread of block (0, 0, 0) can continue
       // CHECK-NEXT: threads 0 to 79 wait in nvvm.barrier0 at [[SOURCE]]:[[#@LINE+1]]:7 for barrier 0, which has 80 of 96 threads
       nvvm.barrier0
     } else {
@@ -119,7 +119,7 @@ gpu.module @kernels {
     %stays = arith.cmpi ult, %t, %c48 : i32
     scf.if %stays {
       // CHECK-LABEL: run @half_a_warp:
-      // CHECK: [[SOURCE]]:[[#@LINE+1]]:7: nvvm.barrier0: thread (32, 0, 0) of block (0, 0, 0) comes to barrier 0, which wants all threads of a warp, but lanes 16 to 31 of warp 1 have ended
+      // CHECK: [[SOURCE]]:[[#@LINE+1]]:7: nvvm.barrier0: thread (32, 0, 0) of block (0, 0, 0) arrives at barrier 0, which requires all threads of a warp, but lanes 16 to 31 of warp 1 have ended
       nvvm.barrier0
     }
     gpu.return
@@ -133,13 +133,13 @@ gpu.module @kernels {
     %stays = arith.cmpi ne, %t, %c31 : i32
     scf.if %stays {
       // CHECK-LABEL: run @half_a_warp_that_arrives:
-      // CHECK: [[SOURCE]]:[[#@LINE+1]]:7: nvvm.barrier.arrive: thread (0, 0, 0) of block (0, 0, 0) comes to barrier 1, which wants all threads of a warp, but lane 31 of warp 0 has ended
+      // CHECK: [[SOURCE]]:[[#@LINE+1]]:7: nvvm.barrier.arrive: thread (0, 0, 0) of block (0, 0, 0) arrives at barrier 1, which requires all threads of a warp, but lane 31 of warp 0 has ended
       nvvm.barrier.arrive id = %one number_of_threads = %c64
     }
     gpu.return
   }
 
-  gpu.func @lanes_that_end_behind() kernel {
+  gpu.func @lanes_that_end_after() kernel {
     %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
     %one = arith.constant 1 : i32
     %c32 = arith.constant 32 : i32
@@ -148,8 +148,8 @@ gpu.module @kernels {
     %stays = arith.cmpi ult, %t, %c8 : i32
     scf.if %stays {
       nvvm.bar.warp.sync %low : i32
-      // CHECK-LABEL: run @lanes_that_end_behind:
-      // CHECK: [[SOURCE]]:[[#@LINE+1]]:7: nvvm.barrier: thread ({{.*}}, 0, 0) of block (0, 0, 0) comes to barrier 1, which wants all threads of a warp, but lanes 8 to 31 of warp 0 have ended
+      // CHECK-LABEL: run @lanes_that_end_after:
+      // CHECK: [[SOURCE]]:[[#@LINE+1]]:7: nvvm.barrier: thread ({{.*}}, 0, 0) of block (0, 0, 0) arrives at barrier 1, which requires all threads of a warp, but lanes 8 to 31 of warp 0 have ended
       nvvm.barrier id = %one number_of_threads = %c32
     }
     gpu.return
@@ -219,10 +219,10 @@ func.func @half_a_warp_that_arrives() {
   return
 }
 
-func.func @lanes_that_end_behind() {
+func.func @lanes_that_end_after() {
   %c1 = arith.constant 1 : index
   %c96 = arith.constant 96 : index
-  gpu.launch_func @kernels::@lanes_that_end_behind blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
+  gpu.launch_func @kernels::@lanes_that_end_after blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
   return
 }
 

@@ -1,5 +1,5 @@
-// Barriers of a block, on data: what a thread has stored before is there for
-// others behind.
+// Barriers of a block, on data: stores of a thread before a barrier are visible to others
+// after it.
 
 // DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so,%mlir_lib_dir/libmlir_runner_utils.so
 // DEFINE: %{run} = mlir-runner -e main -entry-point-result=void -shared-libs=%{libs}
@@ -10,7 +10,7 @@
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
-  // In each round, every thread adds what the one behind it in the block of 72
+  // In each round, every thread adds what the next one in the block of 72
   // had before.
   gpu.func @all_threads(%out: memref<4xi32>) workgroup(%shared: memref<2x72xi32, #gpu.address_space<workgroup>>) kernel {
     %c0 = arith.constant 0 : index
@@ -25,8 +25,8 @@ gpu.module @kernels {
     scf.for %i = %c0 to %c6 step %c1 {
       %from = arith.remui %i, %c2 : index
       %to = arith.subi %c1, %from : index
-      %behind = arith.addi %t, %c1 : index
-      %wrapped = arith.remui %behind, %c72 : index
+      %later = arith.addi %t, %c1 : index
+      %wrapped = arith.remui %later, %c72 : index
       %mine = memref.load %shared[%from, %t] : memref<2x72xi32, #gpu.address_space<workgroup>>
       %other = memref.load %shared[%from, %wrapped] : memref<2x72xi32, #gpu.address_space<workgroup>>
       %sum = arith.addi %mine, %other : i32
@@ -42,7 +42,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Warp 0 waits for what warp 1 announces, warp 2 for nobody.
+  // Warp 0 waits for what warp 1 announces, warp 2 for no other.
   gpu.func @some_warps(%out: memref<4xi32>) workgroup(%shared: memref<32xi32, #gpu.address_space<workgroup>>) kernel {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

@@ -23,7 +23,7 @@ gpu.module @kernels {
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %odd = llvm.getelementptr %tile[8] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     // CHECK-LABEL: run @bulk_copy_to_odd_place:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got byte 8 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects an address at a multiple of 16 bytes, got byte 8 of shared @tile
     nvvm.cp.async.bulk.shared.cluster.global %odd, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -114,14 +114,14 @@ gpu.module @kernels {
     %s = nvvm.mbarrier.arrive.expect_tx %b, %more : !llvm.ptr<3>, i32 -> i64
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     // CHECK-LABEL: run @too_many_bytes_expected:
-    // CHECK: deadlock: no thread of block (0, 0, 0) can go on
+    // CHECK: deadlock: no thread of block (0, 0, 0) can continue
     // CHECK-NEXT: thread 0 waits in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+2]]:5 for the mbarrier at byte 0 of shared @shared, in phase 0, which has 1 of 1 arrivals and 64 of 96 bytes
     %zero = llvm.mlir.constant(0 : i32) : i32
     nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
     gpu.return
   }
 
-  gpu.func @bulk_copy_nobody_waits_for(%memory: memref<256xi32>) kernel {
+  gpu.func @bulk_copy_without_a_wait(%memory: memref<256xi32>) kernel {
     %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
     %number = arith.index_cast %index : index to i64
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
@@ -132,8 +132,8 @@ gpu.module @kernels {
     nvvm.fence.mbarrier.init
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
-    // CHECK-LABEL: run @bulk_copy_nobody_waits_for:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy to the mbarrier at byte 0 of shared @shared in flight when the block ends: nobody waits for it
+    // CHECK-LABEL: run @bulk_copy_without_a_wait:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy to the mbarrier at byte 0 of shared @shared in flight when the block ends: no thread waits for it
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -169,7 +169,7 @@ gpu.module @kernels {
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     // CHECK-LABEL: run @bulk_copy_of_what_changes:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of an allocation of 1024 bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-2]]:5 still reads: they are used again before the wait for it
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of an allocation of 1024 bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-2]]:5 still reads: no wait for it has completed
     llvm.store %bytes, %g : i32, !llvm.ptr<1>
     %zero = llvm.mlir.constant(0 : i32) : i32
     nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
@@ -225,10 +225,10 @@ func.func @too_many_bytes_expected() {
   return
 }
 
-func.func @bulk_copy_nobody_waits_for() {
+func.func @bulk_copy_without_a_wait() {
   %c1 = arith.constant 1 : index
   %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@bulk_copy_nobody_waits_for blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+  gpu.launch_func @kernels::@bulk_copy_without_a_wait blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
       args(%memory : memref<256xi32>)
   return
 }

@@ -68,14 +68,14 @@ gpu.module @kernels {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
     // CHECK-LABEL: run @before_the_first_barrier:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) accesses shared memory of block (1, 0, 0), which may not have begun yet: the thread has not met any of its threads (cluster.arrive and cluster.wait)
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) accesses shared memory of block (1, 0, 0), which may not have begun yet: no synchronization orders its beginning before the access (cluster.arrive and cluster.wait)
     llvm.store %one, %theirs : i32, !llvm.ptr<7>
     nvvm.cluster.arrive {aligned}
     nvvm.cluster.wait {aligned}
     gpu.return
   }
 
-  gpu.func @behind_the_end(%out: memref<256xi32>) kernel {
+  gpu.func @after_the_end(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
     %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
@@ -85,7 +85,7 @@ gpu.module @kernels {
     nvvm.cluster.wait
     %reads = llvm.icmp "eq" %rank, %zero : i32
     scf.if %reads {
-      // CHECK-LABEL: run @behind_the_end:
+      // CHECK-LABEL: run @after_the_end:
       // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (0, 0, 0) of block (0, 0, 0) accesses shared memory of block (1, 0, 0), whose threads have all ended
       %value = llvm.load %theirs : !llvm.ptr<7> -> i32
       func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
@@ -104,7 +104,7 @@ gpu.module @kernels {
     %reads = llvm.icmp "eq" %rank, %one : i32
     scf.if %reads {
       // CHECK-LABEL: run @no_last_barrier:
-      // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (0, 0, 0) of block (1, 0, 0) accesses shared memory of block (0, 0, 0), whose threads may all have ended by then: none of them waits for the access
+      // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (0, 0, 0) of block (1, 0, 0) accesses shared memory of block (0, 0, 0), whose threads may all have ended by then: no synchronization orders the access before their end
       %value = llvm.load %theirs : !llvm.ptr<7> -> i32
       func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
     }
@@ -121,14 +121,14 @@ gpu.module @kernels {
     nvvm.cluster.wait {aligned}
     nvvm.cluster.arrive {aligned}
     // CHECK-LABEL: run @last_arrival_before_the_access:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) accesses shared memory of block ({{[01]}}, 0, 0), whose threads may all have ended by then: none of them waits for the access
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) accesses shared memory of block ({{[01]}}, 0, 0), whose threads may all have ended by then: no synchronization orders the access before their end
     %value = llvm.load %theirs : !llvm.ptr<7> -> i32
     nvvm.cluster.wait {aligned}
     func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
     gpu.return
   }
 
-  gpu.func @arrival_behind_the_end(%out: memref<256xi32>) kernel {
+  gpu.func @arrival_after_the_end(%out: memref<256xi32>) kernel {
     %one = llvm.mlir.constant(1 : i32) : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
     %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
@@ -140,8 +140,8 @@ gpu.module @kernels {
     nvvm.cluster.wait {aligned}
     %is_first = llvm.icmp "eq" %rank, %zero : i32
     scf.if %is_first {
-      // CHECK-LABEL: run @arrival_behind_the_end:
-      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) accesses shared memory of block (1, 0, 0), whose threads may all have ended by then: none of them waits for the access
+      // CHECK-LABEL: run @arrival_after_the_end:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.mbarrier.arrive: thread (0, 0, 0) of block (0, 0, 0) accesses shared memory of block (1, 0, 0), whose threads may all have ended by then: no synchronization orders the access before their end
       nvvm.mbarrier.arrive %remote {scope = #nvvm.mem_scope<cluster>} : !llvm.ptr<7>
     }
     gpu.return
@@ -167,10 +167,10 @@ gpu.module @kernels {
     %t = nvvm.read.ptx.sreg.tid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
     %is_first = llvm.icmp "eq" %t, %zero : i32
-    cf.cond_br %is_first, ^end, ^meet
-  ^meet:
+    cf.cond_br %is_first, ^end, ^sync
+  ^sync:
     // CHECK-LABEL: run @aligned_without_a_lane:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cluster.arrive: thread (1, 0, 0) of block (0, 0, 0) wants all threads of its warp to come, but lane 0 of warp 0 has ended
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cluster.arrive: thread (1, 0, 0) of block (0, 0, 0) requires all threads of its warp, but lane 0 of warp 0 has ended
     nvvm.cluster.arrive {aligned}
     nvvm.cluster.wait {aligned}
     cf.br ^end
@@ -183,7 +183,7 @@ gpu.module @kernels {
     %zero = llvm.mlir.constant(0 : i32) : i32
     %is_first = llvm.icmp "eq" %rank, %zero : i32
     // CHECK-LABEL: run @deadlock:
-    // CHECK: deadlock: no thread of cluster (0, 0, 0) can go on
+    // CHECK: deadlock: no thread of cluster (0, 0, 0) can continue
     // CHECK-NEXT: threads 0 to 63 of block (0, 0, 0) wait in nvvm.cluster.wait at [[FILE]]:[[#@LINE+4]]:7 for the barrier of the cluster, which has 64 of 128 arrivals
     // CHECK-NEXT: threads 0 to 63 of block (1, 0, 0) wait in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+8]]:7 for the mbarrier at byte 0 of shared @bar of block (1, 0, 0), in phase 0, which has 0 of 64 arrivals and 0 of 0 bytes
     scf.if %is_first {
@@ -205,7 +205,7 @@ gpu.module @kernels {
     nvvm.cluster.arrive.relaxed {aligned}
     nvvm.cluster.wait {aligned}
     // CHECK-LABEL: run @relaxed_barrier:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only synchronization with the scope of the cluster orders threads of different blocks
     %value = llvm.load %theirs : !llvm.ptr<7> -> i32
     nvvm.cluster.arrive {aligned}
     nvvm.cluster.wait {aligned}
@@ -221,7 +221,7 @@ gpu.module @kernels {
     nvvm.cluster.arrive.relaxed {aligned}
     nvvm.cluster.wait {aligned}
     // CHECK-LABEL: run @fence_of_the_block:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only synchronization with the scope of the cluster orders threads of different blocks
     %value = llvm.load %theirs : !llvm.ptr<7> -> i32
     nvvm.cluster.arrive {aligned}
     nvvm.cluster.wait {aligned}
@@ -237,7 +237,7 @@ gpu.module @kernels {
     nvvm.cluster.arrive.relaxed {aligned}
     nvvm.cluster.wait {aligned}
     // CHECK-LABEL: run @fence_of_mbarriers:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only synchronization with the scope of the cluster orders threads of different blocks
     %value = llvm.load %theirs : !llvm.ptr<7> -> i32
     nvvm.cluster.arrive {aligned}
     nvvm.cluster.wait {aligned}
@@ -265,7 +265,7 @@ gpu.module @kernels {
       scf.yield
     }
     // CHECK-LABEL: run @arrival_of_the_block:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only synchronization with the scope of the cluster orders threads of different blocks
     %value = llvm.load %mine : !llvm.ptr<3> -> i32
     func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
     gpu.return
@@ -291,7 +291,7 @@ gpu.module @kernels {
       scf.yield
     }
     // CHECK-LABEL: run @wait_of_the_block:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only synchronization with the scope of the cluster orders threads of different blocks
     %value = llvm.load %mine : !llvm.ptr<3> -> i32
     func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
     gpu.return
@@ -305,7 +305,7 @@ gpu.module @kernels {
     nvvm.cluster.arrive
     nvvm.cluster.wait
     // CHECK-LABEL: run @race:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads in llvm.load at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) reads in llvm.load at [[FILE]]:{{.*}} without order between them (a race): only synchronization with the scope of the cluster orders threads of different blocks
     llvm.store %one, %theirs : i32, !llvm.ptr<7>
     %value = llvm.load %mine : !llvm.ptr<3> -> i32
     nvvm.cluster.arrive {aligned}
@@ -329,7 +329,7 @@ gpu.module @kernels {
     nvvm.cluster.arrive.relaxed {aligned}
     nvvm.cluster.wait {aligned}
     // CHECK-LABEL: run @unfenced_init:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.arrive: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) atomically updates 8 bytes at byte 0 of shared @bar of block ({{[01]}}, 0, 0), which thread (0, 0, 0) of block ({{[01]}}, 0, 0) writes in nvvm.mbarrier.init at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.arrive: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) atomically updates 8 bytes at byte 0 of shared @bar of block ({{[01]}}, 0, 0), which thread (0, 0, 0) of block ({{[01]}}, 0, 0) writes in nvvm.mbarrier.init at [[FILE]]:{{.*}} without order between them (a race): only synchronization with the scope of the cluster orders threads of different blocks
     nvvm.mbarrier.arrive %remote {scope = #nvvm.mem_scope<cluster>} : !llvm.ptr<7>
     scf.while : () -> () {
       %done = nvvm.mbarrier.try_wait %bar, %zero {scope = #nvvm.mem_scope<cluster>} : !llvm.ptr<3>, i32 -> i1
@@ -355,7 +355,7 @@ gpu.module @kernels {
     nvvm.cluster.arrive {aligned}
     nvvm.cluster.wait {aligned}
     // CHECK-LABEL: run @atomics_of_the_block:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:12: llvm.atomicrmw: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) atomically updates 4 bytes at byte 0 of shared @buf of block (0, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) atomically updates in llvm.atomicrmw at [[FILE]]:[[#@LINE+1]]:12 without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    // CHECK: [[FILE]]:[[#@LINE+1]]:12: llvm.atomicrmw: thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) atomically updates 4 bytes at byte 0 of shared @buf of block (0, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) atomically updates in llvm.atomicrmw at [[FILE]]:[[#@LINE+1]]:12 without order between them (a race): only synchronization with the scope of the cluster orders threads of different blocks
     %old = llvm.atomicrmw add %first, %one syncscope("block") monotonic : !llvm.ptr<7>, i32
     nvvm.cluster.arrive {aligned}
     nvvm.cluster.wait {aligned}
@@ -388,7 +388,7 @@ gpu.module @kernels {
       }
       nvvm.memory.barrier #nvvm.mem_scope<cta>
       // CHECK-LABEL: run @flag_of_the_block:
-      // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (0, 0, 0) of block (1, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+      // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (0, 0, 0) of block (1, 0, 0) reads 4 bytes at byte {{[0-9]+}} of shared @buf of block ({{[01]}}, 0, 0), which thread ({{[0-9]+}}, 0, 0) of block ({{[01]}}, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race): only synchronization with the scope of the cluster orders threads of different blocks
       %value = llvm.load %mine : !llvm.ptr<3> -> i32
       func.call @store(%out, %value) : (memref<256xi32>, i32) -> ()
     }
@@ -417,7 +417,7 @@ gpu.module @kernels {
     %bits = llvm.ptrtoint %remote : !llvm.ptr<7> to i32
     %address = llvm.inttoptr %bits : i32 to !llvm.ptr<3>
     // CHECK-LABEL: run @init_elsewhere:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) uses 8 bytes at byte 0 of shared @bar of block (1, 0, 0), where the instruction wants shared memory of the thread's own block
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) uses 8 bytes at byte 0 of shared @bar of block (1, 0, 0), where the instruction requires shared memory of the thread's own block
     nvvm.mbarrier.init %address, %one : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -535,7 +535,7 @@ gpu.module @kernels {
     %one = llvm.mlir.constant(1 : i32) : i32
     %c0 = arith.constant 0 : index
     // CHECK-LABEL: run @same_value:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (1, 0, 0) writes 4 bytes at byte 0 of an allocation of 1024 bytes, which thread (0, 0, 0) of block (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:5 without order between them (a race): only what has the scope of the cluster orders threads of different blocks
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (1, 0, 0) writes 4 bytes at byte 0 of an allocation of 1024 bytes, which thread (0, 0, 0) of block (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:5 without order between them (a race): only synchronization with the scope of the cluster orders threads of different blocks
     memref.store %one, %out[%c0] : memref<256xi32>
     gpu.return
   }
@@ -592,11 +592,11 @@ func.func @before_the_first_barrier() {
   return
 }
 
-func.func @behind_the_end() {
+func.func @after_the_end() {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@behind_the_end clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1)
+  gpu.launch_func @kernels::@after_the_end clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1)
       args(%out : memref<256xi32>)
   return
 }
@@ -620,12 +620,12 @@ func.func @last_arrival_before_the_access() {
   return
 }
 
-func.func @arrival_behind_the_end() {
+func.func @arrival_after_the_end() {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c64 = arith.constant 64 : index
   %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@arrival_behind_the_end clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
+  gpu.launch_func @kernels::@arrival_after_the_end clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
       args(%out : memref<256xi32>)
   return
 }
@@ -871,7 +871,7 @@ func.func @another_size() {
   %c64 = arith.constant 64 : index
   %out = func.call @make() : () -> memref<256xi32>
   // CHECK-LABEL: run @another_size:
-  // CHECK: kernel @kernels::@another_size wants clusters of 2 x 1 x 1 blocks, got 4 x 1 x 1
+  // CHECK: kernel @kernels::@another_size requires clusters of 2 x 1 x 1 blocks, got 4 x 1 x 1
   gpu.launch_func @kernels::@another_size clusters in (%c4, %c1, %c1) blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
       args(%out : memref<256xi32>)
   return

@@ -1,4 +1,4 @@
-// The blocks of a cluster run together: they meet at its barrier, and access
+// The blocks of a cluster run together: they synchronize at its barrier, and access
 // each other's shared memory and mbarriers.
 
 // DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so,%mlir_lib_dir/libmlir_runner_utils.so
@@ -43,8 +43,8 @@ gpu.module @kernels {
     return
   }
 
-  // An mbarrier for the arrivals of all threads of another block, which knows
-  // of it behind the barrier of the cluster.
+  // An mbarrier for the arrivals of all threads of another block, which may
+  // use it after the barrier of the cluster.
   func.func @init(%count: i32) -> (!llvm.ptr<3>) {
     %bar = llvm.mlir.addressof @bar : !llvm.ptr<3>
     %zero = llvm.mlir.constant(0 : i32) : i32
@@ -111,7 +111,7 @@ gpu.module @kernels {
       %difference = llvm.sub %own, %of_first : i32
       %there = llvm.inttoptr %of_first : i32 to !llvm.ptr<3>
       %found = llvm.call_intrinsic "llvm.nvvm.getctarank.shared.cluster"(%there) : (!llvm.ptr<3>) -> i32
-      gpu.printf "rank %d of %d, addresses %x behind those of rank %d\n", %rank, %ranks, %difference, %found : i32, i32, i32, i32
+      gpu.printf "rank %d of %d, addresses %x after those of rank %d\n", %rank, %ranks, %difference, %found : i32, i32, i32, i32
     }
     gpu.return
   }
@@ -145,7 +145,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Each block waits for the arrivals of the other one, and may end behind them.
+  // Each block waits for the arrivals of the other one, and may end after them.
   gpu.func @remote_arrivals(%out: memref<256xi32>) kernel {
     %number, %peer, %mine, %theirs = func.call @get_elements() : () -> (i32, i32, !llvm.ptr<3>, !llvm.ptr<7>)
     %count = nvvm.read.ptx.sreg.ntid.x : i32
@@ -207,7 +207,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Data in the other block behind a flag there: by a release, or by a relaxed
+  // Data in the other block that a flag there publishes: by a release, or by a relaxed
   // store and fences.
   gpu.func @flags(%out: memref<256xi32>) kernel {
     %number, %peer, %mine, %theirs = func.call @get_elements() : () -> (i32, i32, !llvm.ptr<3>, !llvm.ptr<7>)
@@ -295,7 +295,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Blocks of different clusters meet in global memory.
+  // Blocks of different clusters synchronize in global memory.
   gpu.func @clusters_in_turn(%out: memref<256xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
     %c1 = arith.constant 1 : index
     %one = arith.constant 1 : i32
@@ -334,7 +334,7 @@ func.func @main() {
 
   // CHECK: block 1 1 0 of a cluster of 2 2 1
   // CHECK: cluster 1 0 1 of 2 1 2
-  // CHECK: rank 3 of 4, addresses 3000000 behind those of rank 0
+  // CHECK: rank 3 of 4, addresses 3000000 after those of rank 0
   %m0 = call @make() : () -> memref<256xi32>
   gpu.launch_func @kernels::@registers blocks in (%c4, %c2, %c2) threads in (%c64, %c1, %c1) args(%m0 : memref<256xi32>)
   gpu.dealloc %m0 : memref<256xi32>

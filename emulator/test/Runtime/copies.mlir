@@ -110,8 +110,8 @@ gpu.module @kernels {
   }
 
   // Copies that are done before the arrival, by a wait of the thread, and those
-  // that another arrival has waited for: the waiting thread learns of them.
-  gpu.func @arrive_behind_copies(%from: memref<4x32xi32>, %out: memref<4x32xi32>) kernel {
+  // that another arrival has waited for: the waiting thread acquires them.
+  gpu.func @arrive_after_copies(%from: memref<4x32xi32>, %out: memref<4x32xi32>) kernel {
     %tile, %first = func.call @get_shared() : () -> (!llvm.ptr<3>, !llvm.ptr<3>)
     %second = llvm.getelementptr %first[8] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     %i = memref.extract_aligned_pointer_as_index %from : memref<4x32xi32> -> index
@@ -144,7 +144,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // What a copy has written is there behind the wait; next to it, also before.
+  // The bytes that a copy has written are there after the wait; those next to them, also before.
   gpu.func @read_what_is_stored(%from: memref<4x32xi32>, %out: memref<4x32xi32>) kernel {
     %tile, %barrier = func.call @get_shared() : () -> (!llvm.ptr<3>, !llvm.ptr<3>)
     %i = memref.extract_aligned_pointer_as_index %from : memref<4x32xi32> -> index
@@ -193,7 +193,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Copies by threads, with zeros behind what they have of the source: two
+  // Copies by threads, with zeros after their bytes of the source: two
   // groups, and copies that arrive at an mbarrier.
   gpu.func @copy_by_thread(%from: memref<4x32xi32>, %out: memref<4x32xi32>) kernel {
     %tile, %barrier = func.call @init() : () -> (!llvm.ptr<3>, !llvm.ptr<3>)
@@ -360,7 +360,7 @@ func.func @main() {
 
   // CHECK:      [504, 505, 506, 507, 504, 505, 506, 507, 504,
   %c2 = arith.constant 2 : index
-  gpu.launch_func @kernels::@arrive_behind_copies blocks in (%c1, %c1, %c1) threads in (%c2, %c1, %c1)
+  gpu.launch_func @kernels::@arrive_after_copies blocks in (%c1, %c1, %c1) threads in (%c2, %c1, %c1)
       args(%filled : memref<4x32xi32>, %filled : memref<4x32xi32>)
   call @print(%filled) : (memref<4x32xi32>) -> ()
 

@@ -1,6 +1,6 @@
-// What the emulator says of programmatic launches: of accesses that are not
-// ordered behind the launch before, and of launches that nobody waits for. It
-// finds the same whether launches overlap or not.
+// Reports of programmatic launches: of accesses that are not ordered after
+// the launch before, and of launches that no thread waits for. They
+// are the same whether launches overlap or not.
 
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
 // RUN: env KVCACHE_EMULATOR_SEED=0 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
@@ -34,11 +34,11 @@ gpu.module @kernels {
     %mirror = arith.subi %c255, %i : index
     // CHECK-LABEL: run @read_too_early:
     // CHECK: [[FILE]]:[[#@LINE+11]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@write writes in llvm.store at [[FILE]]:{{.*}}, a launch that may still run: the thread has not waited for it (griddepcontrol.wait)
-    // CHECK-LABEL: run @read_too_early_behind_the_end:
+    // CHECK-LABEL: run @read_too_early_after_the_end:
     // CHECK: [[FILE]]:[[#@LINE+9]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@write_without_dependents writes in llvm.store at [[FILE]]:{{.*}}, a launch that may still run
-    // CHECK-LABEL: run @read_too_early_behind_publishing_too_late:
+    // CHECK-LABEL: run @read_too_early_after_publishing_too_late:
     // CHECK: [[FILE]]:[[#@LINE+7]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@publish_too_late writes in llvm.store
-    // CHECK-LABEL: run @read_too_early_behind_publishing_by_each_thread:
+    // CHECK-LABEL: run @read_too_early_after_publishing_by_each_thread:
     // CHECK: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@publish_by_each_thread writes in llvm.store
     // CHECK-LABEL: run @read_too_early_without_fence:
     // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@write_without_fence writes in llvm.store
@@ -109,9 +109,9 @@ gpu.module @kernels {
     %c255 = arith.constant 255 : index
     %mirror = arith.subi %c255, %i : index
     %seven = arith.constant 7 : i32
-    // CHECK-LABEL: run @write_too_early_behind_a_write:
+    // CHECK-LABEL: run @write_too_early_after_a_write:
     // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) writes 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@write writes in llvm.store
-    // CHECK-LABEL: run @write_too_early_behind_a_read:
+    // CHECK-LABEL: run @write_too_early_after_a_read:
     // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) writes 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@read reads in llvm.load
     memref.store %seven, %m[%mirror] : memref<256xi32>
     nvvm.griddepcontrol wait
@@ -200,7 +200,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @read_behind_relaxed_flag(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
+  gpu.func @read_after_relaxed_flag(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
     %b = gpu.block_id x
     %t = gpu.thread_id x
     %c64 = arith.constant 64 : index
@@ -249,13 +249,13 @@ gpu.module @kernels {
     %number = arith.index_cast %index : index to i64
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     // CHECK-LABEL: run @written_before_as_constant:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]+}}, 0, 0) reads 4 bytes at byte 0 of an allocation of 1024 bytes, which block (0, 0, 0) of @kernels::@write writes, as memory that stays the same while this kernel runs (ld.global.nc)
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]+}}, 0, 0) reads 4 bytes at byte 0 of an allocation of 1024 bytes, which block (0, 0, 0) of @kernels::@write writes, as memory that is constant during the kernel (ld.global.nc)
     %v = llvm.load %g invariant : !llvm.ptr<1> -> i32
     memref.store %v, %out[%t] : memref<256xi32>
     gpu.return
   }
 
-  // CHECK-LABEL: run @nobody_waits:
+  // CHECK-LABEL: run @no_thread_waits:
   // CHECK: [[FILE]]:[[#@LINE+1]]:3: kernel @kernels::@never_wait has a programmatic launch, and none of its threads waits for the launch before (griddepcontrol.wait): later launches may begin before that has ended
   gpu.func @never_wait(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
     %b = gpu.block_id x
@@ -319,7 +319,7 @@ func.func @read_too_early() {
   return
 }
 
-func.func @read_too_early_behind_the_end() {
+func.func @read_too_early_after_the_end() {
   %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -331,7 +331,7 @@ func.func @read_too_early_behind_the_end() {
   return
 }
 
-func.func @read_too_early_behind_publishing_too_late() {
+func.func @read_too_early_after_publishing_too_late() {
   %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -343,7 +343,7 @@ func.func @read_too_early_behind_publishing_too_late() {
   return
 }
 
-func.func @read_too_early_behind_publishing_by_each_thread() {
+func.func @read_too_early_after_publishing_by_each_thread() {
   %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -381,7 +381,7 @@ func.func @read_two_launches_too_early() {
   return
 }
 
-func.func @write_too_early_behind_a_write() {
+func.func @write_too_early_after_a_write() {
   %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -393,7 +393,7 @@ func.func @write_too_early_behind_a_write() {
   return
 }
 
-func.func @write_too_early_behind_a_read() {
+func.func @write_too_early_after_a_read() {
   %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -436,7 +436,7 @@ func.func @flag_that_orders_nothing() {
   %c64 = arith.constant 64 : index
   gpu.launch_func @kernels::@raise_flag blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
       args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>)
-  gpu.launch_func @kernels::@read_behind_relaxed_flag blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
+  gpu.launch_func @kernels::@read_after_relaxed_flag blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
       args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
   return
 }
@@ -453,7 +453,7 @@ func.func @written_before_as_constant() {
   return
 }
 
-func.func @nobody_waits() {
+func.func @no_thread_waits() {
   %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index

@@ -159,7 +159,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @read_behind_flag(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
+  gpu.func @read_after_flag(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
     %b = gpu.block_id x
     %t = gpu.thread_id x
     %c64 = arith.constant 64 : index
@@ -265,7 +265,7 @@ func.func @waits() {
   return
 }
 
-func.func @waits_behind_the_end() {
+func.func @waits_after_the_end() {
   %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -330,14 +330,14 @@ func.func @reads_what_is_published() {
   return
 }
 
-func.func @reads_behind_a_flag() {
+func.func @reads_after_a_flag() {
   %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
   %c64 = arith.constant 64 : index
   gpu.launch_func @kernels::@raise_flag blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
       args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>)
-  gpu.launch_func @kernels::@read_behind_flag blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
+  gpu.launch_func @kernels::@read_after_flag blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
       args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
   func.call @print(%m, %out, %flag) : (memref<256xi32>, memref<256xi32>, memref<1xi32>) -> ()
   return
@@ -405,7 +405,7 @@ func.func @main() {
   // CHECK: [193, 192, 191, 190]
   func.call @waits() : () -> ()
   // CHECK: [193, 192, 191, 190]
-  func.call @waits_behind_the_end() : () -> ()
+  func.call @waits_after_the_end() : () -> ()
   // CHECK: [193, 192, 191, 190]
   func.call @starts_before_it_waits() : () -> ()
   // CHECK: [193, 192, 191, 190]
@@ -415,7 +415,7 @@ func.func @main() {
   // CHECK: [193, 192, 191, 190]
   func.call @reads_what_is_published() : () -> ()
   // CHECK: [193, 192, 191, 190]
-  func.call @reads_behind_a_flag() : () -> ()
+  func.call @reads_after_a_flag() : () -> ()
   // CHECK: [196, 195, 194, 193]
   func.call @chain() : () -> ()
   // CHECK: [193, 192, 191, 190]

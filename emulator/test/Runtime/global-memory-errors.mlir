@@ -14,7 +14,7 @@ gpu.module @kernels {
   gpu.func @not_written(%m: memref<16xi32>) kernel {
     %i = arith.constant 4 : index
     // CHECK-LABEL: run @not_written:
-    // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 16 of an allocation of 64 bytes
+    // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 16 of an allocation of 64 bytes
     %v = memref.load %m[%i] : memref<16xi32>
     memref.store %v, %m[%i] : memref<16xi32>
     gpu.return
@@ -26,25 +26,25 @@ gpu.module @kernels {
     memref.store %one, %m[%i] : memref<16xi32>
     %c0 = arith.constant 0 : index
     // CHECK-LABEL: run @partly_written:
-    // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 8 of an allocation of 64 bytes
+    // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 8 of an allocation of 64 bytes
     %v = vector.load %m[%c0] : memref<16xi32>, vector<4xi32>
     vector.store %v, %m[%c0] : memref<16xi32>, vector<4xi32>
     gpu.return
   }
 
-  gpu.func @behind_the_end(%m: memref<16xi32>) kernel {
+  gpu.func @after_the_end(%m: memref<16xi32>) kernel {
     %i = arith.constant 14 : index
-    // CHECK-LABEL: run @behind_the_end:
+    // CHECK-LABEL: run @after_the_end:
     // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 16 bytes at byte 56 of an allocation of 64 bytes
     %v = vector.load %m[%i] : memref<16xi32>, vector<4xi32>
     vector.store %v, %m[%i] : memref<16xi32>, vector<4xi32>
     gpu.return
   }
 
-  gpu.func @far_behind_the_end(%m: memref<16xi32>) kernel {
+  gpu.func @far_after_the_end(%m: memref<16xi32>) kernel {
     %i = arith.constant 1000 : index
     %one = arith.constant 1 : i32
-    // CHECK-LABEL: run @far_behind_the_end:
+    // CHECK-LABEL: run @far_after_the_end:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 4000 of an allocation of 64 bytes
     memref.store %one, %m[%i] : memref<16xi32>
     gpu.return
@@ -84,7 +84,7 @@ gpu.module @kernels {
     %one = llvm.mlir.constant(1 : i32) : i32
     %odd = llvm.getelementptr %p[4] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
     // CHECK-LABEL: run @misaligned:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got 0x{{[0-9a-f]+}}4
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) expects an address at a multiple of 16 bytes, got 0x{{[0-9a-f]+}}4
     %v = llvm.load volatile %odd {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
     gpu.return
   }
@@ -96,7 +96,7 @@ gpu.module @kernels {
     %one = llvm.mlir.constant(1 : i32) : i32
     llvm.store %one, %p : i32, !llvm.ptr<1>
     // CHECK-LABEL: run @invariant_memory_that_is_written:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of an allocation of 64 bytes, which the kernel writes, as memory that stays the same (ld.global.nc)
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of an allocation of 64 bytes, which the kernel writes, as memory that is constant during the kernel (ld.global.nc)
     %v = llvm.load %p invariant : !llvm.ptr<1> -> i32
     %next = llvm.getelementptr %p[4] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
     llvm.store %v, %next : i32, !llvm.ptr<1>
@@ -171,21 +171,21 @@ func.func @partly_written() {
   return
 }
 
-func.func @behind_the_end() {
+func.func @after_the_end() {
   %c1 = arith.constant 1 : index
   %m = gpu.alloc() : memref<16xi32>
   %zero = arith.constant 0 : i32
   gpu.memset %m, %zero : memref<16xi32>, i32
-  gpu.launch_func @kernels::@behind_the_end blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
+  gpu.launch_func @kernels::@after_the_end blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
   return
 }
 
-func.func @far_behind_the_end() {
+func.func @far_after_the_end() {
   %c1 = arith.constant 1 : index
   %m = gpu.alloc() : memref<16xi32>
   %zero = arith.constant 0 : i32
   gpu.memset %m, %zero : memref<16xi32>, i32
-  gpu.launch_func @kernels::@far_behind_the_end blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
+  gpu.launch_func @kernels::@far_after_the_end blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
   return
 }
 

@@ -9,7 +9,7 @@
 // RUN: env KVCACHE_EMULATOR_BLOCKS=4 KVCACHE_EMULATOR_SEED=0 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s --check-prefix=TURNS
 // RUN: env KVCACHE_EMULATOR_BLOCKS=4 KVCACHE_EMULATOR_SEED=5 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s --check-prefix=TURNS
 
-// Blocks in turns come to these in another order.
+// Blocks in turns reach these in another order.
 // TURNS-COUNT-9: (a race)
 
 module attributes {gpu.container_module} {
@@ -131,7 +131,7 @@ gpu.module @kernels {
     } else {
       %seen = scf.while : () -> i32 {
         // CHECK-LABEL: run @flag_of_the_block:
-        // CHECK: [[FILE]]:[[#@LINE+1]]:18: llvm.load: thread (0, 0, 0) of block (1, 0, 0) atomically reads 4 bytes at byte 800 of an allocation of 1024 bytes, which block (0, 0, 0) atomically updates in llvm.store at [[FILE]]:{{.*}}:7, one of both being atomic for its own block only (a race)
+        // CHECK: [[FILE]]:[[#@LINE+1]]:18: llvm.load: thread (0, 0, 0) of block (1, 0, 0) atomically reads 4 bytes at byte 800 of an allocation of 1024 bytes, which block (0, 0, 0) atomically updates in llvm.store at [[FILE]]:{{.*}}:7, and one of the two only has the scope of its own block (a race)
         %value = llvm.load %flag atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr<1> -> i32
         %waits = llvm.icmp "eq" %value, %zero : i32
         scf.condition(%waits) %value : i32
@@ -214,7 +214,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @scheduler_that_reads_behind_its_entries(%m: memref<256xi32>) kernel {
+  gpu.func @scheduler_that_reads_after_its_entries(%m: memref<256xi32>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
     %number = arith.index_cast %index : index to i64
@@ -222,8 +222,8 @@ gpu.module @kernels {
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     // The host has written 4 entries for 5 blocks.
-    // CHECK-LABEL: run @scheduler_that_reads_behind_its_entries:
-    // CHECK: [[FILE]]:[[#@LINE+3]]:5: llvm.store: thread (0, 0, 0) of block (4, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:14 read them; the first is byte 16 of an allocation of 1024 bytes
+    // CHECK-LABEL: run @scheduler_that_reads_after_its_entries:
+    // CHECK: [[FILE]]:[[#@LINE+3]]:5: llvm.store: thread (0, 0, 0) of block (4, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:14 read them; the first is byte 16 of an allocation of 1024 bytes
     %entry = llvm.load %mine : !llvm.ptr<1> -> i32
     %to = llvm.getelementptr %out[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     llvm.store %entry, %to : i32, !llvm.ptr<1>
@@ -244,7 +244,7 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0 {read}
     // CHECK-LABEL: run @bulk_store_read_before_it_is_done:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of {{[0-9]+}} bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:[[#@LINE-4]]:5 may still write: nobody has waited for more than its reads (wait_group without .read)
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of {{[0-9]+}} bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:[[#@LINE-4]]:5 may still write: no wait for its writes has completed (wait_group without .read)
     %value = llvm.load %g : !llvm.ptr<1> -> i32
     llvm.store %value, %out : i32, !llvm.ptr<1>
     nvvm.cp.async.bulk.wait_group 0
@@ -349,12 +349,12 @@ func.func @two_threads_write_one_place() {
   return
 }
 
-func.func @scheduler_that_reads_behind_its_entries() {
+func.func @scheduler_that_reads_after_its_entries() {
   %c1 = arith.constant 1 : index
   %blocks = arith.constant 5 : index
   %threads = arith.constant 1 : index
   %m = func.call @make_four() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@scheduler_that_reads_behind_its_entries blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  gpu.launch_func @kernels::@scheduler_that_reads_after_its_entries blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
   return
 }
 

@@ -173,9 +173,9 @@ gpu.module @kernels {
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    // Block 1 learns of block 0, and tells block 2 of both.
+    // Block 1 acquires the stores of block 0, and releases both to block 2.
     %before = llvm.getelementptr %flag[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
-    %behind = llvm.getelementptr %before[1] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    %later = llvm.getelementptr %before[1] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %is_writer = llvm.icmp "eq" %b, %zero : i32
     scf.if %is_writer {
       llvm.store %three, %g : i32, !llvm.ptr<1>
@@ -188,7 +188,7 @@ gpu.module @kernels {
         scf.yield
       }
     }
-    llvm.store %one, %behind atomic syncscope("device") release {alignment = 4 : i64} : i32, !llvm.ptr<1>
+    llvm.store %one, %later atomic syncscope("device") release {alignment = 4 : i64} : i32, !llvm.ptr<1>
     %is_reader = llvm.icmp "eq" %b, %three : i32
     scf.if %is_reader {
       %data = llvm.load %g : !llvm.ptr<1> -> i32
@@ -241,7 +241,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @behind_a_barrier(%m: memref<256xi32>) kernel {
+  gpu.func @after_a_barrier(%m: memref<256xi32>) kernel {
     %t = nvvm.read.ptx.sreg.tid.x : i32
     %three = llvm.mlir.constant(3 : i32) : i32
     %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
@@ -421,12 +421,12 @@ func.func @writing_the_same() {
   return
 }
 
-func.func @behind_a_barrier() {
+func.func @after_a_barrier() {
   %c1 = arith.constant 1 : index
   %blocks = arith.constant 1 : index
   %threads = arith.constant 4 : index
   %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@behind_a_barrier blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  gpu.launch_func @kernels::@after_a_barrier blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
   func.call @print(%m) : (memref<256xi32>) -> ()
   return
 }
@@ -477,7 +477,7 @@ func.func @main() {
   // CHECK: 3
   func.call @writing_the_same() : () -> ()
   // CHECK: 3
-  func.call @behind_a_barrier() : () -> ()
+  func.call @after_a_barrier() : () -> ()
   // CHECK: 3
   func.call @of_the_launch_before() : () -> ()
   // CHECK: 7

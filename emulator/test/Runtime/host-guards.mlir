@@ -89,7 +89,7 @@ gpu.module @kernels {
     %zero = llvm.load %numbers : !llvm.ptr -> i32
     llvm.switch %zero : i32, ^end [0: ^never]
   ^never:
-    // NEVER_REACHED: [[FILE]]:[[#@LINE+1]]:5: llvm.unreachable: thread (0, 0, 0) of block (0, 0, 0) comes to a place that the compiler was told is never reached
+    // NEVER_REACHED: [[FILE]]:[[#@LINE+1]]:5: llvm.unreachable: thread (0, 0, 0) of block (0, 0, 0) reaches code that the compiler assumed to be unreachable
     llvm.unreachable
   ^end:
     gpu.return
@@ -98,7 +98,7 @@ gpu.module @kernels {
   gpu.func @loop_without_end(%numbers: !llvm.ptr) kernel {
     llvm.br ^again
   ^again:
-    // LOOP_WITHOUT_END: [[FILE]]:[[#@LINE+1]]:5: llvm.br: thread (0, 0, 0) of block (0, 0, 0) comes here without end, or its block takes more than 1 seconds of a processor (KVCACHE_EMULATOR_TIMEOUT)
+    // LOOP_WITHOUT_END: [[FILE]]:[[#@LINE+1]]:5: llvm.br: thread (0, 0, 0) of block (0, 0, 0) loops without end, or its block uses more than 1 seconds of a processor (KVCACHE_EMULATOR_TIMEOUT)
     llvm.br ^again
   }
 
@@ -106,7 +106,7 @@ gpu.module @kernels {
     llvm.br ^again
   ^again:
     // The time may be over at either line.
-    // BARRIERS_WITHOUT_END: [[FILE]]:{{[0-9]+}}:5: {{nvvm.barrier0|llvm.br}}: thread ({{.*}}, 0, 0) of block (0, 0, 0) comes here without end
+    // BARRIERS_WITHOUT_END: [[FILE]]:{{[0-9]+}}:5: {{nvvm.barrier0|llvm.br}}: thread ({{.*}}, 0, 0) of block (0, 0, 0) loops without end
     nvvm.barrier0
     llvm.br ^again
   }

@@ -8,7 +8,7 @@
 // RUN: env KVCACHE_EMULATOR_BLOCKS=4 KVCACHE_EMULATOR_SEED=0 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s --check-prefix=TURNS
 // RUN: env KVCACHE_EMULATOR_BLOCKS=4 KVCACHE_EMULATOR_SEED=5 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s --check-prefix=TURNS
 
-// Blocks in turns come to these in another order.
+// Blocks in turns reach these in another order.
 // TURNS-COUNT-10: (a race)
 
 module attributes {gpu.container_module} {
@@ -38,7 +38,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @no_fence_behind_the_ticket_of_the_last_block(%m: memref<256xi32>) kernel {
+  gpu.func @no_fence_after_the_ticket_of_the_last_block(%m: memref<256xi32>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
     %three = llvm.mlir.constant(3 : i32) : i32
@@ -53,7 +53,7 @@ gpu.module @kernels {
     %before = llvm.atomicrmw add %flag, %one monotonic : !llvm.ptr<1>, i32
     %is_last = llvm.icmp "eq" %before, %three : i32
     scf.if %is_last {
-      // CHECK-LABEL: run @no_fence_behind_the_ticket_of_the_last_block:
+      // CHECK-LABEL: run @no_fence_after_the_ticket_of_the_last_block:
       // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
       %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
       %sum = vector.reduction <add>, %all : vector<4xi32> into i32
@@ -195,7 +195,7 @@ gpu.module @kernels {
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     llvm.store %b, %mine : i32, !llvm.ptr<1>
     // CHECK-LABEL: run @ticket_of_the_block:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:15: llvm.atomicrmw: thread (0, 0, 0) of block (1, 0, 0) atomically updates 4 bytes at byte 800 of an allocation of 1024 bytes, which block (0, 0, 0) atomically updates in llvm.atomicrmw at [[FILE]]:[[#@LINE+1]]:15, one of both being atomic for its own block only (a race)
+    // CHECK: [[FILE]]:[[#@LINE+1]]:15: llvm.atomicrmw: thread (0, 0, 0) of block (1, 0, 0) atomically updates 4 bytes at byte 800 of an allocation of 1024 bytes, which block (0, 0, 0) atomically updates in llvm.atomicrmw at [[FILE]]:[[#@LINE+1]]:15, and one of the two only has the scope of its own block (a race)
     %before = llvm.atomicrmw add %flag, %one syncscope("block") acq_rel : !llvm.ptr<1>, i32
     %is_last = llvm.icmp "eq" %before, %three : i32
     scf.if %is_last {
@@ -227,7 +227,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @split_merged_before_anybody_has_written(%m: memref<256xi32>) kernel {
+  gpu.func @split_merged_before_any_write(%m: memref<256xi32>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
     %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
@@ -237,8 +237,8 @@ gpu.module @kernels {
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %is_merger = llvm.icmp "eq" %b, %zero : i32
     scf.if %is_merger {
-      // CHECK-LABEL: run @split_merged_before_anybody_has_written:
-      // CHECK: [[FILE]]:[[#@LINE+3]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:14 read them; the first is byte 0 of an allocation of 1024 bytes
+      // CHECK-LABEL: run @split_merged_before_any_write:
+      // CHECK: [[FILE]]:[[#@LINE+3]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:14 read them; the first is byte 0 of an allocation of 1024 bytes
       %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
       %sum = vector.reduction <add>, %all : vector<4xi32> into i32
       llvm.store %sum, %out : i32, !llvm.ptr<1>
@@ -248,7 +248,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @no_barrier_in_front_of_the_ticket(%m: memref<256xi32>) kernel {
+  gpu.func @no_barrier_before_the_ticket(%m: memref<256xi32>) kernel {
     %t = nvvm.read.ptx.sreg.tid.x : i32
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
@@ -270,7 +270,7 @@ gpu.module @kernels {
     nvvm.barrier0
     %is_reader = llvm.icmp "eq" %b, %one : i32
     scf.if %is_reader {
-      // CHECK-LABEL: run @no_barrier_in_front_of_the_ticket:
+      // CHECK-LABEL: run @no_barrier_before_the_ticket:
       // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (1, 0, 0) reads 4 bytes at byte 4 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-10]]:7 without order between the blocks (a race)
       %value = llvm.load %at : !llvm.ptr<1> -> i32
       %to = llvm.getelementptr %out[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
@@ -289,12 +289,12 @@ func.func @no_fence_before_the_last_block_merges() {
   return
 }
 
-func.func @no_fence_behind_the_ticket_of_the_last_block() {
+func.func @no_fence_after_the_ticket_of_the_last_block() {
   %c1 = arith.constant 1 : index
   %blocks = arith.constant 4 : index
   %threads = arith.constant 1 : index
   %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@no_fence_behind_the_ticket_of_the_last_block blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  gpu.launch_func @kernels::@no_fence_after_the_ticket_of_the_last_block blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
   return
 }
 
@@ -361,21 +361,21 @@ func.func @split_merged_before_it_is_complete() {
   return
 }
 
-func.func @split_merged_before_anybody_has_written() {
+func.func @split_merged_before_any_write() {
   %c1 = arith.constant 1 : index
   %blocks = arith.constant 4 : index
   %threads = arith.constant 1 : index
   %m = func.call @make_fresh() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@split_merged_before_anybody_has_written blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  gpu.launch_func @kernels::@split_merged_before_any_write blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
   return
 }
 
-func.func @no_barrier_in_front_of_the_ticket() {
+func.func @no_barrier_before_the_ticket() {
   %c1 = arith.constant 1 : index
   %blocks = arith.constant 2 : index
   %threads = arith.constant 2 : index
   %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@no_barrier_in_front_of_the_ticket blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
+  gpu.launch_func @kernels::@no_barrier_before_the_ticket blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
   return
 }
 

@@ -113,8 +113,8 @@ gpu.module @kernels {
     return %is : i1
   }
 
-  // B is row + 16 * column: lane 4 g + q has rows 2 q, 2 q + 1 and those behind
-  // by 8, of column g. C is 1000, and so D (g, n) is 1000 + 2 (g mod 4) + 16 n,
+  // B is row + 16 * column: lane 4 g + q has rows 2 q, 2 q + 1 and those
+  // 8 after, of column g. C is 1000, and so D (g, n) is 1000 + 2 (g mod 4) + 16 n,
   // D (g + 8, n) 8 more.
   gpu.func @f16(%out: memref<4x32xi32>) kernel {
     %lane = nvvm.read.ptx.sreg.laneid range <i32, 0, 32> : i32

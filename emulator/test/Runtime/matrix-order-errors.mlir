@@ -1,8 +1,8 @@
 // The lanes of a warp read rows of matrices together. Another thread may write bytes of a row when
-// it is ordered behind the lane that has read these, and the lane itself at any time.
+// it is ordered after the lane that has read these, and the lane itself at any time.
 
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime --right=own_bytes,own_transposed_bytes,behind_a_barrier | FileCheck %s -DFILE=%s
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime --right=own_bytes,own_transposed_bytes,after_a_barrier | FileCheck %s -DFILE=%s
 
 module attributes {gpu.container_module} {
 
@@ -123,7 +123,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @behind_a_barrier() kernel {
+  gpu.func @after_a_barrier() kernel {
     %lane = nvvm.read.ptx.sreg.laneid : i32
     %zero = llvm.mlir.constant(0 : i16) : i16
     %n = llvm.mlir.constant(1 : i32) : i32
@@ -176,10 +176,10 @@ func.func @transposed_bytes_of_the_next_lane() {
   return
 }
 
-func.func @behind_a_barrier() {
+func.func @after_a_barrier() {
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  gpu.launch_func @kernels::@behind_a_barrier blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
+  gpu.launch_func @kernels::@after_a_barrier blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
   return
 }
 

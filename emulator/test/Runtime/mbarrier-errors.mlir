@@ -42,7 +42,7 @@ gpu.module @kernels {
     %one = llvm.mlir.constant(1 : i32) : i32
     %odd = llvm.getelementptr %b[68] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     // CHECK-LABEL: run @misaligned:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 8 bytes, got byte 68 of shared @shared
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) expects an address at a multiple of 8 bytes, got byte 68 of shared @shared
     nvvm.mbarrier.init %odd, %one : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -50,10 +50,10 @@ gpu.module @kernels {
   gpu.func @outside_of_shared_memory() kernel {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
-    %behind = llvm.getelementptr %b[4096] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %later = llvm.getelementptr %b[4096] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     // CHECK-LABEL: run @outside_of_shared_memory:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) uses 8 bytes at an address outside of the block's shared memory, which has 1024 bytes
-    nvvm.mbarrier.init %behind, %one : !llvm.ptr<3>, i32
+    nvvm.mbarrier.init %later, %one : !llvm.ptr<3>, i32
     gpu.return
   }
 
@@ -76,7 +76,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @use_without_a_barrier_behind_init() kernel {
+  gpu.func @use_without_a_barrier_after_init() kernel {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
     %t = nvvm.read.ptx.sreg.tid.x : i32
@@ -85,7 +85,7 @@ gpu.module @kernels {
     scf.if %is_first {
       nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     } else {
-      // CHECK-LABEL: run @use_without_a_barrier_behind_init:
+      // CHECK-LABEL: run @use_without_a_barrier_after_init:
       // CHECK: [[FILE]]:[[#@LINE+1]]:12: nvvm.mbarrier.arrive: thread (1, 0, 0) of block (0, 0, 0) atomically updates 8 bytes at byte 0 of shared @shared, which thread (0, 0, 0) writes in nvvm.mbarrier.init at [[FILE]]:[[#@LINE-3]]:7 without order between them (a race)
       %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     }
@@ -178,25 +178,25 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @bytes_that_nobody_copies() kernel {
+  gpu.func @bytes_without_a_copy() kernel {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
     %zero = llvm.mlir.constant(0 : i32) : i32
-    // CHECK-LABEL: run @bytes_that_nobody_copies:
-    // CHECK: deadlock: no thread of block (0, 0, 0) can go on
+    // CHECK-LABEL: run @bytes_without_a_copy:
+    // CHECK: deadlock: no thread of block (0, 0, 0) can continue
     // CHECK-NEXT: thread 0 waits in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+1]]:5 for the mbarrier at byte 0 of shared @shared, in phase 0, which has 1 of 1 arrivals and 0 of 64 bytes
     nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
     gpu.return
   }
 
-  gpu.func @bytes_that_nobody_waits_for() kernel {
+  gpu.func @bytes_without_a_wait() kernel {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
-    // CHECK-LABEL: run @bytes_that_nobody_waits_for:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) has made the mbarrier at byte 0 of shared @shared, which has got 0 of 64 bytes in phase 0 when the block ends
+    // CHECK-LABEL: run @bytes_without_a_wait:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.mbarrier.init: thread (0, 0, 0) of block (0, 0, 0) initializes the mbarrier at byte 0 of shared @shared, which has received 0 of 64 bytes in phase 0 when the block ends
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
@@ -213,7 +213,7 @@ gpu.module @kernels {
       nvvm.mbarrier.init %b, %two : !llvm.ptr<3>, i32
       %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
       // CHECK-LABEL: run @arrival_that_does_not_come:
-      // CHECK: deadlock: no thread of block (0, 0, 0) can go on
+      // CHECK: deadlock: no thread of block (0, 0, 0) can continue
       // CHECK-NEXT: thread 0 waits in nvvm.mbarrier.try_wait.parity at [[FILE]]:[[#@LINE+2]]:7 for the mbarrier at byte 0 of shared @shared, in phase 0, which has 1 of 2 arrivals and 0 of 0 bytes
       // CHECK-NEXT: thread 1 has ended
       nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
@@ -228,7 +228,7 @@ gpu.module @kernels {
     %zero = llvm.mlir.constant(0 : i32) : i32
     scf.while : () -> () {
       // CHECK-LABEL: run @test_that_never_succeeds:
-      // CHECK: deadlock: no thread of block (0, 0, 0) can go on
+      // CHECK: deadlock: no thread of block (0, 0, 0) can continue
       // CHECK-NEXT: thread 0 waits in nvvm.mbarrier.test.wait at [[FILE]]:[[#@LINE+1]]:15 for the mbarrier at byte 0 of shared @shared, in phase 0, which has 0 of 1 arrivals and 0 of 0 bytes
       %done = nvvm.mbarrier.test.wait %b, %zero : !llvm.ptr<3>, i32 -> i1
       %true = llvm.mlir.constant(true) : i1
@@ -260,7 +260,7 @@ gpu.module @kernels {
     %other = llvm.getelementptr %b[8] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     nvvm.mbarrier.init %other, %one : !llvm.ptr<3>, i32
     // CHECK-LABEL: run @state_of_another_barrier:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:13: nvvm.mbarrier.test.wait: thread (0, 0, 0) of block (0, 0, 0) waits for the mbarrier at byte 8 of shared @shared with a state that no arrival at it has given
+    // CHECK: [[FILE]]:[[#@LINE+1]]:13: nvvm.mbarrier.test.wait: thread (0, 0, 0) of block (0, 0, 0) waits for the mbarrier at byte 8 of shared @shared with a state that no arrival at it has returned
     %done = nvvm.mbarrier.test.wait %other, %s : !llvm.ptr<3>, i64 -> i1
     gpu.return
   }
@@ -318,10 +318,10 @@ func.func @invalidated() {
   return
 }
 
-func.func @use_without_a_barrier_behind_init() {
+func.func @use_without_a_barrier_after_init() {
   %c1 = arith.constant 1 : index
   %threads = arith.constant 2 : index
-  gpu.launch_func @kernels::@use_without_a_barrier_behind_init blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+  gpu.launch_func @kernels::@use_without_a_barrier_after_init blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
 
   return
 }
@@ -369,15 +369,15 @@ func.func @too_many_bytes_in_all() {
   return
 }
 
-func.func @bytes_that_nobody_copies() {
+func.func @bytes_without_a_copy() {
   %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@bytes_that_nobody_copies blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+  gpu.launch_func @kernels::@bytes_without_a_copy blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
   return
 }
 
-func.func @bytes_that_nobody_waits_for() {
+func.func @bytes_without_a_wait() {
   %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@bytes_that_nobody_waits_for blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+  gpu.launch_func @kernels::@bytes_without_a_wait blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
   return
 }
 

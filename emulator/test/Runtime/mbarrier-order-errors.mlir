@@ -97,7 +97,7 @@ gpu.module @kernels {
       %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
     } else {
       // CHECK-LABEL: run @no_wait:
-      // CHECK: [[FILE]]:[[#@LINE+2]]:7: llvm.store: thread (1, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written, and for which no copy had been issued, when llvm.load at [[FILE]]:[[#@LINE+1]]:16 read them; the first is byte 0 of shared @tile
+      // CHECK: [[FILE]]:[[#@LINE+2]]:7: llvm.store: thread (1, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized, and for which no copy had been issued, when llvm.load at [[FILE]]:[[#@LINE+1]]:16 read them; the first is byte 0 of shared @tile
       %value = llvm.load %tile : !llvm.ptr<3> -> i32
       llvm.store %value, %g : i32, !llvm.ptr<1>
     }
@@ -140,7 +140,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @store_behind_an_arrival_of_copies(%memory: memref<256xi32>) kernel {
+  gpu.func @store_after_an_arrival_of_copies(%memory: memref<256xi32>) kernel {
     %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
     %number = arith.index_cast %index : index to i64
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
@@ -168,7 +168,7 @@ gpu.module @kernels {
     } else {
       nvvm.mbarrier.try_wait.parity %b, %one, %zero : !llvm.ptr<3>, i32, i32
       %copied = llvm.load %tile : !llvm.ptr<3> -> i32
-      // CHECK-LABEL: run @store_behind_an_arrival_of_copies:
+      // CHECK-LABEL: run @store_after_an_arrival_of_copies:
       // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 64 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
       %value = llvm.load %plain : !llvm.ptr<3> -> i32
       llvm.store %value, %g : i32, !llvm.ptr<1>
@@ -314,11 +314,11 @@ func.func @store_before_an_arrival_of_copies() {
   return
 }
 
-func.func @store_behind_an_arrival_of_copies() {
+func.func @store_after_an_arrival_of_copies() {
   %c1 = arith.constant 1 : index
   %threads = arith.constant 2 : index
   %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@store_behind_an_arrival_of_copies blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+  gpu.launch_func @kernels::@store_after_an_arrival_of_copies blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
       args(%memory : memref<256xi32>)
   return
 }

@@ -10,7 +10,7 @@ gpu.module @kernels {
   llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<1024 x i8>
   llvm.mlir.global internal @bar() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.array<1 x i64>
 
-  // The mbarrier of the block, which other blocks know of, and which expects
+  // The mbarrier of the block, which other blocks may use, and which expects
   // bytes; and the tile as shared memory of the cluster.
   func.func @init(%bytes: i32) -> (!llvm.ptr<3>, !llvm.ptr<7>) {
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -91,7 +91,7 @@ gpu.module @kernels {
       nvvm.cp.async.bulk.shared.cluster.global %rest, %source, %bar, %n : !llvm.ptr<7>, !llvm.ptr<1>
     }
     // CHECK-LABEL: run @too_few_bytes_in_a_block:
-    // CHECK: deadlock: no thread of cluster (0, 0, 0) can go on
+    // CHECK: deadlock: no thread of cluster (0, 0, 0) can continue
     // CHECK-NEXT: thread 0 of block (1, 0, 0) waits in {{.*}} for the mbarrier at byte 0 of shared @bar of block (1, 0, 0), in phase 0, which has 1 of 1 arrivals and 128 of 256 bytes
     // CHECK-NEXT: thread 0 of block (0, 0, 0) has ended
     func.call @wait(%bar) : (!llvm.ptr<3>) -> ()
@@ -153,7 +153,7 @@ gpu.module @kernels {
     %n = llvm.mlir.constant(256 : i32) : i32
     scf.if %is_second {
       // CHECK-LABEL: run @ends_before_its_copy:
-      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (1, 0, 0) has a copy to the mbarrier at byte 0 of shared @bar of block (1, 0, 0) in flight when the block ends: nobody waits for it
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (1, 0, 0) has a copy to the mbarrier at byte 0 of shared @bar of block (1, 0, 0) in flight when the block ends: no thread waits for it
       nvvm.cp.async.bulk.shared.cluster.global %tile, %source, %bar, %n multicast_mask = %mask : !llvm.ptr<7>, !llvm.ptr<1>
     }
     scf.if %is_first {

@@ -15,7 +15,7 @@ gpu.module @kernels {
   llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<512 x i8>
   llvm.mlir.global internal @bar() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.array<1 x i64>
 
-  // The mbarrier of the block, which other blocks know of, and which expects
+  // The mbarrier of the block, which other blocks may use, and which expects
   // bytes; and the tile as shared memory of the cluster.
   func.func @init(%bytes: i32) -> (!llvm.ptr<3>, !llvm.ptr<7>) {
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -103,14 +103,14 @@ gpu.module @kernels {
     scf.if %is_first {
       %address = llvm.mlir.addressof @tile : !llvm.ptr<3>
       %third = nvvm.mapa %address, %two : !llvm.ptr<3> -> !llvm.ptr<7>
-      %behind = llvm.getelementptr %third[128] : (!llvm.ptr<7>) -> !llvm.ptr<7>, i8
+      %later = llvm.getelementptr %third[128] : (!llvm.ptr<7>) -> !llvm.ptr<7>, i8
       %next = llvm.getelementptr %source[128] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
       %barrier = llvm.mlir.addressof @bar : !llvm.ptr<3>
       %of_third = nvvm.mapa %barrier, %two : !llvm.ptr<3> -> !llvm.ptr<7>
       %bits = llvm.ptrtoint %of_third : !llvm.ptr<7> to i32
       %there = llvm.inttoptr %bits : i32 to !llvm.ptr<3>
       nvvm.cp.async.bulk.shared.cluster.global %third, %next, %there, %half multicast_mask = %mask : !llvm.ptr<7>, !llvm.ptr<1>
-      nvvm.cp.async.bulk.shared.cluster.global %behind, %source, %there, %half multicast_mask = %mask : !llvm.ptr<7>, !llvm.ptr<1>
+      nvvm.cp.async.bulk.shared.cluster.global %later, %source, %there, %half multicast_mask = %mask : !llvm.ptr<7>, !llvm.ptr<1>
       nvvm.cp.async.bulk.shared.cluster.global %tile, %source, %bar, %bytes multicast_mask = %only : !llvm.ptr<7>, !llvm.ptr<1>
     }
     func.call @wait(%bar) : (!llvm.ptr<3>) -> ()

@@ -37,7 +37,7 @@ gpu.module @kernels {
     nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
     nvvm.cp.async.commit.group
     // CHECK-LABEL: run @thread_copy_read_before_the_wait:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:{{.*}} has in flight: nobody has waited for it
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:{{.*}} has in flight: no wait for it has completed
     %value = llvm.load %tile : !llvm.ptr<3> -> i32
     llvm.store %value, %g : i32, !llvm.ptr<1>
     gpu.return
@@ -111,7 +111,7 @@ gpu.module @kernels {
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
     nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
     // CHECK-LABEL: run @tile_reused_before_it_is_stored:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} still reads: they are used again before the wait for it
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} still reads: no wait for it has completed
     llvm.store %one, %tile : i32, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0 {read}
@@ -136,7 +136,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // A row has been written by four lanes, whoever gave its address.
+  // A row has been written by four lanes, from any of which its address may be.
   gpu.func @matrix_read_before_a_barrier(%memory: memref<256xi32>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %lane = nvvm.read.ptx.sreg.laneid range <i32, 0, 32> : i32
@@ -154,7 +154,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @memory_read_behind_a_wait_for_reads(%memory: memref<256xi32>) kernel {
+  gpu.func @memory_read_after_a_wait_for_reads(%memory: memref<256xi32>) kernel {
     %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
     %number = arith.index_cast %index : index to i64
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
@@ -167,14 +167,14 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0 {read}
     %last = llvm.getelementptr %g[60] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
-    // CHECK-LABEL: run @memory_read_behind_a_wait_for_reads:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of {{[0-9]+}} bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: nobody has waited for more than its reads (wait_group without .read)
+    // CHECK-LABEL: run @memory_read_after_a_wait_for_reads:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of {{[0-9]+}} bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: no wait for its writes has completed (wait_group without .read)
     %value = llvm.load %last : !llvm.ptr<1> -> i32
     llvm.store %value, %tile : i32, !llvm.ptr<3>
     gpu.return
   }
 
-  gpu.func @memory_written_before_a_store_has_come(%memory: memref<256xi32>) kernel {
+  gpu.func @memory_written_before_a_store_completes(%memory: memref<256xi32>) kernel {
     %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
     %number = arith.index_cast %index : index to i64
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
@@ -187,13 +187,13 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0 {read}
     %last = llvm.getelementptr %g[60] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
-    // CHECK-LABEL: run @memory_written_before_a_store_has_come:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte {{[0-9]+}} of an allocation of {{[0-9]+}} bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: nobody has waited for more than its reads (wait_group without .read)
+    // CHECK-LABEL: run @memory_written_before_a_store_completes:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte {{[0-9]+}} of an allocation of {{[0-9]+}} bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: no wait for its writes has completed (wait_group without .read)
     llvm.store %bytes, %last : i32, !llvm.ptr<1>
     gpu.return
   }
 
-  gpu.func @memory_copied_before_a_store_has_come(%memory: memref<256xi32>) kernel {
+  gpu.func @memory_copied_before_a_store_completes(%memory: memref<256xi32>) kernel {
     %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
     %number = arith.index_cast %index : index to i64
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
@@ -206,8 +206,8 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 1
     %last = llvm.getelementptr %g[60] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
-    // CHECK-LABEL: run @memory_copied_before_a_store_has_come:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 4 bytes at byte {{[0-9]+}} of an allocation of {{[0-9]+}} bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: nobody has waited for more than its reads (wait_group without .read)
+    // CHECK-LABEL: run @memory_copied_before_a_store_completes:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 4 bytes at byte {{[0-9]+}} of an allocation of {{[0-9]+}} bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:{{.*}} may still write: no wait for its writes has completed (wait_group without .read)
     nvvm.cp.async.shared.global %tile, %last, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -279,26 +279,26 @@ func.func @matrix_read_before_a_barrier() {
   return
 }
 
-func.func @memory_read_behind_a_wait_for_reads() {
+func.func @memory_read_after_a_wait_for_reads() {
   %c1 = arith.constant 1 : index
   %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@memory_read_behind_a_wait_for_reads blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+  gpu.launch_func @kernels::@memory_read_after_a_wait_for_reads blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
       args(%memory : memref<256xi32>)
   return
 }
 
-func.func @memory_written_before_a_store_has_come() {
+func.func @memory_written_before_a_store_completes() {
   %c1 = arith.constant 1 : index
   %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@memory_written_before_a_store_has_come blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+  gpu.launch_func @kernels::@memory_written_before_a_store_completes blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
       args(%memory : memref<256xi32>)
   return
 }
 
-func.func @memory_copied_before_a_store_has_come() {
+func.func @memory_copied_before_a_store_completes() {
   %c1 = arith.constant 1 : index
   %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@memory_copied_before_a_store_has_come blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+  gpu.launch_func @kernels::@memory_copied_before_a_store_completes blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
       args(%memory : memref<256xi32>)
   return
 }

@@ -10,7 +10,7 @@ gpu.module @kernels {
   llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<512 x i8>
   llvm.mlir.global internal @bar() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.array<1 x i64>
 
-  // The mbarrier of the block, which other blocks know of, and which expects
+  // The mbarrier of the block, which other blocks may use, and which expects
   // bytes; and the tile as shared memory of the cluster.
   func.func @init(%bytes: i32) -> (!llvm.ptr<3>, !llvm.ptr<7>) {
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -73,7 +73,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Only a thread that has waited knows of the data.
+  // Only a thread that has waited is ordered after the copy.
   gpu.func @read_without_a_meeting(%map: memref<16xi64>) kernel {
     %zero = llvm.mlir.constant(0 : i32) : i32
     %one = llvm.mlir.constant(1 : i32) : i32

@@ -13,7 +13,7 @@ gpu.module @kernels {
   llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<512 x i8>
   llvm.mlir.global internal @bar() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.array<1 x i64>
 
-  // The mbarrier of the block, which other blocks know of, and which expects
+  // The mbarrier of the block, which other blocks may use, and which expects
   // bytes; and the tile as shared memory of the cluster.
   func.func @init(%bytes: i32) -> (!llvm.ptr<3>, !llvm.ptr<7>) {
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -200,7 +200,7 @@ func.func @main() {
   %plain = arith.constant 0x000402 : i64
   %map = call @make_map(%tensor, %rows, %plain) : (memref<8x32xi32>, i64, i64) -> memref<16xi64>
 
-  // Rows 6 and 7 are behind the tensor.
+  // Rows 6 and 7 are after the tensor.
   // CHECK:      [0, 8, 16, 24, 100, 108, 116, 124],
   // CHECK-NEXT: [200, 208, 216, 224, 300, 308, 316, 324],
   // CHECK-NEXT: [400, 408, 416, 424, 500, 508, 516, 524],

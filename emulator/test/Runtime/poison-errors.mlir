@@ -1,5 +1,5 @@
-// What the sanitizer says where a value is used that depends on bytes which
-// nobody has written, one kernel for each use. Kernels that read such bytes
+// Reports of uses of values that depend on uninitialized bytes,
+// one kernel for each use. Kernels that read such bytes
 // and discard them are in poison.mlir.
 
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
@@ -16,7 +16,7 @@ gpu.module @kernels {
   gpu.func @address(%out: !out) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     // CHECK-LABEL: run @address:
-    // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) computes an address from a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) computes an address from a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %i = arith.index_cast %v : i32 to index
     memref.store %v, %out[%i] : !out
@@ -27,7 +27,7 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     // CHECK-LABEL: run @store:
-    // CHECK: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     memref.store %v, %out[%c0] : !out
     gpu.return
@@ -38,7 +38,7 @@ gpu.module @kernels {
     %one = arith.constant 1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     // CHECK-LABEL: run @condition_of_a_select:
-    // CHECK: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %two = arith.constant 2 : i32
     %is = arith.cmpi sgt, %v, %one : i32
@@ -52,7 +52,7 @@ gpu.module @kernels {
     %one = arith.constant 1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     // CHECK-LABEL: run @switch_on_it:
-    // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.switch: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.switch: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %i = arith.index_cast %v : i32 to index
     scf.index_switch %i
@@ -72,7 +72,7 @@ gpu.module @kernels {
   gpu.func @printed(%out: !out) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     // CHECK-LABEL: run @printed:
-    // CHECK: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to a variable whose address is passed on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to a variable whose address is passed on a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     gpu.printf "%d", %v : i32
     gpu.return
@@ -82,7 +82,7 @@ gpu.module @kernels {
     %one = arith.constant 1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     // CHECK-LABEL: run @asserted:
-    // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %is = arith.cmpi eq, %v, %one : i32
     cf.assert %is, "is one"
@@ -94,7 +94,7 @@ gpu.module @kernels {
     %one = arith.constant 1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     // CHECK-LABEL: run @divisor:
-    // CHECK: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+2]]:{{[0-9]+}}: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %q = arith.divui %one, %v : i32
     memref.store %q, %out[%c0] : !out
@@ -111,7 +111,7 @@ gpu.module @kernels {
     llvm.store %word, %tile : i32, !llvm.ptr<3>
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
     // CHECK-LABEL: run @bulk_copy_out:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 64 bytes at byte 0 of shared @tile, which nobody has written; the first of these bytes is byte 4 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 64 bytes at byte 0 of shared @tile, which are uninitialized; the first of these bytes is byte 4 of shared @tile
     nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0
@@ -131,7 +131,7 @@ gpu.module @kernels {
     nvvm.cp.async.wait.group 0
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
     // CHECK-LABEL: run @bulk_copy_out_of_what_never_arrived:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 64 bytes at byte 0 of shared @tile, which never arrived: nobody has written them, and no copy has been issued that does; the first of these bytes is byte 16 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 64 bytes at byte 0 of shared @tile, which are uninitialized, and for which no copy has been issued; the first of these bytes is byte 16 of shared @tile
     nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0
@@ -149,7 +149,7 @@ gpu.module @kernels {
     llvm.store %v, %other {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<3>
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
     // CHECK-LABEL: run @bulk_copy_of_what_depends_on_it:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 16 bytes at byte 0 of shared @other, which hold a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE-4]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) issues a copy that reads 16 bytes at byte 0 of shared @other, which hold a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE-4]]:10 read them; the first is byte 0 of shared @tile
     nvvm.cp.async.bulk.global.shared.cta %g, %other, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0
@@ -166,7 +166,7 @@ gpu.module @kernels {
     } else {
       %rest = arith.subi %n, %one : i32
       // CHECK-LABEL: run @passed_to_a_function:
-      // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.call: thread (0, 0, 0) of block (0, 0, 0) passes to a function a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+11]]:10 read them; the first is byte 0 of shared @tile
+      // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.call: thread (0, 0, 0) of block (0, 0, 0) passes to a function a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+11]]:10 read them; the first is byte 0 of shared @tile
       %below = func.call @add(%rest, %to) : (i32, i32) -> i32
       %all = arith.addi %below, %one : i32
       scf.yield %all : i32

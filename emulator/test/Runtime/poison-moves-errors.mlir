@@ -1,5 +1,5 @@
-// What the sanitizer says where a value is used that depends on bytes which
-// nobody has written, behind memory, copies, other lanes and matrices.
+// Reports of uses of values that depend on uninitialized bytes,
+// after memory, copies, other lanes and matrices.
 
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
 // RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
@@ -22,7 +22,7 @@ gpu.module @kernels {
     %other = llvm.mlir.addressof @other : !llvm.ptr<3>
     llvm.store %one, %tile : i32, !llvm.ptr<3>
     // CHECK-LABEL: run @through_shared_memory:
-    // CHECK: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> vector<4xi32>
     %next = arith.addi %v, %v : vector<4xi32>
     llvm.store %next, %other {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<3>
@@ -43,7 +43,7 @@ gpu.module @kernels {
     %mine = memref.alloca() : memref<4xi32>
     %i = arith.addi %t, %c1 : index
     // CHECK-LABEL: run @through_a_variable:
-    // CHECK: [[FILE]]:[[#@LINE+7]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+7]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     memref.store %one, %mine[%c0] : memref<4xi32>
     memref.store %v, %mine[%i] : memref<4xi32>
@@ -63,7 +63,7 @@ gpu.module @kernels {
     %l = arith.index_cast %t : index to i32
     %of_lane = llvm.getelementptr %tile[%l] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
     // CHECK-LABEL: run @shuffle:
-    // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @tile
     %v = llvm.load %of_lane : !llvm.ptr<3> -> i32
     %got = nvvm.shfl.sync idx %all, %v, %one, %clamp : i32 -> i32
     memref.store %got, %out[%t] : !out
@@ -78,7 +78,7 @@ gpu.module @kernels {
     %l = arith.index_cast %t : index to i32
     %of_lane = llvm.getelementptr %tile[%l] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
     // CHECK-LABEL: run @vote:
-    // CHECK: [[FILE]]:[[#@LINE+4]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+4]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
     %v = llvm.load %of_lane : !llvm.ptr<3> -> i32
     %is = arith.cmpi eq, %v, %one : i32
     %votes = nvvm.vote.sync ballot %all, %is -> i32
@@ -93,7 +93,7 @@ gpu.module @kernels {
     %l = arith.index_cast %t : index to i32
     %of_lane = llvm.getelementptr %tile[%l] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
     // CHECK-LABEL: run @reduction:
-    // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
     %v = llvm.load %of_lane : !llvm.ptr<3> -> i32
     %sum = nvvm.redux.sync add %v, %all : i32 -> i32
     memref.store %sum, %out[%t] : !out
@@ -106,7 +106,7 @@ gpu.module @kernels {
     %l = arith.index_cast %t : index to i32
     %row = llvm.getelementptr %tile[%l] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<16 x i8>
     // CHECK-LABEL: run @matrix:
-    // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.ldmatrix at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when nvvm.ldmatrix at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
     %a = nvvm.ldmatrix %row {num = 4 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> !four
     %a0 = llvm.extractvalue %a[0] : !four
     memref.store %a0, %out[%t] : !out
@@ -127,7 +127,7 @@ gpu.module @kernels {
     }
     nvvm.bar.warp.sync %all : i32
     // CHECK-LABEL: run @product_of_matrices:
-    // CHECK: [[FILE]]:[[#@LINE+11]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.ldmatrix at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+11]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when nvvm.ldmatrix at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
     %b = nvvm.ldmatrix %row {num = 4 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> !four
     %b0 = llvm.extractvalue %b[2] : !four
     %b1 = llvm.extractvalue %b[3] : !four
@@ -151,7 +151,7 @@ gpu.module @kernels {
     %row = llvm.getelementptr %tile[%l] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<16 x i8>
     %to = llvm.getelementptr %other[%l] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<16 x i8>
     // CHECK-LABEL: run @stored_matrix:
-    // CHECK: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.ldmatrix at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when nvvm.ldmatrix at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte {{[0-9]+}} of shared @tile
     %a = nvvm.ldmatrix %row {num = 1 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> i32
     nvvm.stmatrix %to, %a {layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : !llvm.ptr<3>, i32
     nvvm.bar.warp.sync %all : i32
@@ -178,7 +178,7 @@ gpu.module @kernels {
     %last = vector.extract %v[3] : i32 from vector<4xi32>
     memref.store %third, %out[%c0] : !out
     // CHECK-LABEL: run @copied_by_a_thread:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-8]]:5 read them; the first is byte 0 of an allocation of 256 bytes
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-8]]:5 read them; the first is byte 0 of an allocation of 256 bytes
     memref.store %last, %out[%c3] : !out
     gpu.return
   }
@@ -201,7 +201,7 @@ gpu.module @kernels {
     %third = llvm.getelementptr %tile[2] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i32
     %v = llvm.load %third : !llvm.ptr<3> -> i32
     // CHECK-LABEL: run @copied_in_bulk:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-5]]:5 read them; the first is byte 0 of an allocation of 256 bytes
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:[[#@LINE-5]]:5 read them; the first is byte 0 of an allocation of 256 bytes
     memref.store %v, %out[%c0] : !out
     gpu.return
   }

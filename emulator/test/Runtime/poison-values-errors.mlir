@@ -1,5 +1,5 @@
-// What the sanitizer says where a value is used that depends on bytes which
-// nobody has written, behind arithmetic, moves of bits and branches.
+// Reports of uses of values that depend on uninitialized bytes,
+// after arithmetic, moves of bits and branches.
 
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
 // RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
@@ -15,7 +15,7 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     // CHECK-LABEL: run @arithmetic:
-    // CHECK: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> f32
     %double = arith.addf %v, %v : f32
     %square = arith.mulf %double, %double : f32
@@ -31,7 +31,7 @@ gpu.module @kernels {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     llvm.store %one, %tile : i32, !llvm.ptr<3>
     // CHECK-LABEL: run @lane_of_a_vector:
-    // CHECK: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> vector<4xi32>
     %sum = arith.addi %v, %v : vector<4xi32>
     %first = vector.extract %sum[0] : i32 from vector<4xi32>
@@ -47,7 +47,7 @@ gpu.module @kernels {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     llvm.store %one, %tile : i32, !llvm.ptr<3>
     // CHECK-LABEL: run @shuffled_lanes:
-    // CHECK: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> vector<4xi32>
     %ones = arith.constant dense<1> : vector<4xi32>
     %mixed = vector.shuffle %ones, %v [0, 4, 1, 5] : vector<4xi32>, vector<4xi32>
@@ -61,7 +61,7 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     // CHECK-LABEL: run @inserted_lane:
-    // CHECK: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %ones = arith.constant dense<1> : vector<4xi32>
     %mixed = vector.insert %v, %ones[2] : i32 into vector<4xi32>
@@ -77,7 +77,7 @@ gpu.module @kernels {
     %half = llvm.mlir.constant(7 : i16) : i16
     llvm.store %half, %tile : i16, !llvm.ptr<3>
     // CHECK-LABEL: run @half_of_a_word:
-    // CHECK: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 2 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 2 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %low = arith.constant 0xffff : i32
     %clean = arith.andi %v, %low : i32
@@ -95,7 +95,7 @@ gpu.module @kernels {
     %half = llvm.mlir.constant(7 : i16) : i16
     llvm.store %half, %tile : i16, !llvm.ptr<3>
     // CHECK-LABEL: run @shifted_bits:
-    // CHECK: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 2 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+6]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 2 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %c16 = arith.constant 16 : i32
     %up = arith.shli %v, %c16 : i32
@@ -109,7 +109,7 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     // CHECK-LABEL: run @product_with_zero:
-    // CHECK: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+5]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> f32
     %zero = arith.constant 0.0 : f32
     %product = arith.mulf %v, %zero : f32
@@ -124,7 +124,7 @@ gpu.module @kernels {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %t = gpu.thread_id x
     // CHECK-LABEL: run @chosen_arm:
-    // CHECK: [[FILE]]:[[#@LINE+4]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+4]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %is = arith.cmpi eq, %t, %c0 : index
     %chosen = arith.select %is, %v, %one : i32
@@ -139,7 +139,7 @@ gpu.module @kernels {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %c3 = arith.constant 3 : index
     // CHECK-LABEL: run @carried_by_a_loop:
-    // CHECK: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> i32
     %last, %second = scf.for %i = %c0 to %c3 step %c1 iter_args(%a = %v, %b = %one) -> (i32, i32) {
       %sum = arith.addi %b, %one : i32
@@ -155,7 +155,7 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     // CHECK-LABEL: run @packed_pair:
-    // CHECK: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> f32
     %f = arith.constant 1.0 : f32
     %packed = nvvm.convert.f32x2.to.f16x2 %v, %f {rnd = #nvvm.fp_rnd_mode<rn>} : vector<2xf16>
@@ -173,7 +173,7 @@ gpu.module @kernels {
     %byte = llvm.mlir.constant(7 : i8) : i8
     llvm.store %byte, %tile : i8, !llvm.ptr<3>
     // CHECK-LABEL: run @unpacked_pair:
-    // CHECK: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 1 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+8]]:{{[0-9]+}}: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 1 of shared @tile
     %v = llvm.load %tile : !llvm.ptr<3> -> vector<2xi8>
     %pair = nvvm.convert.f8x2.to.f16x2 %v : vector<2xi8> (f8E4M3FN) -> vector<2xf16>
     %first = vector.extract %pair[0] : f16 from vector<2xf16>

@@ -1,5 +1,5 @@
 // What the sanitizer says where a value is used that depends on bytes of a
-// thread's own variable which nobody has written.
+// thread's own variable which are uninitialized.
 
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
 // RUN: %emulator_tests/kvcache-run-cases %t.mlir --right=right --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
@@ -20,7 +20,7 @@ gpu.module @kernels {
     %a = memref.load %mine[%t] : memref<4xi32>
     memref.store %a, %out[%c0] : memref<64xi32>
     // CHECK-LABEL: run @array:
-    // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them; the first is byte 8 of a variable of its own of 16 bytes
+    // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them; the first is byte 8 of a variable of its own of 16 bytes
     %b = memref.load %mine[%j] : memref<4xi32>
     memref.store %b, %out[%c1] : memref<64xi32>
     gpu.return
@@ -38,7 +38,7 @@ gpu.module @kernels {
         memref.store %one, %mine[%t] : memref<4xi32>
       }
       // CHECK-LABEL: run @loop:
-      // CHECK: [[FILE]]:[[#@LINE+2]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them; the first is byte 0 of a variable of its own of 16 bytes
+      // CHECK: [[FILE]]:[[#@LINE+2]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them; the first is byte 0 of a variable of its own of 16 bytes
       %a = memref.load %mine[%t] : memref<4xi32>
       memref.store %a, %out[%i] : memref<64xi32>
     }
@@ -46,7 +46,7 @@ gpu.module @kernels {
   }
   llvm.func @callee(%p: !llvm.ptr) -> i32 attributes {no_inline} {
     // CHECK-LABEL: run @call:
-    // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.return: thread (0, 0, 0) of block (0, 0, 0) passes to a function a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them; the first is byte 8 of a variable of its own of 16 bytes
+    // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.return: thread (0, 0, 0) of block (0, 0, 0) passes to a function a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them; the first is byte 8 of a variable of its own of 16 bytes
     %v = llvm.load %p : !llvm.ptr -> i32
     llvm.return %v : i32
   }
@@ -67,14 +67,14 @@ gpu.module @kernels {
     %n = llvm.mlir.constant(1 : i32) : i32
     %mine = llvm.alloca %n x i1 : (i32) -> !llvm.ptr
     // CHECK-LABEL: run @scalar:
-    // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them; the first is byte 0 of a variable of its own of 1 bytes
+    // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them; the first is byte 0 of a variable of its own of 1 bytes
     %v = llvm.load volatile %mine : !llvm.ptr -> i1
     scf.if %v {
       memref.store %n, %out[%c0] : memref<64xi32>
     }
     gpu.return
   }
-  // What a copy takes along stays unwritten behind it.
+  // Uninitialized bytes that a copy copies stay uninitialized.
   gpu.func @copy(%out: memref<64xi32>) kernel {
     %c0 = arith.constant 0 : index
     %n = llvm.mlir.constant(4 : i32) : i32
@@ -87,14 +87,14 @@ gpu.module @kernels {
     memref.store %ok, %out[%c0] : memref<64xi32>
     %p = llvm.getelementptr %other[1] : (!llvm.ptr) -> !llvm.ptr, i32
     // CHECK-LABEL: run @copy:
-    // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them; the first is byte 4 of a variable of its own of 16 bytes
+    // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them; the first is byte 4 of a variable of its own of 16 bytes
     %bad = llvm.load %p : !llvm.ptr -> i32
     memref.store %bad, %out[%c0] : memref<64xi32>
     gpu.return
   }
 
-  // Bytes that nobody has written are read and discarded; others come by a
-  // loop, a fill, a copy and the math library.
+  // Uninitialized bytes are read and discarded; a loop, a fill, a
+  // copy and the math library write others.
   gpu.func @right(%out: memref<64xi32>) kernel {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

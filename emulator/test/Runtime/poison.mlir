@@ -1,4 +1,4 @@
-// Kernels that read bytes which nobody has written, and discard what depends on
+// Kernels that read bytes which are uninitialized, and discard what depends on
 // them: they are right. Of 32 lanes 5 have a valid row. Kernels that use such
 // values are in poison-errors.mlir.
 
@@ -47,7 +47,7 @@ gpu.module @kernels {
   }
 
   // Control goes around the use.
-  gpu.func @used_behind_a_branch(%out: !out) workgroup(%tile: !tile) kernel {
+  gpu.func @used_after_a_branch(%out: !out) workgroup(%tile: !tile) kernel {
     %c0 = arith.constant 0 : index
     %lane = gpu.thread_id x
     %is_valid = func.call @fill(%tile, %lane) : (!tile, index) -> i1
@@ -59,7 +59,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Bits that an `and` clears, shifts that leave them behind, and an `or` that
+  // Bits that an `and` clears, shifts that drop them, and an `or` that
   // sets them.
   gpu.func @bits_masked_away(%out: !out) workgroup(%tile: !tile) kernel {
     %c0 = arith.constant 0 : index
@@ -222,7 +222,7 @@ gpu.module @kernels {
 
   // Of 16 bytes that a copy brings, and of those that another one reads, only
   // the first 4 are used.
-  gpu.func @copied_and_left_behind(%out: !out, %scratch: !out) workgroup(%tile: !tile) kernel {
+  gpu.func @copied_and_unused(%out: !out, %scratch: !out) workgroup(%tile: !tile) kernel {
     %c0 = arith.constant 0 : index
     %seven = arith.constant 7 : i32
     %bytes = arith.constant 16 : i32
@@ -276,7 +276,7 @@ func.func @main() {
   call @print(%out) : (!out) -> ()
   // CHECK: [20,  22,  24,  26,  28,  0,  0,
   gpu.memset %out, %zero : !out, i32
-  gpu.launch_func @kernels::@used_behind_a_branch blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%out : !out)
+  gpu.launch_func @kernels::@used_after_a_branch blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%out : !out)
   call @print(%out) : (!out) -> ()
   // CHECK: [0,  2,  4,  6,  8,  10,  12,
   gpu.launch_func @kernels::@bits_masked_away blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%out : !out)
@@ -296,7 +296,7 @@ func.func @main() {
   // CHECK: [7,  0,  0,  0,  7,  0,  0,  0,  0,
   %scratch = gpu.alloc() : !out
   gpu.memset %out, %zero : !out, i32
-  gpu.launch_func @kernels::@copied_and_left_behind blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+  gpu.launch_func @kernels::@copied_and_unused blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
       args(%out : !out, %scratch : !out)
   call @print(%out) : (!out) -> ()
   return

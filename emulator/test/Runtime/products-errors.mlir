@@ -109,7 +109,7 @@ gpu.module @kernels {
     %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
     %e = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] add %d : !a, !b -> vector<4xf32>
     // CHECK-LABEL: run @two_take_over:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-3]]:{{[0-9]+}}, which nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}} has taken over in flight
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-3]]:{{[0-9]+}}, which nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}} already accumulates into
     %f = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] add %d : !a, !b -> vector<4xf32>
     %g, %i = kvcache.mma_wait %e, %f : vector<4xf32>, vector<4xf32>
     %sum = arith.addf %g, %i : vector<4xf32>
@@ -181,7 +181,7 @@ gpu.module @kernels {
     %x = arith.constant dense<2.0> : vector<8xbf16>
     %row = arith.remui %t, %c8 : index
     // CHECK-LABEL: run @overwrite_in_flight:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) writes 16 bytes at byte {{[0-9]+}} of shared @{{.*}}, which a product issued by thread ({{[0-9]+}}, 0, 0) in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-4]]:{{[0-9]+}} still reads: they are used again before the wait for it
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) writes 16 bytes at byte {{[0-9]+}} of shared @{{.*}}, which a product issued by thread ({{[0-9]+}}, 0, 0) in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-4]]:{{[0-9]+}} still reads: no wait for it has completed
     kvcache.tile_store %x, %b[%row, %c0] : vector<8xbf16>, !b
     %e = kvcache.mma_wait %d : vector<4xf32>
     func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
@@ -204,7 +204,7 @@ gpu.module @kernels {
     %x = arith.constant dense<2.0> : vector<8xbf16>
     %row = arith.remui %t, %c8 : index
     // CHECK-LABEL: run @overwrite_before_others_have_waited:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) writes 16 bytes at byte {{[0-9]+}} of shared @{{.*}}, which a product issued by thread ({{[0-9]+}}, 0, 0) in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-5]]:{{[0-9]+}} still reads: they are used again before the wait for it
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) writes 16 bytes at byte {{[0-9]+}} of shared @{{.*}}, which a product issued by thread ({{[0-9]+}}, 0, 0) in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-5]]:{{[0-9]+}} still reads: no wait for it has completed
     kvcache.tile_store %x, %b[%row, %c0] : vector<8xbf16>, !b
     func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
     gpu.return
@@ -220,7 +220,7 @@ gpu.module @kernels {
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
     gpu.barrier
     // CHECK-LABEL: run @half_a_warpgroup:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) wants all 128 threads of warps 0 to 3, but the block has 64 threads
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) requires all 128 threads of warps 0 to 3, but the block has 64 threads
     %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
     %e = kvcache.mma_wait %d : vector<4xf32>
     func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
@@ -298,7 +298,7 @@ gpu.module @kernels {
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
     gpu.barrier
     // CHECK-LABEL: run @unwritten:
-    // CHECK: {{.*}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them
+    // CHECK: {{.*}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them
     %d = kvcache.mma %a[%c0, %c0], %b[%c16, %c0] : !a, !b -> vector<4xf32>
     %e = kvcache.mma_wait %d : vector<4xf32>
     func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()

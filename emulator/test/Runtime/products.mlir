@@ -90,7 +90,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Nobody needs the second product, which is a group all the same.
+  // No instruction uses the second product, which is a group all the same.
   gpu.func @dead(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %t = gpu.thread_id x
@@ -107,7 +107,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Behind a wait and a barrier, the tile may be written.
+  // After a wait and a barrier, the tile may be written.
   gpu.func @rewritten(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %c8 = arith.constant 8 : index

@@ -1,7 +1,7 @@
 // A block stores and releases a flag; another one acquires it and reads by a bulk
 // copy. The stores are visible to the copy only if a proxy fence stands between
-// them: behind the stores and before the flag, or behind the flag and before the
-// copy. A fence of anybody else, or of earlier stores, does not help.
+// them: after the stores and before the flag, or after the flag and before the
+// copy. A fence of another thread, or of earlier stores, does not help.
 
 // DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so
 // DEFINE: %{case} =
@@ -15,18 +15,18 @@
 // RUN: not %{run} UNFENCED
 // REDEFINE: %{case} = fence_of_another_block
 // RUN: not %{run} UNFENCED
-// REDEFINE: %{case} = fence_behind_the_release
+// REDEFINE: %{case} = fence_after_the_release
 // RUN: not %{run} UNFENCED
 // REDEFINE: %{case} = fence_before_the_flag
 // RUN: %{run} FENCED
-// REDEFINE: %{case} = fence_behind_the_flag
+// REDEFINE: %{case} = fence_after_the_flag
 // RUN: %{run} FENCED
 // REDEFINE: %{case} = fence_of_one_thread_before_a_barrier
 // RUN: %{run} FENCED
 // REDEFINE: %{cores} = 4
 // REDEFINE: %{case} = fence_of_another_block
 // RUN: not %{run} UNFENCED
-// REDEFINE: %{case} = fence_behind_the_flag
+// REDEFINE: %{case} = fence_after_the_flag
 // RUN: %{run} FENCED
 
 module attributes {gpu.container_module} {
@@ -155,7 +155,7 @@ func.func @fence_before_the_flag() {
   return
 }
 
-func.func @fence_behind_the_flag() {
+func.func @fence_after_the_flag() {
   %fence = arith.constant 3 : i32
   %threads = arith.constant 1 : index
   func.call @launch(%fence, %threads) : (i32, index) -> ()
@@ -176,7 +176,7 @@ func.func @fence_of_another_block() {
   return
 }
 
-func.func @fence_behind_the_release() {
+func.func @fence_after_the_release() {
   %fence = arith.constant 5 : i32
   %threads = arith.constant 1 : index
   func.call @launch(%fence, %threads) : (i32, index) -> ()

@@ -15,15 +15,15 @@ gpu.module @kernels {
       nvvm.setmaxregister decrease 80
     } else {
       // CHECK-LABEL: run @too_many_for_all:
-      // CHECK: deadlock: no thread of block (0, 0, 0) can go on
+      // CHECK: deadlock: no thread of block (0, 0, 0) can continue
       // CHECK: wait in nvvm.setmaxregister at [[FILE]]:[[# @LINE + 1]]:7 for 1792 registers for warp {{[0-9]+}}, where the block has {{[0-9]+}} that other warps have given back
       nvvm.setmaxregister increase 224
     }
     gpu.return
   }
 
-  gpu.func @nobody_gives() kernel attributes {nvvm.maxnreg = 168 : i32} {
-    // CHECK-LABEL: run @nobody_gives:
+  gpu.func @no_warp_gives() kernel attributes {nvvm.maxnreg = 168 : i32} {
+    // CHECK-LABEL: run @no_warp_gives:
     // CHECK: wait in nvvm.setmaxregister at [[FILE]]:[[# @LINE + 1]]:5 for 256 registers for warp {{[0-3]}}, where the block has 0 that
     nvvm.setmaxregister increase 176
     gpu.return
@@ -49,7 +49,7 @@ gpu.module @kernels {
       nvvm.setmaxregister decrease 24
     } else {
       // CHECK-LABEL: run @another_one:
-      // CHECK: [[FILE]]:[[# @LINE + 1]]:7: nvvm.setmaxregister: thread (64, 0, 0) of block (0, 0, 0) comes where warp 0 of its warpgroup has executed nvvm.setmaxregister at [[FILE]]:[[# @LINE - 3]]:7: all warps of a warpgroup must execute the same one
+      // CHECK: [[FILE]]:[[# @LINE + 1]]:7: nvvm.setmaxregister: thread (64, 0, 0) of block (0, 0, 0) executes it where warp 0 of its warpgroup has executed nvvm.setmaxregister at [[FILE]]:[[# @LINE - 3]]:7: all warps of a warpgroup must execute the same one
       nvvm.setmaxregister decrease 24
     }
     gpu.return
@@ -63,7 +63,7 @@ gpu.module @kernels {
     %is_low = arith.cmpi ult, %lane, %c16 : index
     scf.if %is_low {
       // CHECK-LABEL: run @half_a_warp:
-      // CHECK: [[FILE]]:[[# @LINE + 1]]:7: nvvm.setmaxregister: thread (0, 0, 0) of block (0, 0, 0) wants all lanes of its warp to come, but lanes 16 to 31 of warp 0 have ended
+      // CHECK: [[FILE]]:[[# @LINE + 1]]:7: nvvm.setmaxregister: thread (0, 0, 0) of block (0, 0, 0) requires all lanes of its warp, but lanes 16 to 31 of warp 0 have ended
       nvvm.setmaxregister decrease 24
     }
     gpu.return
@@ -85,7 +85,7 @@ gpu.module @kernels {
 
   gpu.func @block_of_six_warps() kernel attributes {nvvm.maxnreg = 168 : i32} {
     // CHECK-LABEL: run @block_of_six_warps:
-    // CHECK: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (128, 0, 0) of block (0, 0, 0) wants all 128 threads of warps 4 to 7, but the block has 192 threads
+    // CHECK: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (128, 0, 0) of block (0, 0, 0) requires all 128 threads of warps 4 to 7, but the block has 192 threads
     nvvm.setmaxregister decrease 24
     gpu.return
   }
@@ -95,7 +95,7 @@ gpu.module @kernels {
     nvvm.setmaxregister decrease 40
     nvvm.bar.warp.sync %all : i32
     // CHECK-LABEL: run @again_without_a_barrier:
-    // CHECK: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (0, 0, 0) of block (0, 0, 0) comes without a synchronization of the warpgroup behind nvvm.setmaxregister at [[FILE]]:[[# @LINE - 3]]:5, which warp 1 of its warpgroup may not have executed yet
+    // CHECK: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (0, 0, 0) of block (0, 0, 0) executes it without a synchronization of the warpgroup after nvvm.setmaxregister at [[FILE]]:[[# @LINE - 3]]:5, which warp 1 of its warpgroup may not have executed yet
     nvvm.setmaxregister decrease 24
     gpu.return
   }
@@ -138,7 +138,7 @@ gpu.module @kernels {
   gpu.func @number_by_name() kernel attributes {nvvm.maxnreg = 168 : i32} {
     %n = llvm.mlir.constant(20 : i32) : i32
     // CHECK-LABEL: run @number_by_name:
-    // CHECK: [[FILE]]:[[# @LINE + 1]]:5: llvm.call_intrinsic: thread (0, 0, 0) of block (0, 0, 0) wants a number of registers that is a multiple of 8 from 24 to 256, got 20
+    // CHECK: [[FILE]]:[[# @LINE + 1]]:5: llvm.call_intrinsic: thread (0, 0, 0) of block (0, 0, 0) expects a number of registers that is a multiple of 8 from 24 to 256, got 20
     llvm.call_intrinsic "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32"(%n) : (i32) -> ()
     gpu.return
   }
@@ -150,10 +150,10 @@ func.func @too_many_for_all() {
   gpu.launch_func @kernels::@too_many_for_all blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
   return
 }
-func.func @nobody_gives() {
+func.func @no_warp_gives() {
   %c1 = arith.constant 1 : index
   %n = arith.constant 128 : index
-  gpu.launch_func @kernels::@nobody_gives blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
+  gpu.launch_func @kernels::@no_warp_gives blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
   return
 }
 func.func @half_a_warpgroup_executes_it() {

@@ -27,7 +27,7 @@ using namespace mlir::kvcache::emulator;
 
 namespace {
 
-constexpr uint32_t kNumSteps = 400, kNumBytes = 48, kNumKnowledge = 3;
+constexpr uint32_t kNumSteps = 400, kNumBytes = 48, kNumReleaseClocks = 3;
 using Set = std::bitset<2 * kNumSteps>;
 
 struct Step {
@@ -49,9 +49,9 @@ struct Step {
   /// Flags of an access; of a copy whether it writes.
   uint32_t flags;
   Proxy proxy;
-  uint32_t knowledge;
-  /// Which of the copies in flight, which threads meet, and which memory a
-  /// fence is for.
+  uint32_t clocks;
+  /// Which of the copies in flight, which threads synchronize, and which memory
+  /// a fence is for.
   uint32_t choice;
 
   /// All accesses here are of shared memory.
@@ -86,8 +86,8 @@ struct Model {
     return byte - event.range.offset < event.range.bytes;
   }
 
-  /// Whether a copy that the thread knows has overwritten what an access left:
-  /// the thread is behind that, then, even if it knows nothing else of it.
+  /// Whether a copy that the thread is ordered after has overwritten what
+  /// an access left: then the thread is ordered after the access, too.
   bool isOverwritten(size_t old, uint32_t byte, const Set &seen) const {
     for (size_t i = old + 1; i < events.size(); ++i)
       if (seen[i] && events[i].isWrite && events[i].before[old] &&
@@ -140,7 +140,7 @@ struct Model {
     return event;
   }
 
-  void meet(const std::vector<uint32_t> &which) {
+  void synchronize(const std::vector<uint32_t> &which) {
     Facts facts;
     for (uint32_t thread : which)
       facts.join(threads[thread]);
@@ -153,9 +153,9 @@ struct Model {
   std::vector<Facts> threads;
   /// The copies by each thread itself that have completed.
   std::vector<Set> ended;
-  std::array<Facts, kNumKnowledge> knowledge;
+  std::array<Facts, kNumReleaseClocks> clocks;
   /// Copies that have completed on what this belongs to, in all phases.
-  std::array<Set, kNumKnowledge> copies;
+  std::array<Set, kNumReleaseClocks> copies;
   std::bitset<kNumBytes> initialized;
 };
 
@@ -170,7 +170,8 @@ public:
   explicit Program(uint64_t seed) : random(seed), model(chooseThreads()) {
     // How many wrong steps are left out before one is taken.
     uint32_t patience = 1 << random() % 12;
-    // The bytes have values, and all know it: otherwise little is right.
+    // The bytes have values, and all are ordered after it: otherwise little is
+    // right.
     if (random() % 4)
       initialize();
     while (steps.size() < kNumSteps && !isWrong) {
@@ -188,10 +189,10 @@ public:
   }
 
   void run(Block &block) const {
-    std::array<ReleaseClock, kNumKnowledge> knowledge;
+    std::array<ReleaseClock, kNumReleaseClocks> clocks;
     std::vector<Sanitizer::Copy> flying;
     for (numRun = 0; numRun < steps.size(); ++numRun)
-      runStep(block, steps[numRun], knowledge, flying);
+      runStep(block, steps[numRun], clocks, flying);
     for (Sanitizer::Copy copy : flying)
       block.sanitizer.complete(copy, block.cluster.threads[0]);
   }
@@ -249,12 +250,12 @@ private:
                               KVCacheAccessWrite | KVCacheAccessAtomic};
     step.flags = kinds[random() % (step.op == Step::Issue ? 3 : 6)];
     step.proxy = random() % 2 ? Proxy::Async : Proxy::Generic;
-    step.knowledge = random() % kNumKnowledge;
+    step.clocks = random() % kNumReleaseClocks;
     step.choice = random() % (1 << 30);
     return step;
   }
 
-  static std::vector<uint32_t> getMeeting(const Step &step, uint32_t count) {
+  static std::vector<uint32_t> getThreads(const Step &step, uint32_t count) {
     std::vector<uint32_t> which;
     for (uint32_t i = 0; i < count; ++i)
       if (step.op == Step::SynchronizeAll || (step.choice >> i % 29) & 1)
@@ -264,7 +265,7 @@ private:
 
   bool apply(const Step &step);
   static void runStep(Block &block, const Step &step,
-                      std::array<ReleaseClock, kNumKnowledge> &knowledge,
+                      std::array<ReleaseClock, kNumReleaseClocks> &clocks,
                       std::vector<Sanitizer::Copy> &flying);
 
   std::mt19937_64 random;
@@ -274,7 +275,7 @@ private:
 
 bool Program::apply(const Step &step) {
   Model::Facts &thread = model.threads[step.thread];
-  Model::Facts &knowledge = model.knowledge[step.knowledge];
+  Model::Facts &clocks = model.clocks[step.clocks];
   bool writes = step.flags & KVCacheAccessWrite;
   bool reads = step.flags & KVCacheAccessRead;
   switch (step.op) {
@@ -298,11 +299,11 @@ bool Program::apply(const Step &step) {
                      reads);
   case Step::Complete: {
     size_t copy = model.takeCopy(step.choice);
-    model.copies[step.knowledge][copy] = true;
-    knowledge.seen |= model.copies[step.knowledge];
-    // Who learns of a copy learns of those that completed there before.
+    model.copies[step.clocks][copy] = true;
+    clocks.seen |= model.copies[step.clocks];
+    // A thread that acquires a copy acquires those that completed there before.
     if (!model.events[copy].isAsync)
-      model.ended[model.events[copy].thread] |= model.copies[step.knowledge];
+      model.ended[model.events[copy].thread] |= model.copies[step.clocks];
     return true;
   }
   case Step::CompleteThread: {
@@ -313,20 +314,20 @@ bool Program::apply(const Step &step) {
     return true;
   }
   case Step::ReleaseCopies:
-    knowledge.seen |= model.ended[step.thread];
+    clocks.seen |= model.ended[step.thread];
     return true;
   case Step::Release:
-    knowledge.join(thread);
+    clocks.join(thread);
     return true;
   case Step::Acquire:
-    thread.join(knowledge);
+    thread.join(clocks);
     return true;
   case Step::Clear:
-    knowledge = {};
+    clocks = {};
     return true;
   case Step::SynchronizeAll:
   case Step::SynchronizeSome:
-    model.meet(getMeeting(step, model.threads.size()));
+    model.synchronize(getThreads(step, model.threads.size()));
     return true;
   case Step::Fence:
     if (step.getSpace() == Space::Shared)
@@ -337,7 +338,7 @@ bool Program::apply(const Step &step) {
 }
 
 void Program::runStep(Block &block, const Step &step,
-                      std::array<ReleaseClock, kNumKnowledge> &knowledge,
+                      std::array<ReleaseClock, kNumReleaseClocks> &clocks,
                       std::vector<Sanitizer::Copy> &flying) {
   static const KVCacheSite site = {"step", "program"};
   Sanitizer &sanitizer = block.sanitizer;
@@ -359,24 +360,24 @@ void Program::runStep(Block &block, const Step &step,
             : sanitizer.issueRead(thread, &site, step.range, step.proxy));
     return;
   case Step::Complete:
-    sanitizer.complete(takeCopy(), knowledge[step.knowledge]);
+    sanitizer.complete(takeCopy(), clocks[step.clocks]);
     return;
   case Step::CompleteThread:
     sanitizer.complete(takeCopy(), thread);
     return;
   case Step::ReleaseCopies:
     return sanitizer.releaseCopies(sanitizer.getCopies(thread),
-                                   knowledge[step.knowledge]);
+                                   clocks[step.clocks]);
   case Step::Release:
-    return sanitizer.release(thread, knowledge[step.knowledge]);
+    return sanitizer.release(thread, clocks[step.clocks]);
   case Step::Acquire:
-    return sanitizer.acquire(thread, knowledge[step.knowledge]);
+    return sanitizer.acquire(thread, clocks[step.clocks]);
   case Step::Clear:
-    return knowledge[step.knowledge].clear();
+    return clocks[step.clocks].clear();
   case Step::SynchronizeAll:
   case Step::SynchronizeSome: {
     std::vector<Thread *> threads;
-    for (uint32_t index : getMeeting(step, block.size()))
+    for (uint32_t index : getThreads(step, block.size()))
       threads.push_back(&block.cluster.threads[index]);
     return sanitizer.synchronize(threads);
   }

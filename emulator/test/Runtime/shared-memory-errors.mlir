@@ -114,7 +114,7 @@ gpu.module @kernels {
     %one = arith.constant 1 : i32
 
     // CHECK-LABEL: run @not_written:
-    // CHECK: [[FILE]]:[[#@LINE+3]]:5: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @__wg_not_written_0
+    // CHECK: [[FILE]]:[[#@LINE+3]]:5: llvm.cond_br: thread (0, 0, 0) of block (0, 0, 0) branches on a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 0 of shared @__wg_not_written_0
     %v = memref.load %tile[%t] : memref<64xi32, #gpu.address_space<workgroup>>
     %is_one = arith.cmpi eq, %v, %one : i32
     scf.if %is_one {
@@ -130,7 +130,7 @@ gpu.module @kernels {
 
     memref.store %one, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
     // CHECK-LABEL: run @partly_written:
-    // CHECK: [[FILE]]:[[#@LINE+4]]:15: llvm.atomicrmw: thread (0, 0, 0) of block (0, 0, 0) uses a value that depends on bytes which nobody had written when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @__wg_partly_written_0
+    // CHECK: [[FILE]]:[[#@LINE+4]]:15: llvm.atomicrmw: thread (0, 0, 0) of block (0, 0, 0) uses a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 4 of shared @__wg_partly_written_0
     %v = vector.load %tile[%c0] {alignment = 16 : i64} : memref<64xi32, #gpu.address_space<workgroup>>, vector<4xi32>
     %first = vector.extract %v[0] : i32 from vector<4xi32>
     %second = vector.extract %v[1] : i32 from vector<4xi32>
@@ -160,7 +160,7 @@ gpu.module @kernels {
     %c1 = arith.constant 1 : index
     %v = arith.constant dense<0> : vector<4xi32>
     // CHECK-LABEL: run @misaligned:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got byte 4 of shared @__wg_misaligned_0
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) expects an address at a multiple of 16 bytes, got byte 4 of shared @__wg_misaligned_0
     vector.store %v, %tile[%c1] {alignment = 16 : i64} : memref<64xi32, #gpu.address_space<workgroup>>, vector<4xi32>
     gpu.return
   }
@@ -221,7 +221,7 @@ gpu.module @kernels {
       %zero = llvm.mlir.constant(0 : i32) : i32
       nvvm.mbarrier.try_wait.parity %barrier, %zero, %one : !llvm.ptr<3>, i32, i32
     }
-    // Threads meet here, which orders nothing (PTX ISA, "shfl.sync").
+    // Threads converge here, which orders nothing (PTX ISA, "shfl.sync").
     %mask = llvm.mlir.constant(3 : i32) : i32
     %clamp = llvm.mlir.constant(31 : i32) : i32
     %lane = nvvm.shfl.sync idx %mask, %t, %none, %clamp : i32 -> i32
@@ -309,7 +309,7 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.global.shared.cta %from, %to, %sixteen : !llvm.ptr<1>, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
     // CHECK-LABEL: run @reuse_before_the_wait:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:[[#@LINE-3]]:5 still reads: they are used again before the wait for it
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.global.shared.cta at [[FILE]]:[[#@LINE-3]]:5 still reads: no wait for it has completed
     llvm.store %one, %to : i32, !llvm.ptr<3>
     gpu.return
   }
@@ -323,7 +323,7 @@ gpu.module @kernels {
     nvvm.cp.async.shared.global %to, %from, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
     nvvm.cp.async.commit.group
     // CHECK-LABEL: run @read_before_the_wait_for_the_group:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-3]]:5 has in flight: nobody has waited for it
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-3]]:5 has in flight: no wait for it has completed
     %v = llvm.load volatile %to : !llvm.ptr<3> -> i32
     gpu.return
   }

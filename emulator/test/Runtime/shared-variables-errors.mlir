@@ -48,10 +48,10 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @load_behind_the_last(%memory: memref<256xi32>) kernel {
+  gpu.func @load_after_the_last(%memory: memref<256xi32>) kernel {
     %b = llvm.mlir.addressof @part_b : !llvm.ptr<3>
     %p = llvm.getelementptr %b[1000] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    // CHECK-LABEL: run @load_behind_the_last:
+    // CHECK-LABEL: run @load_after_the_last:
     // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte 1000 of shared @part_b, which has 64 bytes
     %v = llvm.load volatile %p : !llvm.ptr<3> -> i32
     gpu.return
@@ -259,12 +259,12 @@ func.func @load_before_the_first() {
   return
 }
 
-func.func @load_behind_the_last() {
+func.func @load_after_the_last() {
   %c1 = arith.constant 1 : index
   %threads = arith.constant 1 : index
   %blocks = arith.constant 3 : index
   %memory = gpu.alloc() : memref<256xi32>
-  gpu.launch_func @kernels::@load_behind_the_last blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%memory : memref<256xi32>)
+  gpu.launch_func @kernels::@load_after_the_last blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%memory : memref<256xi32>)
   return
 }
 

@@ -18,7 +18,7 @@ gpu.module @kernels {
   memref.global "private" @small : memref<8192xi32, #gpu.address_space<workgroup>> = uninitialized
   memref.global "private" @large : memref<16384xi32, #gpu.address_space<workgroup>> = uninitialized
 
-  // A loop whose last pointer is behind the end, and one that begins before the
+  // A loop whose last pointer is after the end, and one that begins before the
   // start. 5 times 3 and 3 times 4.
   gpu.func @ends(%out: memref<8xi32>) kernel {
     %c0 = arith.constant 0 : index
@@ -102,7 +102,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Behind a variable of 20 bytes.
+  // After a variable of 20 bytes.
   gpu.func @dynamic(%out: memref<8xi32>) kernel {
     %c0 = arith.constant 0 : index
     %c6 = arith.constant 6 : index

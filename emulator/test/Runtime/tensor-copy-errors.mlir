@@ -36,7 +36,7 @@ gpu.module @kernels {
     llvm.return
   }
 
-  gpu.func @store_nobody_waits_for(%memory: memref<256xi32>) kernel {
+  gpu.func @store_without_a_wait(%memory: memref<256xi32>) kernel {
     %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
     %number = arith.index_cast %index : index to i64
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
@@ -45,7 +45,7 @@ gpu.module @kernels {
     %value = llvm.mlir.constant(dense<7> : vector<16xi32>) : vector<16xi32>
     llvm.store %value, %tile {alignment = 4 : i64} : vector<16xi32>, !llvm.ptr<3>
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
-    // CHECK-LABEL: run @store_nobody_waits_for:
+    // CHECK-LABEL: run @store_without_a_wait:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) has a copy of 64 bytes in flight, which reads shared memory, when the block ends
     nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
     nvvm.cp.async.bulk.commit.group
@@ -65,7 +65,7 @@ gpu.module @kernels {
     %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
     %zero = llvm.mlir.constant(0 : i32) : i32
     // CHECK-LABEL: run @no_tensor_map:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects a tensor map, got 128 bytes that are none
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects a tensor map, got 128 other bytes
     nvvm.cp.async.bulk.tensor.shared.cluster.global %tile, %p, %b, box[%zero, %zero] {isCTAOnly = true}
         : !llvm.ptr<3>, !llvm.ptr
     gpu.return
@@ -78,7 +78,7 @@ gpu.module @kernels {
     %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
     %zero = llvm.mlir.constant(0 : i32) : i32
     // CHECK-LABEL: run @no_tensor_map_to_prefetch:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.prefetch: thread (0, 0, 0) of block (0, 0, 0) expects a tensor map, got 128 bytes that are none
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.prefetch: thread (0, 0, 0) of block (0, 0, 0) expects a tensor map, got 128 other bytes
     nvvm.prefetch tensormap, %p : !llvm.ptr
     gpu.return
   }
@@ -116,7 +116,7 @@ gpu.module @kernels {
     llvm.call @make_map(%g) : (!llvm.ptr<1>) -> ()
     %odd = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     // CHECK-LABEL: run @tensor_copy_to_odd_place:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 128 bytes, got byte 64 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects an address at a multiple of 128 bytes, got byte 64 of shared @tile
     nvvm.cp.async.bulk.tensor.shared.cluster.global %odd, %p, %b, box[%zero, %zero] {isCTAOnly = true}
         : !llvm.ptr<3>, !llvm.ptr
     gpu.return
@@ -170,7 +170,7 @@ gpu.module @kernels {
     %half = llvm.mlir.constant(128 : i32) : i32
     %odd = llvm.getelementptr %p[32] : (!llvm.ptr) -> !llvm.ptr, i8
     // CHECK-LABEL: run @fence_of_half_a_tensor_map:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.fence.proxy.acquire: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 64 bytes, got 0x{{.*}}
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.fence.proxy.acquire: thread (0, 0, 0) of block (0, 0, 0) expects an address at a multiple of 64 bytes, got 0x{{.*}}
     nvvm.fence.proxy.acquire #nvvm.mem_scope<gpu> %odd, %half
     gpu.return
   }
@@ -192,7 +192,7 @@ gpu.module @kernels {
     %c1 = llvm.mlir.constant(2 : i32) : i32
     %c2 = llvm.mlir.constant(0 : i32) : i32
     // CHECK-LABEL: run @load_of_no_head:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate 2 of dimension 1, which has nothing of the tensor: there the size is 2
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate 2 of dimension 1, which is outside of the tensor: the size is 2
     nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %d, %b, box[%c0, %c1, %c2] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
     gpu.return
   }
@@ -214,7 +214,7 @@ gpu.module @kernels {
     %c1 = llvm.mlir.constant(-1 : i32) : i32
     %c2 = llvm.mlir.constant(0 : i32) : i32
     // CHECK-LABEL: run @load_of_a_head_before_the_first:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate -1 of dimension 1, which has nothing of the tensor: there the size is 2
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate -1 of dimension 1, which is outside of the tensor: the size is 2
     nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %d, %b, box[%c0, %c1, %c2] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
     gpu.return
   }
@@ -236,7 +236,7 @@ gpu.module @kernels {
     %c1 = llvm.mlir.constant(0 : i32) : i32
     %c2 = llvm.mlir.constant(4 : i32) : i32
     // CHECK-LABEL: run @load_of_no_page:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate 4 of dimension 2, which has nothing of the tensor: there the size is 4
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate 4 of dimension 2, which is outside of the tensor: the size is 4
     nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %d, %b, box[%c0, %c1, %c2] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
     gpu.return
   }
@@ -258,7 +258,7 @@ gpu.module @kernels {
     %c1 = llvm.mlir.constant(2 : i32) : i32
     %c2 = llvm.mlir.constant(0 : i32) : i32
     // CHECK-LABEL: run @store_to_no_head:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate 2 of dimension 1, which has nothing of the tensor: there the size is 2
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate 2 of dimension 1, which is outside of the tensor: the size is 2
     nvvm.cp.async.bulk.tensor.global.shared.cta %d, %to, box[%c0, %c1, %c2] : !llvm.ptr, !llvm.ptr<3>
     gpu.return
   }
@@ -280,16 +280,16 @@ gpu.module @kernels {
     %c1 = llvm.mlir.constant(0 : i32) : i32
     %c2 = llvm.mlir.constant(0 : i32) : i32
     // CHECK-LABEL: run @swizzled_tile_beside_its_pattern:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box with a swizzle of 128 bytes, which wants a multiple of 512 bytes in shared memory, got byte 128 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box with a swizzle of 128 bytes, which requires a multiple of 512 bytes in shared memory, got byte 128 of shared @tile
     nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %d, %b, box[%c0, %c1, %c2] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
     gpu.return
   }
 }
 
-func.func @store_nobody_waits_for() {
+func.func @store_without_a_wait() {
   %c1 = arith.constant 1 : index
   %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@store_nobody_waits_for blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+  gpu.launch_func @kernels::@store_without_a_wait blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
       args(%memory : memref<256xi32>)
   return
 }

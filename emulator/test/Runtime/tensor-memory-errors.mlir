@@ -54,7 +54,7 @@ gpu.module @kernels {
     %more = llvm.mlir.constant(128 : i32) : i32
     nvvm.tcgen05.alloc %slot, %n : !llvm.ptr<3>, i32
     // CHECK-LABEL: run @growing_allocation:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) allocates 128 columns behind an allocation of 64: the number must not grow from one to the next
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) allocates 128 columns after an allocation of 64: the number must not grow from one to the next
     nvvm.tcgen05.alloc %slot, %more : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -64,7 +64,7 @@ gpu.module @kernels {
     %n = llvm.mlir.constant(64 : i32) : i32
     nvvm.tcgen05.relinquish_alloc_permit
     // CHECK-LABEL: run @allocation_after_relinquish:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) allocates tensor memory after the block has given up the right to (tcgen05.relinquish_alloc_permit)
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) allocates tensor memory after the block has relinquished the right to (tcgen05.relinquish_alloc_permit)
     nvvm.tcgen05.alloc %slot, %n : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -75,7 +75,7 @@ gpu.module @kernels {
     %n = llvm.mlir.constant(512 : i32) : i32
     nvvm.tcgen05.alloc %slot, %n : !llvm.ptr<3>, i32
     // CHECK-LABEL: run @more_columns_than_there_are:
-    // CHECK: deadlock: no thread of block (0, 0, 0) can go on
+    // CHECK: deadlock: no thread of block (0, 0, 0) can continue
     // CHECK-NEXT: threads 0 to 31 wait in nvvm.tcgen05.alloc at [[FILE]]:[[#@LINE+1]]:5 for columns of tensor memory, of which 512 of 512 are allocated
     nvvm.tcgen05.alloc %other, %n : !llvm.ptr<3>, i32
     gpu.return
@@ -85,7 +85,7 @@ gpu.module @kernels {
     %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
     %n = llvm.mlir.constant(64 : i32) : i32
     // CHECK-LABEL: run @half_a_warp_allocates:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) wants all lanes of its warp to come, but lanes 16 to 31 of warp 0 have ended or are not in the block
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) requires all lanes of its warp, but lanes 16 to 31 of warp 0 have ended or are not in the block
     nvvm.tcgen05.alloc %slot, %n : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -93,10 +93,10 @@ gpu.module @kernels {
   gpu.func @address_outside_of_shared_memory(%out: memref<1024xi32>) kernel {
     %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
     %n = llvm.mlir.constant(64 : i32) : i32
-    %behind = llvm.getelementptr %slot[16] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %later = llvm.getelementptr %slot[16] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     // CHECK-LABEL: run @address_outside_of_shared_memory:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) uses 4 bytes at byte 16 of shared @slot, which has 16 bytes
-    nvvm.tcgen05.alloc %behind, %n : !llvm.ptr<3>, i32
+    nvvm.tcgen05.alloc %later, %n : !llvm.ptr<3>, i32
     gpu.return
   }
 
@@ -104,7 +104,7 @@ gpu.module @kernels {
     %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
     %n = llvm.mlir.constant(64 : i32) : i32
     // CHECK-LABEL: run @leak:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) has allocated 64 columns of tensor memory that nobody has given back when the block ends (tcgen05.dealloc)
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.alloc: thread (0, 0, 0) of block (0, 0, 0) leaves 64 columns of tensor memory allocated when the block ends (tcgen05.dealloc)
     nvvm.tcgen05.alloc %slot, %n : !llvm.ptr<3>, i32
     gpu.return
   }
@@ -115,7 +115,7 @@ gpu.module @kernels {
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     %half = llvm.mlir.constant(32 : i32) : i32
     // CHECK-LABEL: run @dealloc_of_half:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.dealloc: thread (0, 0, 0) of block (0, 0, 0) gives back 32 columns at lane 0, column 448 of tensor memory, where 64 columns were allocated
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.dealloc: thread (0, 0, 0) of block (0, 0, 0) deallocates 32 columns at lane 0, column 448 of tensor memory, where 64 columns were allocated
     nvvm.tcgen05.dealloc %tensor, %half : !llvm.ptr<6>, i32
     gpu.return
   }
@@ -126,31 +126,31 @@ gpu.module @kernels {
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     nvvm.tcgen05.dealloc %tensor, %n : !llvm.ptr<6>, i32
     // CHECK-LABEL: run @dealloc_twice:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.dealloc: thread (0, 0, 0) of block (0, 0, 0) gives back 64 columns at lane 0, column 448 of tensor memory, where no allocation begins
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.tcgen05.dealloc: thread (0, 0, 0) of block (0, 0, 0) deallocates 64 columns at lane 0, column 448 of tensor memory, where no allocation begins
     nvvm.tcgen05.dealloc %tensor, %n : !llvm.ptr<6>, i32
     gpu.return
   }
 
-  gpu.func @columns_that_nobody_allocated(%out: memref<1024xi32>) kernel {
+  gpu.func @unallocated_columns(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %base = func.call @open(%n) : (i32) -> i32
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     %before = llvm.getelementptr %tensor[-2] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
-    // CHECK-LABEL: run @columns_that_nobody_allocated:
+    // CHECK-LABEL: run @unallocated_columns:
     // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) accesses 4 columns of 32 lanes at lane 0, column 446 of tensor memory, of which column 446 is not allocated
     %r = nvvm.tcgen05.ld %before {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     func.call @close(%base, %n) : (i32, i32) -> ()
     gpu.return
   }
 
-  gpu.func @columns_behind_the_last(%out: memref<1024xi32>) kernel {
+  gpu.func @columns_after_the_last(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %base = func.call @open(%n) : (i32) -> i32
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
-    %behind = llvm.getelementptr %tensor[62] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
-    // CHECK-LABEL: run @columns_behind_the_last:
+    %later = llvm.getelementptr %tensor[62] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
+    // CHECK-LABEL: run @columns_after_the_last:
     // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) accesses 4 columns of 32 lanes at lane 0, column 510 of tensor memory, which has 128 lanes of 512 columns
-    %r = nvvm.tcgen05.ld %behind {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+    %r = nvvm.tcgen05.ld %later {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     func.call @close(%base, %n) : (i32, i32) -> ()
     gpu.return
   }
@@ -207,7 +207,7 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     // CHECK-LABEL: run @use_before_the_wait:
-    // CHECK: [[FILE]]:[[#@LINE+2]]:10: llvm.add: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) uses what a load from tensor memory has in flight: nobody has waited for it (tcgen05.wait load)
+    // CHECK: [[FILE]]:[[#@LINE+2]]:10: llvm.add: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) uses what a load from tensor memory has in flight: no wait for it has completed (tcgen05.wait load)
     %one = vector.extract %r[0] : i32 from vector<4xi32>
     %x = llvm.add %one, %one : i32
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
@@ -264,7 +264,7 @@ gpu.module @kernels {
     nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
     scf.if %is_fifth {
       // CHECK-LABEL: run @no_fence_before:
-      // CHECK: [[FILE]]:[[#@LINE+1]]:12: nvvm.tcgen05.ld: thread (128, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.st at [[FILE]]:[[#@LINE-7]]:7 by warp 0, and that has not been made known to the thread, by a fence (tcgen05.fence before), a synchronization and another fence (tcgen05.fence after)
+      // CHECK: [[FILE]]:[[#@LINE+1]]:12: nvvm.tcgen05.ld: thread (128, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.st at [[FILE]]:[[#@LINE-7]]:7 by warp 0, and that is not ordered before the access by a fence (tcgen05.fence before), a synchronization and another fence (tcgen05.fence after)
       %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
       nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     }
@@ -290,7 +290,7 @@ gpu.module @kernels {
     nvvm.barrier0
     scf.if %is_fifth {
       // CHECK-LABEL: run @no_fence_after:
-      // CHECK: [[FILE]]:[[#@LINE+1]]:12: nvvm.tcgen05.ld: thread (128, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.st at [[FILE]]:[[#@LINE-7]]:7 by warp 0, and that has not been made known to the thread, by a fence
+      // CHECK: [[FILE]]:[[#@LINE+1]]:12: nvvm.tcgen05.ld: thread (128, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.st at [[FILE]]:[[#@LINE-7]]:7 by warp 0, and that is not ordered before the access by a fence
       %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
       nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     }
@@ -310,7 +310,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @words_that_nobody_wrote(%out: memref<1024xi32>) kernel {
+  gpu.func @uninitialized_words(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %base = func.call @open(%n) : (i32) -> i32
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
@@ -318,8 +318,8 @@ gpu.module @kernels {
     %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     %one = vector.extract %r[0] : i32 from vector<4xi32>
-    // CHECK-LABEL: run @words_that_nobody_wrote:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which nobody had written when nvvm.tcgen05.ld at [[FILE]]:[[#@LINE-4]]:10 read them; the first is lane {{[0-9]+}}, column 448 of tensor memory
+    // CHECK-LABEL: run @uninitialized_words:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which were uninitialized when nvvm.tcgen05.ld at [[FILE]]:[[#@LINE-4]]:10 read them; the first is lane {{[0-9]+}}, column 448 of tensor memory
     memref.store %one, %out[%c0] : memref<1024xi32>
     func.call @close(%base, %n) : (i32, i32) -> ()
     gpu.return
@@ -340,7 +340,7 @@ gpu.module @kernels {
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     %one = vector.extract %r[0] : i32 from vector<4xi32>
     // CHECK-LABEL: run @words_of_an_earlier_allocation:
-    // CHECK: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which nobody had written
+    // CHECK: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which were uninitialized
     memref.store %one, %out[%c0] : memref<1024xi32>
     func.call @close(%base, %n) : (i32, i32) -> ()
     gpu.return
@@ -359,7 +359,7 @@ gpu.module @kernels {
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     %one = vector.extract %r[0] : i32 from vector<4xi32>
     // CHECK-LABEL: run @poison_that_a_store_takes_along:
-    // CHECK: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which nobody had written when nvvm.tcgen05.ld at [[FILE]]:[[#@LINE-8]]:10 read them
+    // CHECK: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which were uninitialized when nvvm.tcgen05.ld at [[FILE]]:[[#@LINE-8]]:10 read them
     memref.store %one, %out[%c0] : memref<1024xi32>
     func.call @close(%base, %n) : (i32, i32) -> ()
     gpu.return
@@ -447,20 +447,20 @@ func.func @dealloc_twice() {
   return
 }
 
-func.func @columns_that_nobody_allocated() {
+func.func @unallocated_columns() {
   %c1 = arith.constant 1 : index
   %threads = arith.constant 32 : index
   %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@columns_that_nobody_allocated blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+  gpu.launch_func @kernels::@unallocated_columns blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
       args(%out : memref<1024xi32>)
   return
 }
 
-func.func @columns_behind_the_last() {
+func.func @columns_after_the_last() {
   %c1 = arith.constant 1 : index
   %threads = arith.constant 32 : index
   %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@columns_behind_the_last blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+  gpu.launch_func @kernels::@columns_after_the_last blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
       args(%out : memref<1024xi32>)
   return
 }
@@ -546,11 +546,11 @@ func.func @dealloc_with_a_store_in_flight() {
   return
 }
 
-func.func @words_that_nobody_wrote() {
+func.func @uninitialized_words() {
   %c1 = arith.constant 1 : index
   %threads = arith.constant 32 : index
   %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@words_that_nobody_wrote blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+  gpu.launch_func @kernels::@uninitialized_words blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
       args(%out : memref<1024xi32>)
   return
 }

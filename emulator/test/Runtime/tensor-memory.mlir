@@ -1,5 +1,5 @@
 // Right kernels that use tensor memory in unusual ways: two threads add to one accumulator, an
-// allocation waits for another one, a commit that nobody waits for, registers that are renamed
+// allocation waits for another one, a commit that no thread waits for, registers that are renamed
 // before the wait.
 
 // DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so,%mlir_lib_dir/libmlir_runner_utils.so
@@ -48,9 +48,9 @@ gpu.module @kernels {
     return %result : i64
   }
 
-  // Threads 0 and 32 multiply into one accumulator, the second behind the first: products of one
-  // shape keep their order, and so it need not wait for the first, only know that it was issued.
-  // The first commits to two barriers, of which one has nobody who waits.
+  // Threads 0 and 32 multiply into one accumulator, the second after the first: products of one
+  // shape keep their order, and so it need not wait for the first, only be ordered after its issue.
+  // The first commits to two barriers, one of which no thread waits for.
   gpu.func @two_issuers(%out: memref<128xf32>) kernel {
     %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
     %bars = llvm.mlir.addressof @bars : !llvm.ptr<3>

@@ -43,7 +43,7 @@ gpu.module @kernels {
   }
 
   // Zeros for A, of 64 rows of 32 bytes, and B, of 8, by 32 threads, and their descriptors: K is
-  // contiguous, without a swizzle. Units are 8 rows of 16 bytes, the next 16 bytes of K are behind
+  // contiguous, without a swizzle. Units are 8 rows of 16 bytes, the next 16 bytes of K are after
   // all rows. And a barrier.
   func.func private @fill() -> (i64, i64) {
     %a = llvm.mlir.addressof @a : !llvm.ptr<3>
@@ -302,10 +302,10 @@ gpu.module @kernels {
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     scf.if %is_first {
       %step = llvm.mlir.constant(16 : i64) : i64
-      %behind = llvm.add %b, %step : i64
+      %later = llvm.add %b, %step : i64
       // CHECK-LABEL: run @operand_out_of_its_array:
       // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) uses {{[0-9]+}} bytes at byte 256 of shared @b, which has 256 bytes
-      nvvm.tcgen05.mma %tensor, %a, %behind, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
+      nvvm.tcgen05.mma %tensor, %a, %later, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
     nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
@@ -341,7 +341,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @result_in_columns_of_nobody(%out: memref<1024xi32>) kernel {
+  gpu.func @result_in_unallocated_columns(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
@@ -353,7 +353,7 @@ gpu.module @kernels {
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     scf.if %is_first {
       %before = llvm.getelementptr %tensor[-4] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
-      // CHECK-LABEL: run @result_in_columns_of_nobody:
+      // CHECK-LABEL: run @result_in_unallocated_columns:
       // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) accesses 8 columns of 16 lanes at lane 0, column 444 of tensor memory, of which column 444 is not allocated
       nvvm.tcgen05.mma %before, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
@@ -457,11 +457,11 @@ func.func @result_at_a_lane_between() {
   return
 }
 
-func.func @result_in_columns_of_nobody() {
+func.func @result_in_unallocated_columns() {
   %c1 = arith.constant 1 : index
   %threads = arith.constant 32 : index
   %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@result_in_columns_of_nobody blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+  gpu.launch_func @kernels::@result_in_unallocated_columns blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
       args(%out : memref<1024xi32>)
   return
 }

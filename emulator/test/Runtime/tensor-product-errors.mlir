@@ -43,7 +43,7 @@ gpu.module @kernels {
   }
 
   // Zeros for A, of 64 rows of 32 bytes, and B, of 8, by 32 threads, and their descriptors: K is
-  // contiguous, without a swizzle. Units are 8 rows of 16 bytes, the next 16 bytes of K are behind
+  // contiguous, without a swizzle. Units are 8 rows of 16 bytes, the next 16 bytes of K are after
   // all rows. And a barrier.
   func.func private @fill() -> (i64, i64) {
     %a = llvm.mlir.addressof @a : !llvm.ptr<3>
@@ -137,7 +137,7 @@ gpu.module @kernels {
     %to = llvm.mlir.addressof @a : !llvm.ptr<3>
     scf.if %is_first {
       // CHECK-LABEL: run @operand_overwritten_in_flight:
-      // CHECK: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @a, which a product issued by thread (0, 0, 0) in nvvm.tcgen05.mma at [[FILE]]:[[#@LINE-6]]:7 still reads: they are used again before the wait for it
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @a, which a product issued by thread (0, 0, 0) in nvvm.tcgen05.mma at [[FILE]]:[[#@LINE-6]]:7 still reads: no wait for it has completed
       llvm.store %zero, %to : i32, !llvm.ptr<3>
     }
     nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
@@ -187,7 +187,7 @@ gpu.module @kernels {
     }
     nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
     // CHECK-LABEL: run @result_without_a_fence:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at {{.*}} by thread (0, 0, 0), and that has completed: the thread has not waited for its commit, or has no fence behind the wait (tcgen05.fence after)
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: nvvm.tcgen05.ld: thread (0, 0, 0) of block (0, 0, 0) reads lane 0, column 448 of tensor memory, which was written in nvvm.tcgen05.mma at {{.*}} by thread (0, 0, 0), and that has completed: the thread has not waited for its commit, or has no fence after the wait (tcgen05.fence after)
     %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     func.call @close(%base, %n) : (i32, i32) -> ()
@@ -226,7 +226,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @product_nobody_commits(%out: memref<1024xi32>) kernel {
+  gpu.func @product_without_a_commit(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
@@ -236,14 +236,14 @@ gpu.module @kernels {
     %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     scf.if %is_first {
-      // CHECK-LABEL: run @product_nobody_commits:
-      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) is in flight when the block ends: nobody has waited for a commit of the thread behind it (tcgen05.commit)
+      // CHECK-LABEL: run @product_without_a_commit:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) is in flight when the block ends: no thread has waited for a later commit of the thread (tcgen05.commit)
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
     }
     gpu.return
   }
 
-  gpu.func @commit_nobody_waits_for(%out: memref<1024xi32>) kernel {
+  gpu.func @commit_without_a_wait(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
@@ -254,8 +254,8 @@ gpu.module @kernels {
     %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
     %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     scf.if %is_first {
-      // CHECK-LABEL: run @commit_nobody_waits_for:
-      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) is in flight when the block ends: nobody has waited for a commit of the thread behind it (tcgen05.commit)
+      // CHECK-LABEL: run @commit_without_a_wait:
+      // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) is in flight when the block ends: no thread has waited for a later commit of the thread (tcgen05.commit)
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
@@ -390,7 +390,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @factor_that_nobody_wrote(%out: memref<1024xi32>) kernel {
+  gpu.func @uninitialized_factor(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
@@ -412,8 +412,8 @@ gpu.module @kernels {
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
     %one = vector.extract %r[0] : i32 from vector<4xi32>
     scf.if %is_first {
-      // CHECK-LABEL: run @factor_that_nobody_wrote:
-      // CHECK: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which nobody had written when nvvm.tcgen05.mma at {{.*}} read them; the first is lane 0, column 480 of tensor memory
+      // CHECK-LABEL: run @uninitialized_factor:
+      // CHECK: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which were uninitialized when nvvm.tcgen05.mma at {{.*}} read them; the first is lane 0, column 480 of tensor memory
       memref.store %one, %out[%c0] : memref<1024xi32>
     }
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
@@ -445,7 +445,7 @@ gpu.module @kernels {
     %is_last = llvm.icmp "eq" %t, %last : i32
     scf.if %is_last {
       // CHECK-LABEL: run @rows_without_a_product:
-      // CHECK: llvm.store: thread (31, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which nobody had written when nvvm.tcgen05.ld at {{.*}} read them; the first is lane 31, column 448 of tensor memory
+      // CHECK: llvm.store: thread (31, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on words which were uninitialized when nvvm.tcgen05.ld at {{.*}} read them; the first is lane 31, column 448 of tensor memory
       memref.store %one, %out[%c0] : memref<1024xi32>
     }
     nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
@@ -499,20 +499,20 @@ func.func @commit_of_another_thread() {
   return
 }
 
-func.func @product_nobody_commits() {
+func.func @product_without_a_commit() {
   %c1 = arith.constant 1 : index
   %threads = arith.constant 32 : index
   %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@product_nobody_commits blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+  gpu.launch_func @kernels::@product_without_a_commit blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
       args(%out : memref<1024xi32>)
   return
 }
 
-func.func @commit_nobody_waits_for() {
+func.func @commit_without_a_wait() {
   %c1 = arith.constant 1 : index
   %threads = arith.constant 32 : index
   %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@commit_nobody_waits_for blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+  gpu.launch_func @kernels::@commit_without_a_wait blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
       args(%out : memref<1024xi32>)
   return
 }
@@ -562,11 +562,11 @@ func.func @accumulator_of_another_thread() {
   return
 }
 
-func.func @factor_that_nobody_wrote() {
+func.func @uninitialized_factor() {
   %c1 = arith.constant 1 : index
   %threads = arith.constant 32 : index
   %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@factor_that_nobody_wrote blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
+  gpu.launch_func @kernels::@uninitialized_factor blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
       args(%out : memref<1024xi32>)
   return
 }

@@ -18,7 +18,7 @@ gpu.module @kernels {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %odd = llvm.getelementptr %tile[8] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     // CHECK-LABEL: run @thread_copy_to_odd_place:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got byte 8 of shared @tile
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) expects an address at a multiple of 16 bytes, got byte 8 of shared @tile
     nvvm.cp.async.shared.global %odd, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -30,7 +30,7 @@ gpu.module @kernels {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %odd = llvm.getelementptr %g[2] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
     // CHECK-LABEL: run @thread_copy_from_odd_place:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) wants an address at a multiple of 4 bytes, got 0x{{.*}}2
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) expects an address at a multiple of 4 bytes, got 0x{{.*}}2
     nvvm.cp.async.shared.global %tile, %odd, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -47,12 +47,12 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @thread_copy_nobody_waits_for(%memory: memref<256xi32>) kernel {
+  gpu.func @thread_copy_without_a_wait(%memory: memref<256xi32>) kernel {
     %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
     %number = arith.index_cast %index : index to i64
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // CHECK-LABEL: run @thread_copy_nobody_waits_for:
+    // CHECK-LABEL: run @thread_copy_without_a_wait:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) has a copy of 16 bytes in flight when the block ends
     nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
     nvvm.cp.async.commit.group
@@ -68,7 +68,7 @@ gpu.module @kernels {
     %two = llvm.mlir.constant(2 : i32) : i32
     nvvm.cp.async.shared.global %tile, %g, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
     // CHECK-LABEL: run @thread_copy_of_what_changes:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of an allocation of 1024 bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-2]]:5 still reads: they are used again before the wait for it
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of an allocation of 1024 bytes, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.shared.global at [[FILE]]:[[#@LINE-2]]:5 still reads: no wait for it has completed
     llvm.store %two, %g : i32, !llvm.ptr<1>
     nvvm.cp.async.commit.group
     nvvm.cp.async.wait.group 0
@@ -85,7 +85,7 @@ gpu.module @kernels {
     nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
     %bytes = llvm.mlir.constant(64 : i32) : i32
     // CHECK-LABEL: run @copy_without_fence:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy to the mbarrier at byte 0 of shared @shared, which has been initialized at [[FILE]]:[[#@LINE-3]]:5 without a fence behind (fence.mbarrier_init)
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy to the mbarrier at byte 0 of shared @shared, which has been initialized at [[FILE]]:[[#@LINE-3]]:5 without a fence after it (fence.mbarrier_init)
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
@@ -128,10 +128,10 @@ func.func @thread_copy_of_too_much() {
   return
 }
 
-func.func @thread_copy_nobody_waits_for() {
+func.func @thread_copy_without_a_wait() {
   %c1 = arith.constant 1 : index
   %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@thread_copy_nobody_waits_for blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+  gpu.launch_func @kernels::@thread_copy_without_a_wait blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
       args(%memory : memref<256xi32>)
   return
 }

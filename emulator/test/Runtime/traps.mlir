@@ -45,7 +45,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Nobody writes what the thread waits for.
+  // No thread writes what the thread waits for.
   gpu.func @waits() kernel {
     %short = llvm.mlir.constant(0 : i32) : i32
     cf.br ^again

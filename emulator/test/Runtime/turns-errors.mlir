@@ -1,11 +1,11 @@
 // Errors that blocks which run one after the other do not show: one block takes
-// all units, the last block is the last to count itself, and nobody sees a lock
+// all units, the last block is the last to count itself, and no block sees a lock
 // that another block is about to take. In turns (KVCACHE_EMULATOR_BLOCKS), the
 // sanitizer finds them.
 
 // DEFINE: %{run} = %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// RUN: %{run} --right=units_that_overlap,last_block_by_number,lock_in_two_steps,store_behind_another
+// RUN: %{run} --right=units_that_overlap,last_block_by_number,lock_in_two_steps,store_after_another
 // RUN: env KVCACHE_EMULATOR_BLOCKS=4 %{run} | FileCheck %s -DFILE=%s
 // RUN: env KVCACHE_EMULATOR_BLOCKS=4 KVCACHE_EMULATOR_SEED=2 %{run} | FileCheck %s -DFILE=%s
 
@@ -39,7 +39,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // The block with the highest number merges, whoever is the last.
+  // The block with the highest number merges, whichever is the last.
   gpu.func @last_block_by_number(%m: memref<256xi32>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -88,10 +88,10 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // The last value of the flag is the first block's, which tells nothing of what
+  // The last value of the flag is the first block's, which does not publish what
   // the second one has released by the value before. Without turns, the first
   // one gives up waiting for it.
-  gpu.func @store_behind_another(%m: memref<256xi32>) kernel {
+  gpu.func @store_after_another(%m: memref<256xi32>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -119,7 +119,7 @@ gpu.module @kernels {
     scf.if %is_third {
       func.call @wait_for(%done, %one) : (!llvm.ptr<1>, i32) -> ()
       %last = llvm.load %flag atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr<1> -> i32
-      // CHECK-LABEL: run @store_behind_another:
+      // CHECK-LABEL: run @store_after_another:
       // CHECK: [[FILE]]:[[#@LINE+1]]:16: llvm.load: thread (0, 0, 0) of block (2, 0, 0) reads 4 bytes at byte 0 of an allocation of 1024 bytes, which block (1, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
       %value = llvm.load %g : !llvm.ptr<1> -> i32
       %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
@@ -171,11 +171,11 @@ func.func @lock_in_two_steps() {
   return
 }
 
-func.func @store_behind_another() {
+func.func @store_after_another() {
   %c1 = arith.constant 1 : index
   %blocks = arith.constant 3 : index
   %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@store_behind_another blocks in (%blocks, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<256xi32>)
+  gpu.launch_func @kernels::@store_after_another blocks in (%blocks, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<256xi32>)
   return
 }
 

@@ -73,7 +73,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Thread 1 of block 0 reads what thread 0 has written. It knows of that by the
+  // Thread 1 of block 0 reads what thread 0 has written. It is ordered after that by the
   // answer of block 1 only.
   gpu.func @another_block_answers(%m: memref<256xi32>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32

@@ -23,7 +23,7 @@ gpu.module @kernels {
     %is_low = arith.cmpi ult, %t, %c4 : i32
     %mask = arith.select %is_low, %low, %all : i32
     // CHECK-LABEL: run @unequal_masks:
-    // CHECK: [[SOURCE]]:[[#@LINE+1]]:15: nvvm.vote.sync: thread (4, 0, 0) of block (0, 0, 0) comes with the mask 0xffffffff, while lanes 0 to 3 of warp 0 wait with the mask 0x000000ff
+    // CHECK: [[SOURCE]]:[[#@LINE+1]]:15: nvvm.vote.sync: thread (4, 0, 0) of block (0, 0, 0) has the mask 0xffffffff, while lanes 0 to 3 of warp 0 wait with the mask 0x000000ff
     %ballot = nvvm.vote.sync ballot %mask, %true -> i32
     func.call @use(%ballot) : (i32) -> ()
     gpu.return
@@ -39,7 +39,7 @@ gpu.module @kernels {
       func.call @use(%sum) : (i32) -> ()
     } else {
       // CHECK-LABEL: run @different_instructions:
-      // CHECK: [[SOURCE]]:[[#@LINE+1]]:14: nvvm.redux.sync: thread (5, 0, 0) of block (0, 0, 0) comes with the mask 0xffffffff, while lanes 0 to 4 of warp 0 wait in nvvm.redux.sync at [[SOURCE]]:[[#@LINE-4]]:14 with the mask 0xffffffff
+      // CHECK: [[SOURCE]]:[[#@LINE+1]]:14: nvvm.redux.sync: thread (5, 0, 0) of block (0, 0, 0) has the mask 0xffffffff, while lanes 0 to 4 of warp 0 wait in nvvm.redux.sync at [[SOURCE]]:[[#@LINE-4]]:14 with the mask 0xffffffff
       %max = nvvm.redux.sync max %t, %all : i32 -> i32
       func.call @use(%max) : (i32) -> ()
     }
@@ -58,7 +58,7 @@ gpu.module @kernels {
       func.call @use(%lanes) : (i32) -> ()
     } else {
       // CHECK-LABEL: run @masks_that_wait_for_each_other:
-      // CHECK: [[SOURCE]]:[[#@LINE+1]]:7: nvvm.bar.warp.sync: thread (1, 0, 0) of block (0, 0, 0) comes with the mask 0xffffffff, while lane 0 of warp 0 waits in nvvm.match.sync at [[SOURCE]]:[[#@LINE-4]]:16 with the mask 0x00000003
+      // CHECK: [[SOURCE]]:[[#@LINE+1]]:7: nvvm.bar.warp.sync: thread (1, 0, 0) of block (0, 0, 0) has the mask 0xffffffff, while lane 0 of warp 0 waits in nvvm.match.sync at [[SOURCE]]:[[#@LINE-4]]:16 with the mask 0x00000003
       nvvm.bar.warp.sync %all : i32
     }
     gpu.return
@@ -105,7 +105,7 @@ gpu.module @kernels {
     %is_seven = arith.cmpi eq, %t, %c7 : i32
     scf.if %is_seven {
       // CHECK-LABEL: run @missing_lane:
-      // CHECK:      deadlock: no thread of block (0, 0, 0) can go on
+      // CHECK:      deadlock: no thread of block (0, 0, 0) can continue
       // CHECK-NEXT: threads 0 to 6 and 8 to 31 wait in nvvm.shfl.sync at [[SOURCE]]:[[#@LINE+4]]:16 for lane 7 of warp 0, in the mask 0xffffffff
       // CHECK-NEXT: thread 7 waits in nvvm.barrier0 at [[SOURCE]]:[[#@LINE+1]]:7 for barrier 0, which has 1 of 32 threads
       nvvm.barrier0
@@ -123,7 +123,7 @@ gpu.module @kernels {
     %start = llvm.inttoptr %base_i64 : i64 to !llvm.ptr<3>
     %row = llvm.getelementptr %start[%lane] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i64
     // CHECK-LABEL: run @misaligned_row:
-    // CHECK: [[SOURCE]]:[[#@LINE+1]]:12: nvvm.ldmatrix: thread (1, 0, 0) of block (0, 0, 0) wants an address at a multiple of 16 bytes, got byte 8 of shared @__wg_misaligned_row_0
+    // CHECK: [[SOURCE]]:[[#@LINE+1]]:12: nvvm.ldmatrix: thread (1, 0, 0) of block (0, 0, 0) expects an address at a multiple of 16 bytes, got byte 8 of shared @__wg_misaligned_row_0
     %one = nvvm.ldmatrix %row {num = 1 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> i32
     func.call @use(%one) : (i32) -> ()
     gpu.return
@@ -150,7 +150,7 @@ gpu.module @kernels {
     %is_low = arith.cmpi ult, %t, %c30 : i32
     scf.if %is_low {
       // CHECK-LABEL: run @matrix_without_all_lanes:
-      // CHECK: [[SOURCE]]:[[#@LINE+1]]:12: nvvm.mma.sync: thread (0, 0, 0) of block (0, 0, 0) wants all lanes of its warp to come, but lanes 30 to 31 of warp 0 have ended or are not in the block
+      // CHECK: [[SOURCE]]:[[#@LINE+1]]:12: nvvm.mma.sync: thread (0, 0, 0) of block (0, 0, 0) requires all lanes of its warp, but lanes 30 to 31 of warp 0 have ended or are not in the block
       %d = nvvm.mma.sync A[%zero] B[%zero] C[%zero, %zero]
           {layoutA = #nvvm.mma_layout<row>, layoutB = #nvvm.mma_layout<col>, shape = #nvvm.shape<m = 8, n = 8, k = 16>,
            multiplicandAPtxType = #nvvm.mma_type<s8>, multiplicandBPtxType = #nvvm.mma_type<s8>,

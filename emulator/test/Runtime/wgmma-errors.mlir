@@ -80,7 +80,7 @@ gpu.module @kernels {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
     // CHECK-LABEL: run @no_fence:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) comes before any wgmma.fence
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has executed no wgmma.fence before it
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
@@ -204,7 +204,7 @@ gpu.module @kernels {
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     %d1 = nvvm.wgmma.mma_async %a, %b, %d, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     // CHECK-LABEL: run @two_take_over:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-3]]:{{[0-9]+}}, which nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}} has taken over in flight
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-3]]:{{[0-9]+}}, which nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}} already accumulates into
     %d2 = nvvm.wgmma.mma_async %a, %b, %d, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
@@ -224,7 +224,7 @@ gpu.module @kernels {
     nvvm.wgmma.wait.group.sync.aligned 0
     func.call @save(%t, %d1, %out) : (index, !acc, !out) -> ()
     // CHECK-LABEL: run @taken_over:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.call: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-6]]:{{[0-9]+}}, which nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-5]]:{{[0-9]+}} has taken over in flight
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.call: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-6]]:{{[0-9]+}}, which nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-5]]:{{[0-9]+}} already accumulates into
     func.call @save(%t, %d, %out) : (index, !acc, !out) -> ()
     gpu.return
   }
@@ -326,7 +326,7 @@ gpu.module @kernels {
     %zero = llvm.mlir.zero : !acc
     nvvm.wgmma.fence.aligned
     // CHECK-LABEL: run @half_a_warpgroup:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) wants all 128 threads of warps 0 to 3, but the block has 64 threads
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) requires all 128 threads of warps 0 to 3, but the block has 64 threads
     %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
@@ -342,7 +342,7 @@ gpu.module @kernels {
     scf.if %is {
       nvvm.wgmma.fence.aligned
     // CHECK-LABEL: run @some_have_ended:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) wants all 128 threads of warps 0 to 3, but thread ({{[0-9]+}}, 0, 0) has ended
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) requires all 128 threads of warps 0 to 3, but thread ({{[0-9]+}}, 0, 0) has ended
       %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
       nvvm.wgmma.commit.group.sync.aligned
       nvvm.wgmma.wait.group.sync.aligned 0
@@ -360,7 +360,7 @@ gpu.module @kernels {
       %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     } else {
     // CHECK-LABEL: run @some_wait_elsewhere:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) comes while thread ({{[0-9]+}}, 0, 0) of its warpgroup waits in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-3]]:{{[0-9]+}}
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) executes it while thread ({{[0-9]+}}, 0, 0) of its warpgroup waits in nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-3]]:{{[0-9]+}}
       %d = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     }
     gpu.return
@@ -376,7 +376,7 @@ gpu.module @kernels {
     nvvm.wgmma.commit.group.sync.aligned
     scf.if %is {
     // CHECK-LABEL: run @half_a_warp_waits:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.wait.group.sync.aligned: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) wants all lanes of its warp to come, but lanes 16 to 31 of warp 0 have ended or are not in the block
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.wait.group.sync.aligned: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) requires all lanes of its warp, but lanes 16 to 31 of warp 0 have ended or are not in the block
       nvvm.wgmma.wait.group.sync.aligned 0
     }
     gpu.return
@@ -395,7 +395,7 @@ gpu.module @kernels {
     }
     nvvm.wgmma.fence.aligned
     // CHECK-LABEL: run @one_warp_waits:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) comes when warp 0 has executed wgmma.wait_group 1 times, and warp 1 0 times: all threads of a warpgroup must execute it
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) executes it when warp 0 has executed wgmma.wait_group 1 times, and warp 1 0 times: all threads of a warpgroup must execute it
     %d1 = nvvm.wgmma.mma_async %a, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
@@ -440,7 +440,7 @@ gpu.module @kernels {
     %odd = llvm.add %a, %bit : i64
     nvvm.wgmma.fence.aligned
     // CHECK-LABEL: run @base_offset:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has the descriptor 0x{{[0-9a-f]+}} of A, which has the base offset 3: the emulator knows only patterns at multiples of their size, whose base offset is 0
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) has the descriptor 0x{{[0-9a-f]+}} of A, which has the base offset 3: the emulator supports only patterns at multiples of their size, whose base offset is 0
     %d = nvvm.wgmma.mma_async %odd, %b, %zero, #nvvm.shape<m = 64, n = 8, k = 16>, D [<f32>, #nvvm.wgmma_scale_out<one>], A [<bf16>, #nvvm.wgmma_scale_in<one>, <row>], B [<bf16>, #nvvm.wgmma_scale_in<one>, <col>] : !acc -> !acc
     nvvm.wgmma.commit.group.sync.aligned
     nvvm.wgmma.wait.group.sync.aligned 0
@@ -502,7 +502,7 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %x = llvm.extractvalue %d[0] : !acc
     // CHECK-LABEL: run @unwritten_row:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which nobody had written when nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-6]]:{{[0-9]+}} read them; the first is byte 160 of shared @ops
+    // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-6]]:{{[0-9]+}} read them; the first is byte 160 of shared @ops
     memref.store %x, %out[%t, %c0] : !out
     gpu.return
   }

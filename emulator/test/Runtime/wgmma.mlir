@@ -202,7 +202,7 @@ gpu.module @kernels {
   }
 
   // Zeros for the second product, when all warps have read the ones.
-  gpu.func @written_behind_a_barrier(%out: !out) kernel {
+  gpu.func @written_after_a_barrier(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
     nvvm.wgmma.fence.aligned
@@ -369,7 +369,7 @@ func.func @main() {
   gpu.launch_func @kernels::@changed_between_fences blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
   call @print_sum(%out) : (!out) -> ()
   // CHECK: {{^}}24576{{$}}
-  gpu.launch_func @kernels::@written_behind_a_barrier blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
+  gpu.launch_func @kernels::@written_after_a_barrier blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
   call @print_sum(%out) : (!out) -> ()
   // CHECK: {{^}}8192{{$}}
   gpu.launch_func @kernels::@rows_of_the_own_warp blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)

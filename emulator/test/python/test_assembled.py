@@ -13,7 +13,7 @@ from tensor_products import write_program
 FOLDER = ROOT / "emulator/test/Runtime"
 INSTRUCTIONS = re.compile(r"\bnvvm\.(tcgen05|wgmma|cluster|mapa)\b|multicast_mask|cta_group")
 # ptxas repairs some of the wrong kernels of wgmma, and says so. In right ones it adds a fence where a
-# group takes registers over in a loop, or behind a wait for an mbarrier; the PTX ISA wants none.
+# group takes registers over in a loop, or after a wait for an mbarrier; the PTX ISA wants none.
 MESSAGES = {
     "wgmma.mlir": {"C7519"},
     "wgmma-errors.mlir": {"C7511", "C7514", "C7517", "C7519"},

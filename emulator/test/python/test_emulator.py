@@ -107,7 +107,7 @@ def test_sources_with_errors():
     assert info.value.diagnostics
 
 
-def test_functions_that_nobody_defines():
+def test_undefined_functions():
     source = """
       func.func private @missing(i32)
       func.func @f(%a: i32) {
@@ -158,7 +158,7 @@ def test_strided_arrays(step):
 
 
 @pytest.mark.parametrize("step", [1, 2, -2])
-def test_reads_behind_a_strided_array(step):
+def test_reads_after_a_strided_array(step):
     program = kvcache.jit(COPY_STRIDED, target=TARGET)
     memory = np.arange(128, dtype=np.int32)
     inside = memory[32:64:step] if step > 0 else memory[63:31:step]
@@ -168,7 +168,7 @@ def test_reads_behind_a_strided_array(step):
         program.call("copy", inside, len(inside) + 1, out)
 
 
-def test_writes_behind_an_array():
+def test_writes_after_an_array():
     program = kvcache.jit(COPY_STRIDED, target=TARGET)
     values = np.arange(64, dtype=np.int32)
     out = np.zeros(64, np.int32)
@@ -207,7 +207,7 @@ def test_arrays_without_elements():
     add(program, size=0)
 
 
-def test_wrong_arguments_leave_nothing_behind():
+def test_wrong_arguments_leave_nothing_over():
     program = kvcache.jit(ADD, target=TARGET)
     good = np.zeros(8, np.int32)
     with pytest.raises(TypeError, match=r"argument 2 \('out'\) expects an array"):

@@ -347,7 +347,7 @@ def test_copies_by_threads():
 
 
 def test_bulk_copies_and_their_barrier():
-    # The mbarrier is at byte 512, behind the tile. Two phases of 256 bytes; the source
+    # The mbarrier is at byte 512, after the tile. Two phases of 256 bytes; the source
     # begins 16 bytes into a sector.
     body = """
       %tile = llvm.mlir.addressof @shared : !llvm.ptr<3>

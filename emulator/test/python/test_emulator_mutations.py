@@ -339,10 +339,10 @@ TWICE = [
     *("wait for a group less 1", "wait for a group less 2"),
 ]
 
-# No copy comes to where a thread has written zeros.
+# No copy writes bytes where a thread has written zeros.
 USED_ONCE = ["drop nvvm.fence.proxy 1"]
 
-# The first tiles find empty stages, and nobody waits for the last one to be.
+# The first tiles find empty stages, and no thread waits for the last one to be.
 BEGIN_AND_END = ["drop nvvm.bar.warp.sync 2"]
 TENSOR_COPIES = [*BEGIN_AND_END, "drop nvvm.fence.proxy 1", "skip nvvm.mbarrier.try_wait 1"]
 THREAD_COPIES = [*BEGIN_AND_END, "skip nvvm.mbarrier.test.wait 1"]
@@ -351,20 +351,20 @@ THREAD_COPIES = [*BEGIN_AND_END, "skip nvvm.mbarrier.test.wait 1"]
 # Each warp waits for its products of tiles before it frees a stage.
 WAITED = ["drop nvvm.bar.warp.sync 1", "drop nvvm.bar.warp.sync 2"]
 
-# The barrier in front of the first copies, by ids, does the same as the one behind the initialization of
-# mbarriers; and the one in front of each tile of ids the same as the arrivals of those that have used a stage.
+# The barrier before the first copies, by ids, does the same as the one after the initialization
+# of mbarriers; and the one before each tile of ids the same as the arrivals of those that have used a stage.
 BEFORE_IDS = ["drop nvvm.barrier0 1", "drop nvvm.bar.warp.sync 1"]
-# Products of queries in shared memory come behind the barrier in front of a tile of ids.
+# Products of queries in shared memory follow the barrier before a tile of ids.
 QUERIES = "drop nvvm.barrier0 3"
 
-# The barrier behind the conversion of a raw tile does the same as the arrivals of those that have converted it.
-# Those in front of the products of its first tile do the same as those behind the queries.
+# The barrier after the conversion of a stored tile does the same as the arrivals of those that have converted it.
+# Those before the products of its first tile do the same as those after the queries.
 CONVERTED = ["drop nvvm.bar.warp.sync 1", "drop nvvm.barrier0 2", "drop nvvm.fence.proxy 1"]
 
 # Those of the second slot, and of the next tile, follow zeros of the first slot as well.
 ZEROS = ["drop nvvm.fence.proxy 1", "drop nvvm.fence.proxy 2"]
 
-# The barrier in front of each unit does the same as the one behind the initialization of mbarriers,
+# The barrier before each work item does the same as the one after the initialization of mbarriers,
 # and as the waits for the stages that the first copies of a unit fill.
 NEXT_UNIT = ["drop nvvm.barrier0 1"]
 
@@ -459,7 +459,7 @@ def test_raw_tiles_that_warps_multiply(chip):
     config = kvcache.KVCacheQuantizationConfig("f32", 16)
     params = kvcache.KVCacheParams("f8E4M3FN", 1, 32, page_size=16, total_num_layers=1, kvcache_quant_config=config)
     operation = kvcache.ops.attention(params, 2, tile_rows=32, dtype="bf16")
-    # The barrier in front of each tile also comes between tiles and those that replace them.
+    # The barrier before each tile is also between tiles and those that replace them.
     wait = "test.wait" if chip == "sm_80" else "try_wait"
     benign = [*WAITED, *(f"skip nvvm.mbarrier.{wait} {number}" for number in (1, 2))]
     check(operation.source, "attention_kernel", chip, attend_in_tiles(FP8, 32, 2), 10, benign)

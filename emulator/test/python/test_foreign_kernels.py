@@ -117,7 +117,7 @@ BUGS = {
     ),
     "unwritten_values": (
         lambda m: (1, 32, floats(16), unwritten_values(m), 10, ZEROS(32)),
-        "a value that depends on bytes which nobody had written",
+        "a value that depends on bytes which were uninitialized",
     ),
     "proxy_fence": (
         lambda m: (1, 128, floats(128), ZEROS(128)),

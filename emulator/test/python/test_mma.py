@@ -71,7 +71,7 @@ def test_attention():
 def test_attention_with_a_mistake():
     """Every fence, commit and wait of the products is necessary.
 
-    The fence and the barrier behind the queries do what those behind the barriers of the pipe have done, and the first
+    The fence and the barrier after the queries do what those after the barriers of the pipe have done, and the first
     slot is empty.
     """
     benign = ["drop nvvm.barrier0 1", "drop nvvm.fence.mbarrier.init 1", "drop nvvm.bar.warp.sync 1"]

@@ -92,7 +92,7 @@ def masks_of_eight(text):
     [
         (own_arrivals, r"of block \(1, 2, 0\) issues a copy that writes .* of block \(0, 2, 0\), .* has not waited"),
         (arrivals_of_a_block, r"of block \(1, 2, 0\) issues a copy that writes .* of block \(0, 2, 0\), .* has not waited"),
-        (waits_of_a_block, "only what has the scope of the cluster orders threads of different blocks"),
+        (waits_of_a_block, "only synchronization with the scope of the cluster orders threads of different blocks"),
         (masks_of_eight, "a multicast mask that has bit 7: the cluster has 2 blocks"),
     ],
 )

@@ -23,10 +23,10 @@ COPY_OF_A = re.search(r"nvvm\.tcgen05\.cp %to_a[^\n]*\n", write_program([MX.kern
 WAIT = """    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
     nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
 """
-MEET = """    nvvm.cluster.arrive
+SYNC = """    nvvm.cluster.arrive
     nvvm.cluster.wait
 """
-LAST_MEETING = """    nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>
+LAST_SYNC = """    nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>
     nvvm.cluster.arrive
     nvvm.cluster.wait
     nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
@@ -54,7 +54,7 @@ DESCRIPTORS = {
     "scale id of four": (NVFP4, 2 << 4, "a scale id of B that is a multiple of 4, the number of scales of a row, got 2"),
     "scale format": (MX, 1 << 23, "scales of format ue8m0 for kind mxf8f6f4 with blocks of 32, got ue4m3"),
     "reserved bit": (MX, 1 << 3, "0 for bit 3, which is reserved, got 1"),
-    "size of K": (NVFP4, 1 << 31, "0 for the size of K, of which the emulator doesn't know 96, got 1"),
+    "size of K": (NVFP4, 1 << 31, "0 for the size of K, because the emulator does not support 96, got 1"),
     "64 rows": (MX, 12 << 24, "an M of 128, got 64"),
     "type": (NVFP4, 2 << 7, "types of A and B that kind mxf4nvf4 has, got code 3"),
 }
@@ -126,7 +126,7 @@ EDITS = {
         MX,
         {"cp %to_a, %from_a {shape = #nvvm.tcgen05_cp_shape<shape_32x128b>, multicast = #nvvm.tcgen05_cp_multicast<warpx4>":
          "cp %to_a, %from_a {shape = #nvvm.tcgen05_cp_shape<shape_4x256b>, multicast = #nvvm.tcgen05_cp_multicast<none>"},
-        r"depends on words which nobody had written when nvvm.tcgen05.mma.block_scale at .* read them; the first is lane \d+, column 32\d of tensor memory",
+        r"depends on words which were uninitialized when nvvm.tcgen05.mma.block_scale at .* read them; the first is lane \d+, column 32\d of tensor memory",
     ),
     "scales at a lane": (
         MX,
@@ -136,7 +136,7 @@ EDITS = {
         %s = """},
         r"expects the scales of A to begin at lane 0, got lane 1, column 320 of tensor memory",
     ),
-    "scales behind the last column": (
+    "scales after the last column": (
         MX,
         {"%tensor_scales_b = llvm.getelementptr %tensor[352]": "%tensor_scales_b = llvm.getelementptr %tensor[511]", "%numWords = arith.constant 4": "%numWords = arith.constant 0"},
         r"accesses 1 column of 32 lanes at lane 0, column 512 of tensor memory",
@@ -144,7 +144,7 @@ EDITS = {
     # Pairs
     "peer that may not have begun": (
         PAIR,
-        {"<async>}\n    nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>\n" + MEET: "<async>}\n    nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>\n    nvvm.barrier0\n"},
+        {"<async>}\n    nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>\n" + SYNC: "<async>}\n    nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>\n    nvvm.barrier0\n"},
         r"tcgen05.mma: thread .* accesses shared memory of block \(1, 0, 0\), which may not have begun yet",
     ),
     "blocks without a pair": (
@@ -170,7 +170,7 @@ EDITS = {
     }
     scf.if %is_first {
       nvvm.tcgen05.alloc"""},
-        r"deadlock(.|\n)*for columns of tensor memory, of which 0 of 512 are allocated, together with block \(1, 0, 0\), none of whose warps has come to an allocation",
+        r"deadlock(.|\n)*for columns of tensor memory, of which 0 of 512 are allocated, together with block \(1, 0, 0\), none of whose warps has executed an allocation",
     ),
     "peer reads without a wait": (
         PAIR,
@@ -212,7 +212,7 @@ EDITS = {
     "upper lanes without scales": (
         FOLDED,
         {"shape_64x128b>, multicast = #nvvm.tcgen05_cp_multicast<warpx2_01_23>": "shape_4x256b>, multicast = #nvvm.tcgen05_cp_multicast<none>"},
-        r"depends on words which nobody had written when nvvm.tcgen05.mma.block_scale at .* read them; the first is lane \d+, column 3\d\d of tensor memory",
+        r"depends on words which were uninitialized when nvvm.tcgen05.mma.block_scale at .* read them; the first is lane \d+, column 3\d\d of tensor memory",
     ),
 }
 
@@ -229,13 +229,13 @@ RIGHT = {
     # CUTLASS's main loops copy scales of the next tile over those that products read.
     "copy over what a product reads": (MX, {COMMITS[1]: COPY_OF_A.replace("%to_a", "%tensor_scales_a").replace("%from_a", "%descriptor") + COMMITS[1]}),
     # The wait for the commit orders the products of the other block.
-    "blocks that end alone": (PAIR, {LAST_MEETING: LAST_MEETING.replace(MEET, "    nvvm.barrier0\n")}),
+    "blocks that end alone": (PAIR, {LAST_SYNC: LAST_SYNC.replace(SYNC, "    nvvm.barrier0\n")}),
     "products by the odd block": (PAIR, {"%is_issuer = arith.andi %is_thread_0, %is_rank_0": "%is_odd = arith.cmpi eq, %rank, %c1 : index\n    %is_issuer = arith.andi %is_thread_0, %is_odd"}),
-    # The other block's threads learn from an arrival of a thread that has waited.
+    # The other block's threads acquire an arrival of a thread that has waited.
     "wait by one block": (
         PAIR,
         {COMMITS[2].strip().splitlines()[1].strip() + "\n": ONE_COMMIT,
-         WAIT: "    scf.if %is_rank_0 {\n" + WAIT.splitlines()[0] + "\n    }\n" + MEET + WAIT.splitlines()[1] + "\n"},
+         WAIT: "    scf.if %is_rank_0 {\n" + WAIT.splitlines()[0] + "\n    }\n" + SYNC + WAIT.splitlines()[1] + "\n"},
     ),
 }
 

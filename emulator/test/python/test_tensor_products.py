@@ -91,7 +91,7 @@ def place_scales(case, codes, is_folded):
     rows = len(codes) // 2 if is_folded else len(codes)
     for row, step, i in np.ndindex(codes.shape):
         word, byte = case.get_scale_place(step)
-        # The second half of N is 32 lanes behind; without halves, 128 rows are an image.
+        # The second half of N is 32 lanes after it; without halves, 128 rows are an image.
         half, n = divmod(row, rows)
         image, n = divmod(n, 128)
         lane = image * 32 + half * 32 + n % 32

@@ -53,7 +53,7 @@ struct ContextReturn {
 
 using ContextLease = std::unique_ptr<WarmContext, ContextReturn>;
 
-/// Returns a context of nobody else, for a source. It has not seen a source
+/// Returns an unused context for a source. It has not seen a source
 /// that could give a name a meaning.
 ContextLease leaseContext(StringRef contents);
 

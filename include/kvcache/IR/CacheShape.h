@@ -55,7 +55,7 @@ tma::CacheShape getShape(CacheTypeInterface cache);
 BundleOpInterface getBundleOp(Value cache);
 
 /// Returns the dimension of blocks or scales that counts tokens. Pages, and of
-/// a collection roles and layers, are before it; heads and elements behind it.
+/// a collection roles and layers, are before it; heads and elements after it.
 inline unsigned getTokensDim(MemRefType tensor) { return tensor.getRank() - 3; }
 
 /// Returns the type of the views of a collection, or of the scales of a

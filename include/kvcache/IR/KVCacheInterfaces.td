@@ -97,8 +97,8 @@ def KVCache_CacheTypeInterface : TypeInterface<"CacheTypeInterface",
     InterfaceMethod<"The numbers that are kept for a lane: 1, or 2 in a view of "
       "scales with zero points, which follow the scales of a head.",
       "int64_t", "getNumbersPerLane", (ins), "", "return 1;">,
-    InterfaceMethod<"Whether elements or scales lie behind the view: not behind "
-      "that of the scales of a cache without scales.",
+    InterfaceMethod<"Whether the view has elements or scales: not that of "
+      "the scales of a cache without scales.",
       "bool", "hasMemory", (ins), "", "return true;">
   ];
   let extraSharedClassDeclaration = [{

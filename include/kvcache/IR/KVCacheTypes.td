@@ -531,7 +531,7 @@ def KVCache_TMATileType : KVCache_Type<"TMATile", "tma_tile", []> {
 // Constraints on operands and results
 //===----------------------------------------------------------------------===//
 
-/// Elements or scales lie behind a view or collection.
+/// Whether a view or collection has elements or scales.
 defvar KVCache_HasMemory =
     CPred<"::llvm::cast<::mlir::kvcache::CacheTypeInterface>($_self)"
           ".hasMemory()">;

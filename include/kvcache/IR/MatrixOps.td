@@ -71,7 +71,7 @@ def KVCache_MmaOp : KVCache_Op<"mma", [
 
     wgmma reads tiles by the async proxy. Tensor copies write by this proxy; where
     threads copy, the lowering of `wait` and `consume` adds the fence. A thread
-    that has written a tile by `tile_store` needs `nvvm.fence.proxy` behind the
+    that has written a tile by `tile_store` needs `nvvm.fence.proxy` after the
     write, and then a barrier with the warpgroup.
 
     Constraints:

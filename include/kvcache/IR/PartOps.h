@@ -1,4 +1,4 @@
-//===- PartOps.h - The tensors behind a cache -------------------*- C++ -*-===//
+//===- PartOps.h - The tensors of a cache -----------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- PartOps.td - The tensors behind a cache -*- tablegen -*-===//
+//===- PartOps.td - The tensors of a cache -*- tablegen -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -43,7 +43,7 @@ def KVCache_PipeOp : KVCache_Op<"pipe", [MemoryEffects<[MemAlloc]>]> {
     checks:
     - The block size is known, and a multiple of 128.
     - All `produce` are in one branch of an `scf.if`, all `consume` in another
-      one, and neither is in a loop. ptxas compiles code behind the branches for
+      one, and neither is in a loop. ptxas compiles code after the branches for
       the smaller number.
     - The sum is at most the number of registers with which the threads begin.
       The kernel has it in `nvvm.maxnreg`, or it follows from `nvvm.minctasm`;

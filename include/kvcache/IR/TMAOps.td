@@ -83,7 +83,7 @@ def KVCache_TMALoadOp : KVCache_Op<"tma_load", [
     With `multicast`, all blocks of a cluster execute the op together, and each
     issues a share of the copies to all of them. The copies of a tile count from
     0 on, box by box and chunk by chunk. The block whose rank in the cluster is
-    the number of a copy modulo the number of blocks issues it; the data come to
+    the number of a copy modulo the number of blocks issues it; the data go to
     the same place of each block, and the bytes to its barrier, which expects
     those of the whole tile. The kernel states its clusters by
     `known_cluster_size`.

@@ -240,7 +240,7 @@ def KVCache_CreateGather4TMATileOp : KVCache_TensorMapOp<
     576 bytes, for example, fits a box of 72 64-bit integers, but not a box of
     bytes, whose sides are at most 256.
 
-    Row r of the descriptor starts r times `tile_stride` behind the view. The
+    Row r of the descriptor starts r times `tile_stride` after the view. The
     default is `tile_width`: that of a tile of whole rows. A tile of a part of a
     row gives the row as `tile_stride`, so that the rows are those of `tma_row`
     and `row_index`. With a smaller stride, the rows are equal parts of the

@@ -22,7 +22,7 @@ def KVCache_TmemAllocOp : KVCache_Op<"tmem_alloc"> {
   let description = [{
     Allocates the columns of tiles in tensor memory, all at once, and gives them
     back at the end of the block of operations that the op is in. The memory is
-    uninitialized. All threads of the thread block execute the op, and come to
+    uninitialized. All threads of the thread block execute the op, and reach
     the end of that block. Thread blocks of a multiprocessor share its 512
     columns: the op takes a power of two from 32 on, and waits until so many are
     free. So a kernel that several thread blocks should run at once has few.
@@ -97,7 +97,7 @@ def KVCache_TmemMmaOp : KVCache_Op<"tmem_mma", [
     D. A barrier between them is enough. The product reads shared memory by the
     async proxy. Tensor copies write by this proxy; where threads copy, the
     lowering of `wait` and `consume` adds the fence. A thread that has written a
-    tile by `tile_store` needs `nvvm.fence.proxy` behind the write, and then a
+    tile by `tile_store` needs `nvvm.fence.proxy` after the write, and then a
     barrier with the thread of the product.
 
     Constraints:
@@ -181,8 +181,8 @@ def KVCache_TmemCommitOp : KVCache_Op<"tmem_commit", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Arrives when the products of a thread are done";
   let description = [{
-    Lets an mbarrier know when all products are done that this thread has started
-    before: then there is one arrival. A barrier that expects one arrival
+    Arrives once at an mbarrier when all products are done that
+    this thread has started before. A barrier that expects one arrival
     completes a phase for each `tmem_commit`, so that threads wait for number i
     by the parity of i.
 

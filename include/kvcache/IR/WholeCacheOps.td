@@ -155,7 +155,7 @@ def KVCache_GatherOp : KVCache_WholeCacheOp<"gather", [
   let summary = "Copies the tokens of all sequences to dense memory";
   let description = [{
     Writes tokens `[begin, end)` of sequence b to rows `[b, 0 …)` of the outputs,
-    dequantized and converted, and zeros behind them. `begin` is 0 unless given.
+    dequantized and converted, and zeros after them. `begin` is 0 unless given.
     `end` is `cache_length(b)` unless given, and with `row_offsets` also the new
     tokens: `cache_length(b) + n_b`. Tokens that an output has no room for are
     left out.
@@ -206,7 +206,7 @@ def KVCache_GatherOp : KVCache_WholeCacheOp<"gather", [
     Arg<Optional<KVCache_Numbers>, "first new row of each sequence, [batch + 1]">
         :$row_offsets,
     Arg<Optional<KVCache_Numbers>, "first token of each sequence, [batch]">:$begin,
-    Arg<Optional<KVCache_Numbers>, "the token behind the last, [batch]">:$end,
+    Arg<Optional<KVCache_Numbers>, "the token after the last, [batch]">:$end,
     Arg<KVCache_GatheredRows, "the keys, [batch, tokens, H, E] or [total, H, E]">
         :$keys,
     Arg<Optional<KVCache_GatheredRows>, "the values, as the keys">:$values,
@@ -288,7 +288,7 @@ def KVCache_CopyOp : KVCache_WholeCacheOp<"copy", [
     Arg<KVCache_AnyCache, "a layer's keys or values">:$source,
     Arg<KVCache_AnyCache, "those that are written">:$target,
     Arg<Optional<KVCache_Numbers>, "first token of each sequence, [batch]">:$begin,
-    Arg<Optional<KVCache_Numbers>, "the token behind the last, [batch]">:$end,
+    Arg<Optional<KVCache_Numbers>, "the token after the last, [batch]">:$end,
     Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$source_scale,
     Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$target_scale,
     DefaultValuedAttr<I64Attr, "0">:$source_head,

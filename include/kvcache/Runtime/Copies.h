@@ -38,12 +38,11 @@ typedef struct KVCacheCopy {
   int64_t bytes;
 } KVCacheCopy;
 
-/// Begins copies on a stream, behind all work that `behind` has now; null is
-/// the default stream. `event` receives what tells that they have ended, which
+/// Begins copies on a stream, after all work that `other` has now; null is
+/// the default stream. `event` receives an event for their end, which
 /// `kvcacheCopiesEnd` frees. On failure, none of them is under way any more.
-int32_t kvcacheCopiesBegin(void *stream, void *behind,
-                           const KVCacheCopy *copies, int64_t count,
-                           void **event);
+int32_t kvcacheCopiesBegin(void *stream, void *other, const KVCacheCopy *copies,
+                           int64_t count, void **event);
 
 /// Sets `hasEnded` to whether the copies before an event have ended. Does not
 /// wait.

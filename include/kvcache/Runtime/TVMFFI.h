@@ -94,14 +94,14 @@ typedef struct KVCacheValue {
   int32_t flags;
 } KVCacheValue;
 
-/// Functions of the emulator, which must know the memory of a call.
+/// Functions of the emulator, which must have the memory of a call.
 typedef struct KVCacheMemoryCalls {
   void (*add)(const void *pointer, int64_t bytes);
   void (*addConstant)(const void *pointer, int64_t bytes);
   void (*remove)(const void *pointer);
 } KVCacheMemoryCalls;
 
-/// Functions of the device, which must know the device and the stream of a
+/// Functions of the device, which must have the device and the stream of a
 /// call; see Device.h.
 typedef struct KVCacheScopeCalls {
   int32_t (*enter)(int32_t device, void *stream, KVCacheScope *outer);
@@ -128,7 +128,7 @@ typedef struct KVCacheFunction {
   int32_t device;
 } KVCacheFunction;
 
-/// Calls compiled code with the words of its arguments, and behind them a word
+/// Calls compiled code with the words of its arguments, and after them a word
 /// for each result. A memref has the words of its descriptor: two pointers,
 /// offset, sizes, strides. A number has one word, of which it is the low bits.
 typedef void (*KVCacheEntry)(void *words);

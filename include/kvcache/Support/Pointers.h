@@ -41,7 +41,7 @@ Value buildMemRef(OpBuilder &builder, Location loc, MemRefType type,
 /// Returns the size of an element of a memref in bytes.
 int64_t getElementBytes(Value memref);
 
-/// Returns the base of a `!llvm.ptr` behind offsets and casts.
+/// Returns the base of a `!llvm.ptr` without offsets and casts.
 Value getBasePointer(Value pointer);
 
 /// Whether NVPTX loads through the read-only path: the load is marked

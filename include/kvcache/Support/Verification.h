@@ -37,8 +37,8 @@ LogicalResult checkCallee(LLVM::InvokeOp op);
 LogicalResult checkBeforeVerification(Operation *op);
 
 /// Checks the ops of a text, whose parts `splitMarker` separates if it has
-/// characters. Prints errors. What can't be parsed passes, as whoever parses
-/// next reports it.
+/// characters. Prints errors. A text that can't be parsed passes, because its
+/// next parser reports it.
 LogicalResult checkBeforeVerification(StringRef text, StringRef filename,
                                       StringRef splitMarker,
                                       const DialectRegistry &registry);

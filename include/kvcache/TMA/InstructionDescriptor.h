@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The 32 bits by which `tcgen05.mma` knows the shape and types of a dense
+// The 32 bits that give `tcgen05.mma` the shape and types of a dense
 // product: PTX ISA, "Instruction descriptor". Plain C++ without MLIR or LLVM.
 //
 //   bits    value

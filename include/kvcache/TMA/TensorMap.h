@@ -162,7 +162,7 @@ OpenTensorMap getRopeTile(const CacheShape &cache, int64_t rows,
                           int64_t columns, int64_t paddedDepth,
                           Swizzle swizzle);
 /// Single rows, for gather4: (stride, rows), in elements of `elementBytes`,
-/// which may differ from those of the cache. Row r starts r strides behind the
+/// which may differ from those of the cache. Row r starts r strides after the
 /// view; with a layout, it has the elements of a row of the cache.
 OpenTensorMap getGather4Tile(const CacheShape &cache, int64_t elementBytes,
                              int64_t width, int64_t stride, Swizzle swizzle);

@@ -1,4 +1,4 @@
-//===- Passes.h - Passes that know the chips --------------------*- C++ -*-===//
+//===- Passes.h - Passes that use the table of chips ------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

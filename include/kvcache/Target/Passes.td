@@ -1,4 +1,4 @@
-//===- Passes.td - Passes that know the chips -*- tablegen -*-===//
+//===- Passes.td - Passes that use the table of chips -*- tablegen -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -48,7 +48,7 @@ struct RegisterWgmma {
 };
 
 /// Creates inline assembly without an instruction that takes registers and
-/// gives them back: what uses the results stays behind the op. The results are
+/// gives them back: uses of the results stay after the op. The results are
 /// 32-bit scalars like the operands.
 SmallVector<Value> createRegisterFence(OpBuilder &builder, Location loc,
                                        ValueRange registers);

@@ -42,7 +42,7 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
     `kvcache-overlap-launches` keeps or erases.
     `workspace_size` becomes a product. Operands are memrefs;
     `one-shot-bufferize` makes them of tensors before this pass. `checks` inserts
-    a `kvcache.check` of what accesses do not tell `kvcache-bounds-checks`: that
+    a `kvcache.check` of rules that `kvcache-bounds-checks` cannot check: that
     dense operands have the rows, positions and sequences that they are read
     for, that no two rows of `append` have one slot, which compares each row
     with all before it, that the workspace of `attention` is large enough, and
@@ -63,7 +63,7 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
     Option<"forGPU", "for-gpu", "bool", /*default=*/"false",
            "Expand for kernels on a GPU">,
     Option<"checks", "checks", "bool", /*default=*/"false",
-           "Check what accesses do not tell">,
+           "Check rules that the bounds of accesses do not cover">,
     ListOption<"chips", "chip", "std::string",
                "The chips that the kernels are for, such as sm_90a">
   ];
@@ -199,7 +199,7 @@ def LowerCopies : Pass<"kvcache-lower-copies"> {
 
     A copy by a unit of the hardware completes on a barrier that the kernel
     initializes at its start. A `wait` for `cp_async` waits for all copies of
-    the thread, and in a function with `mma` it has a proxy fence. Before a copy all threads meet, unless none of them can have
+    the thread, and in a function with `mma` it has a proxy fence. Before a copy all threads synchronize, unless none of them can have
     used the tile.
 
     Rows that are not valid are out of the bounds of a ragged descriptor: they

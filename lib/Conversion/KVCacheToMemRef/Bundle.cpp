@@ -1,4 +1,4 @@
-//===- Bundle.cpp - The values behind a cache -----------------------------===//
+//===- Bundle.cpp - The values that a cache becomes -----------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

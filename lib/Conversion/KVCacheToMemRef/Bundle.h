@@ -1,4 +1,4 @@
-//===- Bundle.h - The values behind a cache ---------------------*- C++ -*-===//
+//===- Bundle.h - The values that a cache becomes ---------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -40,7 +40,7 @@ public:
   std::pair<Value, Value> takeApart(Value pointer) const;
   /// `pointer` moved by `offset` elements.
   Value advance(Value pointer, Value offset) const;
-  /// The memory behind `pointer` as a one-dimensional memref. Its size is of no
+  /// The memory at `pointer` as a one-dimensional memref. Its size is of no
   /// consequence, but not so large that arithmetic on it could overflow.
   Value window(Value pointer, Value size) const;
 };

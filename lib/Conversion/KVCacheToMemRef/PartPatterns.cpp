@@ -1,4 +1,4 @@
-//===- PartPatterns.cpp - The tensors behind a cache ----------------------===//
+//===- PartPatterns.cpp - The tensors of a cache --------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -38,7 +38,7 @@ private:
   LowerFn lower;
 };
 
-/// The memory behind `pointer` with these sizes and distances.
+/// The memory at `pointer` with these sizes and distances.
 Value makeWindow(const Bundle &cache, MemRefType type, Value pointer,
                  ArrayRef<OpFoldResult> sizes, ArrayRef<OpFoldResult> strides) {
   auto [buffer, start] = cache.takeApart(pointer);

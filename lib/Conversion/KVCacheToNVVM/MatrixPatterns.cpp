@@ -207,7 +207,7 @@ struct LowerMma : OpConversionPattern<MmaOp> {
   }
 };
 
-/// The fence keeps uses of the products behind the wait, also in LLVM.
+/// The fence keeps uses of the products after the wait, also in LLVM.
 struct LowerMmaWait : OpConversionPattern<MmaWaitOp> {
   using OpConversionPattern::OpConversionPattern;
 

@@ -74,7 +74,7 @@ static void emitFenceBeforeOthers(const IndexBuilder &b) {
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// (C3) of `tmem_alloc`. PTX ISA, "tcgen05.alloc": none comes behind the one
+/// (C3) of `tmem_alloc`. PTX ISA, "tcgen05.alloc": none follows the one
 /// that gives up the permit, without which other blocks would wait.
 static LogicalResult checkAllocation(TmemAllocOp op) {
   if (op->getParentOfType<LoopLikeOpInterface>())
@@ -172,7 +172,7 @@ struct LowerTmemAlloc : OpConversionPattern<TmemAllocOp> {
               .getResult(0));
       used += cast<TmemTileType>(type).getWidth();
     }
-    // All threads have come behind the fences of their accesses.
+    // All threads have executed the fences of their accesses.
     rewriter.setInsertionPoint(op->getBlock()->getTerminator());
     gpu::BarrierOp::create(rewriter, loc);
     emitFenceAfterOthers(b);
@@ -185,7 +185,7 @@ struct LowerTmemAlloc : OpConversionPattern<TmemAllocOp> {
   }
 
 private:
-  /// Tells ptxas that one block is enough for a multiprocessor. Otherwise it
+  /// Promises ptxas that one block is enough for a multiprocessor. Otherwise it
   /// spills registers to make room for blocks that tensor memory has no columns
   /// for. PTX ISA, ".minnctapersm": beside a known number of threads.
   static void allowOneBlock(ConversionPatternRewriter &rewriter,
@@ -413,7 +413,7 @@ public:
     });
     NVVM::Tcgen05WaitOp::create(b.builder, b.loc, NVVM::Tcgen05WaitKind::LOAD);
     emitFenceBeforeOthers(b);
-    // Keeps uses of the registers behind the wait, also in LLVM.
+    // Keeps uses of the registers after the wait, also in LLVM.
     return createRegisterFence(b.builder, b.loc, registers);
   }
 

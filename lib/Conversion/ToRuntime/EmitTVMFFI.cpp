@@ -99,7 +99,7 @@ static int64_t getNumWords(Type type) {
   return memref ? 3 + 2 * memref.getRank() : 1;
 }
 
-/// The format of a float, as LLVM knows it.
+/// The format of a float in LLVM.
 static KVCacheFloatFormat describeFormat(FloatType type) {
   const llvm::fltSemantics &semantics = type.getFloatSemantics();
   using llvm::APFloat;

@@ -134,7 +134,7 @@ struct MarkDescriptors : OpConversionPattern<LLVM::LLVMFuncOp> {
 };
 
 /// In a kernel, a descriptor becomes a pointer to its parameter; on the host,
-/// it is a value. Only the lowering of kernels knows their memory spaces.
+/// it is a value. Only the lowering of kernels has their memory spaces.
 void addDescriptorConversion(LLVMTypeConverter &converter) {
   converter.addConversion([&converter](TMATileType type) -> Type {
     MLIRContext *context = type.getContext();

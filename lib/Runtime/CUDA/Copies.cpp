@@ -38,12 +38,12 @@ int32_t kvcacheCopyStreamCreate(void **stream) {
   return createStream(stream, CU_STREAM_NON_BLOCKING);
 }
 
-/// Lets the stream wait for `behind`, copy, and reach the event.
-static int32_t enqueue(const Driver &driver, CUstream stream, CUstream behind,
+/// Lets the stream wait for `other`, copy, and reach the event.
+static int32_t enqueue(const Driver &driver, CUstream stream, CUstream other,
                        const KVCacheCopy *copies, int64_t count,
                        CUevent event) {
   if (int32_t status =
-          driver.check(driver.cuEventRecord(event, behind), "cuEventRecord"))
+          driver.check(driver.cuEventRecord(event, other), "cuEventRecord"))
     return status;
   if (int32_t status = driver.check(driver.cuStreamWaitEvent(stream, event, 0),
                                     "cuStreamWaitEvent"))
@@ -59,9 +59,8 @@ static int32_t enqueue(const Driver &driver, CUstream stream, CUstream behind,
   return driver.check(driver.cuEventRecord(event, stream), "cuEventRecord");
 }
 
-int32_t kvcacheCopiesBegin(void *stream, void *behind,
-                           const KVCacheCopy *copies, int64_t count,
-                           void **event) {
+int32_t kvcacheCopiesBegin(void *stream, void *other, const KVCacheCopy *copies,
+                           int64_t count, void **event) {
   const Driver *driver = enterDriver();
   if (!driver)
     return kFailure;
@@ -71,7 +70,7 @@ int32_t kvcacheCopiesBegin(void *stream, void *behind,
           "cuEventCreate"))
     return status;
   auto *own = static_cast<CUstream>(stream);
-  if (int32_t status = enqueue(*driver, own, static_cast<CUstream>(behind),
+  if (int32_t status = enqueue(*driver, own, static_cast<CUstream>(other),
                                copies, count, created)) {
     // Those that have begun are waited for; the first failure is the one to
     // report.

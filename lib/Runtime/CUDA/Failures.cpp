@@ -52,7 +52,7 @@ int32_t cuda::addFailureRecord(const Driver &driver, CUmodule module,
                                kFailureRecordVariable) != CUDA_SUCCESS)
     return kSuccess;
 
-  // Memory of this process, which outlives a context that somebody destroys.
+  // Memory of this process, which outlives a destroyed context.
   Memory memory(std::aligned_alloc(kPageBytes, kRecordBytes), &std::free);
   if (!memory)
     return fail("no memory for the messages of " + std::string(subject));

@@ -33,9 +33,9 @@ static uint32_t getSignBit(const KVCacheFloatFormat &format, int32_t bits) {
   return format.hasSign ? 1u << (bits - 1) : 0;
 }
 
-/// The magnitude of the nearest number; the one behind the largest for what is
-/// too large. Of two it is the even one; powers of two have no even one, and
-/// round up.
+/// The magnitude of the nearest number; the one after the largest for a number
+/// that is too large. Of two it is the even one; powers of two have no even
+/// one, and round up.
 static uint32_t findNearest(const KVCacheFloatFormat &format, double value) {
   uint32_t low = 0, high = static_cast<uint32_t>(format.largest) + 1;
   if (value >= decodeMagnitude(format, high))

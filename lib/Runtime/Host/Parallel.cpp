@@ -39,7 +39,7 @@ struct Loop {
   void *context;
   /// All of them, and those of a part.
   int64_t iterations, step;
-  /// Where the first part begins that nobody has taken.
+  /// The beginning of the first part that no thread has taken.
   std::atomic<int64_t> next{0};
   /// Where the first part with a failed check begins, or `iterations`.
   std::atomic<int64_t> failed{iterations};

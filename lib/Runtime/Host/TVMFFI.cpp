@@ -35,7 +35,7 @@ bool runtime::raise(const char *kind, const std::string &message) {
   using SetRaised = void (*)(const char *, const char *);
   static const auto setRaised =
       reinterpret_cast<SetRaised>(lookupTVMFFI("TVMFFIErrorSetRaisedFromCStr"));
-  // Without the library nobody can ask for the error.
+  // Without the library, the error cannot be read.
   if (setRaised)
     setRaised(kind, message.c_str());
   else

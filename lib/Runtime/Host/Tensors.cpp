@@ -52,8 +52,8 @@ private:
   bool unpackStrides(int64_t *words) const;
   bool raiseStride(int32_t dimension, int64_t expected) const;
 
-  /// The stride of a tensor that may have none: the product of the sizes
-  /// behind, where it matters.
+  /// The stride of a tensor that may have none: the product of the later
+  /// sizes, where it matters.
   int64_t getStride(int32_t dimension) const;
 
   bool raiseValue(const std::string &wanted, const std::string &got) const {

@@ -39,7 +39,7 @@ struct Target {
 /// threads, on the CPU loops.
 class Frame : public IndexBuilder {
 public:
-  /// A frame for `op`, in front of it.
+  /// A frame for `op`, before it.
   Frame(OpBuilder &builder, Operation *op, bool isGPU, bool hasChecks,
         const Target &target);
 
@@ -97,7 +97,7 @@ public:
   /// The page size of a cache: a constant where its type says it.
   Value getPageSize(Value cache) const;
   /// The last index below `end` that `isPast` does not hold for, by a binary
-  /// search. It is false for 0, and true behind an index that it is true for.
+  /// search. It is false for 0, and true after an index that it is true for.
   Value findLast(Value end, function_ref<Value(Value)> isPast) const;
   /// The sequence of a row below `row_offsets[batch]`.
   Value findSequence(Value rowOffsets, Value row) const;
@@ -115,7 +115,7 @@ public:
   int64_t getHeadsInFlight(int64_t heads, int64_t most) const;
 
   const bool isGPU;
-  /// Whether what accesses can't tell is checked.
+  /// Whether rules that the bounds of accesses do not cover are checked.
   const bool hasChecks;
   const Target target;
   /// Threads of a block, at most, unless those of one head are more.

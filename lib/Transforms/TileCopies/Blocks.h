@@ -67,7 +67,7 @@ void emitArrive(const IndexBuilder &b, Barrier barrier);
 /// Arrives once at the barrier at the same place of another block of the
 /// cluster, by its rank, or of this one.
 void emitArriveAtBlock(const IndexBuilder &b, Barrier barrier, Value rank);
-/// Lets all threads of all blocks of the cluster meet.
+/// Synchronizes all threads of all blocks of the cluster.
 void emitClusterBarrier(const IndexBuilder &b);
 /// Whether code in `op` multiplies tiles, which reads them by the asynchronous
 /// proxy as copies do.
@@ -77,7 +77,7 @@ bool hasProducts(Operation *op);
 void emitProxyFence(const IndexBuilder &b);
 /// Makes writes to global memory that are ordered before visible to the copies
 /// that this thread issues. PTX ISA, "Causality order": a fence anywhere
-/// between both will do; here one thread executes it, whoever has written.
+/// between both will do; here one thread executes it, for the writes of all.
 void emitGlobalProxyFence(const IndexBuilder &b);
 
 } // namespace mlir::kvcache

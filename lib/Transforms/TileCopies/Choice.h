@@ -28,7 +28,7 @@ struct CopySite {
 };
 
 /// Whether the `wait` of the copy is its only use and stands in its block, so
-/// that a barrier of its own can tell when the copy is complete.
+/// that a barrier of its own completes with the copy.
 bool hasOwnWait(TileCopyOpInterface copy);
 
 /// Whether a unit of the hardware copies, and not the threads.

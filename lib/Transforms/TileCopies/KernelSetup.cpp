@@ -43,7 +43,7 @@ scf::IfOp KernelSetup::findBranch() {
   return dyn_cast_or_null<scf::IfOp>(findMarked(kernel, kBranchMark));
 }
 
-/// Whether copies need a descriptor only behind the last valid row.
+/// Whether copies need a descriptor only after the last valid row.
 static bool isOnlyForZeros(BlockArgument descriptor) {
   return llvm::all_of(descriptor.getUsers(), [&](Operation *user) {
     auto copy = dyn_cast<AsyncLoadTileOp>(user);
@@ -133,7 +133,7 @@ Value KernelSetup::getIsFirstWarp() {
   OpBuilder builder(start());
   BlockBuilder b(builder, kernel.getLoc());
   Value warp = b.toI32(b.div(b.getAll().thread, b.index(BlockBuilder::kWarp)));
-  // The shuffle tells ptxas that the number of the warp is uniform.
+  // The shuffle proves to ptxas that the number of the warp is uniform.
   Value isFirst = b.equal(getFromLane(b, warp, b.index(0)), b.index(0));
   isFirst.getDefiningOp()->setAttr(kFirstWarpMark, builder.getUnitAttr());
   return isFirst;

@@ -30,8 +30,8 @@ public:
   /// Initializes one of them to expect `count(b)` arrivals.
   void initialize(TypedValue<nvgpu::MBarrierGroupType> barriers, int64_t index,
                   function_ref<Value(const BlockBuilder &b)> count);
-  /// Lets the blocks of a cluster meet behind the setup, and at the end of the
-  /// kernel: between both, they may access each other's shared memory.
+  /// Synchronizes the blocks of a cluster after the setup, and at the end of
+  /// the kernel: between both, they may access each other's shared memory.
   void meetInCluster();
   /// Creates a variable of each thread, initially 0: `memref<i32>`.
   Value createVariable();

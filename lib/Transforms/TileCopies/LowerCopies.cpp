@@ -104,20 +104,21 @@ static bool needsFence(TileCopyOpInterface copy) {
 
 namespace {
 /// The synchronization of threads before consecutive copies.
-struct Meeting {
+struct Synchronization {
   bool withFence = false;
-  /// Whether threads of all blocks of the cluster meet.
+  /// Whether threads of all blocks of the cluster synchronize.
   bool isCluster = false;
 };
 } // namespace
 
-/// Lets all threads meet before a copy: none of them may still use its tile.
-static void synchronize(Operation *copy, const Meeting &meeting) {
+/// Synchronizes all threads before a copy: none of them may still use its tile.
+static void synchronize(Operation *copy,
+                        const Synchronization &synchronization) {
   OpBuilder builder(copy);
   IndexBuilder b(builder, copy->getLoc());
-  if (meeting.withFence)
+  if (synchronization.withFence)
     emitProxyFence(b);
-  if (meeting.isCluster)
+  if (synchronization.isCluster)
     emitClusterBarrier(b);
   else
     gpu::BarrierOp::create(builder, b.loc);
@@ -240,19 +241,19 @@ static void lowerWait(WaitOp wait, const Chip *chip, bool withFence) {
   wait.erase();
 }
 
-/// Lets all threads meet before the copies that need it, with a fence if one of
-/// them does.
+/// Synchronizes all threads before the copies that need it, with a fence if one
+/// of them does.
 static void synchronize(ArrayRef<TileCopyOpInterface> copies) {
-  llvm::MapVector<Operation *, Meeting> meetings;
+  llvm::MapVector<Operation *, Synchronization> synchronizations;
   for (TileCopyOpInterface copy : copies) {
     if (!isInGPUCode(copy) || isFirstUse(copy))
       continue;
-    Meeting &meeting = meetings[getFirstOfRun(copy)];
-    meeting.withFence |= needsFence(copy);
-    meeting.isCluster |= copy.isMulticast();
+    Synchronization &synchronization = synchronizations[getFirstOfRun(copy)];
+    synchronization.withFence |= needsFence(copy);
+    synchronization.isCluster |= copy.isMulticast();
   }
-  for (const auto &[copy, meeting] : meetings)
-    synchronize(copy, meeting);
+  for (const auto &[copy, synchronization] : synchronizations)
+    synchronize(copy, synchronization);
 }
 
 /// Whether the copy of a wait has a barrier of its own.

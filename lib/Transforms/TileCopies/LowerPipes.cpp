@@ -175,8 +175,8 @@ private:
     return size && *size % BlockBuilder::kWarp == 0;
   }
 
-  /// The number of arrivals that free a slot: of all blocks whose copies come
-  /// to it, which have as many threads.
+  /// The number of arrivals that free a slot: of all blocks whose copies write
+  /// it, which have as many threads.
   Value getNumConsumers(const BlockBuilder &b) const {
     Value producers = b.index(type.getProducers() * BlockBuilder::kWarp);
     Value threads = b.sub(b.getAll().count, producers);

@@ -206,7 +206,7 @@ void KernelDescriptors::addArguments(gpu::GPUFuncOp kernel) {
 }
 
 void KernelDescriptors::materialize() {
-  // Behind the descriptors of rows.
+  // After the descriptors of rows.
   for (AsyncLoadTileOp copy : partial)
     find(*requestZeros(copy), copy).zeros.push_back(copy);
   // Launches first: they repeat what kernels compute from their arguments.

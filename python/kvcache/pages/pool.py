@@ -303,7 +303,7 @@ class PagePool:
         self.release(page, was_resident=True)
 
     def forget(self, page: Page) -> int:
-        """Hides a page from later sequences, and its descendants, useless without it.
+        """Withholds a page from later sequences, and its descendants, useless without it.
 
         Only pages of a group with full reach have such descendants. Pages without
         references are free then. Returns how many.

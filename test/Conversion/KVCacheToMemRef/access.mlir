@@ -3,7 +3,7 @@
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-// Inside a page 32 bits suffice; where the page id meets the page distance they
+// Inside a page 32 bits suffice; where the page id is multiplied by the page distance they
 // don't.
 
 // CHECK-LABEL: func.func @load_addresses_in_two_widths(

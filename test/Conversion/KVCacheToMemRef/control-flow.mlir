@@ -198,7 +198,7 @@ func.func @row_indices_travel_like_caches(%c: i1, %x: !rows, %y: !rows) -> !rows
 !private = memref<4xindex, #gpu.address_space<private>>
 
 // A kernel's attributions stay, and so do their attributes; its arguments get
-// names, because others know its parameters by them.
+// names, because callers find its parameters by them.
 
 // CHECK-LABEL: gpu.func @kernel_with_attributions(
 // CHECK-SAME:      %[[OUT:[^:]*]]: memref<?xindex> {{[{]}}kvcache.name = "arg0", llvm.noalias{{[}]}}, %{{[^:]*}}: memref<bf16, strided<[], offset: ?>> {{[{]}}kvcache.name = "arg1.blocks"{{[}]}}, %{{[^:]*}}: i32 {{[{]}}kvcache.name = "arg1.num_pages"{{[}]}},

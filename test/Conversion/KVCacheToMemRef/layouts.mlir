@@ -27,7 +27,7 @@ func.func @hnd(%k: !hnd, %b: index, %h: index, %t: index, %d: index, %p: index) 
   return %v : vector<8xbf16>
 }
 
-// The open stride of heads, the part behind that of pages, costs one wide multiplication.
+// The open stride of heads, the part after that of pages, costs one wide multiplication.
 // CHECK-LABEL: func.func @open(
 // CHECK-SAME:    %arg0: memref<bf16, strided<[], offset: ?>>, %arg1: i32, %arg2: index, %[[STRIDE:arg3]]: index,
 // CHECK-SAME:    %[[H:arg12]]: index, %[[T:arg13]]: index, %[[D:arg14]]: index, %[[PAGE:arg15]]: index)

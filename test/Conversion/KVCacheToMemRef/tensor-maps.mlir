@@ -56,7 +56,7 @@ func.func @page_of_a_view(%blocks: !blocks, %lengths: memref<?xi32>, %table: mem
 !k_major = !kvcache.tma_tile<64x128xbf16, swizzle_128b>
 !mn_major = !kvcache.tma_tile<64x8xbf16, swizzle_128b>
 
-// The last sequence has the tokens of a block behind its first row; heads are
+// The last sequence has the tokens of a block after its first row; heads are
 // columns.
 // CHECK-LABEL: func.func @matrix(
 // CHECK-SAME:    %[[BLOCKS:[^:]*]]: memref<bf16, strided<[], offset: ?>>, %[[SEQUENCES_I32:[^:]*]]: i32, %[[STRIDE:[^:]*]]: index, %[[TOKENS_I32:[^:]*]]: i32,
@@ -110,7 +110,7 @@ func.func @words(%k: !cache {kvcache.name = "k"}) -> !kvcache.tma_tile<80x1x64x1
   return %desc : !kvcache.tma_tile<80x1x64x1xi64>
 }
 
-// Rope lies behind 512 bytes of a row, which is 320 bf16 wide.
+// Rope lies after 512 bytes of a row, which is 320 bf16 wide.
 // CHECK-LABEL: func.func @rope(
 // CHECK-SAME:    %[[BLOCKS:[^:]*]]: memref<f8E4M3FN, strided<[], offset: ?>>,
 // CHECK:         arith.divui %{{.*}}, %c640

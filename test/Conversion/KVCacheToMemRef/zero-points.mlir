@@ -76,7 +76,7 @@ gpu.module @kernels {
   }
 }
 
-// The zero points of channels, behind the scales of a head.
+// The zero points of channels, after the scales of a head.
 // CHECK-LABEL: func.func @scales_of_channels(
 // CHECK:         %[[ROW:.*]] = arith.remui %{{.*}}, %c64_i32 : i32
 // CHECK:         %[[GROUP:.*]] = arith.divui %[[ROW]], %c32_i32 : i32

@@ -2,7 +2,7 @@
 // RUN: kvcache-opt %s --convert-kvcache-to-memref --convert-kvcache-to-nvvm --reconcile-unrealized-casts --canonicalize --cse | FileCheck %s --check-prefix=MEMORY
 // RUN: not kvcache-opt %s --convert-to-llvm 2>&1 | FileCheck %s --check-prefix=STOCK
 
-// The lowering by upstream's passes comes behind that of structured branches.
+// The lowering by upstream's passes follows that of structured branches.
 // STOCK: error: 'kvcache.tmem_alloc' op has no lowering here
 
 !k = !kvcache.tile<64x128xbf16, swizzle_128b>
@@ -134,7 +134,7 @@ gpu.module @kernels [#nvvm.target<chip = "sm_100a">] {
     gpu.return
   }
 
-  // 12 registers are 8 and 4, which have 16 and 8 columns. The fence behind the wait is LLVM's.
+  // 12 registers are 8 and 4, which have 16 and 8 columns. The fence after the wait is LLVM's.
   // CHECK-LABEL:  gpu.func @load(
   // CHECK-SAME:     %[[TILE:[^ ]*]]: !kvcache.tmem_tile<128x64xf32>, %[[COLUMN:[^ ]*]]: index, %[[HALF:[^ ]*]]: index)
   // CHECK-DAG:      %[[C16:.*]] = arith.constant 16 : i32

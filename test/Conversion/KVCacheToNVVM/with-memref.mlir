@@ -28,7 +28,7 @@ gpu.module @kernels [#nvvm.target<chip = "CHIP">] {
     gpu.return
   }
 
-  // The second box of a page is 8 rows behind the first.
+  // The second box of a page is 8 rows after the first.
   // CHECK-LABEL: gpu.func @load_rows(
   // CHECK:         %[[ENTRIES:.*]] = vector.load %{{.*}} : {{.*}}, vector<2xi32>
   // CHECK-DAG:     %[[ENTRY_0:.*]] = vector.extract %[[ENTRIES]][0]

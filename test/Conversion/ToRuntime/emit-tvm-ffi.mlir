@@ -67,7 +67,7 @@ func.func private @declared(i32)
 // CHECK-NOT:   llvm.func {{.*}}hidden
 // CHECK-NOT:   llvm.func {{.*}}declared
 
-// Kernels on the emulator may access only memory that it knows.
+// Kernels on the emulator may access only memory that is registered.
 // EMULATOR:       llvm.mlir.global internal constant @kvcache_memory() {{.*}} {
 // EMULATOR:         llvm.mlir.addressof @kvcacheEmulatorRegister :
 // EMULATOR:         llvm.mlir.addressof @kvcacheEmulatorRegisterConstant :

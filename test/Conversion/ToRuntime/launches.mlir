@@ -188,7 +188,7 @@ func.func @attributes(%n: i64) {
 
 // -----
 
-// The host does not wait between a launch and a programmatic one behind it,
+// The host does not wait between a launch and a programmatic one after it,
 // unless it accesses memory there, or the next launch has another stream.
 
 module attributes {gpu.container_module} {

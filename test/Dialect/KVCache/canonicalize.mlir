@@ -178,7 +178,7 @@ func.func @checks_that_fail_or_may_fail_stay(%i: index) {
 }
 
 //===----------------------------------------------------------------------===//
-// What nobody uses
+// Unused ops
 //===----------------------------------------------------------------------===//
 
 // CHECK-LABEL: func.func @unused_reads_go(

@@ -81,7 +81,7 @@ func.func private @producers_of_more_bits(!kvcache.pipe<3, !kt, producers = 9999
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 
 // expected-error @below {{expected '>'}}
-func.func private @tile_behind_producers(!kvcache.pipe<3, !kt, producers = 1, !kt>)
+func.func private @tile_after_producers(!kvcache.pipe<3, !kt, producers = 1, !kt>)
 
 // -----
 

@@ -1,6 +1,6 @@
 // RUN: kvcache-opt %s --control-flow-sink --loop-invariant-code-motion --cse | FileCheck %s
 
-// Threads that share a group meet in `quantize`: it stays where its author put
+// Threads that share a group converge in `quantize`: it stays where its author put
 // it, used or not. Without `lanes` it may go anywhere.
 
 // CHECK-LABEL: func.func @shared_groups_do_not_sink(

@@ -55,7 +55,7 @@ func.func @tma_row_of_a_negative_id(%s: !scales) -> index {
 }
 
 //===----------------------------------------------------------------------===//
-// What nobody uses
+// Unused ops
 //===----------------------------------------------------------------------===//
 
 // CHECK-LABEL: func.func @unused_reads_go(

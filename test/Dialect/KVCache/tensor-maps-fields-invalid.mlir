@@ -36,7 +36,7 @@ func.func @c2_ragged_of_scales(%k: !four_scales) {
 #rope = #kvcache.params<num_heads = 1, head_size = 640, is_mla = true>
 !rope_cache = !kvcache.paged<f8E4M3FN, #rope, page_size = 64>
 
-func.func @c1_rope_behind_odd_bytes(%k: !rope_cache) {
+func.func @c1_rope_after_odd_bytes(%k: !rope_cache) {
   // expected-error @below {{'kvcache.create_rope_tma_tile' op expects the tensor to start at a multiple of 16 bytes, got 520}}
   // expected-error @below {{failed to infer returned types}}
   %desc = kvcache.create_rope_tma_tile %k {rows = 64, columns = 60, padded_depth = 520} : !rope_cache -> !kvcache.tma_tile<8x1x64xbf16>

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A CUDA driver that records its calls, written from the CUDA Driver API and
-// not from our declarations of it. Work on streams waits until somebody
-// synchronizes, so that work on a wrong stream is missed.
+// not from our declarations of it. Work on streams waits for a
+// synchronization, so that work on a wrong stream is missed.
 //
 // Environment variables:
 //

@@ -14,7 +14,7 @@ static void *toPointer(Address address) {
   return reinterpret_cast<void *>(address);
 }
 
-/// Memory of the emulator, which knows its bounds, or else of the host.
+/// Memory of the emulator, which has its bounds, or else of the host.
 Result fake::allocate(Address *address, size_t bytes) {
   void *pointer = nullptr;
   if (const Emulator *emulator = getEmulator())

@@ -23,7 +23,7 @@ struct Module {
   /// The image without the magic number of its kind.
   std::string text;
   void *context;
-  /// Its variables that somebody has asked for, and their memory.
+  /// Its variables that have been looked up, and their memory.
   std::map<std::string, Address> variables;
 };
 
@@ -44,7 +44,7 @@ struct Param {
 // Modules
 //===----------------------------------------------------------------------===//
 
-/// The images of the tests are text, behind the magic number of their kind.
+/// The images of the tests are text, after the magic number of their kind.
 static std::string readImage(const void *image) {
   const char *text = static_cast<const char *>(image);
   if (!std::memcmp(text, "\177ELF", 4))
@@ -233,7 +233,7 @@ static bool endsWith(const std::string &text, const std::string &end) {
 }
 
 /// Lets the variables of an emulated module have the values of `module`, and
-/// those that nobody has asked for their values in a new one.
+/// those that have not been looked up their values in a new one.
 static void setVariables(const Module &module, const KVCacheBinary &binary) {
   auto &code =
       *static_cast<const KVCacheEmulatedModule *>(binary.images[0].data);

@@ -108,7 +108,7 @@ public:
   }
 
 private:
-  /// Nothing is read behind the end.
+  /// Nothing is read after the end.
   LogicalResult hasMore() { return success(input.remaining_bytes() > 0); }
   FailureOr<AsmDialectResourceHandle> readResourceHandle() override {
     return failure();

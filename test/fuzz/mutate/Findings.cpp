@@ -145,7 +145,7 @@ static std::string nameFrames(StringRef note) {
   return named;
 }
 
-/// Findings of a kind have one cause, as far as one can tell: the reason
+/// Findings of a kind have one cause, as far as is visible: the reason
 /// without numbers, and the innermost functions.
 static std::string getKind(StringRef reason, StringRef note, StringRef stage) {
   std::string kind = reason.split('\n').first.take_front(100).str();

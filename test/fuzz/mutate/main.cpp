@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Mutant number i of a seed is the same in every run. A child runs one after
-// the other; what ends it is a finding, and another child goes on behind it.
+// the other; what ends it is a finding, and another child continues after it.
 //
 //===----------------------------------------------------------------------===//
 

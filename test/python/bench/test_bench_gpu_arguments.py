@@ -63,7 +63,7 @@ def test_what_a_parameter_may_name():
     assert arguments.encode_number(-1, 4) == b"\xff" * 4
     assert arguments.encode_number(0.5, 4) == struct.pack("<f", 0.5)
     assert arguments.encode_struct("PI", ("out", "layer"), values) == struct.pack("@PI4x", 4096, 7)
-    for name, message in (("other", "nobody says what 'other' is; known are out, layer, scale"),
+    for name, message in (("other", "unknown argument 'other'; known are out, layer, scale"),
                           ("out.size3", "an array has no 'size3'"), ("layer.size0", "a number has no 'size0'")):
         with pytest.raises(arguments.ArgumentError, match=message):
             arguments.look_up(name, values)

@@ -56,7 +56,7 @@ def peer_gather(grid, values):
 
 @pytest.fixture
 def rig(packed, tmp_path, monkeypatch):
-    """A pack with two contenders, and a driver that knows what they do. Ours takes 2 ms, the peer 3 and a copy 1.9."""
+    """A pack with two contenders, and a driver that simulates them. Ours takes 2 ms, the peer 3 and a copy 1.9."""
     image = packed.find(kernels.OURS, "gather", CHIP)
     (tmp_path / "cubins").mkdir()
     for name in ("ours", "peer"):

@@ -56,7 +56,7 @@ def test_loops_inside_another_are_the_inner_ones():
     assert code.inner_loop == sass.Loop(instructions=3, global_bytes=0, shared_bytes=8 + 16)
 
 
-def test_a_loop_holds_blocks_that_lie_behind_the_end():
+def test_a_loop_holds_blocks_that_lie_after_the_end():
     code = sass.read(
         listing("""
         .L_loop:

@@ -346,7 +346,7 @@ def test_contenders_that_fail_are_tried_once(no_ptxas):
         ("", "failed"),
     ],
 )
-def test_errors_are_told_in_a_line(message, summary):
+def test_errors_are_printed_in_a_line(message, summary):
     assert contenders.summarize(message) == summary
 
 
@@ -369,10 +369,10 @@ def test_missing_compilers_and_sources_are_left_out_with_advice(monkeypatch, cap
     monkeypatch.setitem(sys.modules, "triton", None)
     monkeypatch.setitem(sys.modules, "cuda.bindings.nvrtc", None)
     assert [contender.family for contender in compare.find_contenders()] == [OURS, OURS]
-    told = capsys.readouterr().err
-    assert "nvcc is left out: nvcc was not found: install the CUDA 13 toolkit, or set CUDA_HOME" in told
-    assert re.search(r"NVRTC is left out: .*: run scripts/bench, or pip install -r benchmarks/requirements\.txt", told)
-    assert "Triton is left out" in told
+    printed = capsys.readouterr().err
+    assert "nvcc is left out: nvcc was not found: install the CUDA 13 toolkit, or set CUDA_HOME" in printed
+    assert re.search(r"NVRTC is left out: .*: run scripts/bench, or pip install -r benchmarks/requirements\.txt", printed)
+    assert "Triton is left out" in printed
     absent = dataclasses.replace(WORKS["gather"], source="nowhere")
     with pytest.raises(contenders.CannotCompileError, match="there is no benchmarks/kernels/nowhere.mlir"):
         contenders.KVCacheCompile().compile(absent, "sm_90a")

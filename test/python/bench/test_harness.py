@@ -59,10 +59,10 @@ def test_idle_device_is_reported(capsys):
 
 
 def test_contender_with_wrong_results_is_wrong():
-    told = []
-    contender = measure.Contender("peer", told.append, lambda: "out[1] is 7", lambda: told.append("reset"))
+    printed = []
+    contender = measure.Contender("peer", printed.append, lambda: "out[1] is 7", lambda: printed.append("reset"))
     found = measure.verify(contender, "gather", "full")
-    assert told == ["reset", 0]
+    assert printed == ["reset", 0]
     assert (found.status, found.note) == ("wrong", "out[1] is 7")
 
 

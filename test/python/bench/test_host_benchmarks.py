@@ -65,7 +65,7 @@ WORKS = [
     "decode step of 3 sequences",
     "decode step of 5 sequences",
     "claim among 10,000 prompts of a page",
-    "the same, behind a prompt of the system",
+    "the same, after a prompt of the system",
     "claim of 32,768 tokens",
     "the same, found in the cache",
 ]
@@ -100,8 +100,8 @@ def test_our_manager_does_each_work(small):
     assert [len(each) for each in times.values()] == [8, 8, 8, 8, 3, 3]
     assert NotedCache.steps[0] == [41, 42, 43]
     assert NotedCache.steps[-1] == [40 + i + 11 for i in range(5)]
-    behind = [found for name, found, count in NotedCache.found if count == 512 + 17]
-    assert behind[:1] == [0] and all(found >= 512 for found in behind[1:])
+    after = [found for name, found, count in NotedCache.found if count == 512 + 17]
+    assert after[:1] == [0] and all(found >= 512 for found in after[1:])
     long = [each for each in NotedCache.found if each[0] in ("cold", "again")]
     assert long == [("cold", 0, 64), ("again", 63, 64)] * 3
 

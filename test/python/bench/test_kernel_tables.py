@@ -140,7 +140,7 @@ def test_kernel_that_does_not_compile_is_left_out(capsys):
     assert "append, bf16: none by FlashInfer for sm_90a: no such header" in capsys.readouterr().err
 
 
-def test_missing_headers_are_told(monkeypatch):
+def test_missing_headers_are_printed(monkeypatch):
     monkeypatch.setattr(append_kernels.importlib, "util", SimpleNamespace(find_spec=lambda name: None))
     with pytest.raises(Absent, match="FlashInfer is not installed: run scripts/bench append"):
         append_kernels.FlashInfer()

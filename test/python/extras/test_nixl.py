@@ -84,7 +84,7 @@ class Sender:
                 return json.loads(line.removeprefix(MARK))
         raise EOFError
 
-    def tell(self):
+    def notify(self):
         self.process.stdin.write("\n")
         self.process.stdin.flush()
 
@@ -134,7 +134,7 @@ def test_a_sequence_comes_from_another_process(start, kind, progress_thread):
     transport = transfer.NIXLTransport("receiver", progress_thread=progress_thread)
     first, second = (fetch(cache, message, transport, name) for name in "rs")
     assert not {"r", "s"} & {state.request for state in cache.snapshot().sequences}
-    sender.tell()
+    sender.notify()
     first.finish(sender.read())
     second.finish(True)
     assert cache.tokens("r").tolist() == cache.tokens("s").tolist() == list(TOKENS)
@@ -152,7 +152,7 @@ def test_window_without_pages_to_send_ends_at_once(start, count, pages):
     message, wanted = map(base64.b64decode, sender.read())
     cache = make_cache(4, kind)
     moved = fetch(cache, message, transfer.NIXLTransport("receiver"), "r")
-    sender.tell()
+    sender.notify()
     moved.finish(sender.read())
     assert moved.bytes == len(wanted) == pages * cache.params.bytes_per_block
     (state,) = cache.snapshot().sequences

@@ -411,7 +411,7 @@ FAULTS = {
     "asks all groups but the first": (Finder, "_serves", without_group),
     "writes to shared states": (Growth, "_is_copied", without_copy),
     "publishes nothing": (Growth, "_publish", nothing),
-    "cuts whatever it is told to": (Sequence, "find_obstacle", always_true),
+    "cuts whatever it is given": (Sequence, "find_obstacle", always_true),
     "publishes what was not sent": (PageExchange, "_end_reception", publish_unsent),
     "gives copies to others": (Growth, "_choose_copies", reverse_copies),
     "reads tables backwards": (GroupTable, "gather", mix_groups),

@@ -29,7 +29,7 @@ ENDS = {
     "more devices": ({}, {"n_devices": 4}),
     "fewer devices": ({"n_devices": 4}, {"n_devices": 2}),
     "devices with the same heads": ({"n_devices": 8}, {}),
-    "devices that come to share heads": ({}, {"n_devices": 8}),
+    "devices that begin to share heads": ({}, {"n_devices": 8}),
     "scales": ({"dtype": "f8E4M3FN", "kvcache_quant_config": QUANTIZED}, {}),
     "all": (
         {"dtype": "f8E4M3FN", "kvcache_quant_config": QUANTIZED, "n_devices": 2, "page_size": 8},
@@ -244,22 +244,22 @@ def make_groups(*fields):
     )
 
 
-FULL, BEHIND = {"layer_ids": [0]}, {"layer_ids": [1], "reach": WINDOW}
+FULL, WINDOWED = {"layer_ids": [0]}, {"layer_ids": [1], "reach": WINDOW}
 
 
 @pytest.mark.parametrize(
     "other, message",
     [
         (
-            [FULL, BEHIND | {"page_size": 8}],
+            [FULL, WINDOWED | {"page_size": 8}],
             "its group 0 has pages in one 1, and pages in one 2 here",
         ),
         (
-            [FULL, BEHIND | {"dtype": "bf16"}],
+            [FULL, WINDOWED | {"dtype": "bf16"}],
             "its group 1 has type .*f32.*, storage float32.*, and type .*bf16.* here",
         ),
         (
-            [FULL, BEHIND | {"reach": kvcache.reach.chunk(4)}],
+            [FULL, WINDOWED | {"reach": kvcache.reach.chunk(4)}],
             r"its group 1 has reach kvcache.reach.window\(4, sinks=2\), and reach "
             r"kvcache.reach.chunk\(4\) here",
         ),
@@ -269,7 +269,7 @@ FULL, BEHIND = {"layer_ids": [0]}, {"layer_ids": [1], "reach": WINDOW}
 def test_pages_of_several_groups_are_not_converted(other, message):
     target = make_groups(*other)
     with pytest.raises(transfer.TransferRefused, match=message) as error:
-        begin(make_groups(FULL, BEHIND), target)
+        begin(make_groups(FULL, WINDOWED), target)
     assert "pages of several groups of layers are not converted" in str(error.value)
     assert target.num_free_pages == 12
 

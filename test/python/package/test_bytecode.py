@@ -79,7 +79,7 @@ ENDS = {
     ),
     "waits for ever": (
         "import time; time.sleep(100)",
-        "damaged bytecode in a.mlirbc: MLIR's reader does not come to an end",
+        "damaged bytecode in a.mlirbc: MLIR's reader does not end",
     ),
     "gives up": (
         "import sys; sys.exit('LLVM ERROR: out of memory')",

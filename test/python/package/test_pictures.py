@@ -68,15 +68,15 @@ def linear(color):
 
 
 def test_texts_have_contrast_to_their_background(picture):
-    behind = []
+    covered = []
     for element in parse(picture).iter():
         if element.tag == SVG + "rect" and element.get("fill").startswith("#") and element.get("x", "0") != "0":
             x, y = number(element, "x"), number(element, "y")
-            behind.append((x, y, x + number(element, "width"), y + number(element, "height"), element.get("fill")))
+            covered.append((x, y, x + number(element, "width"), y + number(element, "height"), element.get("fill")))
         if element.tag != SVG + "text" or element.get("text-anchor") != "middle":
             continue
         x, y = number(element, "x"), number(element, "y") - 3
-        fills = [box[4] for box in behind if box[0] <= x <= box[2] and box[1] <= y <= box[3]]
+        fills = [box[4] for box in covered if box[0] <= x <= box[2] and box[1] <= y <= box[3]]
         style = element.get("class", "").split()
         ink = "#52606d" if {"soft", "note"} & set(style) else "#1f2933"
         low, high = sorted([luminance(ink), luminance(fills[-1] if fills else "#ffffff")])

@@ -171,8 +171,8 @@ def test_invalid_snapshots_are_errors(change, message):
 
 
 def test_unknown_requests_are_errors():
-    with pytest.raises(ValueError, match="^the snapshot has no sequence 'nobody'$"):
-        draw_pages(small_snapshot(), requests=["chat", "nobody"])
+    with pytest.raises(ValueError, match="^the snapshot has no sequence 'unknown'$"):
+        draw_pages(small_snapshot(), requests=["chat", "unknown"])
 
 
 def make_groups(*kinds):

@@ -166,7 +166,7 @@ def test_other_versions_compile_for_themselves(compiled, monkeypatch, tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_options_and_sources_are_told_apart(compiled):
+def test_options_and_sources_are_distinguished(compiled):
     for options in ({}, {"opt_level": 0}, {"bounds_checks": True}, {"target": "emulator:sm_80"}, {"filename": "a"}):
         call(**options)
         call(**options)

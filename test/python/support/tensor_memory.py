@@ -40,7 +40,7 @@ KERNEL = """
     %rank = arith.index_cast %cluster_rank : i32 to index
     {body}
     nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>
-    {meet}
+    {sync}
     nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
     scf.if %is_first {{
       nvvm.tcgen05.dealloc %tensor, %columns {{{group}}} : !llvm.ptr<6>, i32
@@ -72,7 +72,7 @@ func.func @{name}({parameters}) {{
 
 
 # The barrier of the threads of a thread block, or of both of a pair.
-MEETINGS = {1: "nvvm.barrier0", 2: "nvvm.cluster.arrive\n    nvvm.cluster.wait"}
+SYNCS = {1: "nvvm.barrier0", 2: "nvvm.cluster.arrive\n    nvvm.cluster.wait"}
 # Makes the writes of all threads visible to the issuing thread, and initializes the mbarrier %bar.
 READY = Template("""
     %one = arith.constant 1 : i32
@@ -85,12 +85,12 @@ READY = Template("""
     }
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
     nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>
-    $meet
+    $sync
     nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>""")
 
 
 def make_ready(blocks):
-    return READY.substitute(meet=MEETINGS[blocks]).strip()
+    return READY.substitute(sync=SYNCS[blocks]).strip()
 
 
 def write_kernel(name, parameters, columns, body, blocks=1):
@@ -101,7 +101,7 @@ def write_kernel(name, parameters, columns, body, blocks=1):
         columns=columns,
         body=body,
         group="group = #nvvm.cta_group<cta_2>" if is_pair else "",
-        meet=MEETINGS[blocks],
+        sync=SYNCS[blocks],
     )
 
 

@@ -23,7 +23,7 @@
 //   Math.h             conversions of floats, approximations
 //   Warpgroups.h       wgmma
 //   Control.h          printing, assertions, traps, clocks
-//   Poison.h           values that nobody has written
+//   Poison.h           uninitialized values
 //
 // Pointers of all address spaces are addresses of the host. A function whose
 // operands break a rule of the instruction ends the launch with an error, and
@@ -96,7 +96,7 @@ typedef struct KVCacheSharedVariable {
   /// shared memory, whatever its size is here.
   int64_t offset, bytes;
   /// Compiled code has the variable at `offset + shift`: with
-  /// `KVCacheRedZoneBytes` for each variable in front of it where accesses are
+  /// `KVCacheRedZoneBytes` before each variable where accesses are
   /// checked, which leaves addresses modulo 1024 as they are, else 0.
   int64_t shift;
 } KVCacheSharedVariable;
@@ -111,7 +111,7 @@ typedef struct KVCacheEmulatedKernel {
   const int64_t *paramBytes;
   int64_t numParams;
   /// Bytes of the shared variables, which begin at a block's shared memory;
-  /// dynamic shared memory comes behind them, at `dynamicSharedOffset`.
+  /// dynamic shared memory follows them, at `dynamicSharedOffset`.
   int64_t sharedBytes, dynamicSharedOffset;
   /// In the order of their offsets. The first of dynamic shared memory begins
   /// at `dynamicSharedOffset`, and is shifted by `dynamicSharedShift`.
@@ -178,13 +178,13 @@ enum {
   KVCacheAccessDevice = 64,
   /// Like an atomic access that orders none. PTX ISA, "ld.volatile".
   KVCacheAccessVolatile = 128,
-  /// Bytes may be read that nobody has written: the thread's `poison` tells
+  /// Uninitialized bytes may be read: the thread's `poison` has
   /// which. Without it, that is an error.
   KVCacheAccessPoisons = 256,
   /// An access to a declared variable.
   KVCacheAccessDeclared = 512,
-  /// By a copy: of a thread's variables, `kvcacheEmulatorCopyVariable` tells
-  /// which bytes nobody has written.
+  /// By a copy: of a thread's variables, `kvcacheEmulatorCopyVariable`
+  /// returns which bytes are uninitialized.
   KVCacheAccessCopied = 1024,
   /// Like KVCacheAccessDevice, towards all threads of the cluster.
   KVCacheAccessCluster = 2048
@@ -208,9 +208,9 @@ void kvcacheEmulatorReserveStack(KVCacheThread *thread, const KVCacheSite *site,
                                  int64_t count, int64_t bytes);
 
 /// Lets the thread access a variable of its own through any pointer, as long as
-/// the function runs that has made it, or until it is declared again. Nobody
-/// has written it, unless `isWritten`. Only in modules that are sanitized, like
-/// what follows.
+/// the function runs that has made it, or until it is declared again. It
+/// is uninitialized, unless `isWritten`. Only in modules that are sanitized,
+/// like what follows.
 void kvcacheEmulatorDeclareVariable(KVCacheThread *thread,
                                     const KVCacheSite *site,
                                     const void *pointer, int64_t bytes,

@@ -28,7 +28,7 @@ extern "C" {
 //===----------------------------------------------------------------------===//
 
 /// Copies 4, 8 or 16 bytes to shared memory: `sourceBytes` of global memory,
-/// and zeros behind them.
+/// and zeros after them.
 void kvcacheEmulatorCopyAsync(KVCacheThread *thread, const KVCacheSite *site,
                               void *to, const void *from, int32_t bytes,
                               int32_t sourceBytes);
@@ -63,7 +63,7 @@ enum {
 /// the bytes of the box on an mbarrier of that; with a `mask` that is not
 /// negative, to and on those at the same places in each block whose rank is in
 /// it. If `isOfPair`, the mbarrier may be in the other block of the pair.
-/// Coordinates behind the first `numCoordinates` have no meaning.
+/// Coordinates after the first `numCoordinates` have no meaning.
 void kvcacheEmulatorTensorLoad(KVCacheThread *thread, const KVCacheSite *site,
                                void *to, const void *descriptor,
                                const void *barrier, int32_t mask,

@@ -32,13 +32,13 @@ enum {
 };
 
 /// bar.sync and bar.red: waits until `numThreads` threads, a multiple of 32,
-/// have come to barrier `id`; with -1, all that have not ended. Returns what
+/// have arrived at barrier `id`; with -1, all that have not ended. Returns what
 /// `reduction` makes of the predicates, 0 for none.
 uint32_t kvcacheEmulatorBarrier(KVCacheThread *thread, const KVCacheSite *site,
                                 uint32_t id, int64_t numThreads,
                                 uint32_t reduction, uint32_t predicate);
 
-/// bar.arrive: one of `numThreads` threads that come to barrier `id`, without
+/// bar.arrive: one of `numThreads` threads that arrive at barrier `id`, without
 /// waiting for those of other warps.
 void kvcacheEmulatorBarrierArrive(KVCacheThread *thread,
                                   const KVCacheSite *site, uint32_t id,

@@ -25,7 +25,7 @@ extern "C" {
 enum {
   /// All threads of the warp execute the instruction together.
   KVCacheClusterAligned = 1,
-  /// An arrival that orders no accesses, but those behind a fence.
+  /// An arrival that orders no accesses, except those after a fence.
   KVCacheClusterRelaxed = 2
 };
 

@@ -18,7 +18,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 /// Prints to the standard output, all at once (CUDA C++ Programming Guide,
-/// "Formatted Output"). `arguments` holds them one behind the other, each
+/// "Formatted Output"). `arguments` holds them one after the other, each
 /// aligned to its size: 4 bytes for an int, 8 for a double. Returns how many
 /// were printed.
 int32_t kvcacheEmulatorPrint(KVCacheThread *thread, const KVCacheSite *site,
@@ -51,8 +51,8 @@ enum {
   KVCacheDividesByZero = 0,
   /// The least number by -1.
   KVCacheDivisionOverflows = 1,
-  /// Code that the compiler was told is never reached.
-  KVCacheComesToUnreachable = 2
+  /// Code that the compiler assumed to be unreachable.
+  KVCacheReachesUnreachable = 2
 };
 
 /// Ends the launch for such a reason.

@@ -25,7 +25,7 @@ extern "C" {
 
 /// Lanes have the registers of a program in memory of their warp, to which
 /// `KVCacheThread::registers` points. A register is 32 words, one of each lane.
-/// A lane writes its words of operands, and reads those of results behind the
+/// A lane writes its words of operands, and reads those of results after the
 /// program; what it leaves there lasts no longer.
 enum { KVCacheRegisterBytes = 128 };
 
@@ -95,7 +95,7 @@ typedef struct KVCacheMatrixInstruction {
 } KVCacheMatrixInstruction;
 
 /// Where accesses are checked, each register has two more words of each lane,
-/// `numRegisters` registers and twice as many behind it: the poisoned bits, and
+/// `numRegisters` registers and twice as many after it: the poisoned bits, and
 /// where there are any, their origin (Poison.h). Lanes write those of the
 /// operands in `poisonable`, others are never poisoned.
 typedef struct KVCacheMatrixProgram {
@@ -107,7 +107,7 @@ typedef struct KVCacheMatrixProgram {
   int64_t numPoisonable;
 } KVCacheMatrixProgram;
 
-/// Executes the instructions in their order, when all lanes have come.
+/// Executes the instructions in their order, when all lanes have converged.
 void kvcacheEmulatorRunMatrices(KVCacheThread *thread,
                                 const KVCacheMatrixProgram *program);
 

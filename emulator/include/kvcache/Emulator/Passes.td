@@ -18,7 +18,7 @@ def ConvertNVVMToEmulator : Pass<"convert-nvvm-to-emulator",
     Converts the kernels of every `gpu.module`, at the level of NVVM and LLVM
     before inline PTX, to host functions. Each instruction of the chip becomes a
     call to a function in `kvcache/Emulator`, with the executing thread and the
-    source location. An op that the emulator does not know, or that the chip of
+    source location. An op that the emulator does not support, or that the chip of
     the module does not have, is an error at its location.
 
     The pass replaces the module by a `gpu.binary` of the same name. Its objects

@@ -1,4 +1,4 @@
-//===- Poison.h - Values that nobody has written ----------------*- C++ -*-===//
+//===- Poison.h - Uninitialized values --------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Only sanitized modules call these functions. A load of bytes that nobody has
-// written gives a poisoned value, and operations on it give poisoned results.
+// Only sanitized modules call these functions. A load of uninitialized bytes
+// gives a poisoned value, and operations on it give poisoned results.
 // The compiled code has the poisoned bits of each value, and a number for their
 // origin, which is not 0. The functions end the launch where a poisoned value
 // is used.
@@ -39,8 +39,8 @@ void kvcacheEmulatorUse(KVCacheThread *thread, const KVCacheSite *site,
                         uint32_t origin, uint32_t use);
 
 /// The thread reads `bytes` at `offset` of a variable of its own of `size`
-/// bytes, for each of which `unwritten` has a byte that is not 0 if nobody has
-/// written it. Returns the origin of those, or 0 if there are none.
+/// bytes, for each of which `unwritten` has a byte that is not 0 if it
+/// is uninitialized. Returns the origin of those, or 0 if there are none.
 uint32_t kvcacheEmulatorReadUnwritten(KVCacheThread *thread,
                                       const KVCacheSite *site,
                                       const void *unwritten, int64_t bytes,
@@ -48,7 +48,7 @@ uint32_t kvcacheEmulatorReadUnwritten(KVCacheThread *thread,
 
 /// The thread has announced a store of `bytes` at `pointer`. Unless `origin` is
 /// 0, those are poisoned for which `poison` has a byte that is not 0: in shared
-/// memory they stay as if nobody had written them, elsewhere this is a use.
+/// memory they stay uninitialized, elsewhere this is a use.
 void kvcacheEmulatorStorePoison(KVCacheThread *thread, const KVCacheSite *site,
                                 const void *pointer, int64_t bytes,
                                 const void *poison, uint32_t origin);

@@ -52,7 +52,7 @@ int64_t kvcacheEmulatorMBarrierArrive(KVCacheThread *thread,
                                       const void *barrier, int32_t count,
                                       int32_t bytes, uint32_t flags);
 
-/// Expects `bytes` more in this phase; notes that `bytes` have come.
+/// Expects `bytes` more in this phase; notes that `bytes` have arrived.
 void kvcacheEmulatorMBarrierExpectTx(KVCacheThread *thread,
                                      const KVCacheSite *site,
                                      const void *barrier, int32_t bytes);
@@ -113,8 +113,8 @@ void kvcacheEmulatorFence(KVCacheThread *thread, const KVCacheSite *site,
 void kvcacheEmulatorFenceMemory(KVCacheThread *thread, const KVCacheSite *site,
                                 uint32_t flags);
 
-/// Makes a tensor map that a thread has written, `bytes` at `tensorMap`, known
-/// to copies behind.
+/// Makes a tensor map that a thread has written, `bytes` at `tensorMap`,
+/// visible to later copies.
 void kvcacheEmulatorFenceTensorMap(KVCacheThread *thread,
                                    const KVCacheSite *site,
                                    const void *tensorMap, int32_t bytes);

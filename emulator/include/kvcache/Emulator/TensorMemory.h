@@ -88,7 +88,7 @@ void kvcacheEmulatorTmemUse(KVCacheThread *thread, const KVCacheSite *site,
 //===----------------------------------------------------------------------===//
 
 /// Orders accesses of tensor memory before (fence::before_thread_sync) or
-/// behind (fence::after_thread_sync) what synchronizes threads.
+/// after (fence::after_thread_sync) what synchronizes threads.
 void kvcacheEmulatorTmemFence(KVCacheThread *thread, const KVCacheSite *site,
                               uint32_t isAfter);
 /// An arrival at an mbarrier when all products, copies and shifts that the

@@ -13,7 +13,7 @@
 // kernel sees the difference.
 //
 // Its result is in registers that are in flight until then. Each instruction
-// gets a ticket, from 1. Where the module is sanitized, compiled code knows the
+// gets a ticket, from 1. Where the module is sanitized, compiled code has the
 // ticket of each value that is in such registers, and announces where another
 // instruction reads the value.
 //
@@ -46,7 +46,7 @@ typedef struct KVCacheWgmma {
   uint32_t hasRegistersA;
 } KVCacheWgmma;
 
-/// The accumulators of a thread, before the instruction and behind it.
+/// The accumulators of a thread, before the instruction and after it.
 typedef struct KVCacheWgmmaRegisters {
   uint32_t d[128];
   /// Where the module is sanitized: the poisoned bits (Poison.h), their origin

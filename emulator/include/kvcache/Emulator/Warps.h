@@ -35,7 +35,7 @@ enum {
 };
 
 /// shfl.sync: the `value` of another lane, or of this one where the other is
-/// out of its segment, which `isInRange` tells if it isn't null. `clamp` has
+/// out of its segment, which `isInRange` returns if it isn't null. `clamp` has
 /// the mask of segments in bits 8 to 12.
 uint32_t kvcacheEmulatorShuffle(KVCacheThread *thread, const KVCacheSite *site,
                                 uint32_t mask, uint32_t value, uint32_t offset,

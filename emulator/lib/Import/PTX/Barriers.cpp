@@ -137,7 +137,7 @@ static void emitArrival(bool drops, Emitter &emitter) {
   bool isRemote = form.space == kCluster;
   mlir::Type state = isRemote ? mlir::Type() : emitter.getIntegerType(64);
   if ((expects || isPartial) && !count)
-    return emitter.fail("expects a number behind the barrier");
+    return emitter.fail("expects a number after the barrier");
   Operation *op;
   if (expects && drops)
     op = NVVM::MBarrierArriveDropExpectTxOp::create(

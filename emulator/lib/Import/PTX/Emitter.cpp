@@ -145,7 +145,7 @@ std::optional<PTXType> Emitter::takeOptionalType() {
 PTXType Emitter::takeType() {
   std::optional<PTXType> type = takeOptionalType();
   if (!type)
-    fail("expects a type behind its name");
+    fail("expects a type after its name");
   return type.value_or(PTXType());
 }
 
@@ -420,7 +420,7 @@ void Emitter::set(const Operand &operand, Value value, bool isSigned) {
   values[operand.number] = value;
 }
 
-/// It is behind the registers of the program.
+/// It follows the registers of the program.
 Value Emitter::getCarry() {
   Value carry = values[program.registers.size()];
   if (!carry)

@@ -28,7 +28,7 @@ inline constexpr auto kCluster =
     static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster);
 
 /// The values of the registers at one place of a program, and of the carry
-/// flag. A register that nobody has written has none.
+/// flag. An uninitialized register has none.
 using Registers = SmallVector<Value>;
 
 //===--- Bits as values of any type ---===//
@@ -42,8 +42,8 @@ Value resize(OpBuilder &builder, Location loc, Value integer, unsigned bits,
 /// Gives the bits of a value another type of the same width.
 Value bitcast(OpBuilder &builder, Location loc, Value value, mlir::Type type);
 
-/// Builds the ops of one instruction, and knows its modifiers and operands. The
-/// first error is kept: what is built behind it doesn't matter.
+/// Builds the ops of one instruction, with its modifiers and operands. The
+/// first error is kept: ops that are built after it don't matter.
 class Emitter {
 public:
   Emitter(OpBuilder &builder, Location loc, const Program &program,
@@ -150,7 +150,7 @@ public:
 
   void fail(const Twine &message);
   bool hasFailed() const { return !error.empty(); }
-  /// Fails for a modifier that nobody has taken. Empty if all went well.
+  /// Fails for a modifier that no call has taken. Empty if all went well.
   std::string takeError();
 
   OpBuilder &builder;

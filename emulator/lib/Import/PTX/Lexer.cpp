@@ -32,8 +32,8 @@ void Lexer::skipBlanks() {
 }
 
 bool Lexer::isBeforeColon() const {
-  StringRef behind = rest.ltrim();
-  return behind.starts_with(":") && !behind.starts_with("::");
+  StringRef next = rest.ltrim();
+  return next.starts_with(":") && !next.starts_with("::");
 }
 
 Token Lexer::take(Token::Kind kind, size_t length) {
@@ -123,17 +123,17 @@ bool mlir::kvcache::ptx::expandTemplate(StringRef text, std::string &expanded,
     } else if (text.consume_front("{:uid}")) {
       // Labels are of one text only.
     } else if (text.consume_front("{")) {
-      auto [number, behind] = text.split('}');
+      auto [number, remaining] = text.split('}');
       if (number.empty() || !llvm::all_of(number, llvm::isDigit)) {
         error = ("has an operand with a modifier, '${" + number + "}'").str();
         return false;
       }
       expanded += ("$" + number).str();
-      text = behind;
+      text = remaining;
     } else if (!text.empty() && llvm::isDigit(text.front())) {
       expanded += '$';
     } else {
-      error = "has a '$' that is not in front of an operand";
+      error = "has a '$' that is not before an operand";
       return false;
     }
   }

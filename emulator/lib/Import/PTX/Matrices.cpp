@@ -222,7 +222,7 @@ static void emitSharedWgmma(const WgmmaForm &form, bool accumulates,
   setRegisters(result, emitter.getParts(0).size(), emitter);
 }
 
-/// A in registers, in the one form that the emulator knows.
+/// A in registers, in the one form that the emulator supports.
 static void emitRegisterWgmma(const WgmmaForm &form, bool accumulates,
                               Emitter &emitter) {
   RegisterWgmma wgmma;

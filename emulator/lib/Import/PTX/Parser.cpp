@@ -162,7 +162,7 @@ private:
       statement.isGuardNegated = consume("!");
       Operand guard = parseOperand();
       if (guard.kind != Operand::Kind::Register)
-        return fail("expects a register behind '@'");
+        return fail("expects a register after '@'");
       statement.guard = guard.number;
     }
     if (token.kind != Token::Name)

@@ -13,7 +13,7 @@
 
 namespace mlir::kvcache::ptx {
 
-/// Builds the ops of a program in front of an op, whose block it splits where
+/// Builds the ops of a program before an op, whose block it splits where
 /// the program has branches or predicates.
 class Translator {
 public:
@@ -24,8 +24,8 @@ public:
   /// Fails with an error at the op.
   LogicalResult translate();
 
-  /// The value of a register behind the program: an integer, or what it was
-  /// given as; null if nobody has written it.
+  /// The value of a register after the program: an integer, or the type it
+  /// was given in; null if it is uninitialized.
   Value getValue(unsigned number) const { return values[number]; }
 
 private:
@@ -39,7 +39,7 @@ private:
   Value getGuard(const Statement &statement);
   SmallVector<Value> getWritten();
   void setWritten(ValueRange arguments);
-  /// In front of a block, or at the end of the function.
+  /// Before a block, or at the end of the function.
   Block *createBlock(Block *before);
   Block *getTarget(unsigned label);
 
@@ -49,7 +49,7 @@ private:
   Registers values;
   /// The registers that the program writes: the arguments of its blocks.
   SmallVector<unsigned> written;
-  /// The blocks of labels, when somebody has branched to them.
+  /// The blocks of labels, if a branch to them exists.
   SmallVector<Block *> targets;
   /// Whether the next statement can be reached.
   bool isReachable = true;

@@ -118,7 +118,7 @@ WRONG_AND_RIGHT(table_end,
                 (blocks, table, length, out))
 
 // --- Dao-AILab/flash-attention issue 2374 ---
-// Tokens behind the end have weight 0, and their values may be NaN.
+// Tokens after the end have weight 0, and their values may be NaN.
 
 template <bool isRight>
 static __device__ void run_unwritten_values(const float *scores,
@@ -161,7 +161,7 @@ static __device__ void run_proxy_fence(const float *x, float *out) {
 WRONG_AND_RIGHT(proxy_fence, (const float *x, float *out), (x, out))
 
 // --- deepseek-ai/FlashMLA pull request 57 ---
-// A named barrier counts all threads of the block where one warpgroup meets.
+// A named barrier counts all threads of the block where one warpgroup synchronizes.
 
 template <bool isRight>
 static __device__ void run_named_barrier(const float *x, float *out) {
@@ -242,7 +242,7 @@ static __device__ void run_live_mbarrier(const float *x, float *out) {
 WRONG_AND_RIGHT(live_mbarrier, (const float *x, float *out), (x, out))
 
 // --- NVIDIA/cutlass issue 3324 ---
-// A block of a cluster tells another one by an mbarrier that its shared memory
+// A block of a cluster signals another one by an mbarrier that its shared memory
 // is written, with the scope of a block.
 
 template <bool isRight>
