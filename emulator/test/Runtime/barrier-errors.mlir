@@ -1,11 +1,12 @@
 // What is wrong with barriers: the launch fails with the place in the source.
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so | FileCheck %s -DSOURCE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so | FileCheck %s -DSOURCE="<stdin>"
 
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
+  // LAUNCH: 96 threads
   gpu.func @unequal_counts() kernel {
     %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
     %c32 = arith.constant 32 : i32
@@ -22,6 +23,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 96 threads
   gpu.func @odd_count() kernel {
     %id = arith.constant 1 : i32
     %c48 = arith.constant 48 : i32
@@ -31,6 +33,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 96 threads
   gpu.func @no_such_barrier() kernel {
     %id = arith.constant 16 : i32
     // CHECK-LABEL: run @no_such_barrier:
@@ -39,6 +42,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 96 threads
   gpu.func @mixed_reductions() kernel {
     %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
     %c32 = arith.constant 32 : i32
@@ -54,6 +58,7 @@ gpu.module @kernels {
   }
 
   // All lanes of a warp have to execute the same instruction.
+  // LAUNCH: 96 threads
   gpu.func @parts_of_a_warp() kernel {
     %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
     %c48 = arith.constant 48 : i32
@@ -69,6 +74,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 96 threads
   gpu.func @too_few_threads() kernel {
     %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
     %c32 = arith.constant 32 : i32
@@ -95,6 +101,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 96 threads
   gpu.func @too_few_lanes() kernel {
     %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
     %all = arith.constant -1 : i32
@@ -113,6 +120,7 @@ gpu.module @kernels {
   }
 
   // The other lanes are not waited for, since they have ended.
+  // LAUNCH: 96 threads
   gpu.func @half_a_warp() kernel {
     %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
     %c48 = arith.constant 48 : i32
@@ -125,6 +133,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 96 threads
   gpu.func @half_a_warp_that_arrives() kernel {
     %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
     %c31 = arith.constant 31 : i32
@@ -139,6 +148,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 96 threads
   gpu.func @lanes_that_end_after() kernel {
     %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
     %one = arith.constant 1 : i32
@@ -154,76 +164,6 @@ gpu.module @kernels {
     }
     gpu.return
   }
-}
-
-func.func @unequal_counts() {
-  %c1 = arith.constant 1 : index
-  %c96 = arith.constant 96 : index
-  gpu.launch_func @kernels::@unequal_counts blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
-  return
-}
-
-func.func @odd_count() {
-  %c1 = arith.constant 1 : index
-  %c96 = arith.constant 96 : index
-  gpu.launch_func @kernels::@odd_count blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
-  return
-}
-
-func.func @no_such_barrier() {
-  %c1 = arith.constant 1 : index
-  %c96 = arith.constant 96 : index
-  gpu.launch_func @kernels::@no_such_barrier blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
-  return
-}
-
-func.func @mixed_reductions() {
-  %c1 = arith.constant 1 : index
-  %c96 = arith.constant 96 : index
-  gpu.launch_func @kernels::@mixed_reductions blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
-  return
-}
-
-func.func @parts_of_a_warp() {
-  %c1 = arith.constant 1 : index
-  %c96 = arith.constant 96 : index
-  gpu.launch_func @kernels::@parts_of_a_warp blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
-  return
-}
-
-func.func @too_few_threads() {
-  %c1 = arith.constant 1 : index
-  %c96 = arith.constant 96 : index
-  gpu.launch_func @kernels::@too_few_threads blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
-  return
-}
-
-func.func @too_few_lanes() {
-  %c1 = arith.constant 1 : index
-  %c96 = arith.constant 96 : index
-  gpu.launch_func @kernels::@too_few_lanes blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
-  return
-}
-
-func.func @half_a_warp() {
-  %c1 = arith.constant 1 : index
-  %c96 = arith.constant 96 : index
-  gpu.launch_func @kernels::@half_a_warp blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
-  return
-}
-
-func.func @half_a_warp_that_arrives() {
-  %c1 = arith.constant 1 : index
-  %c96 = arith.constant 96 : index
-  gpu.launch_func @kernels::@half_a_warp_that_arrives blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
-  return
-}
-
-func.func @lanes_that_end_after() {
-  %c1 = arith.constant 1 : index
-  %c96 = arith.constant 96 : index
-  gpu.launch_func @kernels::@lanes_that_end_after blocks in (%c1, %c1, %c1) threads in (%c96, %c1, %c1)
-  return
 }
 
 }

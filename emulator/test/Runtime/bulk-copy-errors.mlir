@@ -2,8 +2,8 @@
 // and the bytes that their barriers expect.
 // PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy".
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 module attributes {gpu.container_module} {
 
@@ -11,10 +11,7 @@ gpu.module @kernels {
   llvm.mlir.global internal @shared() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<256 x i8>
   llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<1024 x i8>
 
-  gpu.func @bulk_copy_to_odd_place(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @bulk_copy_to_odd_place(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -28,10 +25,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @bulk_copy_of_odd_size(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @bulk_copy_of_odd_size(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -44,10 +38,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @bulk_copy_out_of_shared_memory(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @bulk_copy_out_of_shared_memory(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -60,10 +51,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @too_few_bytes_expected(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @too_few_bytes_expected(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -81,10 +69,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @no_bytes_expected(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @no_bytes_expected(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -100,10 +85,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @too_many_bytes_expected(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @too_many_bytes_expected(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -121,10 +103,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @bulk_copy_without_a_wait(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @bulk_copy_without_a_wait(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -138,10 +117,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @inval_with_copy_in_flight(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @inval_with_copy_in_flight(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -156,10 +132,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @bulk_copy_of_what_changes(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @bulk_copy_of_what_changes(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -175,85 +148,6 @@ gpu.module @kernels {
     nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
     gpu.return
   }
-}
-
-func.func @bulk_copy_to_odd_place() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@bulk_copy_to_odd_place blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @bulk_copy_of_odd_size() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@bulk_copy_of_odd_size blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @bulk_copy_out_of_shared_memory() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@bulk_copy_out_of_shared_memory blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @too_few_bytes_expected() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@too_few_bytes_expected blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @no_bytes_expected() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@no_bytes_expected blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @too_many_bytes_expected() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@too_many_bytes_expected blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @bulk_copy_without_a_wait() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@bulk_copy_without_a_wait blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @inval_with_copy_in_flight() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@inval_with_copy_in_flight blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @bulk_copy_of_what_changes() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@bulk_copy_of_what_changes blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func private @make() -> memref<256xi32> {
-  %ones = arith.constant -1 : i32
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.memset %memory, %ones : memref<256xi32>, i32
-  return %memory : memref<256xi32>
 }
 
 }

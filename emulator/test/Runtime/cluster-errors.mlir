@@ -1,8 +1,8 @@
 // What the emulator says of clusters whose blocks access each other where they
 // must not, or without order.
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 module attributes {gpu.container_module} {
 
@@ -44,6 +44,7 @@ gpu.module @kernels {
     return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @rank_outside(%out: memref<256xi32>) kernel {
     %buf = llvm.mlir.addressof @buf : !llvm.ptr<3>
     %two = llvm.mlir.constant(2 : i32) : i32
@@ -53,6 +54,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @not_shared(%out: memref<256xi32>) kernel {
     %zero = llvm.mlir.constant(0 : i32) : i32
     %index = memref.extract_aligned_pointer_as_index %out : memref<256xi32> -> index
@@ -64,6 +66,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @before_the_first_barrier(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -75,6 +78,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 2 blocks, clusters of 2
   gpu.func @after_the_end(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -93,6 +97,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 2 blocks, clusters of 2
   gpu.func @no_last_barrier(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -111,6 +116,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @last_arrival_before_the_access(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -128,6 +134,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @arrival_after_the_end(%out: memref<256xi32>) kernel {
     %one = llvm.mlir.constant(1 : i32) : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
@@ -147,6 +154,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @arrives_twice(%out: memref<256xi32>) kernel {
     nvvm.cluster.arrive
     // CHECK-LABEL: run @arrives_twice:
@@ -156,6 +164,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @waits_without_arrival(%out: memref<256xi32>) kernel {
     // CHECK-LABEL: run @waits_without_arrival:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cluster.wait: thread (0, 0, 0) of block (0, 0, 0) waits for the barrier of the cluster without having arrived at it (cluster.arrive)
@@ -163,6 +172,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @aligned_without_a_lane(%out: memref<256xi32>) kernel {
     %t = nvvm.read.ptx.sreg.tid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
@@ -178,6 +188,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @deadlock(%out: memref<256xi32>) kernel {
     %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
@@ -198,6 +209,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @relaxed_barrier(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -213,6 +225,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @fence_of_the_block(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -229,6 +242,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @fence_of_mbarriers(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -245,6 +259,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @arrival_of_the_block(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -271,6 +286,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @wait_of_the_block(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -297,6 +313,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @race(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -314,6 +331,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @unfenced_init(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -342,6 +360,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @atomics_of_the_block(%out: memref<256xi32>) kernel {
     %one = llvm.mlir.constant(1 : i32) : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
@@ -362,6 +381,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 2 blocks, clusters of 2
   gpu.func @flag_of_the_block(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -395,6 +415,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @out_of_bounds(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -409,6 +430,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @init_elsewhere(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -422,6 +444,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @barrier_in_another_block(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -451,6 +474,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @copy_in_flight(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -480,6 +504,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @copy_to_what_is_read(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -517,6 +542,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 4 blocks, clusters of 2
   gpu.func @race_of_clusters(%out: memref<256xi32>) kernel {
     %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
@@ -531,6 +557,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 2 blocks, clusters of 2
   gpu.func @same_value(%out: memref<256xi32>) kernel {
     %one = llvm.mlir.constant(1 : i32) : i32
     %c0 = arith.constant 0 : index
@@ -540,341 +567,33 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 3 blocks, clusters of 2
   gpu.func @uneven_grid(%out: memref<256xi32>) kernel {
+    // CHECK-LABEL: run @uneven_grid:
+    // CHECK: expects the cluster of kernel @kernels::@uneven_grid to divide the grid, got 2 of 3 blocks along x
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 3 blocks
   gpu.func @uneven_grid_of_the_kernel(%out: memref<256xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
+    // CHECK-LABEL: run @uneven_grid_of_the_kernel:
+    // CHECK: expects the cluster of kernel @kernels::@uneven_grid_of_the_kernel to divide the grid, got 2 of 3 blocks along x
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 16 blocks, clusters of 16
   gpu.func @too_large(%out: memref<256xi32>) kernel {
+    // CHECK-LABEL: run @too_large:
+    // CHECK: expects the cluster of kernel @kernels::@too_large to have at most 8 blocks, got 16 x 1 x 1
     gpu.return
   }
 
+  // LAUNCH: 64 threads, 4 blocks, clusters of 4
   gpu.func @another_size(%out: memref<256xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
+    // CHECK-LABEL: run @another_size:
+    // CHECK: kernel @kernels::@another_size requires clusters of 2 x 1 x 1 blocks, got 4 x 1 x 1
     gpu.return
   }
-}
-
-func.func @make() -> memref<256xi32> {
-  %out = gpu.alloc () : memref<256xi32>
-  return %out : memref<256xi32>
-}
-
-func.func @rank_outside() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@rank_outside clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @not_shared() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@not_shared clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @before_the_first_barrier() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@before_the_first_barrier clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @after_the_end() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@after_the_end clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @no_last_barrier() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@no_last_barrier clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @last_arrival_before_the_access() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@last_arrival_before_the_access clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @arrival_after_the_end() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@arrival_after_the_end clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @arrives_twice() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@arrives_twice clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @waits_without_arrival() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@waits_without_arrival clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @aligned_without_a_lane() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@aligned_without_a_lane clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @deadlock() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@deadlock clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @relaxed_barrier() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@relaxed_barrier clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @fence_of_the_block() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@fence_of_the_block clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @fence_of_mbarriers() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@fence_of_mbarriers clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @arrival_of_the_block() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@arrival_of_the_block clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @wait_of_the_block() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@wait_of_the_block clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @race() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@race clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @unfenced_init() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@unfenced_init clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @atomics_of_the_block() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@atomics_of_the_block clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @flag_of_the_block() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@flag_of_the_block clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @out_of_bounds() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@out_of_bounds clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @init_elsewhere() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@init_elsewhere clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @barrier_in_another_block() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@barrier_in_another_block clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @copy_in_flight() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@copy_in_flight clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @copy_to_what_is_read() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@copy_to_what_is_read clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @race_of_clusters() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c4 = arith.constant 4 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@race_of_clusters clusters in (%c2, %c1, %c1) blocks in (%c4, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @same_value() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@same_value clusters in (%c2, %c1, %c1) blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @uneven_grid() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c3 = arith.constant 3 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  // CHECK-LABEL: run @uneven_grid:
-  // CHECK: expects the cluster of kernel @kernels::@uneven_grid to divide the grid, got 2 of 3 blocks along x
-  gpu.launch_func @kernels::@uneven_grid clusters in (%c2, %c1, %c1) blocks in (%c3, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @uneven_grid_of_the_kernel() {
-  %c1 = arith.constant 1 : index
-  %c3 = arith.constant 3 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  // CHECK-LABEL: run @uneven_grid_of_the_kernel:
-  // CHECK: expects the cluster of kernel @kernels::@uneven_grid_of_the_kernel to divide the grid, got 2 of 3 blocks along x
-  gpu.launch_func @kernels::@uneven_grid_of_the_kernel blocks in (%c3, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @too_large() {
-  %c1 = arith.constant 1 : index
-  %c16 = arith.constant 16 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  // CHECK-LABEL: run @too_large:
-  // CHECK: expects the cluster of kernel @kernels::@too_large to have at most 8 blocks, got 16 x 1 x 1
-  gpu.launch_func @kernels::@too_large clusters in (%c16, %c1, %c1) blocks in (%c16, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
-}
-
-func.func @another_size() {
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %c64 = arith.constant 64 : index
-  %out = func.call @make() : () -> memref<256xi32>
-  // CHECK-LABEL: run @another_size:
-  // CHECK: kernel @kernels::@another_size requires clusters of 2 x 1 x 1 blocks, got 4 x 1 x 1
-  gpu.launch_func @kernels::@another_size clusters in (%c4, %c1, %c1) blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%out : memref<256xi32>)
-  return
 }
 
 }

@@ -1,8 +1,8 @@
 // What the emulator says of accesses of global memory, one kernel for each
 // rule.
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 module attributes {gpu.container_module} {
 
@@ -10,15 +10,6 @@ gpu.module @kernels {
   llvm.mlir.global internal @bytes() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<64 x i8>
   llvm.mlir.global internal @barrier() {addr_space = 3 : i32, alignment = 8 : i64} : i64
   llvm.mlir.global internal constant @constant(0 : i32) {addr_space = 4 : i32} : i32
-
-  gpu.func @not_written(%m: memref<16xi32>) kernel {
-    %i = arith.constant 4 : index
-    // CHECK-LABEL: run @not_written:
-    // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 16 of an allocation of 64 bytes
-    %v = memref.load %m[%i] : memref<16xi32>
-    memref.store %v, %m[%i] : memref<16xi32>
-    gpu.return
-  }
 
   gpu.func @partly_written(%m: memref<16xi32>) kernel {
     %i = arith.constant 1 : index
@@ -29,6 +20,34 @@ gpu.module @kernels {
     // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 8 of an allocation of 64 bytes
     %v = vector.load %m[%c0] : memref<16xi32>, vector<4xi32>
     vector.store %v, %m[%c0] : memref<16xi32>, vector<4xi32>
+    gpu.return
+  }
+
+  gpu.func @freed(%m: memref<16xi32>) kernel {
+    %i = arith.constant 4 : index
+    // CHECK-LABEL: run @freed:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 16 of an allocation of 64 bytes, which has been freed
+    %v = memref.load %m[%i] : memref<16xi32>
+    memref.store %v, %m[%i] : memref<16xi32>
+    gpu.return
+  }
+
+  gpu.func @memory_of_the_host(%m: memref<16xi32>) kernel {
+    %i = arith.constant 0 : index
+    // CHECK-LABEL: run @memory_of_the_host:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at 0x{{[0-9a-f]+}}, which is no memory of the device
+    %v = memref.load %m[%i] : memref<16xi32>
+    memref.store %v, %m[%i] : memref<16xi32>
+    gpu.return
+  }
+
+  // LAUNCH: uninitialized memory
+  gpu.func @not_written(%m: memref<16xi32>) kernel {
+    %i = arith.constant 4 : index
+    // CHECK-LABEL: run @not_written:
+    // CHECK: [[FILE]]:[[#@LINE+2]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:10 read them; the first is byte 16 of an allocation of 64 bytes
+    %v = memref.load %m[%i] : memref<16xi32>
+    memref.store %v, %m[%i] : memref<16xi32>
     gpu.return
   }
 
@@ -56,24 +75,6 @@ gpu.module @kernels {
     // CHECK-LABEL: run @before_the_beginning:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte -4 of an allocation of 64 bytes
     memref.store %one, %m[%i] : memref<16xi32>
-    gpu.return
-  }
-
-  gpu.func @freed(%m: memref<16xi32>) kernel {
-    %i = arith.constant 4 : index
-    // CHECK-LABEL: run @freed:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 16 of an allocation of 64 bytes, which has been freed
-    %v = memref.load %m[%i] : memref<16xi32>
-    memref.store %v, %m[%i] : memref<16xi32>
-    gpu.return
-  }
-
-  gpu.func @memory_of_the_host(%m: memref<16xi32>) kernel {
-    %i = arith.constant 0 : index
-    // CHECK-LABEL: run @memory_of_the_host:
-    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at 0x{{[0-9a-f]+}}, which is no memory of the device
-    %v = memref.load %m[%i] : memref<16xi32>
-    memref.store %v, %m[%i] : memref<16xi32>
     gpu.return
   }
 
@@ -154,13 +155,6 @@ gpu.module @kernels {
   }
 }
 
-func.func @not_written() {
-  %c1 = arith.constant 1 : index
-  %m = gpu.alloc() : memref<16xi32>
-  gpu.launch_func @kernels::@not_written blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
-  return
-}
-
 func.func @partly_written() {
   %c1 = arith.constant 1 : index
   %m = gpu.alloc() : memref<16xi32>
@@ -168,33 +162,6 @@ func.func @partly_written() {
   %front = memref.subview %m[0] [1] [1] : memref<16xi32> to memref<1xi32>
   gpu.memset %front, %zero : memref<1xi32>, i32
   gpu.launch_func @kernels::@partly_written blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
-  return
-}
-
-func.func @after_the_end() {
-  %c1 = arith.constant 1 : index
-  %m = gpu.alloc() : memref<16xi32>
-  %zero = arith.constant 0 : i32
-  gpu.memset %m, %zero : memref<16xi32>, i32
-  gpu.launch_func @kernels::@after_the_end blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
-  return
-}
-
-func.func @far_after_the_end() {
-  %c1 = arith.constant 1 : index
-  %m = gpu.alloc() : memref<16xi32>
-  %zero = arith.constant 0 : i32
-  gpu.memset %m, %zero : memref<16xi32>, i32
-  gpu.launch_func @kernels::@far_after_the_end blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
-  return
-}
-
-func.func @before_the_beginning() {
-  %c1 = arith.constant 1 : index
-  %m = gpu.alloc() : memref<16xi32>
-  %zero = arith.constant 0 : i32
-  gpu.memset %m, %zero : memref<16xi32>, i32
-  gpu.launch_func @kernels::@before_the_beginning blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
   return
 }
 
@@ -212,49 +179,6 @@ func.func @memory_of_the_host() {
   %c1 = arith.constant 1 : index
   %m = memref.alloc() : memref<16xi32>
   gpu.launch_func @kernels::@memory_of_the_host blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
-  return
-}
-
-func.func @misaligned() {
-  %c1 = arith.constant 1 : index
-  %m = gpu.alloc() : memref<16xi32>
-  %zero = arith.constant 0 : i32
-  gpu.memset %m, %zero : memref<16xi32>, i32
-  gpu.launch_func @kernels::@misaligned blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
-  return
-}
-
-func.func @invariant_memory_that_is_written() {
-  %c1 = arith.constant 1 : index
-  %m = gpu.alloc() : memref<16xi32>
-  %zero = arith.constant 0 : i32
-  gpu.memset %m, %zero : memref<16xi32>, i32
-  gpu.launch_func @kernels::@invariant_memory_that_is_written blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
-  return
-}
-
-func.func @constant_memory() {
-  %c1 = arith.constant 1 : index
-  %m = gpu.alloc() : memref<16xi32>
-  gpu.launch_func @kernels::@constant_memory blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
-  return
-}
-
-func.func @copy_of_what_the_kernel_writes() {
-  %c1 = arith.constant 1 : index
-  %m = gpu.alloc() : memref<16xi32>
-  %zero = arith.constant 0 : i32
-  gpu.memset %m, %zero : memref<16xi32>, i32
-  gpu.launch_func @kernels::@copy_of_what_the_kernel_writes blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
-  return
-}
-
-func.func @copy_of_what_is_written_after_a_fence() {
-  %c1 = arith.constant 1 : index
-  %m = gpu.alloc() : memref<16xi32>
-  %zero = arith.constant 0 : i32
-  gpu.memset %m, %zero : memref<16xi32>, i32
-  gpu.launch_func @kernels::@copy_of_what_is_written_after_a_fence blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<16xi32>)
   return
 }
 

@@ -3,9 +3,9 @@
 // order takes a release and an acquire, or fences on both sides, of all of the
 // device.
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// RUN: env KVCACHE_EMULATOR_THREADS=1 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
-// RUN: env KVCACHE_EMULATOR_THREADS=4 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: env KVCACHE_EMULATOR_THREADS=1 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
+// RUN: env KVCACHE_EMULATOR_THREADS=4 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 // RUN: env KVCACHE_EMULATOR_BLOCKS=4 KVCACHE_EMULATOR_SEED=0 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s --check-prefix=TURNS
 // RUN: env KVCACHE_EMULATOR_BLOCKS=4 KVCACHE_EMULATOR_SEED=5 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s --check-prefix=TURNS
 
@@ -18,13 +18,27 @@ gpu.module @kernels {
   llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<64 x i8>
   llvm.mlir.global internal @barrier() {addr_space = 3 : i32, alignment = 8 : i64} : i64
 
-  gpu.func @flag_without_acquire(%m: memref<256xi32>) kernel {
-    %b = nvvm.read.ptx.sreg.ctaid.x : i32
-    %zero = llvm.mlir.constant(0 : i32) : i32
-    %one = llvm.mlir.constant(1 : i32) : i32
+  gpu.func @scheduler_that_reads_after_its_entries(%m: memref<256xi32>) kernel {
     %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
     %number = arith.index_cast %index : index to i64
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
+    // The host has written 4 entries for 5 blocks.
+    // CHECK-LABEL: run @scheduler_that_reads_after_its_entries:
+    // CHECK: [[FILE]]:[[#@LINE+3]]:5: llvm.store: thread (0, 0, 0) of block (4, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:14 read them; the first is byte 16 of an allocation of 1024 bytes
+    %entry = llvm.load %mine : !llvm.ptr<1> -> i32
+    %to = llvm.getelementptr %out[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+    llvm.store %entry, %to : i32, !llvm.ptr<1>
+    gpu.return
+  }
+
+  // LAUNCH: 2 blocks
+  gpu.func @flag_without_acquire(%g: !llvm.ptr<1>) kernel {
+    %b = nvvm.read.ptx.sreg.ctaid.x : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
@@ -50,13 +64,11 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @flag_without_release(%m: memref<256xi32>) kernel {
+  // LAUNCH: 2 blocks
+  gpu.func @flag_without_release(%g: !llvm.ptr<1>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
     %one = llvm.mlir.constant(1 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
@@ -82,13 +94,11 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @flag_that_is_not_atomic(%m: memref<256xi32>) kernel {
+  // LAUNCH: 2 blocks
+  gpu.func @flag_that_is_not_atomic(%g: !llvm.ptr<1>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
     %one = llvm.mlir.constant(1 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
@@ -114,13 +124,11 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @flag_of_the_block(%m: memref<256xi32>) kernel {
+  // LAUNCH: 2 blocks
+  gpu.func @flag_of_the_block(%g: !llvm.ptr<1>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
     %one = llvm.mlir.constant(1 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
@@ -146,12 +154,10 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @lock_without_order(%m: memref<256xi32>) kernel {
+  // LAUNCH: 2 blocks
+  gpu.func @lock_without_order(%g: !llvm.ptr<1>) kernel {
     %zero = llvm.mlir.constant(0 : i32) : i32
     %one = llvm.mlir.constant(1 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     scf.while : () -> () {
       %pair = llvm.cmpxchg %flag, %zero, %one syncscope("device") monotonic monotonic : !llvm.ptr<1>, i32
@@ -171,11 +177,9 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @two_blocks_write_one_place(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 blocks
+  gpu.func @two_blocks_write_one_place(%g: !llvm.ptr<1>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     // CHECK-LABEL: run @two_blocks_write_one_place:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (1, 0, 0) writes 4 bytes at byte 400 of an allocation of 1024 bytes, which block (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:5 without order between the blocks (a race)
@@ -183,12 +187,10 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @two_threads_without_a_barrier(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 threads
+  gpu.func @two_threads_without_a_barrier(%g: !llvm.ptr<1>) kernel {
     %t = nvvm.read.ptx.sreg.tid.x : i32
     %three = llvm.mlir.constant(3 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %at = llvm.getelementptr %g[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     llvm.store %t, %at : i32, !llvm.ptr<1>
@@ -202,11 +204,9 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @two_threads_write_one_place(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 threads
+  gpu.func @two_threads_write_one_place(%g: !llvm.ptr<1>) kernel {
     %t = nvvm.read.ptx.sreg.tid.x : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     // CHECK-LABEL: run @two_threads_write_one_place:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (1, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 400 of an allocation of 1024 bytes, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE+1]]:5 without order between them (a race)
@@ -214,26 +214,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @scheduler_that_reads_after_its_entries(%m: memref<256xi32>) kernel {
-    %b = nvvm.read.ptx.sreg.ctaid.x : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
-    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
-    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    // The host has written 4 entries for 5 blocks.
-    // CHECK-LABEL: run @scheduler_that_reads_after_its_entries:
-    // CHECK: [[FILE]]:[[#@LINE+3]]:5: llvm.store: thread (0, 0, 0) of block (4, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when llvm.load at [[FILE]]:[[#@LINE+1]]:14 read them; the first is byte 16 of an allocation of 1024 bytes
-    %entry = llvm.load %mine : !llvm.ptr<1> -> i32
-    %to = llvm.getelementptr %out[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
-    llvm.store %entry, %to : i32, !llvm.ptr<1>
-    gpu.return
-  }
-
-  gpu.func @bulk_store_read_before_it_is_done(%m: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @bulk_store_read_before_it_is_done(%g: !llvm.ptr<1>) kernel {
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %bytes = llvm.mlir.constant(64 : i32) : i32
@@ -251,13 +232,11 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @bulk_load_of_what_another_block_writes(%m: memref<256xi32>) kernel {
+  // LAUNCH: 2 blocks
+  gpu.func @bulk_load_of_what_another_block_writes(%g: !llvm.ptr<1>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
     %one = llvm.mlir.constant(1 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
     %bytes = llvm.mlir.constant(64 : i32) : i32
@@ -277,118 +256,15 @@ gpu.module @kernels {
   }
 }
 
-func.func @flag_without_acquire() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 2 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@flag_without_acquire blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @flag_without_release() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 2 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@flag_without_release blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @flag_that_is_not_atomic() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 2 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@flag_that_is_not_atomic blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @flag_of_the_block() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 2 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@flag_of_the_block blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @lock_without_order() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 2 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@lock_without_order blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @two_blocks_write_one_place() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 4 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@two_blocks_write_one_place blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @two_threads_without_a_barrier() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 1 : index
-  %threads = arith.constant 4 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@two_threads_without_a_barrier blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @two_threads_write_one_place() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 1 : index
-  %threads = arith.constant 4 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@two_threads_write_one_place blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
 func.func @scheduler_that_reads_after_its_entries() {
-  %c1 = arith.constant 1 : index
+  %one = arith.constant 1 : index
   %blocks = arith.constant 5 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make_four() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@scheduler_that_reads_after_its_entries blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @bulk_store_read_before_it_is_done() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 1 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@bulk_store_read_before_it_is_done blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @bulk_load_of_what_another_block_writes() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 2 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@bulk_load_of_what_another_block_writes blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func private @make() -> memref<256xi32> {
-  %zero = arith.constant 0 : i32
-  %m = gpu.alloc() : memref<256xi32>
-  gpu.memset %m, %zero : memref<256xi32>, i32
-  return %m : memref<256xi32>
-}
-
-func.func private @make_four() -> memref<256xi32> {
   %zero = arith.constant 0 : i32
   %m = gpu.alloc() : memref<256xi32>
   %front = memref.subview %m[0] [4] [1] : memref<256xi32> to memref<4xi32>
   gpu.memset %front, %zero : memref<4xi32>, i32
-  return %m : memref<256xi32>
+  gpu.launch_func @kernels::@scheduler_that_reads_after_its_entries blocks in (%blocks, %one, %one) threads in (%one, %one, %one) args(%m : memref<256xi32>)
+  return
 }
 
 }

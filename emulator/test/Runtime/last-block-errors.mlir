@@ -2,9 +2,9 @@
 // have written, where the counter orders nothing: it takes a release and an
 // acquire, or fences on both sides, of all of the device.
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// RUN: env KVCACHE_EMULATOR_THREADS=1 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
-// RUN: env KVCACHE_EMULATOR_THREADS=4 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: env KVCACHE_EMULATOR_THREADS=1 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
+// RUN: env KVCACHE_EMULATOR_THREADS=4 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 // RUN: env KVCACHE_EMULATOR_BLOCKS=4 KVCACHE_EMULATOR_SEED=0 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s --check-prefix=TURNS
 // RUN: env KVCACHE_EMULATOR_BLOCKS=4 KVCACHE_EMULATOR_SEED=5 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s --check-prefix=TURNS
 
@@ -14,13 +14,11 @@
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
-  gpu.func @no_fence_before_the_last_block_merges(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 blocks
+  gpu.func @no_fence_before_the_last_block_merges(%g: !llvm.ptr<1>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
     %three = llvm.mlir.constant(3 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
@@ -38,13 +36,11 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @no_fence_after_the_ticket_of_the_last_block(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 blocks
+  gpu.func @no_fence_after_the_ticket_of_the_last_block(%g: !llvm.ptr<1>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
     %three = llvm.mlir.constant(3 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
@@ -62,13 +58,11 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @fence_of_the_block_between_blocks(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 blocks
+  gpu.func @fence_of_the_block_between_blocks(%g: !llvm.ptr<1>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
     %three = llvm.mlir.constant(3 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
@@ -87,13 +81,11 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @fence_of_the_block_in_llvm(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 blocks
+  gpu.func @fence_of_the_block_in_llvm(%g: !llvm.ptr<1>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
     %three = llvm.mlir.constant(3 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
@@ -112,13 +104,11 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @fence_that_only_acquires(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 blocks
+  gpu.func @fence_that_only_acquires(%g: !llvm.ptr<1>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
     %three = llvm.mlir.constant(3 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
@@ -137,13 +127,11 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @ticket_that_only_acquires(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 blocks
+  gpu.func @ticket_that_only_acquires(%g: !llvm.ptr<1>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
     %three = llvm.mlir.constant(3 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
@@ -160,13 +148,11 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @ticket_that_only_releases(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 blocks
+  gpu.func @ticket_that_only_releases(%g: !llvm.ptr<1>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
     %three = llvm.mlir.constant(3 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
@@ -183,13 +169,11 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @ticket_of_the_block(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 blocks
+  gpu.func @ticket_of_the_block(%g: !llvm.ptr<1>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
     %three = llvm.mlir.constant(3 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
@@ -206,12 +190,10 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @split_merged_before_it_is_complete(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 blocks
+  gpu.func @split_merged_before_it_is_complete(%g: !llvm.ptr<1>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %is_merger = llvm.icmp "eq" %b, %zero : i32
@@ -227,12 +209,10 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @split_merged_before_any_write(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 blocks, uninitialized memory
+  gpu.func @split_merged_before_any_write(%g: !llvm.ptr<1>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %is_merger = llvm.icmp "eq" %b, %zero : i32
@@ -248,14 +228,12 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @no_barrier_before_the_ticket(%m: memref<256xi32>) kernel {
+  // LAUNCH: 2 threads, 2 blocks
+  gpu.func @no_barrier_before_the_ticket(%g: !llvm.ptr<1>) kernel {
     %t = nvvm.read.ptx.sreg.tid.x : i32
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
     %one = llvm.mlir.constant(1 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %at = llvm.getelementptr %g[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
@@ -278,117 +256,6 @@ gpu.module @kernels {
     }
     gpu.return
   }
-}
-
-func.func @no_fence_before_the_last_block_merges() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 4 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@no_fence_before_the_last_block_merges blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @no_fence_after_the_ticket_of_the_last_block() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 4 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@no_fence_after_the_ticket_of_the_last_block blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @fence_of_the_block_between_blocks() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 4 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@fence_of_the_block_between_blocks blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @fence_of_the_block_in_llvm() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 4 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@fence_of_the_block_in_llvm blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @fence_that_only_acquires() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 4 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@fence_that_only_acquires blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @ticket_that_only_acquires() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 4 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@ticket_that_only_acquires blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @ticket_that_only_releases() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 4 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@ticket_that_only_releases blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @ticket_of_the_block() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 4 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@ticket_of_the_block blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @split_merged_before_it_is_complete() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 4 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@split_merged_before_it_is_complete blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @split_merged_before_any_write() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 4 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make_fresh() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@split_merged_before_any_write blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @no_barrier_before_the_ticket() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 2 : index
-  %threads = arith.constant 2 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@no_barrier_before_the_ticket blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func private @make() -> memref<256xi32> {
-  %zero = arith.constant 0 : i32
-  %m = gpu.alloc() : memref<256xi32>
-  gpu.memset %m, %zero : memref<256xi32>, i32
-  return %m : memref<256xi32>
-}
-
-func.func private @make_fresh() -> memref<256xi32> {
-  %m = gpu.alloc() : memref<256xi32>
-  return %m : memref<256xi32>
 }
 
 }

@@ -1,8 +1,8 @@
 // The lanes of a warp read rows of matrices together. Another thread may write bytes of a row when
 // it is ordered after the lane that has read these, and the lane itself at any time.
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime --right=own_bytes,own_transposed_bytes,after_a_barrier | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime --right=own_bytes,own_transposed_bytes,after_a_barrier | FileCheck %s -DFILE="<stdin>"
 
 module attributes {gpu.container_module} {
 
@@ -33,6 +33,7 @@ gpu.module @kernels {
     return %to : !llvm.ptr<3>
   }
 
+  // LAUNCH: 32 threads
   gpu.func @own_bytes() kernel {
     %lane = nvvm.read.ptx.sreg.laneid : i32
     %zero = llvm.mlir.constant(0 : i16) : i16
@@ -55,6 +56,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @own_transposed_bytes() kernel {
     %lane = nvvm.read.ptx.sreg.laneid : i32
     %zero = llvm.mlir.constant(0 : i16) : i16
@@ -76,6 +78,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @bytes_of_the_next_lane() kernel {
     %lane = nvvm.read.ptx.sreg.laneid : i32
     %zero = llvm.mlir.constant(0 : i16) : i16
@@ -100,6 +103,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @transposed_bytes_of_the_next_lane() kernel {
     %lane = nvvm.read.ptx.sreg.laneid : i32
     %zero = llvm.mlir.constant(0 : i16) : i16
@@ -123,6 +127,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @after_a_barrier() kernel {
     %lane = nvvm.read.ptx.sreg.laneid : i32
     %zero = llvm.mlir.constant(0 : i16) : i16
@@ -146,41 +151,6 @@ gpu.module @kernels {
     llvm.store %zero, %to : i16, !llvm.ptr<3>
     gpu.return
   }
-}
-
-func.func @own_bytes() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  gpu.launch_func @kernels::@own_bytes blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
-  return
-}
-
-func.func @own_transposed_bytes() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  gpu.launch_func @kernels::@own_transposed_bytes blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
-  return
-}
-
-func.func @bytes_of_the_next_lane() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  gpu.launch_func @kernels::@bytes_of_the_next_lane blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
-  return
-}
-
-func.func @transposed_bytes_of_the_next_lane() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  gpu.launch_func @kernels::@transposed_bytes_of_the_next_lane blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
-  return
-}
-
-func.func @after_a_barrier() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  gpu.launch_func @kernels::@after_a_barrier blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
-  return
 }
 
 }

@@ -1,8 +1,8 @@
 // What the emulator says of kernels that use mbarriers wrongly, one for each rule.
 // PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier".
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 module attributes {gpu.container_module} {
 
@@ -76,6 +76,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 2 threads
   gpu.func @use_without_a_barrier_after_init() kernel {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -92,6 +93,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 2 threads
   gpu.func @inval_while_a_thread_waits() kernel {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -203,6 +205,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 2 threads
   gpu.func @arrival_that_does_not_come() kernel {
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %two = llvm.mlir.constant(2 : i32) : i32
@@ -274,142 +277,6 @@ gpu.module @kernels {
     %done = nvvm.mbarrier.try_wait %b, %two : !llvm.ptr<3>, i32 -> i1
     gpu.return
   }
-}
-
-func.func @count_of_zero() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@count_of_zero blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @count_too_large() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@count_too_large blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @init_of_a_live_barrier() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@init_of_a_live_barrier blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @misaligned() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@misaligned blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @outside_of_shared_memory() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@outside_of_shared_memory blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @not_initialized() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@not_initialized blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @invalidated() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@invalidated blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @use_without_a_barrier_after_init() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 2 : index
-  gpu.launch_func @kernels::@use_without_a_barrier_after_init blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-
-  return
-}
-
-func.func @inval_while_a_thread_waits() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 2 : index
-  gpu.launch_func @kernels::@inval_while_a_thread_waits blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-  return
-}
-
-func.func @arrival_too_many() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@arrival_too_many blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @arrival_of_none() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@arrival_of_none blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @arrival_that_must_not_complete() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@arrival_that_must_not_complete blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @arrival_after_all_have_dropped() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@arrival_after_all_have_dropped blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @too_many_bytes_to_expect() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@too_many_bytes_to_expect blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @too_many_bytes_in_all() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@too_many_bytes_in_all blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @bytes_without_a_copy() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@bytes_without_a_copy blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @bytes_without_a_wait() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@bytes_without_a_wait blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @arrival_that_does_not_come() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 2 : index
-  gpu.launch_func @kernels::@arrival_that_does_not_come blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-  return
-}
-
-func.func @test_that_never_succeeds() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@test_that_never_succeeds blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @missed_phase() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@missed_phase blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @state_of_another_barrier() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@state_of_another_barrier blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @parity_of_two() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@parity_of_two blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
 }
 
 }

@@ -1,8 +1,8 @@
 // What the emulator says of kernels that arrive at mbarriers and wait for them
 // where they should, but for one place.
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 module attributes {gpu.container_module} {
 
@@ -10,10 +10,8 @@ gpu.module @kernels {
   llvm.mlir.global internal @shared() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<256 x i8>
   llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<1024 x i8>
 
-  gpu.func @arrival_without_release(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  // LAUNCH: 2 threads
+  gpu.func @arrival_without_release(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -44,10 +42,8 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @wait_without_acquire(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  // LAUNCH: 2 threads
+  gpu.func @wait_without_acquire(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -78,10 +74,8 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @no_wait(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  // LAUNCH: 2 threads
+  gpu.func @no_wait(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -104,10 +98,8 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @store_before_an_arrival_of_copies(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  // LAUNCH: 2 threads
+  gpu.func @store_before_an_arrival_of_copies(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %plain = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
@@ -140,10 +132,8 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @store_after_an_arrival_of_copies(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  // LAUNCH: 2 threads
+  gpu.func @store_after_an_arrival_of_copies(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %plain = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
@@ -176,10 +166,8 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @store_before_copies_waited_for(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  // LAUNCH: 2 threads
+  gpu.func @store_before_copies_waited_for(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %plain = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
@@ -214,10 +202,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @result_of_try_wait_ignored(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @result_of_try_wait_ignored(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -235,10 +220,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @result_of_try_wait_with_limit_ignored(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @result_of_try_wait_with_limit_ignored(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -256,10 +238,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @result_of_test_wait_ignored(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @result_of_test_wait_ignored(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -276,91 +255,6 @@ gpu.module @kernels {
     llvm.store %value, %g : i32, !llvm.ptr<1>
     gpu.return
   }
-}
-
-func.func @arrival_without_release() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 2 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@arrival_without_release blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @wait_without_acquire() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 2 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@wait_without_acquire blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @no_wait() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 2 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@no_wait blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @store_before_an_arrival_of_copies() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 2 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@store_before_an_arrival_of_copies blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @store_after_an_arrival_of_copies() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 2 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@store_after_an_arrival_of_copies blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @store_before_copies_waited_for() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 2 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@store_before_copies_waited_for blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @result_of_try_wait_ignored() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@result_of_try_wait_ignored blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @result_of_try_wait_with_limit_ignored() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@result_of_try_wait_with_limit_ignored blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @result_of_test_wait_ignored() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@result_of_test_wait_ignored blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func private @make() -> memref<256xi32> {
-  %ones = arith.constant -1 : i32
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.memset %memory, %ones : memref<256xi32>, i32
-  return %memory : memref<256xi32>
 }
 
 }

@@ -1,8 +1,8 @@
 // What the emulator says of multicast copies to the wrong blocks, with the wrong
 // bytes, or at the wrong time.
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 module attributes {gpu.container_module} {
 
@@ -38,6 +38,7 @@ gpu.module @kernels {
     return %p : !llvm.ptr<1>
   }
 
+  // LAUNCH: 2 blocks
   gpu.func @mask_outside(%tensor: memref<8x32xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
     %zero = llvm.mlir.constant(0 : i32) : i32
     %bytes = llvm.mlir.constant(256 : i32) : i32
@@ -56,6 +57,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 2 blocks
   gpu.func @empty_mask(%tensor: memref<8x32xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
     %zero = llvm.mlir.constant(0 : i32) : i32
     %bytes = llvm.mlir.constant(256 : i32) : i32
@@ -74,6 +76,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 2 blocks
   gpu.func @too_few_bytes_in_a_block(%tensor: memref<8x32xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
     %zero = llvm.mlir.constant(0 : i32) : i32
     %bytes = llvm.mlir.constant(256 : i32) : i32
@@ -98,6 +101,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 2 blocks
   gpu.func @too_many_bytes_in_a_block(%tensor: memref<8x32xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
     %zero = llvm.mlir.constant(0 : i32) : i32
     %bytes = llvm.mlir.constant(256 : i32) : i32
@@ -121,6 +125,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 2 blocks
   gpu.func @in_use_by_a_peer(%tensor: memref<8x32xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
     %zero = llvm.mlir.constant(0 : i32) : i32
     %bytes = llvm.mlir.constant(256 : i32) : i32
@@ -141,6 +146,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 2 blocks
   gpu.func @ends_before_its_copy(%tensor: memref<8x32xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
     %zero = llvm.mlir.constant(0 : i32) : i32
     %bytes = llvm.mlir.constant(256 : i32) : i32
@@ -161,61 +167,6 @@ gpu.module @kernels {
     }
     gpu.return
   }
-}
-
-func.func @make() -> memref<8x32xi32> {
-  %zero = arith.constant 0 : i32
-  %tensor = gpu.alloc() : memref<8x32xi32>
-  gpu.memset %tensor, %zero : memref<8x32xi32>, i32
-  return %tensor : memref<8x32xi32>
-}
-
-func.func @mask_outside() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %tensor = call @make() : () -> memref<8x32xi32>
-  gpu.launch_func @kernels::@mask_outside blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1) args(%tensor : memref<8x32xi32>)
-  return
-}
-
-func.func @empty_mask() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %tensor = call @make() : () -> memref<8x32xi32>
-  gpu.launch_func @kernels::@empty_mask blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1) args(%tensor : memref<8x32xi32>)
-  return
-}
-
-func.func @too_few_bytes_in_a_block() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %tensor = call @make() : () -> memref<8x32xi32>
-  gpu.launch_func @kernels::@too_few_bytes_in_a_block blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1) args(%tensor : memref<8x32xi32>)
-  return
-}
-
-func.func @too_many_bytes_in_a_block() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %tensor = call @make() : () -> memref<8x32xi32>
-  gpu.launch_func @kernels::@too_many_bytes_in_a_block blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1) args(%tensor : memref<8x32xi32>)
-  return
-}
-
-func.func @in_use_by_a_peer() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %tensor = call @make() : () -> memref<8x32xi32>
-  gpu.launch_func @kernels::@in_use_by_a_peer blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1) args(%tensor : memref<8x32xi32>)
-  return
-}
-
-func.func @ends_before_its_copy() {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %tensor = call @make() : () -> memref<8x32xi32>
-  gpu.launch_func @kernels::@ends_before_its_copy blocks in (%c2, %c1, %c1) threads in (%c1, %c1, %c1) args(%tensor : memref<8x32xi32>)
-  return
 }
 
 }

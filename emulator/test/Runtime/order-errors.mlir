@@ -1,8 +1,8 @@
 // What the emulator says of kernels that wait, arrive or fence where they should,
 // but for one place.
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 module attributes {gpu.container_module} {
 
@@ -10,10 +10,7 @@ gpu.module @kernels {
   llvm.mlir.global internal @shared() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<256 x i8>
   llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<1024 x i8>
 
-  gpu.func @tile_read_before_the_wait(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @tile_read_before_the_wait(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -29,10 +26,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @thread_copy_read_before_the_wait(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @thread_copy_read_before_the_wait(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
     nvvm.cp.async.commit.group
@@ -43,10 +37,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @tile_written_while_in_flight(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @tile_written_while_in_flight(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -63,10 +54,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @no_proxy_fence_before_a_store(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @no_proxy_fence_before_a_store(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %values = llvm.mlir.constant(dense<7> : vector<16xi32>) : vector<16xi32>
@@ -79,10 +67,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @no_proxy_fence_before_a_load(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @no_proxy_fence_before_a_load(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -99,10 +84,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @tile_reused_before_it_is_stored(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @tile_reused_before_it_is_stored(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -120,7 +102,8 @@ gpu.module @kernels {
 
   // Each lane has written the row that it gives the address of, not those that
   // it gets bytes of.
-  gpu.func @matrix_of_rows_of_others(%memory: memref<256xi32>) kernel {
+  // LAUNCH: 32 threads
+  gpu.func @matrix_of_rows_of_others(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %lane = nvvm.read.ptx.sreg.laneid range <i32, 0, 32> : i32
     %row = llvm.getelementptr %tile[%lane] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<16 x i8>
@@ -129,15 +112,13 @@ gpu.module @kernels {
     // CHECK-LABEL: run @matrix_of_rows_of_others:
     // CHECK: [[FILE]]:[[#@LINE+1]]:12: nvvm.ldmatrix: thread (1, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 4 of shared @tile, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between them (a race)
     %one = nvvm.ldmatrix %row {num = 1 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> i32
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     llvm.store %one, %g : i32, !llvm.ptr<1>
     gpu.return
   }
 
   // A row has been written by four lanes, from any of which its address may be.
-  gpu.func @matrix_read_before_a_barrier(%memory: memref<256xi32>) kernel {
+  // LAUNCH: 32 threads
+  gpu.func @matrix_read_before_a_barrier(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %lane = nvvm.read.ptx.sreg.laneid range <i32, 0, 32> : i32
     %row = llvm.getelementptr %tile[%lane] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<16 x i8>
@@ -147,17 +128,11 @@ gpu.module @kernels {
     // CHECK-LABEL: run @matrix_read_before_a_barrier:
     // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (31, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 4 of shared @tile, which thread (1, 0, 0) writes in nvvm.stmatrix at [[FILE]]:{{.*}} without order between them (a race)
     %value = llvm.load %second : !llvm.ptr<3> -> i32
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     llvm.store %value, %g : i32, !llvm.ptr<1>
     gpu.return
   }
 
-  gpu.func @memory_read_after_a_wait_for_reads(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @memory_read_after_a_wait_for_reads(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %values = llvm.mlir.constant(dense<7> : vector<16xi32>) : vector<16xi32>
@@ -174,10 +149,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @memory_written_before_a_store_completes(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @memory_written_before_a_store_completes(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %values = llvm.mlir.constant(dense<7> : vector<16xi32>) : vector<16xi32>
@@ -193,10 +165,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @memory_copied_before_a_store_completes(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @memory_copied_before_a_store_completes(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %values = llvm.mlir.constant(dense<7> : vector<16xi32>) : vector<16xi32>
@@ -211,103 +180,6 @@ gpu.module @kernels {
     nvvm.cp.async.shared.global %tile, %last, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
-}
-
-func.func @tile_read_before_the_wait() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@tile_read_before_the_wait blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @thread_copy_read_before_the_wait() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@thread_copy_read_before_the_wait blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @tile_written_while_in_flight() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@tile_written_while_in_flight blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @no_proxy_fence_before_a_store() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@no_proxy_fence_before_a_store blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @no_proxy_fence_before_a_load() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@no_proxy_fence_before_a_load blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @tile_reused_before_it_is_stored() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@tile_reused_before_it_is_stored blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @matrix_of_rows_of_others() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@matrix_of_rows_of_others blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @matrix_read_before_a_barrier() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@matrix_read_before_a_barrier blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @memory_read_after_a_wait_for_reads() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@memory_read_after_a_wait_for_reads blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @memory_written_before_a_store_completes() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@memory_written_before_a_store_completes blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @memory_copied_before_a_store_completes() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@memory_copied_before_a_store_completes blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func private @make() -> memref<256xi32> {
-  %ones = arith.constant -1 : i32
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.memset %memory, %ones : memref<256xi32>, i32
-  return %memory : memref<256xi32>
 }
 
 }

@@ -74,7 +74,7 @@ gpu.module @kernels {
   }
 
   // Only a thread that has waited is ordered after the copy.
-  gpu.func @read_without_a_meeting(%map: memref<16xi64>) kernel {
+  gpu.func @read_without_a_synchronization(%map: memref<16xi64>) kernel {
     %zero = llvm.mlir.constant(0 : i32) : i32
     %one = llvm.mlir.constant(1 : i32) : i32
     %bytes = llvm.mlir.constant(256 : i32) : i32
@@ -91,7 +91,7 @@ gpu.module @kernels {
     }
     func.call @wait(%bar) : (!llvm.ptr<3>) -> ()
     %address = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    // CHECK-LABEL: run @read_without_a_meeting:
+    // CHECK-LABEL: run @read_without_a_synchronization:
     // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (1, 0, 0) reads 4 bytes at byte 0 of shared @tile of block (1, 0, 0), which a copy
     %v = llvm.load %address {volatile_} : !llvm.ptr<3> -> i32
     nvvm.cluster.arrive
@@ -170,14 +170,14 @@ func.func @barrier_of_another_pair() {
   return
 }
 
-func.func @read_without_a_meeting() {
+func.func @read_without_a_synchronization() {
   %c1 = arith.constant 1 : index
   %blocks = arith.constant 2 : index
   %tensor = call @make_tensor() : () -> memref<8x32xi32>
   %rows = arith.constant 0x0002002000000000 : i64
   %plain = arith.constant 0x000402 : i64
   %map = call @make_map(%tensor, %rows, %plain) : (memref<8x32xi32>, i64, i64) -> memref<16xi64>
-  gpu.launch_func @kernels::@read_without_a_meeting clusters in (%blocks, %c1, %c1) blocks in (%blocks, %c1, %c1) threads in (%c1, %c1, %c1)
+  gpu.launch_func @kernels::@read_without_a_synchronization clusters in (%blocks, %c1, %c1) blocks in (%blocks, %c1, %c1) threads in (%c1, %c1, %c1)
       args(%map : memref<16xi64>)
   return
 }

@@ -2,8 +2,8 @@
 // one kernel for each use. Kernels that read such bytes
 // and discard them are in poison.mlir.
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 !out = memref<64xi32>
 
@@ -183,83 +183,6 @@ gpu.module @kernels {
     memref.store %count, %out[%c0] : !out
     gpu.return
   }
-}
-
-func.func @address() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@address blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @store() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@store blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @condition_of_a_select() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@condition_of_a_select blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @switch_on_it() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@switch_on_it blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @printed() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@printed blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @asserted() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@asserted blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @divisor() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@divisor blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @bulk_copy_out() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@bulk_copy_out blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @bulk_copy_out_of_what_never_arrived() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@bulk_copy_out_of_what_never_arrived blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @bulk_copy_of_what_depends_on_it() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@bulk_copy_of_what_depends_on_it blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @passed_to_a_function() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@passed_to_a_function blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
 }
 
 }

@@ -1,8 +1,8 @@
 // Reports of uses of values that depend on uninitialized bytes,
 // after memory, copies, other lanes and matrices.
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 !out = memref<64xi32>
 !four = !llvm.struct<(i32, i32, i32, i32)>
@@ -54,6 +54,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @shuffle(%out: !out) kernel {
     %clamp = arith.constant 31 : i32
     %all = arith.constant -1 : i32
@@ -70,6 +71,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @vote(%out: !out) kernel {
     %all = arith.constant -1 : i32
     %one = arith.constant 1 : i32
@@ -86,6 +88,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @reduction(%out: !out) kernel {
     %all = arith.constant -1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
@@ -100,6 +103,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @matrix(%out: !out) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %t = gpu.thread_id x
@@ -113,6 +117,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @product_of_matrices(%out: !out) kernel {
     %all = arith.constant -1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
@@ -142,6 +147,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @stored_matrix(%out: !out) kernel {
     %all = arith.constant -1 : i32
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
@@ -160,6 +166,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: uninitialized memory
   gpu.func @copied_by_a_thread(%out: !out) kernel {
     %index = memref.extract_aligned_pointer_as_index %out : !out -> index
     %address = arith.index_cast %index : index to i64
@@ -183,6 +190,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: uninitialized memory
   gpu.func @copied_in_bulk(%out: !out) kernel {
     %index = memref.extract_aligned_pointer_as_index %out : !out -> index
     %address = arith.index_cast %index : index to i64
@@ -205,82 +213,6 @@ gpu.module @kernels {
     memref.store %v, %out[%c0] : !out
     gpu.return
   }
-}
-
-func.func @through_shared_memory() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@through_shared_memory blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @through_a_variable() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@through_a_variable blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @shuffle() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@shuffle blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @vote() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@vote blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @reduction() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@reduction blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @matrix() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@matrix blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @product_of_matrices() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@product_of_matrices blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @stored_matrix() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@stored_matrix blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @copied_by_a_thread() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@copied_by_a_thread blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @copied_in_bulk() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@copied_in_bulk blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
 }
 
 }

@@ -1,8 +1,8 @@
 // Reports of uses of values that depend on uninitialized bytes,
 // after arithmetic, moves of bits and branches.
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 !out = memref<64xi32>
 
@@ -184,83 +184,6 @@ gpu.module @kernels {
     memref.store %second_i32, %out[%c0] : !out
     gpu.return
   }
-}
-
-func.func @arithmetic() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@arithmetic blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @lane_of_a_vector() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@lane_of_a_vector blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @shuffled_lanes() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@shuffled_lanes blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @inserted_lane() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@inserted_lane blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @half_of_a_word() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@half_of_a_word blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @shifted_bits() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@shifted_bits blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @product_with_zero() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@product_with_zero blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @chosen_arm() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@chosen_arm blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @carried_by_a_loop() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@carried_by_a_loop blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @packed_pair() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@packed_pair blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @unpacked_pair() {
-  %c1 = arith.constant 1 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@unpacked_pair blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%out : !out)
-  return
 }
 
 }

@@ -1,7 +1,7 @@
 // What the emulator says of kernels that use products of tiles wrongly, one for each rule.
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 !a = !kvcache.tile<64x16xbf16, swizzle_32b>
 !b = !kvcache.tile<24x16xbf16, swizzle_32b>
@@ -40,6 +40,7 @@ gpu.module @kernels {
     return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @no_wait(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %t = gpu.thread_id x
@@ -59,6 +60,7 @@ gpu.module @kernels {
   }
 
   // The last group is the one that the value is of.
+  // LAUNCH: 128 threads
   gpu.func @pending(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %t = gpu.thread_id x
@@ -77,6 +79,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @another_is_waited_for(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %t = gpu.thread_id x
@@ -97,6 +100,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @two_take_over(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %t = gpu.thread_id x
@@ -117,6 +121,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @fragment_in_flight(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %t = gpu.thread_id x
@@ -135,6 +140,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @no_proxy_fence(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %t = gpu.thread_id x
@@ -151,6 +157,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @no_barrier(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %t = gpu.thread_id x
@@ -167,6 +174,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @overwrite_in_flight(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %c8 = arith.constant 8 : index
@@ -189,6 +197,7 @@ gpu.module @kernels {
   }
 
   // Its own wait says nothing of other warps.
+  // LAUNCH: 128 threads
   gpu.func @overwrite_before_others_have_waited(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %c8 = arith.constant 8 : index
@@ -210,6 +219,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads
   gpu.func @half_a_warpgroup(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %t = gpu.thread_id x
@@ -227,6 +237,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @rows_differ(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %c8 = arith.constant 8 : index
@@ -249,6 +260,7 @@ gpu.module @kernels {
   }
 
   // The row is no constant, so that the lowering cannot see that it is 4.
+  // LAUNCH: 128 threads
   gpu.func @beside_the_pattern(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %c3 = arith.constant 3 : index
@@ -270,6 +282,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @in_flight_at_the_end(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %t = gpu.thread_id x
@@ -286,6 +299,7 @@ gpu.module @kernels {
   }
 
   // Row 16 of B is column 0 of the product.
+  // LAUNCH: 128 threads
   gpu.func @unwritten(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -304,118 +318,6 @@ gpu.module @kernels {
     func.call @save(%t, %e, %out) : (index, vector<4xf32>, !out) -> ()
     gpu.return
   }
-}
-
-func.func @no_wait() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@no_wait blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @pending() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@pending blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @another_is_waited_for() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@another_is_waited_for blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @two_take_over() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@two_take_over blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @fragment_in_flight() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@fragment_in_flight blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @no_proxy_fence() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@no_proxy_fence blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @no_barrier() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@no_barrier blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @overwrite_in_flight() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@overwrite_in_flight blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @overwrite_before_others_have_waited() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@overwrite_before_others_have_waited blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @half_a_warpgroup() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 64 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@half_a_warpgroup blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @rows_differ() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@rows_differ blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @beside_the_pattern() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@beside_the_pattern blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @in_flight_at_the_end() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@in_flight_at_the_end blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @unwritten() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@unwritten blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%out : !out)
-  return
 }
 
 }

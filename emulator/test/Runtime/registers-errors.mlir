@@ -1,11 +1,12 @@
 // What the emulator says of kernels that change the number of registers wrongly, one for each rule. PTX ISA, "setmaxnreg".
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
+  // LAUNCH: 384 threads
   gpu.func @too_many_for_all() kernel attributes {nvvm.maxnreg = 168 : i32} {
     %t = gpu.thread_id x
     %c128 = arith.constant 128 : index
@@ -22,6 +23,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @no_warp_gives() kernel attributes {nvvm.maxnreg = 168 : i32} {
     // CHECK-LABEL: run @no_warp_gives:
     // CHECK: wait in nvvm.setmaxregister at [[FILE]]:[[# @LINE + 1]]:5 for 256 registers for warp {{[0-3]}}, where the block has 0 that
@@ -29,6 +31,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @half_a_warpgroup_executes_it() kernel attributes {nvvm.maxnreg = 168 : i32} {
     %t = gpu.thread_id x
     %c64 = arith.constant 64 : index
@@ -41,6 +44,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @another_one() kernel attributes {nvvm.maxnreg = 168 : i32} {
     %t = gpu.thread_id x
     %c64 = arith.constant 64 : index
@@ -55,6 +59,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @half_a_warp() kernel attributes {nvvm.maxnreg = 168 : i32} {
     %t = gpu.thread_id x
     %c16 = arith.constant 16 : index
@@ -69,6 +74,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @some_have_ended() kernel attributes {nvvm.maxnreg = 168 : i32} {
     %t = gpu.thread_id x
     %c32 = arith.constant 32 : index
@@ -83,6 +89,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 192 threads
   gpu.func @block_of_six_warps() kernel attributes {nvvm.maxnreg = 168 : i32} {
     // CHECK-LABEL: run @block_of_six_warps:
     // CHECK: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (128, 0, 0) of block (0, 0, 0) requires all 128 threads of warps 4 to 7, but the block has 192 threads
@@ -90,6 +97,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @again_without_a_barrier() kernel attributes {nvvm.maxnreg = 168 : i32} {
     %all = arith.constant -1 : i32
     nvvm.setmaxregister decrease 40
@@ -100,6 +108,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @increase_to_less() kernel attributes {nvvm.maxnreg = 168 : i32} {
     // CHECK-LABEL: run @increase_to_less:
     // CHECK: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (0, 0, 0) of block (0, 0, 0) increases the number of registers to 160, but the thread has 168
@@ -107,6 +116,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @decrease_to_more() kernel attributes {nvvm.maxnreg = 168 : i32} {
     nvvm.setmaxregister decrease 40
     nvvm.barrier0
@@ -116,6 +126,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 512 threads
   gpu.func @more_than_a_multiprocessor_has() kernel attributes {nvvm.maxnreg = 168 : i32} {
     // CHECK-LABEL: run @more_than_a_multiprocessor_has:
     // CHECK: [[FILE]]:[[# @LINE + 1]]:5: nvvm.setmaxregister: thread (0, 0, 0) of block (0, 0, 0) is in a block of 512 threads that begin with 168 registers each, 86016 in all: a multiprocessor has 65536
@@ -123,6 +134,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @unknown_number() kernel {
     func.call @decrease() : () -> ()
     gpu.return
@@ -135,6 +147,7 @@ gpu.module @kernels {
     return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @number_by_name() kernel attributes {nvvm.maxnreg = 168 : i32} {
     %n = llvm.mlir.constant(20 : i32) : i32
     // CHECK-LABEL: run @number_by_name:
@@ -143,84 +156,4 @@ gpu.module @kernels {
     gpu.return
   }
 }
-
-func.func @too_many_for_all() {
-  %c1 = arith.constant 1 : index
-  %n = arith.constant 384 : index
-  gpu.launch_func @kernels::@too_many_for_all blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
-  return
-}
-func.func @no_warp_gives() {
-  %c1 = arith.constant 1 : index
-  %n = arith.constant 128 : index
-  gpu.launch_func @kernels::@no_warp_gives blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
-  return
-}
-func.func @half_a_warpgroup_executes_it() {
-  %c1 = arith.constant 1 : index
-  %n = arith.constant 128 : index
-  gpu.launch_func @kernels::@half_a_warpgroup_executes_it blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
-  return
-}
-func.func @another_one() {
-  %c1 = arith.constant 1 : index
-  %n = arith.constant 128 : index
-  gpu.launch_func @kernels::@another_one blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
-  return
-}
-func.func @half_a_warp() {
-  %c1 = arith.constant 1 : index
-  %n = arith.constant 128 : index
-  gpu.launch_func @kernels::@half_a_warp blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
-  return
-}
-func.func @some_have_ended() {
-  %c1 = arith.constant 1 : index
-  %n = arith.constant 128 : index
-  gpu.launch_func @kernels::@some_have_ended blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
-  return
-}
-func.func @block_of_six_warps() {
-  %c1 = arith.constant 1 : index
-  %n = arith.constant 192 : index
-  gpu.launch_func @kernels::@block_of_six_warps blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
-  return
-}
-func.func @again_without_a_barrier() {
-  %c1 = arith.constant 1 : index
-  %n = arith.constant 128 : index
-  gpu.launch_func @kernels::@again_without_a_barrier blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
-  return
-}
-func.func @increase_to_less() {
-  %c1 = arith.constant 1 : index
-  %n = arith.constant 128 : index
-  gpu.launch_func @kernels::@increase_to_less blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
-  return
-}
-func.func @decrease_to_more() {
-  %c1 = arith.constant 1 : index
-  %n = arith.constant 128 : index
-  gpu.launch_func @kernels::@decrease_to_more blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
-  return
-}
-func.func @more_than_a_multiprocessor_has() {
-  %c1 = arith.constant 1 : index
-  %n = arith.constant 512 : index
-  gpu.launch_func @kernels::@more_than_a_multiprocessor_has blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
-  return
-}
-func.func @unknown_number() {
-  %c1 = arith.constant 1 : index
-  %n = arith.constant 128 : index
-  gpu.launch_func @kernels::@unknown_number blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
-  return
-}
-func.func @number_by_name() {
-  %c1 = arith.constant 1 : index
-  %n = arith.constant 128 : index
-  gpu.launch_func @kernels::@number_by_name blocks in (%c1, %c1, %c1) threads in (%n, %c1, %c1)
-  return
-}
-
 }

@@ -1,8 +1,8 @@
 // What the sanitizer says of accesses of shared memory, one kernel for each
 // rule. Kernels that are like them and right are in shared-memory.mlir.
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 module attributes {gpu.container_module} {
 
@@ -10,6 +10,7 @@ gpu.module @kernels {
   llvm.mlir.global internal @bytes() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<64 x i8>
   llvm.mlir.global internal @barrier() {addr_space = 3 : i32, alignment = 8 : i64} : i64
 
+  // LAUNCH: 2 threads
   gpu.func @writes_without_order() workgroup(%tile: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
     %c0 = arith.constant 0 : index
     %t = gpu.thread_id x
@@ -21,6 +22,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 2 threads
   gpu.func @read_without_order() workgroup(%tile: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
     %c0 = arith.constant 0 : index
     %t = gpu.thread_id x
@@ -38,6 +40,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 2 threads
   gpu.func @write_of_what_others_read() workgroup(%tile: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
     %c0 = arith.constant 0 : index
     %t = gpu.thread_id x
@@ -57,6 +60,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 2 threads
   gpu.func @atomic_and_plain() workgroup(%tile: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
     %c0 = arith.constant 0 : index
     %t = gpu.thread_id x
@@ -78,6 +82,7 @@ gpu.module @kernels {
   }
 
   // An atomic update orders nothing: PTX has it without an order.
+  // LAUNCH: 2 threads
   gpu.func @flag_without_fences() workgroup(%flag: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -202,6 +207,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 2 threads
   gpu.func @read_without_the_wait(%in: memref<64xi32>) kernel {
     %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
     %address = arith.index_cast %index : index to i64
@@ -234,6 +240,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 2 threads
   gpu.func @copy_over_what_others_read(%in: memref<64xi32>) kernel {
     %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
     %address = arith.index_cast %index : index to i64
@@ -328,6 +335,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 2 threads
   gpu.func @copy_of_another_thread(%in: memref<64xi32>) kernel {
     %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
     %address = arith.index_cast %index : index to i64
@@ -349,149 +357,6 @@ gpu.module @kernels {
     %v = llvm.load volatile %to : !llvm.ptr<3> -> i32
     gpu.return
   }
-}
-
-func.func @writes_without_order() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 2 : index
-  gpu.launch_func @kernels::@writes_without_order blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-  return
-}
-
-func.func @read_without_order() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 2 : index
-  gpu.launch_func @kernels::@read_without_order blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-  return
-}
-
-func.func @write_of_what_others_read() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 2 : index
-  gpu.launch_func @kernels::@write_of_what_others_read blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-  return
-}
-
-func.func @atomic_and_plain() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 2 : index
-  gpu.launch_func @kernels::@atomic_and_plain blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-  return
-}
-
-func.func @flag_without_fences() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 2 : index
-  gpu.launch_func @kernels::@flag_without_fences blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-  return
-}
-
-func.func @not_written() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@not_written blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @partly_written() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@partly_written blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @out_of_bounds() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@out_of_bounds blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @misaligned() {
-  %c1 = arith.constant 1 : index
-  gpu.launch_func @kernels::@misaligned blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-  return
-}
-
-func.func @part_of_an_mbarrier() {
-  %c1 = arith.constant 1 : index
-  %in = gpu.alloc() : memref<64xi32>
-  %zero = arith.constant 0 : i32
-  gpu.memset %in, %zero : memref<64xi32>, i32
-  gpu.launch_func @kernels::@part_of_an_mbarrier blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%in : memref<64xi32>)
-  return
-}
-
-func.func @read_while_in_flight() {
-  %c1 = arith.constant 1 : index
-  %in = gpu.alloc() : memref<64xi32>
-  %zero = arith.constant 0 : i32
-  gpu.memset %in, %zero : memref<64xi32>, i32
-  gpu.launch_func @kernels::@read_while_in_flight blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%in : memref<64xi32>)
-  return
-}
-
-func.func @read_without_the_wait() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 2 : index
-  %in = gpu.alloc() : memref<64xi32>
-  %zero = arith.constant 0 : i32
-  gpu.memset %in, %zero : memref<64xi32>, i32
-  gpu.launch_func @kernels::@read_without_the_wait blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%in : memref<64xi32>)
-  return
-}
-
-func.func @copy_over_what_others_read() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 2 : index
-  %in = gpu.alloc() : memref<64xi32>
-  %zero = arith.constant 0 : i32
-  gpu.memset %in, %zero : memref<64xi32>, i32
-  gpu.launch_func @kernels::@copy_over_what_others_read blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%in : memref<64xi32>)
-  return
-}
-
-func.func @copy_over_a_write_without_a_fence() {
-  %c1 = arith.constant 1 : index
-  %in = gpu.alloc() : memref<64xi32>
-  %zero = arith.constant 0 : i32
-  gpu.memset %in, %zero : memref<64xi32>, i32
-  gpu.launch_func @kernels::@copy_over_a_write_without_a_fence blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%in : memref<64xi32>)
-  return
-}
-
-func.func @copy_of_a_write_without_a_fence() {
-  %c1 = arith.constant 1 : index
-  %in = gpu.alloc() : memref<64xi32>
-  %zero = arith.constant 0 : i32
-  gpu.memset %in, %zero : memref<64xi32>, i32
-  gpu.launch_func @kernels::@copy_of_a_write_without_a_fence blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%in : memref<64xi32>)
-  return
-}
-
-func.func @reuse_before_the_wait() {
-  %c1 = arith.constant 1 : index
-  %in = gpu.alloc() : memref<64xi32>
-  %zero = arith.constant 0 : i32
-  gpu.memset %in, %zero : memref<64xi32>, i32
-  gpu.launch_func @kernels::@reuse_before_the_wait blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%in : memref<64xi32>)
-  return
-}
-
-func.func @read_before_the_wait_for_the_group() {
-  %c1 = arith.constant 1 : index
-  %in = gpu.alloc() : memref<64xi32>
-  %zero = arith.constant 0 : i32
-  gpu.memset %in, %zero : memref<64xi32>, i32
-  gpu.launch_func @kernels::@read_before_the_wait_for_the_group blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%in : memref<64xi32>)
-  return
-}
-
-func.func @copy_of_another_thread() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 2 : index
-  %in = gpu.alloc() : memref<64xi32>
-  %zero = arith.constant 0 : i32
-  gpu.memset %in, %zero : memref<64xi32>, i32
-  gpu.launch_func @kernels::@copy_of_another_thread blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args(%in : memref<64xi32>)
-  return
 }
 
 }

@@ -1,9 +1,9 @@
 // Accesses that leave a variable of shared memory, towards another one or not:
 // there is a red zone around each.
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// RUN: env KVCACHE_EMULATOR_THREADS=1 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
-// RUN: env KVCACHE_EMULATOR_THREADS=4 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: env KVCACHE_EMULATOR_THREADS=1 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
+// RUN: env KVCACHE_EMULATOR_THREADS=4 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 module attributes {gpu.container_module} {
 
@@ -14,6 +14,7 @@ gpu.module @kernels {
   memref.global "private" @small : memref<8192xi32, #gpu.address_space<workgroup>> = uninitialized
   memref.global "private" @large : memref<16384xi32, #gpu.address_space<workgroup>> = uninitialized
 
+  // LAUNCH: 3 blocks
   gpu.func @store_past_the_end(%memory: memref<256xi32>) kernel {
     %other_b = llvm.mlir.addressof @part_b : !llvm.ptr<3>
     %other_b_value = llvm.mlir.constant(7 : i32) : i32
@@ -27,6 +28,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 3 blocks
   gpu.func @load_before_the_start(%memory: memref<256xi32>) kernel {
     %other_a = llvm.mlir.addressof @part_a : !llvm.ptr<3>
     %other_a_value = llvm.mlir.constant(7 : i32) : i32
@@ -39,6 +41,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 3 blocks
   gpu.func @load_before_the_first(%memory: memref<256xi32>) kernel {
     %a = llvm.mlir.addressof @part_a : !llvm.ptr<3>
     %p = llvm.getelementptr %a[-4] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
@@ -48,6 +51,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 3 blocks
   gpu.func @load_after_the_last(%memory: memref<256xi32>) kernel {
     %b = llvm.mlir.addressof @part_b : !llvm.ptr<3>
     %p = llvm.getelementptr %b[1000] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
@@ -57,6 +61,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 3 blocks
   gpu.func @wide_store_across_the_end(%memory: memref<256xi32>) kernel {
     %other_b = llvm.mlir.addressof @part_b : !llvm.ptr<3>
     %other_b_value = llvm.mlir.constant(7 : i32) : i32
@@ -70,6 +75,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 3 blocks
   gpu.func @atomic_past_the_end(%memory: memref<256xi32>) kernel {
     %other_b = llvm.mlir.addressof @part_b : !llvm.ptr<3>
     %other_b_value = llvm.mlir.constant(7 : i32) : i32
@@ -83,6 +89,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 3 blocks
   gpu.func @generic_store_past_the_end(%memory: memref<256xi32>) kernel {
     %other_b = llvm.mlir.addressof @part_b : !llvm.ptr<3>
     %other_b_value = llvm.mlir.constant(7 : i32) : i32
@@ -97,6 +104,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 3 blocks
   gpu.func @store_at_a_number(%memory: memref<256xi32>) kernel {
     %other_b = llvm.mlir.addressof @part_b : !llvm.ptr<3>
     %other_b_value = llvm.mlir.constant(7 : i32) : i32
@@ -113,13 +121,11 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @thread_copy_past_the_end(%memory: memref<256xi32>) kernel {
+  // LAUNCH: 3 blocks
+  gpu.func @thread_copy_past_the_end(%g: !llvm.ptr<1>) kernel {
     %other_b = llvm.mlir.addressof @part_b : !llvm.ptr<3>
     %other_b_value = llvm.mlir.constant(7 : i32) : i32
     llvm.store %other_b_value, %other_b : i32, !llvm.ptr<3>
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %a = llvm.mlir.addressof @part_a : !llvm.ptr<3>
     %p = llvm.getelementptr %a[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     // CHECK-LABEL: run @thread_copy_past_the_end:
@@ -128,13 +134,11 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @bulk_copy_past_the_end(%memory: memref<256xi32>) kernel {
+  // LAUNCH: 3 blocks
+  gpu.func @bulk_copy_past_the_end(%g: !llvm.ptr<1>) kernel {
     %other_b = llvm.mlir.addressof @part_b : !llvm.ptr<3>
     %other_b_value = llvm.mlir.constant(7 : i32) : i32
     llvm.store %other_b_value, %other_b : i32, !llvm.ptr<3>
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %a = llvm.mlir.addressof @part_a : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
     %bar = llvm.mlir.addressof @barrier : !llvm.ptr<3>
@@ -147,13 +151,11 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @bulk_store_past_the_end(%memory: memref<256xi32>) kernel {
+  // LAUNCH: 3 blocks
+  gpu.func @bulk_store_past_the_end(%g: !llvm.ptr<1>) kernel {
     %other_b = llvm.mlir.addressof @part_b : !llvm.ptr<3>
     %other_b_value = llvm.mlir.constant(7 : i32) : i32
     llvm.store %other_b_value, %other_b : i32, !llvm.ptr<3>
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %a = llvm.mlir.addressof @part_a : !llvm.ptr<3>
     %p = llvm.getelementptr %a[48] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     %bytes = llvm.mlir.constant(32 : i32) : i32
@@ -163,6 +165,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 3 blocks
   gpu.func @mbarrier_past_the_end(%memory: memref<256xi32>) kernel {
     %other_a = llvm.mlir.addressof @part_a : !llvm.ptr<3>
     %other_a_value = llvm.mlir.constant(7 : i32) : i32
@@ -179,6 +182,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads, 3 blocks
   gpu.func @matrix_past_the_end(%memory: memref<256xi32>) kernel {
     %a = llvm.mlir.addressof @part_a : !llvm.ptr<3>
     %lane = nvvm.read.ptx.sreg.laneid range <i32, 0, 32> : i32
@@ -189,6 +193,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 3 blocks
   gpu.func @past_the_end_of_packed(%memory: memref<256xi32>) kernel {
     %c0 = arith.constant 0 : index
     %one = arith.constant 1 : i32
@@ -202,6 +207,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 3 blocks
   gpu.func @before_packed(%memory: memref<256xi32>) kernel {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -217,6 +223,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 3 blocks, 64 bytes of dynamic shared memory
   gpu.func @past_dynamic(%memory: memref<256xi32>) kernel {
     %c16 = arith.constant 16 : index
     %zero = arith.constant 0 : index
@@ -230,151 +237,6 @@ gpu.module @kernels {
     memref.store %one, %view[%c16] : memref<16xi32, #gpu.address_space<workgroup>>
     gpu.return
   }
-}
-
-func.func @store_past_the_end() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 1 : index
-  %blocks = arith.constant 3 : index
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.launch_func @kernels::@store_past_the_end blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @load_before_the_start() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 1 : index
-  %blocks = arith.constant 3 : index
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.launch_func @kernels::@load_before_the_start blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @load_before_the_first() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 1 : index
-  %blocks = arith.constant 3 : index
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.launch_func @kernels::@load_before_the_first blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @load_after_the_last() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 1 : index
-  %blocks = arith.constant 3 : index
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.launch_func @kernels::@load_after_the_last blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @wide_store_across_the_end() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 1 : index
-  %blocks = arith.constant 3 : index
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.launch_func @kernels::@wide_store_across_the_end blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @atomic_past_the_end() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 1 : index
-  %blocks = arith.constant 3 : index
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.launch_func @kernels::@atomic_past_the_end blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @generic_store_past_the_end() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 1 : index
-  %blocks = arith.constant 3 : index
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.launch_func @kernels::@generic_store_past_the_end blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @store_at_a_number() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 1 : index
-  %blocks = arith.constant 3 : index
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.launch_func @kernels::@store_at_a_number blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @thread_copy_past_the_end() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 1 : index
-  %blocks = arith.constant 3 : index
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.launch_func @kernels::@thread_copy_past_the_end blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @bulk_copy_past_the_end() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 1 : index
-  %blocks = arith.constant 3 : index
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.launch_func @kernels::@bulk_copy_past_the_end blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @bulk_store_past_the_end() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 1 : index
-  %blocks = arith.constant 3 : index
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.launch_func @kernels::@bulk_store_past_the_end blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @mbarrier_past_the_end() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 1 : index
-  %blocks = arith.constant 3 : index
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.launch_func @kernels::@mbarrier_past_the_end blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @matrix_past_the_end() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %blocks = arith.constant 3 : index
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.launch_func @kernels::@matrix_past_the_end blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @past_the_end_of_packed() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 1 : index
-  %blocks = arith.constant 3 : index
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.launch_func @kernels::@past_the_end_of_packed blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @before_packed() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 1 : index
-  %blocks = arith.constant 3 : index
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.launch_func @kernels::@before_packed blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @past_dynamic() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 1 : index
-  %blocks = arith.constant 3 : index
-  %size = arith.constant 64 : i32
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.launch_func @kernels::@past_dynamic blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) dynamic_shared_memory_size %size args(%memory : memref<256xi32>)
-  return
 }
 
 }

@@ -2,8 +2,8 @@
 // copies and their maps.
 // PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy".
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 module attributes {gpu.container_module} {
 
@@ -36,10 +36,7 @@ gpu.module @kernels {
     llvm.return
   }
 
-  gpu.func @store_without_a_wait(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @store_without_a_wait(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %value = llvm.mlir.constant(dense<7> : vector<16xi32>) : vector<16xi32>
@@ -53,10 +50,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @no_tensor_map(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @no_tensor_map(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -71,10 +65,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @no_tensor_map_to_prefetch(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @no_tensor_map_to_prefetch(%g: !llvm.ptr<1>) kernel {
     %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
     %zero = llvm.mlir.constant(0 : i32) : i32
     // CHECK-LABEL: run @no_tensor_map_to_prefetch:
@@ -83,10 +74,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @wrong_number_of_coordinates(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @wrong_number_of_coordinates(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -102,10 +90,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @tensor_copy_to_odd_place(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @tensor_copy_to_odd_place(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -122,10 +107,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @gather_of_boxes_of_rows(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @gather_of_boxes_of_rows(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -142,10 +124,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @store_before_the_tensor(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @store_before_the_tensor(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -161,10 +140,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @fence_of_half_a_tensor_map(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @fence_of_half_a_tensor_map(%g: !llvm.ptr<1>) kernel {
     %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
     %zero = llvm.mlir.constant(0 : i32) : i32
     %half = llvm.mlir.constant(128 : i32) : i32
@@ -175,10 +151,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @load_of_no_head(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @load_of_no_head(%g: !llvm.ptr<1>) kernel {
     %kind = llvm.mlir.constant(0x000403 : i64) : i64
     llvm.call @make_heads_map(%g, %kind) : (!llvm.ptr<1>, i64) -> ()
     %d = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
@@ -197,10 +170,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @load_of_a_head_before_the_first(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @load_of_a_head_before_the_first(%g: !llvm.ptr<1>) kernel {
     %kind = llvm.mlir.constant(0x000403 : i64) : i64
     llvm.call @make_heads_map(%g, %kind) : (!llvm.ptr<1>, i64) -> ()
     %d = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
@@ -219,10 +189,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @load_of_no_page(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @load_of_no_page(%g: !llvm.ptr<1>) kernel {
     %kind = llvm.mlir.constant(0x000403 : i64) : i64
     llvm.call @make_heads_map(%g, %kind) : (!llvm.ptr<1>, i64) -> ()
     %d = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
@@ -241,10 +208,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @store_to_no_head(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @store_to_no_head(%g: !llvm.ptr<1>) kernel {
     %kind = llvm.mlir.constant(0x000403 : i64) : i64
     llvm.call @make_heads_map(%g, %kind) : (!llvm.ptr<1>, i64) -> ()
     %d = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
@@ -263,10 +227,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @swizzled_tile_beside_its_pattern(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @swizzled_tile_beside_its_pattern(%g: !llvm.ptr<1>) kernel {
     %kind = llvm.mlir.constant(0x030403 : i64) : i64
     llvm.call @make_heads_map(%g, %kind) : (!llvm.ptr<1>, i64) -> ()
     %d = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
@@ -284,117 +245,6 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %d, %b, box[%c0, %c1, %c2] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
     gpu.return
   }
-}
-
-func.func @store_without_a_wait() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@store_without_a_wait blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @no_tensor_map() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@no_tensor_map blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @no_tensor_map_to_prefetch() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@no_tensor_map_to_prefetch blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @wrong_number_of_coordinates() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@wrong_number_of_coordinates blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @tensor_copy_to_odd_place() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@tensor_copy_to_odd_place blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @gather_of_boxes_of_rows() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@gather_of_boxes_of_rows blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @store_before_the_tensor() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@store_before_the_tensor blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @fence_of_half_a_tensor_map() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@fence_of_half_a_tensor_map blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @load_of_no_head() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@load_of_no_head blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @load_of_a_head_before_the_first() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@load_of_a_head_before_the_first blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @load_of_no_page() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@load_of_no_page blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @store_to_no_head() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@store_to_no_head blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @swizzled_tile_beside_its_pattern() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@swizzled_tile_beside_its_pattern blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func private @make() -> memref<256xi32> {
-  %ones = arith.constant -1 : i32
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.memset %memory, %ones : memref<256xi32>, i32
-  return %memory : memref<256xi32>
 }
 
 }

@@ -2,8 +2,8 @@
 // allocations, loads and stores of warps.
 // PTX ISA, "TensorCore 5th Generation Family Instructions".
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 module attributes {gpu.container_module} {
 
@@ -39,6 +39,7 @@ gpu.module @kernels {
     return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @odd_number_of_columns(%out: memref<1024xi32>) kernel {
     %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
     %n = llvm.mlir.constant(48 : i32) : i32
@@ -48,6 +49,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @growing_allocation(%out: memref<1024xi32>) kernel {
     %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
     %n = llvm.mlir.constant(64 : i32) : i32
@@ -59,6 +61,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @allocation_after_relinquish(%out: memref<1024xi32>) kernel {
     %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
     %n = llvm.mlir.constant(64 : i32) : i32
@@ -69,6 +72,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @more_columns_than_there_are(%out: memref<1024xi32>) kernel {
     %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
     %other = llvm.getelementptr %slot[4] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
@@ -81,6 +85,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 16 threads
   gpu.func @half_a_warp_allocates(%out: memref<1024xi32>) kernel {
     %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
     %n = llvm.mlir.constant(64 : i32) : i32
@@ -90,6 +95,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @address_outside_of_shared_memory(%out: memref<1024xi32>) kernel {
     %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
     %n = llvm.mlir.constant(64 : i32) : i32
@@ -100,6 +106,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @leak(%out: memref<1024xi32>) kernel {
     %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
     %n = llvm.mlir.constant(64 : i32) : i32
@@ -109,6 +116,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @dealloc_of_half(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %base = func.call @open(%n) : (i32) -> i32
@@ -120,6 +128,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @dealloc_twice(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %base = func.call @open(%n) : (i32) -> i32
@@ -131,6 +140,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @unallocated_columns(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %base = func.call @open(%n) : (i32) -> i32
@@ -143,6 +153,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @columns_after_the_last(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %base = func.call @open(%n) : (i32) -> i32
@@ -155,6 +166,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads
   gpu.func @lanes_of_another_warp(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %base = func.call @open(%n) : (i32) -> i32
@@ -171,6 +183,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @lanes_of_two_halves(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %base = func.call @open(%n) : (i32) -> i32
@@ -183,6 +196,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @addresses_that_differ(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %base = func.call @open(%n) : (i32) -> i32
@@ -197,6 +211,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @use_before_the_wait(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %base = func.call @open(%n) : (i32) -> i32
@@ -216,6 +231,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @load_before_the_store_is_done(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %base = func.call @open(%n) : (i32) -> i32
@@ -230,6 +246,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @store_before_the_load_is_done(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %base = func.call @open(%n) : (i32) -> i32
@@ -246,6 +263,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 160 threads
   gpu.func @no_fence_before(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %base = func.call @open(%n) : (i32) -> i32
@@ -272,6 +290,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 160 threads
   gpu.func @no_fence_after(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %base = func.call @open(%n) : (i32) -> i32
@@ -298,6 +317,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @dealloc_with_a_store_in_flight(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %base = func.call @open(%n) : (i32) -> i32
@@ -310,6 +330,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @uninitialized_words(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %base = func.call @open(%n) : (i32) -> i32
@@ -325,6 +346,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @words_of_an_earlier_allocation(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %base = func.call @open(%n) : (i32) -> i32
@@ -346,6 +368,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @poison_that_a_store_takes_along(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %base = func.call @open(%n) : (i32) -> i32
@@ -366,210 +389,4 @@ gpu.module @kernels {
   }
 }
 
-func.func @odd_number_of_columns() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@odd_number_of_columns blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @growing_allocation() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@growing_allocation blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @allocation_after_relinquish() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@allocation_after_relinquish blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @more_columns_than_there_are() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@more_columns_than_there_are blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @half_a_warp_allocates() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 16 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@half_a_warp_allocates blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @address_outside_of_shared_memory() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@address_outside_of_shared_memory blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @leak() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@leak blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @dealloc_of_half() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@dealloc_of_half blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @dealloc_twice() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@dealloc_twice blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @unallocated_columns() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@unallocated_columns blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @columns_after_the_last() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@columns_after_the_last blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @lanes_of_another_warp() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 64 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@lanes_of_another_warp blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @lanes_of_two_halves() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@lanes_of_two_halves blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @addresses_that_differ() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@addresses_that_differ blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @use_before_the_wait() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@use_before_the_wait blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @load_before_the_store_is_done() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@load_before_the_store_is_done blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @store_before_the_load_is_done() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@store_before_the_load_is_done blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @no_fence_before() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 160 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@no_fence_before blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @no_fence_after() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 160 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@no_fence_after blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @dealloc_with_a_store_in_flight() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@dealloc_with_a_store_in_flight blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @uninitialized_words() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@uninitialized_words blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @words_of_an_earlier_allocation() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@words_of_an_earlier_allocation blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @poison_that_a_store_takes_along() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@poison_that_a_store_takes_along blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
 }

@@ -2,8 +2,8 @@
 // operands and descriptors of products.
 // PTX ISA, "TensorCore 5th Generation Family Instructions".
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 module attributes {gpu.container_module} {
 
@@ -94,6 +94,7 @@ gpu.module @kernels {
     return %base, %a, %b : i32, i64, i64
   }
 
+  // LAUNCH: 32 threads
   gpu.func @reserved_bit(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020050 : i32) : i32
@@ -118,6 +119,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @sparsity(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020014 : i32) : i32
@@ -142,6 +144,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @result_of_integers(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020020 : i32) : i32
@@ -166,6 +169,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @elements_of_no_kind(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020110 : i32) : i32
@@ -190,6 +194,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @odd_m(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x06020010 : i32) : i32
@@ -214,6 +219,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @no_columns(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04000010 : i32) : i32
@@ -238,6 +244,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @descriptor_of_wgmma(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
@@ -264,6 +271,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @swizzle_of_wide_units(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
@@ -290,6 +298,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @operand_out_of_its_array(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
@@ -316,6 +325,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @result_at_a_lane_between(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
@@ -341,6 +351,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @result_in_unallocated_columns(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
@@ -367,102 +378,4 @@ gpu.module @kernels {
   }
 }
 
-func.func @reserved_bit() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@reserved_bit blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @sparsity() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@sparsity blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @result_of_integers() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@result_of_integers blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @elements_of_no_kind() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@elements_of_no_kind blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @odd_m() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@odd_m blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @no_columns() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@no_columns blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @descriptor_of_wgmma() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@descriptor_of_wgmma blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @swizzle_of_wide_units() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@swizzle_of_wide_units blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @operand_out_of_its_array() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@operand_out_of_its_array blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @result_at_a_lane_between() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@result_at_a_lane_between blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @result_in_unallocated_columns() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@result_in_unallocated_columns blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
 }

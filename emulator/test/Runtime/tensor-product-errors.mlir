@@ -2,8 +2,8 @@
 // products, in order with others.
 // PTX ISA, "TensorCore 5th Generation Family Instructions".
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 module attributes {gpu.container_module} {
 
@@ -94,6 +94,7 @@ gpu.module @kernels {
     return %base, %a, %b : i32, i64, i64
   }
 
+  // LAUNCH: 32 threads
   gpu.func @operand_without_a_proxy_fence(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
@@ -120,6 +121,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @operand_overwritten_in_flight(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
@@ -148,6 +150,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @result_without_a_wait(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
@@ -171,6 +174,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @result_without_a_fence(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
@@ -194,6 +198,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads
   gpu.func @commit_of_another_thread(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
@@ -226,6 +231,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @product_without_a_commit(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
@@ -243,6 +249,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @commit_without_a_wait(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
@@ -262,6 +269,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @dealloc_with_a_product_in_flight(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
@@ -282,6 +290,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @store_without_a_wait(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
@@ -311,6 +320,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @factor_from_a_product_in_flight(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
@@ -337,6 +347,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @accumulators_of_two_shapes(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
@@ -363,6 +374,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads
   gpu.func @accumulator_of_another_thread(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
@@ -390,6 +402,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @uninitialized_factor(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
@@ -421,6 +434,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @rows_without_a_product(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
@@ -454,129 +468,4 @@ gpu.module @kernels {
   }
 }
 
-func.func @operand_without_a_proxy_fence() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@operand_without_a_proxy_fence blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @operand_overwritten_in_flight() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@operand_overwritten_in_flight blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @result_without_a_wait() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@result_without_a_wait blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @result_without_a_fence() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@result_without_a_fence blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @commit_of_another_thread() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 64 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@commit_of_another_thread blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @product_without_a_commit() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@product_without_a_commit blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @commit_without_a_wait() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@commit_without_a_wait blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @dealloc_with_a_product_in_flight() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@dealloc_with_a_product_in_flight blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @store_without_a_wait() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@store_without_a_wait blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @factor_from_a_product_in_flight() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@factor_from_a_product_in_flight blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @accumulators_of_two_shapes() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@accumulators_of_two_shapes blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @accumulator_of_another_thread() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 64 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@accumulator_of_another_thread blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @uninitialized_factor() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@uninitialized_factor blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
-
-func.func @rows_without_a_product() {
-  %c1 = arith.constant 1 : index
-  %threads = arith.constant 32 : index
-  %out = gpu.alloc host_shared () : memref<1024xi32>
-  gpu.launch_func @kernels::@rows_without_a_product blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1)
-      args(%out : memref<1024xi32>)
-  return
-}
 }

@@ -2,8 +2,8 @@
 // by threads (cp.async), and barriers without their fence.
 // PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy".
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 module attributes {gpu.container_module} {
 
@@ -11,10 +11,7 @@ gpu.module @kernels {
   llvm.mlir.global internal @shared() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<256 x i8>
   llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<1024 x i8>
 
-  gpu.func @thread_copy_to_odd_place(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @thread_copy_to_odd_place(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %odd = llvm.getelementptr %tile[8] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     // CHECK-LABEL: run @thread_copy_to_odd_place:
@@ -23,10 +20,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @thread_copy_from_odd_place(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @thread_copy_from_odd_place(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %odd = llvm.getelementptr %g[2] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
     // CHECK-LABEL: run @thread_copy_from_odd_place:
@@ -35,10 +29,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @thread_copy_of_too_much(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @thread_copy_of_too_much(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %nine = llvm.mlir.constant(9 : i32) : i32
     // CHECK-LABEL: run @thread_copy_of_too_much:
@@ -47,10 +38,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @thread_copy_without_a_wait(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @thread_copy_without_a_wait(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     // CHECK-LABEL: run @thread_copy_without_a_wait:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.shared.global: thread (0, 0, 0) of block (0, 0, 0) has a copy of 16 bytes in flight when the block ends
@@ -60,10 +48,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @thread_copy_of_what_changes(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @thread_copy_of_what_changes(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %two = llvm.mlir.constant(2 : i32) : i32
     nvvm.cp.async.shared.global %tile, %g, 4, cache = ca : !llvm.ptr<3>, !llvm.ptr<1>
@@ -75,10 +60,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @copy_without_fence(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @copy_without_fence(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
@@ -90,10 +72,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @copy_without_barrier(%memory: memref<256xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %memory : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
+  gpu.func @copy_without_barrier(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
     %bytes = llvm.mlir.constant(64 : i32) : i32
@@ -102,69 +81,6 @@ gpu.module @kernels {
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     gpu.return
   }
-}
-
-func.func @thread_copy_to_odd_place() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@thread_copy_to_odd_place blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @thread_copy_from_odd_place() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@thread_copy_from_odd_place blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @thread_copy_of_too_much() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@thread_copy_of_too_much blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @thread_copy_without_a_wait() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@thread_copy_without_a_wait blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @thread_copy_of_what_changes() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@thread_copy_of_what_changes blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @copy_without_fence() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@copy_without_fence blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func @copy_without_barrier() {
-  %c1 = arith.constant 1 : index
-  %memory = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@copy_without_barrier blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
-      args(%memory : memref<256xi32>)
-  return
-}
-
-func.func private @make() -> memref<256xi32> {
-  %ones = arith.constant -1 : i32
-  %memory = gpu.alloc() : memref<256xi32>
-  gpu.memset %memory, %ones : memref<256xi32>, i32
-  return %memory : memref<256xi32>
 }
 
 }

@@ -4,21 +4,19 @@
 // sanitizer finds them.
 
 // DEFINE: %{run} = %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
 // RUN: %{run} --right=units_that_overlap,last_block_by_number,lock_in_two_steps,store_after_another
-// RUN: env KVCACHE_EMULATOR_BLOCKS=4 %{run} | FileCheck %s -DFILE=%s
-// RUN: env KVCACHE_EMULATOR_BLOCKS=4 KVCACHE_EMULATOR_SEED=2 %{run} | FileCheck %s -DFILE=%s
+// RUN: env KVCACHE_EMULATOR_BLOCKS=4 %{run} | FileCheck %s -DFILE="<stdin>"
+// RUN: env KVCACHE_EMULATOR_BLOCKS=4 KVCACHE_EMULATOR_SEED=2 %{run} | FileCheck %s -DFILE="<stdin>"
 
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
   // A unit writes a number that belongs to the next one.
-  gpu.func @units_that_overlap(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 blocks
+  gpu.func @units_that_overlap(%g: !llvm.ptr<1>) kernel {
     %one = llvm.mlir.constant(1 : i32) : i32
     %count = llvm.mlir.constant(16 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %queue = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     scf.while : () -> () {
       %unit = llvm.atomicrmw add %queue, %one syncscope("device") monotonic : !llvm.ptr<1>, i32
@@ -40,13 +38,11 @@ gpu.module @kernels {
   }
 
   // The block with the highest number merges, whichever is the last.
-  gpu.func @last_block_by_number(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 blocks
+  gpu.func @last_block_by_number(%g: !llvm.ptr<1>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
     %three = llvm.mlir.constant(3 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
@@ -64,12 +60,10 @@ gpu.module @kernels {
   }
 
   // Between the load and the store, another block may take the lock as well.
-  gpu.func @lock_in_two_steps(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 blocks
+  gpu.func @lock_in_two_steps(%g: !llvm.ptr<1>) kernel {
     %zero = llvm.mlir.constant(0 : i32) : i32
     %one = llvm.mlir.constant(1 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %lock = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     scf.while : () -> () {
       %taken = llvm.load %lock atomic syncscope("device") acquire {alignment = 4 : i64} : !llvm.ptr<1> -> i32
@@ -91,15 +85,13 @@ gpu.module @kernels {
   // The last value of the flag is the first block's, which does not publish what
   // the second one has released by the value before. Without turns, the first
   // one gives up waiting for it.
-  gpu.func @store_after_another(%m: memref<256xi32>) kernel {
+  // LAUNCH: 3 blocks
+  gpu.func @store_after_another(%g: !llvm.ptr<1>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
     %one = llvm.mlir.constant(1 : i32) : i32
     %two = llvm.mlir.constant(2 : i32) : i32
     %three = llvm.mlir.constant(3 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %done = llvm.getelementptr %g[201] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %is_first = llvm.icmp "eq" %b, %zero : i32
@@ -145,45 +137,6 @@ gpu.module @kernels {
     }
     return
   }
-}
-
-func.func @units_that_overlap() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 4 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@units_that_overlap blocks in (%blocks, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @last_block_by_number() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 4 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@last_block_by_number blocks in (%blocks, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @lock_in_two_steps() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 4 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@lock_in_two_steps blocks in (%blocks, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func @store_after_another() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 3 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@store_after_another blocks in (%blocks, %c1, %c1) threads in (%c1, %c1, %c1) args(%m : memref<256xi32>)
-  return
-}
-
-func.func private @make() -> memref<256xi32> {
-  %zero = arith.constant 0 : i32
-  %m = gpu.alloc() : memref<256xi32>
-  gpu.memset %m, %zero : memref<256xi32>, i32
-  return %m : memref<256xi32>
 }
 
 }

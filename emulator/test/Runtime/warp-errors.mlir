@@ -1,11 +1,12 @@
 // What is wrong with what the lanes of a warp do together.
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so | FileCheck %s -DSOURCE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so | FileCheck %s -DSOURCE="<stdin>"
 
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
+  // LAUNCH: 32 threads
   gpu.func @lane_outside_of_its_mask() kernel {
     %mask = arith.constant 0xf0 : i32
     // CHECK-LABEL: run @lane_outside_of_its_mask:
@@ -14,6 +15,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @unequal_masks() kernel {
     %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
     %c4 = arith.constant 4 : i32
@@ -29,6 +31,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @different_instructions() kernel {
     %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
     %c5 = arith.constant 5 : i32
@@ -47,6 +50,7 @@ gpu.module @kernels {
   }
 
   // Lane 0 waits for lane 1, and lane 1 for lane 0.
+  // LAUNCH: 32 threads
   gpu.func @masks_that_wait_for_each_other() kernel {
     %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
     %c0 = arith.constant 0 : i32
@@ -64,6 +68,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @inactive_source() kernel {
     %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
     %c8 = arith.constant 8 : i32
@@ -79,6 +84,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @ended_source() kernel {
     %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
     %c24 = arith.constant 24 : i32
@@ -95,6 +101,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @missing_lane() kernel {
     %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
     %c7 = arith.constant 7 : i32
@@ -116,6 +123,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @misaligned_row() workgroup(%shared: memref<32x8xi16, #gpu.address_space<workgroup>>) kernel {
     %lane = nvvm.read.ptx.sreg.laneid range <i32, 0, 32> : i32
     %base = memref.extract_aligned_pointer_as_index %shared : memref<32x8xi16, #gpu.address_space<workgroup>> -> index
@@ -130,6 +138,7 @@ gpu.module @kernels {
   }
 
   // Lanes 8 to 31 give no rows: what they give is not looked at.
+  // LAUNCH: 32 threads
   gpu.func @row_outside_of_shared_memory() workgroup(%shared: memref<7x8xi16, #gpu.address_space<workgroup>>) kernel {
     %zero = arith.constant 0 : i32
     %lane = nvvm.read.ptx.sreg.laneid range <i32, 0, 32> : i32
@@ -143,6 +152,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 32 threads
   gpu.func @matrix_without_all_lanes() kernel {
     %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 1024> : i32
     %c30 = arith.constant 30 : i32
@@ -169,76 +179,6 @@ gpu.module @kernels {
     memref.store %value, %sink[] : memref<i32>
     return
   }
-}
-
-func.func @lane_outside_of_its_mask() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  gpu.launch_func @kernels::@lane_outside_of_its_mask blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
-  return
-}
-
-func.func @unequal_masks() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  gpu.launch_func @kernels::@unequal_masks blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
-  return
-}
-
-func.func @different_instructions() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  gpu.launch_func @kernels::@different_instructions blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
-  return
-}
-
-func.func @masks_that_wait_for_each_other() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  gpu.launch_func @kernels::@masks_that_wait_for_each_other blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
-  return
-}
-
-func.func @inactive_source() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  gpu.launch_func @kernels::@inactive_source blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
-  return
-}
-
-func.func @ended_source() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  gpu.launch_func @kernels::@ended_source blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
-  return
-}
-
-func.func @missing_lane() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  gpu.launch_func @kernels::@missing_lane blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
-  return
-}
-
-func.func @misaligned_row() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  gpu.launch_func @kernels::@misaligned_row blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
-  return
-}
-
-func.func @row_outside_of_shared_memory() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  gpu.launch_func @kernels::@row_outside_of_shared_memory blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
-  return
-}
-
-func.func @matrix_without_all_lanes() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  gpu.launch_func @kernels::@matrix_without_all_lanes blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1)
-  return
 }
 
 }

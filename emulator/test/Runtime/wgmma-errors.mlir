@@ -1,8 +1,8 @@
 // What the emulator says of kernels that use wgmma wrongly, one for each rule.
 // PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 !acc = !llvm.struct<(f32, f32, f32, f32)>
 !out = memref<128x4xf32>
@@ -76,6 +76,7 @@ gpu.module @kernels {
     return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @no_fence(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -89,6 +90,7 @@ gpu.module @kernels {
   }
 
   // The other threads write by the generic proxy.
+  // LAUNCH: 128 threads
   gpu.func @no_proxy_fence(%out: !out) kernel {
     %zero = llvm.mlir.zero : !acc
     %t, %a, %b = func.call @fill() : () -> (index, i64, i64)
@@ -103,6 +105,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @no_barrier(%out: !out) kernel {
     %zero = llvm.mlir.zero : !acc
     %t, %a, %b = func.call @fill() : () -> (index, i64, i64)
@@ -117,6 +120,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @no_wait(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -130,6 +134,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @no_commit(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -142,6 +147,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @waits_for_the_older_group(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -159,6 +165,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @overwrite_in_flight(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -176,6 +183,7 @@ gpu.module @kernels {
   }
 
   // Warp 1 still reads B.
+  // LAUNCH: 128 threads
   gpu.func @overwrite_before_others_have_waited(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -197,6 +205,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @two_take_over(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -214,6 +223,7 @@ gpu.module @kernels {
   }
 
   // %d is read late, when the registers have the sum of both.
+  // LAUNCH: 128 threads
   gpu.func @taken_over(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -229,6 +239,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @changed_in_flight(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -248,6 +259,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @written_without_fence(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -267,6 +279,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @read_without_fence(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -285,6 +298,7 @@ gpu.module @kernels {
   }
 
   // The loop reads what its last iteration has left in flight.
+  // LAUNCH: 128 threads
   gpu.func @carried_in_flight(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -307,6 +321,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @another_shape_in_flight(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -321,6 +336,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 64 threads
   gpu.func @half_a_warpgroup(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -334,6 +350,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @some_have_ended(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -350,6 +367,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @some_wait_elsewhere(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -366,6 +384,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @half_a_warp_waits(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -382,6 +401,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @one_warp_waits(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -402,6 +422,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @descriptors_differ(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -418,6 +439,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @reserved_bits(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -433,6 +455,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @base_offset(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -448,6 +471,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @beside_its_pattern(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -463,6 +487,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @out_of_bounds(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -478,6 +503,7 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // LAUNCH: 128 threads
   gpu.func @in_flight_at_the_end(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)
     %zero = llvm.mlir.zero : !acc
@@ -490,6 +516,7 @@ gpu.module @kernels {
   }
 
   // Row 5 of A is not written, and row 5 of D is stored.
+  // LAUNCH: 128 threads
   gpu.func @unwritten_row(%out: !out) kernel {
     %zero = llvm.mlir.zero : !acc
     %t, %a, %b = func.call @fill_but_row_5() : () -> (index, i64, i64)
@@ -506,222 +533,6 @@ gpu.module @kernels {
     memref.store %x, %out[%t, %c0] : !out
     gpu.return
   }
-}
-
-func.func @no_fence() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@no_fence blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @no_proxy_fence() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@no_proxy_fence blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @no_barrier() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@no_barrier blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @no_wait() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@no_wait blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @no_commit() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@no_commit blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @waits_for_the_older_group() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@waits_for_the_older_group blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @overwrite_in_flight() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@overwrite_in_flight blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @overwrite_before_others_have_waited() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@overwrite_before_others_have_waited blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @two_take_over() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@two_take_over blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @taken_over() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@taken_over blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @changed_in_flight() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@changed_in_flight blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @written_without_fence() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@written_without_fence blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @read_without_fence() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@read_without_fence blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @carried_in_flight() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@carried_in_flight blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @another_shape_in_flight() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@another_shape_in_flight blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @half_a_warpgroup() {
-  %c1 = arith.constant 1 : index
-  %c64 = arith.constant 64 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@half_a_warpgroup blocks in (%c1, %c1, %c1) threads in (%c64, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @some_have_ended() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@some_have_ended blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @some_wait_elsewhere() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@some_wait_elsewhere blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @half_a_warp_waits() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@half_a_warp_waits blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @one_warp_waits() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@one_warp_waits blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @descriptors_differ() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@descriptors_differ blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @reserved_bits() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@reserved_bits blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @base_offset() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@base_offset blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @beside_its_pattern() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@beside_its_pattern blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @out_of_bounds() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@out_of_bounds blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @in_flight_at_the_end() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@in_flight_at_the_end blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
-}
-
-func.func @unwritten_row() {
-  %c1 = arith.constant 1 : index
-  %c128 = arith.constant 128 : index
-  %out = gpu.alloc() : !out
-  gpu.launch_func @kernels::@unwritten_row blocks in (%c1, %c1, %c1) threads in (%c128, %c1, %c1) args(%out : !out)
-  return
 }
 
 }
