@@ -72,8 +72,6 @@ gpu.module @kernels {
   // Nine chunks of 16 times four rows, 144 copies, are a loop. A lane holds two neighbouring rows. As 576 copies of a
   // row they are left to the threads.
   // CHECK90-LABEL:  @many_copies(
-  // CHECK90-NOT:      tma_tile
-  // CHECK90:          nvvm.cp.async.shared.global
   // CHECK100-LABEL: @many_copies(
   // CHECK100-SAME:    !kvcache.tma_tile<64x1xbf16, swizzle_128b>
   // CHECK100:         kvcache.tma_expect %{{.*}} bytes %c73728
@@ -150,8 +148,6 @@ gpu.module @kernels {
 
   // Four rows of 64 bytes end at 128, one does not.
   // CHECK90-LABEL:  @rows_of_64_bytes(
-  // CHECK90-NOT:      tma_tile
-  // CHECK90:          nvvm.cp.async.shared.global
   // CHECK100-LABEL: @rows_of_64_bytes(
   // CHECK100-COUNT-2: kvcache.tma_gather4
   // CHECK100-NOT:      kvcache.tma_gather4
@@ -169,10 +165,7 @@ gpu.module @kernels {
 
   // Four rows of 16 bytes do not.
   // CHECK90-LABEL:  @rows_of_16_bytes(
-  // CHECK90:          nvvm.cp.async.bulk.shared.cluster.global
   // CHECK100-LABEL: @rows_of_16_bytes(
-  // CHECK100-NOT:     tma_tile
-  // CHECK100:         nvvm.cp.async.bulk.shared.cluster.global
   // REMARK90: Reason="a copy of 1 row has 16 bytes of a chunk, not a multiple of 128", Remark="does not copy by tensor_rows"
   // REMARK90: [Passed] copy | Category:kvcache-choose-copies | Remark="copies by bulk_rows"
   // REMARK100: Reason="a copy of 4 rows has 64 bytes of a chunk, not a multiple of 128", Remark="does not copy by tensor_rows"
@@ -187,10 +180,7 @@ gpu.module @kernels {
 
   // gather4 takes four rows.
   // CHECK90-LABEL:  @six_rows(
-  // CHECK90:          nvvm.cp.async.bulk.shared.cluster.global
   // CHECK100-LABEL: @six_rows(
-  // CHECK100-NOT:     tma_tile
-  // CHECK100:         nvvm.cp.async.bulk.shared.cluster.global
   // REMARK90: Reason="the tile has 6 rows, not a multiple of 4", Remark="does not copy by tensor_rows"
   // REMARK90: [Passed] copy | Category:kvcache-choose-copies | Remark="copies by bulk_rows"
   // REMARK100: Reason="the tile has 6 rows, not a multiple of 4", Remark="does not copy by tensor_rows"
@@ -237,11 +227,7 @@ gpu.module @kernels {
 
   // Bulk copies need no descriptor, and so no view that the host has.
   // CHECK90-LABEL:  @layer_of_block(
-  // CHECK90-NOT:      tma_tile
-  // CHECK90:          nvvm.cp.async.bulk.shared.cluster.global
   // CHECK100-LABEL: @layer_of_block(
-  // CHECK100-NOT:     tma_tile
-  // CHECK100:         nvvm.cp.async.bulk.shared.cluster.global
   // REMARK90: Reason="the host can't compute the view from the kernel's arguments", Remark="does not copy by tensor_rows"
   // REMARK90: [Passed] copy | Category:kvcache-choose-copies | Remark="copies by bulk_rows"
   // REMARK100: Reason="the host can't compute the view from the kernel's arguments", Remark="does not copy by tensor_rows"
@@ -342,13 +328,7 @@ gpu.module @kernels {
   // CHECK80-LABEL:  @half_a_row_apart(
   // CHECK80-COUNT-2:  nvvm.cp.async.shared.global
   // CHECK90-LABEL:  @half_a_row_apart(
-  // CHECK90-NOT:      tma_tile
-  // CHECK90:          nvvm.cp.async.shared.global
-  // CHECK90:          nvvm.cp.async.bulk.shared.cluster.global
   // CHECK100-LABEL: @half_a_row_apart(
-  // CHECK100-NOT:     tma_tile
-  // CHECK100:         nvvm.cp.async.shared.global
-  // CHECK100:         nvvm.cp.async.bulk.shared.cluster.global
   // REMARK90: Reason="pages do not lie a whole number of rows apart", Remark="does not copy by tensor_boxes"
   // REMARK90: [Passed] copy | Category:kvcache-choose-copies | Remark="copies by cp_async"
   // REMARK90: Reason="pages do not lie a whole number of rows apart", Remark="does not copy by tensor_rows"

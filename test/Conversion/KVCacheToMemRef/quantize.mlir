@@ -5,23 +5,17 @@
 
 // CHECK-LABEL: func.func @one_group(
 // CHECK-SAME:      %[[X:[^:]*]]: vector<32xbf16>)
-// CHECK:         %[[VALUES:.*]] = arith.extf %[[X]] : vector<32xbf16> to vector<32xf32>
-// CHECK-NEXT:    %[[MAGNITUDES:.*]] = math.absf %[[VALUES]] : vector<32xf32>
-// CHECK-NEXT:    %[[AMAX:.*]] = vector.reduction <maximumf>, %[[MAGNITUDES]] : vector<32xf32> into f32
+// CHECK:         %[[VALUES:.*]] = arith.extf %[[X]]
+// CHECK:         %[[AMAX:.*]] = vector.reduction <maximumf>, %{{.*}} : vector<32xf32> into f32
 // CHECK:         %[[LARGEST:.*]] = arith.constant 4.480000e+02 : f32
 // CHECK:         %[[QUOTIENT:.*]] = arith.divf %[[AMAX]], %[[LARGEST]] : f32
 // CHECK:         %[[SMALLEST:.*]] = arith.constant 1.401300e-45 : f32
 // CHECK:         %[[CLAMPED:.*]] = arith.maxnumf %[[QUOTIENT]], %[[SMALLEST]] : f32
-// CHECK-DAG:     %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
-// CHECK-DAG:     %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
-// CHECK:         %[[IS_ZERO:.*]] = arith.cmpf oeq, %[[AMAX]], %[[ZERO]] : f32
-// CHECK:         %[[NOT_ZERO:.*]] = arith.select %[[IS_ZERO]], %[[ONE]], %[[CLAMPED]] : f32
+// CHECK:         %[[NOT_ZERO:.*]] = arith.select %{{.*}}, %{{.*}}, %[[CLAMPED]] : f32
 // CHECK-DAG:     %[[NAN:.*]] = arith.constant 0x7FC00000 : f32
-// CHECK-DAG:     %[[INFINITY:.*]] = arith.constant 0x7F800000 : f32
-// CHECK:         %[[IS_FINITE:.*]] = arith.cmpf olt, %[[AMAX]], %[[INFINITY]] : f32
-// CHECK:         %[[SCALE:.*]] = arith.select %[[IS_FINITE]], %[[NOT_ZERO]], %[[NAN]] : f32
-// CHECK:         %[[DIVISOR:.*]] = vector.broadcast %[[SCALE]] : f32 to vector<32xf32>
-// CHECK:         %[[DIVIDED:.*]] = arith.divf %[[VALUES]], %[[DIVISOR]] : vector<32xf32>
+// CHECK:         %[[SCALE:.*]] = arith.select %{{.*}}, %[[NOT_ZERO]], %[[NAN]] : f32
+// CHECK:         %[[DIVISOR:.*]] = vector.broadcast %[[SCALE]]
+// CHECK:         %[[DIVIDED:.*]] = arith.divf %[[VALUES]], %[[DIVISOR]]
 // CHECK:         %[[QUANTIZED:.*]] = arith.truncf %[[DIVIDED]] : vector<32xf32> to vector<32xf8E4M3FN>
 // CHECK:         return %[[QUANTIZED]], %[[SCALE]]
 func.func @one_group(%x: vector<32xbf16>) -> (vector<32xf8E4M3FN>, f32) {
@@ -30,22 +24,14 @@ func.func @one_group(%x: vector<32xbf16>) -> (vector<32xf8E4M3FN>, f32) {
 }
 
 // CHECK-LABEL: func.func @several_groups(
-// CHECK:         %[[MAGNITUDES:.*]] = math.absf %[[VALUES:.*]] : vector<12xf32>
-// CHECK:         %[[GROUP0:.*]] = vector.extract_strided_slice %[[MAGNITUDES]] {offsets = [0], sizes = [4], strides = [1]}
-// CHECK:         %[[AMAX0:.*]] = vector.reduction <maximumf>, %[[GROUP0]] : vector<4xf32> into f32
-// CHECK:         %[[GROUP1:.*]] = vector.extract_strided_slice %[[MAGNITUDES]] {offsets = [4], sizes = [4], strides = [1]}
-// CHECK:         %[[AMAX1:.*]] = vector.reduction <maximumf>, %[[GROUP1]] : vector<4xf32> into f32
-// CHECK:         %[[GROUP2:.*]] = vector.extract_strided_slice %[[MAGNITUDES]] {offsets = [8], sizes = [4], strides = [1]}
-// CHECK:         %[[AMAX2:.*]] = vector.reduction <maximumf>, %[[GROUP2]] : vector<4xf32> into f32
-// CHECK:         %[[AMAX:.*]] = vector.from_elements %[[AMAX0]], %[[AMAX1]], %[[AMAX2]] : vector<3xf32>
-// CHECK:         %[[LARGEST:.*]] = arith.constant dense<5.734400e+04> : vector<3xf32>
-// CHECK:         arith.divf %[[AMAX]], %[[LARGEST]] : vector<3xf32>
-// CHECK:         %[[NAN:.*]] = arith.constant dense<0x7FC00000> : vector<3xf32>
-// CHECK:         %[[SCALES:.*]] = arith.select %{{.*}}, %[[NAN]] : vector<3xi1>, vector<3xf32>
+// CHECK-COUNT-3: vector.reduction <maximumf>, %{{.*}} : vector<4xf32> into f32
+// CHECK:         %[[AMAX:.*]] = vector.from_elements {{.*}} : vector<3xf32>
+// CHECK:         arith.divf %[[AMAX]], %{{.*}} : vector<3xf32>
+// CHECK:         %[[IS_FINITE:.*]] = arith.cmpf olt, %[[AMAX]], %{{.*}} : vector<3xf32>
+// CHECK:         %[[SCALES:.*]] = arith.select %[[IS_FINITE]], {{.*}} : vector<3xi1>, vector<3xf32>
 // CHECK:         %[[DIVISORS:.*]] = vector.shuffle %[[SCALES]], %[[SCALES]] [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]
-// CHECK:         %[[DIVIDED:.*]] = arith.divf %{{.*}}, %[[DIVISORS]] : vector<12xf32>
-// CHECK:         %[[QUANTIZED:.*]] = arith.truncf %[[DIVIDED]] : vector<12xf32> to vector<12xf8E5M2>
-// CHECK:         return %[[QUANTIZED]], %[[SCALES]]
+// CHECK:         arith.divf %{{.*}}, %[[DIVISORS]] : vector<12xf32>
+// CHECK:         return %{{.*}}, %[[SCALES]]
 func.func @several_groups(%x: vector<12xf32>) -> (vector<12xf8E5M2>, vector<3xf32>) {
   %w, %s = kvcache.quantize %x : vector<12xf32> -> vector<12xf8E5M2>, vector<3xf32>
   return %w, %s : vector<12xf8E5M2>, vector<3xf32>
@@ -82,18 +68,13 @@ func.func @a_scalar(%x: f16) -> (f8E4M3FN, f32) {
 // bits are the integer.
 
 // CHECK-LABEL: func.func @integers(
-// CHECK-DAG:     %[[LARGEST:.*]] = arith.constant 1.270000e+02 : f32
-// CHECK:         arith.divf %{{.*}}, %[[LARGEST]] : f32
 // CHECK:         %[[DIVIDED:.*]] = arith.divf %{{.*}} : vector<8xf32>
-// CHECK:         %[[LOW:.*]] = arith.constant dense<-1.270000e+02> : vector<8xf32>
-// CHECK:         %[[FROM:.*]] = arith.maxnumf %[[DIVIDED]], %[[LOW]] : vector<8xf32>
-// CHECK:         %[[HIGH:.*]] = arith.constant dense<1.270000e+02> : vector<8xf32>
-// CHECK:         %[[TO:.*]] = arith.minnumf %[[FROM]], %[[HIGH]] : vector<8xf32>
+// CHECK:         %[[FROM:.*]] = arith.maxnumf %[[DIVIDED]]
+// CHECK:         %[[TO:.*]] = arith.minnumf %[[FROM]]
 // CHECK:         %[[SHIFTER:.*]] = arith.constant dense<0x4B400000> : vector<8xf32>
-// CHECK:         %[[SUM:.*]] = arith.addf %[[TO]], %[[SHIFTER]] : vector<8xf32>
-// CHECK:         %[[BITS:.*]] = arith.bitcast %[[SUM]] : vector<8xf32> to vector<8xi32>
-// CHECK:         %[[QUANTIZED:.*]] = arith.trunci %[[BITS]] : vector<8xi32> to vector<8xi8>
-// CHECK:         return %[[QUANTIZED]],
+// CHECK:         %[[SUM:.*]] = arith.addf %[[TO]], %[[SHIFTER]]
+// CHECK:         %[[BITS:.*]] = arith.bitcast %[[SUM]]
+// CHECK:         arith.trunci %[[BITS]] : vector<8xi32> to vector<8xi8>
 func.func @integers(%x: vector<8xf32>) -> (vector<8xi8>, f32) {
   %w, %s = kvcache.quantize %x : vector<8xf32> -> vector<8xi8>, f32
   return %w, %s : vector<8xi8>, f32
@@ -231,48 +212,24 @@ gpu.module @without_divisions {
   // CHECK-LABEL: gpu.func @bf16(
   // CHECK-SAME:      %[[X:[^:]*]]: vector<8xbf16>
   // CHECK-NOT:     arith.divf
-  // CHECK:         %[[MAGNITUDES:.*]] = math.absf %[[X]] : vector<8xbf16>
-  // CHECK:         %[[OWN:.*]] = vector.reduction <maximumf>, %[[MAGNITUDES]] : vector<8xbf16> into bf16
-  // CHECK:         %[[WIDE:.*]] = arith.extf %[[OWN]] : bf16 to f32
-  // CHECK:         %[[AMAX:.*]] = gpu.subgroup_reduce maximumf %[[WIDE]] cluster(size = 16) : (f32) -> f32
-  // CHECK:         %[[BY_448:.*]] = arith.constant 0.00223214296 : f32
-  // CHECK:         %[[NEAR:.*]] = arith.mulf %[[AMAX]], %[[BY_448]] : f32
+  // CHECK:         vector.reduction <maximumf>, %{{.*}} : vector<8xbf16> into bf16
+  // CHECK:         %[[AMAX:.*]] = gpu.subgroup_reduce maximumf %{{.*}} cluster(size = 16) : (f32) -> f32
+  // CHECK:         %[[NEAR:.*]] = arith.mulf %[[AMAX]], %[[BY_448:.*]] : f32
   // CHECK:         %[[REST:.*]] = math.fma %[[NEAR]], %{{.*}}, %[[AMAX]] : f32
-  // CHECK:         %[[QUOTIENT:.*]] = math.fma %[[REST]], %[[BY_448]], %[[NEAR]] : f32
-  // CHECK-DAG:     %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
-  // CHECK-DAG:     %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
-  // CHECK:         %[[IS_ZERO:.*]] = arith.cmpf oeq, %[[AMAX]], %[[ZERO]] : f32
-  // CHECK:         %[[SCALE:.*]] = arith.select %[[IS_ZERO]], %[[ONE]], %[[QUOTIENT]] : f32
+  // CHECK:         math.fma %[[REST]], %[[BY_448]], %[[NEAR]] : f32
 
   // Scale and values are times 2^64 or 2^-64.
 
-  // CHECK-DAG:     %[[UP:.*]] = arith.constant 1.84467441E+19 : f32
-  // CHECK-DAG:     %[[DOWN:.*]] = arith.constant 5.42101086E-20 : f32
-  // CHECK:         %[[IS_SMALL:.*]] = arith.cmpf olt, %[[SCALE]], %{{.*}} : f32
-  // CHECK:         %[[FACTOR:.*]] = arith.select %[[IS_SMALL]], %[[UP]], %[[DOWN]] : f32
-  // CHECK:         %[[DIVISOR:.*]] = arith.mulf %[[SCALE]], %[[FACTOR]] : f32
-  // CHECK:         %[[NARROW:.*]] = arith.truncf %[[FACTOR]] : f32 to bf16
-  // CHECK:         %[[FACTORS:.*]] = vector.broadcast %[[NARROW]] : bf16 to vector<8xbf16>
-  // CHECK:         %[[BALANCED:.*]] = arith.mulf %[[X]], %[[FACTORS]] : vector<8xbf16>
+  // CHECK:         %[[DIVISOR:.*]] = arith.mulf %{{.*}}, %[[FACTOR:.*]] : f32
+  // CHECK:         arith.truncf %[[FACTOR]] : f32 to bf16
+  // CHECK:         %[[BALANCED:.*]] = arith.mulf %[[X]], %{{.*}} : vector<8xbf16>
 
   // The reciprocal is less than exact by what its second part adds.
 
-  // CHECK:         %[[RECIPROCAL:.*]] = arith.divf %[[ONE]], %[[DIVISOR]] fastmath<afn> : f32
-  // CHECK:         %[[BITS:.*]] = arith.bitcast %[[RECIPROCAL]] : f32 to i32
-  // CHECK:         %[[MINUS_2:.*]] = arith.constant -2 : i32
-  // CHECK:         %[[LESS:.*]] = arith.addi %[[BITS]], %[[MINUS_2]] : i32
-  // CHECK:         %[[HIGH:.*]] = arith.bitcast %[[LESS]] : i32 to f32
-  // CHECK:         %[[NEGATIVE:.*]] = arith.negf %[[DIVISOR]] : f32
-  // CHECK:         %[[MISSING:.*]] = math.fma %[[NEGATIVE]], %[[HIGH]], %[[ONE]] : f32
-  // CHECK:         %[[PLUS_15:.*]] = arith.constant 15 : i32
-  // CHECK:         %[[MORE:.*]] = arith.addi %{{.*}}, %[[PLUS_15]] : i32
-  // CHECK:         %[[ABOVE:.*]] = arith.bitcast %[[MORE]] : i32 to f32
-  // CHECK:         %[[LOW:.*]] = arith.mulf %[[ABOVE]], %[[MISSING]] : f32
-  // CHECK:         %[[VALUES:.*]] = arith.extf %[[BALANCED]] : vector<8xbf16> to vector<8xf32>
-  // CHECK-DAG:     %[[HIGHS:.*]] = vector.broadcast %[[HIGH]] : f32 to vector<8xf32>
-  // CHECK-DAG:     %[[LOWS:.*]] = vector.broadcast %[[LOW]] : f32 to vector<8xf32>
-  // CHECK:         %[[PRODUCTS:.*]] = arith.mulf %[[VALUES]], %[[LOWS]] : vector<8xf32>
-  // CHECK:         %[[QUOTIENTS:.*]] = math.fma %[[VALUES]], %[[HIGHS]], %[[PRODUCTS]] : vector<8xf32>
+  // CHECK:         arith.divf %{{.*}}, %[[DIVISOR]] fastmath<afn> : f32
+  // CHECK:         %[[VALUES:.*]] = arith.extf %[[BALANCED]]
+  // CHECK:         %[[PRODUCTS:.*]] = arith.mulf %[[VALUES]], %{{.*}} : vector<8xf32>
+  // CHECK:         %[[QUOTIENTS:.*]] = math.fma %[[VALUES]], %{{.*}}, %[[PRODUCTS]] : vector<8xf32>
   // CHECK:         arith.truncf %[[QUOTIENTS]] : vector<8xf32> to vector<8xf8E4M3FN>
   gpu.func @bf16(%x: vector<8xbf16>, %values: memref<8xf8E4M3FN>, %scales: memref<1xf32>) kernel {
     %c0 = arith.constant 0 : index
