@@ -7,9 +7,12 @@ The function launches one thread, or as a comment above the kernel says:
     // LAUNCH: 64 threads, 4 blocks, clusters of 2, 48 bytes of dynamic shared memory, uninitialized memory
 
 Each parameter gets memory of its own, of zeros: a memref of its type, a pointer 1024 bytes. The functions are at the
-end, so that lines keep their numbers.
+end, so that lines keep their numbers. So are the symbols of a file in Inputs that the module names:
+
+    // PRELUDE: tensor-memory.mlir
 """
 
+import pathlib
 import re
 import sys
 
@@ -79,6 +82,13 @@ def write_launch(kernel, parameters, how, aliases):
     return "\n  ".join([f"func.func @{kernel}() {{", *lines, launch, "return"]) + "\n}\n"
 
 
+def add_preludes(text, folder):
+    """The text, with the preludes that it names before the brace of the module of kernels."""
+    end = text.index("\n}\n", text.index("gpu.module @kernels")) + 1
+    names = re.findall(r"^// PRELUDE: (.*)$", text, re.MULTILINE)
+    return text[:end] + "".join((folder / "Inputs" / name).read_text() for name in names) + text[end:]
+
+
 def add_launches(text):
     """The text, with a function before its last brace for each kernel that it does not launch."""
     end = text.rindex("}")
@@ -92,6 +102,10 @@ def add_launches(text):
     return text[:end] + "".join(launches) + text[end:]
 
 
+def complete(path):
+    """The text of a test with its preludes and launches."""
+    return add_launches(add_preludes(path.read_text(), path.parent))
+
+
 if __name__ == "__main__":
-    with open(sys.argv[1], encoding="utf-8") as file:
-        sys.stdout.write(add_launches(file.read()))
+    sys.stdout.write(complete(pathlib.Path(sys.argv[1])))

@@ -124,13 +124,22 @@ def generate(seed, seconds, totals):
 
 def corpus():
     """All MLIR of the repository, and some generated modules."""
-    sys.path[:0] = [str(ROOT / "test" / "python" / "support"), str(ROOT / "test" / "fuzz")]
+    sys.path[:0] = [str(ROOT / folder) for folder in ("test/python/support", "test/fuzz", "emulator/test")]
+    import add_launches
     import devices
     from generate import generate as generate_module
 
-    files = [p for folder in ("test", "emulator/test", "examples") for p in sorted((ROOT / folder).rglob("*.mlir"))]
+    found = [p for folder in ("test", "emulator/test", "examples") for p in sorted((ROOT / folder).rglob("*.mlir"))]
     folder = FOLDER / "corpus"
     folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for path in found:
+        if "%add_launches" in path.read_text():
+            complete = folder / path.name
+            complete.write_text(add_launches.complete(path))
+            files.append(complete)
+        else:
+            files.append(path)
     for seed in range(200):
         text = generate_module(seed, 1).source.text
         for name, contents in (("host", text), ("device", devices.on_device(text))):

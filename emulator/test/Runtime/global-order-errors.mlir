@@ -1,4 +1,4 @@
-// What the emulator says of accesses of global memory that want an order and
+// Reports of accesses of global memory that need an order and
 // have none: between the threads of a block, and between blocks, for which an
 // order takes a release and an acquire, or fences on both sides, of all of the
 // device.

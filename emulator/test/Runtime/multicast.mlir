@@ -3,39 +3,18 @@
 
 // DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so,%mlir_lib_dir/libmlir_runner_utils.so
 // DEFINE: %{run} = mlir-runner -e main -entry-point-result=void -shared-libs=%{libs}
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
 // RUN: %{run} %t.mlir | FileCheck %s
 // RUN: env KVCACHE_EMULATOR_SEED=1 %{run} %t.mlir | FileCheck %s
 // RUN: env KVCACHE_EMULATOR_SEED=5 %{run} %t.mlir | FileCheck %s
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90 sanitize=false" | %{run} | FileCheck %s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90 sanitize=false" | %{run} | FileCheck %s
+
+// PRELUDE: cluster-barriers.mlir
 
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
   llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<512 x i8>
-  llvm.mlir.global internal @bar() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.array<1 x i64>
-
-  // The mbarrier of the block, which other blocks may use, and which expects
-  // bytes; and the tile as shared memory of the cluster.
-  func.func @init(%bytes: i32) -> (!llvm.ptr<3>, !llvm.ptr<7>) {
-    %one = llvm.mlir.constant(1 : i32) : i32
-    %bar = llvm.mlir.addressof @bar : !llvm.ptr<3>
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    nvvm.mbarrier.init %bar, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
-    %s = nvvm.mbarrier.arrive.expect_tx %bar, %bytes : !llvm.ptr<3>, i32 -> i64
-    nvvm.cluster.arrive.relaxed
-    nvvm.cluster.wait
-    %to = llvm.addrspacecast %tile : !llvm.ptr<3> to !llvm.ptr<7>
-    return %bar, %to : !llvm.ptr<3>, !llvm.ptr<7>
-  }
-
-  func.func @wait(%bar: !llvm.ptr<3>) {
-    %zero = llvm.mlir.constant(0 : i32) : i32
-    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
-    return
-  }
-
   func.func @get_map(%map: memref<16xi64>) -> !llvm.ptr {
     %i = memref.extract_aligned_pointer_as_index %map : memref<16xi64> -> index
     %n = arith.index_cast %i : index to i64

@@ -125,7 +125,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // Two warps want all columns: the second gets them when the first has given them back.
+  // Two warps request all columns: the second gets them when the first has given them back.
   gpu.func @in_turn(%out: memref<128xf32>) kernel {
     %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
     %n = llvm.mlir.constant(512 : i32) : i32

@@ -5,95 +5,12 @@
 // RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
 // RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
+// PRELUDE: tensor-memory.mlir
+// PRELUDE: tensor-products.mlir
+
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
-  llvm.mlir.global internal @slot() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.array<4 x i32>
-  llvm.mlir.global internal @bars() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.array<1 x i64>
-  llvm.mlir.global internal @a() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<2048 x i8>
-  llvm.mlir.global internal @b() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<256 x i8>
-
-  // The first warp allocates columns; all get their address.
-  func.func private @open(%columns: i32) -> i32 {
-    %slot = llvm.mlir.addressof @slot : !llvm.ptr<3>
-    %t = gpu.thread_id x
-    %c32 = arith.constant 32 : index
-    %is_first = arith.cmpi ult, %t, %c32 : index
-    scf.if %is_first {
-      nvvm.tcgen05.alloc %slot, %columns : !llvm.ptr<3>, i32
-    }
-    nvvm.barrier0
-    %base = llvm.load %slot : !llvm.ptr<3> -> i32
-    return %base : i32
-  }
-
-  // The first warp gives them back when all are done.
-  func.func private @close(%base: i32, %columns: i32) {
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
-    %t = gpu.thread_id x
-    %c32 = arith.constant 32 : index
-    %is_first = arith.cmpi ult, %t, %c32 : index
-    nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>
-    nvvm.barrier0
-    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
-    scf.if %is_first {
-      nvvm.tcgen05.dealloc %tensor, %columns : !llvm.ptr<6>, i32
-    }
-    return
-  }
-
-  // Zeros for A, of 64 rows of 32 bytes, and B, of 8, by 32 threads, and their descriptors: K is
-  // contiguous, without a swizzle. Units are 8 rows of 16 bytes, the next 16 bytes of K are after
-  // all rows. And a barrier.
-  func.func private @fill() -> (i64, i64) {
-    %a = llvm.mlir.addressof @a : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @b : !llvm.ptr<3>
-    %bars = llvm.mlir.addressof @bars : !llvm.ptr<3>
-    %t = nvvm.read.ptx.sreg.tid.x : i32
-    %zero = llvm.mlir.constant(0 : i32) : i32
-    %one = llvm.mlir.constant(1 : i32) : i32
-    %c32 = llvm.mlir.constant(32 : i32) : i32
-    %zeros = llvm.mlir.constant(dense<0> : vector<16xi32>) : vector<16xi32>
-    %none = llvm.mlir.constant(0 : i64) : i64
-    %fills = llvm.icmp "ult" %t, %c32 : i32
-    scf.if %fills {
-      %to_a = llvm.getelementptr %a[%t] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, !llvm.array<64 x i8>
-      %to_b = llvm.getelementptr %b[%t] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i64
-      llvm.store %zeros, %to_a {alignment = 16 : i64} : vector<16xi32>, !llvm.ptr<3>
-      llvm.store %none, %to_b : i64, !llvm.ptr<3>
-    }
-    %is_first = llvm.icmp "eq" %t, %zero : i32
-    scf.if %is_first {
-      nvvm.mbarrier.init %bars, %one : !llvm.ptr<3>, i32
-    }
-    %bits_a = llvm.mlir.constant(0x0000400800400000 : i64) : i64
-    %bits_b = llvm.mlir.constant(0x0000400800080000 : i64) : i64
-    %four = llvm.mlir.constant(4 : i64) : i64
-    %address_a = llvm.ptrtoint %a : !llvm.ptr<3> to i64
-    %address_b = llvm.ptrtoint %b : !llvm.ptr<3> to i64
-    %units_a = llvm.lshr %address_a, %four : i64
-    %units_b = llvm.lshr %address_b, %four : i64
-    %result_a = llvm.or %bits_a, %units_a : i64
-    %result_b = llvm.or %bits_b, %units_b : i64
-    return %result_a, %result_b : i64, i64
-  }
-
-  func.func private @synchronize() {
-    nvvm.tcgen05.fence #nvvm.tcgen05_fence<before>
-    nvvm.barrier0
-    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
-    return
-  }
-
-  // All of it.
-  func.func private @begin(%columns: i32) -> (i32, i64, i64) {
-    %base = func.call @open(%columns) : (i32) -> i32
-    %a, %b = func.call @fill() : () -> (i64, i64)
-    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
-    func.call @synchronize() : () -> ()
-    return %base, %a, %b : i32, i64, i64
-  }
-
   // LAUNCH: 32 threads
   gpu.func @operand_without_a_proxy_fence(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
@@ -127,11 +44,7 @@ gpu.module @kernels {
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
     %zero = llvm.mlir.constant(0 : i32) : i32
-    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
-    %t = nvvm.read.ptx.sreg.tid.x : i32
-    %is_first = llvm.icmp "eq" %t, %zero : i32
-    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
@@ -155,12 +68,7 @@ gpu.module @kernels {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
-    %zero = llvm.mlir.constant(0 : i32) : i32
-    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
-    %t = nvvm.read.ptx.sreg.tid.x : i32
-    %is_first = llvm.icmp "eq" %t, %zero : i32
-    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
@@ -180,11 +88,7 @@ gpu.module @kernels {
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
     %zero = llvm.mlir.constant(0 : i32) : i32
-    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
-    %t = nvvm.read.ptx.sreg.tid.x : i32
-    %is_first = llvm.icmp "eq" %t, %zero : i32
-    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
@@ -204,11 +108,8 @@ gpu.module @kernels {
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
     %zero = llvm.mlir.constant(0 : i32) : i32
-    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
     %t = nvvm.read.ptx.sreg.tid.x : i32
-    %is_first = llvm.icmp "eq" %t, %zero : i32
-    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
     }
@@ -236,11 +137,7 @@ gpu.module @kernels {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
-    %zero = llvm.mlir.constant(0 : i32) : i32
-    %t = nvvm.read.ptx.sreg.tid.x : i32
-    %is_first = llvm.icmp "eq" %t, %zero : i32
-    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       // CHECK-LABEL: run @product_without_a_commit:
       // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) is in flight when the block ends: no thread has waited for a later commit of the thread (tcgen05.commit)
@@ -254,12 +151,7 @@ gpu.module @kernels {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
-    %zero = llvm.mlir.constant(0 : i32) : i32
-    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
-    %t = nvvm.read.ptx.sreg.tid.x : i32
-    %is_first = llvm.icmp "eq" %t, %zero : i32
-    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       // CHECK-LABEL: run @commit_without_a_wait:
       // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) is in flight when the block ends: no thread has waited for a later commit of the thread (tcgen05.commit)
@@ -274,12 +166,7 @@ gpu.module @kernels {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
-    %zero = llvm.mlir.constant(0 : i32) : i32
-    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
-    %t = nvvm.read.ptx.sreg.tid.x : i32
-    %is_first = llvm.icmp "eq" %t, %zero : i32
-    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
@@ -326,11 +213,7 @@ gpu.module @kernels {
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
     %zero = llvm.mlir.constant(0 : i32) : i32
-    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
-    %t = nvvm.read.ptx.sreg.tid.x : i32
-    %is_first = llvm.icmp "eq" %t, %zero : i32
-    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       %other = llvm.getelementptr %tensor[32] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
@@ -353,11 +236,7 @@ gpu.module @kernels {
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
     %zero = llvm.mlir.constant(0 : i32) : i32
-    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
-    %t = nvvm.read.ptx.sreg.tid.x : i32
-    %is_first = llvm.icmp "eq" %t, %zero : i32
-    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       %j = llvm.mlir.constant(0x04040010 : i32) : i32
@@ -380,12 +259,8 @@ gpu.module @kernels {
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
     %yes = llvm.mlir.constant(true) : i1
-    %zero = llvm.mlir.constant(0 : i32) : i32
-    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
     %t = nvvm.read.ptx.sreg.tid.x : i32
-    %is_first = llvm.icmp "eq" %t, %zero : i32
-    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
@@ -409,11 +284,7 @@ gpu.module @kernels {
     %no = llvm.mlir.constant(false) : i1
     %zero = llvm.mlir.constant(0 : i32) : i32
     %c0 = arith.constant 0 : index
-    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
-    %t = nvvm.read.ptx.sreg.tid.x : i32
-    %is_first = llvm.icmp "eq" %t, %zero : i32
-    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       %words = llvm.getelementptr %tensor[32] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
       nvvm.tcgen05.mma %tensor, %words, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, !llvm.ptr<6>, i64, i32, i1)
@@ -441,11 +312,8 @@ gpu.module @kernels {
     %no = llvm.mlir.constant(false) : i1
     %zero = llvm.mlir.constant(0 : i32) : i32
     %c0 = arith.constant 0 : index
-    %bar = llvm.mlir.addressof @bars : !llvm.ptr<3>
     %t = nvvm.read.ptx.sreg.tid.x : i32
-    %is_first = llvm.icmp "eq" %t, %zero : i32
-    %base, %a, %b = func.call @begin(%n) : (i32) -> (i32, i64, i64)
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>

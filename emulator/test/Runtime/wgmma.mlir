@@ -4,10 +4,12 @@
 
 // DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so
 // DEFINE: %{run} = mlir-runner -e main -entry-point-result=void -shared-libs=%{libs}
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
 // RUN: %{run} %t.mlir | FileCheck %s
 // RUN: env KVCACHE_EMULATOR_SEED=5 %{run} %t.mlir | FileCheck %s
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a sanitize=false meter=true" | %{run} | FileCheck %s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a sanitize=false meter=true" | %{run} | FileCheck %s
+
+// PRELUDE: wgmma.mlir
 
 !acc = !llvm.struct<(f32, f32, f32, f32)>
 !out = memref<128x4xf32>
@@ -15,72 +17,6 @@
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
-  // A is 64x16, B 16x8, both of bf16 and K-major, with a swizzle of 32 bytes.
-  llvm.mlir.global internal @ops() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<2304 x i8>
-
-  // Fills both with ones from a word on, and gives the thread and the descriptors.
-  func.func private @fill_between(%first: index, %second: index) -> (index, i64, i64) attributes {no_inline} {
-    %t = gpu.thread_id x
-    %n = gpu.block_dim x
-    %words = arith.constant 576 : index
-    %ones = llvm.mlir.constant(0x3f803f80 : i32) : i32
-    %ops = llvm.mlir.addressof @ops : !llvm.ptr<3>
-    scf.for %i = %t to %words step %n {
-      %below = arith.cmpi ult, %i, %first : index
-      %above = arith.cmpi uge, %i, %second : index
-      %is = arith.ori %below, %above : i1
-      scf.if %is {
-        %number = arith.index_cast %i : index to i32
-        %p = llvm.getelementptr %ops[%number] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
-        llvm.store %ones, %p : i32, !llvm.ptr<3>
-      }
-    }
-    %address = llvm.ptrtoint %ops : !llvm.ptr<3> to i64
-    %c4 = llvm.mlir.constant(4 : i64) : i64
-    %start = llvm.lshr %address, %c4 : i64
-    %bits = llvm.mlir.constant(0xc000001000010000 : i64) : i64
-    %a = llvm.add %bits, %start : i64
-    %c128 = llvm.mlir.constant(128 : i64) : i64
-    %b = llvm.add %a, %c128 : i64
-    return %t, %a, %b : index, i64, i64
-  }
-
-  func.func private @fill() -> (index, i64, i64) {
-    %c0 = arith.constant 0 : index
-    %t, %a, %b = func.call @fill_between(%c0, %c0) : (index, index) -> (index, i64, i64)
-    return %t, %a, %b : index, i64, i64
-  }
-
-  func.func private @fill_but_row_5() -> (index, i64, i64) {
-    %c40 = arith.constant 40 : index
-    %c48 = arith.constant 48 : index
-    %t, %a, %b = func.call @fill_between(%c40, %c48) : (index, index) -> (index, i64, i64)
-    return %t, %a, %b : index, i64, i64
-  }
-
-  func.func private @prepare() -> (index, i64, i64) {
-    %t, %a, %b = func.call @fill() : () -> (index, i64, i64)
-    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
-    nvvm.barrier0
-    return %t, %a, %b : index, i64, i64
-  }
-
-  func.func private @save(%t: index, %d: !acc, %out: !out) attributes {no_inline} {
-    %c0 = arith.constant 0 : index
-    %x0 = llvm.extractvalue %d[0] : !acc
-    memref.store %x0, %out[%t, %c0] : !out
-    %c1 = arith.constant 1 : index
-    %x1 = llvm.extractvalue %d[1] : !acc
-    memref.store %x1, %out[%t, %c1] : !out
-    %c2 = arith.constant 2 : index
-    %x2 = llvm.extractvalue %d[2] : !acc
-    memref.store %x2, %out[%t, %c2] : !out
-    %c3 = arith.constant 3 : index
-    %x3 = llvm.extractvalue %d[3] : !acc
-    memref.store %x3, %out[%t, %c3] : !out
-    return
-  }
-
   // Accumulators of one shape need no fence between them.
   gpu.func @chained(%out: !out) kernel {
     %t, %a, %b = func.call @prepare() : () -> (index, i64, i64)

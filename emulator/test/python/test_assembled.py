@@ -1,6 +1,7 @@
 """ptxas takes the kernels of the emulator's tests with clusters, wgmma and tcgen05, the wrong ones too."""
 
 import re
+import sys
 
 import pytest
 import test_tensor_memory
@@ -10,10 +11,13 @@ from compiled import check_assembled, needs_ptxas
 from places import ROOT
 from tensor_products import write_program
 
+sys.path.append(str(ROOT / "emulator/test"))
+import add_launches  # noqa: E402
+
 FOLDER = ROOT / "emulator/test/Runtime"
 INSTRUCTIONS = re.compile(r"\bnvvm\.(tcgen05|wgmma|cluster|mapa)\b|multicast_mask|cta_group")
 # ptxas repairs some of the wrong kernels of wgmma, and says so. In right ones it adds a fence where a
-# group takes registers over in a loop, or after a wait for an mbarrier; the PTX ISA wants none.
+# group takes registers over in a loop, or after a wait for an mbarrier; the PTX ISA requires none.
 MESSAGES = {
     "wgmma.mlir": {"C7519"},
     "wgmma-errors.mlir": {"C7511", "C7514", "C7517", "C7519"},
@@ -32,14 +36,20 @@ PROGRAMS = {
 }
 
 
+def read(path):
+    """The text of a test, complete if it has parts elsewhere."""
+    text = path.read_text()
+    return add_launches.complete(path) if "%add_launches" in text else text
+
+
 def list_files():
-    return [path for path in sorted(FOLDER.glob("*.mlir")) if INSTRUCTIONS.search(path.read_text())]
+    return [path for path in sorted(FOLDER.glob("*.mlir")) if INSTRUCTIONS.search(read(path))]
 
 
 @needs_ptxas
 @pytest.mark.parametrize("path", list_files(), ids=lambda path: path.name)
 def test_files(path, tmp_path):
-    text = path.read_text()
+    text = read(path)
     chip = "sm_100a" if re.search("tcgen05|cta_group", text) else "sm_90a"
     check_assembled(text, chip, tmp_path, MESSAGES.get(path.name, ()))
 
