@@ -15,7 +15,7 @@ from .inputs import Number
 
 
 class ArgumentError(ValueError):
-    """A kernel wants what the work does not have, or in another size."""
+    """A kernel needs an argument that the work lacks, or has in another size."""
 
 
 @dataclass(frozen=True)

@@ -227,7 +227,7 @@ def enter_triton(work: Work, peer: TritonPeer, workspace: Workspace, source: Pat
                for value, (_, type) in zip(values, peer.launch.arguments)]
     metadata = compiled.metadata
     if any(getattr(metadata, f"{kind}_scratch_size", 0) for kind in ("global", "profile")):
-        raise Absent("Triton's kernel wants memory of its own")
+        raise Absent("Triton's kernel needs memory of its own")
     return workspace.enter(
         peer.title,
         peer.compare or work.compare,

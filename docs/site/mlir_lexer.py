@@ -18,7 +18,7 @@ from pygments.token import (
     Text,
 )
 
-__all__ = ["MLIRLexer"]  # as Pygments wants of a module of lexers
+__all__ = ["MLIRLexer"]  # as Pygments requires of a module of lexers
 
 
 class MLIRLexer(RegexLexer):

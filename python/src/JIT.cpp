@@ -399,7 +399,7 @@ llvm::Error JIT::link(StringRef object, bool hasKernels) {
 }
 
 llvm::Error JIT::linkReporting(StringRef object, bool hasKernels) {
-  // The linker wants it aligned.
+  // The linker requires alignment.
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(object, "kvcache");
   if (llvm::Error error = linker->addObjectFile(std::move(buffer)))
     return error;

@@ -371,7 +371,7 @@ struct Cluster::SharedMemory {
   static constexpr size_t kMappedBytes = size_t{runtime::kMaxClusterBlocks}
                                          << kSpanBits;
 
-  /// Shared memory is aligned as tiles with swizzles want it.
+  /// Shared memory is aligned as tiles with swizzles require.
   char *reserveOne(size_t bytes) {
     constexpr size_t alignment = 1024;
     if (bytes > capacity || !blockMemory) {

@@ -100,7 +100,7 @@ public:
   /// A block has ended. From any thread.
   void add(const MeterTotals &block);
 
-  /// The launch has ended: prints its table if the environment wants it, and
+  /// The launch has ended: prints its table if the environment asks for it, and
   /// keeps the numbers for `kvcacheEmulatorTakeMeter` of this thread.
   void finish(const Grid &grid) const;
 

@@ -48,7 +48,7 @@ struct PastAccess {
   const KVCacheSite *getSite() const {
     return reinterpret_cast<const KVCacheSite *>(static_cast<uintptr_t>(site));
   }
-  /// Whether both want an order: one of them writes, and they are not both
+  /// Whether both need an order: one of them writes, and they are not both
   /// atomic for all of the device.
   bool conflicts(const PastAccess &other) const {
     return (mask & other.mask) && (isWrite || other.isWrite) &&

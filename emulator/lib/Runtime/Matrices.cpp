@@ -262,7 +262,7 @@ uint32_t MatrixAccess::getStoredOrigin(uint32_t lane) const {
 // Data
 //===----------------------------------------------------------------------===//
 
-/// Registers that are four bytes of a row, which is what most kernels want.
+/// Registers that are four bytes of a row, as in most kernels.
 void MatrixAccess::loadRows() {
   for (uint32_t reg = 0; reg < what.count; ++reg) {
     auto *to = reinterpret_cast<char *>(registers.get(numbers[reg]));

@@ -72,18 +72,18 @@ Sanitizer::Relation Sanitizer::relate(const Access &access, const Cell &cell,
                ? Relation::Unordered
                : Relation::Ordered;
   Order::End end{{cell.who, cell.clock}};
-  bool wantsFence = access.isAsync && isWrite(kind);
+  bool needsFence = access.isAsync && isWrite(kind);
   if (cell.isCopy()) {
     const CopyState &copy = copies[cell.clock];
     if (copy.isInFlight)
       return Relation::InFlight;
     end = copy.end;
-    wantsFence &= copy.proxy == Proxy::Generic;
+    needsFence &= copy.proxy == Proxy::Generic;
   }
   if (!order.isAfter(access.thread.index, end))
     return Relation::Unordered;
   Space space = access.isGlobal ? Space::Global : Space::Shared;
-  if (wantsFence && !order.hasFenced(space, access.thread.index, end))
+  if (needsFence && !order.hasFenced(space, access.thread.index, end))
     return Relation::Unfenced;
   return Relation::Ordered;
 }
@@ -116,7 +116,7 @@ bool Sanitizer::isOfAnotherBlock(const Access &access, const Cell &cell) const {
          !(access.isOfCluster && cell.isOfCluster);
 }
 
-/// Two accesses of the same byte want an order if one of them writes, unless
+/// Two accesses of the same byte need an order if one of them writes, unless
 /// both are atomic.
 void Sanitizer::checkGranule(const Access &access, const Granule &granule,
                              uint64_t index, uint16_t mask) {

@@ -133,7 +133,7 @@ void TensorMemory::checkEqual(const Request &request,
 }
 
 /// Serves the first request, if there are enough columns, and of a pair the
-/// other block wants them too.
+/// other block requests them too.
 bool TensorMemory::serve(Request &request) {
   TensorMemory &peer = request.peer ? *request.peer : *this;
   if (peer.requests.empty())

@@ -59,7 +59,7 @@ public:
 
   //===--- Allocation ---===//
 
-  /// A warp that wants columns, and gets their address in shared memory.
+  /// A warp that requests columns, and gets their address in shared memory.
   struct Request {
     Thread &thread;
     const KVCacheSite *site;

@@ -21,7 +21,7 @@ using namespace mlir::kvcache::emulator;
 
 static tma::MatrixDescriptor
 decodeDescriptor(const Thread &thread, const KVCacheSite *site,
-                 const char *operand, uint64_t bits, bool wantsWideUnits) {
+                 const char *operand, uint64_t bits, bool needsWideUnits) {
   auto fail = [&](const std::string &what) {
     thread.block->fail(thread, site,
                        std::string("has a descriptor of ") + operand + what);
@@ -33,8 +33,8 @@ decodeDescriptor(const Thread &thread, const KVCacheSite *site,
   if (descriptor->baseOffset != 0)
     fail(" with a base offset, which the emulator does not support");
   // PTX ISA, "Canonical Layouts".
-  if (descriptor->hasWideUnits != wantsWideUnits)
-    fail(wantsWideUnits
+  if (descriptor->hasWideUnits != needsWideUnits)
+    fail(needsWideUnits
              ? " that is transposed, of 32-bit elements, and has another "
                "swizzle than that of 128 bytes with units of 32"
              : " with the swizzle of units of 32 bytes, which is for "
@@ -46,7 +46,7 @@ void SharedMatrix::locate(const Thread &thread, const KVCacheSite *site,
                           const char *operand, uint64_t bits) {
   tma::MatrixDescriptor descriptor =
       decodeDescriptor(thread, site, operand, bits,
-                       /*wantsWideUnits=*/isTransposed && element.bits == 32);
+                       /*needsWideUnits=*/isTransposed && element.bits == 32);
   uint32_t bytes = std::max(element.bits / 8, 1u);
   for (uint32_t line = 0; line < countLines(); ++line)
     for (uint32_t byte = 0; byte < getLineBytes(); byte += kUnitBytes) {

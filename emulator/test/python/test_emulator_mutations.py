@@ -491,7 +491,7 @@ def multiply_pages(program):
 
 
 def test_products_in_flight():
-    """All but the fences that the ISA does not ask for, between products of one shape: ptxas wants them."""
+    """All but the fences that the ISA does not ask for, between products of one shape: ptxas requires them."""
     benign = [f"drop nvvm.wgmma.fence.aligned {number}" for number in (2, 3, 4)]
     check(wgmma.pipeline(4), "pipeline_kernel", "sm_90a", multiply_pages, 37, benign)
 

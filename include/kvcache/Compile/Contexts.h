@@ -46,7 +46,7 @@ private:
   size_t numBytes = 0;
 };
 
-/// Gives a context back, for the next who wants one.
+/// Gives a context back, for the next use.
 struct ContextReturn {
   void operator()(WarmContext *context) const;
 };

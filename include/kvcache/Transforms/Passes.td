@@ -47,7 +47,7 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
     for, that no two rows of `append` have one slot, which compares each row
     with all before it, that the workspace of `attention` is large enough, and
     with `for-gpu`, in host code, that dense operands are as aligned as wide
-    accesses want them.
+    accesses require.
 
     With `chip`, kernels may have instructions that all of these chips have:
     attention in blocks of 64 rows multiplies tiles by `mma` on sm_90a.

@@ -166,7 +166,7 @@ static LogicalResult check(gpu::LaunchFuncOp launch, DeviceCalls &device) {
 }
 
 /// Whether a programmatic launch comes next, and the host does nothing before
-/// it that may want this launch to have ended.
+/// it that may need the end of this launch.
 static bool isFollowedByProgrammatic(gpu::LaunchFuncOp launch) {
   if (launch.getAsyncToken())
     return false;

@@ -63,7 +63,7 @@ public:
   /// given. `what` says what the sizes count.
   void checkSize(StringRef what, const Size &size, const Size &most) const;
   /// With checks on a GPU, a memref and its rows are as aligned as accesses by
-  /// vectors want them. The address of nothing and the stride of a single row
+  /// vectors require. The address of nothing and the stride of a single row
   /// may be anything.
   void checkAlignment(StringRef name, Value memref) const;
 

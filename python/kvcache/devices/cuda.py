@@ -294,7 +294,7 @@ def make_binary(name: str, chip: str, data: bytes) -> tuple[Binary, Image]:
 
 
 def pack_bytes(data: bytes) -> ctypes.Array[c_uint8]:
-    """Returns a copy of ``data`` at a multiple of 64 bytes, as descriptors want it."""
+    """Returns a copy of ``data`` at a multiple of 64 bytes, as descriptors require."""
     memory = (c_uint8 * (len(data) + 64))()
     start = -ctypes.addressof(memory) % 64
     packed = (c_uint8 * len(data)).from_buffer(memory, start)

@@ -34,7 +34,7 @@ struct Function {
   int sharedLimit = 48 * 1024 - 1024;
 };
 
-/// A parameter of a launch; descriptors want this alignment.
+/// A parameter of a launch; descriptors require this alignment.
 struct Param {
   alignas(64) char bytes[128];
 };

@@ -24,7 +24,8 @@ FIRST_WORDS = r"(Of|Those|That of|What|The same|As many)\b"
 # Words for which docs/glossary.md and the rules of the field have better ones: memory is uninitialized, a thread
 # acquires and publishes, threads synchronize or converge, an op is before or after another.
 LEFT_WORDS = re.compile(
-    r"\b(nobody|somebody|anybody|everybody|knows|learns|tells|told|hides|meets|behind|in front of|comes? to)\b", re.I
+    r"\b(nobody|somebody|anybody|everybody|knows|learns|tells|told|hides|meets|wants|behind|in front of|comes? to)\b",
+    re.I,
 )
 
 

@@ -194,7 +194,7 @@ enum {
 enum { KVCachePoisonBytes = 64 };
 
 /// Announces that the thread is about to access `bytes` at `pointer`, in any
-/// memory, in one instruction that wants the pointer to be a multiple of
+/// memory, in one instruction that requires the pointer to be a multiple of
 /// `alignment`. Only in modules that are sanitized or metered.
 void kvcacheEmulatorAccess(KVCacheThread *thread, const KVCacheSite *site,
                            const void *pointer, int64_t bytes,

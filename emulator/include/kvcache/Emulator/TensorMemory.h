@@ -64,8 +64,8 @@ typedef struct KVCacheTmemRegisters {
 
 /// Loads `count` registers from the address; of the shape 16x32bx2 the second
 /// half of the lanes loads from `offset` columns on. If `isPacked`, a register
-/// gets the low halves of two columns. Returns what `kvcacheEmulatorTmemUse`
-/// wants.
+/// gets the low halves of two columns. Returns the number for
+/// `kvcacheEmulatorTmemUse`.
 uint32_t kvcacheEmulatorTmemLoad(KVCacheThread *thread, const KVCacheSite *site,
                                  const void *address, int64_t offset,
                                  uint32_t shape, uint32_t count,

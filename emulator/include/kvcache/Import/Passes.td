@@ -48,7 +48,7 @@ def ExpandInlinePTX : Pass<"kvcache-expand-inline-ptx",
 def AssumeFences : Pass<"kvcache-assume-fences", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Add the fences that chips do without";
   let description = [{
-    PTX wants a `fence.mbarrier_init` after the initialization of mbarriers that
+    PTX requires a `fence.mbarrier_init` after the initialization of mbarriers that
     copies use, `tcgen05.fence` around synchronizations of threads that access
     tensor memory, and a proxy fence before a copy overwrites the address that
     `tcgen05.alloc` has stored. Compilers that leave them out have kernels that work on today's
