@@ -55,7 +55,7 @@ function(kvcache_install_package)
   install(DIRECTORY "${to_install}/" DESTINATION "${KVCACHE_PACKAGE_DIR}")
   foreach(dir IN LISTS include_dirs)
     install(DIRECTORY "${dir}/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-      FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "*.td" PATTERN "*.inc"
+      FILES_MATCHING PATTERN "*.h" PATTERN "*.td" PATTERN "*.inc"
       PATTERN CMakeFiles EXCLUDE)
   endforeach()
 endfunction()

@@ -22,7 +22,9 @@ from ..pages.regions import locate
 _DENSE = dtypes.formats("Wide", bits=(16, 32))
 _CONVERTED = (*_DENSE, *dtypes.formats("FP8"))
 # Elements of caches without scales that accesses convert.
-_UNSCALED = (*_DENSE, *dtypes.formats("Element", bits=(8,)))
+# Elements of a byte, which static scales may scale.
+_BYTES = dtypes.formats("Element", bits=(8,))
+_UNSCALED = (*_DENSE, *_BYTES)
 _POWERS = dtypes.formats("Power")
 _NUMBERS = ("i32", "i64")
 _BLOCK_THREADS = range(32, 1024 + 1, 32)
@@ -129,7 +131,7 @@ def check_static(params: KVCacheParams, wanted: bool) -> None:
     own = params.dtype_shorthand
     config = params.kvcache_quant_config
     if config is None:
-        is_scaled = own.startswith("f8") or own == "i8"
+        is_scaled = own in _BYTES
     else:
         is_scaled = config.zero_point_dtype is None
     if wanted and not is_scaled:
