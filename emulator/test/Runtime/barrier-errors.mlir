@@ -1,4 +1,4 @@
-// What is wrong with barriers: the launch fails with the place in the source.
+// Errors of barriers: the launch fails with the place in the source.
 
 // RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
 // RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so | FileCheck %s -DSOURCE="<stdin>"

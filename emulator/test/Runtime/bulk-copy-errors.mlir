@@ -1,4 +1,4 @@
-// What the emulator says of kernels that copy wrongly, one for each rule: bulk copies
+// Reports of kernels that copy wrongly, one for each rule: bulk copies
 // and the bytes that their barriers expect.
 // PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy".
 

@@ -1,4 +1,4 @@
-// What the emulator says of clusters whose blocks access each other where they
+// Reports of clusters whose blocks access each other where they
 // must not, or without order.
 
 // RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir

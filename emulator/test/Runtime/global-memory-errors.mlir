@@ -1,4 +1,4 @@
-// What the emulator says of accesses of global memory, one kernel for each
+// Reports of accesses of global memory, one kernel for each
 // rule.
 
 // RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir

@@ -1,4 +1,4 @@
-// What would stop the host, or never end: an error of the kernel instead.
+// Operations that would stop the host, or never end: an error of the kernel instead.
 
 // DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
 // DEFINE: %{case} =

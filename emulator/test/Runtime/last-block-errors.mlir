@@ -1,4 +1,4 @@
-// What the emulator says of blocks that count themselves and merge what others
+// Reports of blocks that count themselves and merge what others
 // have written, where the counter orders nothing: it takes a release and an
 // acquire, or fences on both sides, of all of the device.
 

@@ -1,4 +1,4 @@
-// What the emulator says of kernels that arrive at mbarriers and wait for them
+// Reports of kernels that arrive at mbarriers and wait for them
 // where they should, but for one place.
 
 // RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir

@@ -1,4 +1,4 @@
-// What kernels ask of memory, as a table for each launch.
+// The memory requests of kernels, as a table for each launch.
 
 // DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so
 // DEFINE: %{run} = mlir-runner -e main -entry-point-result=void -shared-libs=%{libs}

@@ -1,4 +1,4 @@
-// What the emulator says of multicast copies to the wrong blocks, with the wrong
+// Reports of multicast copies to the wrong blocks, with the wrong
 // bytes, or at the wrong time.
 
 // RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir

@@ -1,4 +1,4 @@
-// What the emulator says of kernels that wait, arrive or fence where they should,
+// Reports of kernels that wait, arrive or fence where they should,
 // but for one place.
 
 // RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir

@@ -1,4 +1,4 @@
-// What the emulator says of copies for pairs of blocks whose barrier is not of the pair, or whose
+// Reports of copies for pairs of blocks whose barrier is not of the pair, or whose
 // data are read too early.
 
 // RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir

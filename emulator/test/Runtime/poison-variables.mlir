@@ -1,4 +1,4 @@
-// What the sanitizer says where a value is used that depends on bytes of a
+// Reports where a value is used that depends on bytes of a
 // thread's own variable which are uninitialized.
 
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir

@@ -1,4 +1,4 @@
-// What the emulator says of kernels that use products of tiles wrongly, one for each rule.
+// Reports of kernels that use products of tiles wrongly, one for each rule.
 
 // RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
 // RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"

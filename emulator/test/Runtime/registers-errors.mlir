@@ -1,4 +1,4 @@
-// What the emulator says of kernels that change the number of registers wrongly, one for each rule. PTX ISA, "setmaxnreg".
+// Reports of kernels that change the number of registers wrongly, one for each rule. PTX ISA, "setmaxnreg".
 
 // RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
 // RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"

@@ -1,4 +1,4 @@
-// What the sanitizer says of accesses of shared memory, one kernel for each
+// Reports of accesses of shared memory, one kernel for each
 // rule. Kernels that are like them and right are in shared-memory.mlir.
 
 // RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir

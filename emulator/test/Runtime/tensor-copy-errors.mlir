@@ -1,4 +1,4 @@
-// What the emulator says of kernels that copy wrongly, one for each rule: tensor
+// Reports of kernels that copy wrongly, one for each rule: tensor
 // copies and their maps.
 // PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy".
 

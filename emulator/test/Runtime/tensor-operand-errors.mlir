@@ -1,4 +1,4 @@
-// What the emulator says of kernels that use tensor memory wrongly, one for each rule:
+// Reports of kernels that use tensor memory wrongly, one for each rule:
 // operands and descriptors of products.
 // PTX ISA, "TensorCore 5th Generation Family Instructions".
 

@@ -1,4 +1,4 @@
-// What the emulator says of kernels that use tensor memory wrongly, one for each rule:
+// Reports of kernels that use tensor memory wrongly, one for each rule:
 // products, in order with others.
 // PTX ISA, "TensorCore 5th Generation Family Instructions".
 

@@ -1,4 +1,4 @@
-// What the emulator says of kernels that copy wrongly, one for each rule: copies
+// Reports of kernels that copy wrongly, one for each rule: copies
 // by threads (cp.async), and barriers without their fence.
 // PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy".
 

@@ -1,4 +1,4 @@
-// What ends a kernel, or a thread of it.
+// Instructions that end a kernel, or a thread of it.
 
 // RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
 // RUN: %emulator_tests/kvcache-run-cases %t.mlir --right=exits --shared-libs=%kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so | FileCheck %s -DFILE=%s

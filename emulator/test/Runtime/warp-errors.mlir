@@ -1,4 +1,4 @@
-// What is wrong with what the lanes of a warp do together.
+// Errors of instructions that the lanes of a warp execute together.
 
 // RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
 // RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so | FileCheck %s -DSOURCE="<stdin>"

@@ -1,4 +1,4 @@
-// What the emulator says of kernels that use wgmma wrongly, one for each rule.
+// Reports of kernels that use wgmma wrongly, one for each rule.
 // PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
 
 // RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir

@@ -74,7 +74,7 @@ def test_heads_and_pages_outside_of_the_tensor(target):
         )
         for h, row, dim in [(3, 0, 1), (-1, 0, 1), (0, memory.num_rows, 2), (0, 2**31 - 1, 2)]:
             if sanitize:
-                message = f"coordinate {h if dim == 1 else row} of dimension {dim}, which has nothing"
+                message = f"coordinate {h if dim == 1 else row} of dimension {dim}, which is outside"
                 with pytest.raises(kvcache.CheckError, match=message):
                     memory.load(load, tile, 0, h, row)
                 if h >= 0:
@@ -103,7 +103,7 @@ def test_boxes_without_rows_before_the_cache(target):
     for layer, valid in [(1, 0), (1, 3), (0, 16), (0, 1), (0, 0)]:
         raw = np.full(tile.num_bytes, 77, np.int8)
         if (layer, valid) == (0, 0):
-            message = "has nothing of the tensor, for which GPUs touch the first address of the tensor, and it .*reads"
+            message = "outside of the tensor, for which GPUs access the first address of the tensor, and it .*reads"
             with pytest.raises(kvcache.CheckError, match=message):
                 program.call("run", *cache, layer, raw, 16, 0)
             continue
