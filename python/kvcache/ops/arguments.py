@@ -21,9 +21,9 @@ from ..pages.regions import locate
 
 _DENSE = dtypes.formats("Wide", bits=(16, 32))
 _CONVERTED = (*_DENSE, *dtypes.formats("FP8"))
-# Elements of caches without scales that accesses convert.
 # Elements of a byte, which static scales may scale.
 _BYTES = dtypes.formats("Element", bits=(8,))
+# Elements of caches without scales that accesses convert.
 _UNSCALED = (*_DENSE, *_BYTES)
 _POWERS = dtypes.formats("Power")
 _NUMBERS = ("i32", "i64")
