@@ -18,10 +18,10 @@ namespace mlir::kvcache::python {
 
 /// Lets other threads of Python run while it lives.
 ///
-/// A daemon thread that would continue after the end of the interpreter stops for
-/// good, as it does from Python 3.14 on. Older ones end it with `pthread_exit`,
-/// which unwinds the stack, and thereby ends the process: nanobind and
-/// destructors let nothing through.
+/// A daemon thread that would continue after the end of the interpreter stops
+/// for good, as it does from Python 3.14 on. Older ones end it with
+/// `pthread_exit`, which unwinds the stack, and thereby ends the process:
+/// nanobind and destructors let nothing through.
 class ReleasedGIL {
 public:
   ReleasedGIL() : state(PyEval_SaveThread()) {}
