@@ -10,6 +10,9 @@
 #include "WholeCacheRules.h"
 
 #include "kvcache/IR/AttentionOps.h"
+#include "kvcache/IR/PipeOps.h"
+
+#include "mlir/Interfaces/CallInterfaces.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -46,6 +49,56 @@ void kvcache::printAttentionOperands(OpAsmPrinter &p, Operation *, Value q,
   p << rowOffsets << ", " << scale;
 }
 
+ParseResult kvcache::parseAttentionModifiers(
+    OpAsmParser &parser, SmallVectorImpl<std::unique_ptr<Region>> &regions,
+    std::optional<OpAsmParser::UnresolvedOperand> &sinks,
+    std::optional<OpAsmParser::UnresolvedOperand> &mask) {
+  auto parseOperand = [&](auto &operand) {
+    return parser.parseOperand(operand.emplace());
+  };
+  if (succeeded(parser.parseOptionalKeyword("score")) &&
+      parser.parseRegion(*regions.emplace_back(std::make_unique<Region>())))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("mask"))) {
+    auto region = std::make_unique<Region>();
+    OptionalParseResult result = parser.parseOptionalRegion(*region);
+    if (!result.has_value())
+      return parseOperand(mask);
+    if (failed(*result))
+      return failure();
+    regions.push_back(std::move(region));
+  }
+  if (succeeded(parser.parseOptionalKeyword("sinks")) && parseOperand(sinks))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("mask")))
+    return parseOperand(mask);
+  return success();
+}
+void kvcache::printAttentionModifiers(OpAsmPrinter &p, Operation *op,
+                                      RegionRange, Value sinks, Value mask) {
+  auto attention = cast<AttentionOp>(op);
+  for (auto [name, region] : {std::pair("score", attention.getScoreRegion()),
+                              std::pair("mask", attention.getMaskRegion())})
+    if (region) {
+      p << ' ' << name << ' ';
+      p.printRegion(*region);
+    }
+  if (sinks)
+    p << " sinks " << sinks;
+  if (mask)
+    p << " mask " << mask;
+}
+
+/// The region whose first argument has a type; null if there is none.
+template <typename TypeT> static Region *findModifier(AttentionOp op) {
+  for (Region &region : op.getModifiers())
+    if (region.getNumArguments() && isa<TypeT>(region.getArgument(0).getType()))
+      return &region;
+  return nullptr;
+}
+Region *AttentionOp::getScoreRegion() { return findModifier<FloatType>(*this); }
+Region *AttentionOp::getMaskRegion() { return findModifier<IndexType>(*this); }
+
 void AttentionOp::getEffects(Effects &effects) {
   addWholeCacheEffects(*this, /*readsCache=*/true, /*writesCache=*/false,
                        effects);
@@ -72,7 +125,8 @@ void AttentionOp::build(OpBuilder &b, OperationState &state, Value q,
         /*key_scale=*/Value(), /*value_scale=*/Value(), /*query_scale=*/Value(),
         /*out_scale=*/Value(), UnitAttr(), IntegerAttr(), FloatAttr(),
         IntegerAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr(),
-        IntegerAttr(), IntegerAttr(), BoolAttr(), EvictionAttr());
+        IntegerAttr(), IntegerAttr(), BoolAttr(), EvictionAttr(),
+        /*modifiersCount=*/0);
 }
 
 void MergeStatesOp::build(OpBuilder &b, OperationState &state, Value parts,
@@ -214,6 +268,108 @@ static LogicalResult verifyWorkspace(AttentionOp op) {
   if (type.getLayout().isIdentity())
     return verifyWorkspaceBytes(op, out.getDimSize(1), out.getDimSize(2));
   return op.emitOpError("expects 'workspace' to be contiguous, got ") << type;
+}
+
+/// (C13).
+static LogicalResult verifyModifierTypes(AttentionOp op) {
+  MutableArrayRef<Region> regions = op.getModifiers();
+  Builder builder(op.getContext());
+  SmallVector<Type> types(4, builder.getIndexType());
+  auto verifyTypes = [&](StringRef name, Region *region,
+                         Type result) -> LogicalResult {
+    if (region->getArgumentTypes() != TypeRange(types))
+      return op.emitOpError()
+             << "expects the region '" << name << "' to take (" << types
+             << "), got (" << region->getArgumentTypes() << ")";
+    Block &block = region->front();
+    auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
+    if (!yield)
+      return op.emitOpError() << "expects the region '" << name
+                              << "' to end with 'kvcache.yield'";
+    if (yield.getOperandTypes() == TypeRange(result))
+      return success();
+    return op.emitOpError()
+           << "expects the region '" << name << "' to yield (" << result
+           << "), got (" << yield.getOperandTypes() << ")";
+  };
+  Region *score = op.getScoreRegion(), *mask = op.getMaskRegion();
+  SmallVector<Region *> expected;
+  for (Region *region : {score, mask})
+    if (region)
+      expected.push_back(region);
+  if (!llvm::equal(expected, llvm::make_pointer_range(regions)))
+    return op.emitOpError("expects at most two regions: one whose first "
+                          "argument is an f32, and then one whose first is an "
+                          "index");
+  if (mask && failed(verifyTypes("mask", mask, builder.getI1Type())))
+    return failure();
+  types.insert(types.begin(), builder.getF32Type());
+  return score ? verifyTypes("score", score, builder.getF32Type()) : success();
+}
+
+/// (C14): an op that a region may not have.
+static LogicalResult verifyModifierOp(AttentionOp op, Operation *nested) {
+  auto refuse = [&]() {
+    return nested->emitOpError("is not allowed in a region of "
+                               "'kvcache.attention', ");
+  };
+  if (isa<CallOpInterface>(nested))
+    return refuse() << "which contains no calls";
+  if (nested->hasTrait<OpTrait::HasParallelRegion>())
+    return refuse() << "which contains no parallel loops";
+  StringRef dialect = nested->getName().getDialectNamespace();
+  if ((dialect == "kvcache" && !isa<YieldOp>(nested)) || dialect == "gpu")
+    return refuse() << "which contains no ops of the dialect '" << dialect
+                    << "'";
+  auto effects = dyn_cast<MemoryEffectOpInterface>(nested);
+  bool isRead = effects
+                    ? effects.hasNoEffect() ||
+                          effects.onlyHasEffect<MemoryEffects::Read>()
+                    : nested->hasTrait<OpTrait::HasRecursiveMemoryEffects>();
+  return isRead ? success() : refuse() << "whose ops at most read memory";
+}
+
+/// (C15), (C16): the operands and results of an op of a region.
+static LogicalResult verifyModifierValues(AttentionOp op, Operation *nested) {
+  for (auto [name, written] :
+       {std::pair("out", Value(op.getOut())),
+        std::pair("lse", Value(op.getLse())),
+        std::pair("workspace", Value(op.getWorkspace()))})
+    if (written && llvm::is_contained(nested->getOperands(), written))
+      return nested->emitOpError("is not allowed in a region of "
+                                 "'kvcache.attention', which does not use '")
+             << name << "'";
+  for (TypeRange types : {TypeRange(nested->getOperandTypes()),
+                          TypeRange(nested->getResultTypes())})
+    for (Type type : types)
+      if (isa<TensorType>(type))
+        return nested->emitOpError("is not allowed in a region of "
+                                   "'kvcache.attention', which has no tensors, "
+                                   "got ")
+               << type;
+  return success();
+}
+
+LogicalResult AttentionOp::verifyRegions() {
+  if (getModifiers().empty())
+    return success();
+  if (failed(verifyModifierTypes(*this)))
+    return failure();
+  // (C17)
+  if (getRows())
+    return emitOpError(
+        "expects no regions with 'rows', whose tokens have no positions");
+  for (Region &region : getModifiers()) {
+    WalkResult result = region.walk([&](Operation *nested) {
+      return failed(verifyModifierOp(*this, nested)) ||
+                     failed(verifyModifierValues(*this, nested))
+                 ? WalkResult::interrupt()
+                 : WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      return failure();
+  }
+  return success();
 }
 
 LogicalResult AttentionOp::verify() {

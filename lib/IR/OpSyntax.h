@@ -28,6 +28,17 @@ parseAttentionOperands(OpAsmParser &parser, OpAsmParser::UnresolvedOperand &q,
 void printAttentionOperands(OpAsmPrinter &p, Operation *, Value q, Value keys,
                             Value values, Value rowOffsets, Value scale);
 
+/// custom<AttentionModifiers>: `score {…} mask {…} sinks %sinks mask %mask`,
+/// each of them optional. The region `mask` begins with a brace, the operand
+/// does not.
+ParseResult
+parseAttentionModifiers(OpAsmParser &parser,
+                        SmallVectorImpl<std::unique_ptr<Region>> &regions,
+                        std::optional<OpAsmParser::UnresolvedOperand> &sinks,
+                        std::optional<OpAsmParser::UnresolvedOperand> &mask);
+void printAttentionModifiers(OpAsmPrinter &p, Operation *op, RegionRange,
+                             Value sinks, Value mask);
+
 } // namespace mlir::kvcache
 
 #endif // KVCACHE_LIB_IR_OPSYNTAX_H

@@ -121,6 +121,8 @@ struct Model : DstBufferizableOpInterfaceExternalModel<Model<OpTy>, OpTy> {
     created.addOperands(operands);
     created.addAttributes(op->getDiscardableAttrDictionary().getValue());
     created.propertiesAttr = op->getPropertiesAsAttribute();
+    for (Region &region : op->getRegions())
+      created.addRegion()->takeBody(region);
     rewriter.create(created);
     replaceOpWithBufferizedValues(rewriter, op, results);
     return success();

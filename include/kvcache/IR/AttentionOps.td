@@ -14,7 +14,8 @@ include "kvcache/IR/WholeCacheOperands.td"
 // Ops on whole caches, as those of WholeCacheOps.td, with the same notation and
 // builders.
 
-def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSegments]> {
+def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
+    AttrSizedOperandSegments, RecursiveMemoryEffects]> {
   let summary = "Attends to the tokens of all sequences";
   let description = [{
     For query head g of row r, which reads head `g div (Hq / H)` of the caches,
@@ -44,6 +45,24 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     With `rows`, row r sees the tokens at the encoded rows `rows[r, k]` instead,
     `page * P + offset` with the page size P, as `remap_rows` finds them. Neither
     table nor lengths are read; a negative one is skipped.
+
+    The region `score` computes another score of each pair of a row and a token,
+    and the region `mask` which tokens a row sees:
+
+    - `score` takes the score after `scale` and `soft_cap`, in natural units, and
+      yields the score that softmax takes. A result of -inf excludes the token.
+    - `mask` yields whether the row sees the token. It sees a token if `causal`,
+      `window`, `chunk`, the operand `mask` and the region all admit it.
+    - Their other arguments are the sequence in the batch b, the query head g, and
+      the positions of the row and of the token in the sequence: the row stands at
+      `K - n_b + i`.
+
+    Both may use values from outside, such as memrefs of slopes or document ids.
+    They may be evaluated for tokens that the row does not see, for rows again,
+    and any number of times. The positions that they take are those of rows and
+    tokens of the sequence, so loads indexed by them stay in bounds. If a value
+    that a region excludes is not finite, rows that do not see it may become NaN
+    on tensor cores.
 
     The value of a token of a latent cache is the first elements of its key, as
     many as `out` has. So are those of `value_cache` if `out` has fewer.
@@ -81,8 +100,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     tensor cores: tokens of a sequence, for all heads of a group or some. It reads
     a token once for all of them. With 0, a warp computes one row. Unless given,
     it is 32 for latent caches, and without a workspace 64, or on sm_90a 128 for
-    16-bit heads of more than 64 and at most 128 elements without window, chunk
-    and mask, if (C10) allows that. With a workspace, it is the number of
+    16-bit heads of more than 64 and at most 128 elements without window, chunk,
+    mask and regions, if (C10) allows that. With a workspace, it is the number of
     `split_rows` times the query heads that read a head of the cache, rounded up
     to 16, 32 or 64, and 0 below 4 such heads, or 8 for elements of less than 16
     bits. Where warps can multiply raw tiles, it is at most 32, and never 0. With
@@ -134,8 +153,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
       round to multiples of more than 2^-8.
     - (C5) `rows` require paged caches of one page size, and exclude `causal`,
       `window`, `chunk`, `mask` and `lengths`.
-    - (C6) `causal`, `window`, `chunk` and `mask` need positions: no sequence has
-      fewer tokens than rows. Otherwise it is undefined which tokens a row sees.
+    - (C6) `causal`, `window`, `chunk`, `mask` and the regions need positions: no
+      sequence has fewer tokens than rows. Otherwise it is undefined which tokens a row sees.
     - (C7) `workspace` is contiguous, and has less than 2^63 bytes for each
       sequence. Without it, `split_tokens`, `max_splits`
       and `split_rows` have their defaults, and `scheduled_blocks` is not above
@@ -152,6 +171,14 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
       512, above 256 a multiple of 32.
     - (C11) with `swap_operands`, `tile_rows` is 16 or 32 if it is there.
     - (C12) `out` and `q` are not one memref.
+    - (C13) there is at most one region of each kind, `score` before `mask`.
+      `score` takes (f32, index, index, index, index) and yields an f32, `mask`
+      takes (index, index, index, index) and yields an i1.
+    - (C14) the ops of the regions at most read memory. They are no calls, no
+      parallel loops, and no ops of the dialects `kvcache` and `gpu`.
+    - (C15) the regions do not use `out`, `lse` and `workspace`.
+    - (C16) no value in the regions is a tensor.
+    - (C17) `rows` exclude the regions: such rows have no positions.
 
     Example:
 
@@ -166,6 +193,32 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
         {causal, window = 4096, soft_cap = 50.0}
         : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32,
           memref<?x32x128xbf16>, memref<?x32xf32>
+      return
+    }
+
+    // ALiBi, in documents: a row sees the tokens of its own document.
+    func.func @attend_in_documents(
+        %q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache,
+        %offsets: memref<?xi32>, %scale: f32, %out: memref<?x32x128xbf16>,
+        %slopes: memref<32xf32>, %documents: memref<?x?xi32>) {
+      kvcache.attention %q, %keys, %values, %offsets, %scale outs(%out) {causal}
+        score {
+        ^bb0(%s: f32, %sequence: index, %head: index, %query: index, %key: index):
+          %slope = memref.load %slopes[%head] : memref<32xf32>
+          %distance = arith.subi %key, %query : index
+          %integer = arith.index_cast %distance : index to i32
+          %float = arith.sitofp %integer : i32 to f32
+          %y = math.fma %slope, %float, %s : f32
+          kvcache.yield %y : f32
+        } mask {
+        ^bb0(%sequence: index, %head: index, %query: index, %key: index):
+          %own = memref.load %documents[%sequence, %query] : memref<?x?xi32>
+          %other = memref.load %documents[%sequence, %key] : memref<?x?xi32>
+          %sees = arith.cmpi eq, %own, %other : i32
+          kvcache.yield %sees : i1
+        }
+        : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32,
+          memref<?x32x128xbf16>
       return
     }
     ```
@@ -207,6 +260,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     OptionalAttr<KVCache_EvictionAttr>:$l2_hint
   );
   let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region VariadicRegion<SizedRegion<1>>:$modifiers);
   let builders = [OpBuilder<(ins
     "::mlir::Value":$q, "::mlir::Value":$keyCache, "::mlir::Value":$valueCache,
     "::mlir::Value":$rowOffsets, "::mlir::Value":$scale, "::mlir::Value":$out,
@@ -214,7 +268,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
   let assemblyFormat = [{
     custom<AttentionOperands>($q, $key_cache, $value_cache, $row_offsets, $scale)
     `outs` `(` $out (`,` $lse^)? `)` (`workspace` $workspace^)? attr-dict
-    (`sinks` $sinks^)? (`mask` $mask^)? (`rows` $rows^)? (`lengths` $lengths^)?
+    `` custom<AttentionModifiers>($modifiers, $sinks, $mask)
+    (`rows` $rows^)? (`lengths` $lengths^)?
     (`key_scale` $key_scale^)? (`value_scale` $value_scale^)?
     (`query_scale` $query_scale^)? (`out_scale` $out_scale^)?
     `:` type(operands) (`->` type($results)^)?
@@ -229,6 +284,9 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     Value getValues() {
       return getValueCache() ? getValueCache() : getKeyCache();
     }
+    /// The regions that change scores and exclude tokens; null if there is none.
+    Region *getScoreRegion();
+    Region *getMaskRegion();
     /// The type of 16 bits that tensor cores compute with elements of a cache
     /// in; null if there is none.
     FloatType getTileElement(Value cache);
@@ -236,6 +294,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [AttrSizedOperandSeg
     std::string getTileObstacle();
   }];
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def KVCache_WorkspaceSizeOp : KVCache_Op<"workspace_size", [Pure]> {

@@ -9,7 +9,7 @@
 #ifndef KVCACHE_IR_PIPEOPS_H
 #define KVCACHE_IR_PIPEOPS_H
 
-#include "kvcache/IR/KVCacheDialect.h"
+#include "kvcache/IR/AttentionOps.h"
 
 #define GET_OP_CLASSES
 #include "kvcache/IR/PipeOps.h.inc"

@@ -198,10 +198,12 @@ def KVCache_ConsumeOp : KVCache_PipeRegionOp<"consume", []> {
 
 def KVCache_YieldOp : KVCache_Op<"yield", [
     Pure, Terminator,
-    ParentOneOf<["::mlir::kvcache::ProduceOp", "::mlir::kvcache::ConsumeOp"]>]> {
-  let summary = "Ends the region of a produce or consume";
+    ParentOneOf<["::mlir::kvcache::ProduceOp", "::mlir::kvcache::ConsumeOp",
+                 "::mlir::kvcache::AttentionOp"]>]> {
+  let summary = "Ends a region of produce, consume or attention";
   let description = [{
-    The operands become the results of `consume`. Without operands, the op is
+    The operands become the results of `consume`, or the score or condition that
+    a region of `attention` computes. Without operands, the op is
     optional in the text.
 
     Example:

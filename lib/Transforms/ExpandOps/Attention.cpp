@@ -115,9 +115,11 @@ Place AttentionBase::getPlace(const QueryRows &rows, Value token, Value id) {
 }
 
 Value AttentionBase::getFactor() {
-  if (!op.getSoftCap())
-    return f.mul(op.getScale(), f.constant(llvm::numbers::log2e));
-  return f.div(op.getScale(), f.constant(op.getSoftCap()->convertToDouble()));
+  if (op.getSoftCap())
+    return f.div(op.getScale(), f.constant(op.getSoftCap()->convertToDouble()));
+  return op.getScoreRegion()
+             ? op.getScale()
+             : f.mul(op.getScale(), f.constant(llvm::numbers::log2e));
 }
 
 Value AttentionBase::getFactor(Value factor, Value queryHead) {
@@ -130,8 +132,19 @@ Value AttentionBase::getFactor(Value factor, Value queryHead) {
 Value AttentionBase::bend(Value products) {
   if (!op.getSoftCap())
     return products;
-  double cap = op.getSoftCap()->convertToDouble() * llvm::numbers::log2e;
+  double cap = op.getSoftCap()->convertToDouble();
+  if (!op.getScoreRegion())
+    cap *= llvm::numbers::log2e;
   return f.mul(f.tanh(products), f.constant(products.getType(), cap));
+}
+
+Value AttentionBase::isAdmitted(Value isSeen, Value scores) {
+  if (op.getModifiers().empty())
+    return isSeen;
+  Value none = f.constant(scores, -std::numeric_limits<float>::infinity());
+  Value isScore = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNE,
+                                        scores, none);
+  return arith::AndIOp::create(builder, loc, isSeen, isScore);
 }
 
 RowSum AttentionBase::addSink(const RowSum &sum, Value queryHead) {

@@ -68,13 +68,18 @@ protected:
   /// The encoded row of a column of a sparse row, signed.
   Value loadId(const QueryRows &rows, Value column);
 
-  /// What queries are multiplied by: scores are in base 2, or with a soft cap
-  /// arguments of the tanh.
+  /// What queries are multiplied by: scores are in base 2, or natural units for
+  /// a region `score`, or with a soft cap arguments of the tanh.
   Value getFactor();
   /// The factor, with the static scales of the keys and the queries of a head.
   Value getFactor(Value factor, Value queryHead);
-  /// Scores in base 2 of the products of queries and keys.
+  /// Scores of the products of queries and keys, in base 2, or natural units
+  /// for a region `score`.
   Value bend(Value products);
+
+  /// Whether tokens that rows see by position have scores, which regions may
+  /// make -inf.
+  Value isAdmitted(Value isSeen, Value scores);
 
   /// Adds the sink of a head, if there are sinks.
   RowSum addSink(const RowSum &sum, Value queryHead);

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Attention.h"
+#include "ScoreRegions.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -318,12 +318,14 @@ private:
           prefetch(tile, frame.index(j), lastToken);
       });
     };
-    Value isSeen = getFlags(row, tile, seen);
+    Value flags = getFlags(row, tile, seen);
     Value lowest = f.constant(f.vectorOf(kTile), kLowest);
     Value none = f.constant(f.vectorOf(kTile), 0);
-    SmallVector<Value> scores, weights;
-    for (Value products : computeScores(row))
-      scores.push_back(f.select(isSeen, products, lowest));
+    SmallVector<Value> isSeen, scores, weights;
+    for (Value ofRow : computeScores(row, tile)) {
+      isSeen.push_back(isAdmitted(flags, ofRow));
+      scores.push_back(f.select(isSeen.back(), ofRow, lowest));
+    }
     // A NaN among the scores of a row makes its sums NaN in any case.
     Value oldMax = loadOfRows(maxima, row);
     Value newMax = f.larger(oldMax, f.maximaOf(scores));
@@ -331,21 +333,26 @@ private:
     for (auto [k, ofRow] : llvm::enumerate(scores)) {
       Value max = vector::ExtractOp::create(builder, loc, newMax, k);
       Value powers = f.exp2(f.sub(ofRow, f.splat(max, kTile)));
-      weights.push_back(f.select(isSeen, powers, none));
+      weights.push_back(f.select(isSeen[k], powers, none));
     }
     Value total = f.fma(loadOfRows(totals, row), shrinks, f.sumsOf(weights));
     storeOfRows(newMax, maxima, row);
     storeOfRows(total, totals, row);
     if (valueScales)
-      for (Value &weight : weights)
-        weight = f.select(isSeen, f.mul(weight, loadScales(valueScales)), none);
+      for (auto [k, weight] : llvm::enumerate(weights))
+        weight =
+            f.select(isSeen[k], f.mul(weight, loadScales(valueScales)), none);
     // A value that is not seen may be no number.
-    Value isAll = vector::ReductionOp::create(
-        builder, loc, vector::CombiningKind::AND, isSeen);
+    Value all = isSeen.front();
+    if (!llvm::all_equal(isSeen))
+      for (Value ofRow : ArrayRef(isSeen).drop_front())
+        all = arith::AndIOp::create(builder, loc, all, ofRow);
+    Value isAll = vector::ReductionOp::create(builder, loc,
+                                              vector::CombiningKind::AND, all);
     scf::IfOp::create(
         builder, loc, isAll,
         [&](OpBuilder &, Location) {
-          addValues(row, weights, shrinks, Value());
+          addValues(row, weights, shrinks, {});
           scf::YieldOp::create(builder, loc);
         },
         [&](OpBuilder &, Location) {
@@ -354,13 +361,22 @@ private:
         });
   }
 
-  /// Which tokens of a tile the row sees.
-  Value getFlags(const Row &row, Value tile, const TokenRange &seen) {
-    auto index = VectorType::get(kTile, builder.getIndexType());
+  Value splatIndex(Value value) {
+    auto type = VectorType::get(kTile, builder.getIndexType());
+    return vector::BroadcastOp::create(builder, loc, type, value);
+  }
+
+  /// The numbers of the tokens of a tile.
+  Value getTokens(Value tile) {
     auto steps = llvm::to_vector(llvm::seq<int64_t>(0, kTile));
-    auto splat = [&](Value value) -> Value {
-      return vector::BroadcastOp::create(builder, loc, index, value);
-    };
+    Value step = arith::ConstantOp::create(builder, loc,
+                                           builder.getIndexVectorAttr(steps));
+    return arith::AddIOp::create(builder, loc, splatIndex(tile), step);
+  }
+
+  /// Which tokens of a tile the row sees by position.
+  Value getFlags(const Row &row, Value tile, const TokenRange &seen) {
+    auto splat = [&](Value value) { return splatIndex(value); };
     auto both = [&](Value lhs, Value rhs) -> Value {
       return arith::AndIOp::create(builder, loc, lhs, rhs);
     };
@@ -368,9 +384,7 @@ private:
       return arith::CmpIOp::create(builder, loc, predicate, lhs, rhs)
           .getResult();
     };
-    Value step = arith::ConstantOp::create(builder, loc,
-                                           builder.getIndexVectorAttr(steps));
-    Value tokens = arith::AddIOp::create(builder, loc, splat(tile), step);
+    Value tokens = getTokens(tile);
     Value flags =
         both(compare(arith::CmpIPredicate::sge, tokens, splat(seen.from)),
              compare(arith::CmpIPredicate::slt, tokens, splat(seen.to)));
@@ -400,19 +414,24 @@ private:
         allCached);
   }
 
-  /// The scores of the tokens of the tile, in base 2, of each row.
-  SmallVector<Value> computeScores(const Row &row) {
+  /// The scores of the tokens of the tile, in base 2, of each row: -inf where a
+  /// region excludes a token.
+  SmallVector<Value> computeScores(const Row &row, Value tile) {
     SmallVector<SmallVector<Value>> products(together);
     for (int64_t first = 0; first < kTile; first += columns) {
       prefetchSome(first);
       addProducts(row, first, products);
     }
+    ScoreRegions regions(frame, op, rows);
+    if (!op.getModifiers().empty())
+      regions.addColumn(getTokens(tile));
     SmallVector<Value> scores;
-    for (ArrayRef<Value> ofRow : products) {
+    for (auto [k, ofRow] : llvm::enumerate(products)) {
       Value sums = f.sumsOf(ofRow);
       if (keyScales)
         sums = f.mul(sums, loadScales(keyScales));
-      scores.push_back(bend(sums));
+      regions.addRow(frame.add(row.head, frame.index(k)), row.i);
+      scores.push_back(regions.apply(bend(sums), k, /*column=*/0));
     }
     return scores;
   }
@@ -442,9 +461,10 @@ private:
                          loop.getResults().slice(k * columns, columns));
   }
 
-  /// Adds the values of the tile, where `isSeen` is given those that are seen.
+  /// Adds the values of the tile, where `isSeen` is given those that each row
+  /// sees.
   void addValues(const Row &row, ArrayRef<Value> weights, Value shrinks,
-                 Value isSeen) {
+                 ArrayRef<Value> isSeen) {
     for (int64_t first = 0; first < kTile; first += columns) {
       prefetchSome(first + columns / 2);
       addValues(row, first, weights, shrinks, isSeen);
@@ -453,7 +473,7 @@ private:
 
   /// Adds `columns` values of the tile; the first ones shrink the sums.
   void addValues(const Row &row, int64_t first, ArrayRef<Value> weights,
-                 Value shrinks, Value isSeen) {
+                 Value shrinks, ArrayRef<Value> isSeen) {
     Value none = f.constant(f.vectorOf(valueLanes), 0);
     SmallVector<SmallVector<Value>> factors(together);
     for (int64_t k = 0; k < together; ++k)
@@ -461,16 +481,23 @@ private:
         factors[k].push_back(
             f.splat(vector::ExtractOp::create(builder, loc, weights[k], j),
                     valueLanes));
+    auto selectSeen = [&](Value flags, SmallVector<Value> values) {
+      for (auto [j, value] : llvm::enumerate(values))
+        value =
+            f.select(vector::ExtractOp::create(builder, loc, flags, first + j),
+                     value, none);
+      return values;
+    };
+    bool haveOneMask = llvm::all_equal(isSeen);
     forPieces(valueSize, valueLanes, [&](Value d) {
-      SmallVector<Value> values;
-      for (int64_t j = first; j < first + columns; ++j) {
-        Value value = loadVector(valueTile, frame.index(j), d, valueLanes);
-        if (isSeen)
-          value = f.select(vector::ExtractOp::create(builder, loc, isSeen, j),
-                           value, none);
-        values.push_back(value);
-      }
+      SmallVector<Value> all;
+      for (int64_t j = first; j < first + columns; ++j)
+        all.push_back(loadVector(valueTile, frame.index(j), d, valueLanes));
+      if (!isSeen.empty() && haveOneMask)
+        all = selectSeen(isSeen.front(), all);
       for (int64_t k = 0; k < together; ++k) {
+        SmallVector<Value> values =
+            haveOneMask ? all : selectSeen(isSeen[k], all);
         Value inBlock = frame.add(row.inBlock, frame.index(k));
         Value sum = loadVector(sums, inBlock, d, valueLanes);
         if (first == 0)

@@ -242,7 +242,8 @@ struct Shape {
             cast<CacheTypeInterface>(op.getKeyCache().getType()).getNumHeads()),
         ofKey(getSizeOf(op.getQ(), 2)), ofValue(getSizeOf(op.getOut(), 2)),
         bits(std::min(getBits(op.getKeyCache()), getBits(op.getValues()))),
-        isPlain(!op.getWindow() && !op.getChunk() && !op.getMask()) {}
+        isPlain(!op.getWindow() && !op.getChunk() && !op.getMask() &&
+                op.getModifiers().empty()) {}
 
   bool isOf(Caches wanted) const {
     return wanted == Caches::Any || wanted == caches;

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Attention.h"
+#include "ScoreRegions.h"
 #include "kvcache/Support/CachePolicy.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -230,10 +230,10 @@ private:
   // Tokens
   //===--------------------------------------------------------------------===//
 
-  /// A token of the lane, its pieces, whether the row sees it, and the scales
-  /// of the token, or null.
+  /// A token of the lane, its number, its pieces, whether the row sees it by
+  /// position, and the scales of the token, or null.
   struct Token {
-    Value isSeen, keyScale, valueScale;
+    Value number, isSeen, keyScale, valueScale;
     SmallVector<Value> key, value;
   };
 
@@ -242,6 +242,7 @@ private:
     token.isSeen = frame.less(number, end);
     // Behind the last token, the last is read again.
     number = frame.min(number, frame.sub(end, frame.index(1)));
+    token.number = number;
     Value id;
     auto restrict = [&](Value condition) {
       token.isSeen =
@@ -298,7 +299,7 @@ private:
     Value sum = reduce(f.sumOf(products), /*isMax=*/false, plan.lanes, 1);
     if (token.keyScale)
       sum = f.mul(sum, token.keyScale);
-    return f.select(token.isSeen, bend(sum), f.constant(kLowest));
+    return bend(sum);
   }
 
   /// The sums of a range of tokens; all lanes have the same maxima.
@@ -320,12 +321,17 @@ private:
       Value offset = frame.index(t * (kWarp / plan.lanes));
       tokens.push_back(loadToken(frame.add(first, offset), i, end));
     }
+    ScoreRegions regions(frame, op, rows);
+    for (const Token &token : tokens)
+      regions.addColumn(token.number);
     Sums next(sums);
     for (int64_t g = 0; g < plan.rows; ++g) {
+      regions.addRow(getQueryHead(g), i);
       SmallVector<Value> scores;
       Value most = sums[g];
-      for (const Token &token : tokens) {
-        scores.push_back(computeScore(token, g));
+      for (auto [t, token] : llvm::enumerate(tokens)) {
+        Value score = regions.apply(computeScore(token, g), g, t);
+        scores.push_back(f.select(token.isSeen, score, f.constant(kLowest)));
         most = f.max(most, scores.back());
       }
       next[g] = reduce(most, /*isMax=*/true, kWarp / plan.lanes, plan.lanes);
@@ -348,11 +354,13 @@ private:
       if (token.valueScale)
         weight = f.select(token.isSeen, f.mul(weight, token.valueScale),
                           f.constant(0));
-      // What an id of -1 stands for may be no number.
+      // What an id of -1 stands for may be no number, nor what a region
+      // excludes.
       Value none = f.constant(f.vectorOf(plan.valueWidth), 0);
+      Value isSeen = isAdmitted(token.isSeen, score);
       for (auto [piece, value] : llvm::zip_equal(pieces, token.value))
         piece = f.fma(f.splat(weight, plan.valueWidth),
-                      f.select(token.isSeen, value, none), piece);
+                      f.select(isSeen, value, none), piece);
     }
   }
 

@@ -498,7 +498,7 @@ private:
       keys.scale(scores, layout, column);
     for (auto [i, score] : llvm::enumerate(scores))
       score = bend(f.mul(score, factors[layout.getRowOf(i)]));
-    scores = mask(scores, tile);
+    scores = mask(modify(scores, tile), tile);
     SmallVector<Value> maxima;
     if (swapped) {
       for (int64_t r = 0; r < layout.countRows(); ++r)

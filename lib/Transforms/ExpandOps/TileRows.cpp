@@ -8,6 +8,8 @@
 
 #include "TileRows.h"
 
+#include "ScoreRegions.h"
+
 #include "kvcache/IR/TileOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -154,6 +156,28 @@ TileState TileRows::maskIds(TileState scores, Value tile) {
       }
     }
   }
+  return scores;
+}
+
+TileState TileRows::modify(TileState scores, Value tile) {
+  if (op.getModifiers().empty())
+    return scores;
+  ScoreRegions regions(frame, op, rows);
+  for (int64_t r = 0; r < layout.countRows(); ++r) {
+    Value ofBlock = getRowOfBlock(layout, firstOfLane, r);
+    regions.addRow(getRow(ofBlock).second, getBounds(r).i);
+  }
+  Value token = frame.add(getToken(tile), column);
+  int64_t size = layout.getRunSize();
+  for (int64_t run = 0; run < layout.countRuns(plan.tokens); ++run)
+    for (int64_t e = 0; e < size; ++e) {
+      regions.addColumn(
+          frame.add(token, frame.index(layout.getColumn(run) + e)));
+      for (int64_t r = 0; r < layout.countRows(); ++r) {
+        Value &score = scores[layout.getElement(r, run, e)];
+        score = regions.apply(score, r, run * size + e);
+      }
+    }
   return scores;
 }
 

@@ -43,6 +43,8 @@ protected:
   void allocateBounds();
   void storeBounds();
 
+  /// Applies the op's regions to the scores of a tile.
+  TileState modify(TileState scores, Value tile);
   /// Gives scores that rows do not see the weight 0, where there are any.
   TileState mask(const TileState &scores, Value tile);
 

@@ -1,0 +1,250 @@
+//===- ScoreRegions.cpp - Regions of attention in kernels -----------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ScoreRegions.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+/// In place of the row or column of a value that does not depend on it.
+constexpr int64_t kAny = -1;
+
+//===----------------------------------------------------------------------===//
+// RegionCloner
+//===----------------------------------------------------------------------===//
+
+RegionCloner::RegionCloner(OpBuilder &builder, Region &region,
+                           ArrayRef<Value> rowArguments,
+                           ArrayRef<Value> columnArguments)
+    : builder(builder), region(region) {
+  for (BlockArgument argument : region.getArguments())
+    axes[argument] = {llvm::is_contained(rowArguments, argument),
+                      llvm::is_contained(columnArguments, argument)};
+  for (Operation &op : region.front()) {
+    Axes all;
+    for (Value value : getUses(&op)) {
+      all.row |= axes[value].row;
+      all.column |= axes[value].column;
+    }
+    for (Value result : op.getResults())
+      axes[result] = all;
+  }
+}
+
+SmallVector<Value> RegionCloner::getUses(Operation *op) {
+  SmallVector<Value> uses;
+  op->walk([&](Operation *nested) {
+    for (Value value : nested->getOperands())
+      if (axes.contains(value))
+        uses.push_back(value);
+  });
+  return uses;
+}
+
+RegionCloner::Clones &RegionCloner::getClones(Value value) {
+  const Axes &own = axes[value];
+  return clones[{own.row ? row : kAny, own.column ? column : kAny}];
+}
+
+void RegionCloner::set(BlockArgument argument, int64_t newRow,
+                       int64_t newColumn, Value value) {
+  row = newRow;
+  column = newColumn;
+  getClones(argument).whole.map(argument, value);
+  if (auto vector = dyn_cast<VectorType>(value.getType()))
+    lanes = vector.getNumElements();
+}
+
+Value RegionCloner::getWhole(Value value) {
+  if (!axes.contains(value))
+    return value;
+  Clones &known = getClones(value);
+  if (Value whole = known.whole.lookupOrNull(value))
+    return whole;
+  SmallVector<Value> elements;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    elements.push_back(known.lanes[lane].lookup(value));
+  Value whole = vector::FromElementsOp::create(
+      builder, value.getLoc(), VectorType::get(lanes, value.getType()),
+      elements);
+  known.whole.map(value, whole);
+  return whole;
+}
+
+Value RegionCloner::getLane(Value value, int64_t lane) {
+  if (!axes.contains(value) || !axes[value].column)
+    return getWhole(value);
+  IRMapping &known = getClones(value).lanes[lane];
+  if (!known.contains(value))
+    known.map(value, vector::ExtractOp::create(builder, value.getLoc(),
+                                               getWhole(value), lane));
+  return known.lookup(value);
+}
+
+/// Whether the op may compute on vectors in place of scalars.
+bool RegionCloner::isVector(Operation *op) {
+  auto areScalars = [](TypeRange types) {
+    return llvm::all_of(types, VectorType::isValidElementType);
+  };
+  return OpTrait::hasElementwiseMappableTraits(op) &&
+         areScalars(op->getOperandTypes()) && areScalars(op->getResultTypes());
+}
+
+bool RegionCloner::isCloned(Operation *op) {
+  Value result = op->getResult(0);
+  Clones &known = getClones(result);
+  return known.whole.contains(result) ||
+         (!known.lanes.empty() &&
+          known.lanes.rbegin()->second.contains(result));
+}
+
+Operation *RegionCloner::cloneWith(Operation *op,
+                                   function_ref<Value(Value)> getClone) {
+  IRMapping mapping;
+  for (Value value : getUses(op))
+    mapping.map(value, getClone(value));
+  return builder.clone(*op, mapping);
+}
+
+void RegionCloner::cloneOnVectors(Operation *op) {
+  IRMapping mapping;
+  for (Value value : op->getOperands()) {
+    Value whole = getWhole(value);
+    if (!isa<VectorType>(whole.getType()))
+      whole = vector::BroadcastOp::create(
+          builder, op->getLoc(), VectorType::get(lanes, whole.getType()),
+          whole);
+    mapping.map(value, whole);
+  }
+  Operation *clone = builder.clone(*op, mapping);
+  for (auto [result, cloned] :
+       llvm::zip_equal(op->getResults(), clone->getResults())) {
+    cloned.setType(VectorType::get(lanes, result.getType()));
+    getClones(result).whole.map(result, cloned);
+  }
+}
+
+void RegionCloner::cloneOp(Operation *op) {
+  bool hasLanes = lanes > 1 && axes[op->getResult(0)].column;
+  if (hasLanes && isVector(op))
+    return cloneOnVectors(op);
+  for (int64_t lane = 0; lane < (hasLanes ? lanes : 1); ++lane) {
+    Operation *clone = cloneWith(op, [&](Value value) {
+      return hasLanes ? getLane(value, lane) : getWhole(value);
+    });
+    for (auto [result, cloned] :
+         llvm::zip_equal(op->getResults(), clone->getResults())) {
+      Clones &known = getClones(result);
+      (hasLanes ? known.lanes[lane] : known.whole).map(result, cloned);
+    }
+  }
+}
+
+Value RegionCloner::clone(int64_t newRow, int64_t newColumn) {
+  row = newRow;
+  column = newColumn;
+  // An op without results computes nothing, since it writes nothing.
+  for (Operation &op : region.front().without_terminator())
+    if (op.getNumResults() && !isCloned(&op))
+      cloneOp(&op);
+  return getWhole(region.front().getTerminator()->getOperand(0));
+}
+
+//===----------------------------------------------------------------------===//
+// ScoreRegions
+//===----------------------------------------------------------------------===//
+
+/// The arguments of both regions, as numbers from the last one.
+constexpr unsigned kKey = 0, kQuery = 1, kHead = 2, kSequence = 3, kScore = 4;
+
+static BlockArgument getArgument(Region &region, unsigned fromLast) {
+  return region.getArgument(region.getNumArguments() - 1 - fromLast);
+}
+
+ScoreRegions::ScoreRegions(const Frame &frame, AttentionOp op,
+                           const QueryRows &rows)
+    : frame(frame), op(op), rows(rows), f(frame) {
+  if (Region *region = op.getScoreRegion())
+    score.emplace(makeCloner(*region));
+  if (Region *region = op.getMaskRegion())
+    mask.emplace(makeCloner(*region));
+  bool isSafe = llvm::all_of(op.getModifiers(), [](Region &region) {
+    return llvm::all_of(region.front(),
+                        [](Operation &nested) { return isPure(&nested); });
+  });
+  if (!isSafe)
+    last = frame.sub(rows.tokens, frame.index(1));
+  set(kSequence, kAny, kAny, rows.batch);
+}
+
+RegionCloner ScoreRegions::makeCloner(Region &region) {
+  SmallVector<Value> rowArguments = {getArgument(region, kHead),
+                                     getArgument(region, kQuery)};
+  SmallVector<Value> columnArguments = {getArgument(region, kKey)};
+  if (region.getNumArguments() > kScore) {
+    rowArguments.push_back(getArgument(region, kScore));
+    columnArguments.push_back(getArgument(region, kScore));
+  }
+  return RegionCloner(frame.builder, region, rowArguments, columnArguments);
+}
+
+void ScoreRegions::set(unsigned fromLast, int64_t row, int64_t column,
+                       Value value) {
+  if (score)
+    score->set(getArgument(*op.getScoreRegion(), fromLast), row, column, value);
+  if (mask)
+    mask->set(getArgument(*op.getMaskRegion(), fromLast), row, column, value);
+}
+
+void ScoreRegions::addRow(Value queryHead, Value i) {
+  if (!score && !mask)
+    return;
+  set(kHead, rowCount, kAny, queryHead);
+  set(kQuery, rowCount++, kAny, frame.add(rows.own, i));
+}
+
+void ScoreRegions::addColumn(Value token) {
+  if (!score && !mask)
+    return;
+  Value key = token;
+  if (last) {
+    Value most = last;
+    if (isa<VectorType>(token.getType()))
+      most = vector::BroadcastOp::create(frame.builder, frame.loc,
+                                         token.getType(), last);
+    key = frame.min(token, most);
+  }
+  set(kKey, kAny, columnCount++, key);
+}
+
+Value ScoreRegions::apply(Value product, int64_t row, int64_t column) {
+  auto spread = [&](Value value) -> Value {
+    auto vector = dyn_cast<VectorType>(product.getType());
+    return vector && !isa<VectorType>(value.getType())
+               ? vector::BroadcastOp::create(frame.builder, frame.loc,
+                                             vector.clone(value.getType()),
+                                             value)
+               : value;
+  };
+  Value result = product;
+  if (score) {
+    score->set(getArgument(*op.getScoreRegion(), kScore), row, column, product);
+    result = spread(score->clone(row, column));
+    result = f.mul(result, f.constant(result, llvm::numbers::log2e));
+  }
+  if (mask)
+    result =
+        f.select(spread(mask->clone(row, column)), result,
+                 f.constant(result, -std::numeric_limits<float>::infinity()));
+  return result;
+}

@@ -1,0 +1,103 @@
+//===- ScoreRegions.h - Regions of attention in kernels ---------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_SCOREREGIONS_H
+#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_SCOREREGIONS_H
+
+#include "Attention.h"
+
+#include "mlir/IR/IRMapping.h"
+
+#include <map>
+
+namespace mlir::kvcache {
+
+/// Clones a region for pairs of rows and columns. An op that depends on neither
+/// is cloned once, one that depends on the row or the column once for each.
+///
+/// A column may be a vector of columns. Elementwise ops then compute on
+/// vectors, and others once for each lane.
+class RegionCloner {
+public:
+  /// `rowArguments` and `columnArguments` depend on the row or the column; a
+  /// value may be in both.
+  RegionCloner(OpBuilder &builder, Region &region, ArrayRef<Value> rowArguments,
+               ArrayRef<Value> columnArguments);
+
+  /// Gives an argument its value for a row and a column. The type of a value
+  /// that depends on the column may be a vector.
+  void set(BlockArgument argument, int64_t row, int64_t column, Value value);
+
+  /// Returns the value that the region yields for a row and a column. It is a
+  /// vector only if it depends on the column, and the column is one.
+  Value clone(int64_t row, int64_t column);
+
+private:
+  struct Axes {
+    bool row = false, column = false;
+  };
+  /// The clones of values: as a whole, and each lane of vectors.
+  struct Clones {
+    IRMapping whole;
+    std::map<int64_t, IRMapping> lanes;
+  };
+
+  /// The clones of a value for the row and column in use.
+  Clones &getClones(Value value);
+  Value getWhole(Value value);
+  Value getLane(Value value, int64_t lane);
+  /// The values of the region that an op uses, also in its own regions.
+  SmallVector<Value> getUses(Operation *op);
+
+  bool isVector(Operation *op);
+  bool isCloned(Operation *op);
+  void cloneOp(Operation *op);
+  void cloneOnVectors(Operation *op);
+  Operation *cloneWith(Operation *op, function_ref<Value(Value)> getClone);
+
+  OpBuilder &builder;
+  Region &region;
+  DenseMap<Value, Axes> axes;
+  std::map<std::pair<int64_t, int64_t>, Clones> clones;
+  int64_t row = 0, column = 0, lanes = 1;
+};
+
+/// The regions `score` and `mask` of attention, for the scores of some rows of
+/// a sequence and some columns, which are tokens. Without regions, scores stay
+/// the same.
+class ScoreRegions {
+public:
+  ScoreRegions(const Frame &frame, AttentionOp op, const QueryRows &rows);
+
+  /// Appends row `first + i` of the sequence, for a query head.
+  void addRow(Value queryHead, Value i);
+  /// Appends a token, or a vector of them. It may be past the end.
+  void addColumn(Value token);
+
+  /// Returns the score of a row and a column in base 2: -inf if a region
+  /// excludes the token. With a region `score`, the operand is in natural
+  /// units.
+  Value apply(Value score, int64_t row, int64_t column);
+
+private:
+  RegionCloner makeCloner(Region &region);
+  void set(unsigned fromLast, int64_t row, int64_t column, Value value);
+
+  const Frame &frame;
+  AttentionOp op;
+  const QueryRows &rows;
+  DeviceMath f;
+  std::optional<RegionCloner> score, mask;
+  /// The last token, if positions past it might be read or trap; or null.
+  Value last;
+  int64_t rowCount = 0, columnCount = 0;
+};
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_SCOREREGIONS_H

@@ -1,0 +1,169 @@
+// RUN: kvcache-opt %s --kvcache-expand-ops | FileCheck %s --check-prefix=CPU
+// RUN: kvcache-opt %s --kvcache-expand-ops=for-gpu | FileCheck %s --check-prefixes=GPU,MMA
+// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a" | FileCheck %s --check-prefixes=GPU,WGMMA
+// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_100a" | FileCheck %s --check-prefixes=GPU,TMEM
+
+// The slope of a row is loaded once for each row of a lane, the document of the
+// sequence once, and that of a token once for each token of a lane. The slopes
+// are %arg6, and the documents %arg7.
+
+#kv = #kvcache.params<num_heads = 2, head_size = 64>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!bytes = !kvcache.paged<f8E4M3FN, #kv, page_size = 64>
+!rows = memref<?x8x64xbf16>
+
+// CPU-LABEL: func.func @tiles(
+// CPU: memref.load %arg6[
+// CPU-COUNT-17: memref.load %arg7[
+// CPU-COUNT-3: memref.load %arg6[
+// CPU-NOT:     memref.load %arg{{[67]}}[
+// MMA-LABEL: func.func @tiles(
+// MMA: nvvm.mma.sync
+// MMA: memref.load %arg6[
+// MMA-COUNT-2: memref.load %arg7[
+// MMA: memref.load %arg6[
+// MMA-COUNT-15: memref.load %arg7[
+// MMA-NOT:     memref.load %arg{{[67]}}[
+// MMA: nvvm.mma.sync
+// WGMMA-LABEL: func.func @tiles(
+// WGMMA: kvcache.mma {{.*}}
+// WGMMA: memref.load %arg6[
+// WGMMA-COUNT-2: memref.load %arg7[
+// WGMMA: memref.load %arg6[
+// WGMMA-COUNT-15: memref.load %arg7[
+// WGMMA-NOT:     memref.load %arg{{[67]}}[
+// WGMMA: kvcache.mma {{.*}}
+// TMEM-LABEL: func.func @tiles(
+// TMEM: kvcache.tmem_mma
+// TMEM: memref.load %arg6[
+// TMEM-COUNT-2: memref.load %arg7[
+// TMEM: memref.load %arg6[
+// TMEM-COUNT-15: memref.load %arg7[
+// TMEM-NOT:     memref.load %arg{{[67]}}[
+// TMEM: kvcache.tmem_mma
+func.func @tiles(%q: !rows, %keys: !cache, %values: !cache, %offsets: memref<?xi32>, %scale: f32, %out: !rows,
+    %slopes: memref<8xf32>, %documents: memref<?xi32>) {
+  kvcache.attention %q, %keys, %values, %offsets, %scale outs(%out) {causal}
+      score {
+      ^bb0(%s: f32, %sequence: index, %head: index, %query: index, %key: index):
+        %slope = memref.load %slopes[%head] : memref<8xf32>
+        %y = arith.mulf %s, %slope : f32
+        kvcache.yield %y : f32
+      } mask {
+      ^bb0(%sequence: index, %head: index, %query: index, %key: index):
+        %own = memref.load %documents[%sequence] : memref<?xi32>
+        %other = memref.load %documents[%key] : memref<?xi32>
+        %sees = arith.cmpi eq, %own, %other : i32
+        kvcache.yield %sees : i1
+      } : !rows, !cache, !cache, memref<?xi32>, f32, !rows
+  return
+}
+
+// CPU-LABEL: func.func @swap_ab(
+// MMA-LABEL: func.func @swap_ab(
+// MMA: nvvm.mma.sync
+// MMA: memref.load %arg6[
+// MMA-COUNT-2: memref.load %arg7[
+// MMA: memref.load %arg6[
+// MMA-COUNT-15: memref.load %arg7[
+// MMA-NOT:     memref.load %arg{{[67]}}[
+// MMA: nvvm.mma.sync
+// WGMMA-LABEL: func.func @swap_ab(
+// WGMMA: kvcache.mma {{.*}}
+// WGMMA: memref.load %arg6[
+// WGMMA-COUNT-2: memref.load %arg7[
+// WGMMA-COUNT-3: memref.load %arg6[
+// WGMMA: memref.load %arg7[
+// WGMMA-NOT:     memref.load %arg{{[67]}}[
+// WGMMA: kvcache.mma {{.*}}
+// TMEM-LABEL: func.func @swap_ab(
+// TMEM: nvvm.mma.sync
+// TMEM: memref.load %arg6[
+// TMEM-COUNT-2: memref.load %arg7[
+// TMEM: memref.load %arg6[
+// TMEM-COUNT-15: memref.load %arg7[
+// TMEM-NOT:     memref.load %arg{{[67]}}[
+// TMEM: nvvm.mma.sync
+func.func @swap_ab(%q: !rows, %keys: !cache, %values: !cache, %offsets: memref<?xi32>, %scale: f32, %out: !rows,
+    %slopes: memref<8xf32>, %documents: memref<?xi32>) {
+  kvcache.attention %q, %keys, %values, %offsets, %scale outs(%out) {causal, tile_rows = 16, swap_operands = true}
+      score {
+      ^bb0(%s: f32, %sequence: index, %head: index, %query: index, %key: index):
+        %slope = memref.load %slopes[%head] : memref<8xf32>
+        %y = arith.mulf %s, %slope : f32
+        kvcache.yield %y : f32
+      } mask {
+      ^bb0(%sequence: index, %head: index, %query: index, %key: index):
+        %own = memref.load %documents[%sequence] : memref<?xi32>
+        %other = memref.load %documents[%key] : memref<?xi32>
+        %sees = arith.cmpi eq, %own, %other : i32
+        kvcache.yield %sees : i1
+      } : !rows, !cache, !cache, memref<?xi32>, f32, !rows
+  return
+}
+
+// MMA-LABEL: func.func @dequantized(
+// MMA: nvvm.mma.sync
+// MMA: memref.load %arg6[
+// MMA-COUNT-2: memref.load %arg7[
+// MMA: memref.load %arg6[
+// MMA-COUNT-7: memref.load %arg7[
+// MMA-NOT:     memref.load %arg{{[67]}}[
+// MMA: nvvm.mma.sync
+// WGMMA-LABEL: func.func @dequantized(
+// WGMMA: nvvm.mma.sync
+// WGMMA: memref.load %arg6[
+// WGMMA-COUNT-2: memref.load %arg7[
+// WGMMA: memref.load %arg6[
+// WGMMA-COUNT-15: memref.load %arg7[
+// WGMMA-NOT:     memref.load %arg{{[67]}}[
+// WGMMA: nvvm.mma.sync
+// TMEM-LABEL: func.func @dequantized(
+// TMEM: nvvm.mma.sync
+// TMEM: memref.load %arg6[
+// TMEM-COUNT-2: memref.load %arg7[
+// TMEM: memref.load %arg6[
+// TMEM-COUNT-15: memref.load %arg7[
+// TMEM-NOT:     memref.load %arg{{[67]}}[
+// TMEM: nvvm.mma.sync
+func.func @dequantized(%q: !rows, %keys: !bytes, %values: !bytes, %offsets: memref<?xi32>, %scale: f32, %out: !rows,
+    %slopes: memref<8xf32>, %documents: memref<?xi32>) {
+  kvcache.attention %q, %keys, %values, %offsets, %scale outs(%out) {causal, tile_rows = 16}
+      score {
+      ^bb0(%s: f32, %sequence: index, %head: index, %query: index, %key: index):
+        %slope = memref.load %slopes[%head] : memref<8xf32>
+        %y = arith.mulf %s, %slope : f32
+        kvcache.yield %y : f32
+      } mask {
+      ^bb0(%sequence: index, %head: index, %query: index, %key: index):
+        %own = memref.load %documents[%sequence] : memref<?xi32>
+        %other = memref.load %documents[%key] : memref<?xi32>
+        %sees = arith.cmpi eq, %own, %other : i32
+        kvcache.yield %sees : i1
+      } : !rows, !bytes, !bytes, memref<?xi32>, f32, !rows
+  return
+}
+
+// GPU-LABEL: func.func @warps(
+// GPU: gpu.shuffle
+// GPU: memref.load %arg6[
+// GPU-COUNT-5: memref.load %arg7[
+// GPU-COUNT-3: memref.load %arg6[
+// GPU-NOT:     memref.load %arg{{[67]}}[
+func.func @warps(%q: !rows, %keys: !cache, %values: !cache, %offsets: memref<?xi32>, %scale: f32, %out: !rows,
+    %slopes: memref<8xf32>, %documents: memref<?xi32>) {
+  kvcache.attention %q, %keys, %values, %offsets, %scale outs(%out) {causal, tile_rows = 0}
+      score {
+      ^bb0(%s: f32, %sequence: index, %head: index, %query: index, %key: index):
+        %slope = memref.load %slopes[%head] : memref<8xf32>
+        %y = arith.mulf %s, %slope : f32
+        kvcache.yield %y : f32
+      } mask {
+      ^bb0(%sequence: index, %head: index, %query: index, %key: index):
+        %own = memref.load %documents[%sequence] : memref<?xi32>
+        %other = memref.load %documents[%key] : memref<?xi32>
+        %sees = arith.cmpi eq, %own, %other : i32
+        kvcache.yield %sees : i1
+      } : !rows, !cache, !cache, memref<?xi32>, f32, !rows
+  return
+}

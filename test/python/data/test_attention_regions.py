@@ -1,0 +1,355 @@
+"""Tests of the regions ``score`` and ``mask`` of kvcache.attention, against f64 NumPy."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from attention_checks import CHIPS, FORMATS, LAYER, ROUNDING, close, close_lse, dense, fill, make_params
+
+import kvcache
+
+TARGETS = ["cpu", *CHIPS]
+POSITIONS = "%sequence: index, %head: index, %query: index, %key: index"
+DISTANCE = """
+  %distance = arith.subi %key, %query : index
+  %integer = arith.index_cast %distance : index to i32
+  %float = arith.sitofp %integer : i32 to f32
+"""
+
+
+@dataclass(frozen=True)
+class Regions:
+    """Regions, the arrays that they use, and the same in NumPy.
+
+    ``model`` takes scores, sequence, head, query and key, which are arrays that broadcast, and
+    the arrays by name, and returns scores and whether tokens are seen.
+    """
+
+    model: object
+    score: str = ""
+    mask: str = ""
+    types: dict = field(default_factory=dict)
+    attributes: str = ""
+
+    @property
+    def text(self):
+        score = f"score {{\n^bb0(%s: f32, {POSITIONS}):{self.score}}}" if self.score else ""
+        mask = f" mask {{\n^bb0({POSITIONS}):{self.mask}}}" if self.mask else ""
+        return score + mask
+
+
+def use_alibi(s, b, h, q, k, slopes):
+    return s + slopes[h] * (k - q), k <= q
+
+
+def use_table(s, b, h, q, k, table):
+    return s + table[h, np.clip(k - q + 8, 0, 16)], k == k
+
+
+def use_cap(s, b, h, q, k):
+    return 3 * np.tanh(s / 3), k <= q
+
+
+def use_prefix(s, b, h, q, k, prefixes):
+    return s, (k <= q) | (k < prefixes[b])
+
+
+def use_documents(s, b, h, q, k, documents):
+    return s, (k <= q) & (documents[b, q] == documents[b, k])
+
+
+def use_globals(s, b, h, q, k):
+    return s, (k <= q) & ((q - k < 9) | (k < 2))
+
+
+def use_branches(s, b, h, q, k, slopes):
+    """Half of the heads have a bias, and exclude tokens by scores: rows at 0, 1 and 2 see none."""
+    biased = np.where(k % 3 == 1, s + slopes[h], s)
+    return np.where(h % 2 == 0, biased, np.where(q < 3, -np.inf, s)), (k <= q) & (k + h != q)
+
+
+CASES = {
+    "alibi": Regions(
+        use_alibi,
+        DISTANCE
+        + """
+        %slope = memref.load %slopes[%head] : memref<?xf32>
+        %y = math.fma %slope, %float, %s : f32
+        kvcache.yield %y : f32
+        """,
+        types={"slopes": "memref<?xf32>"},
+        attributes="{causal}",
+    ),
+    "table": Regions(
+        use_table,
+        """
+        %c0 = arith.constant 0 : index
+        %c8 = arith.constant 8 : index
+        %c16 = arith.constant 16 : index
+        %distance = arith.subi %key, %query : index
+        %moved = arith.addi %distance, %c8 : index
+        %low = arith.maxsi %moved, %c0 : index
+        %bucket = arith.minsi %low, %c16 : index
+        %bias = memref.load %table[%head, %bucket] : memref<?x17xf32>
+        %y = arith.addf %s, %bias : f32
+        kvcache.yield %y : f32
+        """,
+        types={"table": "memref<?x17xf32>"},
+    ),
+    "cap": Regions(
+        use_cap,
+        """
+        %cap = arith.constant 3.0 : f32
+        %small = arith.divf %s, %cap : f32
+        %bent = math.tanh %small : f32
+        %y = arith.mulf %bent, %cap : f32
+        kvcache.yield %y : f32
+        """,
+        attributes="{causal}",
+    ),
+    "prefix": Regions(
+        use_prefix,
+        mask="""
+        %prefix = memref.load %prefixes[%sequence] : memref<?xi32>
+        %end = arith.index_cast %prefix : i32 to index
+        %before = arith.cmpi sle, %key, %query : index
+        %inside = arith.cmpi slt, %key, %end : index
+        %sees = arith.ori %before, %inside : i1
+        kvcache.yield %sees : i1
+        """,
+        types={"prefixes": "memref<?xi32>"},
+    ),
+    "documents": Regions(
+        use_documents,
+        mask="""
+        %own = memref.load %documents[%sequence, %query] : memref<?x?xi32>
+        %other = memref.load %documents[%sequence, %key] : memref<?x?xi32>
+        %sees = arith.cmpi eq, %own, %other : i32
+        kvcache.yield %sees : i1
+        """,
+        types={"documents": "memref<?x?xi32>"},
+        attributes="{causal}",
+    ),
+    "globals": Regions(
+        use_globals,
+        mask="""
+        %c9 = arith.constant 9 : index
+        %c2 = arith.constant 2 : index
+        %distance = arith.subi %query, %key : index
+        %near = arith.cmpi slt, %distance, %c9 : index
+        %global = arith.cmpi slt, %key, %c2 : index
+        %sees = arith.ori %near, %global : i1
+        kvcache.yield %sees : i1
+        """,
+        attributes="{causal}",
+    ),
+    "branches": Regions(
+        use_branches,
+        """
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %c2 = arith.constant 2 : index
+        %c3 = arith.constant 3 : index
+        %none = arith.constant 0xFF800000 : f32
+        %odd = arith.remui %head, %c2 : index
+        %even = arith.cmpi eq, %odd, %c0 : index
+        %y = scf.if %even -> f32 {
+          %slope = memref.load %slopes[%head] : memref<?xf32>
+          %third = arith.remui %key, %c3 : index
+          %one = arith.cmpi eq, %third, %c1 : index
+          %sum = arith.addf %s, %slope : f32
+          %biased = arith.select %one, %sum, %s : f32
+          scf.yield %biased : f32
+        } else {
+          %early = arith.cmpi slt, %query, %c3 : index
+          %rest = arith.select %early, %none, %s : f32
+          scf.yield %rest : f32
+        }
+        kvcache.yield %y : f32
+        """,
+        """
+        %sum = arith.addi %key, %head : index
+        %sees = arith.cmpi ne, %sum, %query : index
+        kvcache.yield %sees : i1
+        """,
+        types={"slopes": "memref<?xf32>"},
+        attributes="{causal}",
+    ),
+}
+
+
+def make_arrays(regions, heads, tokens):
+    """The arrays of regions, for sequences of numbers of tokens."""
+    rng = np.random.default_rng(5)
+    arrays = {
+        "slopes": np.linspace(-0.4, 0.3, heads, dtype=np.float32),
+        "table": rng.standard_normal((heads, 17)).astype(np.float32),
+        "prefixes": np.array([n // 2 + 1 for n in tokens], np.int32),
+        # A token after the last of a sequence would be out of bounds.
+        "documents": (np.arange(max(tokens)) // 11 + np.zeros((len(tokens), 1))).astype(np.int32),
+    }
+    return {name: arrays[name] for name in regions.types}
+
+
+def write_source(params, heads, dtype, regions, options, workspace):
+    """The text of a function that attends to a layer."""
+    kind = kvcache.dtypes.mlir_name(kvcache.dtypes.dtype(dtype))
+    rows = f"memref<?x{heads}x{params.head_dim}x{kind}>"
+    size = options.get("value_dim") or params.head_dim
+    out, lse = f"memref<?x{heads}x{size}x{kind}>", f"memref<?x{heads}xf32>"
+    numbers = "memref<?xi32>"
+    types = {"blocks": params.blocks_type, "lengths": numbers, "lut": "memref<?x?xi32>"}
+    scales = "" if params.kvcache_quant_config is None else " scales %scales"
+    more = {"scales": params.scales_type} if scales else {}
+    collection = ", ".join([*types.values(), *more.values()])
+    types |= {"max_seq": "i32", "max_cache": "i32", **more}
+    types |= {"layer": "index", "q": rows, "offsets": numbers, "scale": "f32", "out": out, "lse": lse}
+    if workspace:
+        types["workspace"] = "memref<?xi8>"
+    types |= regions.types
+    arguments = ", ".join(f"%{name}: {type_}" for name, type_ in types.items())
+    roles = ["key"] if params.is_mla else ["key", "value"]
+    views = "\n".join(
+        f"%{role}_view = kvcache.paged_view {role} %cache[%layer] : {params.collection_type}"
+        for role in roles
+    )
+    attributes = [regions.attributes.strip("{}"), *(f"{k} = {v}" for k, v in options.items() if k != "value_dim")]
+    all_types = [rows, *[params.cache_type] * len(roles), numbers, "f32", out, lse]
+    all_types += ["memref<?xi8>"] * workspace
+    return f"""
+func.func @attention({arguments}) {{
+  %cache = kvcache.paged_collection %blocks, %lengths, %lut, %max_seq, %max_cache{scales}
+    : {collection} -> {params.collection_type}
+  {views}
+  kvcache.attention %q, {', '.join(f'%{role}_view' for role in roles)}, %offsets, %scale
+    outs(%out, %lse){' workspace %workspace' * workspace} {{{', '.join(filter(None, attributes))}}}
+    {regions.text}
+    : {', '.join(all_types)}
+  return
+}}
+"""
+
+
+def attend(params, dtype, inputs, group, regions, options, target, tokens):
+    """Returns queries, outputs and lse."""
+    heads = group * params.n_kv_heads_per_device
+    rng = np.random.default_rng(1)
+    kind = kvcache.dtypes.dtype(dtype)
+    total = len(inputs.tokens)
+    q = (2 * rng.standard_normal((total, heads, params.head_dim))).astype(kind)
+    size = options.get("value_dim") or params.head_dim
+    out = np.full((total, heads, size), 7, kind)
+    lse = np.full((total, heads), 7, np.float32)
+    workspace = []
+    if "max_splits" in options:
+        rows = len(tokens) * options["split_rows"] * options["max_splits"] * heads * (size + 2)
+        workspace = [np.zeros(4 * rows + 16, np.int8)]
+    source = write_source(params, heads, dtype, regions, options, len(workspace))
+    program = kvcache.jit(source, target=target, opt_level=0)
+    arrays = make_arrays(regions, heads, tokens)
+    program.call(
+        "attention", *inputs.collection(), LAYER, q, inputs.placed_offsets, params.head_dim**-0.5, out, lse,
+        *workspace, *arrays.values(),
+    )
+    return q, out, lse, arrays
+
+
+def model(q, keys, values, scale, number, regions, arrays):
+    """Attention of the last rows of sequence ``number`` in f64."""
+    rows, heads, _ = q.shape
+    tokens = len(keys)
+    group = heads // keys.shape[1]
+    out, lse = np.zeros((rows, heads, values.shape[-1])), np.full((rows, heads), -np.inf)
+    position = np.arange(tokens - rows, tokens)[:, None]
+    for h in range(heads):
+        scores = scale * q[:, h] @ keys[:, h // group].T
+        changed, seen = regions.model(scores, number, h, position, np.arange(tokens), **arrays)
+        changed = np.where(seen, changed, -np.inf)
+        for i, row in enumerate(changed):
+            if np.isfinite(row).any():
+                weights = np.exp(row - row.max())
+                out[i, h] = weights @ values[:, h // group] / weights.sum()
+                lse[i, h] = row.max() + np.log(weights.sum())
+    return out, lse
+
+
+def check(name, target, format_, lengths, new, group, head_dim=64, mla=False, heads=1, **options):
+    dtype = options.pop("dtype", FORMATS[format_][2])
+    regions = CASES[name] if isinstance(name, str) else name
+    params = make_params(format_, heads, head_dim, 16, mla)
+    _, inputs = fill(params, dtype, lengths, new)
+    tokens = [length + more for length, more in zip(lengths, new)]
+    q, out, lse, arrays = attend(params, dtype, inputs, group, regions, options, target, tokens)
+    roles = dense(params, inputs, max(tokens))
+    size = out.shape[-1]
+    for b, count in enumerate(tokens):
+        rows = slice(*map(int, inputs.row_offsets[b : b + 2]))
+        wanted, wanted_lse = model(
+            q[rows].astype(np.float64), roles[0, b, :count], roles[-1, b, :count, :, :size],
+            head_dim**-0.5, b, regions, arrays,
+        )
+        assert close(out[rows], wanted, ROUNDING[dtype] * np.abs(roles[-1]).max())
+        assert close_lse(lse[rows], wanted_lse)
+
+
+# Sequences of a few rows in a page, of one row after two tiles, and of several tiles of rows.
+LENGTHS, NEW = (5, 130, 0), (2, 1, 37)
+SPLITS = {"split_tokens": 12, "max_splits": 4, "split_rows": 2}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("target", TARGETS)
+def test_regions_of_warps(name, target):
+    """Tests rows that warps or loops of the CPU compute."""
+    check(name, target, "f32", LENGTHS, NEW, 3, head_dim=16)
+
+
+@pytest.mark.parametrize(
+    "target, name, format_, group, options",
+    [
+        (CHIPS[0], "alibi", "bf16", 4, {}),
+        (CHIPS[0], "documents", "bf16", 3, {"tile_rows": 32}),
+        (CHIPS[0], "branches", "f16", 2, {"tile_rows": 16, **SPLITS}),
+        (CHIPS[1], "table", "f16", 4, {"tile_rows": 128}),
+        (CHIPS[1], "branches", "bf16", 3, {"tile_rows": 64}),
+        (CHIPS[1], "documents", "bf16", 4, {"tile_rows": 16, "swap_operands": "true"}),
+        (CHIPS[1], "alibi", "f16", 4, {"tile_rows": 32, "swap_operands": "true", **SPLITS}),
+        (CHIPS[1], "prefix", "bf16", 4, {"tile_rows": 16, "scheduled_blocks": 0, **SPLITS}),
+        (CHIPS[2], "alibi", "bf16", 4, {"tile_rows": 64}),
+        (CHIPS[2], "documents", "f16", 3, {"tile_rows": 128}),
+        (CHIPS[2], "globals", "bf16", 4, {"tile_rows": 64, **SPLITS}),
+        # In-register dequantization.
+        (CHIPS[0], "alibi", "fp8", 3, {"dtype": "f16", "tile_rows": 16, **SPLITS}),
+        (CHIPS[1], "documents", "fp8-scaled", 3, {"tile_rows": 32}),
+        (CHIPS[2], "branches", "fp8-token", 4, {"tile_rows": 16}),
+    ],
+)
+def test_regions_of_tiles(target, name, format_, group, options):
+    check(name, target, format_, LENGTHS, NEW, group, **options)
+
+
+@pytest.mark.parametrize(
+    "target, name, options",
+    [
+        ("cpu", "documents", {}),
+        (CHIPS[0], "alibi", SPLITS),
+        (CHIPS[1], "documents", {}),
+        (CHIPS[1], "branches", SPLITS),
+        (CHIPS[2], "alibi", {}),
+    ],
+)
+def test_regions_of_latent_caches(target, name, options):
+    check(name, target, "bf16", LENGTHS, NEW, 16, head_dim=64, mla=True, value_dim=48, **options)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("format_", ["f32", "bf16"])
+def test_soft_cap_before_region(target, format_):
+    """Tests that a region takes scores after the attribute ``soft_cap``."""
+    alibi = CASES["alibi"]
+
+    def use_both(s, b, h, q, k, slopes):
+        return use_alibi(3 * np.tanh(s / 3), b, h, q, k, slopes)
+
+    both = Regions(use_both, alibi.score, types=alibi.types, attributes="{causal, soft_cap = 3.0}")
+    check(both, target, format_, LENGTHS, NEW, 2, head_dim=32)
