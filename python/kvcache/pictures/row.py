@@ -80,6 +80,13 @@ class _Layout:
         return -(-self.params.head_dim // config.quantization_granularity)
 
     @property
+    def numbers(self) -> int:
+        """The number of scales of a head, and of the zero points after them."""
+        config = self.params.kvcache_quant_config
+        has_zero_points = config is not None and config.zero_point_dtype is not None
+        return self.groups * (2 if has_zero_points else 1)
+
+    @property
     def scale_size(self) -> int:
         config = self.params.kvcache_quant_config
         return dtypes.dtype(config.scale_dtype).itemsize if config else 0
@@ -273,7 +280,7 @@ def _draw_scales(
         if left >= right:
             continue
         x, width = _place(layout, left - start, right - start)
-        index = head * layout.groups + group
+        index = head * layout.numbers + group
         first = index * layout.scale_size
         last = first + layout.scale_size - 1
         number = f"scale {index:,}"
@@ -338,7 +345,7 @@ def _totals(layout: _Layout) -> Iterator[tuple[str, int, int]]:
     """The lines of the totals: bytes of elements, and of scales."""
     params = layout.params
     elements = layout.row_bytes
-    scales = layout.heads * layout.groups * layout.scale_size
+    scales = layout.heads * layout.numbers * layout.scale_size
     if params.is_mla:
         yield "a row: a token in a layer", elements, scales
     else:

@@ -25,7 +25,7 @@ def read_totals(root):
     return {name: [int(size.replace(",", "")) for size in sizes] for name, *sizes in rows}
 
 
-@pytest.mark.parametrize("params", [LLAMA, QUANTIZED, NVFP4, MLA], ids=["bf16", "fp8", "nvfp4", "mla"])
+@pytest.mark.parametrize("params", [LLAMA, QUANTIZED, INT4, NVFP4, MLA], ids=["bf16", "fp8", "int4", "nvfp4", "mla"])
 def test_totals_equal_the_tensors(params):
     shown, cache = read_totals(draw(params)), kvcache.KVCacheParams(**params)
     tensors = [np.zeros(cache.shape_per_block, cache.storage_dtype)]
@@ -63,6 +63,13 @@ def test_scale_is_drawn_below_its_elements():
         assert number(strip, "x") < center < number(strip, "x") + number(strip, "width") + 1
         assert 0 < number(strip, "y") - number(bar, "y") < 40
         assert tips(root, "scale")[index] == f"scale {index}: bytes {4 * index}–{4 * index + 3} of the row of scales"
+
+
+def test_zero_points_follow_the_scales_of_a_head():
+    shown = tips(draw(INT4), "scale")
+    assert len(shown) == 8 * 128 // 32
+    assert shown[3] == "scale 3: bytes 6–7 of the row of scales"
+    assert shown[4] == "scale 8: bytes 16–17 of the row of scales"
 
 
 @pytest.mark.parametrize(("heads", "size", "dtype", "element"), [(8, 128, "bf16", 2), (3, 20, "bf16", 2), (5, 3, "f32", 4)])
