@@ -6,6 +6,7 @@ import importlib.util
 import itertools
 import os
 import random
+import re
 import sys
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def pytest_addoption(parser):
         "--cases",
         type=int,
         metavar="N",
-        help="run at most N cases of each test outside of docs, always the same ones",
+        help="run at most N cases of each test, always the same ones, and all files that tests of style read",
     )
 
 
@@ -102,16 +103,20 @@ def optimized_operations(monkeypatch):
     monkeypatch.setattr(operations, "jit", kvcache.jit)
 
 
+# Tests of the words and links of each file.
+STYLE = re.compile(r"/test_(language|pages)\.py::")
+
+
 def name_test(item):
     return item.nodeid.partition("[")[0]
 
 
 def draw_cases(items, count):
-    """Draws at most ``count`` cases of each test; a case of documentation is a file or a page."""
+    """Draws at most ``count`` cases of each test, except where a case is the style of a file."""
     chosen = []
     for name, cases in itertools.groupby(items, name_test):
         cases = list(cases)
-        if "/docs/" not in name and len(cases) > count:
+        if not STYLE.search(name) and len(cases) > count:
             cases = random.Random(name).sample(cases, count)
         chosen += cases
     return chosen

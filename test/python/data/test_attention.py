@@ -170,6 +170,7 @@ def test_latent_rows(format_, rank, rope):
     check(params, format_, LENGTHS, NEW, group=16, value_dim=rank)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("targets", [["cpu"], CHIPS], ids=["cpu", "chips"])
 @settings(max_examples=8, deadline=None, derandomize=True)
 @given(st.data())
@@ -229,6 +230,7 @@ def test_sparse_rows(format_, options, mla, target, splits):
     check_sparse(params, FORMATS[format_][2], group, target, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("targets", [["cpu"], CHIPS], ids=["cpu", "chips"])
 @settings(max_examples=5, deadline=None, derandomize=True)
 @given(st.data())

@@ -8,7 +8,7 @@ import conftest
 
 def test_drawn_cases_are_the_same_in_each_run():
     counts = {"test/python/data/test_a.py::test_many": 40, "test/python/manager/test_b.py::test_one": 1}
-    page = "test/python/docs/test_c.py::test_page"
+    page = "test/python/docs/test_pages.py::test_page"
     items = [
         SimpleNamespace(nodeid=f"{name}[{case}]")
         for name, count in {**counts, page: 5}.items()

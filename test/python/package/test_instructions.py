@@ -296,6 +296,7 @@ def test_every_instruction_compiles_or_is_an_error(chip, tmp_path):
     compile_to_ptx(chip, tmp_path)
 
 
+@pytest.mark.slow
 def test_some_chip_compiles_each_instruction(tmp_path):
     """Each of the lines above tests an instruction, not an error in its text."""
     compiled = "".join(compile_to_ptx(chip, tmp_path) for chip in NEWEST)
