@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MaskBounds.h"
 #include "ScoreRegions.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -148,8 +149,10 @@ private:
   void attend(Value first, Value count) {
     Value one = frame.index(1);
     Value last = frame.sub(frame.add(first, count), one);
-    Value from = getSeen(rows, frame.div(first, group)).from;
-    Value to = getSeen(rows, frame.div(last, group)).to;
+    Value firstRow = frame.div(first, group), lastRow = frame.div(last, group);
+    auto [from, to] = restrictTokens(
+        frame, op, rows, firstRow, lastRow,
+        {getSeen(rows, firstRow).from, getSeen(rows, lastRow).to});
     forHeads([&] {
       forRows(first, count, 1, [&](const Row &row) { beginRow(row); });
     });
@@ -163,6 +166,9 @@ private:
           Value isAny =
               arith::AndIOp::create(builder, loc, frame.less(tile, seen.to),
                                     frame.less(seen.from, end));
+          if (Region *mask = op.getMaskRegion())
+            isAny = arith::AndIOp::create(builder, loc, isAny,
+                                          isAnyAdmitted(*mask, row, tile));
           frame.runIf(isAny, [&] { addTile(row, tile, seen, lastToken); });
         });
       });
@@ -170,6 +176,17 @@ private:
     forHeads([&] {
       forRows(first, count, 1, [&](const Row &row) { endRow(row); });
     });
+  }
+
+  /// Whether the region `mask` may admit a token of a tile for rows of a token.
+  Value isAnyAdmitted(Region &mask, const Row &row, Value tile) {
+    Value query = frame.add(rows.own, row.i);
+    Value lastHead = together == 1
+                         ? row.head
+                         : frame.add(row.head, frame.index(together - 1));
+    RowBox box{rows.batch, {row.head, lastHead}, {query, query}, rows.tokens};
+    Value last = frame.add(tile, frame.index(kTile - 1));
+    return computePairs(frame, mask, box, {tile, last}).any;
   }
 
   //===--------------------------------------------------------------------===//

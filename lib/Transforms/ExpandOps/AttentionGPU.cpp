@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MaskBounds.h"
 #include "ScoreRegions.h"
 #include "kvcache/Support/CachePolicy.h"
 
@@ -92,7 +93,8 @@ private:
         i = frame.sub(row, rows.first);
       }
       loadQueries();
-      endRows(addRange(getSeen(rows, i), i));
+      endRows(
+          addRange(restrictTokens(frame, op, rows, i, i, getSeen(rows, i)), i));
     });
   }
 
@@ -147,7 +149,7 @@ private:
   }
 
   void attendPart(const Work &work, Value i) {
-    TokenRange seen = getSeen(rows, i);
+    TokenRange seen = restrictTokens(frame, op, rows, i, i, getSeen(rows, i));
     Value zero = frame.index(0), one = frame.index(1);
     Value count = frame.max(frame.sub(seen.to, seen.from), zero);
     Value size = getPartSize(work.isWhole, count, /*multiple=*/1);

@@ -227,24 +227,31 @@ void ScoreRegions::addColumn(Value token) {
   set(kKey, kAny, columnCount++, key);
 }
 
+/// A value in all lanes of a value like `like`.
+static Value spread(const Frame &frame, Value value, Value like) {
+  auto vector = dyn_cast<VectorType>(like.getType());
+  if (!vector || isa<VectorType>(value.getType()))
+    return value;
+  return vector::BroadcastOp::create(frame.builder, frame.loc,
+                                     vector.clone(value.getType()), value);
+}
+
 Value ScoreRegions::apply(Value product, int64_t row, int64_t column) {
-  auto spread = [&](Value value) -> Value {
-    auto vector = dyn_cast<VectorType>(product.getType());
-    return vector && !isa<VectorType>(value.getType())
-               ? vector::BroadcastOp::create(frame.builder, frame.loc,
-                                             vector.clone(value.getType()),
-                                             value)
-               : value;
-  };
-  Value result = product;
-  if (score) {
-    score->set(getArgument(*op.getScoreRegion(), kScore), row, column, product);
-    result = spread(score->clone(row, column));
-    result = f.mul(result, f.constant(result, llvm::numbers::log2e));
-  }
-  if (mask)
-    result =
-        f.select(spread(mask->clone(row, column)), result,
-                 f.constant(result, -std::numeric_limits<float>::infinity()));
-  return result;
+  return applyMask(applyScore(product, row, column), row, column);
+}
+
+Value ScoreRegions::applyScore(Value product, int64_t row, int64_t column) {
+  if (!score)
+    return product;
+  score->set(getArgument(*op.getScoreRegion(), kScore), row, column, product);
+  Value result = spread(frame, score->clone(row, column), product);
+  return f.mul(result, f.constant(result, llvm::numbers::log2e));
+}
+
+Value ScoreRegions::applyMask(Value product, int64_t row, int64_t column) {
+  if (!mask)
+    return product;
+  Value sees = spread(frame, mask->clone(row, column), product);
+  Value none = f.constant(product, -std::numeric_limits<float>::infinity());
+  return f.select(sees, product, none);
 }

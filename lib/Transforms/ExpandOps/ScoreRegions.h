@@ -83,6 +83,9 @@ public:
   /// excludes the token. With a region `score`, the operand is in natural
   /// units.
   Value apply(Value score, int64_t row, int64_t column);
+  /// Apply one of the regions, if it is there.
+  Value applyScore(Value score, int64_t row, int64_t column);
+  Value applyMask(Value score, int64_t row, int64_t column);
 
 private:
   RegionCloner makeCloner(Region &region);

@@ -8,6 +8,9 @@
 
 #include "TileGrid.h"
 
+#include "MaskBounds.h"
+
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <numeric>
@@ -112,7 +115,15 @@ SeenTokens TileGrid::findSeen(const QueryRows &rows, Value first, Value count) {
   TokenRange ofFirst = getSeen(rows, first), ofLast = getSeen(rows, last);
   SeenTokens seen{
       {ofFirst.from, ofLast.to}, {ofLast.from, ofFirst.to}, plan.tokens};
-  if (!op.getWindow() && !op.getChunk())
+  bool mayBegin = op.getWindow() || op.getChunk();
+  if (auto admitted =
+          computeTokens(frame, op, rows, first, perBlock == 1 ? first : last)) {
+    seen.all = {frame.max(seen.all.from, admitted->any.from),
+                frame.min(seen.all.to, admitted->any.to)};
+    seen.admitted = admitted->all;
+    mayBegin = !matchPattern(seen.all.from, m_Zero());
+  }
+  if (!mayBegin)
     return seen;
   // A tile may begin in front of what rows see, but not in another page.
   auto getPageSize = [](Value cache) {

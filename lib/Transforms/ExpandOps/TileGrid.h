@@ -28,14 +28,16 @@ struct TileWork {
 };
 
 /// What rows of a block see: tokens that any of them sees, from where tiles may
-/// begin on, and those that all see. The first tokens of tiles are multiples of
-/// a number.
+/// begin on, and those that all see by position. The first tokens of tiles are
+/// multiples of a number.
 struct SeenTokens {
   TokenRange all, byAll;
   int64_t alignment = 1;
   /// The first token that any row sees, if tiles may begin before it;
   /// otherwise null.
   Value begin;
+  /// Tokens that the region `mask` admits for all rows; null without it.
+  TokenRange admitted;
 };
 
 /// The grid of attention on tensor cores: a block takes some tokens of a

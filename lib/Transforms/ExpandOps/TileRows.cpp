@@ -8,8 +8,6 @@
 
 #include "TileRows.h"
 
-#include "ScoreRegions.h"
-
 #include "kvcache/IR/TileOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -84,6 +82,7 @@ TileRow TileRows::makeRow(Value ofBlock) {
 void TileRows::findTokens() {
   SeenTokens seen = findSeen(rows, first, count);
   seenByAll = seen.byAll;
+  admittedForAll = seen.admitted;
   tokens = {rows.batch,     head,       seen.all,
             seen.alignment, seen.begin, ids ? &*ids : nullptr};
 }
@@ -160,8 +159,28 @@ TileState TileRows::maskIds(TileState scores, Value tile) {
 }
 
 TileState TileRows::modify(TileState scores, Value tile) {
-  if (op.getModifiers().empty())
+  if (op.getScoreRegion())
+    scores = applyEach(scores, tile, &ScoreRegions::applyScore);
+  if (!op.getMaskRegion())
     return scores;
+  Value token = getToken(tile);
+  Value end = frame.add(token, frame.index(plan.tokens));
+  Value isPart =
+      arith::OrIOp::create(builder, loc, frame.less(token, admittedForAll.from),
+                           frame.less(admittedForAll.to, end));
+  auto branch = scf::IfOp::create(
+      builder, loc, isPart,
+      [&](OpBuilder &, Location) {
+        scf::YieldOp::create(builder, loc,
+                             applyEach(scores, tile, &ScoreRegions::applyMask));
+      },
+      [&](OpBuilder &, Location) {
+        scf::YieldOp::create(builder, loc, scores);
+      });
+  return TileState(branch.getResults());
+}
+
+TileState TileRows::applyEach(TileState scores, Value tile, Apply apply) {
   ScoreRegions regions(frame, op, rows);
   for (int64_t r = 0; r < layout.countRows(); ++r) {
     Value ofBlock = getRowOfBlock(layout, firstOfLane, r);
@@ -175,7 +194,7 @@ TileState TileRows::modify(TileState scores, Value tile) {
           frame.add(token, frame.index(layout.getColumn(run) + e)));
       for (int64_t r = 0; r < layout.countRows(); ++r) {
         Value &score = scores[layout.getElement(r, run, e)];
-        score = regions.apply(score, r, run * size + e);
+        score = (regions.*apply)(score, r, run * size + e);
       }
     }
   return scores;

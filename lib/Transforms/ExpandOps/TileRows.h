@@ -10,6 +10,7 @@
 #define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEROWS_H
 
 #include "AttentionChoices.h"
+#include "ScoreRegions.h"
 #include "TileGrid.h"
 #include "TileParts.h"
 #include "TiledCache.h"
@@ -61,9 +62,10 @@ protected:
   SmallVector<Value> factors;
   /// The lane's first column of scores.
   Value column;
-  /// Tokens of tiles, and those that all rows see.
+  /// Tokens of tiles, those that all rows see by position, and those that the
+  /// region `mask` admits for all rows.
   TiledTokens tokens;
-  TokenRange seenByAll;
+  TokenRange seenByAll, admittedForAll;
 
 private:
   /// What a row sees, as the mask takes it.
@@ -76,6 +78,10 @@ private:
   TileRow makeRow(Value ofBlock);
   Bounds getBounds(int64_t row);
 
+  /// Applies a region to each score of a tile.
+  using Apply = Value (ScoreRegions::*)(Value score, int64_t row,
+                                        int64_t column);
+  TileState applyEach(TileState scores, Value tile, Apply apply);
   /// Gives the scores of ids that are no row's the weight 0.
   TileState maskIds(TileState scores, Value tile);
   TileState maskEach(const TileState &scores, Value token);

@@ -62,6 +62,14 @@ def use_globals(s, b, h, q, k):
     return s, (k <= q) & ((q - k < 9) | (k < 2))
 
 
+def use_window(s, b, h, q, k):
+    return s, (k <= q) & (k > q - 9)
+
+
+def use_chunks(s, b, h, q, k):
+    return s, k // 40 == q // 40
+
+
 def use_branches(s, b, h, q, k, slopes):
     """Half of the heads have a bias, and exclude tokens by scores: rows at 0, 1 and 2 see none."""
     biased = np.where(k % 3 == 1, s + slopes[h], s)
@@ -142,6 +150,29 @@ CASES = {
         kvcache.yield %sees : i1
         """,
         attributes="{causal}",
+    ),
+    "window": Regions(
+        use_window,
+        mask="""
+        %c9 = arith.constant 9 : index
+        %first = arith.subi %query, %c9 : index
+        %inside = arith.cmpi sgt, %key, %first : index
+        %before = arith.cmpi ule, %key, %query : index
+        %sees = arith.andi %inside, %before : i1
+        kvcache.yield %sees : i1
+        """,
+    ),
+    "chunks": Regions(
+        use_chunks,
+        mask="""
+        %c40 = arith.constant 40 : i32
+        %token = arith.index_cast %key : index to i32
+        %row = arith.index_cast %query : index to i32
+        %other = arith.floordivsi %token, %c40 : i32
+        %own = arith.floordivsi %row, %c40 : i32
+        %sees = arith.cmpi eq, %own, %other : i32
+        kvcache.yield %sees : i1
+        """,
     ),
     "branches": Regions(
         use_branches,
@@ -273,14 +304,16 @@ def model(q, keys, values, scale, number, regions, arrays):
     return out, lse
 
 
-def check(name, target, format_, lengths, new, group, head_dim=64, mla=False, heads=1, **options):
+def check(name, target, format_, lengths, new, group, head_dim=64, mla=False, heads=1, unread=0, **options):
+    """Compares with the model. The first ``unread`` tokens of each sequence are NaN in the cache."""
     dtype = options.pop("dtype", FORMATS[format_][2])
     regions = CASES[name] if isinstance(name, str) else name
     params = make_params(format_, heads, head_dim, 16, mla)
-    _, inputs = fill(params, dtype, lengths, new)
+    manager, inputs = fill(params, dtype, lengths, new)
     tokens = [length + more for length, more in zip(lengths, new)]
-    q, out, lse, arrays = attend(params, dtype, inputs, group, regions, options, target, tokens)
     roles = dense(params, inputs, max(tokens))
+    manager.blocks[0][inputs.lut[:, : unread // 16].astype(int)] = np.nan
+    q, out, lse, arrays = attend(params, dtype, inputs, group, regions, options, target, tokens)
     size = out.shape[-1]
     for b, count in enumerate(tokens):
         rows = slice(*map(int, inputs.row_offsets[b : b + 2]))
@@ -315,6 +348,9 @@ def test_regions_of_warps(name, target):
         (CHIPS[1], "documents", "bf16", 4, {"tile_rows": 16, "swap_operands": "true"}),
         (CHIPS[1], "alibi", "f16", 4, {"tile_rows": 32, "swap_operands": "true", **SPLITS}),
         (CHIPS[1], "prefix", "bf16", 4, {"tile_rows": 16, "scheduled_blocks": 0, **SPLITS}),
+        (CHIPS[0], "chunks", "bf16", 4, {"tile_rows": 16, "scheduled_blocks": 3, **SPLITS}),
+        (CHIPS[1], "window", "bf16", 2, {"tile_rows": 32, **SPLITS}),
+        (CHIPS[2], "chunks", "f16", 1, {"tile_rows": 128}),
         (CHIPS[2], "alibi", "bf16", 4, {"tile_rows": 64}),
         (CHIPS[2], "documents", "f16", 3, {"tile_rows": 128}),
         (CHIPS[2], "globals", "bf16", 4, {"tile_rows": 64, **SPLITS}),
@@ -353,3 +389,20 @@ def test_soft_cap_before_region(target, format_):
 
     both = Regions(use_both, alibi.score, types=alibi.types, attributes="{causal, soft_cap = 3.0}")
     check(both, target, format_, LENGTHS, NEW, 2, head_dim=32)
+
+
+@pytest.mark.parametrize(
+    "target, options",
+    [
+        ("cpu", {}),
+        (CHIPS[0], {"tile_rows": 0, **SPLITS}),
+        (CHIPS[0], {"tile_rows": 16, **SPLITS}),
+        (CHIPS[1], {"tile_rows": 64}),
+        (CHIPS[2], {"tile_rows": 64}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name, unread", [("window", 112), ("chunks", 112)])
+def test_region_bounds_what_is_read(name, unread, target, options):
+    """Tests that tokens before a window or chunk are not read: NaN would reach all rows of a block."""
+    check(name, target, "bf16", (130, 127), (1, 2), 4, unread=unread, **options)
