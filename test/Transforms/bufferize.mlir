@@ -38,6 +38,26 @@ func.func @attend(%q: tensor<?x32x128xbf16>, %cache: !cache, %offsets: tensor<?x
   return %r#0, %r#1 : tensor<?x32x128xbf16>, tensor<?x32xf32>
 }
 
+// CHECK-LABEL: func.func @attend_with_region(
+// CHECK-SAME:    %[[Q:[a-z0-9]+]]: memref<?x32x128xbf16>, {{.*}} %[[BIAS:[a-z0-9]+]]: memref<32xf32>)
+// CHECK:         kvcache.attention %[[Q]], {{.*}} score {
+// CHECK-NEXT:    ^bb0(%[[S:.*]]: f32, %{{.*}}: index, %[[HEAD:.*]]: index, %{{.*}}: index, %{{.*}}: index):
+// CHECK-NEXT:      %[[LOADED:.*]] = memref.load %[[BIAS]][%[[HEAD]]]
+// CHECK-NEXT:      %[[Y:.*]] = arith.addf %[[S]], %[[LOADED]]
+// CHECK-NEXT:      kvcache.yield %[[Y]]
+// CHECK-NEXT:    } : memref
+func.func @attend_with_region(%q: tensor<?x32x128xbf16>, %cache: !cache, %offsets: tensor<?xi32>, %scale: f32,
+                              %out: tensor<?x32x128xbf16> {bufferization.writable = true}, %bias: memref<32xf32>)
+    -> tensor<?x32x128xbf16> {
+  %r = kvcache.attention %q, %cache, %cache, %offsets, %scale outs(%out) score {
+      ^bb0(%s: f32, %sequence: index, %head: index, %query: index, %key: index):
+        %b = memref.load %bias[%head] : memref<32xf32>
+        %y = arith.addf %s, %b : f32
+        kvcache.yield %y : f32
+      } : tensor<?x32x128xbf16>, !cache, !cache, tensor<?xi32>, f32, tensor<?x32x128xbf16> -> tensor<?x32x128xbf16>
+  return %r : tensor<?x32x128xbf16>
+}
+
 // Queries, keys and values are slices of one projection, apart from each other.
 // CHECK-LABEL: func.func @fused(
 // CHECK-SAME:    %[[QKV:[a-z0-9]+]]: memref<?x48x128xbf16>

@@ -167,7 +167,7 @@ private:
               arith::ExtUIOp>(cast)) {
         bool isSigned = isa<arith::IndexCastOp, arith::ExtSIOp>(cast);
         int64_t from = getWidth(cast->getOperand(0).getType());
-        if (isSigned || from < 64) {
+        if (isSigned ? from <= 64 : from < 64) {
           min = std::max(min, isSigned ? llvm::minIntN(from) : 0);
           max = std::min(max, llvm::maxIntN(isSigned ? from : from + 1));
         }

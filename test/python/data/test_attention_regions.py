@@ -70,6 +70,14 @@ def use_chunks(s, b, h, q, k):
     return s, k // 40 == q // 40
 
 
+def use_documents_in_window(s, b, h, q, k, documents):
+    return s, (k <= q) & (k > q - 20) & (documents[b, q] == documents[b, k])
+
+
+def use_loops(s, b, h, q, k, slopes):
+    return s + np.concatenate([[0], np.cumsum(slopes[:2], dtype=float)])[k % 3], k <= q
+
+
 def use_branches(s, b, h, q, k, slopes):
     """Half of the heads have a bias, and exclude tokens by scores: rows at 0, 1 and 2 see none."""
     biased = np.where(k % 3 == 1, s + slopes[h], s)
@@ -136,6 +144,41 @@ CASES = {
         kvcache.yield %sees : i1
         """,
         types={"documents": "memref<?x?xi32>"},
+        attributes="{causal}",
+    ),
+    "documents in a window": Regions(
+        use_documents_in_window,
+        mask="""
+        %own = memref.load %documents[%sequence, %query] : memref<?x?xi32>
+        %other = memref.load %documents[%sequence, %key] : memref<?x?xi32>
+        %sees = arith.cmpi eq, %own, %other : i32
+        kvcache.yield %sees : i1
+        """,
+        types={"documents": "memref<?x?xi32>"},
+        attributes="{causal, window = 20}",
+    ),
+    # Ops that are not elementwise, and values that are no elements of vectors.
+    "loops": Regions(
+        use_loops,
+        """
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %c3 = arith.constant 3 : index
+        %half = arith.constant 0.5 : f32
+        %count = arith.remui %key, %c3 : index
+        %sum = scf.for %i = %c0 to %count step %c1 iter_args(%before = %s) -> f32 {
+          %one = memref.subview %slopes[%i] [1] [1] : memref<?xf32> to memref<1xf32, strided<[1], offset: ?>>
+          %slope = memref.load %one[%c0] : memref<1xf32, strided<[1], offset: ?>>
+          %after = arith.addf %before, %slope : f32
+          scf.yield %after : f32
+        }
+        %pair = vector.broadcast %sum : f32 to vector<2xf32>
+        %twice = arith.addf %pair, %pair : vector<2xf32>
+        %first = vector.extract %twice[0] : f32 from vector<2xf32>
+        %y = arith.mulf %first, %half : f32
+        kvcache.yield %y : f32
+        """,
+        types={"slopes": "memref<?xf32>"},
         attributes="{causal}",
     ),
     "globals": Regions(
