@@ -6,7 +6,7 @@
 // The slope of a row is loaded once for each row of a lane, the document of the
 // sequence once, and that of a token once for each token of a lane. The slopes
 // are %arg6, and the documents %arg7. Bounds of tokens load the document of the
-// sequence before the loop, and on the CPU also in it.
+// sequence before the loop, and without tensor cores also in it.
 
 #kv = #kvcache.params<num_heads = 2, head_size = 64>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>

@@ -310,10 +310,32 @@ private:
     auto loop = scf::ForOp::create(
         builder, loc, range.from, range.to, frame.index(step), getNoSums(),
         [&](OpBuilder &, Location, Value first, ValueRange sums) {
-          Sums next = addTokens(frame.add(first, ofWarp), i, range.to, sums);
-          scf::YieldOp::create(builder, loc, next);
+          auto add = [&] {
+            Sums next = addTokens(frame.add(first, ofWarp), i, range.to, sums);
+            scf::YieldOp::create(builder, loc, next);
+          };
+          Region *mask = op.getMaskRegion();
+          if (!mask)
+            return add();
+          auto branch = scf::IfOp::create(
+              builder, loc, isAnyAdmitted(*mask, i, first, step),
+              [&](OpBuilder &, Location) { add(); },
+              [&](OpBuilder &, Location) {
+                scf::YieldOp::create(builder, loc, sums);
+              });
+          scf::YieldOp::create(builder, loc, branch.getResults());
         });
     return Sums(loop.getResults());
+  }
+
+  /// Whether the region `mask` may admit one of some tokens: the same in all
+  /// lanes.
+  Value isAnyAdmitted(Region &mask, Value i, Value first, int64_t count) {
+    Value query = frame.add(rows.own, i);
+    Value lastHead = plan.rows == 1 ? firstHead : getQueryHead(plan.rows - 1);
+    RowBox box{rows.batch, {firstHead, lastHead}, {query, query}, rows.tokens};
+    Value last = frame.add(first, frame.index(count - 1));
+    return computePairs(frame, mask, box, {first, last}).any;
   }
 
   /// Adds the tokens of a step to sums.

@@ -78,6 +78,10 @@ def use_loops(s, b, h, q, k, slopes):
     return s + np.concatenate([[0], np.cumsum(slopes[:2], dtype=float)])[k % 3], k <= q
 
 
+def use_late_prefix(s, b, h, q, k, prefixes):
+    return s, k < prefixes[b] - 20
+
+
 def use_branches(s, b, h, q, k, slopes):
     """Half of the heads have a bias, and exclude tokens by scores: rows at 0, 1 and 2 see none."""
     biased = np.where(k % 3 == 1, s + slopes[h], s)
@@ -131,6 +135,19 @@ CASES = {
         %before = arith.cmpi sle, %key, %query : index
         %inside = arith.cmpi slt, %key, %end : index
         %sees = arith.ori %before, %inside : i1
+        kvcache.yield %sees : i1
+        """,
+        types={"prefixes": "memref<?xi32>"},
+    ),
+    # Rows of sequences of few tokens see none, and do not read any.
+    "late prefix": Regions(
+        use_late_prefix,
+        mask="""
+        %c20 = arith.constant 20 : i32
+        %prefix = memref.load %prefixes[%sequence] : memref<?xi32>
+        %end = arith.subi %prefix, %c20 : i32
+        %token = arith.index_cast %key : index to i32
+        %sees = arith.cmpi slt, %token, %end : i32
         kvcache.yield %sees : i1
         """,
         types={"prefixes": "memref<?xi32>"},
@@ -304,8 +321,8 @@ func.func @attention({arguments}) {{
 """
 
 
-def attend(params, dtype, inputs, group, regions, options, target, tokens):
-    """Returns queries, outputs and lse."""
+def attend(params, dtype, inputs, group, regions, options, target, tokens, meter=False):
+    """Returns queries, outputs, lse, the arrays of the regions, and the program."""
     heads = group * params.n_kv_heads_per_device
     rng = np.random.default_rng(1)
     kind = kvcache.dtypes.dtype(dtype)
@@ -319,13 +336,13 @@ def attend(params, dtype, inputs, group, regions, options, target, tokens):
         rows = len(tokens) * options["split_rows"] * options["max_splits"] * heads * (size + 2)
         workspace = [np.zeros(4 * rows + 16, np.int8)]
     source = write_source(params, heads, dtype, regions, options, len(workspace))
-    program = kvcache.jit(source, target=target, opt_level=0)
+    program = kvcache.jit(source, target=target, opt_level=0, meter=meter or None)
     arrays = make_arrays(regions, heads, tokens)
     program.call(
         "attention", *inputs.collection(), LAYER, q, inputs.placed_offsets, params.head_dim**-0.5, out, lse,
         *workspace, *arrays.values(),
     )
-    return q, out, lse, arrays
+    return q, out, lse, arrays, program
 
 
 def model(q, keys, values, scale, number, regions, arrays):
@@ -356,7 +373,7 @@ def check(name, target, format_, lengths, new, group, head_dim=64, mla=False, he
     tokens = [length + more for length, more in zip(lengths, new)]
     roles = dense(params, inputs, max(tokens))
     manager.blocks[0][inputs.lut[:, : unread // 16].astype(int)] = np.nan
-    q, out, lse, arrays = attend(params, dtype, inputs, group, regions, options, target, tokens)
+    q, out, lse, arrays, _ = attend(params, dtype, inputs, group, regions, options, target, tokens)
     size = out.shape[-1]
     for b, count in enumerate(tokens):
         rows = slice(*map(int, inputs.row_offsets[b : b + 2]))
@@ -391,6 +408,11 @@ def test_regions_of_warps(name, target):
         (CHIPS[1], "documents", "bf16", 4, {"tile_rows": 16, "swap_operands": "true"}),
         (CHIPS[1], "alibi", "f16", 4, {"tile_rows": 32, "swap_operands": "true", **SPLITS}),
         (CHIPS[1], "prefix", "bf16", 4, {"tile_rows": 16, "scheduled_blocks": 0, **SPLITS}),
+        (CHIPS[0], "late prefix", "bf16", 4, {"tile_rows": 16, **SPLITS}),
+        (CHIPS[1], "late prefix", "bf16", 4, {"tile_rows": 64}),
+        (CHIPS[1], "late prefix", "bf16", 4, {"tile_rows": 16, "swap_operands": "true"}),
+        (CHIPS[2], "late prefix", "bf16", 4, {"tile_rows": 64}),
+        (CHIPS[0], "late prefix", "fp8-token", 4, {"tile_rows": 16, **SPLITS}),
         (CHIPS[0], "chunks", "bf16", 4, {"tile_rows": 16, "scheduled_blocks": 3, **SPLITS}),
         (CHIPS[1], "window", "bf16", 2, {"tile_rows": 32, **SPLITS}),
         (CHIPS[2], "chunks", "f16", 1, {"tile_rows": 128}),
@@ -449,3 +471,23 @@ def test_soft_cap_before_region(target, format_):
 def test_region_bounds_what_is_read(name, unread, target, options):
     """Tests that tokens before a window or chunk are not read: NaN would reach all rows of a block."""
     check(name, target, "bf16", (130, 127), (1, 2), 4, unread=unread, **options)
+
+
+@pytest.mark.parametrize("target", CHIPS)
+@pytest.mark.parametrize(
+    "name, attribute", [("window", "{causal, window = 9}"), ("chunks", "{chunk = 40}"), ("causal", "{causal}")]
+)
+def test_regions_copy_what_attributes_copy(name, attribute, target):
+    causal = """
+        %sees = arith.cmpi sle, %key, %query : index
+        kvcache.yield %sees : i1
+        """
+    params, lengths, new = make_params("bf16", 1, 64, 16), (5, 200), (2, 70)
+    _, inputs = fill(params, "bf16", lengths, new)
+    copied = []
+    for regions in (CASES.get(name, Regions(None, mask=causal)), Regions(None, attributes=attribute)):
+        options = {"tile_rows": 64}
+        *_, program = attend(params, "bf16", inputs, 4, regions, options, target, (7, 270), meter=True)
+        (launch,) = program.launches
+        copied.append(sum(copies.global_bytes for copies in launch.copies.values()))
+    assert copied[0] == copied[1] > 0
