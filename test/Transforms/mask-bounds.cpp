@@ -154,6 +154,13 @@ private:
     return OpTy::create(builder, loc, builder.getI32Type(), value);
   }
 
+  Value castToIndex(Value value) {
+    Type index = builder.getIndexType();
+    if (pick(0, 1))
+      return arith::IndexCastOp::create(builder, loc, index, value);
+    return arith::IndexCastUIOp::create(builder, loc, index, value);
+  }
+
   Value number(int64_t value) { return is32 ? b.i32(value) : b.index(value); }
 
   template <typename OpTy> Value binary(Value lhs, Value rhs) {
@@ -205,6 +212,10 @@ private:
     if (kind <= 3) {
       auto predicate = static_cast<arith::CmpIPredicate>(pick(0, 9));
       Value lhs = drawInteger(depth), rhs = drawInteger(depth);
+      if (is32 && pick(0, 1)) {
+        lhs = castToIndex(lhs);
+        rhs = castToIndex(rhs);
+      }
       return arith::CmpIOp::create(builder, loc, predicate, lhs, rhs);
     }
     Value lhs = draw(depth - 1);
