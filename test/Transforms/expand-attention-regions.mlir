@@ -151,3 +151,40 @@ func.func @warps(%q: !rows, %keys: !cache, %values: !cache, %offsets: memref<?xi
       } : !rows, !cache, !cache, memref<?xi32>, f32, !rows
   return
 }
+
+// Tokens past the end have positions of their own, unless an op that depends on
+// the token reads or may trap.
+// CPU-LABEL: func.func @bias(
+// CPU-NOT: arith.minui
+// CPU-LABEL: func.func @bias_of_tokens(
+// CPU: arith.minui {{.*}} : vector<16xi32>
+// GPU-LABEL: func.func @bias(
+// GPU-NOT: arith.minui
+// GPU-LABEL: func.func @bias_of_tokens(
+// GPU-COUNT-16: arith.minui {{.*}} : i32
+// GPU-NOT: arith.minui
+func.func @bias(%q: !rows, %keys: !cache, %values: !cache, %offsets: memref<?xi32>, %scale: f32, %out: !rows,
+    %slopes: memref<8xf32>) {
+  kvcache.attention %q, %keys, %values, %offsets, %scale outs(%out)
+      score {
+      ^bb0(%s: f32, %sequence: index, %head: index, %query: index, %key: index):
+        %slope = memref.load %slopes[%head] : memref<8xf32>
+        %integer = arith.index_cast %key : index to i32
+        %float = arith.sitofp %integer : i32 to f32
+        %y = math.fma %slope, %float, %s : f32
+        kvcache.yield %y : f32
+      } : !rows, !cache, !cache, memref<?xi32>, f32, !rows
+  return
+}
+
+func.func @bias_of_tokens(%q: !rows, %keys: !cache, %values: !cache, %offsets: memref<?xi32>, %scale: f32,
+    %out: !rows, %biases: memref<?xf32>) {
+  kvcache.attention %q, %keys, %values, %offsets, %scale outs(%out)
+      score {
+      ^bb0(%s: f32, %sequence: index, %head: index, %query: index, %key: index):
+        %bias = memref.load %biases[%key] : memref<?xf32>
+        %y = arith.addf %s, %bias : f32
+        kvcache.yield %y : f32
+      } : !rows, !cache, !cache, memref<?xi32>, f32, !rows
+  return
+}

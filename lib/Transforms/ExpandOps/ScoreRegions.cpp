@@ -150,6 +150,12 @@ void RegionCloner::cloneOp(Operation *op) {
   }
 }
 
+bool RegionCloner::isBoundToColumn() {
+  return llvm::any_of(region.front().without_terminator(), [&](Operation &op) {
+    return op.getNumResults() && axes[op.getResult(0)].column && !isPure(&op);
+  });
+}
+
 Value RegionCloner::clone(int64_t newRow, int64_t newColumn) {
   row = newRow;
   column = newColumn;
@@ -171,6 +177,15 @@ static BlockArgument getArgument(Region &region, unsigned fromLast) {
   return region.getArgument(region.getNumArguments() - 1 - fromLast);
 }
 
+/// A value in all lanes of a value like `like`.
+static Value spread(const Frame &frame, Value value, Value like) {
+  auto vector = dyn_cast<VectorType>(like.getType());
+  if (!vector || isa<VectorType>(value.getType()))
+    return value;
+  return vector::BroadcastOp::create(frame.builder, frame.loc,
+                                     vector.clone(value.getType()), value);
+}
+
 ScoreRegions::ScoreRegions(const Frame &frame, AttentionOp op,
                            const QueryRows &rows)
     : frame(frame), op(op), rows(rows), f(frame) {
@@ -178,12 +193,10 @@ ScoreRegions::ScoreRegions(const Frame &frame, AttentionOp op,
     score.emplace(makeCloner(*region));
   if (Region *region = op.getMaskRegion())
     mask.emplace(makeCloner(*region));
-  bool isSafe = llvm::all_of(op.getModifiers(), [](Region &region) {
-    return llvm::all_of(region.front(),
-                        [](Operation &nested) { return isPure(&nested); });
-  });
-  if (!isSafe)
-    last = frame.sub(rows.tokens, frame.index(1));
+  bool isBound =
+      (score && score->isBoundToColumn()) || (mask && mask->isBoundToColumn());
+  if (isBound)
+    last = frame.toI32(frame.sub(rows.tokens, frame.index(1)));
   set(kSequence, kAny, kAny, rows.batch);
 }
 
@@ -206,6 +219,20 @@ void ScoreRegions::set(unsigned fromLast, int64_t row, int64_t column,
     mask->set(getArgument(*op.getMaskRegion(), fromLast), row, column, value);
 }
 
+Value ScoreRegions::clampToken(Value token) {
+  Type type = frame.builder.getI32Type();
+  if (auto vector = dyn_cast<VectorType>(token.getType()))
+    type = vector.clone(type);
+  auto convert = [&](Type type, Value value) {
+    return frame.builder.createOrFold<arith::IndexCastUIOp>(frame.loc, type,
+                                                            value);
+  };
+  Value number = convert(type, token);
+  number = arith::MinUIOp::create(frame.builder, frame.loc, number,
+                                  spread(frame, last, number));
+  return convert(token.getType(), number);
+}
+
 void ScoreRegions::addRow(Value queryHead, Value i) {
   if (!score && !mask)
     return;
@@ -214,26 +241,8 @@ void ScoreRegions::addRow(Value queryHead, Value i) {
 }
 
 void ScoreRegions::addColumn(Value token) {
-  if (!score && !mask)
-    return;
-  Value key = token;
-  if (last) {
-    Value most = last;
-    if (isa<VectorType>(token.getType()))
-      most = vector::BroadcastOp::create(frame.builder, frame.loc,
-                                         token.getType(), last);
-    key = frame.min(token, most);
-  }
-  set(kKey, kAny, columnCount++, key);
-}
-
-/// A value in all lanes of a value like `like`.
-static Value spread(const Frame &frame, Value value, Value like) {
-  auto vector = dyn_cast<VectorType>(like.getType());
-  if (!vector || isa<VectorType>(value.getType()))
-    return value;
-  return vector::BroadcastOp::create(frame.builder, frame.loc,
-                                     vector.clone(value.getType()), value);
+  if (score || mask)
+    set(kKey, kAny, columnCount++, last ? clampToken(token) : token);
 }
 
 Value ScoreRegions::apply(Value product, int64_t row, int64_t column) {

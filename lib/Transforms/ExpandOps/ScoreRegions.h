@@ -33,6 +33,10 @@ public:
   /// that depends on the column may be a vector.
   void set(BlockArgument argument, int64_t row, int64_t column, Value value);
 
+  /// Whether an op that depends on the column may read memory or trap, so that
+  /// it is no use for other columns.
+  bool isBoundToColumn();
+
   /// Returns the value that the region yields for a row and a column. It is a
   /// vector only if it depends on the column, and the column is one.
   Value clone(int64_t row, int64_t column);
@@ -90,13 +94,16 @@ public:
 private:
   RegionCloner makeCloner(Region &region);
   void set(unsigned fromLast, int64_t row, int64_t column, Value value);
+  /// The smaller of a token, or a vector of tokens, and the last one.
+  Value clampToken(Value token);
 
   const Frame &frame;
   AttentionOp op;
   const QueryRows &rows;
   DeviceMath f;
   std::optional<RegionCloner> score, mask;
-  /// The last token, if positions past it might be read or trap; or null.
+  /// The last token, as an i32, if positions past it might be read or trap; or
+  /// null.
   Value last;
   int64_t rowCount = 0, columnCount = 0;
 };
