@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Compares the kernels of kvcache.attention with a baseline: no row of the tables may get worse on any chip.
+
+Equal PTX is the same kernel. Other PTX is assembled: it may have no more instructions, registers, spilled bytes or
+kernels than the baseline, no smaller MMAs, and no less overlap. The overlap is the number of exponentials that a warp
+computes while an MMA of its warpgroup is in flight: those between WARPGROUP.DEPBAR gsb0,1 and the next gsb0,0, with no
+HGMMA in between. Nothing runs on a GPU.
+
+A change that is meant, such as another tile, replaces rows of the baseline: ``--update WORD`` for rows with this word.
+
+examples:
+  scripts/gate-attention
+  scripts/gate-attention --only "tensor-cores" --chips sm_90a
+  scripts/gate-attention --update "heads of 128"
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from command import HINT
+
+try:
+    import attention_kernels
+    import facts
+    import kvcache
+    from kvcache.compilation import toolchain
+except ImportError as error:
+    sys.exit(f"error: {error}\n  {HINT}")
+
+BASELINE = Path(__file__).parent / "baselines/attention.json"
+CHIPS = "sm_80", "sm_90a", "sm_100a", "sm_120a"
+TABLES = {
+    "cuda-cores": attention_kernels.VARIANTS,
+    "tensor-cores": attention_kernels.TILED,
+    "few-rows": attention_kernels.FEW_ROWS,
+    "eight-bits": attention_kernels.NARROW,
+}
+COUNTS = "kernels", "instructions", "registers", "spill_bytes"  # no more than in the baseline
+Row = dict[str, Any]
+
+
+def list_variants() -> dict[str, attention_kernels.Variant]:
+    """Each row of the tables, by table, number and title."""
+    return {
+        f"{table} {number}: {variant.title}": variant
+        for table, variants in TABLES.items()
+        for number, variant in enumerate(variants, 1)
+    }
+
+
+def compile_kernels(variant: attention_kernels.Variant, chip: str) -> list[Any]:
+    return list(variant.make("cpu").compile(chip).kernels.values())
+
+
+def hash_ptx(kernels: list[Any]) -> str:
+    return hashlib.sha256("".join(kernel.ptx for kernel in kernels).encode()).hexdigest()[:16]
+
+
+def count_overlap(listing: str) -> int:
+    """Exponentials between a wait for all MMAs but one, and the wait for that one."""
+    most = found = 0
+    is_open = False
+    for line in listing.splitlines():
+        if "WARPGROUP.DEPBAR" in line:
+            is_open, found = "gsb0, 0x1" in line, 0
+        elif "HGMMA" in line:
+            is_open = False
+        elif is_open and "MUFU.EX2" in line:
+            found += 1
+            most = max(most, found)
+    return most
+
+
+def assemble(kernels: list[Any], chip: str) -> Row:
+    """What the first kernel of a row takes; another one merges splits."""
+    kernel = kernels[0]
+    found = facts.gather(kernel.ptx, chip, kernel.dynamic_shared_memory or 0)
+    assembly = toolchain.assemble(kernel.ptx, chip)
+    (listing,) = toolchain.disassemble(assembly.cubin).values()
+    shapes = {tuple(map(int, shape)) for shape in re.findall(r"HGMMA\.(\d+)x(\d+)x", listing)}
+    return {
+        "ptx": hash_ptx(kernels),
+        "kernels": len(kernels),
+        "instructions": found.code.instructions,
+        "registers": found.registers,
+        "spill_bytes": found.spill_bytes,
+        "smallest_mma": list(min(shapes)) if shapes else None,
+        "overlap": count_overlap(listing),
+    }
+
+
+def compare(row: Row, baseline: Row | None) -> list[str]:
+    """What is worse than in the baseline."""
+    if baseline is None:
+        return ["is not in the baseline"]
+    worse = [
+        f"{name.replace('_', ' ')} {baseline[name]} -> {row[name]}"
+        for name in COUNTS
+        if row[name] > baseline[name]
+    ]
+    if baseline["smallest_mma"] and (row["smallest_mma"] or [0]) < baseline["smallest_mma"]:
+        worse.append(f"smallest MMA {baseline['smallest_mma']} -> {row['smallest_mma']}")
+    if row["overlap"] < baseline["overlap"]:
+        worse.append(f"overlap {baseline['overlap']} -> {row['overlap']} exponentials")
+    return worse
+
+
+def write(tools: dict[str, str], rows: dict[str, Row]) -> None:
+    """Writes the baseline with a line for each row."""
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(rows.items()))
+    BASELINE.write_text(f'{{"tools": {json.dumps(tools)}, "rows": {{\n{lines}\n}}}}\n')
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="scripts/gate-attention", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--chips", default=",".join(CHIPS), help="chips, with commas (default: %(default)s)")
+    parser.add_argument("--only", default="", metavar="WORD", help="only rows with this word")
+    parser.add_argument("--update", metavar="WORD", help="replace rows with this word in the baseline; '' for all")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = parse()
+    chips = options.chips.split(",")
+    if unknown := set(chips) - set(kvcache.chips()):
+        sys.exit(f"error: unknown chip {unknown.pop()!r}")
+    stored = json.loads(BASELINE.read_text()) if BASELINE.exists() else {"tools": {}, "rows": {}}
+    tools, rows = facts.find_tools(), stored["rows"]
+    jobs = [
+        (f"{name}, {chip}", variant, chip)
+        for name, variant in list_variants().items()
+        for chip in chips
+        if options.only in name
+    ]
+    if not jobs:
+        sys.exit(f"error: no row has the word {options.only!r}")
+
+    def gate(job: tuple[str, attention_kernels.Variant, str]) -> tuple[str, Row]:
+        name, variant, chip = job
+        kernels = compile_kernels(variant, chip)
+        known = rows.get(name)
+        is_same = known is not None and known["ptx"] == hash_ptx(kernels) and stored["tools"] == tools
+        return name, known if is_same else assemble(kernels, chip)
+
+    changed = worse = 0
+    with ThreadPoolExecutor(2) as pool:
+        for number, (name, row) in enumerate(pool.map(gate, jobs), 1):
+            if sys.stderr.isatty():
+                print(f"\r{number} of {len(jobs)} kernels", end="", file=sys.stderr)
+            known = rows.get(name)
+            if row == known:
+                continue
+            changed += 1
+            reasons = compare(row, known)
+            if options.update is not None and options.update in name:
+                rows[name] = row
+                reasons = []
+            worse += bool(reasons)
+            print(f"{'worse' if reasons else 'other'}: {name}{': ' if reasons else ''}{', '.join(reasons)}")
+    if options.update is not None:
+        write(tools, rows)
+    print(f"{len(jobs)} kernels: {len(jobs) - changed} as in the baseline, {changed - worse} changed, {worse} worse")
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
