@@ -50,7 +50,7 @@ TASKS = (
     Task(
         "ops",
         "Call whole-cache operations",
-        ("ops", "StepInputs"),
+        ("ops", "AttentionConfig", "StepInputs"),
         "attention-over-my-cache.md",
         tuple(f"ops.operations.{name}.__call__" for name in ("Append", "Attention", "Gather", "CopyPages", "MergeStates")),
     ),

@@ -99,6 +99,87 @@ template <typename TypeT> static Region *findModifier(AttentionOp op) {
 Region *AttentionOp::getScoreRegion() { return findModifier<FloatType>(*this); }
 Region *AttentionOp::getMaskRegion() { return findModifier<IndexType>(*this); }
 
+/// Takes a number of an earlier version's attribute; nothing if there is none.
+static FailureOr<std::optional<int64_t>>
+takeNumber(OpAsmParser &parser, SMLoc loc, NamedAttrList &attributes,
+           StringRef name, StringRef newName) {
+  Attribute value = attributes.erase(name);
+  if (!value)
+    return std::optional<int64_t>();
+  auto number = dyn_cast<IntegerAttr>(value);
+  if (!number)
+    return parser.emitError(loc) << "expects '" << name << "' to be a number";
+  emitWarning(parser.getEncodedSourceLoc(loc))
+      << "'" << name << "' is now " << newName;
+  return std::optional(number.getValue().isSignedIntN(64)
+                           ? number.getValue().sextOrTrunc(64).getSExtValue()
+                           : -1);
+}
+
+ParseResult kvcache::parseAttentionAttributes(OpAsmParser &parser,
+                                              NamedAttrList &attributes) {
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseOptionalAttrDict(attributes))
+    return failure();
+  MLIRContext *context = parser.getContext();
+  auto emitError = [&] { return parser.emitError(loc); };
+  std::optional<int64_t> keys, max, splitRows, rows, persistent, swapAB;
+  for (auto [name, newName, number] :
+       {std::tuple("split_tokens", "'keys' of 'split'", &keys),
+        std::tuple("max_splits", "'max' of 'split'", &max),
+        std::tuple("split_rows", "'rows' of 'split'", &splitRows),
+        std::tuple("tile_rows", "'rows' of 'config', or 'mma = none'", &rows),
+        std::tuple("scheduled_blocks", "'persistent' of 'config'", &persistent),
+        std::tuple("swap_operands", "'swap_ab' of 'config'", &swapAB)}) {
+    auto taken = takeNumber(parser, loc, attributes, name, newName);
+    if (failed(taken))
+      return failure();
+    *number = *taken;
+  }
+  Attribute hint = attributes.erase("l2_hint");
+  if (hint && !isa<EvictionAttr>(hint))
+    return parser.emitError(loc, "expects 'l2_hint' to be #kvcache.eviction");
+  if (hint)
+    emitWarning(parser.getEncodedSourceLoc(loc))
+        << "'l2_hint' is now a field of 'config'";
+  auto set = [&](StringRef name, Attribute value) -> ParseResult {
+    if (!value)
+      return failure();
+    if (attributes.get(name))
+      return parser.emitError(loc)
+             << "expects the fields of '" << name << "' in it";
+    attributes.set(name, value);
+    return success();
+  };
+  if ((keys || max || splitRows) &&
+      set("split",
+          SplitAttr::getChecked(emitError, context, keys.value_or(256),
+                                max.value_or(32), splitRows.value_or(1))))
+    return failure();
+  AttentionConfig config;
+  if (rows == 0)
+    config.mma = MmaKind::None;
+  else
+    config.rows = rows;
+  // Warps take no work items by a counter.
+  if (rows != 0) {
+    config.persistent = persistent;
+    if (swapAB)
+      config.swapAB = *swapAB != 0;
+  }
+  if (hint)
+    config.l2Hint = cast<EvictionAttr>(hint).getValue();
+  if (!(config == AttentionConfig()))
+    return set("config",
+               AttentionConfigAttr::getChecked(emitError, context, config));
+  return success();
+}
+void kvcache::printAttentionAttributes(OpAsmPrinter &p, Operation *op,
+                                       DictionaryAttr attributes) {
+  p.printOptionalAttrDict(attributes.getValue(),
+                          {AttentionOp::getOperandSegmentSizeAttr()});
+}
+
 void AttentionOp::getEffects(Effects &effects) {
   addWholeCacheEffects(*this, /*readsCache=*/true, /*writesCache=*/false,
                        effects);
@@ -124,8 +205,7 @@ void AttentionOp::build(OpBuilder &b, OperationState &state, Value q,
         /*mask=*/Value(), /*rows=*/Value(), /*lengths=*/Value(),
         /*key_scale=*/Value(), /*value_scale=*/Value(), /*query_scale=*/Value(),
         /*out_scale=*/Value(), UnitAttr(), IntegerAttr(), FloatAttr(),
-        IntegerAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr(),
-        IntegerAttr(), IntegerAttr(), BoolAttr(), EvictionAttr(),
+        IntegerAttr(), SplitAttr(), AttentionConfigAttr(),
         /*modifiersCount=*/0);
 }
 
@@ -208,21 +288,29 @@ static LogicalResult verifySparseRows(AttentionOp op) {
 }
 
 /// The bytes of one sequence are a number of 64 bits.
-template <typename OpTy>
-static LogicalResult verifyWorkspaceBytes(OpTy op, uint64_t heads,
-                                          uint64_t valueSize) {
-  WorkspaceShape shape{static_cast<int64_t>(heads),
-                       static_cast<int64_t>(valueSize),
-                       static_cast<int64_t>(op.getMaxSplits()),
-                       static_cast<int64_t>(op.getSplitRows())};
+static LogicalResult verifyWorkspaceBytes(Operation *op,
+                                          const WorkspaceShape &shape) {
   if (llvm::isUInt<63>(shape.getBytes()))
     return success();
-  return op.emitOpError("expects the workspace of a sequence to have less than "
-                        "2^63 bytes");
+  return op->emitOpError("expects the workspace of a sequence to have less "
+                         "than 2^63 bytes");
 }
 
 LogicalResult WorkspaceSizeOp::verify() {
-  return verifyWorkspaceBytes(*this, getQueryHeads(), getValueSize());
+  auto number = [](uint64_t value) { return static_cast<int64_t>(value); };
+  return verifyWorkspaceBytes(*this,
+                              {number(getQueryHeads()), number(getValueSize()),
+                               number(getMaxSplits()), number(getSplitRows())});
+}
+
+SplitAttr AttentionOp::getSplitOrDefault() {
+  SplitAttr split = getSplitAttr();
+  return split ? split : SplitAttr::get(getContext(), 256, 32, 1);
+}
+
+AttentionConfig AttentionOp::getFields() {
+  AttentionConfigAttr config = getConfigAttr();
+  return config ? config.getConfig() : AttentionConfig();
 }
 
 /// (C9).
@@ -246,27 +334,19 @@ static LogicalResult verifyScaleOfRows(AttentionOp op, StringRef name,
 /// (C7).
 static LogicalResult verifyWorkspace(AttentionOp op) {
   if (!op.getWorkspace()) {
-    AttentionOp::Properties defaults;
-    AttentionOp::populateDefaultProperties(op->getName(), defaults);
-    const AttentionOp::Properties &given = op.getProperties();
-    for (auto [name, isGiven] :
-         {std::pair(op.getSplitTokensAttrName(),
-                    given.split_tokens != defaults.split_tokens),
-          std::pair(op.getMaxSplitsAttrName(),
-                    given.max_splits != defaults.max_splits),
-          std::pair(op.getSplitRowsAttrName(),
-                    given.split_rows != defaults.split_rows),
-          std::pair(op.getScheduledBlocksAttrName(),
-                    op.getScheduledBlocks().value_or(0) > 0)})
-      if (isGiven)
-        return op.emitOpError()
-               << "expects " << name << " only with 'workspace'";
+    if (op.getSplit())
+      return op.emitOpError("expects 'split' only with 'workspace'");
+    if (op.getFields().persistent.value_or(0))
+      return op.emitOpError(
+          "expects 'persistent' above 0 only with 'workspace'");
     return success();
   }
   auto type = cast<MemRefType>(op.getWorkspace().getType());
   auto out = cast<ShapedType>(op.getOut().getType());
   if (type.getLayout().isIdentity())
-    return verifyWorkspaceBytes(op, out.getDimSize(1), out.getDimSize(2));
+    return verifyWorkspaceBytes(op, {out.getDimSize(1), out.getDimSize(2),
+                                     op.getSplitOrDefault().getMax(),
+                                     op.getSplitOrDefault().getRows()});
   return op.emitOpError("expects 'workspace' to be contiguous, got ") << type;
 }
 
@@ -397,16 +477,14 @@ LogicalResult AttentionOp::verify() {
                                getOut())))
     return failure();
   // (C10)
+  AttentionConfig config = getFields();
   std::string obstacle = getTileObstacle();
-  if (!obstacle.empty() && getTileRows().value_or(0) > 0)
-    return emitOpError() << "expects 'tile_rows' to be 0 with " << obstacle
-                         << ", got " << *getTileRows();
-  // (C11)
-  std::optional<uint64_t> rows = getTileRows();
-  if (getSwapOperands().value_or(false) && rows && *rows != 16 && *rows != 32)
-    return emitOpError("expects 'tile_rows' to be 16 or 32 with "
-                       "'swap_operands', got ")
-           << *rows;
+  bool isOnTensorCores =
+      config.rows || config.mma.value_or(MmaKind::None) != MmaKind::None;
+  if (!obstacle.empty() && isOnTensorCores)
+    return emitOpError("expects 'config' to have no 'rows', and no 'mma' but "
+                       "'none', with ")
+           << obstacle << ", got " << getConfigAttr();
   if (failed(verifyCommonSize(*this, "rows",
                               {{getQ(), 0},
                                {getOut(), 0},

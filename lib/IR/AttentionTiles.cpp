@@ -17,8 +17,9 @@ using namespace mlir::kvcache;
 constexpr int64_t kMostElements = 256;
 /// The largest latent row and value: two warps share the sums of a row.
 constexpr int64_t kMostLatent = 640, kMostOfLatent = 512;
-/// Rows of a block that leave room for latent rows in shared memory.
-constexpr int64_t kLatentTileRows = 32;
+/// Rows of a block that leave room for latent rows in shared memory, at most,
+/// with `mma.sync` and with the matrix instructions of warpgroups.
+constexpr int64_t kLatentRows = 32, kLatentRowsOfWarpgroups = 64;
 
 static FloatType getSixteenBits(Type element) {
   return isa<Float16Type, BFloat16Type>(element) ? cast<FloatType>(element)
@@ -38,8 +39,12 @@ FloatType AttentionOp::getTileElement(Value cache) {
 
 std::string AttentionOp::getTileObstacle() {
   bool isLatent = !getValueCache();
-  if (isLatent && getTileRows().value_or(0) > kLatentTileRows)
-    return "a latent cache, or at most 32";
+  AttentionConfig config = getFields();
+  bool hasWarpgroups =
+      config.mma == MmaKind::Wgmma || config.mma == MmaKind::Tcgen05;
+  int64_t mostRows = hasWarpgroups ? kLatentRowsOfWarpgroups : kLatentRows;
+  if (isLatent && config.rows.value_or(0) > mostRows)
+    return llvm::formatv("a latent cache, or at most {0}", mostRows);
   Type query = cast<ShapedType>(getQ().getType()).getElementType();
   FloatType key = getTileElement(getKeyCache());
   bool isNarrow = query.getIntOrFloatBitWidth() == 8;

@@ -39,6 +39,13 @@ parseAttentionModifiers(OpAsmParser &parser,
 void printAttentionModifiers(OpAsmPrinter &p, Operation *op, RegionRange,
                              Value sinks, Value mask);
 
+/// custom<AttentionAttributes>: an attribute dictionary, in which the names of
+/// earlier versions are fields of `split` and `config`, with a warning.
+ParseResult parseAttentionAttributes(OpAsmParser &parser,
+                                     NamedAttrList &attributes);
+void printAttentionAttributes(OpAsmPrinter &p, Operation *op,
+                              DictionaryAttr attributes);
+
 } // namespace mlir::kvcache
 
 #endif // KVCACHE_LIB_IR_OPSYNTAX_H

@@ -49,6 +49,7 @@ from .execution.emulation import (
     emulate,
 )
 from .execution.runtime import JitModule, jit
+from .ops.attention_config import AttentionConfig
 from .pages.cuda_memory import CUDAMemory
 from .pages.inputs import StepInputs
 from .pages.leases import Lease, Reception
@@ -69,6 +70,7 @@ __all__ = [
     "ArrayMemory",
     "AsyncMemory",
     "ArtifactError",
+    "AttentionConfig",
     "BarrierMeter",
     "CUDAMemory",
     "CacheSnapshot",

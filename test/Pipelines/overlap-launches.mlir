@@ -71,7 +71,7 @@ func.func @step(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>, %
   %values = kvcache.paged_view value %cache[%layer] : !collection
   kvcache.append %k, %v to %keys, %values rows %row_offsets : !rows, !rows, !cache, !cache, memref<?xi32>
   kvcache.attention %q, %keys, %values, %row_offsets, %scale outs(%out) workspace %w
-      {causal, split_tokens = 64, max_splits = 4, split_rows = 4, tile_rows = 64}
+      {causal, split = #kvcache.split<keys = 64, max = 4, rows = 4>, config = #kvcache.attention_config<rows = 64>}
       : !q, !cache, !cache, memref<?xi32>, f32, !q, memref<?xi8>
   kvcache.gather %keys outs(%dense) : !cache, memref<?x?x8x128xbf16>
   kvcache.copy %keys to %values : !cache, !cache

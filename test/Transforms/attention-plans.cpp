@@ -123,7 +123,8 @@ public:
       }
     }
     llvm::outs() << "shapes: " << shapes << ", plans: " << plans
-                 << ", targets: " << targets.size() << "\n"
+                 << ", targets: " << targets.size() << ", refused: " << refused
+                 << "\n"
                  << "failures: " << failures << "\n";
     return failures ? 1 : 0;
   }
@@ -219,23 +220,28 @@ private:
       // The verifier admits no others with an obstacle.
       if (rows > 0 && !obstacle.empty())
         break;
-      if (rows >= 0)
-        op.setTileRows(rows);
+      AttentionConfig config;
+      if (rows == 0)
+        config.mma = MmaKind::None;
+      else if (rows > 0)
+        config.rows = rows;
       for (int swap : {-1, 0, 1}) {
-        // (C11), and no other blocks look at it.
-        if (swap >= 0 && rows > 32)
+        // No other blocks look at it.
+        if (swap >= 0 && (rows > 32 || rows == 0))
           break;
         if (swap >= 0)
-          op.setSwapOperands(swap == 1);
+          config.swapAB = swap == 1;
+        op.setConfigAttr(AttentionConfigAttr::get(op.getContext(), config));
         for (int64_t splitRows : {1, 5}) {
           if (splitRows > 1 && !(shape.hasWorkspace && shape.heads == 8))
             break;
-          op.setSplitRows(splitRows);
+          if (shape.hasWorkspace)
+            op.setSplitAttr(
+                SplitAttr::get(op.getContext(), 256, 32, splitRows));
           if (succeeded(verify(op, shape)))
             checkChips(op, shape);
         }
       }
-      op.removeSwapOperandsAttr();
     }
     op.erase();
     module.getBody()->eraseArguments([](BlockArgument) { return true; });
@@ -252,14 +258,40 @@ private:
     for (const auto &[chip, target] : targets) {
       ++plans;
       std::string fault;
-      if (std::optional<TilePlan> plan = chooseTiles(op, target))
-        fault = findFault(op, shape, *plan, target);
-      else
+      FailureOr<std::optional<TilePlan>> plan = planQuietly(op, target);
+      if (failed(plan)) {
+        // Only a config with rows may be one that the chip can't have.
+        ++refused;
+        fault = op.getFields().rows ? "" : "no plan";
+      } else if (*plan) {
+        fault = findFault(op, shape, **plan, target);
+        if (fault.empty() && !isKept(op, **plan, target))
+          fault = "another plan for the config of a plan";
+      } else {
         fault = findFault(op, shape, chooseWarps(op));
+      }
       if (!fault.empty() && ++failures <= kMostPrinted)
         llvm::outs() << "failed on " << chip << ": " << fault << ": " << *op
                      << "\n";
     }
+  }
+
+  FailureOr<std::optional<TilePlan>> planQuietly(AttentionOp op,
+                                                 const Target &target) {
+    ScopedDiagnosticHandler quiet(builder.getContext(),
+                                  [](Diagnostic &) { return success(); });
+    return planTiles(op, target);
+  }
+
+  /// Whether the config of a plan has this plan.
+  bool isKept(AttentionOp op, const TilePlan &plan, const Target &target) {
+    AttentionConfigAttr before = op.getConfigAttr();
+    AttentionConfig config = getConfig(plan);
+    op.setConfigAttr(AttentionConfigAttr::get(op.getContext(), config));
+    FailureOr<std::optional<TilePlan>> again = planQuietly(op, target);
+    bool isSame = succeeded(again) && *again && getConfig(**again) == config;
+    op.setConfigAttr(before);
+    return isSame;
   }
 
   /// Finds a fault of a plan that products, copies or registers exclude; an
@@ -347,7 +379,7 @@ private:
   ModuleOp module;
   SmallVector<Format> formats;
   SmallVector<std::pair<StringRef, Target>> targets;
-  int64_t shapes = 0, plans = 0, failures = 0;
+  int64_t shapes = 0, plans = 0, refused = 0, failures = 0;
 };
 
 } // namespace

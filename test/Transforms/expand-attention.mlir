@@ -45,7 +45,7 @@
 // CHECK-NOT:       kvcache.load
 //
 // On a GPU, a warp computes the 4 heads of a group for a row: 16 lanes share a token, and 4 tokens are in flight.
-// REMARK: remark: [Passed] attention | Category:kvcache-expand-ops | Heads=4, Lanes=16, Remark="a row of some heads for each warp", Tokens=4
+// REMARK: remark: [Passed] attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = none, l2_hint = evict_{{first|normal}}>"
 // GPU-LABEL: func.func @attend(
 // GPU:         scf.parallel
 // GPU:           scf.parallel (%{{.*}}) = (%{{.*}}) to (%c32{{.*}})
@@ -59,7 +59,7 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
   scf.for %i = %c0 to %c4 step %c1 {
-    kvcache.attention %q, %keys, %values, %n, %scale outs(%out) {causal, tile_rows = 0}
+    kvcache.attention %q, %keys, %values, %n, %scale outs(%out) {causal, config = #kvcache.attention_config<mma = none>}
         : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   }
   return
@@ -99,7 +99,7 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 // GPU-NOT:             nvvm.mma.sync
 // GPU:             vector.store {{.*}} : memref<?x32x128xbf16>, vector<2xbf16>
 // The two warpgroups of a block of Hopper multiply whole tiles. The next copies begin while scores are computed.
-// REMARK: attention | Category:kvcache-expand-ops | Blocks=0, Raw=0, Remark="tiles, by wgmma", Rows=128, Shares=1, Tiles=2, Tokens=64
+// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = wgmma, swap_ab = false, rows = 128, keys = 64, stages = 2, acc_shares = 1, dequant = tile, raw_stages = 0, convert_loads = 4, persistent = 0, l2_hint = evict_normal>"
 // HOPPER-LABEL: func.func @attend_in_tiles(
 // HOPPER:         scf.parallel (%{{.*}}) = (%{{.*}}) to (%c256
 // HOPPER:         kvcache.consume
@@ -240,7 +240,7 @@ func.func @attend_to_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?
 
 // Copies bring two raw tiles ahead of their use. Threads convert one and free its slot. The next copies fill it while scores
 // are computed.
-// REMARK: attention | Category:kvcache-expand-ops | Blocks=0, Raw=2, Remark="tiles, by wgmma", Rows=64, Shares=2, Tiles=1, Tokens=64
+// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = wgmma, swap_ab = false, rows = 64, keys = 64, stages = 1, acc_shares = 2, dequant = tile, raw_stages = 2
 // CHECK-LABEL: func.func @attend_to_raw_rows(
 // GPU-LABEL: func.func @attend_to_raw_rows(
 // GPU:         kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<16x576xf8E4M3FN{{.*}}>>
@@ -309,7 +309,7 @@ func.func @attend_to_raw_rows(%q: memref<?x64x576xbf16>, %cache: !mla, %n: memre
 func.func @split(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,
                  %out: memref<?x32x128xbf16>, %batch: index, %w: memref<?xi8>) -> index {
   %bytes = kvcache.workspace_size %batch {query_heads = 32, value_size = 128, max_splits = 16}
-  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {max_splits = 16, tile_rows = 0}
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {split = #kvcache.split<max = 16>, config = #kvcache.attention_config<mma = none>}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
   return %bytes : index
 }
@@ -326,7 +326,7 @@ func.func @split(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: 
 // GPU:         return
 func.func @split_large_groups(%q: memref<?x64x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>,
                               %scale: f32, %out: memref<?x64x128xbf16>, %w: memref<?xi8>) {
-  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {tile_rows = 0}
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {config = #kvcache.attention_config<mma = none>}
       : memref<?x64x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x64x128xbf16>, memref<?xi8>
   return
 }
@@ -343,7 +343,7 @@ func.func @split_large_groups(%q: memref<?x64x128xbf16>, %keys: !cache, %values:
 // GPU:         return
 func.func @split_several_rows(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>,
                               %scale: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
-  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {split_rows = 4, tile_rows = 0}
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {split = #kvcache.split<rows = 4>, config = #kvcache.attention_config<mma = none>}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
   return
 }
@@ -362,7 +362,7 @@ func.func @split_several_rows(%q: memref<?x32x128xbf16>, %keys: !cache, %values:
 // GPU:         function = @split_latent_rows_merge_kernel
 func.func @split_latent_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?xi32>, %scale: f32,
                              %out: memref<?x128x512xbf16>, %w: memref<?xi8>) {
-  kvcache.attention %q, %cache, %n, %scale outs(%out) workspace %w {scheduled_blocks = 0}
+  kvcache.attention %q, %cache, %n, %scale outs(%out) workspace %w {config = #kvcache.attention_config<persistent = 0>}
       : memref<?x128x576xbf16>, !mla, memref<?xi32>, f32, memref<?x128x512xbf16>, memref<?xi8>
   return
 }
@@ -374,7 +374,7 @@ func.func @split_latent_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memre
 
 // With few query heads, tokens are the rows of products, 64 at a time, and query rows their columns; so are the elements of
 // values. Weights go through shared memory, and maxima, too.
-// REMARK: attention | Category:kvcache-expand-ops | Blocks=0, Raw=0, Remark="tiles, by wgmma of swapped operands", Rows=32
+// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = wgmma, swap_ab = true, rows = 32, {{.*}}persistent = 0,
 // HOPPER-LABEL: func.func @few_heads(
 // HOPPER:         %[[QUERIES:.*]] = kvcache.alloc_tile : !kvcache.tile<32x576xbf16, swizzle_128b>
 // HOPPER:         %[[WEIGHTS:.*]] = kvcache.alloc_tile : !kvcache.tile<64x32xbf16, swizzle_64b>
@@ -403,7 +403,7 @@ func.func @few_heads(%q: memref<?x32x576xbf16>, %cache: !mla, %n: memref<?xi32>,
 
 // The blocks of a grid that does not depend on the batch take units of work. Each warp finds the sequence of a unit. Newer
 // chips have a schedule by default.
-// REMARK: attention | Category:kvcache-expand-ops | Blocks=192, Raw=0, Remark="tiles, by wgmma"
+// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = wgmma, swap_ab = {{.*}}persistent = 192,
 // GPU-LABEL: func.func @take_units(
 // GPU:         scf.parallel (%{{.*}}) = {{.*}} to (%c264{{[_0-9]*}})
 // GPU:           kvcache.pipe
@@ -428,7 +428,7 @@ func.func @few_heads(%q: memref<?x32x576xbf16>, %cache: !mla, %n: memref<?xi32>,
 // GPU:         return
 func.func @take_units(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?xi32>, %scale: f32,
                       %out: memref<?x128x512xbf16>, %w: memref<?xi8>) {
-  kvcache.attention %q, %cache, %n, %scale outs(%out) workspace %w {scheduled_blocks = 264}
+  kvcache.attention %q, %cache, %n, %scale outs(%out) workspace %w {config = #kvcache.attention_config<persistent = 264>}
       : memref<?x128x576xbf16>, !mla, memref<?xi32>, f32, memref<?x128x512xbf16>, memref<?xi8>
   kvcache.attention %q, %cache, %n, %scale outs(%out) workspace %w
       : memref<?x128x576xbf16>, !mla, memref<?xi32>, f32, memref<?x128x512xbf16>, memref<?xi8>
@@ -442,11 +442,11 @@ func.func @take_units(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?xi32
 
 // The L2 cache evicts first what one block alone reads: tokens of sequences of few rows, of which it has all. Prompts and
 // sparse rows have no hint, unless the op has one.
-// REMARK: attention | Category:kvcache-expand-ops | Blocks=576, Hint=evict_first, Raw=0, Remark="tiles, by mma.sync", Rows=16,
-// REMARK: attention | Category:kvcache-expand-ops | Blocks=576, Raw=0, Remark="tiles, by mma.sync", Rows=16,
-// REMARK: attention | Category:kvcache-expand-ops | Blocks=576, Raw=0, Remark="tiles, by mma.sync", Rows=16,
-// REMARK: attention | Category:kvcache-expand-ops | Heads=4, Lanes=16, Remark="a row of some heads for each warp", Tokens=4
-// REMARK: attention | Category:kvcache-expand-ops | Blocks=0, Hint=evict_last, Raw=0, Remark="tiles, by wgmma"
+// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = mma_sync, rows = 16, {{.*}}persistent = 576, l2_hint = evict_first>
+// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = mma_sync, rows = 16, {{.*}}persistent = 576, l2_hint = evict_normal>
+// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = mma_sync, rows = 16, {{.*}}persistent = 576, l2_hint = evict_normal>
+// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = none, l2_hint = evict_{{first|normal}}>"
+// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = wgmma, {{.*}}persistent = 0, l2_hint = evict_last>
 // GPU-LABEL: func.func @streams(
 // GPU-COUNT-4: kvcache.async_load_tile {{.*}} {base_alignment = 64 : i64, l2_hint = #kvcache.eviction<evict_first>}
 // GPU-COUNT-8: kvcache.async_load_tile {{.*}} {base_alignment = 64 : i64} :
@@ -454,15 +454,15 @@ func.func @take_units(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?xi32
 // GPU-COUNT-4: kvcache.async_load_tile {{.*}} {base_alignment = 64 : i64, l2_hint = #kvcache.eviction<evict_last>}
 func.func @streams(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,
                    %out: memref<?x32x128xbf16>, %w: memref<?xi8>, %ids: memref<?x?xi32>) {
-  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {split_rows = 4}
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {split = #kvcache.split<rows = 4>}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
-  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {split_rows = 5, tile_rows = 16}
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {split = #kvcache.split<rows = 5>, config = #kvcache.attention_config<rows = 16>}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
-  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {l2_hint = #kvcache.eviction<evict_normal>}
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {config = #kvcache.attention_config<l2_hint = evict_normal>}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
   kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w rows %ids
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>, memref<?x?xi32>
-  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) {l2_hint = #kvcache.eviction<evict_last>}
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) {config = #kvcache.attention_config<l2_hint = evict_last>}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
@@ -493,7 +493,7 @@ func.func @attend_without_tensor_cores(%q: memref<?x32x128xf32>, %keys: !cache, 
 // GPU:         return
 func.func @window_of_open_pages(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>,
                                 %scale: f32, %out: memref<?x32x128xbf16>) {
-  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) {causal, window = 4096, tile_rows = 16}
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) {causal, window = 4096, config = #kvcache.attention_config<rows = 16>}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }

@@ -75,73 +75,20 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     Queries of fp8 are multiplied by `query_scale`, and an output of fp8 is
     divided by `out_scale` and saturates: one number, or one for each head of `q`.
 
-    With `workspace`, kernels split what a row sees into parts, which blocks
-    compute side by side; a second launch merges them. Only rows of sequences of at
-    most `split_rows` rows are split. A part has `split_tokens` tokens, or more
-    where there would be more than `max_splits` parts, on tensor cores a multiple
-    of a tile. So the parts of a row
-    depend only on what the row sees, and its result has the same bits alone and
-    in any batch. The workspace has the bytes that `workspace_size` computes, or
-    more, and its address is a multiple of 16. Its first 16 bytes are zeroed once,
-    and each op leaves them zero, so ops that do not run at the same time may
-    share it, whatever their shapes. On the
-    CPU it is not used.
+    With `workspace`, kernels may split the keys of a row, as `split` says, and a
+    second launch merges the splits. The splits of a row depend only on what it
+    sees, so its result has the same bits alone and in any batch. The workspace
+    has at least the bytes of `workspace_size`, aligned to 16. Its first 16 bytes
+    are zeroed once, and each op leaves them zero: ops that do not run at the same
+    time may share it. The CPU does not use it.
 
-    On a GPU, the grid of a kernel with a workspace has a block for each part
-    that a row may have. With `scheduled_blocks`, kernels on tensor cores have a
-    grid of so many blocks instead, which take one part, or one block of rows
-    that are not split, after the other: the next one that no block has taken, by
-    a counter in the workspace. The blocks find parts by sums over `row_offsets`
-    and lengths, so the grid does not depend on these, and neither do results
-    depend on the schedule. With 0, there is no schedule. Unless given, the
-    blocks are at least as many as run at a time.
+    `config` says how a kernel computes. It changes the order of sums at most.
 
-    On a GPU, `tile_rows` is the number of query rows of a block that computes on
-    tensor cores: tokens of a sequence, for all heads of a group or some. It reads
-    a token once for all of them. With 0, a warp computes one row. Unless given,
-    it is 32 for latent caches, and without a workspace 64, or on sm_90a 128 for
-    16-bit heads of more than 64 and at most 128 elements without window, chunk,
-    mask and regions, if (C10) allows that. With a workspace, it is the number of
-    `split_rows` times the query heads that read a head of the cache, rounded up
-    to 16, 32 or 64, and 0 below 4 such heads, or 8 for elements of less than 16
-    bits. Where warps can multiply raw tiles, it is at most 32, and never 0. With
-    `rows`, a block has one token, and it is the number of query heads that read
-    a head of the cache, rounded up to 16, 32 or 64, but at most 32 for latent
-    caches, and 0 below 8 heads for others. Kernels for sm_90a
-    alone have products by `mma` in blocks of 64 or 128 rows, and 64 rows for
-    latent caches with a multiple of 64 query heads. In blocks of 16 or 32 rows,
-    they may have such products with swapped operands: of keys and queries, and
-    of values and weights, whose 64 rows are tokens, or elements of values. Unless
-    `swap_operands` says whether they do, those for latent caches do, and others
-    do not. Kernels for other chips, and for values whose elements are not a
-    multiple of 64, ignore it. On tensor cores, a weight
-    `exp(score(t) - lse)` is rounded to the type of the values, relative to the
-    largest. So `out` has an additional error of at most 2^-9 times the largest
-    value for bf16, and 2^-12 times for f16. Elements of 8 bits or less are
-    rounded to the type of `q`, or to bf16 if that is fp8. A value that is not
-    finite and that a row of a block sees may also make other rows of the block
-    NaN. One that no row of the block sees does not.
-
-    In blocks of 16 or 32 rows without swapped operands, warps multiply raw tiles
-    of caches with values of their own: of f8E4M3FN, f8E5M2 and i8, without zero
-    points, scales of 16 bits and those of several tokens. Heads have a multiple
-    of 32 elements, of 64 if they have more than 128, and a power of two with
-    queries of bf16. A head has one scale, or up to 128 elements have at most
-    four, each of a multiple of 16 elements. These elements are not rounded, and weights are
-    rounded as f16, with their scales to 2^-11 of their size.
-
-    On a GPU, `l2_hint` says how long lines of the caches stay in the L2 cache:
-    copies of tiles have it as `async_load_tile` has, and other loads are
-    `nontemporal` with `evict_first`. Unless given, it is `evict_first` with a
-    workspace and without `rows` where a block, or a warp, computes all
-    `split_rows` rows of a sequence for all query heads that read a head of the
-    cache. Then rows that are split are read by it alone, unless sequences share
-    pages. Otherwise there is none, as with `evict_normal`. It changes no result.
-
-    Where all elements of a head of a token have one scale, of f32 or 8 bits and
-    without zero points, scores and weights are multiplied by it in f32, and
-    elements are not rounded. Weights of f16 on tensor cores are not scaled,
-    unless tiles are raw: values are.
+    Tensor cores round: probabilities to the type of the values, relative to the
+    largest, and stored elements of 8 bits or less to the type of `q`, or to bf16
+    for fp8 queries. In-register dequantization does not round elements. If a
+    value is not finite, rows of its thread block that do not see it may become
+    NaN, too, if another row of the block sees it.
 
     Constraints:
     - (C1) `q` has the head size of `key_cache`, and a multiple of its heads;
@@ -156,20 +103,20 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     - (C6) `causal`, `window`, `chunk`, `mask` and the regions need positions: no
       sequence has fewer tokens than rows. Otherwise it is undefined which tokens a row sees.
     - (C7) `workspace` is contiguous, and has less than 2^63 bytes for each
-      sequence. Without it, `split_tokens`, `max_splits`
-      and `split_rows` have their defaults, and `scheduled_blocks` is not above
-      0.
+      sequence.
     - (C8) `key_scale` and `value_scale` are for caches with scales and no zero
       points, or of fp8 or i8, and have one factor or the heads of the cache.
       A cache of i8 without scales has one.
     - (C9) `query_scale` is for `q` of fp8, and `out_scale` for `out` of fp8; they
       have one factor or the heads of `q`.
-    - (C10) `tile_rows` above 0 is at most 32 for latent caches. Caches are of 16
-      bits or less, and `q` has the type of keys
-      of 16 bits, or is f16, bf16 or fp8. Heads have a multiple of 16 elements,
-      and at most 256. Rows of latent caches have at most 640, and their values
-      512, above 256 a multiple of 32.
-    - (C11) with `swap_operands`, `tile_rows` is 16 or 32 if it is there.
+    - (C10) tensor cores take caches of 16 bits or less, and `q` of the type of
+      keys of 16 bits, or of f16, bf16 or fp8. Heads have a multiple of 16
+      elements, and at most 256. Latent rows have at most 640 and their values
+      512, above 256 a multiple of 32, and `rows` of `config` is at most 32, or 64
+      with `wgmma` and `tcgen05`.
+      Otherwise, `config` has no `rows`, and no `mma` but `none`.
+    - (C11) `split`, and `persistent` above 0 in `config`, are only with
+      `workspace`.
     - (C12) `out` and `q` are not one memref.
     - (C13) there is at most one region of each kind, `score` before `mask`.
       `score` takes (f32, index, index, index, index) and yields an f32, `mask`
@@ -250,14 +197,9 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     UnitAttr:$causal,
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$window,
     OptionalAttr<F64Attr>:$soft_cap,
-    DefaultValuedAttr<KVCache_SplitSize, "256">:$split_tokens,
-    DefaultValuedAttr<KVCache_SplitSize, "32">:$max_splits,
-    DefaultValuedAttr<KVCache_SplitSize, "1">:$split_rows,
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$chunk,
-    OptionalAttr<KVCache_TileRows>:$tile_rows,
-    OptionalAttr<KVCache_ScheduledBlocks>:$scheduled_blocks,
-    OptionalAttr<BoolAttr>:$swap_operands,
-    OptionalAttr<KVCache_EvictionAttr>:$l2_hint
+    OptionalAttr<KVCache_SplitAttr>:$split,
+    OptionalAttr<KVCache_AttentionConfigAttr>:$config
   );
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region VariadicRegion<SizedRegion<1>>:$modifiers);
@@ -267,7 +209,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     CArg<"::mlir::Value", "{}">:$lse)>];
   let assemblyFormat = [{
     custom<AttentionOperands>($q, $key_cache, $value_cache, $row_offsets, $scale)
-    `outs` `(` $out (`,` $lse^)? `)` (`workspace` $workspace^)? attr-dict
+    `outs` `(` $out (`,` $lse^)? `)` (`workspace` $workspace^)?
+    custom<AttentionAttributes>(attr-dict)
     `` custom<AttentionModifiers>($modifiers, $sinks, $mask)
     (`rows` $rows^)? (`lengths` $lengths^)?
     (`key_scale` $key_scale^)? (`value_scale` $value_scale^)?
@@ -287,6 +230,10 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     /// The regions that change scores and exclude tokens; null if there is none.
     Region *getScoreRegion();
     Region *getMaskRegion();
+    /// How rows are split, with the defaults unless there is a `split`.
+    SplitAttr getSplitOrDefault();
+    /// The fields of `config`, all unset unless there is one.
+    AttentionConfig getFields();
     /// The type of 16 bits that tensor cores compute with elements of a cache
     /// in; null if there is none.
     FloatType getTileElement(Value cache);

@@ -197,4 +197,106 @@ def KVCache_CopyKindAttr : EnumAttr<KVCache_Dialect, KVCache_CopyKind, "copy"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
+def KVCache_SplitAttr : AttrDef<KVCache_Dialect, "Split"> {
+  let mnemonic = "split";
+  let summary = "How the keys of a row are split";
+  let description = [{
+    A split has `keys` keys, or more where a row would have more than `max`
+    splits. Only the rows of sequences with at most `rows` rows are split.
+
+    Constraints:
+    - (C1) each number is from 1 to 2^20.
+
+    Example:
+
+    ```mlir
+    #decode = #kvcache.split<keys = 256, max = 32, rows = 1>
+    #speculation = #kvcache.split<rows = 4>
+    ```
+  }];
+  let parameters = (ins
+    DefaultValuedParameter<"int64_t", "256">:$keys,
+    DefaultValuedParameter<"int64_t", "32">:$max,
+    DefaultValuedParameter<"int64_t", "1">:$rows
+  );
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def KVCache_MmaNone : I32EnumAttrCase<"None", 0, "none">;
+def KVCache_MmaSync : I32EnumAttrCase<"Sync", 1, "mma_sync">;
+def KVCache_MmaWgmma : I32EnumAttrCase<"Wgmma", 2, "wgmma">;
+def KVCache_MmaTcgen05 : I32EnumAttrCase<"Tcgen05", 3, "tcgen05">;
+def KVCache_MmaKind : I32EnumAttr<"MmaKind", "matrix instruction", [
+    KVCache_MmaNone, KVCache_MmaSync, KVCache_MmaWgmma, KVCache_MmaTcgen05]> {
+  let cppNamespace = "::mlir::kvcache";
+  let genSpecializedAttr = 0;
+}
+
+def KVCache_DequantTile : I32EnumAttrCase<"Tile", 0, "tile">;
+def KVCache_DequantRegisters : I32EnumAttrCase<"Registers", 1, "registers">;
+def KVCache_DequantPlace : I32EnumAttr<"DequantPlace",
+    "where stored elements are converted", [
+    KVCache_DequantTile, KVCache_DequantRegisters]> {
+  let cppNamespace = "::mlir::kvcache";
+  let genSpecializedAttr = 0;
+}
+
+def KVCache_AttentionConfigAttr
+    : AttrDef<KVCache_Dialect, "AttentionConfig"> {
+  let mnemonic = "attention_config";
+  let summary = "How a kernel of attention computes";
+  let description = [{
+    What `kvcache.attention` computes does not depend on its config. Each field
+    that is set is kept, or refused for the chip. The others are chosen by
+    tables; `kvcache-plan-attention` shows the choice.
+
+    - `mma`: the matrix instruction: `none`, `mma_sync`, `wgmma` (sm_90a) or
+      `tcgen05` (chips with tensor memory). With `none`, a warp computes one row
+      for some query heads.
+    - `swap_ab`: whether `wgmma` has keys and values as its left operand, so that
+      query rows are its columns. Other instructions and values whose elements
+      are not a multiple of 64 ignore it.
+    - `rows`: query rows of a thread block: 16, 32, 64 or 128. A thread block has
+      tokens of one sequence, for all query heads of a group or some.
+    - `keys`: keys of a tile, a multiple of 16.
+    - `stages`: tiles of keys, and of values, in shared memory.
+    - `acc_shares`: warps, or warpgroups, that share the accumulator of a row.
+    - `dequant`: where stored elements of 8 bits or less are converted: into a
+      `tile` of 16-bit elements, or in `registers`.
+    - `raw_stages`: tiles of stored elements that copies bring, before threads
+      convert them; 0 if threads load and convert.
+    - `convert_loads`: the loads of a thread in flight while it converts.
+    - `persistent`: thread blocks of a persistent kernel, which take work items
+      by a counter in the workspace; 0 for a grid with one for each work item.
+    - `l2_hint`: the priority of the cache's lines in the L2 cache. Copies of
+      tiles have it as `async_load_tile` has, and other loads are `nontemporal`
+      with `evict_first`.
+
+    Constraints:
+    - (C1) `rows` is 16, 32, 64 or 128; `keys` is a multiple of 16 up to 128;
+      `stages` and `convert_loads` are from 1 to 16; `acc_shares` is 1 or 2;
+      `raw_stages` is at most 2; `persistent` is at most 2^20.
+    - (C2) `none` has no other field than `l2_hint`.
+    - (C3) `swap_ab = true` is for at most 32 rows.
+
+    Example:
+
+    ```mlir
+    #prompts = #kvcache.attention_config<mma = wgmma, rows = 128, keys = 64>
+    #latent = #kvcache.attention_config<swap_ab = true, l2_hint = evict_first>
+    ```
+  }];
+  let parameters = (ins "::mlir::kvcache::AttentionConfig":$config);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Makes the config that `getNumbers` encodes.
+    static AttentionConfigAttr
+    getChecked(function_ref<InFlightDiagnostic()> emitError,
+               MLIRContext *context, ArrayRef<int64_t> numbers);
+    SmallVector<int64_t> getNumbers() const { return getConfig().encode(); }
+  }];
+}
+
 #endif // KVCACHE_IR_KVCACHEATTRS_TD

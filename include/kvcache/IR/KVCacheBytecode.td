@@ -78,10 +78,21 @@ def SwizzleAttr : DialectAttribute<(attr Swizzle:$value)>;
 def MajorAttr : DialectAttribute<(attr Major:$value)>;
 def EvictionAttr : DialectAttribute<(attr Eviction:$value)>;
 def CopyKindAttr : DialectAttribute<(attr CopyKind:$value)>;
+def SplitAttr : DialectAttribute<(attr
+  SignedVarInt:$keys,
+  SignedVarInt:$max,
+  SignedVarInt:$rows
+)> {
+  let cBuilder = build;
+}
+def AttentionConfigAttr : DialectAttribute<(attr SignedVarIntElements:$numbers)> {
+  let cBuilder = build;
+}
 
 def KVCacheAttributes : DialectAttributes<"KVCache"> {
   let elems = [ParamsAttr, SwizzleAttr, MajorAttr, EvictionAttr, LayoutAttr,
-               CopyKindAttr, InterleavedLayoutAttr, RoleLayoutAttr];
+               CopyKindAttr, InterleavedLayoutAttr, RoleLayoutAttr,
+               SplitAttr, AttentionConfigAttr];
 }
 
 //===----------------------------------------------------------------------===//

@@ -9,6 +9,7 @@
 #ifndef KVCACHE_IR_KVCACHEDIALECT_H
 #define KVCACHE_IR_KVCACHEDIALECT_H
 
+#include "kvcache/IR/AttentionConfig.h"
 #include "kvcache/TMA/TensorMap.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"

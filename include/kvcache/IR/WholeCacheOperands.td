@@ -33,16 +33,6 @@ def KVCache_Positions
     : AnyTypeOf<[KVCache_WideNumbers, KVCache_DenseOf<[I32, I64], 2>]>;
 /// Such rows as attention reads and writes.
 def KVCache_NarrowRows : KVCache_DenseOf<[F32, F16, BF16, F8E4M3FN, F8E5M2], 3>;
-/// Query rows of a block on tensor cores; 0 for none.
-def KVCache_TileRows : ConfinedAttr<I64Attr, [
-    AttrConstraint<CPred<"::llvm::is_contained({0, 16, 32, 64, 128}, "
-                         "::llvm::cast<::mlir::IntegerAttr>($_self).getInt())">,
-                   "whose value is 0, 16, 32, 64 or 128">]>;
-/// Blocks that take units of work by a schedule; 0 for none.
-def KVCache_ScheduledBlocks : ConfinedAttr<I64Attr, [
-    AttrConstraint<And<[IntNonNegative.predicate,
-                        IntMaxValue<1048576>.predicate]>,
-                   "whose value is from 0 to 1048576">]>;
 /// A factor of all elements of a cache, or one for each head.
 def KVCache_StaticScale : AnyTypeOf<[F32, KVCache_DenseOf<[F32], 1>]>;
 /// Threads of a block of a GPU: whole warps.

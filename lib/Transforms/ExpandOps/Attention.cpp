@@ -34,8 +34,9 @@ AttentionBase::AttentionBase(AttentionOp op, const Frame &frame)
       heads(cast<CacheTypeInterface>(op.getKeyCache().getType()).getNumHeads()),
       group(getSize(op.getQ(), 1) / heads), keySize(getSize(op.getQ(), 2)),
       valueSize(getSize(op.getOut(), 2)),
-      shape{heads * group, valueSize, static_cast<int64_t>(op.getMaxSplits()),
-            static_cast<int64_t>(op.getSplitRows())} {}
+      shape{heads * group, valueSize,
+            static_cast<int64_t>(op.getSplitOrDefault().getMax()),
+            static_cast<int64_t>(op.getSplitOrDefault().getRows())} {}
 
 void AttentionBase::checkRow(Value row) {
   frame.checkFirst(row, "row",
@@ -204,11 +205,11 @@ void AttentionBase::makeWorkspace() {
 }
 
 int64_t AttentionBase::countPartsOfLayer() {
-  return llvm::divideCeil(op.getMaxSplits(), kMostLayers);
+  return llvm::divideCeil(op.getSplitOrDefault().getMax(), kMostLayers);
 }
 
 int64_t AttentionBase::countLayersOfParts() {
-  return llvm::divideCeil(op.getMaxSplits(), countPartsOfLayer());
+  return llvm::divideCeil(op.getSplitOrDefault().getMax(), countPartsOfLayer());
 }
 
 Value AttentionBase::hasRows(Value isWhole, Value count) {
@@ -216,15 +217,16 @@ Value AttentionBase::hasRows(Value isWhole, Value count) {
     return arith::SelectOp::create(builder, loc, isWhole, frame.index(ofWhole),
                                    frame.index(ofParts));
   };
-  int64_t behind = op.getSplitRows() + 1;
+  int64_t behind = op.getSplitOrDefault().getRows() + 1;
   return frame.below(frame.sub(count, select(behind, 0)),
                      select(int64_t(1) << 32, behind));
 }
 
 Value AttentionBase::getPartSize(Value isWhole, Value count, int64_t multiple) {
-  Value size = frame.div(frame.add(count, frame.index(op.getMaxSplits() - 1)),
-                         op.getMaxSplits());
-  size = frame.max(size, frame.index(op.getSplitTokens()));
+  Value size = frame.div(
+      frame.add(count, frame.index(op.getSplitOrDefault().getMax() - 1)),
+      op.getSplitOrDefault().getMax());
+  size = frame.max(size, frame.index(op.getSplitOrDefault().getKeys()));
   size = arith::SelectOp::create(builder, loc, isWhole,
                                  frame.max(count, frame.index(1)), size);
   Value last = frame.index(multiple - 1);
@@ -262,54 +264,31 @@ Value AttentionBase::reduce(Value value, bool isMax, int64_t size,
   return value;
 }
 
-static StringRef getName(TileUnit unit) {
-  switch (unit) {
-  case TileUnit::Warps:
-    return "mma.sync";
-  case TileUnit::Warpgroups:
-    return "wgmma";
-  case TileUnit::TensorMemory:
-    return "tcgen05";
-  }
-  llvm_unreachable("covered switch");
+static remark::RemarkOpts getRemarkOptions() {
+  return remark::RemarkOpts::name("attention").category("kvcache-expand-ops");
 }
 
-/// Adds the hint of the L2 cache, if there is one.
-static void addHint(remark::detail::InFlightRemark &remark, EvictionAttr hint) {
-  if (hint)
-    remark << remark::metric("Hint", stringifyEviction(hint.getValue()));
+/// Emits a remark that has the config of a kernel.
+static void remarkConfig(AttentionOp op, const AttentionConfig &config) {
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << AttentionConfigAttr::get(op.getContext(), config);
+  remark::passed(op.getLoc(), getRemarkOptions()) << text;
 }
 
 void kvcache::expand(AttentionOp op, const Frame &frame) {
   if (!frame.isGPU)
     return expandForCPU(op, frame);
-  remark::RemarkOpts options =
-      remark::RemarkOpts::name("attention").category("kvcache-expand-ops");
-  if (std::optional<TilePlan> plan = chooseTiles(op, frame.target)) {
-    auto remark = remark::passed(op.getLoc(), options);
-    remark << ("tiles, by " + Twine(getName(plan->unit)) +
-               (plan->isSwapped       ? " of swapped operands"
-                : plan->multipliesRaw ? " of raw tiles"
-                                      : ""))
-                  .str()
-           << remark::metric("Rows", plan->rows)
-           << remark::metric("Tokens", plan->tokens)
-           << remark::metric("Tiles", plan->stages)
-           << remark::metric("Raw", plan->raw)
-           << remark::metric("Shares", plan->parts)
-           << remark::metric("Blocks", plan->blocks);
-    addHint(remark, plan->hint);
-    return expandForTensorCores(op, frame, *plan);
+  // The pass has planned it before.
+  std::optional<TilePlan> tiles = *planTiles(op, frame.target);
+  if (tiles) {
+    remarkConfig(op, getConfig(*tiles));
+    return expandForTensorCores(op, frame, *tiles);
   }
   if (std::string obstacle = op.getTileObstacle(); !obstacle.empty())
-    remark::missed(op.getLoc(), options)
+    remark::missed(op.getLoc(), getRemarkOptions())
         << "no tensor cores" << remark::reason("{0}", obstacle);
-  WarpPlan plan = chooseWarps(op);
-  auto remark = remark::passed(op.getLoc(), options);
-  remark << "a row of some heads for each warp"
-         << remark::metric("Heads", plan.rows)
-         << remark::metric("Lanes", plan.lanes)
-         << remark::metric("Tokens", plan.tokens);
-  addHint(remark, plan.hint);
-  expandForGPU(op, frame, plan);
+  WarpPlan warps = chooseWarps(op);
+  remarkConfig(op, getConfig(warps));
+  expandForGPU(op, frame, warps);
 }

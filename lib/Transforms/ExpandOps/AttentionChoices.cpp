@@ -39,7 +39,7 @@ enum class Tokens { Any, OfSequence, OfSequenceInParts, OfIds };
 // Query rows of a block
 //===----------------------------------------------------------------------===//
 
-/// Query rows of a block, where `tile_rows` does not give them.
+/// Query rows of a block, where `config` does not give them.
 struct RowsChoice {
   Caches caches;
   Tokens tokens;
@@ -81,9 +81,9 @@ constexpr RowsChoice kRows[] = {
 // Tiles
 //===----------------------------------------------------------------------===//
 
-/// Whether the operands of products are swapped: never, unless
-/// `swap_operands` is false, or only if it is true.
-enum class Swap { Never, Unless, If };
+/// Whether keys and values are the left operands: never, unless `swap_ab` is
+/// false, or only if it is true.
+enum class Swap { Never, ByDefault, OnRequest };
 
 /// Tiles of a block, and what multiplies them.
 struct TilesChoice {
@@ -99,7 +99,7 @@ struct TilesChoice {
   int64_t size;
 
   TileUnit unit;
-  /// Query rows, unless `tile_rows` gives them; 0 for those of the first table.
+  /// Query rows, unless `config` gives them; 0 for those of the first table.
   int64_t rows;
   /// Tokens of a tile, and tiles. Where there is no room for these, warps have
   /// one tile, and others tiles of fewer tokens.
@@ -145,13 +145,13 @@ constexpr TilesChoice kTiles[] = {
     // chips, caches, heads, tokens, rows from and to, size;
     // unit, rows, tokens of a tile, tiles, bytes, sums without and with parts,
     // raw tiles, swap, only long rows
-    {kWgmma, kLatent, 1,  kTokens,   16,  32,  kAny, kGroups, 0,   64, 2, kChip,  512, 512, 2, Swap::If},
-    {kWgmma, kValues, 1,  kTokens,   16,  32,  kAny, kGroups, 0,   64, 2, kChip,  256, 256, 0, Swap::If},
+    {kWgmma, kLatent, 1,  kTokens,   16,  32,  kAny, kGroups, 0,   64, 2, kChip,  512, 512, 2, Swap::OnRequest},
+    {kWgmma, kValues, 1,  kTokens,   16,  32,  kAny, kGroups, 0,   64, 2, kChip,  256, 256, 0, Swap::OnRequest},
     {kTmem,  kLatent, 64, kTokens,   0,   32,  kAny, kTensor, 64,  64, 2, kChip,  512, 512, 2},
     {kTmem,  kValues, 1,  kSequence, 64,  64,  kAny, kTensor, 128, 64, 2, kChip,  256, 256, 0},
     {kTmem,  kValues, 1,  kTokens,   64,  128, kAny, kTensor, 0,   64, 2, kChip,  256, 256, 0},
     {kWgmma, kLatent, 64, kTokens,   0,   32,  kAny, kGroups, 64,  64, 2, kChip,  256, 256, 2},
-    {kWgmma, kLatent, 1,  kTokens,   16,  32,  kAny, kGroups, 0,   64, 2, kChip,  512, 512, 2, Swap::Unless},
+    {kWgmma, kLatent, 1,  kTokens,   16,  32,  kAny, kGroups, 0,   64, 2, kChip,  512, 512, 2, Swap::ByDefault},
     {kWgmma, kValues, 1,  kSequence, 64,  64,  128,  kGroups, 128, 64, 2, kChip,  256, 256, 0, Swap::Never, true},
     {kWgmma, kValues, 1,  kTokens,   64,  128, 128,  kGroups, 0,   64, 2, kChip,  256, 256, 0},
     {kWgmma, kValues, 1,  kTokens,   64,  64,  256,  kGroups, 0,   32, 2, kChip,  256, 256, 0},
@@ -169,6 +169,8 @@ constexpr TilesChoice kTiles[] = {
 /// Bytes of shared memory beside tiles of keys, values and queries: barriers,
 /// ids of sparse rows, and what aligns tiles.
 constexpr int64_t kBesideTiles = 4 << 10;
+/// The most rows of a block whose tables have none, if the config has an MMA.
+constexpr int64_t kMostFewRows = 64;
 /// The fewest rows of a block, and tokens of a tile: those of a product.
 constexpr int64_t kLeastRows = 16, kLeastTokens = 16;
 /// The fewest elements of a value whose sums a warp keeps.
@@ -197,7 +199,7 @@ constexpr int64_t kBesideSums = 128;
 // What the L2 cache evicts first
 //===----------------------------------------------------------------------===//
 
-/// The priority of lines that one block reads once, unless `l2_hint` gives it.
+/// The priority of lines that one block reads once, unless `config` gives it.
 /// Others have no hint.
 constexpr Eviction kOfStreams = Eviction::First;
 
@@ -232,7 +234,8 @@ int64_t getLanesPerStored(Value cache) {
 
 struct Shape {
   explicit Shape(AttentionOp op)
-      : caches(op.getValueCache() ? Caches::OfValues : Caches::Latent),
+      : config(op.getFields()),
+        caches(op.getValueCache() ? Caches::OfValues : Caches::Latent),
         tokens(op.getRows()        ? Tokens::OfIds
                : op.getWorkspace() ? Tokens::OfSequenceInParts
                                    : Tokens::OfSequence),
@@ -252,6 +255,7 @@ struct Shape {
     return wanted == Tokens::Any || wanted == tokens;
   }
 
+  AttentionConfig config;
   Caches caches;
   Tokens tokens;
   bool hasParts;
@@ -271,26 +275,36 @@ bool canMultiplyRaw(AttentionOp op, const Shape &shape) {
          TiledCache::canMultiplyRaw(op.getValues(), shape.ofValue);
 }
 
+/// Whether the config has a matrix instruction.
+bool hasMma(const Shape &shape) {
+  return shape.config.mma && *shape.config.mma != MmaKind::None;
+}
+
 /// 0 without tensor cores.
 int64_t chooseRows(AttentionOp op, const Shape &shape) {
-  if (std::optional<uint64_t> given = op.getTileRows())
-    return *given;
+  if (shape.config.mma == MmaKind::None)
+    return 0;
+  if (shape.config.rows)
+    return *shape.config.rows;
   if (!op.getTileObstacle().empty())
     return 0;
   const RowsChoice *choice = llvm::find_if(kRows, [&](const RowsChoice &row) {
     return shape.isOf(row.caches) && shape.isOf(row.tokens) &&
            shape.heads >= row.heads && shape.bits >= row.bits &&
+           (row.rows || !hasMma(shape)) &&
            (!row.isRaw || canMultiplyRaw(op, shape));
   });
+  int64_t most = choice != std::end(kRows) ? choice->rows : kMostFewRows;
   bool isOfValues = shape.caches == Caches::OfValues;
   bool isFew = shape.tokens == Tokens::OfIds ||
                (shape.tokens == Tokens::OfSequenceInParts && isOfValues);
-  if (!isFew || !choice->rows)
-    return choice->rows;
-  int64_t tokens = shape.tokens == Tokens::OfIds ? 1 : op.getSplitRows();
+  if (!isFew || !most)
+    return most;
+  int64_t tokens =
+      shape.tokens == Tokens::OfIds ? 1 : op.getSplitOrDefault().getRows();
   int64_t needed =
       llvm::PowerOf2Ceil(std::max(shape.heads * tokens, kLeastRows));
-  return std::min(choice->rows, needed);
+  return std::min(most, needed);
 }
 
 /// Warps or warpgroups that share the sums of a value. Tensor memory has all of
@@ -304,10 +318,10 @@ int64_t countParts(const TilesChoice &choice, const Shape &shape) {
 }
 
 /// The rows of swapped products are 64 tokens, or elements of values.
-bool fitsSwap(const TilesChoice &choice, AttentionOp op, const Shape &shape) {
+bool fitsSwap(const TilesChoice &choice, const Shape &shape) {
   if (choice.swap == Swap::Never)
     return true;
-  return op.getSwapOperands().value_or(choice.swap == Swap::Unless) &&
+  return shape.config.swapAB.value_or(choice.swap == Swap::ByDefault) &&
          shape.ofValue % kRowsOfWarpgroup == 0;
 }
 
@@ -318,11 +332,27 @@ bool isLong(const Shape &shape) {
          std::min(shape.ofKey, shape.ofValue) > size;
 }
 
-bool fits(const TilesChoice &choice, AttentionOp op, const Shape &shape,
-          int64_t rows, const Target &target) {
-  // Rows that are given are not replaced.
-  if (choice.rows && op.getTileRows())
+MmaKind getMma(TileUnit unit) {
+  switch (unit) {
+  case TileUnit::Warps:
+    return MmaKind::Sync;
+  case TileUnit::Warpgroups:
+    return MmaKind::Wgmma;
+  case TileUnit::TensorMemory:
+    return MmaKind::Tcgen05;
+  }
+  llvm_unreachable("covered switch");
+}
+
+bool fits(const TilesChoice &choice, const Shape &shape, int64_t rows,
+          const Target &target) {
+  // Fields that are set are kept.
+  if (shape.config.mma && *shape.config.mma != getMma(choice.unit))
     return false;
+  if (choice.rows && shape.config.rows && choice.rows != rows)
+    return false;
+  bool hasRows = (rows >= choice.leastRows && rows <= choice.mostRows) ||
+                 (shape.config.rows && choice.rows == rows);
   // The part of a value that a warpgroup takes, or the second product into
   // tensor memory, begins a span of the swizzle.
   constexpr int64_t span = 64, sumsOfProduct = 256;
@@ -332,11 +362,17 @@ bool fits(const TilesChoice &choice, AttentionOp op, const Shape &shape,
   if (choice.unit != TileUnit::Warps && parts > 1 &&
       shape.ofValue % (parts * span))
     return false;
-  return target.has(choice.chips) && fitsSwap(choice, op, shape) &&
+  return target.has(choice.chips) && fitsSwap(choice, shape) &&
          shape.isOf(choice.caches) && shape.isOf(choice.tokens) &&
-         shape.heads % choice.heads == 0 && rows >= choice.leastRows &&
-         rows <= choice.mostRows && (!choice.isLong || isLong(shape)) &&
+         shape.heads % choice.heads == 0 && hasRows &&
+         (!choice.isLong || isLong(shape)) &&
          std::max(shape.ofKey, shape.ofValue) <= choice.size;
+}
+
+/// Whether copies bring tiles of keys or values as they are.
+bool isAnyCopied(AttentionOp op) {
+  return TiledCache::isCopied(op, op.getKeyCache()) ||
+         TiledCache::isCopied(op, op.getValues());
 }
 
 /// Loads of elements that a thread converts. Sums of long rows in registers
@@ -383,14 +419,15 @@ int64_t countRawBytes(AttentionOp op, const Shape &shape,
 bool multipliesRaw(AttentionOp op, const Shape &shape, const TilePlan &plan) {
   constexpr int64_t mostRows = 32;
   return plan.unit == TileUnit::Warps && plan.rows <= mostRows &&
+         shape.config.dequant != DequantPlace::Tile &&
          canMultiplyRaw(op, shape);
 }
 
 /// The blocks of a grid that take units of work by a schedule, or 0.
 int64_t chooseBlocks(AttentionOp op, const Shape &shape, const TilePlan &plan,
                      const Target &target) {
-  if (std::optional<uint64_t> given = op.getScheduledBlocks())
-    return *given;
+  if (shape.config.persistent)
+    return *shape.config.persistent;
   if (shape.tokens != Tokens::OfSequenceInParts || !target.has(kScheduled))
     return 0;
   int64_t bytes = plan.multipliesRaw ? countRawBytes(op, shape, plan)
@@ -410,36 +447,30 @@ int64_t chooseBlocks(AttentionOp op, const Shape &shape, const TilePlan &plan,
 /// split, for all heads of a group. The blocks of a prompt read the same
 /// tokens, and sparse rows may name them as well.
 EvictionAttr chooseHint(AttentionOp op, const Shape &shape, int64_t rows) {
-  if (EvictionAttr given = op.getL2HintAttr())
-    return given.getValue() == Eviction::Normal ? EvictionAttr() : given;
-  int64_t ofSequence = shape.heads * static_cast<int64_t>(op.getSplitRows());
+  if (std::optional<Eviction> given = shape.config.l2Hint)
+    return *given == Eviction::Normal
+               ? EvictionAttr()
+               : EvictionAttr::get(op.getContext(), *given);
+  int64_t ofSequence =
+      shape.heads * static_cast<int64_t>(op.getSplitOrDefault().getRows());
   if (shape.tokens != Tokens::OfSequenceInParts || ofSequence > rows)
     return {};
   return EvictionAttr::get(op.getContext(), kOfStreams);
 }
 
-} // namespace
-
-std::optional<TilePlan> kvcache::chooseTiles(AttentionOp op,
-                                             const Target &target) {
-  Shape shape(op);
-  int64_t rows = chooseRows(op, shape);
-  if (!rows)
-    return std::nullopt;
-  const TilesChoice *choice =
-      llvm::find_if(kTiles, [&](const TilesChoice &row) {
-        return fits(row, op, shape, rows, target);
-      });
-  TilePlan plan{choice->unit,
-                choice->rows ? choice->rows : rows,
-                choice->tokensOfTile,
-                choice->tiles,
-                countParts(*choice, shape),
-                countLoads(*choice, shape)};
-  plan.isSwapped = choice->swap != Swap::Never;
+/// The plan of the first choice that fits, before the config's sizes.
+TilePlan makePlan(AttentionOp op, const Shape &shape, const TilesChoice &choice,
+                  int64_t rows, const Target &target) {
+  TilePlan plan{choice.unit,
+                choice.rows ? choice.rows : rows,
+                choice.tokensOfTile,
+                choice.tiles,
+                countParts(choice, shape),
+                countLoads(choice, shape)};
+  plan.isSwapped = choice.swap != Swap::Never;
   plan.hint = chooseHint(op, shape, plan.rows);
-  int64_t most = choice->bytes == kChip ? target.sharedBytes - kBesideTiles
-                                        : choice->bytes;
+  int64_t most =
+      choice.bytes == kChip ? target.sharedBytes - kBesideTiles : choice.bytes;
   auto hasRoom = [&] { return countBytes(shape, plan) <= most; };
   if (multipliesRaw(op, shape, plan)) {
     plan.multipliesRaw = true;
@@ -447,7 +478,6 @@ std::optional<TilePlan> kvcache::chooseTiles(AttentionOp op,
     // copies by all threads.
     if (countMostGroups(op, shape) > 1 || !target.has(Feature::TMA))
       plan.tokens = kWarp;
-    plan.blocks = chooseBlocks(op, shape, plan, target);
     return plan;
   }
   if (plan.unit == TileUnit::Warps && !hasRoom())
@@ -456,20 +486,114 @@ std::optional<TilePlan> kvcache::chooseTiles(AttentionOp op,
          plan.tokens > kLeastTokens)
     plan.tokens /= 2;
   // Threads fill the only tile of elements that they convert.
-  Value caches[] = {op.getKeyCache(), op.getValues()};
-  if (llvm::none_of(
-          caches, [&](Value cache) { return TiledCache::isCopied(op, cache); }))
+  if (!isAnyCopied(op))
     plan.stages = 1;
+  Value caches[] = {op.getKeyCache(), op.getValues()};
   if (llvm::any_of(
           caches, [&](Value cache) { return TiledCache::canBeRaw(op, cache); }))
-    for (int64_t raw = 1; raw <= choice->raw; ++raw) {
+    for (int64_t raw = 1;
+         raw <= std::min(choice.raw, shape.config.rawStages.value_or(kAny));
+         ++raw) {
       TilePlan more = plan;
       more.raw = raw;
       if (countBytes(shape, more) <= most)
         plan = more;
     }
-  plan.blocks = chooseBlocks(op, shape, plan, target);
   return plan;
+}
+
+/// Why a kernel can't have the fields of the config that a plan has not; an
+/// empty text if it can.
+std::string findConfigObstacle(AttentionOp op, const Shape &shape,
+                               const TilePlan &plan, const Target &target) {
+  const AttentionConfig &config = shape.config;
+  auto refuse = [](StringRef name, int64_t possible, int64_t given) {
+    return llvm::formatv("'{0}' = {1} here, got {2}", name, possible, given)
+        .str();
+  };
+  if (config.accShares.value_or(plan.parts) != plan.parts)
+    return refuse("acc_shares", plan.parts, *config.accShares);
+  if (config.rawStages.value_or(plan.raw) != plan.raw)
+    return refuse("raw_stages", plan.raw, *config.rawStages);
+  if (config.dequant == DequantPlace::Registers && !plan.multipliesRaw)
+    return "'dequant' = tile here, got registers";
+  if (plan.isSwapped && plan.tokens != kRowsOfWarpgroup)
+    return refuse("keys", kRowsOfWarpgroup, plan.tokens);
+  if (plan.stages > 1 && !plan.multipliesRaw && !isAnyCopied(op))
+    return refuse("stages", 1, plan.stages);
+  if (plan.unit == TileUnit::TensorMemory) {
+    constexpr int64_t columns = 512, lanes = 128;
+    int64_t needed = llvm::PowerOf2Ceil(shape.ofValue + plan.tokens * 3 / 2);
+    if (needed > columns * (lanes / plan.rows))
+      return llvm::formatv("tiles that tensor memory has room for, got {0} "
+                           "keys",
+                           plan.tokens)
+          .str();
+  }
+  int64_t bytes = plan.multipliesRaw ? countRawBytes(op, shape, plan)
+                                     : countBytes(shape, plan);
+  // No chips are given, or there is room.
+  if (!target.sharedBytes || bytes + kReserved <= target.sharedBytes)
+    return "";
+  return llvm::formatv("tiles of at most {0} bytes of shared memory, got {1}",
+                       target.sharedBytes - kReserved, bytes)
+      .str();
+}
+
+} // namespace
+
+FailureOr<std::optional<TilePlan>> kvcache::planTiles(AttentionOp op,
+                                                      const Target &target) {
+  Shape shape(op);
+  int64_t rows = chooseRows(op, shape);
+  if (!rows)
+    return std::optional<TilePlan>();
+  const TilesChoice *choice =
+      llvm::find_if(kTiles, [&](const TilesChoice &row) {
+        return fits(row, shape, rows, target);
+      });
+  if (choice == std::end(kTiles)) {
+    op.emitOpError("expects 'config' to have an 'mma' and 'rows' that the chip "
+                   "has for such caches, got ")
+        << op.getConfigAttr();
+    return failure();
+  }
+  TilePlan plan = makePlan(op, shape, *choice, rows, target);
+  plan.tokens = shape.config.keys.value_or(plan.tokens);
+  plan.stages = shape.config.stages.value_or(plan.stages);
+  plan.loads = shape.config.convertLoads.value_or(plan.loads);
+  std::string obstacle = findConfigObstacle(op, shape, plan, target);
+  if (!obstacle.empty() && op.getConfigAttr()) {
+    op.emitOpError("expects 'config' to have ") << obstacle;
+    return failure();
+  }
+  plan.blocks = chooseBlocks(op, shape, plan, target);
+  return std::optional(plan);
+}
+
+AttentionConfig kvcache::getConfig(const TilePlan &plan) {
+  AttentionConfig config;
+  config.mma = getMma(plan.unit);
+  if (plan.unit == TileUnit::Warpgroups)
+    config.swapAB = plan.isSwapped;
+  config.rows = plan.rows;
+  config.keys = plan.tokens;
+  config.stages = plan.stages;
+  config.accShares = plan.parts;
+  config.dequant =
+      plan.multipliesRaw ? DequantPlace::Registers : DequantPlace::Tile;
+  config.rawStages = plan.raw;
+  config.convertLoads = plan.loads;
+  config.persistent = plan.blocks;
+  config.l2Hint = plan.hint ? plan.hint.getValue() : Eviction::Normal;
+  return config;
+}
+
+AttentionConfig kvcache::getConfig(const WarpPlan &plan) {
+  AttentionConfig config;
+  config.mma = MmaKind::None;
+  config.l2Hint = plan.hint ? plan.hint.getValue() : Eviction::Normal;
+  return config;
 }
 
 WarpPlan kvcache::chooseWarps(AttentionOp op) {

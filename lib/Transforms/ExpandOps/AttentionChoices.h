@@ -71,13 +71,18 @@ struct WarpPlan {
   EvictionAttr hint = {};
 };
 
-/// Chooses the blocks of an op for kernels that run on all chips of a target;
-/// nothing if warps compute it without tensor cores. `tile_rows` of the op
-/// overrides the table.
-std::optional<TilePlan> chooseTiles(AttentionOp op, const Target &target);
+/// Plans the blocks of an op for kernels that run on all chips of a target;
+/// nothing if warps compute it without tensor cores. Keeps the fields of
+/// `config`, or emits an error that says which of them the target can't have.
+FailureOr<std::optional<TilePlan>> planTiles(AttentionOp op,
+                                             const Target &target);
 
 /// Chooses the warps of an op without tensor cores.
 WarpPlan chooseWarps(AttentionOp op);
+
+/// Returns all fields of a config that has the plan.
+AttentionConfig getConfig(const TilePlan &plan);
+AttentionConfig getConfig(const WarpPlan &plan);
 
 } // namespace mlir::kvcache
 

@@ -119,9 +119,10 @@ private:
     auto findSplit = [&]() -> Pair {
       // Slots behind the last have rows behind those that are split.
       Value last = frame.sub(frame.dim(op.getRowOffsets(), 0), frame.index(2));
-      Value batch = frame.div(slot, op.getSplitRows());
+      Value batch = frame.div(slot, op.getSplitOrDefault().getRows());
       batch = frame.min(batch, last);
-      Value i = frame.sub(slot, frame.mul(batch, op.getSplitRows()));
+      Value i =
+          frame.sub(slot, frame.mul(batch, op.getSplitOrDefault().getRows()));
       Value first = frame.loadNumber(op.getRowOffsets(), batch);
       return {batch, frame.add(first, i)};
     };

@@ -71,10 +71,12 @@ private:
   };
 
   void mergeSlot(Value slot) {
-    Value sequence = frame.div(slot, int64_t(op.getSplitRows()));
-    Value i = frame.sub(slot, frame.mul(sequence, int64_t(op.getSplitRows())));
+    Value sequence = frame.div(slot, int64_t(op.getSplitOrDefault().getRows()));
+    Value i = frame.sub(
+        slot, frame.mul(sequence, int64_t(op.getSplitOrDefault().getRows())));
     QueryRows rows = getRows(sequence);
-    Value isSplit = frame.below(rows.count, frame.index(op.getSplitRows() + 1));
+    Value isSplit = frame.below(
+        rows.count, frame.index(op.getSplitOrDefault().getRows() + 1));
     Value isRow = arith::AndIOp::create(builder, loc, isSplit,
                                         frame.below(i, rows.count));
     Value row = frame.add(rows.first, i);

@@ -66,6 +66,9 @@ private:
       op.emitOpError("is for host code, outside of kernels and parallel loops");
       return WalkResult::interrupt();
     }
+    if constexpr (std::is_same_v<OpTy, AttentionOp>)
+      if (forGPU && failed(planTiles(op, *target)))
+        return WalkResult::interrupt();
     OpBuilder builder(op);
     Frame frame(builder, op, forGPU, checks, *target);
     for (DenseOperand operand : getVectorOperands(op))

@@ -24,7 +24,8 @@ TileGrid::TileGrid(AttentionOp op, const Frame &frame, const TilePlan &plan)
       // A sparse row sees tokens of its own.
       perBlock(op.getRows() ? 1 : plan.rows / packed), shares(group / packed),
       across(heads * shares),
-      splitTiles(llvm::divideCeil(op.getSplitRows(), perBlock)) {}
+      splitTiles(llvm::divideCeil(op.getSplitOrDefault().getRows(), perBlock)) {
+}
 
 Value TileGrid::countBlocks() {
   batch = frame.sub(frame.dim(op.getRowOffsets(), 0), frame.index(1));
@@ -91,7 +92,9 @@ TileWork TileGrid::getWork(Value number, Value layer, Value unit) {
   Value tile = frame.div(number, parts);
   Value sequence = frame.div(tile, splitTiles);
   work.slot =
-      op.getRows() ? tile : frame.mul(sequence, int64_t(op.getSplitRows()));
+      op.getRows()
+          ? tile
+          : frame.mul(sequence, int64_t(op.getSplitOrDefault().getRows()));
   auto findWhole = [&]() -> Pair {
     TileWork whole = getWholeRows(unit);
     return {whole.sequence, whole.number};
@@ -211,7 +214,8 @@ TileWork TileGrid::getEntry(Value entry) {
                                           frame.div(split, splitTiles));
   work.number = arith::SelectOp::create(
       builder, loc, work.isWhole, frame.index(0), frame.rem(split, splitTiles));
-  work.slot = frame.mul(work.sequence, int64_t(op.getSplitRows()));
+  work.slot =
+      frame.mul(work.sequence, int64_t(op.getSplitOrDefault().getRows()));
   if (op.getRows())
     work.slot = frame.add(work.slot, work.number);
   return work;

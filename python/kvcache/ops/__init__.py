@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..cache.params import KVCacheParams
@@ -13,6 +14,7 @@ from ..checks import check_flag, check_instance, check_positive
 from ..dtypes import DTypeLike
 from .append_options import AppendOptions
 from .arguments import Tiling, check_converted, check_dense, check_static, dense_dtype
+from .attention_config import AttentionConfig, make_config
 from .attention_options import make_spec, make_splits
 from .operations import (
     Append,
@@ -23,7 +25,10 @@ from .operations import (
     MergeStates,
     Operation,
 )
-from .sources import LayerSpec, MergeSpec, PagesSpec
+from .score_regions import Function, trace_regions
+from .sources import FUNCTION_NAMES, LayerSpec, MergeSpec, PagesSpec
+
+_RESERVED = (*inspect.signature(Attention.__call__).parameters, *FUNCTION_NAMES)
 
 __all__ = ["Operation", "append", "attention", "copy_pages", "gather", "merge_states"]
 
@@ -215,7 +220,7 @@ def attention(
     value_dim: int | None = None,
     target: str = "cpu",
     dtype: DTypeLike | None = None,
-    mask: bool = False,
+    mask: bool | Function = False,
     rows: bool = False,
     split_tokens: int | None = None,
     max_splits: int = 32,
@@ -228,7 +233,10 @@ def attention(
     scheduled_blocks: int | None = None,
     swap_operands: bool | None = None,
     l2_hint: str | None = None,
+    config: AttentionConfig | None = None,
     kv_lengths: bool = False,
+    score: Function | None = None,
+    arrays: Mapping[str, str] | None = None,
     bounds_checks: bool = False,
     threads: int | None = None,
 ) -> Attention:
@@ -248,7 +256,9 @@ def attention(
         target: As in ``jit``.
         dtype: The type of queries, as for ``append``, or fp8.
         mask: Whether calls give the new tokens that each query sees, as for trees of
-            drafts; usually with ``causal=False``.
+            drafts; usually with ``causal=False``. Or a function ``mask(sequence, head,
+            query, key, ...)``, which returns whether the query sees the key. It is
+            plain Python and NumPy on numbers, and is traced once.
         rows: Whether calls give the rows of the cache that each query sees, for sparse
             attention. ``causal`` is ignored then.
         split_tokens: On a GPU, tokens per split; None for no splits. Thread blocks
@@ -277,18 +287,31 @@ def attention(
             ``"evict_last"`` or ``"evict_normal"``. By default, ``"evict_first"`` if one
             thread block alone reads the tokens of a sequence of at most ``split_rows``
             rows. Sequences that share pages may read them again.
+        config: Further fields of how kernels compute, such as
+            ``AttentionConfig(keys=32)``.
         kv_lengths: Whether calls give the number of tokens of each sequence in the
             cache, which may include those of this step. With ``causal=False``, that is
             cross-attention: a decoder's queries see an encoder's tokens, which may be
             fewer than the queries.
+        score: A function ``score(s, sequence, head, query, key, ...)`` as for ``mask``,
+            which returns the new score. ``s`` is the product of query and key times
+            ``scale``, after ``soft_cap``; ``head`` is the query head; ``query`` and
+            ``key`` are positions in the sequence. A score of -inf excludes the key.
+        arrays: The type of each array that ``score`` or ``mask`` takes as a further
+            parameter, by name: ``{"slopes": "f32[32]", "documents": "i32[?, ?]"}``.
+            Calls give these arrays by the same names.
         bounds_checks: As in ``jit``.
         threads: As in ``jit``.
 
     Raises:
         ValueError: The cache is not paged, or an argument is out of range.
-        TypeError: An argument is not a number, or not a flag.
+        TypeError: An argument is not a number, or not a flag, or a function can't be
+            traced; the message has the line.
     """
     check_flag(static_scales=static_scales, bounds_checks=bounds_checks)
+    given: Any = mask
+    function = given if callable(given) else None
+    regions = trace_regions(score, function, arrays, _RESERVED)
     name = dense_dtype(params, None)
     if dtype is not None:
         name = check_converted("dtype", dtype)
@@ -304,17 +327,15 @@ def attention(
         chunk,
         soft_cap,
         sinks,
-        mask,
+        False if function else given,
         rows,
         kv_lengths,
         value_dim,
         make_splits(split_tokens, max_splits, split_rows),
         static_scales,
         (name, out),
-        tile_rows,
-        scheduled_blocks,
-        swap_operands,
-        l2_hint,
+        make_config(config, tile_rows, scheduled_blocks, swap_operands, l2_hint),
+        regions,
     )
     return _make(Attention, (params, spec), name, target, bounds_checks, threads)
 

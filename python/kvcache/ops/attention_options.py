@@ -17,9 +17,9 @@ from ..devices import cuda
 from ..execution.arrays import Array
 from .append_options import float_text
 from .arguments import check_given, check_query_heads, get_sizes, rows_type
+from .attention_config import AttentionConfig
+from .score_regions import ScoreRegions
 
-_TILE_ROWS = 0, 16, 32, 64, 128
-_L2_HINTS = "evict_first", "evict_normal", "evict_last"
 _MOST = 2**20  # the most tokens, splits or rows in the op's options
 
 
@@ -36,6 +36,10 @@ class Splits:
     tokens: int
     most: int
     rows: int
+
+    def __str__(self) -> str:
+        """The attribute's text."""
+        return f"#kvcache.split<keys = {self.tokens}, max = {self.most}, rows = {self.rows}>"
 
 
 @dataclass(frozen=True)
@@ -57,13 +61,8 @@ class AttentionSpec:
         splits: The options of split KV, or None.
         static_scales: Whether calls give static scales.
         dtypes: The types of queries and outputs.
-        tile_rows: Query rows of a thread block on tensor cores, 0 for none; None if the
-            compiler chooses.
-        scheduled_blocks: Thread blocks of a persistent kernel, 0 for none; None if the
-            compiler chooses.
-        swap_operands: Whether the MMAs use swapAB: query rows are columns; None if the
-            compiler chooses.
-        l2_hint: The eviction priority of the cache in L2; None if the compiler chooses.
+        config: How kernels compute.
+        regions: The user's functions of scores and masks.
     """
 
     query_heads: int
@@ -79,10 +78,8 @@ class AttentionSpec:
     splits: Splits | None
     static_scales: bool
     dtypes: tuple[str, str]
-    tile_rows: int | None
-    scheduled_blocks: int | None
-    swap_operands: bool | None
-    l2_hint: str | None
+    config: AttentionConfig
+    regions: ScoreRegions = ScoreRegions()
 
     @property
     def scaled_rows(self) -> tuple[str, ...]:
@@ -96,7 +93,8 @@ class AttentionSpec:
     def has_positions(self) -> bool:
         """Whether results depend on the positions of queries."""
         limits = self.window, self.chunk
-        return self.causal or self.mask or any(limit is not None for limit in limits)
+        has_limits = any(limit is not None for limit in limits)
+        return self.causal or self.mask or has_limits or bool(self.regions.text)
 
     @property
     def extra(self) -> dict[str, str]:
@@ -202,10 +200,8 @@ def make_spec(
     splits: Splits | None,
     static_scales: bool,
     dtypes: tuple[str, str],
-    tile_rows: int | None,
-    scheduled_blocks: int | None,
-    swap_operands: bool | None,
-    l2_hint: str | None,
+    config: AttentionConfig,
+    regions: ScoreRegions,
 ) -> AttentionSpec:
     """Checks the arguments of ``kvcache.ops.attention``."""
     check_positive(query_heads=query_heads)
@@ -221,25 +217,12 @@ def make_spec(
             raise ValueError(
                 f"expects 'soft_cap' to be between 2^-16 and 2^16, got {soft_cap!r}"
             )
-    if tile_rows is not None and tile_rows not in _TILE_ROWS:
-        raise ValueError(
-            f"expects 'tile_rows' to be one of {_TILE_ROWS}, got {tile_rows!r}"
-        )
-    if scheduled_blocks is not None and scheduled_blocks != 0:
-        check_size(_MOST, scheduled_blocks=scheduled_blocks)
-        if splits is None:
-            raise ValueError("expects 'scheduled_blocks' only with 'split_tokens'")
-    if swap_operands is not None:
-        check_flag(swap_operands=swap_operands)
-        if swap_operands and tile_rows not in (None, 16, 32):
-            raise ValueError(
-                "expects 'tile_rows' to be 16 or 32 with 'swap_operands', got "
-                f"{tile_rows!r}"
-            )
-    if l2_hint is not None and l2_hint not in _L2_HINTS:
-        raise ValueError(f"expects 'l2_hint' to be one of {_L2_HINTS}, got {l2_hint!r}")
+    if config.persistent and splits is None:
+        raise ValueError("expects 'scheduled_blocks' only with 'split_tokens'")
     if rows and (window is not None or chunk is not None or mask):
         raise ValueError("expects no 'window', 'chunk' or 'mask' with 'rows'")
+    if rows and regions.text:
+        raise ValueError("expects no functions of scores and masks with 'rows'")
     if rows and kv_lengths:
         raise ValueError("expects no 'kv_lengths' with 'rows', which are the tokens seen")
     if value_dim is None and params.is_mla:
@@ -265,10 +248,8 @@ def make_spec(
         splits,
         bool(static_scales),
         dtypes,
-        None if tile_rows is None else int(tile_rows),
-        None if scheduled_blocks is None else int(scheduled_blocks),
-        None if swap_operands is None else bool(swap_operands),
-        None if l2_hint is None else str(l2_hint),
+        config,
+        regions,
     )
 
 
@@ -290,7 +271,7 @@ def attention_arguments(
     q, out, lse = _types(spec, params)
     types = {"q": q, "row_offsets": "memref<?xi32>", "out": out, "lse": lse}
     more = {**_workspace(spec), **spec.extra, **scales, **_row_scales(spec)}
-    return {**types, "scale": "f32", **more}
+    return {**types, "scale": "f32", **more, **spec.regions.types}
 
 
 def attention_op(
@@ -301,18 +282,13 @@ def attention_op(
 ) -> str:
     """The op over the views; ``scales`` are the types of static scales by name."""
     q, out, lse = _types(spec, params)
-    soft_cap, swapped, hint = spec.soft_cap, spec.swap_operands, spec.l2_hint
+    soft_cap, splits = spec.soft_cap, spec.splits
     given = {
         "window": spec.window,
         "chunk": spec.chunk,
         "soft_cap": None if soft_cap is None else f"{float_text(soft_cap)} : f64",
-        "tile_rows": spec.tile_rows,
-        "scheduled_blocks": spec.scheduled_blocks,
-        "swap_operands": None if swapped is None else str(swapped).lower(),
-        "l2_hint": None if hint is None else f"#kvcache.eviction<{hint}>",
-        "split_tokens": spec.splits and spec.splits.tokens,
-        "max_splits": spec.splits and spec.splits.most,
-        "split_rows": spec.splits and spec.splits.rows,
+        "split": splits and str(splits),
+        "config": spec.config if spec.config != AttentionConfig() else None,
     }
     options = ["causal"] if spec.causal else []
     options += [f"{name} = {value}" for name, value in given.items() if value is not None]
@@ -328,7 +304,7 @@ def attention_op(
     types += [*workspace.values(), *more.values()]
     return (
         f"kvcache.attention %q, {', '.join(views)}, %row_offsets, %scale "
-        f"outs(%out, %lse){front}{attributes}{back}\n"
+        f"outs(%out, %lse){front}{attributes}{spec.regions.text}{back}\n"
         f"      : {', '.join(types)}"
     )
 

@@ -481,6 +481,7 @@ class Attention(LayerOperation):
         query_scale: Scale = None,
         out_scale: Scale = None,
         device: int = 0,
+        **arrays: Array,
     ) -> None:
         """Attends to all tokens, including those of this step: append them first.
 
@@ -519,8 +520,11 @@ class Attention(LayerOperation):
                 1 by default.
             out_scale: The divisor of fp8 outputs, as ``query_scale``.
             device: The device whose tensors it reads.
+            arrays: The arrays of ``score`` and ``mask``, by name. An index outside of
+                one, of a key that is seen, reads its nearest element.
         """
         collection, offsets = _step(inputs, layer, device)
+        region_arrays = self._spec.regions.take(arrays)
         if rows is None and kv_lengths is None:
             check_table(inputs, collection[0])
         workspaces = self._workspaces.take(workspace, offsets.shape[0] - 1, (q, out))
@@ -549,6 +553,7 @@ class Attention(LayerOperation):
                 "value_scale": value_scale,
                 "query_scale": query_scale,
                 "out_scale": out_scale,
+                **arrays,
             },
         )
         more = [array for array in given.values() if array is not None]
@@ -560,7 +565,7 @@ class Attention(LayerOperation):
         row_scales = self._get_row_scales(query_scale=query_scale, out_scale=out_scale)
         try:
             self._call_on_layer(
-                inputs, layer, collection, *dense, *scales, *row_scales
+                inputs, layer, collection, *dense, *scales, *row_scales, *region_arrays
             )
         except BaseException:
             self._workspaces.drop()

@@ -16,6 +16,12 @@ from .attention_options import AttentionSpec, attention_arguments, attention_op
 
 _NUMBERS = "memref<?xi32>"
 
+FUNCTION_NAMES = (
+    *("blocks", "lengths", "lut", "max_seq", "max_cache", "scales", "row_offsets"),
+    *("cache", "layers", "key_view", "value_view"),
+)
+"""Names in the functions, which arrays of users can't have."""
+
 
 @dataclass(frozen=True)
 class LayerSpec:

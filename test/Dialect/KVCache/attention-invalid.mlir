@@ -165,7 +165,7 @@ func.func @c4_large_soft_cap(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, 
 
 func.func @c7_large_workspace(%q: memref<?x1048576x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x1048576x128xbf16>, %w: memref<?xi8>) {
   // expected-error @below {{expects the workspace of a sequence to have less than 2^63 bytes}}
-  kvcache.attention %q, %k, %v, %n, %s outs(%out) workspace %w {max_splits = 1048576, split_rows = 1048576} : memref<?x1048576x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x1048576x128xbf16>, memref<?xi8>
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) workspace %w {split = #kvcache.split<max = 1048576, rows = 1048576>} : memref<?x1048576x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x1048576x128xbf16>, memref<?xi8>
   return
 }
 
@@ -174,9 +174,9 @@ func.func @c7_large_workspace(%q: memref<?x1048576x128xbf16>, %k: !cache, %v: !c
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-func.func @c7_scheduled_blocks(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
-  // expected-error @below {{expects "scheduled_blocks" only with 'workspace'}}
-  kvcache.attention %q, %k, %v, %n, %s outs(%out) {scheduled_blocks = 8} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+func.func @c11_persistent(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'persistent' above 0 only with 'workspace'}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {config = #kvcache.attention_config<persistent = 8>} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
 
@@ -185,9 +185,9 @@ func.func @c7_scheduled_blocks(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-func.func @negative_scheduled_blocks(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
-  // expected-error @below {{attribute 'scheduled_blocks' failed to satisfy constraint: 64-bit signless integer attribute whose value is from 0 to 1048576}}
-  kvcache.attention %q, %k, %v, %n, %s outs(%out) workspace %w {scheduled_blocks = -1} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
+func.func @negative_persistent(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
+  // expected-error @below {{expects 'persistent' to be from 0 to 1048576, got -1}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) workspace %w {config = #kvcache.attention_config<persistent = -1>} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
   return
 }
 
@@ -275,8 +275,8 @@ func.func @operands(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memre
 
 // (C7)
 func.func @c7_no_workspace(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
-  // expected-error @below {{expects "split_rows" only with 'workspace'}}
-  kvcache.attention %q, %k, %v, %n, %s outs(%out) {split_rows = 4} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  // expected-error @below {{expects 'split' only with 'workspace'}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {split = #kvcache.split<rows = 4>} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
 
@@ -296,9 +296,9 @@ func.func @c7_strided_workspace(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cach
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-func.func @max_splits(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
-  // expected-error @below {{attribute 'max_splits' failed to satisfy constraint}}
-  kvcache.attention %q, %k, %v, %n, %s outs(%out) workspace %w {max_splits = 0} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
+func.func @max_of_split(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
+  // expected-error @below {{expects 'max' to be from 1 to 1048576, got 0}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) workspace %w {split = #kvcache.split<max = 0>} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
   return
 }
 
@@ -365,8 +365,8 @@ func.func @c9_heads(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memre
 !cache = !kvcache.paged<f32, #kv, page_size = 64>
 
 func.func @c10_cache(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
-  // expected-error @below {{expects 'tile_rows' to be 0 with a cache of type !kvcache.paged<f32, #kvcache.params<num_heads = 8, head_size = 128>, page_size = 64>, got 64}}
-  kvcache.attention %q, %k, %v, %n, %s outs(%out) {tile_rows = 64} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  // expected-error @below {{expects 'config' to have no 'rows', and no 'mma' but 'none', with a cache of type !kvcache.paged<f32, #kvcache.params<num_heads = 8, head_size = 128>, page_size = 64>, got #kvcache.attention_config<rows = 64>}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {config = #kvcache.attention_config<rows = 64>} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
 
@@ -376,8 +376,8 @@ func.func @c10_cache(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memr
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @c10_queries(%q: memref<?x32x128xf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
-  // expected-error @below {{expects 'tile_rows' to be 0 with queries of f16, got 64}}
-  kvcache.attention %q, %k, %v, %n, %s outs(%out) {tile_rows = 64} : memref<?x32x128xf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  // expected-error @below {{expects 'config' to have no 'rows', and no 'mma' but 'none', with queries of f16, got #kvcache.attention_config<rows = 64>}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {config = #kvcache.attention_config<rows = 64>} : memref<?x32x128xf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
 
@@ -387,8 +387,8 @@ func.func @c10_queries(%q: memref<?x32x128xf16>, %k: !cache, %v: !cache, %n: mem
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @c10_size(%q: memref<?x32x72xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x72xbf16>) {
-  // expected-error @below {{expects 'tile_rows' to be 0 with heads of 72 elements, got 64}}
-  kvcache.attention %q, %k, %v, %n, %s outs(%out) {tile_rows = 64} : memref<?x32x72xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x72xbf16>
+  // expected-error @below {{expects 'config' to have no 'rows', and no 'mma' but 'none', with heads of 72 elements, got #kvcache.attention_config<rows = 64>}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {config = #kvcache.attention_config<rows = 64>} : memref<?x32x72xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x72xbf16>
   return
 }
 
@@ -398,8 +398,8 @@ func.func @c10_size(%q: memref<?x32x72xbf16>, %k: !cache, %v: !cache, %n: memref
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @c10_large(%q: memref<?x32x272xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x272xbf16>) {
-  // expected-error @below {{expects 'tile_rows' to be 0 with heads of 272 elements, got 64}}
-  kvcache.attention %q, %k, %v, %n, %s outs(%out) {tile_rows = 64} : memref<?x32x272xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x272xbf16>
+  // expected-error @below {{expects 'config' to have no 'rows', and no 'mma' but 'none', with heads of 272 elements, got #kvcache.attention_config<rows = 64>}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {config = #kvcache.attention_config<rows = 64>} : memref<?x32x272xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x272xbf16>
   return
 }
 
@@ -409,8 +409,8 @@ func.func @c10_large(%q: memref<?x32x272xbf16>, %k: !cache, %v: !cache, %n: memr
 !mla = !kvcache.paged<bf16, #latent, page_size = 64>
 
 func.func @c10_large_latent(%q: memref<?x32x656xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x32x512xbf16>) {
-  // expected-error @below {{expects 'tile_rows' to be 0 with heads of 656 elements, got 32}}
-  kvcache.attention %q, %k, %n, %s outs(%out) {tile_rows = 32} : memref<?x32x656xbf16>, !mla, memref<?xi32>, f32, memref<?x32x512xbf16>
+  // expected-error @below {{expects 'config' to have no 'rows', and no 'mma' but 'none', with heads of 656 elements, got #kvcache.attention_config<rows = 32>}}
+  kvcache.attention %q, %k, %n, %s outs(%out) {config = #kvcache.attention_config<rows = 32>} : memref<?x32x656xbf16>, !mla, memref<?xi32>, f32, memref<?x32x512xbf16>
   return
 }
 
@@ -420,8 +420,8 @@ func.func @c10_large_latent(%q: memref<?x32x656xbf16>, %k: !mla, %n: memref<?xi3
 !mla = !kvcache.paged<bf16, #latent, page_size = 64>
 
 func.func @c10_latent_values(%q: memref<?x32x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x32x528xbf16>) {
-  // expected-error @below {{expects 'tile_rows' to be 0 with heads of 528 elements, got 32}}
-  kvcache.attention %q, %k, %n, %s outs(%out) {tile_rows = 32} : memref<?x32x576xbf16>, !mla, memref<?xi32>, f32, memref<?x32x528xbf16>
+  // expected-error @below {{expects 'config' to have no 'rows', and no 'mma' but 'none', with heads of 528 elements, got #kvcache.attention_config<rows = 32>}}
+  kvcache.attention %q, %k, %n, %s outs(%out) {config = #kvcache.attention_config<rows = 32>} : memref<?x32x576xbf16>, !mla, memref<?xi32>, f32, memref<?x32x528xbf16>
   return
 }
 
@@ -431,8 +431,8 @@ func.func @c10_latent_values(%q: memref<?x32x576xbf16>, %k: !mla, %n: memref<?xi
 !mla = !kvcache.paged<bf16, #latent, page_size = 64>
 
 func.func @c10_latent(%q: memref<?x32x64xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x32x64xbf16>) {
-  // expected-error @below {{expects 'tile_rows' to be 0 with a latent cache, or at most 32, got 64}}
-  kvcache.attention %q, %k, %n, %s outs(%out) {tile_rows = 64} : memref<?x32x64xbf16>, !mla, memref<?xi32>, f32, memref<?x32x64xbf16>
+  // expected-error @below {{expects 'config' to have no 'rows', and no 'mma' but 'none', with a latent cache, or at most 32, got #kvcache.attention_config<rows = 64>}}
+  kvcache.attention %q, %k, %n, %s outs(%out) {config = #kvcache.attention_config<rows = 64>} : memref<?x32x64xbf16>, !mla, memref<?xi32>, f32, memref<?x32x64xbf16>
   return
 }
 
@@ -441,9 +441,9 @@ func.func @c10_latent(%q: memref<?x32x64xbf16>, %k: !mla, %n: memref<?xi32>, %s:
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-func.func @c11_swap_operands(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
-  // expected-error @below {{expects 'tile_rows' to be 16 or 32 with 'swap_operands', got 64}}
-  kvcache.attention %q, %k, %k, %n, %s outs(%out) {swap_operands = true, tile_rows = 64} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+func.func @c10_swap_ab(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'rows' to be 16 or 32 with 'swap_ab = true', got 64}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = #kvcache.attention_config<swap_ab = true, rows = 64>} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
 
@@ -452,9 +452,9 @@ func.func @c11_swap_operands(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-func.func @tile_rows(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
-  // expected-error @below {{attribute 'tile_rows' failed to satisfy constraint: 64-bit signless integer attribute whose value is 0, 16, 32, 64 or 128}}
-  kvcache.attention %q, %k, %k, %n, %s outs(%out) {tile_rows = 48} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+func.func @rows_of_config(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'rows' to be 16, 32, 64 or 128, got 48}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = #kvcache.attention_config<rows = 48>} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
 
@@ -898,5 +898,74 @@ func.func @c17_rows(%q: memref<?x8x128xbf16>, %keys: !cache, %n: memref<?xi32>, 
       kvcache.yield %s : f32
     }
     rows %ids : memref<?x8x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x8x128xbf16>, memref<?x?xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @unknown_field(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{unknown field 'tiles'}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = #kvcache.attention_config<tiles = 2>} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+// expected-error @below {{expects one of none, mma_sync, wgmma, tcgen05, got hmma}}
+#config = #kvcache.attention_config<mma = hmma>
+
+// -----
+
+// expected-error @below {{expects one 'rows'}}
+#config = #kvcache.attention_config<rows = 16, rows = 32>
+
+// -----
+
+// expected-error @below {{expects true or false}}
+#config = #kvcache.attention_config<swap_ab = yes>
+
+// -----
+
+// expected-error @below {{expects 'keys' to be a multiple of 16 from 16 to 128, got 24}}
+#config = #kvcache.attention_config<keys = 24>
+
+// -----
+
+// expected-error @below {{expects 'stages' to be from 1 to 16, got 17}}
+#config = #kvcache.attention_config<stages = 17>
+
+// -----
+
+// expected-error @below {{expects no field but 'l2_hint' with 'mma = none'}}
+#config = #kvcache.attention_config<mma = none, rows = 16>
+
+// -----
+
+// expected-error @below {{unknown field 'parts'}}
+#split = #kvcache.split<parts = 2>
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @old_and_new_names(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects the fields of 'config' in it}}
+  // expected-warning @below {{'tile_rows' is now 'rows' of 'config', or 'mma = none'}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {tile_rows = 16, config = #kvcache.attention_config<keys = 64>} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @old_name_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'split_rows' to be a number}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {split_rows = "a"} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }

@@ -91,17 +91,17 @@ func.func @merge_and_remap(%parts: tensor<?x?x32x128xbf16>, %lses: tensor<?x?x32
 
 // CHECK-LABEL: func.func @attention(
 // CHECK:         kvcache.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} outs(%{{.*}}) : memref<?x32x128xbf16>
-// CHECK:         kvcache.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} outs(%{{.*}}) {l2_hint = #kvcache.eviction<evict_last>, swap_operands = false, tile_rows = 128 : i64} :
-// CHECK:         kvcache.attention {{.*}} outs(%{{.*}}, %{{.*}}) workspace %{{.*}} {causal, chunk = 8192 : i64, scheduled_blocks = 264 : i64, soft_cap = 5.000000e+01 : f64, window = 4096 : i64} sinks %{{.*}} mask %{{.*}} lengths %{{.*}} :
+// CHECK:         kvcache.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} outs(%{{.*}}) {config = #kvcache.attention_config<swap_ab = false, rows = 128, l2_hint = evict_last>} :
+// CHECK:         kvcache.attention {{.*}} outs(%{{.*}}, %{{.*}}) workspace %{{.*}} {causal, chunk = 8192 : i64, config = #kvcache.attention_config<persistent = 264>, soft_cap = 5.000000e+01 : f64, window = 4096 : i64} sinks %{{.*}} mask %{{.*}} lengths %{{.*}} :
 func.func @attention(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !fp8, %n: memref<?xi32>, %scale: f32,
                      %out: memref<?x32x128xbf16>, %short: memref<?x32x64xf32>, %lse: memref<?x32xf32>,
                      %w: memref<?xi8>, %sinks: memref<32xf32>, %bits: memref<?x?xi32>) {
   kvcache.attention %q, %keys, %values, %n, %scale outs(%out)
       : memref<?x32x128xbf16>, !cache, !fp8, memref<?xi32>, f32, memref<?x32x128xbf16>
-  kvcache.attention %q, %keys, %keys, %n, %scale outs(%out) {tile_rows = 128, swap_operands = false, l2_hint = #kvcache.eviction<evict_last>}
+  kvcache.attention %q, %keys, %keys, %n, %scale outs(%out) {config = #kvcache.attention_config<swap_ab = false, rows = 128, l2_hint = evict_last>}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   kvcache.attention %q, %keys, %values, %n, %scale outs(%short, %lse) workspace %w
-      {causal, window = 4096, soft_cap = 50.0, chunk = 8192, scheduled_blocks = 264} sinks %sinks mask %bits lengths %n
+      {causal, window = 4096, soft_cap = 50.0, chunk = 8192, config = #kvcache.attention_config<persistent = 264>} sinks %sinks mask %bits lengths %n
       : memref<?x32x128xbf16>, !cache, !fp8, memref<?xi32>, f32, memref<?x32x64xf32>, memref<?x32xf32>, memref<?xi8>,
         memref<32xf32>, memref<?x?xi32>, memref<?xi32>
   return
@@ -130,14 +130,14 @@ func.func @narrow_attention(%q: memref<?x32x128xf8E4M3FN>, %cache: !fp8, %n: mem
 // CHECK-LABEL: func.func @split_attention(
 // CHECK:         kvcache.workspace_size %{{.*}} {query_heads = 32 : i64, value_size = 128 : i64}
 // CHECK:         kvcache.workspace_size %{{.*}} {max_splits = 16 : i64, query_heads = 32 : i64, split_rows = 4 : i64, value_size = 128 : i64}
-// CHECK:         kvcache.attention {{.*}} workspace %{{.*}} {max_splits = 16 : i64, split_rows = 4 : i64, split_tokens = 512 : i64} key_scale %{{.*}} value_scale %{{.*}} :
+// CHECK:         kvcache.attention {{.*}} workspace %{{.*}} {split = #kvcache.split<keys = 512, max = 16, rows = 4>} key_scale %{{.*}} value_scale %{{.*}} :
 func.func @split_attention(%q: memref<?x32x128xbf16>, %cache: !fp8, %n: memref<?xi32>, %scale: f32,
                            %out: memref<?x32x128xbf16>, %w: memref<?xi8>, %each: memref<8xf32>, %batch: index)
     -> (index, index) {
   %0 = kvcache.workspace_size %batch {query_heads = 32, value_size = 128}
   %1 = kvcache.workspace_size %batch {query_heads = 32, value_size = 128, max_splits = 16, split_rows = 4}
   kvcache.attention %q, %cache, %cache, %n, %scale outs(%out) workspace %w
-      {split_tokens = 512, max_splits = 16, split_rows = 4} key_scale %scale value_scale %each
+      {split = #kvcache.split<keys = 512, max = 16, rows = 4>} key_scale %scale value_scale %each
       : memref<?x32x128xbf16>, !fp8, !fp8, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>, f32, memref<8xf32>
   return %0, %1 : index, index
 }

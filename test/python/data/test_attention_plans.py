@@ -43,7 +43,7 @@ def is_admitted(row):
         dtype != "f32" and size % 16 == 0 and size <= most[0] and value <= most[1]
         and value % (32 if value > 256 else 16) == 0
     )
-    return (not rows or (has_tiles and not (is_mla and rows > 32))) and not (swap and rows not in (None, 16, 32))
+    return (not rows or (has_tiles and not (is_mla and rows > 32))) and not (swap and rows not in (None, 0, 16, 32))
 
 
 def cover_pairs():
@@ -105,5 +105,5 @@ def test_each_pair_of_options_compiles(monkeypatch):
             faults.append((row, str(error)))
     assert faults == []
     for row in refused:
-        with pytest.raises((kvcache.CompileError, ValueError), match="expects 'tile_rows' to be"):
+        with pytest.raises((kvcache.CompileError, ValueError), match="expects '(tile_rows|config)' to"):
             kvcache.compile(get_source(row), row[-1], opt_level=0)

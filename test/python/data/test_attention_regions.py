@@ -282,6 +282,19 @@ def make_arrays(regions, heads, tokens):
     return {name: arrays[name] for name in regions.types}
 
 
+def write_options(options):
+    """The attributes split and config of the op, from the keywords of kvcache.ops.attention."""
+    fields = {
+        "split": {"split_tokens": "keys", "max_splits": "max", "split_rows": "rows"},
+        "attention_config": {"swap_operands": "swap_ab", "tile_rows": "rows", "scheduled_blocks": "persistent"},
+    }
+    for (attribute, names), name in zip(fields.items(), ("split", "config")):
+        given = [f"{field} = {options[option]}" for option, field in names.items() if option in options]
+        text = ", ".join(given).replace("rows = 0", "mma = none")
+        if given:
+            yield f"{name} = #kvcache.{attribute}<{text}>"
+
+
 def write_source(params, heads, dtype, regions, options, workspace):
     """The text of a function that attends to a layer."""
     kind = kvcache.dtypes.mlir_name(kvcache.dtypes.dtype(dtype))
@@ -304,7 +317,7 @@ def write_source(params, heads, dtype, regions, options, workspace):
         f"%{role}_view = kvcache.paged_view {role} %cache[%layer] : {params.collection_type}"
         for role in roles
     )
-    attributes = [regions.attributes.strip("{}"), *(f"{k} = {v}" for k, v in options.items() if k != "value_dim")]
+    attributes = [regions.attributes.strip("{}"), *write_options(options)]
     all_types = [rows, *[params.cache_type] * len(roles), numbers, "f32", out, lse]
     all_types += ["memref<?xi8>"] * workspace
     return f"""

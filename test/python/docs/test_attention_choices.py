@@ -41,12 +41,12 @@ OPERATIONS = {
 # The options of one kernel, by their names in the table.
 CHIPS = {chip: chip for chip in ("sm_80", "sm_90a", "sm_100a")} | {"both": "sm_90a,sm_100a"}
 KINDS = {
-    "`mma.sync`": "tiles, by mma.sync",
-    "`mma.sync`, in registers": "tiles, by mma.sync of raw tiles",
-    "`wgmma`": "tiles, by wgmma",
-    "`wgmma`, swapAB": "tiles, by wgmma of swapped operands",
-    "`tcgen05`": "tiles, by tcgen05",
-    "none": "a row of some heads for each warp",
+    "`mma.sync`": ("mma_sync", "tile", "false"),
+    "`mma.sync`, in registers": ("mma_sync", "registers", "false"),
+    "`wgmma`": ("wgmma", "tile", "false"),
+    "`wgmma`, swapAB": ("wgmma", "tile", "true"),
+    "`tcgen05`": ("tcgen05", "tile", "false"),
+    "none": ("none", "tile", "false"),
 }
 
 
@@ -87,24 +87,31 @@ def choose(chip):
     return dict(zip(OPERATIONS, remarks, strict=True))
 
 
-def describe(remark):
-    """The cells of a row after its MMA, from a remark."""
-    numbers = dict(re.findall(r"(\w+)=(\d+)", remark))
-    if "Rows" not in numbers:
+def read_config(remark):
+    """The fields of the config in a remark."""
+    text = re.search(r"#kvcache.attention_config<(.*?)>", remark)[1]
+    return dict(field.split(" = ") for field in text.split(", "))
+
+
+def describe(config):
+    """The cells of a row after its MMA, from a config."""
+    if "rows" not in config:
         return ["", "", "", ""]
-    stored = "" if numbers["Raw"] == "0" else f" + {numbers['Raw']} stored"
-    blocks = "" if numbers["Blocks"] == "0" else numbers["Blocks"]
-    return [f"{numbers['Rows']} x {numbers['Tokens']}", numbers["Tiles"] + stored, numbers["Shares"], blocks]
+    stored = "" if config["raw_stages"] == "0" else f" + {config['raw_stages']} stored"
+    persistent = "" if config["persistent"] == "0" else config["persistent"]
+    tile = f"{config['rows']} x {config['keys']}"
+    return [tile, config["stages"] + stored, config["acc_shares"], persistent]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]}-{row[1]}")
 def test_table_row_equals_the_compiler_s_choice(row):
     title, chips, mma, *cells, hint = row
     for chip in list_chips(chips):
-        remark = choose(CHIPS[chip])[title]
-        assert re.findall(r"Hint=(\w+)", remark) == [hint.strip("`")] * bool(hint)
-        assert f'"{KINDS[mma]}"' in remark or mma == "none" and KINDS[mma] in remark
-        assert describe(remark) == cells
+        config = read_config(choose(CHIPS[chip])[title])
+        assert config["l2_hint"].replace("evict_normal", "") == hint.strip("`")
+        kind = config["mma"], config.get("dequant", "tile"), config.get("swap_ab", "false")
+        assert kind == KINDS[mma]
+        assert describe(config) == cells
 
 
 def test_the_table_has_all_operations_on_all_chips():

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How a kernel of attention computes: the fields of ``#kvcache.attention_config``."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from ..checks import check_flag, check_instance, check_integer
+
+_WORDS = {
+    "mma": ("none", "mma_sync", "wgmma", "tcgen05"),
+    "dequant": ("tile", "registers"),
+    "l2_hint": ("evict_first", "evict_normal", "evict_last"),
+}
+_NUMBERS: dict[str, tuple[int, ...] | range] = {
+    "rows": (16, 32, 64, 128),
+    "keys": range(16, 128 + 1, 16),
+    "stages": range(1, 16 + 1),
+    "acc_shares": (1, 2),
+    "raw_stages": (0, 1, 2),
+    "convert_loads": range(1, 16 + 1),
+    "persistent": range(2**20 + 1),
+}
+
+
+@dataclass(frozen=True)
+class AttentionConfig:
+    """How the kernels of ``kvcache.ops.attention`` compute; it changes no meaning.
+
+    A field that is set is kept, or compiling for a chip that can't have it raises. The
+    compiler chooses the others by tables. The CPU has no use for a config.
+
+    Attributes:
+        mma: The matrix instruction: ``"none"``, ``"mma_sync"``, ``"wgmma"`` (sm_90a) or
+            ``"tcgen05"`` (sm_100a and its successors).
+        swap_ab: Whether ``wgmma`` has keys and values as its left operand: tokens are
+            its rows, and 16 or 32 query rows its columns.
+        rows: Query rows of a thread block on tensor cores: 16, 32, 64 or 128.
+        keys: Keys of a tile, a multiple of 16 up to 128.
+        stages: Tiles of keys, and of values, in shared memory, from 1 to 16.
+        acc_shares: Warps or warpgroups that share the accumulator of a row, 1 or 2.
+        dequant: Where elements of 8 bits or less are converted: ``"tile"`` or
+            ``"registers"``.
+        raw_stages: Tiles of stored elements that copies bring before threads convert
+            them, at most 2.
+        convert_loads: Loads of a thread in flight while it converts, from 1 to 16.
+        persistent: Thread blocks of a persistent kernel; 0 for a grid.
+        l2_hint: The eviction priority of the cache in L2: ``"evict_first"``,
+            ``"evict_normal"`` or ``"evict_last"``.
+    """
+
+    mma: str | None = None
+    swap_ab: bool | None = None
+    rows: int | None = None
+    keys: int | None = None
+    stages: int | None = None
+    acc_shares: int | None = None
+    dequant: str | None = None
+    raw_stages: int | None = None
+    convert_loads: int | None = None
+    persistent: int | None = None
+    l2_hint: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in self._given.items():
+            if name == "swap_ab":
+                check_flag(swap_ab=value)
+                object.__setattr__(self, name, bool(value))
+            elif name in _WORDS:
+                _check_choice(name, value, _WORDS[name])
+            else:
+                check_integer(**{name: value})
+                _check_choice(name, int(value), _NUMBERS[name])
+                object.__setattr__(self, name, int(value))
+        if self.mma == "none" and self._given.keys() - {"mma", "l2_hint"}:
+            raise ValueError("expects no field but 'l2_hint' with mma='none'")
+        if self.swap_ab and self.rows not in (None, 16, 32):
+            raise ValueError(f"expects 'rows' to be 16 or 32 with 'swap_ab', got {self.rows}")
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def __str__(self) -> str:
+        """The attribute's text."""
+        texts = {
+            name: str(value).lower() if isinstance(value, bool) else value
+            for name, value in self._given.items()
+        }
+        return f"#kvcache.attention_config<{', '.join(f'{k} = {v}' for k, v in texts.items())}>"
+
+
+def _check_choice(name: str, value: Any, possible: Any) -> None:
+    if isinstance(value, str) == isinstance(possible[0], str) and value in possible:
+        return
+    rule = f"one of {possible}"
+    if isinstance(possible, range):
+        step = f"a multiple of {possible.step} " if possible.step > 1 else ""
+        rule = f"{step}from {possible[0]} to {possible[-1]}"
+    raise ValueError(f"expects {name!r} to be {rule}, got {value!r}")
+
+
+def make_config(
+    config: AttentionConfig | None,
+    tile_rows: int | None,
+    scheduled_blocks: int | None,
+    swap_operands: bool | None,
+    l2_hint: str | None,
+) -> AttentionConfig:
+    """Returns a config with the keywords of ``kvcache.ops.attention``.
+
+    Raises:
+        TypeError: A value has another type.
+        ValueError: A keyword or a field is out of range, or is given twice.
+    """
+    if config is None:
+        config = AttentionConfig()
+    check_instance(AttentionConfig, config=config)
+    if tile_rows is not None:
+        _check_choice("tile_rows", tile_rows, (0, *_NUMBERS["rows"]))
+    # A warp for each row has no tiles, and takes no work items by a counter.
+    has_tiles = tile_rows != 0
+    given = {
+        "tile_rows": (tile_rows if has_tiles else None, "rows"),
+        "scheduled_blocks": (scheduled_blocks, "persistent"),
+        "swap_operands": (swap_operands, "swap_ab"),
+        "l2_hint": (l2_hint, "l2_hint"),
+    }
+    changes: dict[str, Any] = {} if has_tiles else {"mma": "none"}
+    for keyword, (value, field) in given.items():
+        if value is None:
+            continue
+        if getattr(config, field) is not None:
+            raise ValueError(f"expects either {keyword!r} or {field!r} of 'config'")
+        with _names({field: keyword}):
+            AttentionConfig(**{field: value})
+        if has_tiles or field == "l2_hint":
+            changes[field] = value
+    with _names({field: keyword for keyword, (_, field) in given.items()}):
+        return replace(config, **changes)
+
+
+@contextlib.contextmanager
+def _names(keywords: dict[str, str]) -> Iterator[None]:
+    """Writes keywords in place of fields into errors."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        text = str(error)
+        for field, keyword in keywords.items():
+            text = text.replace(repr(field), repr(keyword))
+        raise type(error)(text) from None

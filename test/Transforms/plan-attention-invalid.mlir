@@ -1,0 +1,74 @@
+// RUN: kvcache-opt %s --kvcache-plan-attention=chip=sm_90a --split-input-file --verify-diagnostics
+// RUN: kvcache-opt %s "--kvcache-expand-ops=for-gpu chip=sm_90a" --split-input-file --verify-diagnostics
+
+// Fields that the chip can't have. Expansion refuses them as well.
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @mma_of_another_chip(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'config' to have an 'mma' and 'rows' that the chip has for such caches, got #kvcache.attention_config<mma = tcgen05>}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = #kvcache.attention_config<mma = tcgen05>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @rows_without_wgmma(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'config' to have an 'mma' and 'rows' that the chip has for such caches, got #kvcache.attention_config<mma = wgmma, rows = 16>}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = #kvcache.attention_config<mma = wgmma, rows = 16>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @shared_memory(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'config' to have tiles of at most 231424 bytes of shared memory, got 557056}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = #kvcache.attention_config<rows = 128, keys = 128, stages = 8>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @dequant(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'config' to have 'dequant' = tile here, got registers}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = #kvcache.attention_config<dequant = registers>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @shares(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'config' to have 'acc_shares' = 1 here, got 2}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = #kvcache.attention_config<acc_shares = 2>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+!latent = !kvcache.paged<bf16, #mla, page_size = 64>
+
+func.func @keys_of_swap_ab(%q: memref<?x32x576xbf16>, %k: !latent, %n: memref<?xi32>, %s: f32, %out: memref<?x32x512xbf16>) {
+  // expected-error @below {{expects 'config' to have 'keys' = 64 here, got 32}}
+  kvcache.attention %q, %k, %n, %s outs(%out) {config = #kvcache.attention_config<keys = 32>}
+      : memref<?x32x576xbf16>, !latent, memref<?xi32>, f32, memref<?x32x512xbf16>
+  return
+}
