@@ -218,7 +218,9 @@ def make_spec(
                 f"expects 'soft_cap' to be between 2^-16 and 2^16, got {soft_cap!r}"
             )
     if config.persistent and splits is None:
-        raise ValueError("expects 'scheduled_blocks' only with 'split_tokens'")
+        raise ValueError(
+            "expects 'persistent' or 'scheduled_blocks' only with 'split_tokens'"
+        )
     if rows and (window is not None or chunk is not None or mask):
         raise ValueError("expects no 'window', 'chunk' or 'mask' with 'rows'")
     if rows and regions.text:

@@ -29,6 +29,7 @@ _PARAMETERS = {
     "mask": ("sequence", "head", "query", "key"),
 }
 _ARRAY = re.compile(r"\s*(\w+)\s*\[(.*)\]\s*")
+_VALUES = re.compile(r"(score|mask)_(\d+|s|sequence|head|query|key)")  # of the regions
 _ELEMENTS = re.compile(r"i1|[su]?i(8|16|32|64)|b?f16|f32|f64")
 _SOURCES = tuple(os.path.dirname(path) for path in (__file__, np.__file__))
 
@@ -109,7 +110,9 @@ def _parse_arrays(arrays: Mapping[str, str], reserved: tuple[str, ...]) -> _Spec
     for name, text in arrays.items():
         if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
             raise ValueError(f"expects names in 'arrays', got {name!r}")
-        if name in reserved:
+        if not name.isascii():
+            raise ValueError(f"expects ASCII names in 'arrays', got {name!r}")
+        if name in reserved or _VALUES.fullmatch(name):
             raise ValueError(f"expects another name of an array than {name!r}")
         match = _ARRAY.fullmatch(text) if isinstance(text, str) else None
         if not match:

@@ -119,11 +119,15 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         traced = _FUNCTIONS.get(function)
         if traced is None:
             raise TypeError(f"numpy.{function.__name__} can't be traced")
-        return traced(*map(self.trace.lift, args), **options)
+        if options:
+            raise TypeError(f"numpy.{function.__name__} takes no {', '.join(options)} here")
+        return traced(*map(self.trace.lift, args))
 
     def astype(self, dtype: dtypes.DTypeLike) -> Traced:
         """Converts, as an array does: to f32, to 64 bits, or to bool."""
         kind = np.dtype(dtype).kind
+        if kind not in "biuf":
+            raise TypeError(f"expects a bool, an integer or a float, got {np.dtype(dtype)}")
         if kind == "f":
             return _to_float(self)
         return _to_bool(self) if kind == "b" else _to_int(self)
@@ -391,10 +395,12 @@ def _remainder(x: Traced, y: Traced) -> Traced:
         return _emit("arith.remui", x, y, kind=kind, low=0, high=min(x.high, y.high - 1))
     if kind == "float":
         return _divide_floats(x, y)[1]
+    if y.low > 0:
+        # An index relies on these bounds, so nothing here may wrap for any x.
+        rest = _emit("arith.remsi", x, y, kind=kind, low=1 - y.high, high=y.high - 1)
+        return _bound(_where(rest < 0, rest + y, rest), 0, y.high - 1)
     rest = x - _floor_divide(x, y) * y
-    if y.low <= 0 <= y.high:
-        return _where(y == 0, x.trace.constant(0), rest)
-    return _bound(rest, 0, y.high - 1) if y.low > 0 else rest
+    return _where(y == 0, x.trace.constant(0), rest) if y.high >= 0 else rest
 
 
 def _bound(x: Traced, low: int, high: int) -> Traced:

@@ -139,6 +139,14 @@ def test_elements_of_arrays_are_clamped_and_converted():
     np.testing.assert_array_equal(run(function, ["int"], x, tables=specs), want.astype(np.float32))
 
 
+def test_remainder_of_every_integer_is_in_bounds():
+    # 1 - 2**63 is a multiple of 7, so the quotient of -(2**63) is one less. An index of -1 is read if it is not.
+    values = np.array([-(2**63), -(2**63) + 1, -1, 0, 2**63 - 1], np.int64)
+    table = np.arange(10, 17, dtype=np.float32)
+    got = run(lambda x, t: t[x % 7], ["int"], values, tables={"t": (("f32", (7,)), table)})
+    np.testing.assert_array_equal(got, table[values % 7])
+
+
 def test_float_to_integer_has_result_for_every_number():
     values = np.float32([1.9, -1.9, np.nan, np.inf, -np.inf, 3e38])
     got = run(lambda x: x.astype(np.int64), ["float"], values)
@@ -172,6 +180,8 @@ WRONG = {
     "bools": (lambda s, b, h, q, k: (k > q) + (k < q), "got two bools: use & and | in place of add"),
     "large": (lambda s, b, h, q, k: k + 2**70, "expects integers of 64 bits"),
     "none": (lambda s, b, h, q, k: None, "expects numbers, traced values"),
+    "keyword": (lambda s, b, h, q, k: np.clip(s, 0, max=1), "numpy.clip takes no max here"),
+    "complex": (lambda s, b, h, q, k: s.astype(np.complex64), "expects a bool, an integer or a float, got complex64"),
     "exponent": (lambda s, b, h, q, k: k**q, "expects a constant exponent"),
 }
 
@@ -199,7 +209,10 @@ def test_mask_returns_bool():
         ({"t": "f32[-1]"}, ValueError, "expects the sizes of 't' to be positive or '\\?'"),
         ({"t": "f8E4M3FN[4]"}, ValueError, "expects elements of 't' to be bools, integers or floats"),
         ({"q": "f32[4]"}, ValueError, "expects another name of an array than 'q'"),
+        ({"score_s": "f32[4]"}, ValueError, "expects another name of an array than 'score_s'"),
+        ({"mask_0": "f32[4]"}, ValueError, "expects another name of an array than 'mask_0'"),
         ({"a b": "f32[4]"}, ValueError, "expects names in 'arrays'"),
+        ({"\u00e9": "f32[4]"}, ValueError, "expects ASCII names in 'arrays'"),
         ({"t": "f32[4]", "u": "f32[4]"}, ValueError, "expects 'u' of 'arrays' to be a parameter"),
         ({}, ValueError, "expects the type of 't', a parameter of 'score', in 'arrays'"),
     ],
