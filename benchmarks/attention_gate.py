@@ -48,7 +48,7 @@ Row = dict[str, Any]
 
 
 def list_variants() -> dict[str, attention_kernels.Variant]:
-    """Each row of the tables, by table, number and title."""
+    """Returns each row of the tables, by table, number and title."""
     return {
         f"{table} {number}: {variant.title}": variant
         for table, variants in TABLES.items()
@@ -65,7 +65,7 @@ def hash_ptx(kernels: list[Any]) -> str:
 
 
 def count_overlap(listing: str) -> int:
-    """Exponentials between a wait for all MMAs but one, and the wait for that one."""
+    """Counts exponentials between a wait for all MMAs but one, and the wait for that one."""
     most = found = 0
     is_open = False
     for line in listing.splitlines():
@@ -80,7 +80,7 @@ def count_overlap(listing: str) -> int:
 
 
 def assemble(kernels: list[Any], chip: str) -> Row:
-    """What the first kernel of a row takes; another one merges splits."""
+    """Measures the first kernel of a row. The second one merges splits, and only its PTX is compared."""
     kernel = kernels[0]
     found = facts.gather(kernel.ptx, chip, kernel.dynamic_shared_memory or 0)
     assembly = toolchain.assemble(kernel.ptx, chip)
@@ -98,7 +98,7 @@ def assemble(kernels: list[Any], chip: str) -> Row:
 
 
 def compare(row: Row, baseline: Row | None) -> list[str]:
-    """What is worse than in the baseline."""
+    """Lists what is worse than in the baseline."""
     if baseline is None:
         return ["is not in the baseline"]
     worse = [
@@ -144,6 +144,9 @@ def main() -> int:
     ]
     if not jobs:
         sys.exit(f"error: no row has the word {options.only!r}")
+    is_partial = options.update or options.only or set(chips) != set(CHIPS)
+    if options.update is not None and is_partial and rows and stored["tools"] != tools:
+        sys.exit("error: rows of the baseline are of other tools: replace all of them by --update ''")
 
     def gate(job: tuple[str, attention_kernels.Variant, str]) -> tuple[str, Row]:
         name, variant, chip = job
