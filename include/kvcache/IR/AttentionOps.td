@@ -82,7 +82,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     are zeroed once, and each op leaves them zero: ops that do not run at the same
     time may share it. The CPU does not use it.
 
-    `config` says how a kernel computes. It changes the order of sums at most.
+    `config` says how a kernel computes. It changes the order of sums and where
+    numbers are rounded, and nothing else.
 
     Tensor cores round: probabilities to the type of the values, relative to the
     largest, and stored elements of 8 bits or less to the type of `q`, or to bf16
@@ -101,7 +102,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     - (C5) `rows` require paged caches of one page size, and exclude `causal`,
       `window`, `chunk`, `mask` and `lengths`.
     - (C6) `causal`, `window`, `chunk`, `mask` and the regions need positions: no
-      sequence has fewer tokens than rows. Otherwise it is undefined which tokens a row sees.
+      sequence has fewer tokens than rows. Otherwise it is undefined which tokens
+      a row sees.
     - (C7) `workspace` is contiguous, and has less than 2^63 bytes for each
       sequence.
     - (C8) `key_scale` and `value_scale` are for caches with scales and no zero

@@ -247,7 +247,7 @@ def KVCache_AttentionConfigAttr
   let mnemonic = "attention_config";
   let summary = "How a kernel of attention computes";
   let description = [{
-    What `kvcache.attention` computes does not depend on its config. Each field
+    A config changes the speed and the rounding of `kvcache.attention`. Each field
     that is set is kept, or refused for the chip. The others are chosen by
     tables; `kvcache-plan-attention` shows the choice.
 

@@ -35,9 +35,9 @@ def PlanAttention : Pass<"kvcache-plan-attention"> {
   let summary = "Choose the fields of the config of attention for chips";
   let description = [{
     Sets all fields of `config` of each `kvcache.attention`, by tables, for kernels
-    that all of the chips can run. Fields that are set are kept; an error says
-    which of them the chips can't have. `kvcache-expand-ops` makes the same choice
-    for ops without this pass.
+    that all of the chips can run. Without chips, kernels are for any chip.
+    Fields that are set are kept; an error says which of them the chips can't
+    have. `kvcache-expand-ops` makes the same choice for ops without this pass.
   }];
   let options = [
     ListOption<"chips", "chip", "std::string",

@@ -169,7 +169,8 @@ constexpr TilesChoice kTiles[] = {
 /// Bytes of shared memory beside tiles of keys, values and queries: barriers,
 /// ids of sparse rows, and what aligns tiles.
 constexpr int64_t kBesideTiles = 4 << 10;
-/// The most rows of a block whose tables have none, if the config has an MMA.
+/// The most query rows of a block if the config has an MMA, but the table
+/// computes such ops without tensor cores.
 constexpr int64_t kMostFewRows = 64;
 /// The fewest rows of a block, and tokens of a tile: those of a product.
 constexpr int64_t kLeastRows = 16, kLeastTokens = 16;
@@ -502,8 +503,8 @@ TilePlan makePlan(AttentionOp op, const Shape &shape, const TilesChoice &choice,
   return plan;
 }
 
-/// Why a kernel can't have the fields of the config that a plan has not; an
-/// empty text if it can.
+/// The reason why a kernel of this plan can't have a field of the config, or an
+/// empty text.
 std::string findConfigObstacle(AttentionOp op, const Shape &shape,
                                const TilePlan &plan, const Target &target) {
   const AttentionConfig &config = shape.config;

@@ -26,11 +26,12 @@ constexpr float kHalfBias = 15;
 /// more than 2^8: weights are at most that large.
 constexpr float kSlack = 8;
 
-/// A block computes `tile_rows` query rows: some tokens of a sequence, for some
-/// heads of a group each. Each warp takes 16 of these rows, or a part of their
-/// values. Tiles of keys and values lie in shared memory, those of a latent
-/// cache once for both, and all warps read each of them. Softmax is online, and
-/// in base 2. A result does not depend on other sequences.
+/// A block computes as many query rows as its plan has: some tokens of a
+/// sequence, for some heads of a group each. Each warp takes 16 of these rows,
+/// or a part of their values. Tiles of keys and values lie in shared memory,
+/// those of a latent cache once for both, and all warps read each of them.
+/// Softmax is online, and in base 2. A result does not depend on other
+/// sequences.
 ///
 /// With sparse rows, a block has one token, and tiles are gathered by ids. What
 /// is said of tokens is true of the columns of ids.

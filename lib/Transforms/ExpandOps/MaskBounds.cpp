@@ -21,7 +21,8 @@ namespace {
 
 /// The largest position: numbers of tokens have 32 bits.
 constexpr int64_t kMostPosition = std::numeric_limits<int32_t>::max();
-/// Numbers beyond compare with positions, and their sums, as this one does.
+/// A bound beyond all positions and their sums. Larger numbers compare with
+/// those as it does.
 constexpr int64_t kFar = int64_t(1) << 40;
 
 /// Integers of a region: `token * t + r`, with a token t and r from `lo` to
@@ -153,7 +154,7 @@ private:
             type.getIntOrFloatBitWidth() <= 64);
   }
 
-  /// A value outside of the region, or a clone.
+  /// The interval of a value outside of the region, or of a clone.
   std::optional<Interval> makeExact(Value value) {
     if (!isInteger(value.getType()))
       return std::nullopt;
@@ -337,7 +338,7 @@ private:
     return lhs.lo == lhs.hi && rhs.lo == rhs.hi;
   }
 
-  /// By one number whose sign is known at compile time.
+  /// Multiplies by one number, whose sign is known at compile time.
   std::optional<Interval> multiply(const Interval &lhs, const Interval &rhs) {
     if (!lhs.isFree() || !rhs.isExact() || (rhs.min < 0 && rhs.max > 0))
       return std::nullopt;
@@ -362,7 +363,7 @@ private:
     return product;
   }
 
-  /// By one positive number. `t / c` stays as it is.
+  /// Divides by one positive number. `t / c` stays as it is.
   template <typename OpTy>
   std::optional<Interval> divide(const Interval &lhs, const Interval &rhs) {
     if (!rhs.isExact() || rhs.min <= 0)
@@ -385,7 +386,7 @@ private:
     return quotient;
   }
 
-  /// By one positive number, of numbers that are not negative.
+  /// Divides numbers that are not negative by one positive number.
   std::optional<Interval> findRemainder(const Interval &lhs,
                                         const Interval &rhs) {
     if (!lhs.isFree() || !rhs.isExact() || rhs.min <= 0)

@@ -16,7 +16,7 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// In place of the row or column of a value that does not depend on it.
+/// Stands for the row or column of a value that does not depend on it.
 constexpr int64_t kAny = -1;
 
 //===----------------------------------------------------------------------===//
@@ -177,7 +177,7 @@ static BlockArgument getArgument(Region &region, unsigned fromLast) {
   return region.getArgument(region.getNumArguments() - 1 - fromLast);
 }
 
-/// A value in all lanes of a value like `like`.
+/// Broadcasts `value` to the lanes of `like`, if that is a vector.
 static Value spread(const Frame &frame, Value value, Value like) {
   auto vector = dyn_cast<VectorType>(like.getType());
   if (!vector || isa<VectorType>(value.getType()))

@@ -33,8 +33,8 @@ public:
   /// that depends on the column may be a vector.
   void set(BlockArgument argument, int64_t row, int64_t column, Value value);
 
-  /// Whether an op that depends on the column may read memory or trap, so that
-  /// it is no use for other columns.
+  /// Whether an op that depends on the column may read memory or trap. Such an
+  /// op needs columns that are tokens of the sequence.
   bool isBoundToColumn();
 
   /// Returns the value that the region yields for a row and a column. It is a
@@ -87,7 +87,7 @@ public:
   /// excludes the token. With a region `score`, the operand is in natural
   /// units.
   Value apply(Value score, int64_t row, int64_t column);
-  /// Apply one of the regions, if it is there.
+  /// Apply one of the regions, if the op has it.
   Value applyScore(Value score, int64_t row, int64_t column);
   Value applyMask(Value score, int64_t row, int64_t column);
 
@@ -102,8 +102,7 @@ private:
   const QueryRows &rows;
   DeviceMath f;
   std::optional<RegionCloner> score, mask;
-  /// The last token, as an i32, if positions past it might be read or trap; or
-  /// null.
+  /// The last token as an i32 if a region is bound to its column, else null.
   Value last;
   int64_t rowCount = 0, columnCount = 0;
 };
