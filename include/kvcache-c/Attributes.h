@@ -137,6 +137,35 @@ MLIR_CAPI_EXPORTED MlirKVCacheMajor
 mlirKVCacheMajorAttrGetValue(MlirAttribute attr);
 
 //===----------------------------------------------------------------------===//
+// SplitAttr: #kvcache.split<keys = 256, max = 32, rows = 1>
+//===----------------------------------------------------------------------===//
+
+MLIR_CAPI_EXPORTED bool mlirAttributeIsAKVCacheSplitAttr(MlirAttribute attr);
+MLIR_CAPI_EXPORTED MlirTypeID mlirKVCacheSplitAttrGetTypeID(void);
+MLIR_CAPI_EXPORTED MlirAttribute mlirKVCacheSplitAttrGetChecked(
+    MlirLocation loc, int64_t keys, int64_t max, int64_t rows);
+MLIR_CAPI_EXPORTED int64_t mlirKVCacheSplitAttrGetKeys(MlirAttribute attr);
+MLIR_CAPI_EXPORTED int64_t mlirKVCacheSplitAttrGetMax(MlirAttribute attr);
+MLIR_CAPI_EXPORTED int64_t mlirKVCacheSplitAttrGetRows(MlirAttribute attr);
+
+//===----------------------------------------------------------------------===//
+// AttentionConfigAttr: #kvcache.attention_config<mma = wgmma, rows = 128>
+//===----------------------------------------------------------------------===//
+
+MLIR_CAPI_EXPORTED bool
+mlirAttributeIsAKVCacheAttentionConfigAttr(MlirAttribute attr);
+MLIR_CAPI_EXPORTED MlirTypeID mlirKVCacheAttentionConfigAttrGetTypeID(void);
+/// The fields are numbers in the order of the text: those of enum cases, 0 and
+/// 1 for bools, and -1 for a field that is not set. The last ones may be left
+/// out.
+MLIR_CAPI_EXPORTED MlirAttribute mlirKVCacheAttentionConfigAttrGetChecked(
+    MlirLocation loc, intptr_t numFields, const int64_t *fields);
+MLIR_CAPI_EXPORTED intptr_t
+mlirKVCacheAttentionConfigAttrGetNumFields(MlirAttribute attr);
+MLIR_CAPI_EXPORTED int64_t
+mlirKVCacheAttentionConfigAttrGetField(MlirAttribute attr, intptr_t position);
+
+//===----------------------------------------------------------------------===//
 // EvictionAttr
 //===----------------------------------------------------------------------===//
 

@@ -86,3 +86,36 @@ KVCACHE_CLASS(Attribute, EvictionAttr)
 KVCACHE_CASE(Eviction, "eviction")
 KVCACHE_CLASS(Attribute, CopyKindAttr)
 KVCACHE_CASE(CopyKind, "copy kind")
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+KVCACHE_CLASS(Attribute, SplitAttr)
+
+MlirAttribute mlirKVCacheSplitAttrGetChecked(MlirLocation loc, int64_t keys,
+                                             int64_t max, int64_t rows) {
+  return wrap(getChecked<SplitAttr>(unwrap(loc), keys, max, rows));
+}
+
+KVCACHE_GETTER(Attribute, SplitAttr, int64_t, Keys)
+KVCACHE_GETTER(Attribute, SplitAttr, int64_t, Max)
+KVCACHE_GETTER(Attribute, SplitAttr, int64_t, Rows)
+
+KVCACHE_CLASS(Attribute, AttentionConfigAttr)
+
+MlirAttribute mlirKVCacheAttentionConfigAttrGetChecked(MlirLocation loc,
+                                                       intptr_t numFields,
+                                                       const int64_t *fields) {
+  return wrap(getChecked<AttentionConfigAttr>(
+      unwrap(loc), ArrayRef<int64_t>(fields, numFields)));
+}
+
+intptr_t mlirKVCacheAttentionConfigAttrGetNumFields(MlirAttribute attr) {
+  return cast<AttentionConfigAttr>(unwrap(attr)).getNumbers().size();
+}
+
+int64_t mlirKVCacheAttentionConfigAttrGetField(MlirAttribute attr,
+                                               intptr_t position) {
+  return cast<AttentionConfigAttr>(unwrap(attr)).getNumbers()[position];
+}

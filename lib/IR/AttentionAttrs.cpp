@@ -193,7 +193,9 @@ AttentionConfigAttr AttentionConfigAttr::getChecked(EmitError emitError,
       value = static_cast<std::decay_t<decltype(*value)>>(rest.front());
     rest = rest.drop_front();
   });
-  if (ArrayRef(config.encode()) != numbers) {
+  // Earlier versions have fewer fields.
+  SmallVector<int64_t> encoded = config.encode();
+  if (ArrayRef(encoded).take_front(numbers.size()) != numbers) {
     emitError() << "expects the numbers of the fields of a config";
     return {};
   }

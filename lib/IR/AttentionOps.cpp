@@ -100,20 +100,23 @@ Region *AttentionOp::getScoreRegion() { return findModifier<FloatType>(*this); }
 Region *AttentionOp::getMaskRegion() { return findModifier<IndexType>(*this); }
 
 /// Takes a number of an earlier version's attribute; nothing if there is none.
+/// `isFlag` says whether it is a bool.
 static FailureOr<std::optional<int64_t>>
 takeNumber(OpAsmParser &parser, SMLoc loc, NamedAttrList &attributes,
-           StringRef name, StringRef newName) {
+           StringRef name, StringRef newName, bool isFlag) {
   Attribute value = attributes.erase(name);
   if (!value)
     return std::optional<int64_t>();
   auto number = dyn_cast<IntegerAttr>(value);
-  if (!number)
-    return parser.emitError(loc) << "expects '" << name << "' to be a number";
+  if (!number || isa<BoolAttr>(value) != isFlag ||
+      (!isFlag &&
+       (number.getValue().isNegative() || !number.getValue().isSignedIntN(64))))
+    return parser.emitError(loc)
+           << "expects '" << name << "' to be "
+           << (isFlag ? "true or false" : "a number that is not negative");
   emitWarning(parser.getEncodedSourceLoc(loc))
       << "'" << name << "' is now " << newName;
-  return std::optional(number.getValue().isSignedIntN(64)
-                           ? number.getValue().sextOrTrunc(64).getSExtValue()
-                           : -1);
+  return std::optional<int64_t>(number.getValue().getZExtValue());
 }
 
 ParseResult kvcache::parseAttentionAttributes(OpAsmParser &parser,
@@ -131,7 +134,8 @@ ParseResult kvcache::parseAttentionAttributes(OpAsmParser &parser,
         std::tuple("tile_rows", "'rows' of 'config', or 'mma = none'", &rows),
         std::tuple("scheduled_blocks", "'persistent' of 'config'", &persistent),
         std::tuple("swap_operands", "'swap_ab' of 'config'", &swapAB)}) {
-    auto taken = takeNumber(parser, loc, attributes, name, newName);
+    auto taken = takeNumber(parser, loc, attributes, name, newName,
+                            /*isFlag=*/number == &swapAB);
     if (failed(taken))
       return failure();
     *number = *taken;
@@ -147,7 +151,8 @@ ParseResult kvcache::parseAttentionAttributes(OpAsmParser &parser,
       return failure();
     if (attributes.get(name))
       return parser.emitError(loc)
-             << "expects the fields of '" << name << "' in it";
+             << "expects either '" << name
+             << "' or the attributes of earlier versions, not both";
     attributes.set(name, value);
     return success();
   };
@@ -169,10 +174,15 @@ ParseResult kvcache::parseAttentionAttributes(OpAsmParser &parser,
   }
   if (hint)
     config.l2Hint = cast<EvictionAttr>(hint).getValue();
-  if (!(config == AttentionConfig()))
-    return set("config",
-               AttentionConfigAttr::getChecked(emitError, context, config));
-  return success();
+  if (!(config == AttentionConfig()) &&
+      set("config",
+          AttentionConfigAttr::getChecked(emitError, context, config)))
+    return failure();
+  // As parsers that are generated do.
+  OperationName name(AttentionOp::getOperationName(), context);
+  return AttentionOp::verifyInherentAttrs(name, attributes, [&] {
+    return parser.emitError(loc) << "'" << name.getStringRef() << "' op ";
+  });
 }
 void kvcache::printAttentionAttributes(OpAsmPrinter &p, Operation *op,
                                        DictionaryAttr attributes) {

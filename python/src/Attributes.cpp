@@ -46,6 +46,36 @@ static nb::dict getLayoutFields(MlirAttribute attribute) {
   return fields;
 }
 
+static MlirAttribute makeSplit(MlirLocation loc, const Fields &fields) {
+  return mlirKVCacheSplitAttrGetChecked(loc, fields.getInteger("keys"),
+                                        fields.getInteger("max"),
+                                        fields.getInteger("rows"));
+}
+
+static nb::dict getSplitFields(MlirAttribute attribute) {
+  nb::dict fields;
+  fields["keys"] = mlirKVCacheSplitAttrGetKeys(attribute);
+  fields["max"] = mlirKVCacheSplitAttrGetMax(attribute);
+  fields["rows"] = mlirKVCacheSplitAttrGetRows(attribute);
+  return fields;
+}
+
+static MlirAttribute makeConfig(MlirLocation loc, const Fields &fields) {
+  std::vector<int64_t> numbers = fields.getIntegers("numbers");
+  return mlirKVCacheAttentionConfigAttrGetChecked(loc, numbers.size(),
+                                                  numbers.data());
+}
+
+static nb::dict getConfigFields(MlirAttribute attribute) {
+  nb::list numbers;
+  intptr_t count = mlirKVCacheAttentionConfigAttrGetNumFields(attribute);
+  for (intptr_t i = 0; i < count; ++i)
+    numbers.append(mlirKVCacheAttentionConfigAttrGetField(attribute, i));
+  nb::dict fields;
+  fields["numbers"] = numbers;
+  return fields;
+}
+
 /// Attributes that hold the case of an enum.
 template <typename Enum, auto getChecked, auto getValue> struct CaseAttr {
   using Case = decltype(getValue(MlirAttribute()));
@@ -84,6 +114,9 @@ static const Kind<MlirAttribute> kKinds[] = {
      CopyKindCase::getFields},
     {"LayoutAttr", mlirAttributeIsAKVCacheLayoutAttr, makeLayout,
      getLayoutFields},
+    {"SplitAttr", mlirAttributeIsAKVCacheSplitAttr, makeSplit, getSplitFields},
+    {"AttentionConfigAttr", mlirAttributeIsAKVCacheAttentionConfigAttr,
+     makeConfig, getConfigFields},
 };
 
 ArrayRef<Kind<MlirAttribute>> python::getAttributeKinds() { return kKinds; }

@@ -72,3 +72,15 @@ func.func @keys_of_swap_ab(%q: memref<?x32x576xbf16>, %k: !latent, %n: memref<?x
       : memref<?x32x576xbf16>, !latent, memref<?xi32>, f32, memref<?x32x512xbf16>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!wide = !kvcache.paged<f32, #kv, page_size = 64>
+
+func.func @tiles_of_warps(%q: memref<?x32x128xf32>, %k: !wide, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xf32>) {
+  // expected-error @below {{expects 'config' to have an 'mma', or no fields of tiles, for a kernel without tensor cores, got #kvcache.attention_config<keys = 32, stages = 3>}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = #kvcache.attention_config<keys = 32, stages = 3>}
+      : memref<?x32x128xf32>, !wide, !wide, memref<?xi32>, f32, memref<?x32x128xf32>
+  return
+}

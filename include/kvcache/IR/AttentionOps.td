@@ -212,7 +212,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
   let assemblyFormat = [{
     custom<AttentionOperands>($q, $key_cache, $value_cache, $row_offsets, $scale)
     `outs` `(` $out (`,` $lse^)? `)` (`workspace` $workspace^)?
-    custom<AttentionAttributes>(attr-dict)
+    `` custom<AttentionAttributes>(attr-dict)
     `` custom<AttentionModifiers>($modifiers, $sinks, $mask)
     (`rows` $rows^)? (`lengths` $lengths^)?
     (`key_scale` $key_scale^)? (`value_scale` $value_scale^)?

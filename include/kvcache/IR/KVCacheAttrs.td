@@ -255,8 +255,8 @@ def KVCache_AttentionConfigAttr
       `tcgen05` (chips with tensor memory). With `none`, a warp computes one row
       for some query heads.
     - `swap_ab`: whether `wgmma` has keys and values as its left operand, so that
-      query rows are its columns. Other instructions and values whose elements
-      are not a multiple of 64 ignore it.
+      query rows are its columns. It is for thread blocks of 16 or 32 rows and
+      values of a multiple of 64 elements; other kernels ignore it.
     - `rows`: query rows of a thread block: 16, 32, 64 or 128. A thread block has
       tokens of one sequence, for all query heads of a group or some.
     - `keys`: keys of a tile, a multiple of 16.

@@ -180,7 +180,7 @@ private:
 
   /// Whether the region `mask` may admit a token of a tile for rows of a token.
   Value isAnyAdmitted(Region &mask, const Row &row, Value tile) {
-    Value query = frame.add(rows.own, row.i);
+    Value query = getQueryPosition(frame, op, rows, row.i);
     Value lastHead = together == 1
                          ? row.head
                          : frame.add(row.head, frame.index(together - 1));

@@ -547,8 +547,19 @@ FailureOr<std::optional<TilePlan>> kvcache::planTiles(AttentionOp op,
                                                       const Target &target) {
   Shape shape(op);
   int64_t rows = chooseRows(op, shape);
-  if (!rows)
-    return std::optional<TilePlan>();
+  if (!rows) {
+    // The fields of tiles, which a warp for each row has not.
+    AttentionConfig warps = shape.config;
+    warps.keys = warps.stages = warps.accShares = warps.rawStages =
+        warps.convertLoads = std::nullopt;
+    warps.dequant = std::nullopt;
+    if (warps == shape.config)
+      return std::optional<TilePlan>();
+    op.emitOpError("expects 'config' to have an 'mma', or no fields of tiles, "
+                   "for a kernel without tensor cores, got ")
+        << op.getConfigAttr();
+    return failure();
+  }
   const TilesChoice *choice =
       llvm::find_if(kTiles, [&](const TilesChoice &row) {
         return fits(row, shape, rows, target);

@@ -332,7 +332,7 @@ private:
   /// Whether the region `mask` may admit one of some tokens: the same in all
   /// lanes.
   Value isAnyAdmitted(Region &mask, Value i, Value first, int64_t count) {
-    Value query = frame.add(rows.own, i);
+    Value query = getQueryPosition(frame, op, rows, i);
     Value lastHead = plan.rows == 1 ? firstHead : getQueryHead(plan.rows - 1);
     RowBox box{rows.batch, {firstHead, lastHead}, {query, query}, rows.tokens};
     Value last = frame.add(first, frame.index(count - 1));

@@ -674,10 +674,16 @@ std::optional<AdmittedTokens> kvcache::computeTokens(const Frame &frame,
   int64_t heads = cast<MemRefType>(op.getQ().getType()).getDimSize(1);
   Value firstHead = frame.index(0);
   Value lastHead = heads == 1 ? firstHead : frame.index(heads - 1);
-  Value lo = frame.add(rows.own, first);
-  Value hi = first == last ? lo : frame.add(rows.own, last);
+  Value lo = getQueryPosition(frame, op, rows, first);
+  Value hi = first == last ? lo : getQueryPosition(frame, op, rows, last);
   return computeTokens(
       frame, *mask, {rows.batch, {firstHead, lastHead}, {lo, hi}, rows.tokens});
+}
+
+Value kvcache::getQueryPosition(const Frame &frame, AttentionOp op,
+                                const QueryRows &rows, Value i) {
+  Value position = frame.add(rows.own, i);
+  return op.getLengths() ? frame.max(position, frame.index(0)) : position;
 }
 
 TokenRange kvcache::restrictTokens(const Frame &frame, AttentionOp op,

@@ -59,6 +59,11 @@ std::optional<AdmittedTokens> computeTokens(const Frame &frame, AttentionOp op,
                                             const QueryRows &rows, Value first,
                                             Value last);
 
+/// The position of a row in its sequence, as the regions take it: 0 for a row
+/// before all tokens, which `lengths` may have.
+Value getQueryPosition(const Frame &frame, AttentionOp op,
+                       const QueryRows &rows, Value i);
+
 /// The tokens of `seen` that the region `mask` admits for any of these rows.
 TokenRange restrictTokens(const Frame &frame, AttentionOp op,
                           const QueryRows &rows, Value first, Value last,

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ScoreRegions.h"
+#include "MaskBounds.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -237,7 +238,7 @@ void ScoreRegions::addRow(Value queryHead, Value i) {
   if (!score && !mask)
     return;
   set(kHead, rowCount, kAny, queryHead);
-  set(kQuery, rowCount++, kAny, frame.add(rows.own, i));
+  set(kQuery, rowCount++, kAny, getQueryPosition(frame, op, rows, i));
 }
 
 void ScoreRegions::addColumn(Value token) {

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -138,3 +139,42 @@ class CopyKindAttr(Attribute):
 
     def __init__(self, value: CopyKind | str) -> None:
         self._make(value=member("value", CopyKind, value))
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class SplitAttr(Attribute):
+    """``#kvcache.split<keys = 256, max = 32, rows = 1>``.
+
+    Attributes:
+        keys: Keys per split; more if there would be more than ``max`` splits.
+        max: The most splits of a row.
+        rows: The most rows of a sequence that are split.
+    """
+
+    keys: int
+    max: int
+    rows: int
+
+    def __init__(self, keys: int = 256, max: int = 32, rows: int = 1) -> None:
+        self._make(
+            keys=integer("keys", keys),
+            max=integer("max", max),
+            rows=integer("rows", rows),
+        )
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class AttentionConfigAttr(Attribute):
+    """``#kvcache.attention_config<mma = wgmma, rows = 128>``.
+
+    ``kvcache.AttentionConfig`` has the fields by name, and writes the text.
+
+    Attributes:
+        numbers: The fields in the order of the text: numbers of enum cases, 0 and 1 for
+            bools, and -1 for a field that is not set. The last ones may be left out.
+    """
+
+    numbers: tuple[int, ...]
+
+    def __init__(self, numbers: Sequence[int] = ()) -> None:
+        self._make(numbers=tuple(integer("numbers", number) for number in numbers))

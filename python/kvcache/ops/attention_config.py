@@ -37,7 +37,7 @@ class AttentionConfig:
         mma: The matrix instruction: ``"none"``, ``"mma_sync"``, ``"wgmma"`` (sm_90a) or
             ``"tcgen05"`` (sm_100a and its successors).
         swap_ab: Whether ``wgmma`` has keys and values as its left operand: tokens are
-            its rows, and 16 or 32 query rows its columns.
+            its rows, and 16 or 32 query rows its columns. Other kernels ignore it.
         rows: Query rows of a thread block on tensor cores: 16, 32, 64 or 128.
         keys: Keys of a tile, a multiple of 16 up to 128.
         stages: Tiles of keys, and of values, in shared memory, from 1 to 16.
@@ -137,7 +137,8 @@ def make_config(
         if getattr(config, field) is not None:
             raise ValueError(f"expects either {keyword!r} or {field!r} of 'config'")
         with _names({field: keyword}):
-            AttentionConfig(**{field: value})
+            one: dict[str, Any] = {field: value}
+            AttentionConfig(**one)
         if has_tiles or field == "l2_hint":
             changes[field] = value
     with _names({field: keyword for keyword, (_, field) in given.items()}):

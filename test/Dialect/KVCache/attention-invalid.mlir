@@ -953,7 +953,7 @@ func.func @unknown_field(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @old_and_new_names(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
-  // expected-error @below {{expects the fields of 'config' in it}}
+  // expected-error @below {{expects either 'config' or the attributes of earlier versions, not both}}
   // expected-warning @below {{'tile_rows' is now 'rows' of 'config', or 'mma = none'}}
   kvcache.attention %q, %k, %k, %n, %s outs(%out) {tile_rows = 16, config = #kvcache.attention_config<keys = 64>} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
@@ -965,7 +965,84 @@ func.func @old_and_new_names(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 func.func @old_name_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
-  // expected-error @below {{expects 'split_rows' to be a number}}
+  // expected-error @below {{expects 'split_rows' to be a number that is not negative}}
   kvcache.attention %q, %k, %k, %n, %s outs(%out) {split_rows = "a"} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @causal_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{'kvcache.attention' op attribute 'causal' failed to satisfy constraint: unit attribute}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {causal = true} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @window_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{'kvcache.attention' op attribute 'window' failed to satisfy constraint}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {window = "x"} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @soft_cap_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{'kvcache.attention' op attribute 'soft_cap' failed to satisfy constraint}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {soft_cap = "a"} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @config_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{'kvcache.attention' op attribute 'config' failed to satisfy constraint}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = 1} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @split_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{'kvcache.attention' op attribute 'split' failed to satisfy constraint}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {split = 3} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @negative_old_name(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'tile_rows' to be a number that is not negative}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {tile_rows = -1} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @old_flag_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'swap_operands' to be true or false}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {swap_operands = 2} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }

@@ -24,7 +24,9 @@ from kvcache.ir import (
     CopyKind,
     CopyKindAttr,
     Eviction,
+    AttentionConfigAttr,
     EvictionAttr,
+    SplitAttr,
     LayoutAttr,
     Major,
     MajorAttr,
@@ -75,6 +77,16 @@ VALUES = [
     *(
         (CopyKindAttr(case), f"#kvcache.copy<{case.value}>", {"value": case})
         for case in CopyKind
+    ),
+    (
+        SplitAttr(512, rows=4),
+        "#kvcache.split<keys = 512, max = 32, rows = 4>",
+        {"keys": 512, "max": 32, "rows": 4},
+    ),
+    (
+        AttentionConfigAttr((2, 0, 128, -1, -1, -1, -1, -1, -1, -1, 2)),
+        "#kvcache.attention_config<mma = wgmma, swap_ab = false, rows = 128, l2_hint = evict_last>",
+        {"numbers": (2, 0, 128, -1, -1, -1, -1, -1, -1, -1, 2)},
     ),
     (
         PagedCollectionType("bf16", KV, page_size=64),
