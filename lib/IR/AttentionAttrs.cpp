@@ -113,9 +113,13 @@ template <typename EnumT> static StringRef toText(EnumT value) {
 // #kvcache.split
 //===----------------------------------------------------------------------===//
 
+SplitAttr SplitAttr::getDefault(MLIRContext *context) {
+  return get(context, /*keys=*/256, /*max=*/32, /*rows=*/1);
+}
+
 Attribute SplitAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
-  SplitAttr defaults = get(parser.getContext(), 256, 32, 1);
+  SplitAttr defaults = getDefault(parser.getContext());
   int64_t keys = defaults.getKeys(), max = defaults.getMax(),
           rows = defaults.getRows();
   auto parseField = [&](StringRef name) -> OptionalParseResult {

@@ -156,10 +156,12 @@ ParseResult kvcache::parseAttentionAttributes(OpAsmParser &parser,
     attributes.set(name, value);
     return success();
   };
+  SplitAttr defaults = SplitAttr::getDefault(context);
   if ((keys || max || splitRows) &&
-      set("split",
-          SplitAttr::getChecked(emitError, context, keys.value_or(256),
-                                max.value_or(32), splitRows.value_or(1))))
+      set("split", SplitAttr::getChecked(
+                       emitError, context, keys.value_or(defaults.getKeys()),
+                       max.value_or(defaults.getMax()),
+                       splitRows.value_or(defaults.getRows()))))
     return failure();
   AttentionConfig config;
   if (rows == 0)
@@ -315,7 +317,7 @@ LogicalResult WorkspaceSizeOp::verify() {
 
 SplitAttr AttentionOp::getSplitOrDefault() {
   SplitAttr split = getSplitAttr();
-  return split ? split : SplitAttr::get(getContext(), 256, 32, 1);
+  return split ? split : SplitAttr::getDefault(getContext());
 }
 
 AttentionConfig AttentionOp::getFields() {
@@ -486,6 +488,13 @@ LogicalResult AttentionOp::verify() {
       failed(verifyScaleOfRows(*this, "out_scale", getOutScale(), "out",
                                getOut())))
     return failure();
+  // The parser takes these from the short form.
+  for (StringRef name :
+       {"split_tokens", "max_splits", "split_rows", "tile_rows",
+        "scheduled_blocks", "swap_operands", "l2_hint"})
+    if ((*this)->hasAttr(name))
+      return emitOpError("has no attribute '")
+             << name << "': its fields are in 'split' and 'config'";
   // (C10)
   AttentionConfig config = getFields();
   std::string obstacle = getTileObstacle();

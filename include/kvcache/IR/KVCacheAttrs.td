@@ -215,12 +215,17 @@ def KVCache_SplitAttr : AttrDef<KVCache_Dialect, "Split"> {
     ```
   }];
   let parameters = (ins
-    DefaultValuedParameter<"int64_t", "256">:$keys,
-    DefaultValuedParameter<"int64_t", "32">:$max,
-    DefaultValuedParameter<"int64_t", "1">:$rows
+    "int64_t":$keys,
+    "int64_t":$max,
+    "int64_t":$rows
   );
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Returns the split of an op without one, whose numbers are those that the
+    /// text may leave out.
+    static SplitAttr getDefault(MLIRContext *context);
+  }];
 }
 
 def KVCache_MmaNone : I32EnumAttrCase<"None", 0, "none">;

@@ -1046,3 +1046,15 @@ func.func @old_flag_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: mem
   kvcache.attention %q, %k, %k, %n, %s outs(%out) {swap_operands = 2} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @old_name_in_generic_form(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{'kvcache.attention' op has no attribute 'tile_rows': its fields are in 'split' and 'config'}}
+  "kvcache.attention"(%q, %k, %k, %n, %s, %out) {operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>, tile_rows = 16 : i64}
+      : (memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>) -> ()
+  return
+}

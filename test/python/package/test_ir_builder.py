@@ -10,6 +10,7 @@ CACHE = ir.PagedCacheType("bf16", ir.ParamsAttr(8, 128), page_size=64)
 COLLECTION = ir.PagedCollectionType("bf16", ir.ParamsAttr(8, 128), page_size=64)
 ROWS, QUERIES, NUMBERS = "memref<?x8x128xbf16>", "memref<?x32x128xbf16>", "memref<?xi32>"
 TENSOR = "tensor<?x32x128xbf16>"
+TILE = ir.TileType(64, 128, "bf16")
 
 # The arguments by the names of their operands; then attributes and results.
 OPS = {
@@ -33,6 +34,11 @@ OPS = {
     ),
     "copy": ({"end": NUMBERS, "source": CACHE, "target": CACHE}, {"heads": 4}, ()),
     "copy_pages": ({"pairs": "memref<?x2xi32>", "collection": COLLECTION}, {}, ()),
+    "async_load_tile": (
+        {"tile": TILE, "cache": CACHE, **dict.fromkeys(["batch", "head", "token", "element"], "index")},
+        {},
+        "!kvcache.token",
+    ),
     "attention": (
         {
             "out": TENSOR,
@@ -81,7 +87,7 @@ OPS = {
 WORDS = {
     "role": ("paged_view", ["key", "value"]),
     "extent": ("extent", ["batch", "layers", "pages", "tokens", "page_size", "page_stride"]),
-    "l2_hint": ("attention", ["evict_normal", "evict_first", "evict_last"]),
+    "l2_hint": ("async_load_tile", ["evict_normal", "evict_first", "evict_last"]),
 }
 
 EXPECTED = {
@@ -97,6 +103,7 @@ EXPECTED = {
     "merge_states": "parts, %lses outs(%out, %lse)",
     "remap_rows": "tokens, %cache rows %row_offsets outs(%ids)",
     "paged_view": "collection[%layer]",
+    "async_load_tile": "cache[%batch, %head, %token, %element] to %tile :",
 }
 
 
