@@ -1,5 +1,4 @@
-//===- WorkaroundE8M0Folding.cpp - Prevent wrong folds of f8E8M0FNU
-//--------===//
+//===- WorkaroundE8M0Folding.cpp - Prevent wrong folds of scales ----------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -68,8 +68,8 @@ protected:
   /// The encoded row of a column of a sparse row, signed.
   Value loadId(const QueryRows &rows, Value column);
 
-  /// What queries are multiplied by: scores are in base 2, or natural units for
-  /// a region `score`, or with a soft cap arguments of the tanh.
+  /// The factor of queries, with which scores are in base 2, in natural units
+  /// for a region `score`, or with a soft cap arguments of the tanh.
   Value getFactor();
   /// The factor, with the static scales of the keys and the queries of a head.
   Value getFactor(Value factor, Value queryHead);

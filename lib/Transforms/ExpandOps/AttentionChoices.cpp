@@ -416,6 +416,13 @@ int64_t countRawBytes(AttentionOp op, const Shape &shape,
          plan.tokens * (plan.stages * (shape.ofKey + shape.ofValue) + ofScales);
 }
 
+/// The bytes of shared memory of a plan.
+int64_t countSharedBytes(AttentionOp op, const Shape &shape,
+                         const TilePlan &plan) {
+  return plan.multipliesRaw ? countRawBytes(op, shape, plan)
+                            : countBytes(shape, plan);
+}
+
 /// Whether warps multiply raw tiles: each of them converts all elements.
 bool multipliesRaw(AttentionOp op, const Shape &shape, const TilePlan &plan) {
   constexpr int64_t mostRows = 32;
@@ -431,8 +438,7 @@ int64_t chooseBlocks(AttentionOp op, const Shape &shape, const TilePlan &plan,
     return *shape.config.persistent;
   if (shape.tokens != Tokens::OfSequenceInParts || !target.has(kScheduled))
     return 0;
-  int64_t bytes = plan.multipliesRaw ? countRawBytes(op, shape, plan)
-                                     : countBytes(shape, plan);
+  int64_t bytes = countSharedBytes(op, shape, plan);
   int64_t byMemory = target.sharedBytes / (bytes + kReserved);
   int64_t ofThread = kMostRegisters;
   if (plan.isSwapped)
@@ -531,8 +537,7 @@ std::string findConfigObstacle(AttentionOp op, const Shape &shape,
                            plan.tokens)
           .str();
   }
-  int64_t bytes = plan.multipliesRaw ? countRawBytes(op, shape, plan)
-                                     : countBytes(shape, plan);
+  int64_t bytes = countSharedBytes(op, shape, plan);
   // No chips are given, or there is room.
   if (!target.sharedBytes || bytes + kReserved <= target.sharedBytes)
     return "";

@@ -298,13 +298,19 @@ private:
           return findRemainder(
               lhs, {0, value, value, rhs.max + 1, rhs.max + 1, Value(), 0});
         })
-        .Case([&](arith::MinSIOp) { return findLesser(lhs, rhs); })
-        .Case([&](arith::MaxSIOp) { return findLarger(lhs, rhs); })
+        .Case([&](arith::MinSIOp) {
+          return findExtremum(lhs, rhs, /*isLarger=*/false);
+        })
+        .Case([&](arith::MaxSIOp) {
+          return findExtremum(lhs, rhs, /*isLarger=*/true);
+        })
         .Case([&](arith::MinUIOp) -> Result {
-          return arePositive ? findLesser(lhs, rhs) : Result();
+          return arePositive ? findExtremum(lhs, rhs, /*isLarger=*/false)
+                             : Result();
         })
         .Case([&](arith::MaxUIOp) -> Result {
-          return arePositive ? findLarger(lhs, rhs) : Result();
+          return arePositive ? findExtremum(lhs, rhs, /*isLarger=*/true)
+                             : Result();
         })
         .Default([](Operation *) { return Result(); });
   }
@@ -406,25 +412,22 @@ private:
     return remainder;
   }
 
-  std::optional<Interval> findLesser(const Interval &lhs, const Interval &rhs) {
+  /// The lesser or the larger of two numbers.
+  std::optional<Interval> findExtremum(const Interval &lhs, const Interval &rhs,
+                                       bool isLarger) {
     if (!lhs.isFree() || !rhs.isFree())
       return std::nullopt;
+    auto choose = [&](Value one, Value other) {
+      return isLarger ? b.max(one, other) : b.min(one, other);
+    };
+    auto chooseKnown = [&](int64_t one, int64_t other) {
+      return isLarger ? std::max(one, other) : std::min(one, other);
+    };
     return Interval{0,
-                    b.min(lhs.lo, rhs.lo),
-                    b.min(lhs.hi, rhs.hi),
-                    std::min(lhs.min, rhs.min),
-                    std::min(lhs.max, rhs.max),
-                    Value(),
-                    0};
-  }
-  std::optional<Interval> findLarger(const Interval &lhs, const Interval &rhs) {
-    if (!lhs.isFree() || !rhs.isFree())
-      return std::nullopt;
-    return Interval{0,
-                    b.max(lhs.lo, rhs.lo),
-                    b.max(lhs.hi, rhs.hi),
-                    std::max(lhs.min, rhs.min),
-                    std::max(lhs.max, rhs.max),
+                    choose(lhs.lo, rhs.lo),
+                    choose(lhs.hi, rhs.hi),
+                    chooseKnown(lhs.min, rhs.min),
+                    chooseKnown(lhs.max, rhs.max),
                     Value(),
                     0};
   }
