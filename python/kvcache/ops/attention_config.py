@@ -117,41 +117,52 @@ def make_config(
         TypeError: A value has another type.
         ValueError: A keyword or a field is out of range, or is given twice.
     """
-    if config is None:
-        config = AttentionConfig()
+    config = _UNSET if config is None else config
     check_instance(AttentionConfig, config=config)
     if tile_rows is not None:
         _check_choice("tile_rows", tile_rows, (0, *_NUMBERS["rows"]))
     # A warp for each row has no tiles, and takes no work items by a counter.
     has_tiles = tile_rows != 0
-    given = {
-        "tile_rows": (tile_rows if has_tiles else None, "rows"),
-        "scheduled_blocks": (scheduled_blocks, "persistent"),
-        "swap_operands": (swap_operands, "swap_ab"),
-        "l2_hint": (l2_hint, "l2_hint"),
+    keywords = {
+        "rows": tile_rows if has_tiles else None,
+        "persistent": scheduled_blocks,
+        "swap_ab": swap_operands,
+        "l2_hint": l2_hint,
     }
-    changes: dict[str, Any] = {} if has_tiles else {"mma": "none"}
-    for keyword, (value, field) in given.items():
-        if value is None:
-            continue
+    given: dict[str, Any] = {
+        field: value for field, value in keywords.items() if value is not None
+    }
+    if not given and has_tiles:
+        return config
+    for field in given:
         if getattr(config, field) is not None:
-            raise ValueError(f"expects either {keyword!r} or {field!r} of 'config'")
-        with _names({field: keyword}):
-            one: dict[str, Any] = {field: value}
-            AttentionConfig(**one)
-        if has_tiles or field == "l2_hint":
-            changes[field] = value
-    with _names({field: keyword for keyword, (_, field) in given.items()}):
-        return replace(config, **changes)
+            raise ValueError(
+                f"expects either {_KEYWORDS[field]!r} or {field!r} of 'config'"
+            )
+    with _name_keywords():
+        AttentionConfig(**given)
+        if not has_tiles:
+            hint = {"l2_hint": l2_hint} if l2_hint is not None else {}
+            given = {"mma": "none", **hint}
+        return replace(config, **given)
+
+
+_UNSET = AttentionConfig()
+_KEYWORDS = {
+    "rows": "tile_rows",
+    "persistent": "scheduled_blocks",
+    "swap_ab": "swap_operands",
+    "l2_hint": "l2_hint",
+}
 
 
 @contextlib.contextmanager
-def _names(keywords: dict[str, str]) -> Iterator[None]:
+def _name_keywords() -> Iterator[None]:
     """Writes keywords in place of fields into errors."""
     try:
         yield
     except (TypeError, ValueError) as error:
         text = str(error)
-        for field, keyword in keywords.items():
+        for field, keyword in _KEYWORDS.items():
             text = text.replace(repr(field), repr(keyword))
         raise type(error)(text) from None

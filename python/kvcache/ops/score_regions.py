@@ -58,7 +58,7 @@ class ScoreRegions:
         Raises ``TypeError`` for an unexpected array or sign of integers, and
         ``ValueError`` for one that is missing or has no elements.
         """
-        for name in arrays.keys() - self.types.keys():
+        for name in arrays.keys() - {name for name, *_ in self.arrays}:
             raise TypeError(f"got an unexpected array {name!r}")
         for name, element, _ in self.arrays:
             if name not in arrays:
