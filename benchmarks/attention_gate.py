@@ -31,6 +31,7 @@ try:
     import attention_kernels
     import facts
     import kvcache
+    import sass
     from kvcache.compilation import toolchain
 except ImportError as error:
     sys.exit(f"error: {error}\n  {HINT}")
@@ -81,17 +82,16 @@ def count_overlap(listing: str) -> int:
 
 def assemble(kernels: list[Any], chip: str) -> Row:
     """Measures the first kernel of a row. The second one merges splits, and only its PTX is compared."""
-    kernel = kernels[0]
-    found = facts.gather(kernel.ptx, chip, kernel.dynamic_shared_memory or 0)
-    assembly = toolchain.assemble(kernel.ptx, chip)
+    assembly = toolchain.assemble(kernels[0].ptx, chip)
+    (resources,) = assembly.resources.values()
     (listing,) = toolchain.disassemble(assembly.cubin).values()
     shapes = {tuple(map(int, shape)) for shape in re.findall(r"HGMMA\.(\d+)x(\d+)x", listing)}
     return {
         "ptx": hash_ptx(kernels),
         "kernels": len(kernels),
-        "instructions": found.code.instructions,
-        "registers": found.registers,
-        "spill_bytes": found.spill_bytes,
+        "instructions": sass.read(listing).instructions,
+        "registers": resources.registers,
+        "spill_bytes": resources.spill_bytes,
         "smallest_mma": list(min(shapes)) if shapes else None,
         "overlap": count_overlap(listing),
     }

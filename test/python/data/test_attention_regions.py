@@ -88,6 +88,13 @@ def use_branches(s, b, h, q, k, slopes):
     return np.where(h % 2 == 0, biased, np.where(q < 3, -np.inf, s)), (k <= q) & (k + h != q)
 
 
+SAME_DOCUMENT = """
+        %own = memref.load %documents[%sequence, %query] : memref<?x?xi32>
+        %other = memref.load %documents[%sequence, %key] : memref<?x?xi32>
+        %sees = arith.cmpi eq, %own, %other : i32
+        kvcache.yield %sees : i1
+        """
+
 CASES = {
     "alibi": Regions(
         use_alibi,
@@ -154,23 +161,13 @@ CASES = {
     ),
     "documents": Regions(
         use_documents,
-        mask="""
-        %own = memref.load %documents[%sequence, %query] : memref<?x?xi32>
-        %other = memref.load %documents[%sequence, %key] : memref<?x?xi32>
-        %sees = arith.cmpi eq, %own, %other : i32
-        kvcache.yield %sees : i1
-        """,
+        mask=SAME_DOCUMENT,
         types={"documents": "memref<?x?xi32>"},
         attributes="{causal}",
     ),
     "documents in a window": Regions(
         use_documents_in_window,
-        mask="""
-        %own = memref.load %documents[%sequence, %query] : memref<?x?xi32>
-        %other = memref.load %documents[%sequence, %key] : memref<?x?xi32>
-        %sees = arith.cmpi eq, %own, %other : i32
-        kvcache.yield %sees : i1
-        """,
+        mask=SAME_DOCUMENT,
         types={"documents": "memref<?x?xi32>"},
         attributes="{causal, window = 20}",
     ),
