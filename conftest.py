@@ -14,8 +14,9 @@ import pytest
 
 import kvcache
 
-# scripts/check --extras runs these, with the frameworks.
-collect_ignore = [] if importlib.util.find_spec("torch") else ["test/python/extras"]
+# scripts/check --extras runs these, with the frameworks and with vLLM.
+NEEDS = {"torch": "test/python/extras", "vllm": "test/python/engines"}
+collect_ignore = [folder for name, folder in NEEDS.items() if not importlib.util.find_spec(name)]
 
 # Tests compile everything anew; test_store.py uses other folders.
 os.environ["KVCACHE_CACHE"] = "off"

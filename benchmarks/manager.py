@@ -33,7 +33,7 @@ from provenance import BUILD, FOLDER, list_versions
 from record import Record
 from report import Table
 
-VLLM_PYTHON = BUILD / "vllm-venv/bin/python"
+VLLM_PYTHON = BUILD / "engines-venv/bin/python"
 
 
 class OurCache:

@@ -10,7 +10,7 @@
 #   kvcache_docs_packages   the packages for the documentation site, into build/venv
 #   kvcache_peers   the compilers for the comparison of scripts/bench, in build/bench-venv
 #   kvcache_extras  PyTorch and other frameworks, in build/extras-venv
-#   kvcache_vllm    the page manager that ours is compared with, in build/vllm-venv
+#   kvcache_engines vLLM with its requirements, in build/engines-venv
 #   kvcache_step    run one named command, logged and timed
 #
 # Progress goes to stderr, so that stdout has only the output of the script.
@@ -274,13 +274,9 @@ kvcache_extras() {
   kvcache_other_venv extras "$KVCACHE_BUILD/extras-venv" "$KVCACHE_ROOT/test/python/extras/requirements.txt"
 }
 
-# It takes PyTorch and what else the suite "extras" has from there.
-kvcache_vllm() {
-  local site
-  kvcache_extras
-  kvcache_other_venv vllm "$KVCACHE_BUILD/vllm-venv" "$KVCACHE_ROOT/benchmarks/requirements-vllm.txt" --no-deps
-  site="$(echo "$KVCACHE_BUILD"/vllm-venv/lib/python*/site-packages)"
-  printf '%s\n' "${site/vllm-venv/extras-venv}" >"$site/extras.pth"
+kvcache_engines() {
+  kvcache_other_venv engines "$KVCACHE_BUILD/engines-venv" \
+    "$KVCACHE_ROOT/test/python/engines/requirements.txt" --no-deps
 }
 
 # --- Build -------------------------------------------------------------------

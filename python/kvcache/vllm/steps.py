@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The metadata of a step, which the layers of a group share."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+from vllm.v1.attention.backend import (
+    AttentionCGSupport,
+    AttentionMetadata,
+    AttentionMetadataBuilder,
+    CommonAttentionMetadata,
+)
+
+from ..pages.inputs import StepInputs
+from .formats import LayerCache
+
+
+class Workspaces:
+    """The workspaces of a builder's operations, one for each.
+
+    Those of a step for ``max_num_seqs`` sequences exist before graphs are captured.
+    Earlier ones are kept, because graphs may use them.
+    """
+
+    def __init__(self, batch: int, device: Any) -> None:
+        self._batch = batch
+        self._device = device
+        self._tensors: dict[Any, list[Any]] = {}
+
+    def take(self, operation: Any, batch: int) -> Any:
+        """The workspace for ``batch`` sequences, int8; None without splits."""
+        tensors = self._tensors.setdefault(operation, [])
+        size = operation.workspace_size(max(batch, 1))
+        if size and (not tensors or tensors[-1].shape[0] < size):
+            size = operation.workspace_size(max(batch, self._batch))
+            zeros = torch.zeros(size, dtype=torch.int8, device=self._device)
+            tensors.append(zeros)
+        return tensors[-1] if tensors else None
+
+
+@dataclass
+class StepMetadata(AttentionMetadata):
+    """The metadata of a step.
+
+    Attributes:
+        num_tokens: New tokens, without padding.
+        max_query_len: The most new tokens of a sequence.
+        max_seq_len: An upper bound of the tokens of a sequence.
+        query_start_loc: The index of each sequence's first new token, int32
+            [sequences + 1].
+        seq_lens: Tokens of each sequence after the step, int32 [sequences].
+        block_table: The pages of each sequence, int32 [sequences, columns].
+        causal: Whether a new token sees no later tokens.
+        workspaces: The workspaces of the builder.
+    """
+
+    num_tokens: int
+    max_query_len: int
+    max_seq_len: int
+    query_start_loc: Any
+    seq_lens: Any
+    block_table: Any
+    causal: bool
+    workspaces: Workspaces
+    _inputs: StepInputs | None = None
+
+    @classmethod
+    def of(cls, common: CommonAttentionMetadata, workspaces: Workspaces) -> StepMetadata:
+        """The metadata of vLLM's step. Raises ``NotImplementedError`` for a causal flag
+        of each sequence.
+        """
+        if not isinstance(common.causal, bool):
+            raise NotImplementedError(
+                "kvcache expects 'causal' to be one flag of a step, got a tensor"
+            )
+        batch = common.num_reqs
+        return cls(
+            num_tokens=common.num_actual_tokens,
+            max_query_len=common.max_query_len,
+            max_seq_len=common.max_seq_len,
+            query_start_loc=common.query_start_loc[: batch + 1],
+            seq_lens=common.seq_lens[:batch],
+            block_table=common.block_table_tensor[:batch],
+            causal=common.causal,
+            workspaces=workspaces,
+        )
+
+    @property
+    def batch(self) -> int:
+        return int(self.seq_lens.shape[0])
+
+    def inputs(self, cache: LayerCache) -> StepInputs:
+        """The inputs of attention to a layer: lengths are given as ``kv_lengths``."""
+        if self._inputs is None:
+            self._inputs = StepInputs.of(
+                blocks=cache.blocks,
+                scales=() if cache.scales is None else cache.scales,
+                lengths=self.seq_lens,
+                lut=self.block_table,
+                row_offsets=self.query_start_loc,
+                max_seq_length=self.max_query_len,
+                max_cache_length=self.max_seq_len,
+            )
+        return _with_cache(self._inputs, cache)
+
+
+class StepBuilder(AttentionMetadataBuilder[StepMetadata]):
+    """The builder of the metadata of a group of layers."""
+
+    _cudagraph_support: ClassVar[AttentionCGSupport] = AttentionCGSupport.ALWAYS
+
+    def __init__(
+        self, kv_cache_spec: Any, layer_names: list[str], vllm_config: Any, device: Any
+    ) -> None:
+        super().__init__(kv_cache_spec, layer_names, vllm_config, device)
+        scheduler = vllm_config.scheduler_config
+        self.workspaces = Workspaces(scheduler.max_num_seqs, device)
+        row_ranges(device, scheduler.max_num_batched_tokens)
+
+    def build(
+        self,
+        common_prefix_len: int,
+        common_attn_metadata: CommonAttentionMetadata,
+        fast_build: bool = False,
+    ) -> StepMetadata:
+        return StepMetadata.of(common_attn_metadata, self.workspaces)
+
+    def build_for_cudagraph_capture(
+        self, common_attn_metadata: CommonAttentionMetadata
+    ) -> StepMetadata:
+        """Builds metadata, after it compiled the layers and allocated workspaces."""
+        layers = self.vllm_config.compilation_config.static_forward_context
+        for name in self.layer_names:
+            layers[name].impl.prepare(layers[name].kv_cache, self.workspaces)
+        return self.build(0, common_attn_metadata)
+
+
+# --- Inputs of appends -------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=8)
+def row_ranges(device: Any, most: int) -> Any:
+    """The pairs (0, n) of all n up to ``most``, int32 [most + 1, 2].
+
+    A step takes one of them as its row offsets: nothing is copied while a graph is
+    captured.
+    """
+    ends = torch.arange(most + 1, dtype=torch.int32)
+    return torch.stack([torch.zeros_like(ends), ends], 1).to(device)
+
+
+@functools.lru_cache(maxsize=8192)
+def _append_inputs(device: Any, rows: int, most: int, blocks_rank: int) -> StepInputs:
+    zeros = torch.zeros((1, 1), dtype=torch.int32, device=device)
+    return StepInputs.of(
+        blocks=torch.empty((0,) * blocks_rank, device=device),
+        lengths=zeros[0],
+        lut=zeros,
+        row_offsets=row_ranges(device, most)[rows],
+        max_seq_length=rows,
+        max_cache_length=0,
+    )
+
+
+def append_inputs(cache: LayerCache, rows: int) -> StepInputs:
+    """The inputs of an append of rows with slots: one sequence without a table."""
+    blocks = cache.blocks
+    most = max(8192, 1 << (rows - 1).bit_length())
+    return _with_cache(_append_inputs(blocks.device, rows, most, blocks.ndim), cache)
+
+
+def _with_cache(inputs: StepInputs, cache: LayerCache) -> StepInputs:
+    scales = () if cache.scales is None else (cache.scales,)
+    return replace(inputs, blocks=(cache.blocks,), scales=scales)

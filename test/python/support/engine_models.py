@@ -1,0 +1,65 @@
+"""Models with random weights, as files, and their tokens with transformers."""
+
+import functools
+
+VOCABULARY = 97
+MAX_TOKENS = 10
+SIZES = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 128,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "max_position_embeddings": 256,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": None,
+    "tie_word_embeddings": False,
+}
+MODELS = {"llama": ("LlamaConfig", {})}
+
+
+def make_prompts(lengths=(5, 37, 1, 70, 33, 16), seed=1):
+    """Prompts of ids, more than run at once; the last begins as the fourth."""
+    import random
+
+    generator = random.Random(seed)
+    prompts = [[generator.randrange(2, VOCABULARY) for _ in range(n)] for n in lengths]
+    return [*prompts, prompts[3][:48] + prompts[0]]
+
+
+def save(name, folder, dtype):
+    """Writes a model, and returns the tokens that transformers generates greedily."""
+    import torch
+    import transformers
+
+    kind, options = MODELS[name]
+    config = getattr(transformers, kind)(**SIZES | options)
+    torch.manual_seed(0)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            torch.nn.init.normal_(parameter, std=0.2)
+        elif parameter.numel() == config.num_attention_heads:
+            torch.nn.init.normal_(parameter)  # sinks
+    model = model.eval().to(getattr(torch, dtype))
+    model.save_pretrained(folder)
+    tokens = []
+    for prompt in make_prompts():
+        ids = torch.tensor([prompt])
+        made = model.generate(
+            ids, attention_mask=torch.ones_like(ids), max_new_tokens=MAX_TOKENS, do_sample=False
+        )
+        tokens.append(made[0, len(prompt) :].tolist())
+    return tokens
+
+
+@functools.cache
+def get_model(name, root, dtype="float32"):
+    """The folder of a model, and the tokens of transformers."""
+    from engines import run_forked
+
+    folder = root / f"{name}-{dtype}"
+    return folder, run_forked(save, name, folder, dtype, log=root / f"{name}-{dtype}.log")
