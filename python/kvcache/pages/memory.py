@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import mmap
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -179,6 +179,9 @@ class ArrayMemory:
         self._library = library
         self._options = options
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # the tensors are the caller's
+
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         # Zeros of bytes: a library may not be able to fill tensors of every dtype.
         in_bytes = *shape[:-1], shape[-1] * dtype.itemsize
@@ -194,7 +197,7 @@ class ArrayMemory:
     def upload(self, array: np.ndarray) -> Any:
         # The library may keep using the memory of its argument.
         copied = np.array(array, order="C")
-        return self._put(copied).view(self._native(array.dtype))
+        return self._begin_put(copied).view(self._native(array.dtype))
 
     def read_page(self, tensor: Any, page: int, into: np.ndarray) -> None:
         into.view(np.uint8)[...] = _to_host(self._as_bytes(tensor[page]))
@@ -214,6 +217,17 @@ class ArrayMemory:
 
     def _put(self, array: np.ndarray) -> Any:
         return self._library.asarray(array.view(np.uint8), **self._options)
+
+    def _begin_put(self, array: np.ndarray) -> Any:
+        """As ``_put``; PyTorch does not wait for the GPU that reads pinned memory."""
+        device = self._options.get("device")
+        if device is None or not hasattr(self._library, "from_numpy"):
+            return self._put(array)
+        if self._library.device(device).type != "cuda":
+            return self._put(array)
+        # PyTorch reuses the pinned memory only after the copy.
+        pinned = self._library.from_numpy(array.view(np.uint8)).pin_memory()
+        return pinned.to(device, non_blocking=True)
 
     def _as_bytes(self, tensor: Any) -> Any:
         return tensor.view(self._library.uint8)

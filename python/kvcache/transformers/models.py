@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import transformers
 
-_LAYERS = ("full_attention", "sliding_attention")
+_LAYERS = ("full_attention", "sliding_attention", "chunked_attention")
 _LATENT_MODELS = ("deepseek_v2", "deepseek_v3")
 
 
@@ -18,13 +18,15 @@ class ModelShape:
     """The rows that a model caches.
 
     Attributes:
-        layers: The number of layers of the model.
+        sources: The layer of the cache that each layer of the model attends to.
+        chunks: The tokens per chunk of each layer; None for a layer without chunks.
         kv_heads: The number of heads of keys and values; 1 for a latent cache.
         head_dim: The number of elements of a head, or of a latent row.
         rank: The number of latent elements of a row; None for keys and values.
     """
 
-    layers: int
+    sources: tuple[int, ...]
+    chunks: tuple[int | None, ...]
     kv_heads: int
     head_dim: int
     rank: int | None
@@ -33,19 +35,15 @@ class ModelShape:
     def of(cls, config: Any) -> ModelShape:
         """The shape of the model of a configuration.
 
-        Raises ``ValueError`` for layers other than attention to all tokens or a window.
+        Raises ``ValueError`` for layers other than attention to all tokens, a window or
+        a chunk.
         """
         kind = config.model_type
-        layers = int(config.num_hidden_layers)
         if others := sorted(
             set(getattr(config, "layer_types", None) or ()) - set(_LAYERS)
         ):
             raise ValueError(
                 f"a PagedCache has no layers of {', '.join(others)} ({kind})"
-            )
-        if getattr(config, "num_kv_shared_layers", 0):
-            raise ValueError(
-                f"a PagedCache has no layers that share keys and values ({kind})"
             )
         if getattr(config, "is_encoder_decoder", False):
             raise ValueError(f"a PagedCache has no cross attention ({kind})")
@@ -56,11 +54,23 @@ class ModelShape:
                     f"a PagedCache has latent rows of {known} only, not {kind}"
                 )
             rank = int(config.kv_lora_rank)
-            return cls(layers, 1, rank + int(config.qk_rope_head_dim), rank)
+            width = rank + int(config.qk_rope_head_dim)
+            return cls(_find_sources(config), _find_chunks(config), 1, width, rank)
         heads = int(config.num_attention_heads)
         kv_heads = getattr(config, "num_key_value_heads", None) or heads
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
-        return cls(layers, int(kv_heads), int(head_dim), None)
+        sources, chunks = _find_sources(config), _find_chunks(config)
+        return cls(sources, chunks, int(kv_heads), int(head_dim), None)
+
+    @property
+    def layers(self) -> int:
+        """The number of layers of the model."""
+        return len(self.sources)
+
+    @property
+    def cached_layers(self) -> int:
+        """The number of layers of the cache."""
+        return max(self.sources) + 1
 
     @property
     def value_dim(self) -> int:
@@ -83,6 +93,48 @@ class ModelShape:
                     f"layer {layer}: expects {name} of [batch, {self.kv_heads}, tokens, "
                     f"{dim}], got {list(rows.shape)}"
                 )
+
+
+def _find_sources(config: Any) -> tuple[int, ...]:
+    """The layer whose keys and values each layer uses: an earlier one if it shares.
+
+    The last layers share those of the last layer of their type that has its own.
+    """
+    layers = int(config.num_hidden_layers)
+    own = layers - int(getattr(config, "num_kv_shared_layers", 0) or 0)
+    if own == layers:
+        return tuple(range(layers))
+    kinds = list(config.layer_types)
+    last = {kind: index for index, kind in enumerate(kinds[:own])}
+    if missing := sorted(set(kinds) - set(last)):
+        raise ValueError(
+            f"expects a layer of {', '.join(missing)} with keys and values of its own "
+            f"({config.model_type})"
+        )
+    return *range(own), *(last[kind] for kind in kinds[own:])
+
+
+def _find_chunks(config: Any) -> tuple[int | None, ...]:
+    """The tokens per chunk of each layer; None for a layer without chunks."""
+    kinds = getattr(config, "layer_types", None) or [""] * int(config.num_hidden_layers)
+    size = getattr(config, "attention_chunk_size", None)
+    return tuple(size if kind == "chunked_attention" else None for kind in kinds)
+
+
+def find_config(model: Any) -> Any:
+    """The configuration of the text of a model, or of one of its configurations.
+
+    Raises ``TypeError`` for other objects.
+    """
+    config = model
+    if isinstance(model, transformers.PreTrainedModel):
+        config = model.config
+    if not isinstance(config, transformers.PreTrainedConfig):
+        raise TypeError(
+            "expects 'config' to be a model of transformers or its configuration, got "
+            f"{type(model).__name__}"
+        )
+    return config.get_text_config(decoder=True)
 
 
 def check_attention(config: Any) -> None:

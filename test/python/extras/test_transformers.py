@@ -1,5 +1,6 @@
 """Tests of models of transformers with random weights: equal tokens with a PagedCache and without."""
 
+import copy
 import functools
 
 import pytest
@@ -26,6 +27,17 @@ LATENT = {
     "n_shared_experts": 1,
 }
 GEMMA = {"head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": 8}
+CHUNKS = {
+    "head_dim": 16, "attention_chunk_size": 8, "num_hidden_layers": 4, "no_rope_layers": [1, 1, 1, 0],
+    "intermediate_size_mlp": 48, "num_local_experts": 2, "num_experts_per_tok": 2,
+}
+# The last three layers share the keys of layers 3 and 4.
+SHARED = {
+    "num_hidden_layers": 8, "num_kv_shared_layers": 3, "intermediate_size": [48] * 8,
+    "layer_types": (["sliding_attention"] * 3 + ["full_attention"]) * 2, "altup_num_inputs": 2,
+    "hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": VOCABULARY, "laurel_rank": 8,
+    "activation_sparsity_pattern": [0.0] * 8,
+}
 
 MODELS = {
     "llama": (transformers.LlamaConfig, {}),
@@ -34,6 +46,8 @@ MODELS = {
     "gemma2": (transformers.Gemma2Config, GEMMA | {"attn_logit_softcapping": 2.0}),
     "gemma3": (transformers.Gemma3TextConfig, GEMMA | {"num_hidden_layers": 6}),
     "gpt_oss": (transformers.GptOssConfig, EXPERTS | {"head_dim": 16, "sliding_window": 8}),
+    "llama4": (transformers.Llama4TextConfig, CHUNKS),
+    "gemma3n": (transformers.Gemma3nTextConfig, GEMMA | SHARED),
     "deepseek_v3": (transformers.DeepseekV3Config, LATENT),
     "deepseek_v2": (transformers.DeepseekV2Config, LATENT | {"topk_method": "greedy"}),
 }
@@ -75,6 +89,11 @@ def generate(model, inputs, cache=None, **options):
     return model.generate(**inputs, past_key_values=cache, **options)
 
 
+def forward(model, cache, **inputs):
+    with torch.no_grad():
+        return model(**prompts(4, 6) | inputs, past_key_values=cache)
+
+
 def check(name, inputs, **options):
     """Checks tokens against the model's own cache and attention; returns the cache."""
     wanted = generate(make_model(name, "eager"), inputs, **options)
@@ -92,7 +111,10 @@ def test_tokens(name, lengths):
     check(name, prompts(*lengths))
 
 
-@pytest.mark.parametrize("name", ["llama", "gemma3", "gpt_oss", "deepseek_v3"])
+WAYS = ["llama", "gemma3", "gpt_oss", "llama4", "gemma3n", "deepseek_v3"]
+
+
+@pytest.mark.parametrize("name", WAYS)
 @pytest.mark.parametrize(
     "options",
     [
@@ -182,6 +204,46 @@ def test_pages():
     assert free - cache.manager.num_free_pages < 4 * 6
 
 
+@pytest.mark.parametrize("name", ["llama", "gemma3n"])
+def test_copies_of_a_cache_continue_by_themselves(name):
+    model, first = make_model(name), prompts(5, 18)
+    cache = make_cache(model)
+    generate(model, first, cache, max_new_tokens=1)
+    copied = copy.deepcopy(cache)
+    mask = torch.cat([first["attention_mask"], torch.ones(2, 3, dtype=torch.long)], dim=1)
+    for each, seed in ((cache, 2), (copied, 3)):
+        ids = torch.cat([first["input_ids"], prompts(3, 3, seed=seed)["input_ids"]], dim=1)
+        inputs = {"input_ids": ids, "attention_mask": mask}
+        wanted = generate(make_model(name, "eager"), inputs)
+        assert generate(model, inputs, each).tolist() == wanted.tolist()
+    cache.reset()
+    assert copied.get_seq_length() == wanted.shape[1] - 1
+
+
+def test_cache_says_its_size():
+    model = make_model("llama")
+    cache = make_cache(model, dtype="fp8")
+    empty = "PagedCache(dtype=f8E4M3FN, device=cpu, layers=2, page_size=4, pages=0 of 512, lengths=[])"
+    assert repr(cache) == empty
+    forward(model, cache, **prompts(5, 18))
+    assert repr(cache).endswith("pages=7 of 512, lengths=[5, 18])")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["llama", "gemma3"])
+def test_compiled_models_break_their_graphs(name, monkeypatch):
+    model, inputs = make_model(name), prompts(5, 18)
+    wanted = generate(make_model(name, "eager"), inputs)
+    eager = model.forward
+    monkeypatch.setattr(model, "forward", torch.compile(eager, backend="eager"))
+    assert generate(model, inputs, make_cache(model)).tolist() == wanted.tolist()
+    torch.compiler.reset()
+    monkeypatch.setattr(model, "forward", torch.compile(eager, backend="eager", fullgraph=True))
+    with pytest.raises(Exception, match="assigns pages in Python.*leave out fullgraph=True"):
+        generate(model, inputs, make_cache(model))
+    torch.compiler.reset()
+
+
 def test_rows():
     model = make_model("llama")
     cache = make_cache(model)
@@ -198,7 +260,7 @@ def test_rows():
 
 
 # The largest difference of logits to a cache of f32, relative to the largest logit.
-ERRORS = {"bf16": 0.02, "f8E4M3FN": 0.12, "f8E5M2": 0.2, "i8": 0.03, torch.float16: 0.003}
+ERRORS = {"bf16": 0.02, "f8E4M3FN": 0.12, "fp8": 0.12, "f8E5M2": 0.2, "i8": 0.03, torch.float16: 0.003}
 
 
 @pytest.mark.parametrize(
@@ -228,11 +290,6 @@ def test_a_model_of_bf16():
         wanted = make_model("llama", "eager", torch.bfloat16)(**inputs).logits[:, -1]
         found = model(**inputs, past_key_values=make_cache(model, dtype="bf16")).logits[:, -1]
     torch.testing.assert_close(found, wanted, rtol=0.05, atol=0.3)
-
-
-def forward(model, cache, **inputs):
-    with torch.no_grad():
-        return model(**prompts(4, 6) | inputs, past_key_values=cache)
 
 
 def test_padding_on_the_right():
@@ -327,6 +384,10 @@ def test_wrong_options():
         PagedCache(config, max_batch_size=1, max_seq_len=8, page_size=0)
     with pytest.raises(TypeError, match="'share_prefixes' to be True or False"):
         PagedCache(config, max_batch_size=1, max_seq_len=8, share_prefixes=1)
+    with pytest.raises(ValueError, match="'target' to be for memory of cpu, got 'cuda:sm_90a'"):
+        PagedCache(config, max_batch_size=1, max_seq_len=8, target="cuda:sm_90a")
+    with pytest.raises(ValueError, match="'device' to be a CPU or a CUDA device, got mps"):
+        PagedCache(config, max_batch_size=1, max_seq_len=8, device="mps")
     with pytest.raises(TypeError, match="'config' to be a"):
         PagedCache(None, max_batch_size=1, max_seq_len=8)
     assert kvcache.transformers.NAME == "kvcache"

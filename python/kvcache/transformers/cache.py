@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The paged cache of a model of transformers."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from transformers.cache_utils import Cache, CacheLayerMixin
+
+from .. import dtypes
+from ..cache.params import KVCacheParams
+from ..cache.quantization import KVCacheQuantizationConfig
+from ..checks import check_flag, check_positive
+from ..dtypes import DTypeLike
+from ..pages.inputs import StepInputs
+from ..pages.manager import PagedKVCacheManager
+from ..pages.memory import ArrayMemory
+from .attention import NAME, Call, graph_break, publish_rows
+from .devices import Kernels, find_device, find_target
+from .models import ModelShape, check_attention, find_config
+from .padding import (
+    LateChecks,
+    check_same,
+    check_sizes,
+    count_padding,
+    find_tokens,
+    pack,
+    unpack,
+)
+
+_ROWS = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
+_UNKNOWN = 1 << 62  # ids from here on are of unknown tokens
+
+
+@dataclass
+class _Step:
+    """The tokens of a forward pass.
+
+    Attributes:
+        inputs: The inputs of the manager; None if all tokens are padding.
+        tokens: The indices of the tokens that are not padding, as ``find_tokens`` has
+            them, in the memory of the cache; None without padding.
+        layers: The layers that have attended to the tokens already.
+    """
+
+    inputs: StepInputs | None
+    tokens: Any
+    layers: set[int] = field(default_factory=set)
+
+
+class PagedCache(Cache):
+    """The cache of a model in pages, for ``generate`` and for the model itself.
+
+    Each row of a batch is a sequence of a ``PagedKVCacheManager``. Padding on the left
+    takes no memory; beams share pages. All layers keep all tokens, including those
+    before a window or chunk. Quantized caches have one f32 scale per head of a token.
+
+    On a GPU, a decode step does not wait for the GPU. Prompts with an
+    ``attention_mask`` wait, because the host reads their padding. A mask with other
+    padding in a later step raises one step late.
+
+    Args:
+        config: The model, or ``model.config``.
+        max_batch_size: The most rows of a batch, including beams.
+        max_seq_len: The most tokens of a sequence, without padding.
+        dtype: The type of keys and values: f32, f16, bf16, f8E4M3FN, f8E5M2 or i8, a
+            dtype of PyTorch, or ``"fp8"`` for f8E4M3FN. By default, that of the model.
+        page_size: Tokens per page.
+        share_prefixes: Whether ``start`` finds the prefixes of earlier sequences.
+        device: The device of the pages, a CPU or one GPU. By default that of the model,
+            or the CPU for a configuration.
+        target: The target of the kernels, as in ``jit``. By default ``"cpu"``, or
+            ``"cuda"`` for a GPU.
+
+    Raises:
+        ValueError: The model has layers other than attention with all tokens, a window
+            or chunks, or an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        config: transformers.PreTrainedConfig | transformers.PreTrainedModel,
+        *,
+        max_batch_size: int,
+        max_seq_len: int,
+        dtype: Any = None,
+        page_size: int = 64,
+        share_prefixes: bool = False,
+        device: Any = None,
+        target: str | None = None,
+    ) -> None:
+        check_positive(
+            max_batch_size=max_batch_size, max_seq_len=max_seq_len, page_size=page_size
+        )
+        check_flag(share_prefixes=share_prefixes)
+        self.config = find_config(config)
+        check_attention(self.config)
+        self.shape = ModelShape.of(self.config)
+        self.device = find_device(config, device)
+        target = find_target(self.device, target)
+        self._params = self._make_params(dtype, page_size, share_prefixes)
+        self.manager = PagedKVCacheManager(
+            self._params,
+            max_batch_size=max_batch_size,
+            max_seq_len=max_seq_len,
+            num_pages=max_batch_size * -(-max_seq_len // page_size),
+            memory=ArrayMemory(torch, device=self.device),
+        )
+        self._kernels = Kernels(self._params, target)
+        self._num_names = 0
+        self._num_unknown = 0
+        self._rows: list[int] = []
+        self._padding = np.zeros(0, np.int64)
+        self._placed_padding: Any = None
+        self._checks = LateChecks()
+        self._known: list[np.ndarray] = []
+        self._length = 0
+        self._step: _Step | None = None
+        layers = [_Layer(self, index) for index in range(self.shape.cached_layers)]
+        super().__init__(layers=layers)
+
+    def _make_params(self, dtype: Any, page_size: int, share: bool) -> KVCacheParams:
+        if dtype is None:
+            dtype = self.config.dtype or torch.get_default_dtype()
+        name: DTypeLike = "f8E4M3FN" if dtype == "fp8" else dtype
+        if isinstance(dtype, torch.dtype):
+            name = str(dtype).removeprefix("torch.")
+        return KVCacheParams(
+            name,
+            self.shape.kv_heads,
+            self.shape.head_dim,
+            page_size=page_size,
+            total_num_layers=self.shape.cached_layers,
+            is_mla=self.shape.rank is not None,
+            enable_prefix_caching=share,
+            kvcache_quant_config=_make_scales(name, self.shape.head_dim),
+        )
+
+    # --- Interface of transformers ------------------------------------------------
+
+    def crop(self, tokens_to_remove: int) -> None:
+        """Removes the last ``-tokens_to_remove`` tokens of each row."""
+        if tokens_to_remove > 0:
+            raise ValueError(
+                f"expects 'tokens_to_remove' not to be positive, got {tokens_to_remove}"
+            )
+        self._finish()
+        self._truncate(max(self._length + tokens_to_remove, 0))
+
+    def _truncate(self, length: int) -> None:
+        for row, padding in zip(self._rows, self._padding.tolist(), strict=True):
+            kept = max(length - padding, 0)
+            if kept < len(self.manager.tokens(row)):
+                self.manager.truncate(row, kept)
+        self._length = length
+
+    def reset(self) -> None:
+        """Ends all sequences."""
+        for row in self._rows:
+            self.manager.release(row)
+        self._rows, self._known, self._step = [], [], None
+        self._checks, self._length = LateChecks(), 0
+        self._set_padding(np.zeros(0, np.int64))
+
+    def reorder_cache(self, beam_idx: torch.Tensor) -> None:
+        """Makes each row the continuation of another row, and shares its pages."""
+        self._select(beam_idx.tolist())
+
+    def batch_repeat_interleave(self, repeats: int) -> None:
+        """Repeats each row ``repeats`` times."""
+        self._select(np.repeat(np.arange(len(self._rows)), repeats).tolist())
+
+    def batch_select_indices(self, indices: torch.Tensor) -> None:
+        """Keeps some rows."""
+        self._select(torch.arange(len(self._rows))[indices.cpu()].tolist())
+
+    def _select(self, indices: Sequence[int]) -> None:
+        self._finish()
+        if not self._rows:
+            return
+        old, rows, used = self._rows, [], set()
+        for index in indices:
+            row = old[index]
+            if index in used:
+                row = self._make_name()
+                self.manager.fork(old[index], row)
+            used.add(index)
+            rows.append(row)
+        for index in set(range(len(old))) - used:
+            self.manager.release(old[index])
+        self._rows = rows
+        self._set_padding(self._padding[list(indices)])
+        self._known = [self._known[index] for index in indices]
+
+    @property
+    def batch_size(self) -> int:
+        """The number of rows; -1 before the first tokens."""
+        return len(self._rows) or -1
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the rows' pages, with scales."""
+        return self._count_pages() * self.manager.params.bytes_per_block
+
+    def _count_pages(self) -> int:
+        sequences = self.manager.snapshot().sequences
+        return len({page for each in sequences for page in each.pages})
+
+    def __repr__(self) -> str:
+        params = self._params
+        lengths = np.maximum(self._length - self._padding, 0).tolist()
+        return (
+            f"PagedCache(dtype={params.dtype_shorthand}, device={self.device}, "
+            f"layers={self.shape.cached_layers}, page_size={params.page_size}, "
+            f"pages={self._count_pages()} of {self.manager.num_pages}, lengths={lengths})"
+        )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PagedCache:
+        """Copies all pages, so that both caches continue by themselves."""
+        self._finish()
+        memo[id(self.config)] = self.config
+        memo[id(self)] = result = object.__new__(type(self))
+        for name, value in vars(self).items():
+            setattr(result, name, copy.deepcopy(value, memo))
+        return result
+
+    # --- Prefixes -----------------------------------------------------------------
+
+    def start(self, input_ids: torch.Tensor, attention_mask: Any = None) -> int:
+        """Begins the rows of a batch with cached prefixes of earlier rows.
+
+        Call it before ``generate`` with the same ids, on a new cache or after
+        ``reset``. Later rows find the tokens of these prompts, not the generated ones.
+
+        Args:
+            input_ids: The prompts, [batch, tokens].
+            attention_mask: 0 for padding on the left; None for none.
+
+        Returns:
+            The number of columns of the ids in the cache; at least one is left.
+
+        Raises:
+            ValueError: There are rows already, or ``share_prefixes`` is False.
+        """
+        if not self.manager.params.enable_prefix_caching:
+            raise ValueError("'start' needs a cache with share_prefixes=True")
+        if self._rows:
+            raise ValueError("'start' needs an empty cache: reset it first")
+        ids = input_ids.cpu().numpy()
+        mask = None if attention_mask is None else attention_mask.to(torch.bool)
+        padding = count_padding(mask, *ids.shape)
+        found = []
+        for tokens, count in zip(ids, padding.tolist(), strict=True):
+            self._rows.append(self._make_name())
+            self._known.append(tokens[count:])
+            found.append(count + self.manager.claim(self._rows[-1], tokens[count:]))
+        self._set_padding(padding)
+        self._truncate(min(found))
+        return self._length
+
+    # --- A forward pass -----------------------------------------------------------
+
+    def check_layer(self, layer: int, keys: torch.Tensor, values: torch.Tensor) -> None:
+        """Raises ``ValueError`` for rows that are not of this cache."""
+        if self.config._attn_implementation != NAME:
+            raise ValueError(
+                f"a PagedCache needs the attention {NAME!r}: call "
+                f"model.set_attn_implementation({NAME!r})"
+            )
+        self.shape.check_rows(layer, keys, values)
+        if keys.dtype not in _ROWS:
+            raise ValueError(
+                f"expects keys of float32, float16 or bfloat16, got {keys.dtype}"
+            )
+        if keys.device != self.device:
+            raise ValueError(
+                f"expects keys on {self.device}, where the PagedCache is, got "
+                f"{keys.device}: pass the model or 'device' to PagedCache"
+            )
+        if keys.requires_grad or values.requires_grad:
+            raise ValueError("a PagedCache has no gradients: use torch.no_grad()")
+
+    def attend(self, layer: int, keys: Any, values: Any, call: Call) -> Any:
+        """Appends new rows to a layer, and attends to it.
+
+        Args:
+            layer: The layer of the model.
+            keys: The new keys, [batch, heads, tokens, dim]; None for a layer that
+                shares those of an earlier one.
+            values: The new values, likewise; None for latent rows.
+            call: The other arguments.
+
+        Returns:
+            The outputs, [batch, tokens, heads, value_dim].
+        """
+        batch, heads, columns, _ = call.query.shape
+        if self._step is None or layer in self._step.layers:
+            self._finish()
+            self._step = self._begin(batch, columns, call.mask)
+        step = self._step
+        if step.inputs is None:
+            out = call.query.new_zeros(batch, columns, heads, self.shape.value_dim)
+        else:
+            rows = [pack(each, step.tokens) for each in (keys, values) if each is not None]
+            query = pack(call.query, step.tokens)
+            packed = self._run(step.inputs, layer, rows, query, call)
+            out = unpack(packed, step.tokens, batch, columns)
+        step.layers.add(layer)
+        if len(step.layers) == self.shape.layers:
+            self._finish()
+        return out
+
+    def _run(
+        self, inputs: StepInputs, layer: int, rows: Sequence[Any], query: Any, call: Call
+    ) -> Any:
+        """Appends and attends for a step with tokens: [total, heads, value_dim]."""
+        name = _ROWS[query.dtype]
+        source = self.shape.sources[layer]
+        if rows:
+            self._kernels.append(name)(inputs, source, *rows)
+        attend = self._kernels.attention(
+            name,
+            is_decode=inputs.max_seq_length == 1,
+            query_heads=query.shape[1],
+            window=call.window,
+            chunk=self.shape.chunks[layer],
+            soft_cap=call.soft_cap,
+            sinks=call.sinks is not None,
+            value_dim=self.shape.value_dim,
+        )
+        out = query.new_empty(len(query), query.shape[1], self.shape.value_dim)
+        attend(inputs, source, query, out=out, scale=call.scale, sinks=call.sinks)
+        return out
+
+    def _begin(self, batch: int, columns: int, mask: Any) -> _Step:
+        """Grows the sequences of a batch by their new tokens."""
+        total = self._length + columns
+        padding = self._read_padding(mask, batch, total)
+        if not self._rows:
+            for _ in range(batch):
+                self._rows.append(self._make_name())
+                self.manager.claim(self._rows[-1])
+            self._known = [np.zeros(0, np.int64)] * batch
+        first = np.maximum(padding, self._length) - padding
+        new = [
+            (row, self._get_ids(index, start, stop))
+            for index, (row, start, stop) in enumerate(
+                zip(self._rows, first.tolist(), (total - padding).tolist(), strict=True)
+            )
+            if stop > start
+        ]
+        inputs = None
+        if new:
+            requests, ids = zip(*new, strict=True)
+            self.manager.grow_batch(requests, ids)
+            inputs = self.manager.inputs(requests)
+        tokens = find_tokens(padding, self._length, total)
+        placed = None if tokens is None else self.manager.memory.upload(tokens)
+        self._set_padding(np.minimum(padding, total))
+        self._length = total
+        return _Step(inputs, placed)
+
+    def _read_padding(self, mask: Any, batch: int, total: int) -> np.ndarray:
+        """The padding of each row, which is that of earlier steps, int64 [batch]."""
+        self._checks.end()
+        if self._rows and len(self._rows) != batch:
+            raise ValueError(
+                f"expects {len(self._rows)} rows, as before, got {batch}: a cache "
+                "continues its rows, so reset() it before other prompts"
+            )
+        is_known = bool(self._rows) and bool((self._padding < self._length).all())
+        if is_known and mask is not None and mask.device.type != "cpu":
+            check_sizes(mask, batch, total)
+            if self._placed_padding is None:
+                self._placed_padding = self.manager.memory.upload(self._padding)
+            self._checks.begin(mask, self._placed_padding)
+            return self._padding
+        padding = count_padding(mask, batch, total)
+        if self._rows:
+            check_same(np.minimum(padding, self._length), self._padding)
+        return padding
+
+    def _set_padding(self, padding: np.ndarray) -> None:
+        if not np.array_equal(padding, self._padding):
+            self._placed_padding = None
+        self._padding = padding
+
+    def _make_name(self) -> int:
+        """A name for a new row."""
+        self._num_names += 1
+        return self._num_names
+
+    def _get_ids(self, row: int, start: int, stop: int) -> np.ndarray:
+        """The ids of a row's tokens: those given to ``start``, then unknown ones."""
+        known = self._known[row][start:stop]
+        first = _UNKNOWN + self._num_unknown
+        unknown = np.arange(first, first + stop - start - len(known))
+        self._num_unknown += len(unknown)
+        return np.concatenate([known, unknown])
+
+    def _finish(self) -> None:
+        """Ends a pass, including one that left out layers."""
+        if self._step is not None and self._step.inputs is not None:
+            self.manager.step(self._step.inputs.requests)
+        self._step = None
+
+
+class _Layer(CacheLayerMixin):
+    """A layer of a cache, which keeps new rows until the attention is called."""
+
+    is_compileable = False
+    is_croppable = True
+    is_sliding = False
+
+    def __init__(self, cache: PagedCache, index: int) -> None:
+        super().__init__()
+        self._cache, self._index = cache, index
+        self.is_initialized = True
+
+    def lazy_initialization(self, key_states: Any, value_states: Any) -> None:
+        """Does nothing: there are pages from the start."""
+
+    @graph_break
+    def update(
+        self, key_states: Any, value_states: Any, *args: Any, **kwargs: Any
+    ) -> tuple[Any, Any]:
+        self._cache.check_layer(self._index, key_states, value_states)
+        publish_rows(self._cache, self._index, key_states, value_states)
+        return key_states, value_states
+
+    @graph_break
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self._cache._length + query_length, 0
+
+    @graph_break
+    def get_seq_length(self) -> int:
+        return self._cache._length
+
+    def get_max_length(self) -> int:
+        return self._cache.manager.max_seq_len
+
+
+def _make_scales(dtype: DTypeLike, head_dim: int) -> KVCacheQuantizationConfig | None:
+    is_quantized = dtypes.cached_dtype("dtype", dtype).itemsize == 1
+    return KVCacheQuantizationConfig("f32", head_dim) if is_quantized else None
