@@ -74,6 +74,7 @@ class AttentionOptions:
         window: The most tokens that a token sees, including itself; None for all.
         soft_cap: The bound of scores; None for no bound.
         sinks: Whether each head has a sink.
+        alibi: Whether each head has a slope that ALiBi adds.
         query_rows: The most rows of a decode step: 1, and the drafts.
     """
 
@@ -81,7 +82,15 @@ class AttentionOptions:
     window: int | None
     soft_cap: float | None
     sinks: bool
+    alibi: bool
     query_rows: int
+
+
+def add_alibi(
+    s: Any, sequence: Any, head: Any, query: Any, key: Any, slopes: Any
+) -> Any:
+    """Adds ALiBi's bias to a score, as a function for ``kvcache.ops.attention``."""
+    return s + slopes[head] * (key - query)
 
 
 @functools.lru_cache(maxsize=None)
@@ -113,6 +122,8 @@ def make_attention(
         split_rows=attention.query_rows,
         static_scales=static,
         kv_lengths=True,
+        score=add_alibi if attention.alibi else None,
+        arrays={"slopes": f"f32[{attention.query_heads}]"} if attention.alibi else None,
     )
     _LOGGER.info(
         "kvcache runs attention on %s: %s, %s queries of %s, %s, causal=%s",
@@ -143,8 +154,6 @@ class Attention(AttentionImpl[StepMetadata]):
         kv_sharing_target_layer_name: str | None = None,
         sinks: Any = None,
     ) -> None:
-        if alibi_slopes is not None:
-            raise NotImplementedError("kvcache expects no ALiBi slopes")
         if attn_type != AttentionType.DECODER:
             raise NotImplementedError(
                 f"kvcache expects 'attn_type' to be decoder, got {attn_type}"
@@ -155,6 +164,8 @@ class Attention(AttentionImpl[StepMetadata]):
         self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         self.kv_cache_dtype = kv_cache_dtype
         self.sinks = sinks
+        self._slopes = alibi_slopes
+        self._arrays: dict[str, Any] = {}
         config = get_current_vllm_config()
         speculative = config.speculative_config
         drafts = speculative.num_speculative_tokens or 0 if speculative else 0
@@ -165,6 +176,7 @@ class Attention(AttentionImpl[StepMetadata]):
             window=sliding_window,
             soft_cap=logits_soft_cap or None,
             sinks=sinks is not None,
+            alibi=alibi_slopes is not None,
             query_rows=1 + drafts,
         )
         self._static = has_static_scales(kv_cache_dtype)
@@ -172,6 +184,7 @@ class Attention(AttentionImpl[StepMetadata]):
         self._tensor: Any = None
 
     def process_weights_after_loading(self, act_dtype: torch.dtype) -> None:
+        """Converts sinks to f32: kernels read no others."""
         if self.sinks is not None:
             self.sinks = self.sinks.detach().to(torch.float32).contiguous()
 
@@ -187,6 +200,9 @@ class Attention(AttentionImpl[StepMetadata]):
         if self._cache is None or self._tensor is not kv_cache:
             self._cache = LayerCache.from_pairs(kv_cache, self.kv_cache_dtype)
             self._tensor = kv_cache
+            if self._slopes is not None:
+                slopes = torch.tensor(self._slopes, dtype=torch.float32)
+                self._arrays = {"slopes": slopes.to(kv_cache.device)}
         return self._cache
 
     def _make_append(self, cache: LayerCache) -> Any:
@@ -251,5 +267,6 @@ class Attention(AttentionImpl[StepMetadata]):
             sinks=self.sinks,
             workspace=attn_metadata.workspaces.take(operation, attn_metadata.batch),
             **self._scales(layer),
+            **self._arrays,
         )
         return output

@@ -18,7 +18,16 @@ SIZES = {
     "eos_token_id": None,
     "tie_word_embeddings": False,
 }
-MODELS = {"llama": ("LlamaConfig", {})}
+WINDOW = {"sliding_window": 24}
+GEMMA = WINDOW | {"query_pre_attn_scalar": 32, "tie_word_embeddings": True}
+MODELS = {
+    "llama": ("LlamaConfig", {}),
+    "llama-64": ("LlamaConfig", {"head_dim": 64}),
+    "qwen3": ("Qwen3Config", {"num_key_value_heads": 1}),
+    "mistral": ("MistralConfig", WINDOW),
+    "gemma2": ("Gemma2Config", GEMMA | {"attn_logit_softcapping": 2.0}),
+    "gemma3": ("Gemma3TextConfig", GEMMA | {"num_hidden_layers": 6}),
+}
 
 
 def make_prompts(lengths=(5, 37, 1, 70, 33, 16), seed=1):

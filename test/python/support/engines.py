@@ -56,7 +56,7 @@ def _import_engine():
     return vllm
 
 
-def run_forked(function, *args, log):
+def run_forked(function, *args, log, **options):
     """Calls a function in a process of its own, with its output in a file.
 
     Returns the result. Raises ``AssertionError`` with the child's traceback.
@@ -64,7 +64,7 @@ def run_forked(function, *args, log):
     _import_engine()
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_run, args=(sender, log, function, args))
+    child = context.Process(target=_run, args=(sender, log, function, args, options))
     child.start()
     sender.close()
     try:
@@ -89,13 +89,13 @@ def _redirect_output(log):
         handler.setStream(sys.stdout)  # it has pytest's
 
 
-def _run(sender, log, function, args):
+def _run(sender, log, function, args, options):
     _redirect_output(log)
     try:
         import torch
 
         torch.set_num_threads(1)
-        sender.send((False, function(*args)))
+        sender.send((False, function(*args, **options)))
     except BaseException:
         sender.send((True, traceback.format_exc()))
     finally:
