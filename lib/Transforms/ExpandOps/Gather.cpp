@@ -36,19 +36,37 @@ constexpr int64_t kHeadsInFlight = 4;
 /// Tokens of a block at most: what chips have of threads along z.
 constexpr int64_t kMostTokens = 64;
 
+/// How one launch gathers keys, values, or both.
 struct GatherPlan {
+  SmallVector<Pair> pairs;
   Split split;
   /// Heads of a thread, threads of a token along its heads, tokens of a block.
   int64_t headsPerThread, headThreads, tokens;
 };
 
-GatherPlan makePlan(GatherOp op, const Frame &frame) {
-  auto type = cast<CacheTypeInterface>(op.getKeyCache().getType());
-  auto out = cast<MemRefType>(op.getKeys().getType());
+CacheTypeInterface getCacheType(const Pair &pair) {
+  return cast<CacheTypeInterface>(pair.cache.getType());
+}
+
+Type getOutputElement(const Pair &pair) {
+  return cast<MemRefType>(pair.out.getType()).getElementType();
+}
+
+/// Whether threads share the heads of both in one way.
+bool haveEqualHeads(const Pair &a, const Pair &b) {
+  CacheTypeInterface first = getCacheType(a), second = getCacheType(b);
+  return first.getHeadSize() == second.getHeadSize() &&
+         first.getElementType() == second.getElementType() &&
+         getOutputElement(a) == getOutputElement(b);
+}
+
+GatherPlan makePlan(SmallVector<Pair> pairs, const Frame &frame) {
+  CacheTypeInterface type = getCacheType(pairs.front());
   int64_t size = type.getHeadSize();
-  Split split = splitHead(size, size,
-                          frame.getFloatsAtOnce(size, {out.getElementType(),
-                                                       type.getElementType()}));
+  Split split = splitHead(
+      size, size,
+      frame.getFloatsAtOnce(
+          size, {getOutputElement(pairs.front()), type.getElementType()}));
   int64_t perThread =
       frame.getHeadsInFlight(type.getNumHeads(), kHeadsInFlight);
   int64_t headThreads =
@@ -56,7 +74,18 @@ GatherPlan makePlan(GatherOp op, const Frame &frame) {
   int64_t wanted = frame.blockThreads / (split.lanes * headThreads);
   int64_t tokens =
       frame.isGPU ? std::clamp<int64_t>(wanted, 1, kMostTokens) : 1;
-  return {split, perThread, headThreads, tokens};
+  return {std::move(pairs), split, perThread, headThreads, tokens};
+}
+
+/// Keys and values together if their heads are equal, else one after the other.
+SmallVector<GatherPlan> makePlans(GatherOp op, const Frame &frame) {
+  Pair keys = {op.getKeyCache(), op.getKeyScale(), op.getKeys()};
+  if (!op.getValues())
+    return {makePlan({keys}, frame)};
+  Pair values = {op.getValueCache(), op.getValueScale(), op.getValues()};
+  if (haveEqualHeads(keys, values))
+    return {makePlan({keys, values}, frame)};
+  return {makePlan({keys}, frame), makePlan({values}, frame)};
 }
 
 /// Loads the heads of a thread, or zeros, and then stores them all.
@@ -65,23 +94,20 @@ void gatherHeads(const Frame &frame, ArrayRef<Pair> pairs,
                  ArrayRef<Value> heads, Value lane) {
   OpBuilder &builder = frame.builder;
   Value d = frame.mul(lane, frame.index(plan.split.unit));
-  auto laneOf = [](const Pair &pair) {
-    return cast<MemRefType>(pair.out.getType()).getElementType();
-  };
   auto load = [&](OpBuilder &, Location) {
     SmallVector<Value> values;
     for (const Pair &pair : pairs)
       for (Value head : heads)
         values.push_back(
             loadElements(frame, pair.cache, {row.batch, row.token, Value()},
-                         head, d, plan.split.unit, laneOf(pair),
+                         head, d, plan.split.unit, getOutputElement(pair),
                          loadStaticScale(frame, pair.scale, head)));
     scf::YieldOp::create(builder, frame.loc, values);
   };
   auto clear = [&](OpBuilder &, Location) {
     SmallVector<Value> values;
     for (const Pair &pair : pairs) {
-      auto type = VectorType::get(plan.split.unit, laneOf(pair));
+      auto type = VectorType::get(plan.split.unit, getOutputElement(pair));
       Value zero = arith::ConstantOp::create(builder, frame.loc,
                                              builder.getZeroAttr(type));
       values.append(heads.size(), zero);
@@ -120,10 +146,6 @@ std::pair<Value, Value> getRange(GatherOp op, const Frame &frame, Value b) {
 /// Gathers the heads of a thread for one row.
 void gatherRow(GatherOp op, const Frame &frame, const GatherPlan &plan,
                const Row &row, Value isInside, Value headThread, Value lane) {
-  SmallVector<Pair> pairs = {
-      {op.getKeyCache(), op.getKeyScale(), op.getKeys()}};
-  if (op.getValues())
-    pairs.push_back({op.getValueCache(), op.getValueScale(), op.getValues()});
   int64_t shares =
       cast<CacheTypeInterface>(op.getKeyCache().getType()).getNumHeads() /
       plan.headsPerThread;
@@ -132,9 +154,9 @@ void gatherRow(GatherOp op, const Frame &frame, const GatherPlan &plan,
     for (int64_t i = 0; i < plan.headsPerThread; ++i)
       heads.push_back(frame.add(first, frame.index(i * shares)));
     if (frame.isGPU)
-      return gatherHeads(frame, pairs, plan, row, isInside, heads, lane);
+      return gatherHeads(frame, plan.pairs, plan, row, isInside, heads, lane);
     // Registers of a CPU hold one part of a head.
-    for (const Pair &pair : pairs)
+    for (const Pair &pair : plan.pairs)
       gatherHeads(frame, pair, plan, row, isInside, heads, lane);
   });
 }
@@ -185,7 +207,6 @@ void expandRagged(GatherOp op, const Frame &frame, const GatherPlan &plan) {
 } // namespace
 
 void kvcache::expand(GatherOp op, const Frame &frame) {
-  GatherPlan plan = makePlan(op, frame);
   bool isRagged = static_cast<bool>(op.getOutputOffsets());
   frame.checkSize(isRagged ? "rows" : "sequences", {"keys", op.getKeys()},
                   {"values", op.getValues()});
@@ -195,8 +216,10 @@ void kvcache::expand(GatherOp op, const Frame &frame) {
   frame.checkFirst(frame.index(0), "number",
                    {{"row_offsets", op.getRowOffsets()},
                     {"output_offsets", op.getOutputOffsets()}});
-  if (isRagged)
-    expandRagged(op, frame, plan);
-  else
-    expandDense(op, frame, plan);
+  for (const GatherPlan &plan : makePlans(op, frame)) {
+    if (isRagged)
+      expandRagged(op, frame, plan);
+    else
+      expandDense(op, frame, plan);
+  }
 }
