@@ -68,17 +68,28 @@ public:
     if (kind == TableKind::Dense)
       return checkRows(sequences, op.getLookupTable(), "lookup_table");
     if (kind == TableKind::Rows) {
-      constexpr int64_t unit = 8;
-      auto metadata = memref::ExtractStridedMetadataOp::create(
-          builder, loc, op.getLookupTable());
-      multipleOf(metadata.getStrides()[0], unit,
-                 "row stride of 'lookup_table'");
+      if (readsEntriesTogether(op))
+        checkRowStride(op);
       return checkRows(sequences, op.getTableIndex(), "table_index");
     }
     // The last entry is the end.
     Value starts = size(op.getTableIndex(), 0);
     below(sequences, starts,
           "number of sequences with a start and an end in 'table_index'");
+  }
+
+  /// Only `populate` reads several entries at once.
+  static bool readsEntriesTogether(BundleOpInterface op) {
+    return op->getParentOfType<ModuleOp>()
+        .walk([](PopulateOp) { return WalkResult::interrupt(); })
+        .wasInterrupted();
+  }
+
+  void checkRowStride(BundleOpInterface op) {
+    constexpr int64_t unit = 8;
+    auto metadata = memref::ExtractStridedMetadataOp::create(
+        builder, loc, op.getLookupTable());
+    multipleOf(metadata.getStrides()[0], unit, "row stride of 'lookup_table'");
   }
 
   /// Checks the promises of a type with an open page size: pages have rows, and

@@ -120,8 +120,9 @@ def KVCache_PagedCollectionOp : KVCache_PagedBundleOp<"paged_collection", 6,
       the same rule; that of scales may be any number of scales. The elements of
       a page do not overlap.
     - (C8) a `dense` table has two dimensions and no `table_index`; a `csr` table
-      has one dimension and `table_index`; a `rows` table has two dimensions,
-      `table_index`, and a row stride that is a multiple of 8 entries.
+      has one dimension and `table_index`; a `rows` table has two dimensions and
+      `table_index`. Its row stride is a multiple of 8 entries if it is static,
+      or if `populate` reads the table.
     - (C9) with a `csr` or `rows` table, scales that have a table of their own
       have a `dense` one.
 

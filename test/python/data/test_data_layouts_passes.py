@@ -132,9 +132,12 @@ def test_checks_of_strides():
     ],
 )
 def test_checks_of_tables(kind, change, message):
-    """The bounds checks find tables without what they must have for all sequences."""
+    """The bounds checks find tables without what they must have for all sequences, or for a `populate`."""
     case = Case(LAYOUTS[2], table_kind=kind)
-    program = jit(queries(case), "cpu", bounds_checks=True)
+    rows = f"!kvcache.row_indices<rows = {case.page_size}, page_size = {case.page_size}>"
+    populated = f"  %rows = kvcache.populate %k[%c0, %c0] : !cache -> {rows}\n  return"
+    text = queries(case) + (function(case, "populated", "key", "", populated) if "stride" in message else "")
+    program = jit(text, "cpu", bounds_checks=True)
     blocks, lengths, table, index, layer = case.arguments(case.memory)
     program.call("row_index", blocks, lengths, table, index, layer, 0, 0)
     with pytest.raises(kvcache.CheckError, match=message):
