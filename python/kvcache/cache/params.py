@@ -589,6 +589,16 @@ class KVCacheParams:
         format_ = self._decided_type
         return format_.scales(in_order=self.scale_layout is None)
 
+    @property
+    def layer_blocks_type(self) -> str:
+        """The memref type of one layer's keys or values in a tensor of their own."""
+        return self._decided_type.layer_blocks()
+
+    @property
+    def layer_scales_type(self) -> str:
+        """The memref type of their scales. Raises ``ValueError`` for a cache without."""
+        return self._decided_type.layer_scales()
+
 
 def _set(instance: object, **fields: object) -> None:
     """Sets fields of a frozen dataclass."""

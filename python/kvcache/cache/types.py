@@ -297,23 +297,42 @@ class CacheFormat:
             in_order,
         )
 
+    def layer_blocks(self) -> str:
+        """The memref type of one layer's keys or values; pages may be anywhere."""
+        dtype = dtypes.mlir_name(self.storage_dtype)
+        rows = self._get_rows(self.page_size, self.stored_head_dim, dtype)
+        return self._get_strided("?x", rows, self.stored_head_dim, self.layout)
+
+    def layer_scales(self) -> str:
+        """The memref type of their scales. Raises ``ValueError`` for a cache without."""
+        rows = self._get_rows(self.scale_page_size, self.n_scales, self.scale_dtype or "")
+        return self._get_strided("?x", rows, self.n_scales, self.scale_layout)
+
     def _get_memref(
         self,
-        rows: int | None,
+        tokens: int | None,
         width: int,
         dtype: str,
         layout: Distances | None,
         in_order: bool,
     ) -> str:
-        tokens = "?" if rows is None else rows
-        text = f"?x{self.n_kinds}x?x{tokens}x{self.n_kv_heads}x{width}x{dtype}"
+        leading, rows = f"?x{self.n_kinds}x?x", self._get_rows(tokens, width, dtype)
         if layout is None and in_order:
-            return f"memref<{text}>"
+            return f"memref<{leading}{rows}>"
+        return self._get_strided(leading, rows, width, layout)
+
+    def _get_rows(self, tokens: int | None, width: int, dtype: str) -> str:
+        return f"{'?' if tokens is None else tokens}x{self.n_kv_heads}x{width}x{dtype}"
+
+    def _get_strided(
+        self, leading: str, rows: str, width: int, layout: Distances | None
+    ) -> str:
         token, head, *_ = layout or Distances(self.n_kv_heads * width, width)
         if self.n_kv_heads == 1:
             head = width
-        distances = f"?, ?, ?, {token}, {'?' if head is None else head}, 1"
-        return f"memref<{text}, strided<[{distances}], offset: ?>>"
+        outer = "?, " * leading.count("x")
+        distances = f"{outer}{token}, {'?' if head is None else head}, 1"
+        return f"memref<{leading}{rows}, strided<[{distances}], offset: ?>>"
 
 
 def _to_distances(layout: ir.LayoutAttr | None) -> Distances | None:

@@ -111,12 +111,15 @@ def check_32_bits(**arrays: Any) -> None:
                 )
 
 
-def as_32_bits(name: str, array: Any) -> Any:
+def as_32_bits(name: str, array: Any, *, strided: bool = False) -> Any:
     """Converts an array of integers for kernels: 32 bits, in row-major order.
 
-    Returns the array itself if possible, or a copy in the same kind of memory.
+    Returns the array itself if possible, or a copy in the same kind of memory. With
+    ``strided``, rows may be any distance apart.
     """
     is_narrow = _get_dtype_name(array)[-2:] == "32"
+    if strided and is_narrow and _has_packed_rows(array):
+        return array
     if isinstance(array, np.ndarray):
         kind = np.uint32 if array.dtype.kind == "u" else np.int32
         return np.ascontiguousarray(array, kind)
@@ -130,6 +133,19 @@ def as_32_bits(name: str, array: Any) -> Any:
             f"expects {name!r} to be of int32 or uint32 and C-contiguous, as "
             f"{type(array).__name__} can't be converted, got {_get_dtype_name(array)}"
         ) from None
+
+
+def _has_packed_rows(array: Any) -> bool:
+    """Whether the elements of a row are contiguous, and rows do not go backwards."""
+    if isinstance(array, np.ndarray):
+        if not array.dtype.isnative or any(step % array.itemsize for step in array.strides):
+            return False
+        strides = [step // array.itemsize for step in array.strides]
+    elif callable(getattr(array, "stride", None)):  # PyTorch
+        strides = list(array.stride())
+    else:
+        return False
+    return strides[0] >= 0 and (array.shape[1] < 2 or strides[1] == 1)
 
 
 def _is_packed(array: Any) -> bool:

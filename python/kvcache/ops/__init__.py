@@ -10,12 +10,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..cache.params import KVCacheParams
-from ..checks import check_flag, check_instance, check_positive
+from ..checks import check_flag, check_positive
 from ..dtypes import DTypeLike
 from .append_options import AppendOptions
-from .arguments import Tiling, check_converted, check_dense, check_static, dense_dtype
+from .arguments import (
+    Tiling,
+    check_converted,
+    check_dense,
+    check_powers,
+    check_static,
+    dense_dtype,
+)
 from .attention_config import AttentionConfig, make_config
 from .attention_options import make_spec, make_splits
+from .cache_forms import FUNCTION_NAMES, CacheForm
 from .operations import (
     Append,
     Attention,
@@ -26,7 +34,7 @@ from .operations import (
     Operation,
 )
 from .score_regions import Function, trace_regions
-from .sources import FUNCTION_NAMES, LayerSpec, MergeSpec, PagesSpec
+from .sources import LayerSpec, MergeSpec, PagesSpec
 
 _RESERVED = (*inspect.signature(Attention.__call__).parameters, *FUNCTION_NAMES)
 
@@ -51,6 +59,9 @@ def append(
     slots: DTypeLike | None = None,
     positions: DTypeLike | None = None,
     rope_axes: Sequence[int] | None = None,
+    separate: bool = False,
+    value_params: KVCacheParams | None = None,
+    table: str = "dense",
     block_threads: int | None = None,
     bounds_checks: bool = False,
     threads: int | None = None,
@@ -89,6 +100,12 @@ def append(
         rope_axes: The axis of each pair of rotated elements, if positions have several
             (M-RoPE), such as ``[0] * 16 + [1] * 24 + [2] * 24`` for time, height and
             width. None for one axis.
+        separate: Whether keys and values of a layer have tensors of their own, as in
+            ``StepInputs.of(keys=, values=)``.
+        value_params: With ``separate``, the parameters of values that differ in dtype,
+            ``head_dim``, scales or layout; by default ``params``.
+        table: The table of steps: ``"dense"``, ``"csr"`` for ``indptr``, or ``"rows"``
+            for ``table_rows``.
         block_threads: On a GPU, the most threads of a thread block: a multiple of 32
             from 32 to 1024; 256 by default. Exceeded if one head needs more threads.
         bounds_checks: As in ``jit``. Repeated slots are errors, too; that check takes
@@ -103,8 +120,8 @@ def append(
         TypeError: An argument is not a number, or not a flag.
     """
     check_flag(static_scales=static_scales, bounds_checks=bounds_checks)
-    name = dense_dtype(params, dtype)
-    check_static(params, static_scales)
+    cache = CacheForm.of(params, separate, value_params, table)
+    name = _check_cache(cache, dtype, static_scales)
     options = AppendOptions(
         power_of_two=power_of_two,
         norm=norm,
@@ -119,8 +136,10 @@ def append(
         positions=positions,
         rope_axes=rope_axes,
     ).checked(params)
+    if options.power_of_two:
+        check_powers(cache.values)
     spec = LayerSpec(
-        params,
+        cache,
         options,
         static_scales=bool(static_scales),
         tiling=Tiling(block_threads).checked(),
@@ -135,6 +154,9 @@ def gather(
     ragged: bool = False,
     static_scales: bool = False,
     *,
+    separate: bool = False,
+    value_params: KVCacheParams | None = None,
+    table: str = "dense",
     block_threads: int | None = None,
     heads_per_thread: int | None = None,
     bounds_checks: bool = False,
@@ -148,6 +170,9 @@ def gather(
         dtype: The type of the outputs, as for ``append``.
         ragged: Whether the outputs hold the tokens of all sequences one after another.
         static_scales: Whether calls give ``key_scale`` and ``value_scale``.
+        separate: As for ``append``, like ``value_params`` and ``table``.
+        value_params: As for ``append``.
+        table: As for ``append``.
         block_threads: As for ``append``.
         heads_per_thread: On a GPU, the most heads that a thread loads before it stores
             one: 1 to 32; 4 by default.
@@ -155,10 +180,10 @@ def gather(
         threads: As in ``jit``.
     """
     check_flag(ragged=ragged, static_scales=static_scales, bounds_checks=bounds_checks)
-    name = dense_dtype(params, dtype)
-    check_static(params, static_scales)
+    cache = CacheForm.of(params, separate, value_params, table)
+    name = _check_cache(cache, dtype, static_scales)
     spec = LayerSpec(
-        params,
+        cache,
         ragged=bool(ragged),
         static_scales=bool(static_scales),
         tiling=Tiling(block_threads, heads_per_thread).checked(),
@@ -170,18 +195,19 @@ def copy_pages(
     params: KVCacheParams,
     target: str = "cpu",
     *,
+    table: str = "dense",
     block_threads: int | None = None,
     bounds_checks: bool = False,
     threads: int | None = None,
 ) -> CopyPages:
     """The operation that copies pages.
 
-    ``params``, ``target`` and ``block_threads`` are as for ``append``, ``bounds_checks``
-    and ``threads`` as in ``jit``.
+    ``params``, ``target``, ``table`` and ``block_threads`` are as for ``append``,
+    ``bounds_checks`` and ``threads`` as in ``jit``.
     """
-    check_instance(KVCacheParams, params=params)
     check_flag(bounds_checks=bounds_checks)
-    spec = PagesSpec(params, Tiling(block_threads).checked())
+    cache = CacheForm.of(params, table=table)
+    spec = PagesSpec(cache, Tiling(block_threads).checked())
     return _make(CopyPages, spec, "", target, bounds_checks, threads)
 
 
@@ -237,6 +263,9 @@ def attention(
     kv_lengths: bool = False,
     score: Function | None = None,
     arrays: Mapping[str, str] | None = None,
+    separate: bool = False,
+    value_params: KVCacheParams | None = None,
+    table: str = "dense",
     bounds_checks: bool = False,
     threads: int | None = None,
 ) -> Attention:
@@ -251,7 +280,8 @@ def attention(
         soft_cap: The bound of scores, which become ``soft_cap * tanh(score /
             soft_cap)``; from 2^-16 to 2^16. None for no bound.
         sinks: Whether each head has a logit that joins the denominator.
-        value_dim: The number of elements of a value, ``head_dim`` by default. A latent
+        value_dim: The number of elements of a value, by default ``head_dim`` of its
+            parameters. A latent
             cache needs it: its values are the first elements of its rows.
         target: As in ``jit``.
         dtype: The type of queries, as for ``append``, or fp8.
@@ -300,6 +330,9 @@ def attention(
         arrays: The type of each array that ``score`` or ``mask`` takes as a further
             parameter, by name: ``{"slopes": "f32[32]", "documents": "i32[?, ?]"}``.
             Calls give these arrays by the same names.
+        separate: As for ``append``, like ``value_params`` and ``table``.
+        value_params: As for ``append``.
+        table: As for ``append``.
         bounds_checks: As in ``jit``.
         threads: As in ``jit``.
 
@@ -312,15 +345,15 @@ def attention(
     given: Any = mask
     function = given if callable(given) else None
     regions = trace_regions(score, function, arrays, _RESERVED)
-    name = dense_dtype(params, None)
+    cache = CacheForm.of(params, separate, value_params, table)
+    name = _check_cache(cache, None, static_scales)
     if dtype is not None:
         name = check_converted("dtype", dtype)
     out = "bf16" if name.startswith("f8") else name
     if out_dtype is not None:
         out = check_converted("out_dtype", out_dtype)
-    check_static(params, static_scales)
     spec = make_spec(
-        params,
+        cache,
         query_heads,
         causal,
         window,
@@ -337,7 +370,19 @@ def attention(
         make_config(config, tile_rows, scheduled_blocks, swap_operands, l2_hint),
         regions,
     )
-    return _make(Attention, (params, spec), name, target, bounds_checks, threads)
+    return _make(Attention, (cache, spec), name, target, bounds_checks, threads)
+
+
+def _check_cache(
+    cache: CacheForm, dtype: DTypeLike | None, static_scales: bool
+) -> str:
+    """Checks the cache of an operation; returns the MLIR type of its rows."""
+    name = dense_dtype(cache.params, dtype)
+    check_static(cache.params, static_scales)
+    if cache.values is not cache.params:
+        dense_dtype(cache.values, dtype)
+        check_static(cache.values, static_scales)
+    return name
 
 
 # --- Operations ------------------------------------------------------------------------

@@ -181,22 +181,41 @@ def check_layer(layer: int, blocks: Array) -> None:
         raise ValueError(f"expects 'layer' to be in [0, {layers[0]}), got {layer}")
 
 
-def check_table(inputs: StepInputs, blocks: Array) -> None:
-    """Raises ``ValueError`` if a sequence has more tokens than the pages of its row.
+def get_page_sizes(blocks: Array) -> tuple[int, ...]:
+    """The number of pages, and of tokens per page, of blocks of all layers or of one.
 
-    Lengths and offsets that are not in host memory are not read.
+    Empty for other objects, which the call rejects.
     """
-    columns, page_size = get_sizes(inputs.lut)[1:2], get_sizes(blocks)[3:4]
-    most = columns[0] * page_size[0] if columns and page_size else 0
-    totals = inputs.totals
-    if totals is None or not totals.size:
+    sizes = get_sizes(blocks)
+    return (sizes[0], sizes[-3]) if len(sizes) in (4, 6) else ()
+
+
+def get_columns(inputs: StepInputs) -> np.ndarray | None:
+    """The number of pages of each sequence in the table; None if it can't be read."""
+    if inputs.table == "csr":
+        starts = read_integers(inputs.table_index)
+        return None if starts is None else np.diff(starts.astype(np.int64))
+    sizes = get_sizes(inputs.lut)
+    batch = get_sizes(inputs.lengths)
+    return np.full(batch, sizes[1], np.int64) if len(sizes) == 2 and batch else None
+
+
+def check_table(inputs: StepInputs, blocks: Array) -> None:
+    """Raises ``ValueError`` if a sequence has more tokens than its pages of the table.
+
+    Lengths, offsets and indices that are not in host memory are not read.
+    """
+    sizes, totals, columns = get_page_sizes(blocks), inputs.totals, get_columns(inputs)
+    if totals is None or columns is None or not totals.size or not sizes:
         return
-    sequence = totals.argmax()
-    if totals[sequence] <= most:
+    lacking = totals - columns * sizes[1]
+    sequence = lacking.argmax()
+    if lacking[sequence] <= 0:
         return
     raise ValueError(
-        f"expects sequence {sequence} to have at most {most} tokens, those of the "
-        f"{columns[0]} pages of its row of 'lut', got {totals[sequence]}"
+        f"expects sequence {sequence} to have at most {columns[sequence] * sizes[1]} "
+        f"tokens, those of the {columns[sequence]} pages of its row of 'lut', got "
+        f"{totals[sequence]}"
     )
 
 
@@ -205,22 +224,40 @@ def find_missing_page(inputs: StepInputs, layer: int, blocks: Array) -> str:
 
     Empty if there is none, or if the tables are not in host memory.
     """
-    table, totals = read_integers(inputs.lut), inputs.totals
-    if table is None or totals is None:
+    totals = inputs.totals
+    if totals is None:
         return ""
-    pages, page_size = get_sizes(blocks)[0], get_sizes(blocks)[3]
-    used = np.arange(table.shape[1]) * page_size < totals[:, None]
-    missing = used & ((table < 0) | (table >= pages))
-    if not missing.any():
-        return ""
-    sequence, number = np.argwhere(missing)[0].tolist()
-    return (
-        f"sequence {sequence} has page {table[sequence, number]} for tokens from "
-        f"{number * page_size} on, and layer {layer} has pages 0 to {pages - 1}"
-    )
+    pages, page_size = get_page_sizes(blocks)
+    for sequence, total in enumerate(totals.tolist()):
+        entries = _read_entries(inputs, sequence)
+        if entries is None:
+            return ""
+        entries = entries[: -(-total // page_size)]
+        missing = np.flatnonzero((entries < 0) | (entries >= pages))
+        if missing.size:
+            number = int(missing[0])
+            return (
+                f"sequence {sequence} has page {entries[number]} for tokens from "
+                f"{number * page_size} on, and layer {layer} has pages 0 to {pages - 1}"
+            )
+    return ""
 
 
-def check_rows(row_offsets: Array, **arrays: Array | None) -> None:
+def _read_entries(inputs: StepInputs, sequence: int) -> np.ndarray | None:
+    """Reads the pages of a sequence; None if the tables are not in host memory."""
+    table = read_integers(inputs.lut)
+    if table is None or inputs.table == "dense":
+        return None if table is None else table[sequence]
+    index = read_integers(inputs.table_index)
+    if index is None:
+        return None
+    if inputs.table == "csr":
+        return table[int(index[sequence]) : int(index[sequence + 1])]
+    row = int(index[sequence])
+    return table[row] if 0 <= row < len(table) else table[:0, 0]
+
+
+def check_rows(row_offsets: Array | None, **arrays: Array | None) -> None:
     """Raises ``ValueError`` unless arrays have one row per new token.
 
     If offsets are not in NumPy's memory, all need as many rows as the first. Positions
@@ -243,7 +280,10 @@ def check_rows(row_offsets: Array, **arrays: Array | None) -> None:
 
 
 def check_kv_lengths(
-    lengths: Array | None, lut: Array, page_size: int, row_offsets: Array | None
+    lengths: Array | None,
+    inputs: StepInputs,
+    page_size: int,
+    row_offsets: Array | None,
 ) -> None:
     """Raises ``ValueError`` for lengths beyond the rows or pages of the table.
 
@@ -253,7 +293,7 @@ def check_kv_lengths(
         row_offsets: None if queries have no positions; otherwise a sequence has at least
             as many tokens as queries.
     """
-    sizes, (batch, pages) = get_sizes(lengths), get_sizes(lut) or (0, 0)
+    sizes, (batch,) = get_sizes(lengths), get_sizes(inputs.lengths)
     if not sizes:
         return
     if sizes != (batch,):
@@ -261,14 +301,14 @@ def check_kv_lengths(
             f"expects 'kv_lengths' to have a number for each of {batch} sequences, got "
             f"an array of shape {sizes}"
         )
-    numbers = read_integers(lengths)
-    if numbers is None:
+    numbers, columns = read_if_integers(lengths), get_columns(inputs)
+    if numbers is None or columns is None:
         return
     least = [0] * batch
     if isinstance(row_offsets, np.ndarray):
         least = np.diff(row_offsets.astype(np.int64)).tolist()
-    most = pages * page_size
-    for b, (length, queries) in enumerate(zip(numbers.tolist(), least)):
+    rooms = (columns * page_size).tolist()
+    for b, (length, queries, most) in enumerate(zip(numbers.tolist(), least, rooms)):
         if not queries <= length <= most:
             raise ValueError(
                 f"expects 'kv_lengths' to be between {queries} and {most}, the tokens of "
@@ -289,17 +329,17 @@ def check_positions(inputs: StepInputs, rope: Array) -> None:
 
 
 def check_slots(
-    name: str, slots: Array | None, row_offsets: Array, blocks: Array
+    name: str, slots: Array | None, row_offsets: Array | None, blocks: Array
 ) -> None:
     """Raises ``ValueError`` for a slot beyond those of ``blocks``.
 
     Negative ones are skipped by kernels.
     Slots that are not in host memory are not read, nor are those of padding.
     """
-    numbers, sizes = _read_new(slots, row_offsets), get_sizes(blocks)
-    if numbers is None or len(sizes) < 4:
+    numbers, sizes = _read_new(slots, row_offsets), get_page_sizes(blocks)
+    if numbers is None or not sizes:
         return
-    most = sizes[0] * sizes[3]
+    most = sizes[0] * sizes[1]
     if (largest := int(_as_signed(numbers).max(initial=-1))) >= most:
         raise ValueError(
             f"expects {name!r} to be below {most}, the slots of the cache's {sizes[0]} "
@@ -309,7 +349,7 @@ def check_slots(
 
 def check_given_positions(
     positions: Array | None,
-    row_offsets: Array,
+    row_offsets: Array | None,
     rope: Array | None,
     slots: Array | None,
 ) -> None:
@@ -341,16 +381,19 @@ def _find_outside(numbers: np.ndarray, end: int) -> int | None:
 
 
 def _read_new(
-    array: Array | None, row_offsets: Array, axis: int = 0
+    array: Array | None, row_offsets: Array | None, axis: int = 0
 ) -> np.ndarray | None:
     """The numbers of new tokens, if they and the offsets are in host memory.
 
-    None otherwise, and for arrays that the call rejects.
+    None otherwise, and for arrays that the call rejects. Without offsets, all tokens
+    are new.
     """
-    if not isinstance(row_offsets, np.ndarray) or not row_offsets.size:
-        return None
     numbers = read_if_integers(array)
     if numbers is None or not numbers.ndim:
+        return None
+    if row_offsets is None:
+        return numbers
+    if not isinstance(row_offsets, np.ndarray) or not row_offsets.size:
         return None
     total = int(row_offsets[-1]) % 2**32
     return numbers[..., :total] if axis else numbers[:total]

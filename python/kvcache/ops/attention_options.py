@@ -18,6 +18,7 @@ from ..execution.arrays import Array
 from .append_options import float_text
 from .arguments import check_given, check_query_heads, get_sizes, rows_type
 from .attention_config import AttentionConfig
+from .cache_forms import CacheForm
 from .score_regions import ScoreRegions
 
 _MOST = 2**20  # the most tokens, splits or rows in the op's options
@@ -186,7 +187,7 @@ class Workspaces:
 
 
 def make_spec(
-    params: KVCacheParams,
+    cache: CacheForm,
     query_heads: int,
     causal: bool,
     window: int | None,
@@ -204,6 +205,7 @@ def make_spec(
     regions: ScoreRegions,
 ) -> AttentionSpec:
     """Checks the arguments of ``kvcache.ops.attention``."""
+    params = cache.params
     check_positive(query_heads=query_heads)
     check_flag(causal=causal, sinks=sinks, mask=mask, rows=rows, kv_lengths=kv_lengths)
     check_query_heads(params, query_heads)
@@ -229,12 +231,12 @@ def make_spec(
         raise ValueError("expects no 'kv_lengths' with 'rows', which are the tokens seen")
     if value_dim is None and params.is_mla:
         raise ValueError("attention to a latent cache needs 'value_dim'")
-    value_dim = params.head_dim if value_dim is None else value_dim
+    most = cache.values.head_dim
+    value_dim = most if value_dim is None else value_dim
     check_positive(value_dim=value_dim)
-    if value_dim > params.head_dim:
+    if value_dim > most:
         raise ValueError(
-            f"expects 'value_dim' to be at most 'head_dim' ({params.head_dim}), got "
-            f"{value_dim}"
+            f"expects 'value_dim' to be at most 'head_dim' ({most}), got {value_dim}"
         )
     return AttentionSpec(
         int(query_heads),
@@ -276,14 +278,9 @@ def attention_arguments(
     return {**types, "scale": "f32", **more, **spec.regions.types}
 
 
-def attention_op(
-    spec: AttentionSpec,
-    params: KVCacheParams,
-    views: list[str],
-    scales: dict[str, str],
-) -> str:
+def attention_op(spec: AttentionSpec, cache: CacheForm, scales: dict[str, str]) -> str:
     """The op over the views; ``scales`` are the types of static scales by name."""
-    q, out, lse = _types(spec, params)
+    q, out, lse = _types(spec, cache.params)
     soft_cap, splits = spec.soft_cap, spec.splits
     given = {
         "window": spec.window,
@@ -302,11 +299,12 @@ def attention_op(
         "".join(f" {name.removeprefix('kv_')} %{name}" for name in names)
         for names in (workspace, more)
     )
-    types = [q, *[params.cache_type] * len(views), "memref<?xi32>", "f32", out, lse]
+    views = cache.view_types
+    types = [q, *views.values(), "memref<?xi32>", "f32", out, lse]
     types += [*workspace.values(), *more.values()]
     return (
-        f"kvcache.attention %q, {', '.join(views)}, %row_offsets, %scale "
-        f"outs(%out, %lse){front}{attributes}{spec.regions.text}{back}\n"
+        f"kvcache.attention %q, {', '.join(f'%{view}' for view in views)}, %row_offsets, "
+        f"%scale outs(%out, %lse){front}{attributes}{spec.regions.text}{back}\n"
         f"      : {', '.join(types)}"
     )
 

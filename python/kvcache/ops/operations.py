@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..cache.params import KVCacheParams
-from ..checks import check_instance, check_positive
+from ..checks import check_instance, check_integer, check_positive
 from ..compilation.compiler import compile as compile_source
 from ..compilation.modules import CompiledModule
 from ..devices import cuda
 from ..errors import CheckError
-from ..execution.arrays import Array, Value
+from ..execution.arrays import Array, Value, as_32_bits, check_32_bits
 from ..execution.runtime import JitModule, jit
 from ..pages.inputs import StepInputs
 from .arguments import (
@@ -36,6 +35,7 @@ from .arguments import (
     get_sizes,
 )
 from .attention_options import AttentionSpec, Workspaces
+from .cache_forms import CacheForm
 from .sources import (
     LayerSpec,
     append_source,
@@ -46,6 +46,7 @@ from .sources import (
 )
 
 _CACHE = ("blocks", "scales")
+_SEPARATE = ("key_blocks", "value_blocks", "key_scales", "value_scales")
 
 Scale = float | Array | None
 """A static scale: a number, or float32 [heads]."""
@@ -53,10 +54,17 @@ Scale = float | Array | None
 
 @dataclass(frozen=True)
 class ConstantArray:
-    """A read-only array of f32 with equal elements."""
+    """A read-only array.
 
-    value: float
+    Attributes:
+        value: The element, or the elements of the last dimension.
+        shape: The sizes.
+        dtype: NumPy's name of the dtype.
+    """
+
+    value: float | tuple[int, ...]
     shape: tuple[int, ...]
+    dtype: str = "float32"
 
     def place(self, device: int | None) -> Array:
         """Places the array in the memory of a GPU or, for None, of the host."""
@@ -68,12 +76,25 @@ class ConstantArray:
 
 @functools.lru_cache(maxsize=1024)
 def _fill(constant: ConstantArray) -> np.ndarray:
-    return np.full(constant.shape, constant.value, np.float32)
+    return np.full(constant.shape, constant.value, constant.dtype)
 
 
 @functools.lru_cache(maxsize=1024)
 def _fill_device(constant: ConstantArray, device: int) -> cuda.DeviceArray:
     return cuda.DeviceArray(_fill(constant), device, "a number for a kernel")
+
+
+_OFFSETS = ConstantArray((0, 2**31 - 1), (2,), "int32")
+"""The offsets of a step without a table, in which all rows are new."""
+
+
+def _make_table(kind: str) -> dict[str, ConstantArray]:
+    """Makes the table of a step without one, for kernels that do not read it."""
+    return {
+        "lengths": ConstantArray(0, (1,), "int32"),
+        "lut": ConstantArray(0, (1,) if kind == "csr" else (1, 1), "int32"),
+        "table_index": ConstantArray(0, (2 if kind == "csr" else 1,), "int32"),
+    }
 
 
 @dataclass(frozen=True)
@@ -152,14 +173,14 @@ class LayerOperation(Operation):
         self,
         inputs: StepInputs,
         layer: int,
-        collection: tuple[Any, ...],
+        step: _Step,
         *arguments: Value | ConstantArray,
     ) -> None:
         """Calls the function; an error also names a page that does not exist."""
         try:
-            self._call(*collection, layer, *arguments)
+            self._call(*step.operands, *arguments)
         except CheckError as error:
-            missing = find_missing_page(inputs, layer, collection[0])
+            missing = find_missing_page(inputs, layer, step.blocks)
             if not missing:
                 raise
             raise CheckError(f"{error}\n{missing}") from error
@@ -168,7 +189,7 @@ class LayerOperation(Operation):
         """The static scales as arguments: f32 [heads] each."""
         spec = self._layer()
         given: list[tuple[str, Scale]] = [("key_scale", key_scale)]
-        if not spec.params.is_mla:
+        if not spec.cache.params.is_mla:
             given.append(("value_scale", value_scale))
         elif value_scale is not None:
             raise ValueError("a latent cache takes no 'value_scale'")
@@ -176,7 +197,7 @@ class LayerOperation(Operation):
             check_given(name, scale, spec.static_scales)
         if not spec.static_scales:
             return ()
-        heads = spec.params.n_kv_heads_per_device
+        heads = spec.cache.params.n_kv_heads_per_device
         return tuple(_expand_scale(name, scale, heads) for name, scale in given)
 
 
@@ -190,11 +211,12 @@ def _expand_scale(name: str, scale: Scale, heads: int) -> Any:
 class Append(LayerOperation):
     write = staticmethod(append_source)
     functions = ("append",)
-    mutates = (*_CACHE, "queries")
+    mutates = (*_CACHE, *_SEPARATE, "queries")
 
     def __init__(self, source: str, build: Build, spec: LayerSpec) -> None:
         super().__init__(source, build, spec)
-        self._extra = frozenset(spec.options.extra(spec.params.head_dim, ""))
+        head_dim = spec.cache.params.head_dim
+        self._extra = frozenset(spec.options.extra(head_dim, ""))
 
     def __call__(
         self,
@@ -257,9 +279,12 @@ class Append(LayerOperation):
         }
         for name, array in given.items():
             check_given(name, array, name in self._extra)
-        collection, offsets = _step(inputs, layer, device)
+        scales = self._scales(key_scale, value_scale)
+        step = _take_step(
+            inputs, self._spec.cache, layer, device, needs_table=slots is None
+        )
         if slots is None:
-            check_table(inputs, collection[0])
+            check_table(inputs, step.blocks)
         check_rows(
             inputs.row_offsets,
             keys=keys,
@@ -272,21 +297,20 @@ class Append(LayerOperation):
         if rope is not None and positions is None:
             check_positions(inputs, rope)
         if not self.bounds_checks:
-            check_slots("slots", slots, inputs.row_offsets, collection[0])
+            check_slots("slots", slots, inputs.row_offsets, step.blocks)
             used = slots if queries is None else None
             check_given_positions(positions, inputs.row_offsets, rope, used)
-        read = {
+        read: dict[str, Any] = {
             **given,
             "keys": keys,
             "values": values,
             "key_scale": key_scale,
             "value_scale": value_scale,
-            **_tables(inputs),
+            **step.tables,
         }
         written = {"queries": read.pop("queries")}
-        cache = _cache(collection)
-        check_apart(written, {**read, **cache})
-        for name, tensor in cache.items():
+        check_apart(written, {**read, **step.tensors})
+        for name, tensor in step.tensors.items():
             check_apart({name: tensor}, read)
         dense = (keys,) if values is None else (keys, values)
         if latent_rope is not None:
@@ -294,11 +318,11 @@ class Append(LayerOperation):
         self._call_on_layer(
             inputs,
             layer,
-            collection,
+            step,
             *dense,
-            offsets,
+            step.offsets,
             *(array for array in given.values() if array is not None),
-            *self._scales(key_scale, value_scale),
+            *scales,
         )
 
 
@@ -343,15 +367,15 @@ class Gather(LayerOperation):
         ragged = () if output_offsets is None else (output_offsets,)
         scales = self._scales(key_scale, value_scale)
         dense = (keys_out,) if values_out is None else (keys_out, values_out)
-        collection, offsets = _step(inputs, layer, device)
-        check_table(inputs, collection[0])
-        self._check_outputs(offsets, output_offsets, *dense)
+        step = _take_step(inputs, self._spec.cache, layer, device)
+        check_table(inputs, step.blocks)
+        self._check_outputs(step.offsets, output_offsets, *dense)
         check_room(inputs, keys_out, output_offsets)
         check_apart(
             {"keys_out": keys_out, "values_out": values_out},
             {
-                **_cache(collection),
-                **_tables(inputs),
+                **step.tensors,
+                **step.tables,
                 "output_offsets": output_offsets,
                 "key_scale": key_scale,
                 "value_scale": value_scale,
@@ -360,9 +384,9 @@ class Gather(LayerOperation):
         self._call_on_layer(
             inputs,
             layer,
-            collection,
+            step,
             *dense,
-            offsets,
+            step.offsets,
             *ragged,
             *scales,
         )
@@ -406,11 +430,11 @@ class CopyPages(Operation):
                 number skips a pair.
             device: The device whose tensors it changes.
         """
-        collection = _collection(inputs, device)
-        check_pairs(pairs, None if self.bounds_checks else collection[0])
-        for name, tensor in _cache(collection).items():
+        step = _take_step(inputs, self._spec.cache, None, device, needs_table=False)
+        check_pairs(pairs, None if self.bounds_checks else step.blocks)
+        for name, tensor in step.tensors.items():
             check_apart({name: tensor}, {"pairs": pairs})
-        self._call(*collection, pairs)
+        self._call(*step.operands, pairs)
 
 
 class MergeStates(Operation):
@@ -447,11 +471,11 @@ class Attention(LayerOperation):
         self,
         source: str,
         build: Build,
-        subject: tuple[KVCacheParams, AttentionSpec],
+        subject: tuple[CacheForm, AttentionSpec],
     ) -> None:
-        params, spec = subject
+        cache, spec = subject
         super().__init__(source, build, spec)
-        self._layer_spec = LayerSpec(params, static_scales=spec.static_scales)
+        self._layer_spec = LayerSpec(cache, static_scales=spec.static_scales)
         self._workspaces = Workspaces(spec, build.target)
 
     def _layer(self) -> LayerSpec:
@@ -507,7 +531,8 @@ class Attention(LayerOperation):
                 offset, int32 [total, n], if it was made with rows. Negative ones are
                 skipped. One in host memory that the cache lacks is an error.
             kv_lengths: The number of tokens of each sequence, int32 [batch], if it was
-                made with them. The lengths of the inputs are ignored then.
+                made with them. The lengths of the inputs are ignored then. Each call
+                copies int64 ones.
             workspace: The workspace, int8 [bytes], if it was made with splits. It has
                 at least ``workspace_size`` bytes, aligned to 16, and is zeroed once and
                 after each call that raises. Operations may share it, one call at a
@@ -523,11 +548,15 @@ class Attention(LayerOperation):
             arrays: The arrays of ``score`` and ``mask``, by name. An index outside of
                 one, of a key that is seen, reads its nearest element.
         """
-        collection, offsets = _step(inputs, layer, device)
+        cache = self._layer_spec.cache
+        step = _take_step(inputs, cache, layer, device)
         region_arrays = self._spec.regions.take(arrays)
         if rows is None and kv_lengths is None:
-            check_table(inputs, collection[0])
-        workspaces = self._workspaces.take(workspace, offsets.shape[0] - 1, (q, out))
+            check_table(inputs, step.blocks)
+        batch = step.offsets.shape[0] - 1
+        workspaces = self._workspaces.take(workspace, batch, (q, out))
+        if kv_lengths is not None:
+            kv_lengths = _narrow("kv_lengths", kv_lengths)
         given = {"sinks": sinks, "mask": mask, "rows": rows, "kv_lengths": kv_lengths}
         for name, array in given.items():
             made = name in self._spec.extra
@@ -538,17 +567,17 @@ class Attention(LayerOperation):
                 )
         check_rows(inputs.row_offsets, q=q, out=out, lse=lse, mask=mask, rows=rows)
         if not self.bounds_checks:
-            check_slots("rows", rows, inputs.row_offsets, collection[0])
-        page_size = self._layer_spec.params.page_size or 0
+            check_slots("rows", rows, inputs.row_offsets, step.blocks)
+        page_size = cache.params.page_size or 0
         starts = inputs.row_offsets if self._spec.has_positions else None
-        check_kv_lengths(kv_lengths, inputs.lut, page_size, starts)
+        check_kv_lengths(kv_lengths, inputs, page_size, starts)
         check_apart(
             {"out": out, "lse": lse, "workspace": workspace},
             {
                 "q": q,
                 **given,
-                **_cache(collection),
-                **_tables(inputs),
+                **step.tensors,
+                **step.tables,
                 "key_scale": key_scale,
                 "value_scale": value_scale,
                 "query_scale": query_scale,
@@ -560,12 +589,12 @@ class Attention(LayerOperation):
         logarithms = (
             ConstantArray(0, (0, self._spec.query_heads)) if lse is None else lse
         )
-        dense = q, offsets, out, logarithms, check_factor("scale", scale), *workspaces, *more
+        dense = q, step.offsets, out, logarithms, check_factor("scale", scale), *workspaces, *more
         scales = self._scales(key_scale, value_scale)
         row_scales = self._get_row_scales(query_scale=query_scale, out_scale=out_scale)
         try:
             self._call_on_layer(
-                inputs, layer, collection, *dense, *scales, *row_scales, *region_arrays
+                inputs, layer, step, *dense, *scales, *row_scales, *region_arrays
             )
         except BaseException:
             self._workspaces.drop()
@@ -582,27 +611,109 @@ class Attention(LayerOperation):
         )
 
 
-def _collection(inputs: StepInputs, device: int) -> tuple[Any, ...]:
+def _narrow(name: str, numbers: Any) -> Any:
+    """Copies int64 numbers as int32; returns others as they are."""
+    if str(getattr(numbers, "dtype", "")).rpartition(".")[2] != "int64":
+        return numbers
+    check_32_bits(**{name: numbers})
+    return as_32_bits(name, numbers)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The arguments of a function that a step gives.
+
+    Attributes:
+        operands: The first arguments, as ``CacheForm.arguments`` lists them.
+        offsets: The offsets of rows, for kernels.
+        tensors: The tensors of the cache, by name.
+        tables: The arrays of integers, by name.
+    """
+
+    operands: tuple[Any, ...]
+    offsets: Any
+    tensors: dict[str, Any]
+    tables: dict[str, Any]
+
+    @property
+    def blocks(self) -> Any:
+        """The blocks of the cache, or those of the keys."""
+        return self.operands[0]
+
+
+def _take_step(
+    inputs: StepInputs,
+    form: CacheForm,
+    layer: int | None,
+    device: int,
+    needs_table: bool = True,
+) -> _Step:
+    """Takes the arguments that a step gives, for a layer or for all layers."""
     check_instance(StepInputs, inputs=inputs)
-    return inputs.collection(device)
+    _check_form(inputs, form, needs_table)
+    given = _take_cache(inputs, form, layer, device)
+    names = [*form.blocks, "lengths", "lut", "max_seq", "max_cache", *form.scales]
+    if inputs.table_index is not None:
+        names.insert(names.index("lut") + 1, "table_index")
+    if len(given) != len(names):
+        found = len(given) - len(names) + len(form.scales)
+        raise ValueError(
+            f"expects inputs with {len(form.scales)} tensors of scales, got {found}"
+        )
+    values: dict[str, Any] = {**dict(zip(names, given)), "layer": layer}
+    offsets = inputs.placed_offsets
+    if not inputs.has_table:
+        values |= _make_table(form.table)
+        offsets = _OFFSETS
+    arguments = [name for name in form.arguments if values[name] is not None]
+    return _Step(
+        tuple(values[name] for name in arguments),
+        offsets,
+        {name: values[name] for name in form.tensors},
+        {"lengths": inputs.lengths, "lut": inputs.lut, "row_offsets": offsets},
+    )
 
 
-def _cache(collection: tuple[Any, ...]) -> dict[str, Any]:
-    """The tensors of a collection, by name."""
-    return dict(zip(_CACHE, (collection[0], *collection[5:])))
+def _take_cache(
+    inputs: StepInputs, form: CacheForm, layer: int | None, device: int
+) -> tuple[Any, ...]:
+    """Takes the tensors and the table of a step. Checks layer and device."""
+    if not form.separate:
+        given = inputs.collection(device)
+        if layer is not None:
+            check_layer(layer, given[0])
+        return given
+    check_integer(device=device)
+    if device:
+        raise ValueError(
+            f"expects 'device' to be 0 for keys and values by layer, got {device}"
+        )
+    check_integer(layer=layer)
+    return inputs.views(layer or 0)
 
 
-def _tables(inputs: StepInputs) -> dict[str, Any]:
-    """The arrays of integers of a step, by name."""
-    return {
-        "lengths": inputs.lengths,
-        "lut": inputs.lut,
-        "row_offsets": inputs.placed_offsets,
-    }
-
-
-def _step(inputs: StepInputs, layer: int, device: int) -> tuple[tuple[Any, ...], Any]:
-    """The operands of a layer of the cache, and the offsets of rows for kernels."""
-    collection = _collection(inputs, device)
-    check_layer(layer, collection[0])
-    return collection, inputs.placed_offsets
+def _check_form(inputs: StepInputs, form: CacheForm, needs_table: bool) -> None:
+    """Raises ``ValueError`` for inputs of another form than that of an operation."""
+    if inputs.is_separate != form.separate:
+        expected, found = "'blocks'", "'keys'"
+        if form.separate:
+            expected, found = found, expected
+        raise ValueError(
+            f"this operation was made with separate={form.separate}: expects inputs of "
+            f"{expected}, got {found}"
+        )
+    if form.separate and len(form.roles) != 1 + bool(inputs.value_blocks):
+        raise ValueError(
+            f"expects inputs {'with' if len(form.roles) > 1 else 'without'} 'values'"
+        )
+    if not inputs.has_table:
+        if needs_table:
+            raise ValueError(
+                "expects inputs with 'lengths', 'lut' and 'row_offsets', got none: only "
+                "'append' with slots and 'copy_pages' need none"
+            )
+    elif inputs.table != form.table:
+        raise ValueError(
+            f"this operation was made with table={form.table!r}: expects inputs with "
+            f"such a table, got {inputs.table!r}"
+        )

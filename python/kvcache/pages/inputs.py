@@ -5,27 +5,23 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Iterable
+from collections.abc import Sequence as Tensors
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from ..checks import check_integer
-from ..execution.arrays import (
-    Array,
-    as_32_bits,
-    check_32_bits,
-    check_integers,
-    check_memory,
-    read_integers,
-)
+from ..execution.arrays import Array, read_integers
 from .memory import Memory
+from .step_tables import TABLES, StepTable, check_tensors, pick_table, to_tensors
 from .storage import GroupTensors
 from .tables import Sequence, SequenceTable, as_slice
 from .tokens import TOKEN
 
-_RANK = 6
-"""The number of dimensions of blocks and scales."""
+__all__ = ["TABLES", "StepInputs", "gather_inputs"]
+
+_NO_TABLE = StepTable(None, None, None)
 
 
 @dataclass(frozen=True)
@@ -36,16 +32,25 @@ class StepInputs:
         requests: The sequences, in the order of the batch.
         tokens: The ids of the pending tokens, int64 [total], one sequence after another.
         row_offsets: The index of each sequence's first token in ``tokens``, uint32
-            [batch + 1], in host memory.
+            [batch + 1], in host memory; None without a table.
         placed_offsets: ``row_offsets`` in the memory of the cache, for kernels.
-        lengths: Tokens in the cache before this step, uint32 [batch].
+        lengths: Tokens in the cache before this step, uint32 [batch]; None without a
+            table.
         lut: The lookup table, uint32 [batch, columns]: pages in the order of tokens;
             unused entries name the null page. The columns are the pages of the longest
-            sequence of the batch, rounded up to a multiple of 8, and 16 more.
+            sequence of the batch, rounded up to a multiple of 8, and 16 more. ``of``
+            takes other tables, too; None without a table.
         max_seq_length: The largest number of pending tokens.
         max_cache_length: The largest of ``lengths``.
         blocks: One tensor per device, [pages, 2, layers, page_size, heads, head_dim].
         scales: One tensor per device, or empty for a cache without scales.
+        key_blocks: The keys, if they have tensors of their own: one per layer, [pages,
+            page_size, heads, head_dim].
+        value_blocks: The values, likewise; empty for a latent cache.
+        key_scales: The scales of ``key_blocks``, or empty.
+        value_scales: The scales of ``value_blocks``, or empty.
+        table: The kind of ``lut``: ``"dense"``, ``"csr"`` or ``"rows"``.
+        table_index: ``indptr`` of a csr table, or ``table_rows``; None for a dense one.
         totals: Tokens of each sequence after this step, int64 [batch], in host memory:
             those of the current ``lengths`` and ``row_offsets``. None if lengths or
             offsets are elsewhere.
@@ -55,13 +60,19 @@ class StepInputs:
 
     requests: tuple[Hashable, ...]
     tokens: np.ndarray
-    row_offsets: np.ndarray
-    lengths: Array
-    lut: Array
+    row_offsets: Any
+    lengths: Any
+    lut: Any
     max_seq_length: int
     max_cache_length: int
-    blocks: tuple[Array, ...]
-    scales: tuple[Array, ...]
+    blocks: tuple[Array, ...] = ()
+    scales: tuple[Array, ...] = ()
+    key_blocks: tuple[Array, ...] = ()
+    value_blocks: tuple[Array, ...] = ()
+    key_scales: tuple[Array, ...] = ()
+    value_scales: tuple[Array, ...] = ()
+    table: str = "dense"
+    table_index: Array | None = None
     _placed_offsets: Array | None = None
     _totals: np.ndarray | None = None
     """The totals of a manager, whose lengths may be elsewhere and do not change."""
@@ -99,7 +110,7 @@ class StepInputs:
         return 0 if totals is None else int(totals.max(initial=0))
 
     @property
-    def placed_offsets(self) -> Array:
+    def placed_offsets(self) -> Any:
         placed = self._placed_offsets
         return self.row_offsets if placed is None else placed
 
@@ -107,156 +118,153 @@ class StepInputs:
     def groups(self) -> tuple[StepInputs, ...]:
         return self, *self._others
 
+    @property
+    def has_table(self) -> bool:
+        """Whether there are lengths, a table and offsets."""
+        return self.lut is not None
+
+    @property
+    def is_separate(self) -> bool:
+        """Whether keys and values have tensors of their own."""
+        return bool(self.key_blocks)
+
     @classmethod
     def of(
         cls,
         *,
-        blocks: Array | tuple[Array, ...],
-        lengths: Array,
-        lut: Array,
-        row_offsets: Array,
-        scales: Array | tuple[Array, ...] = (),
+        blocks: Array | Tensors[Array] = (),
+        keys: Array | Tensors[Array] = (),
+        values: Array | Tensors[Array] = (),
+        lengths: Array | None = None,
+        lut: Array | None = None,
+        row_offsets: Array | None = None,
+        indptr: Array | None = None,
+        table_rows: Array | None = None,
+        scales: Array | Tensors[Array] = (),
+        key_scales: Array | Tensors[Array] = (),
+        value_scales: Array | Tensors[Array] = (),
         max_seq_length: int | None = None,
         max_cache_length: int | None = None,
     ) -> StepInputs:
         """The inputs of a step of an engine that manages its own pages.
 
+        The cache is ``blocks`` with all layers, keys and values, or ``keys`` and
+        ``values`` with a tensor for each layer. Lengths, table and offsets are left out
+        if the inputs are only for ``append`` with ``slots``.
+
         ``tokens`` are empty, and ``requests`` are the numbers of the sequences. Kernels
-        read lengths, table and offsets as packed integers of 32 bits. Such arrays are
-        used as they are, also when their contents change later. Others, such as int64 or
-        a slice of a wider table, are copied once here.
+        read lengths, table and offsets as integers of 32 bits. Such arrays are used as
+        they are, also when their contents change later; so is a slice of a larger
+        table. Others, such as int64, are copied once here.
 
         All checks precede all copies. Contents are checked only in host memory,
         including that of PyTorch and JAX.
 
         Args:
-            blocks: The tensor of the device, or a tuple with one tensor per device.
+            blocks: The tensor of the device, or a sequence with one tensor per device.
+            keys: The keys of the only layer, or a sequence with one tensor per layer:
+                [pages, page_size, heads, head_dim], or [tokens, heads, head_dim] for
+                pages of one token. Operations name them ``key_blocks``.
+            values: The values, as ``keys``; none for a latent cache. Operations name
+                them ``value_blocks``.
             lengths: Tokens in the cache before this step, integers [batch].
             lut: The lookup table: the pages of each sequence in order, integers
                 [batch, columns].
             row_offsets: The index of each sequence's first new token, integers
                 [batch + 1].
+            indptr: The first entry of each sequence in ``lut``, and the end of the last
+                one, integers [batch + 1]. Then ``lut`` is one array of pages [entries],
+                as FlashInfer's ``indices``.
+            table_rows: The row of each sequence in ``lut``, integers [batch]. Then
+                ``lut`` may have more rows than the batch, as SGLang's ``req_to_token``.
             scales: As ``blocks``, for a quantized cache.
+            key_scales: As ``keys``, for quantized keys.
+            value_scales: As ``values``, for quantized values.
             max_seq_length: An upper bound of the new tokens of a sequence. Unless given,
                 it is read from ``row_offsets``, which must be in host memory then.
             max_cache_length: An upper bound of ``lengths``, as above.
 
         Raises:
-            TypeError: Lengths, table or offsets are not arrays of integers, or blocks
-                or scales are not arrays. Masked or sparse arrays, and tensors without
-                memory, are none.
-            ValueError: There are no blocks, sizes contradict each other, offsets
-                decrease, a length is negative, a bound is too small, or a number has
-                more than 32 bits.
+            TypeError: Lengths, table or offsets are not arrays of integers, or a tensor
+                of the cache is not an array. Masked or sparse arrays, and tensors
+                without memory, are none.
+            ValueError: There is no tensor, or both ``blocks`` and ``keys``. Some of
+                lengths, table and offsets are missing. Sizes contradict each other,
+                offsets decrease, a length is negative, a bound is too small, or a
+                number has more than 32 bits.
         """
-        blocks = blocks if isinstance(blocks, tuple) else (blocks,)
-        scales = scales if isinstance(scales, tuple) else (scales,)
-        check_integers(1, lengths=lengths, row_offsets=row_offsets)
-        check_integers(2, lut=lut)
-        batch = _check_sizes(blocks, lengths, lut, row_offsets, scales)
-        check_32_bits(lengths=lengths, row_offsets=row_offsets, lut=lut)
-        starts, counts = _read(row_offsets), _read(lengths)
-        new = None
-        if starts is not None:
-            new = np.diff(starts)
-            if new.min(initial=0) < 0 or starts[0] != 0:
-                raise ValueError(
-                    "expects 'row_offsets' to begin with 0 and not to decrease"
-                )
-        if counts is not None and counts.min(initial=0) < 0:
-            sequence = int(counts.argmin())
-            raise ValueError(
-                f"expects 'lengths' not to be negative, got {counts[sequence]} for "
-                f"sequence {sequence}"
+        tensors = {
+            name: to_tensors(name, given)
+            for name, given in (
+                ("blocks", blocks),
+                ("scales", scales),
+                ("keys", keys),
+                ("values", values),
+                ("key_scales", key_scales),
+                ("value_scales", value_scales),
             )
-        max_seq_length = _get_bound("max_seq_length", max_seq_length, new)
-        max_cache_length = _get_bound("max_cache_length", max_cache_length, counts)
-        placed = as_32_bits("row_offsets", row_offsets)
-        offsets = read_integers(placed)
+        }
+        table = pick_table(lengths, lut, row_offsets, indptr, table_rows)
+        if table is not None:
+            table.check_sizes()
+        check_tensors(**tensors)
+        checked = _NO_TABLE if table is None else table.checked()
         return cls(
-            requests=tuple(range(batch)),
+            requests=tuple(range(checked.batch)),
             tokens=np.empty(0, np.int64),
-            row_offsets=cast(np.ndarray, placed if offsets is None else offsets),
-            lengths=as_32_bits("lengths", lengths),
-            lut=as_32_bits("lut", lut),
-            max_seq_length=max_seq_length,
-            max_cache_length=max_cache_length,
-            blocks=blocks,
-            scales=scales,
-            _placed_offsets=placed,
+            row_offsets=checked.host_offsets,
+            lengths=checked.lengths,
+            lut=checked.lut,
+            max_seq_length=checked.get_max_seq(max_seq_length),
+            max_cache_length=checked.get_max_cache(max_cache_length),
+            blocks=tensors["blocks"],
+            scales=tensors["scales"],
+            key_blocks=tensors["keys"],
+            value_blocks=tensors["values"],
+            key_scales=tensors["key_scales"],
+            value_scales=tensors["value_scales"],
+            table=checked.kind,
+            table_index=checked.index,
+            _placed_offsets=checked.row_offsets,
         )
 
-    def collection(self, device: int = 0) -> tuple[Array | int, ...]:
+    def collection(self, device: int = 0) -> tuple[Any, ...]:
         """The operands of ``kvcache.paged_collection`` on a device, in its order.
 
-        They are blocks, lengths, table, the two maxima, and scales if there are any.
-        Raises ``ValueError`` for a device without blocks.
+        They are blocks, lengths, table, its index if it has one, the two maxima, and
+        scales if there are any. Raises ``ValueError`` for a device without blocks.
         """
         check_integer(device=device)
         if not 0 <= device < len(self.blocks):
             raise ValueError(
                 f"expects 'device' to be in [0, {len(self.blocks)}), got {device}"
             )
-        maxima = self.max_seq_length, self.max_cache_length
-        scales = self.scales[device : device + 1]
-        return self.blocks[device], self.lengths, self.lut, *maxima, *scales
+        return self._join(self.blocks[device : device + 1], self.scales[device : device + 1])
 
+    def views(self, layer: int = 0) -> tuple[Any, ...]:
+        """The operands of ``kvcache.paged_cache`` for keys and for values of a layer.
 
-def _check_sizes(
-    blocks: tuple[Any, ...],
-    lengths: Any,
-    lut: Any,
-    row_offsets: Any,
-    scales: tuple[Any, ...],
-) -> int:
-    """Checks that sizes agree; returns the number of sequences."""
-    batch = lengths.shape[0]
-    for name, sized, size in (
-        ("lut", lut, batch),
-        ("row_offsets", row_offsets, batch + 1),
-    ):
-        if sized.shape[0] != size:
+        They are keys, values, lengths, table, its index if it has one, the two maxima,
+        and the scales of keys and of values if there are any. Raises ``ValueError`` for
+        a layer without tensors.
+        """
+        check_integer(layer=layer)
+        if not 0 <= layer < len(self.key_blocks):
             raise ValueError(
-                f"expects {name!r} of {size} for {batch} sequences, got {sized.shape[0]}"
+                f"expects 'layer' to be in [0, {len(self.key_blocks)}), got {layer}"
             )
-    if not blocks:
-        raise ValueError("expects 'blocks' for at least one device, got none")
-    if scales and len(scales) != len(blocks):
-        raise ValueError(
-            f"expects 'scales' for {len(blocks)} devices, got {len(scales)}"
+        own = slice(layer, layer + 1)
+        return self._join(
+            (*self.key_blocks[own], *self.value_blocks[own]),
+            (*self.key_scales[own], *self.value_scales[own]),
         )
-    for name, tensors in (("blocks", blocks), ("scales", scales)):
-        for tensor in tensors:
-            if not hasattr(tensor, "shape"):
-                raise TypeError(
-                    f"expects {name!r} to be an array, got {type(tensor).__name__}"
-                )
-            check_memory(**{name: tensor})
-            if len(tensor.shape) != _RANK:
-                raise ValueError(
-                    f"expects {name!r} with {_RANK} dimensions, got "
-                    f"{tuple(tensor.shape)}"
-                )
-    return int(batch)
 
-
-def _read(array: Any) -> np.ndarray | None:
-    """Reads the numbers of an array in host memory; None for other memory."""
-    numbers = read_integers(array)
-    return None if numbers is None else numbers.astype(np.int64)
-
-
-def _get_bound(name: str, bound: int | None, numbers: np.ndarray | None) -> int:
-    """Checks a bound against the numbers; returns the largest of them if None."""
-    if bound is None and numbers is None:
-        raise ValueError(f"expects {name!r} for arrays that are not in host memory")
-    largest = 0 if numbers is None else int(numbers.max(initial=0))
-    if bound is None:
-        return largest
-    check_integer(**{name: bound})
-    if not largest <= bound < 2**32:
-        raise ValueError(f"expects {name!r} to be in [{largest}, 2^32), got {bound}")
-    return int(bound)
+    def _join(
+        self, blocks: tuple[Array, ...], scales: tuple[Array, ...]
+    ) -> tuple[Any, ...]:
+        index = () if self.table_index is None else (self.table_index,)
+        maxima = self.max_seq_length, self.max_cache_length
+        return *blocks, self.lengths, self.lut, *index, *maxima, *scales
 
 
 def gather_inputs(

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The forms in which steps give a cache to operations: its tensors and its table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..cache.params import KVCacheParams
+from ..checks import check_flag, check_instance
+from ..pages.inputs import TABLES
+
+NUMBERS = "memref<?xi32>"
+_TABLE = "memref<?x?xi32, strided<[?, 1]>>"
+"""A table whose rows may be any distance apart, as those of a larger table."""
+
+FUNCTION_NAMES = (
+    *("blocks", "lengths", "lut", "table_index", "max_seq", "max_cache", "scales"),
+    *("key_blocks", "value_blocks", "key_scales", "value_scales", "row_offsets"),
+    *("cache", "layers", "key_view", "value_view"),
+)
+"""Names in the functions, which arrays of users can't have."""
+
+
+@dataclass(frozen=True)
+class CacheForm:
+    """The cache of an operation, and the form in which steps give it.
+
+    Attributes:
+        params: The parameters of the cache, or of keys alone.
+        values: The parameters of values.
+        separate: Whether each layer has a tensor of keys and another of values.
+        table: The kind of lookup table, one of ``TABLES``.
+    """
+
+    params: KVCacheParams
+    values: KVCacheParams
+    separate: bool = False
+    table: str = "dense"
+
+    @classmethod
+    def of(
+        cls,
+        params: KVCacheParams,
+        separate: bool = False,
+        value_params: KVCacheParams | None = None,
+        table: str = "dense",
+    ) -> CacheForm:
+        """Checks the arguments of the functions of ``kvcache.ops``."""
+        check_instance(KVCacheParams, params=params)
+        check_flag(separate=separate)
+        if table not in TABLES:
+            known = ", ".join(map(repr, TABLES))
+            raise ValueError(f"expects 'table' to be one of {known}, got {table!r}")
+        if value_params is not None:
+            check_instance(KVCacheParams, value_params=value_params)
+            if not separate:
+                raise ValueError("expects 'value_params' only with 'separate'")
+            _check_values(params, value_params)
+        return cls(params, value_params or params, bool(separate), table)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        return ("key",) if self.params.is_mla else ("key", "value")
+
+    def get_params(self, role: str) -> KVCacheParams:
+        """The parameters of keys or values."""
+        return self.values if role == "value" else self.params
+
+    def view_type(self, role: str) -> str:
+        """The dialect's type of a layer's keys or values."""
+        return self._write(self.get_params(role).cache_type)
+
+    @property
+    def view_types(self) -> dict[str, str]:
+        """The dialect's types of the views, by their names in the function."""
+        return {f"{role}_view": self.view_type(role) for role in self.roles}
+
+    @property
+    def collection_type(self) -> str:
+        return self._write(self.params.collection_type)
+
+    def _write(self, text: str) -> str:
+        """Adds the kind of table to a type."""
+        if self.table == "dense":
+            return text
+        return f"{text.removesuffix('>')}, table = {self.table}>"
+
+    # --- Functions ------------------------------------------------------------------
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """The names of the tensors of the cache."""
+        return (*self.blocks, *self.scales)
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """The types of the first arguments of a function, by name.
+
+        They are in the order of ``StepInputs.operands``.
+        """
+        return {
+            **self.blocks,
+            "lengths": NUMBERS,
+            "lut": NUMBERS if self.table == "csr" else _TABLE,
+            **({} if self.table == "dense" else {"table_index": NUMBERS}),
+            "max_seq": "i32",
+            "max_cache": "i32",
+            **self.scales,
+            **({} if self.separate else {"layer": "index"}),
+        }
+
+    @property
+    def blocks(self) -> dict[str, str]:
+        """The types of the blocks, by name."""
+        if not self.separate:
+            return {"blocks": self.params.blocks_type}
+        return {
+            f"{role}_blocks": self.get_params(role).layer_blocks_type
+            for role in self.roles
+        }
+
+    @property
+    def scales(self) -> dict[str, str]:
+        """The types of the scales, by name."""
+        if not self.separate:
+            has_scales = self.params.kvcache_quant_config is not None
+            return {"scales": self.params.scales_type} if has_scales else {}
+        return {
+            f"{role}_scales": self.get_params(role).layer_scales_type
+            for role in self.roles
+            if self.get_params(role).kvcache_quant_config is not None
+        }
+
+    def views(self) -> list[str]:
+        """The lines that make the views of a layer, from the arguments."""
+        if not self.separate:
+            return [*self.collection(), *self._layer_views()]
+        return [self._bundle("paged_cache", role) for role in self.roles]
+
+    def collection(self) -> list[str]:
+        """The line that makes the collection of all layers."""
+        return [self._bundle("paged_collection", "")]
+
+    def _layer_views(self) -> list[str]:
+        type_ = self.collection_type
+        # Also for callers that do not check: one comparison of the host.
+        lines = [
+            f"%layers = kvcache.extent layers %cache : {type_}",
+            'kvcache.check %layer below %layers, "layer"',
+        ]
+        lines += [
+            f"%{role}_view = kvcache.paged_view {role} %cache[%layer] : {type_}"
+            for role in self.roles
+        ]
+        return lines
+
+    def _bundle(self, op: str, role: str) -> str:
+        prefix = f"{role}_" if role else ""
+        types = self.arguments
+        index = " index %table_index" if "table_index" in types else ""
+        index_type = f" index {types['table_index']}" if index else ""
+        has_scales = f"{prefix}scales" in types
+        scales = f" scales %{prefix}scales" if has_scales else ""
+        scales_type = f", {types[f'{prefix}scales']}" if has_scales else ""
+        result = self.view_type(role) if role else self.collection_type
+        name = f"{role}_view" if role else "cache"
+        return (
+            f"%{name} = kvcache.{op} %{prefix}blocks, %lengths, %lut{index}, %max_seq, "
+            f"%max_cache{scales}\n    : {types[f'{prefix}blocks']}, {types['lengths']}, "
+            f"{types['lut']}{index_type}{scales_type} -> {result}"
+        )
+
+
+def _check_values(params: KVCacheParams, values: KVCacheParams) -> None:
+    if params.is_mla or values.is_mla:
+        raise ValueError("expects no 'value_params' for a latent cache")
+    for name in ("n_kv_heads_per_device", "page_size"):
+        wanted, found = getattr(params, name), getattr(values, name)
+        if wanted != found:
+            raise ValueError(
+                f"expects {name!r} of 'value_params' to be that of 'params' ({wanted}), "
+                f"got {found}"
+            )
+
+
+def write_function(
+    name: str,
+    cache: Mapping[str, str],
+    others: Mapping[str, str],
+    mutates: Sequence[str],
+    lines: Sequence[str],
+) -> str:
+    """Writes a function: the types of its arguments by name, and its lines.
+
+    Args:
+        cache: The arguments of ``CacheForm.arguments``, or none.
+        others: The other arguments.
+        mutates: The arguments that the function changes. Other arrays are marked.
+        lines: The body.
+    """
+    body = "\n  ".join(lines)
+    return f"""func.func @{name}(
+    {_write_arguments({**cache, **others}, mutates)}) {{
+  {body}
+  return
+}}
+"""
+
+
+def _write_arguments(types: Mapping[str, str], mutates: Sequence[str]) -> str:
+    marks = {
+        name: " {llvm.readonly}"
+        for name, type_ in types.items()
+        if type_.startswith("memref") and name not in mutates
+    }
+    return ",\n    ".join(
+        f"%{name}: {type_}{marks.get(name, '')}" for name, type_ in types.items()
+    )
