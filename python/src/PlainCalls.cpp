@@ -110,7 +110,8 @@ static PyObject *callPlain(const PlainMethod *self, PyObject *const *operands,
       PyObject_Vectorcall(function, operands + 2, count - 2, nullptr);
   // Raised before the function runs.
   if (!result && (PyErr_ExceptionMatches(PyExc_TypeError) ||
-                  PyErr_ExceptionMatches(PyExc_BufferError)))
+                  PyErr_ExceptionMatches(PyExc_BufferError) ||
+                  PyErr_ExceptionMatches(PyExc_OverflowError)))
     PyErr_Clear();
   if (!result || PyTuple_GetItem(entry.ptr(), 2) != Py_True)
     return result;

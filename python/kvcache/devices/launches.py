@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import dtypes
 from . import cuda
+from .tensors import find_address
 
 if TYPE_CHECKING:
     from ..compilation.kernels import Binary, Kernel, Parameter
@@ -226,7 +227,7 @@ def _find_address(value: Any, expects: Any) -> int:
     if hasattr(value, "__dlpack__"):
         import tvm_ffi
 
-        return int(tvm_ffi.from_dlpack(value).data_ptr())
+        return find_address(tvm_ffi.from_dlpack(value))
     raise TypeError(expects("an array or an address"))
 
 

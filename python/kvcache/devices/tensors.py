@@ -18,11 +18,12 @@ CODES = dtypes.dlpack_codes()
 
 _BITS: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}
 
-# The offsets of address, device and dtype in a tensor of TVM-FFI: they are in the
+# The offsets of address, device, dtype and byte offset in a tensor of TVM-FFI: they are in the
 # DLTensor after the header of the object (24 bytes).
 _ADDRESS_OFFSET = 24
 _DEVICE_OFFSET = 24 + 8
 _DTYPE_OFFSET = 24 + 8 + 8 + 4
+_BYTES_OFFSET = 24 + 40
 _CUDA = 2
 
 
@@ -39,6 +40,16 @@ def export(array: np.ndarray, code: int | None) -> tvm_ffi.Tensor:
         dtype = ctypes.c_uint32.from_address(tensor.__chandle__() + _DTYPE_OFFSET)
         dtype.value = code | 8 * array.itemsize << 8 | 1 << 16
     return tensor
+
+
+def find_address(tensor: tvm_ffi.Tensor) -> int:
+    """Returns the address of a tensor's first element, also before TVM-FFI 0.1.15."""
+    handle = tensor.__chandle__()
+    start, offset = (
+        int(ctypes.c_uint64.from_address(handle + place).value)
+        for place in (_ADDRESS_OFFSET, _BYTES_OFFSET)
+    )
+    return start + offset
 
 
 def place(array: np.ndarray, address: int, device: int) -> tvm_ffi.Tensor:

@@ -395,7 +395,7 @@ class JitModule:
             return self._call_on_stream(
                 self._find(name), args, stream, copy_host_arrays
             )
-        refused: TypeError | None = None
+        refused: TypeError | OverflowError | None = None
         try:
             function, precisions, is_tuple = self._plain[name]
             if not self._needs_adapting(args, TYPES, precisions):
@@ -404,7 +404,7 @@ class JitModule:
             pass
         except BufferError:  # NumPy does not export an array
             pass
-        except TypeError as error:  # raised before the function runs
+        except (TypeError, OverflowError) as error:  # raised before the function runs
             refused = error
         entry = self._find(name)
         if self._device == "emulator":

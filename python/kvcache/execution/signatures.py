@@ -85,6 +85,7 @@ class Signature:
         Raises:
             TypeError: A value is neither an array nor a number, or an array has another
                 byte order.
+            OverflowError: This TVM-FFI has no integers as large as a value.
             ValueError: An array is read-only and its argument is not, or the memory of
                 a tensor is not its value.
         """
@@ -99,6 +100,18 @@ class Signature:
     @functools.cached_property
     def _adapters(self) -> list[_Adapter]:
         return [_Adapter(self.name, argument) for argument in self.arguments]
+
+
+@functools.cache
+def _has_long_integers() -> bool:
+    """Whether TVM-FFI has integers of more than 64 bits, as from 0.1.15 on."""
+    import tvm_ffi
+
+    try:
+        tvm_ffi.convert([2**63])
+    except OverflowError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -131,9 +144,13 @@ class _Adapter:
     def _adapt_integer(self, value: Any) -> int:
         try:
             is_bool = isinstance(value, np.bool_)
-            return int(value) if is_bool else operator.index(value)
+            number = int(value) if is_bool else operator.index(value)
         except TypeError:
             raise TypeError(self._expects("an int", _kind(value))) from None
+        if not -(2**63) <= number < 2**63 and not _has_long_integers():
+            wanted = "an int from -2^63 to 2^63 - 1 with apache-tvm-ffi before 0.1.15"
+            raise OverflowError(self._expects(wanted, str(number)))
+        return number
 
     def _adapt_float(self, value: Any) -> float:
         try:

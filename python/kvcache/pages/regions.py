@@ -15,6 +15,7 @@ import numpy as np
 from ..cache.groups import LayerGroup, MultiKVCacheParams, as_layer_groups
 from ..cache.layouts import DIMS
 from ..cache.params import KVCacheParams
+from ..devices.tensors import find_address
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,7 @@ def locate(tensor: Any) -> tuple[int, tuple[int, ...], int]:
 
     view = tvm_ffi.from_dlpack(tensor)
     size = view.dtype.bits * view.dtype.lanes // 8
-    return view.data_ptr(), tuple(stride * size for stride in view.strides), size
+    return find_address(view), tuple(stride * size for stride in view.strides), size
 
 
 def make_fingerprint(params: KVCacheParams | MultiKVCacheParams) -> str:
