@@ -151,7 +151,8 @@ class PagedCache(Cache):
                 f"expects 'tokens_to_remove' not to be positive, got {tokens_to_remove}"
             )
         self._finish()
-        self._truncate(max(self._length + tokens_to_remove, 0))
+        # transformers 5.17 passes a tensor.
+        self._truncate(max(self._length + int(tokens_to_remove), 0))
 
     def _truncate(self, length: int) -> None:
         for row, padding in zip(self._rows, self._padding.tolist(), strict=True):
