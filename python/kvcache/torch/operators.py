@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiled functions as operators of PyTorch, also for ``torch.compile``.
-
-Needs PyTorch: ``pip install kvcache[torch]``.
-"""
+"""Compiled functions as operators of PyTorch, also for ``torch.compile``."""
 
 from __future__ import annotations
 
@@ -10,19 +7,12 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-try:
-    import torch
-except ImportError as error:
-    raise ImportError(
-        f"kvcache.torch needs PyTorch: run 'pip install kvcache[torch]' ({error})"
-    ) from error
+import torch
 
-from .execution.runtime import JitModule
-from .execution.signatures import Argument
-from .ops.operations import Operation
-from .ops.bindings import Binding
-
-__all__ = ["op"]
+from ..execution.runtime import JitModule
+from ..execution.signatures import Argument
+from ..ops.operations import Operation
+from ..ops.bindings import Binding
 
 _NAMESPACE = "kvcache"
 _SCHEMA_TYPES = {"integer": "SymInt", "float": "float"}

@@ -1,0 +1,469 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The steps of FlashAttention's functions, as operations of ``kvcache.ops``."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from .. import ops
+from ..cache.layouts import Layout, describe
+from ..cache.params import KVCacheParams
+from ..pages.inputs import StepInputs
+from .flash_checks import DTYPES, check_device, check_shape, is_readable
+
+TARGETS = {"cpu": "cpu", "cuda": "cuda"}
+"""The target of operations for each type of device."""
+
+_SPLIT_TOKENS, _MAX_SPLITS = 256, 32
+_DIMS = "page token head element"
+_MOST_PAGE, _LEAST_PAGE = 256, 16  # tokens per page of a cache without pages
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The keys that a query sees, and the changes of its scores.
+
+    Attributes:
+        left: The number of keys before its position that a query sees; None for all.
+        right: The number of keys after its position that it sees; None for all.
+        soft_cap: The bound of scores; None for none.
+        has_slopes: Whether distances from its position lower the scores.
+    """
+
+    left: int | None
+    right: int | None
+    soft_cap: float | None
+    has_slopes: bool
+
+    @classmethod
+    def of(
+        cls,
+        causal: bool,
+        window: Any,
+        softcap: float,
+        slopes: Any,
+        q: Any,
+        batch: int | None = None,
+    ) -> Rule:
+        """Checks FlashAttention's arguments."""
+        if not isinstance(window, tuple | list) or len(window) != 2:
+            raise ValueError(f"expects 'window_size' to be two numbers, got {window!r}")
+        if not all(isinstance(size, int) and size >= -1 for size in window):
+            raise ValueError(
+                f"expects 'window_size' of numbers from -1 on, got {tuple(window)}"
+            )
+        if softcap < 0:
+            raise ValueError(f"expects 'softcap' not to be negative, got {softcap}")
+        left, right = (None if size < 0 else size for size in window)
+        heads = q.shape[-2]
+        if slopes is not None:
+            _check_slopes(slopes, q, heads, len(q) if batch is None else batch)
+        right = 0 if causal else right
+        return cls(left, right, float(softcap) or None, slopes is not None)
+
+    @property
+    def has_positions(self) -> bool:
+        """Whether the position of a query matters."""
+        return self.has_slopes or self.left is not None or self.right is not None
+
+    def for_last_query(self) -> Rule:
+        """The rule of queries at the last key, which have no later keys."""
+        right = None if self.left is None else 0
+        return Rule(self.left, right, self.soft_cap, self.has_slopes)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of ``ops.attention``."""
+        options: dict[str, Any] = {"causal": self.right == 0, "soft_cap": self.soft_cap}
+        if self.right == 0 and self.left is not None:
+            options["window"] = self.left + 1
+        elif self.left is not None or self.right:
+            options["mask"] = _make_mask(self.left, self.right)
+        if self.has_slopes:
+            options["score"] = _subtract_distance
+            options["arrays"] = {"slopes": "f32[?, ?]"}
+        return options
+
+
+def _check_slopes(slopes: Any, q: Any, heads: int, batch: int) -> None:
+    if not isinstance(slopes, torch.Tensor) or slopes.dtype != torch.float32:
+        raise ValueError("expects 'alibi_slopes' to be a tensor of float32")
+    if slopes.device != q.device:
+        raise ValueError(
+            f"expects 'alibi_slopes' on {q.device}, as 'q' is, got {slopes.device}"
+        )
+    if tuple(slopes.shape) not in ((heads,), (batch, heads)):
+        raise ValueError(
+            f"expects 'alibi_slopes' of [{heads}] or [{batch}, {heads}], got "
+            f"{list(slopes.shape)}"
+        )
+
+
+def _make_mask(left: int | None, right: int | None) -> Any:
+    def mask(sequence: Any, head: Any, query: Any, key: Any) -> Any:
+        seen = True
+        if left is not None:
+            seen = key >= query - left
+        if right is not None:
+            seen = (key <= query + right) & seen
+        return seen
+
+    return mask
+
+
+def _subtract_distance(
+    s: Any, sequence: Any, head: Any, query: Any, key: Any, slopes: Any
+) -> Any:
+    return s - slopes[sequence, head] * abs(query - key)
+
+
+@dataclass(frozen=True)
+class Pages:
+    """Keys and values in pages.
+
+    Attributes:
+        keys: The keys, [pages, page_size, kv_heads, head_dim].
+        values: The values, as the keys.
+        table: The pages of each sequence, integers [batch, columns].
+        name: The argument with the pages, for errors.
+    """
+
+    keys: Any
+    values: Any
+    table: Any
+    name: str = "block_table"
+    kind: ClassVar[str] = "dense"
+
+    @classmethod
+    def from_rows(cls, keys: Any, values: Any, rows: Any, batch: int) -> Pages:
+        """The pages of a cache with one row of tokens per sequence.
+
+        Raises ``ValueError`` for rows that the cache lacks, if they are readable.
+        """
+        count, length = keys.shape[:2]
+        if rows is None and count < batch:
+            raise ValueError(
+                f"expects 'k_cache' to have a row for each of {batch} sequences, got "
+                f"{count}"
+            )
+        if rows is None:
+            rows = torch.arange(batch, dtype=torch.int32, device=keys.device)
+        else:
+            check_device(keys, cache_batch_idx=rows)
+            check_shape("cache_batch_idx", rows, (batch,))
+        size = _choose_page(keys, values)
+        pages = length // size if size else 0
+        columns = torch.arange(pages, dtype=torch.int32, device=keys.device)
+        table = rows.int()[:, None] * pages + columns
+        if is_readable(rows) and batch and not (0 <= rows.min() and rows.max() < count):
+            raise ValueError(
+                f"expects 'cache_batch_idx' to be rows of the cache, in [0, {count}), got "
+                f"{rows.tolist()}"
+            )
+        if pages > 1:
+            keys, values = (
+                each.unflatten(1, (pages, size)).flatten(0, 1) for each in (keys, values)
+            )
+        return cls(keys, values, table, "cache_batch_idx")
+
+    @property
+    def page_size(self) -> int:
+        return int(self.keys.shape[1])
+
+    @property
+    def most(self) -> int:
+        """The most keys of a sequence."""
+        return int(self.table.shape[1]) * self.page_size
+
+    def check_ids(self, lengths: Any) -> None:
+        """Raises ``ValueError`` for a page in use that the cache lacks."""
+        if not is_readable(lengths) or not self.page_size:
+            return
+        first = torch.arange(self.table.shape[1]) * self.page_size
+        in_use = first < lengths[:, None]
+        count = len(self.keys)
+        wrong = in_use & ((self.table < 0) | (self.table >= count))
+        if wrong.any():
+            sequence, column = wrong.nonzero()[0].tolist()
+            raise ValueError(
+                f"expects {self.name!r} to have pages in [0, {count}), got "
+                f"{int(self.table[sequence, column])} for sequence {sequence}, column "
+                f"{column}"
+            )
+
+    def find_layouts(self) -> tuple[Layout | None, Layout | None]:
+        """The layouts of keys and values; None for packed rows."""
+        return _find_layout(self.keys), _find_layout(self.values)
+
+    def make_inputs(self, lengths: Any, offsets: Any, rows: int) -> StepInputs:
+        """The inputs of a step of at most ``rows`` rows per sequence."""
+        return StepInputs.of(
+            keys=self.keys,
+            values=self.values,
+            lut=self.table,
+            lengths=lengths,
+            row_offsets=offsets,
+            max_seq_length=rows,
+            max_cache_length=self.most,
+        )
+
+
+@dataclass(frozen=True)
+class PackedKeys:
+    """Keys and values of sequences one after another: pages of one token.
+
+    Attributes:
+        keys: The keys, [total, kv_heads, head_dim].
+        values: The values, as the keys.
+        offsets: The first key of each sequence, and the end, integers [batch + 1].
+    """
+
+    keys: Any
+    values: Any
+    offsets: Any
+
+    page_size: ClassVar[int] = 1
+    kind: ClassVar[str] = "csr"
+
+    @property
+    def most(self) -> int:
+        """The most keys of a sequence."""
+        return len(self.keys)
+
+    def check_ids(self, lengths: Any) -> None:
+        """Does nothing: offsets were checked."""
+
+    def find_layouts(self) -> tuple[Layout | None, Layout | None]:
+        """The layouts of keys and values; None for packed rows."""
+        return _find_layout(self.keys[:, None]), _find_layout(self.values[:, None])
+
+    def make_inputs(self, lengths: Any, offsets: Any, rows: int) -> StepInputs:
+        """The inputs of a step of at most ``rows`` rows per sequence."""
+        ids = torch.arange(len(self.keys), dtype=torch.int32, device=self.keys.device)
+        return StepInputs.of(
+            keys=self.keys[:, None],
+            values=self.values[:, None],
+            indptr=self.offsets,
+            lut=ids,
+            lengths=lengths,
+            row_offsets=offsets,
+            max_seq_length=rows,
+            max_cache_length=self.most,
+        )
+
+
+def _choose_page(*tensors: Any) -> int:
+    """The tokens per page of a cache whose rows are divided into pages.
+
+    A divisor of the row, so that caches of different lengths share kernels, or a row.
+    """
+    length = int(tensors[0].shape[1])
+    size = math.gcd(length, _MOST_PAGE)
+    is_regular = all(each.stride(0) == length * each.stride(1) for each in tensors)
+    return size if size >= _LEAST_PAGE and is_regular else length
+
+
+def _find_layout(tensor: Any) -> Layout | None:
+    """The layout of a tensor [pages, tokens, heads, elements]; None for packed rows."""
+    _, tokens, heads, width = tensor.shape
+    packed = heads * width, width, 1
+    sizes = tokens, heads, width
+    strides = tensor.stride()[1:]
+    if all(a == b or n <= 1 for a, b, n in zip(strides, packed, sizes)):
+        return None
+    layout: Layout = describe(tensor, _DIMS)
+    return layout
+
+
+@dataclass(frozen=True)
+class Queries:
+    """The queries of a step.
+
+    Attributes:
+        rows: The queries, [total, heads, head_dim].
+        offsets: The first query of each sequence, and the end, int32 [batch + 1].
+        most: The most queries of a sequence.
+        least_keys: A number of keys that each sequence has at least.
+    """
+
+    rows: Any
+    offsets: Any
+    most: int
+    least_keys: int = 0
+
+
+def append(pages: Pages, lengths: Any, keys: Any, values: Any) -> None:
+    """Writes new rows [batch, new, kv_heads, head_dim] after ``lengths`` tokens."""
+    batch, new = keys.shape[:2]
+    offsets = torch.arange(batch + 1, dtype=torch.int32, device=keys.device) * new
+    inputs = pages.make_inputs(lengths, offsets, new)
+    operation = _make_append(*_describe(pages, keys), _target(keys))
+    operation(inputs, 0, *(_pack(each.flatten(0, 1)) for each in (keys, values)))
+
+
+def attend(
+    queries: Queries,
+    keys: Pages | PackedKeys,
+    lengths: Any,
+    rule: Rule,
+    scale: float | None,
+    slopes: Any,
+    num_splits: int = 0,
+) -> tuple[Any, Any]:
+    """Attends to ``lengths`` keys of each sequence, int32 [batch].
+
+    Returns the outputs [total, heads, head_dim] and logarithms, float32 [total, heads].
+    """
+    q = queries.rows
+    total, heads, width = q.shape
+    out, lse = torch.zeros_like(q), q.new_full((total, heads), -math.inf, dtype=torch.float32)
+    if not total or not keys.most:
+        return out.contiguous(), lse
+    out = out.contiguous()
+    if queries.most == 1 and not rule.has_slopes:
+        rule = rule.for_last_query()
+    order, offsets = None, queries.offsets
+    if rule.has_positions and _may_have_fewer_keys(queries, lengths):
+        if rule.right == 0 or queries.most == 1:
+            order, offsets = _put_blind_rows_last(offsets, lengths, total)
+            q = q[order]
+        else:
+            _refuse_fewer_keys(offsets, lengths)
+    inputs = keys.make_inputs(lengths, offsets, queries.most)
+    splits = (num_splits or _MAX_SPLITS) if queries.most == 1 and num_splits != 1 else 0
+    operation = _make_attention(
+        *_describe(keys, q), _target(q), heads, rule, splits, keys.kind
+    )
+    arrays = {}
+    if slopes is not None:
+        arrays["slopes"] = slopes.expand(len(offsets) - 1, heads).contiguous()
+    operation(
+        inputs,
+        0,
+        _pack(q),
+        out=out,
+        lse=lse,
+        scale=width**-0.5 if scale is None else float(scale),
+        kv_lengths=lengths,
+        **arrays,
+    )
+    if order is None:
+        return out, lse
+    places = order.argsort()
+    return out[places], lse[places]
+
+
+def _may_have_fewer_keys(queries: Queries, lengths: Any) -> bool:
+    """Whether a sequence may have fewer keys than queries: True if the host can't read them."""
+    if queries.least_keys >= queries.most:
+        return False
+    if not is_readable(lengths):
+        return True
+    return bool((lengths < queries.offsets.diff()).any())
+
+
+def _refuse_fewer_keys(offsets: Any, lengths: Any) -> None:
+    """Raises ``ValueError`` for a sequence with fewer keys than queries, if readable.
+
+    Queries before the first key see keys after them, but kernels have no positions
+    below 0.
+    """
+    if not is_readable(lengths):
+        return
+    counts = offsets.diff()
+    sequence = int((lengths < counts).nonzero()[0])
+    raise ValueError(
+        "expects no sequence to have fewer keys than queries with 'alibi_slopes' or a "
+        "'window_size' that sees later keys: sequence "
+        f"{sequence} has {int(lengths[sequence])} keys and {int(counts[sequence])} queries"
+    )
+
+
+def _put_blind_rows_last(offsets: Any, lengths: Any, total: int) -> tuple[Any, Any]:
+    """The order of rows with those before the first key last, and other offsets.
+
+    Nothing waits for a GPU: rows after the end of the offsets are padding.
+    """
+    counts = offsets.diff()
+    kept = torch.minimum(counts, lengths)
+    index = torch.arange(total, device=offsets.device, dtype=offsets.dtype)
+    sequence = torch.bucketize(index, offsets[1:], right=True).clamp(max=len(counts) - 1)
+    is_blind = (index - offsets[sequence] < (counts - kept)[sequence]) | (
+        index >= offsets[-1]
+    )
+    order = is_blind.to(torch.uint8).argsort(stable=True)
+    return order, torch.nn.functional.pad(kept.cumsum(0), (1, 0)).int()
+
+
+def _pack(rows: Any) -> Any:
+    """Returns rows [total, heads, dim] whose heads are contiguous."""
+    _, heads, width = rows.shape
+    is_packed = rows.stride(2) == 1 and (heads == 1 or rows.stride(1) == width)
+    return rows if is_packed else rows.contiguous()
+
+
+def _target(tensor: Any) -> str:
+    return TARGETS[tensor.device.type]
+
+
+def _describe(keys: Pages | PackedKeys, rows: Any) -> tuple[Any, ...]:
+    """The type of rows, the sizes of heads and pages, and the layouts of a cache."""
+    kv_heads, width = keys.keys.shape[-2:]
+    layouts = keys.find_layouts()
+    return DTYPES[rows.dtype], kv_heads, width, keys.page_size, layouts
+
+
+@functools.lru_cache(maxsize=256)
+def _make_params(
+    dtype: str, heads: int, width: int, page_size: int, layout: Layout | None
+) -> KVCacheParams:
+    params = KVCacheParams(dtype, heads, width, page_size=page_size, total_num_layers=1)
+    return params.with_layout(layout)
+
+
+def _make_both(
+    dtype: str, heads: int, width: int, page_size: int, layouts: tuple[Any, Any]
+) -> dict[str, Any]:
+    """The parameters of keys and values, as arguments of operations."""
+    both = [_make_params(dtype, heads, width, page_size, each) for each in layouts]
+    return {"params": both[0], "value_params": both[1], "separate": True}
+
+
+@functools.lru_cache(maxsize=256)
+def _make_append(
+    dtype: str, heads: int, width: int, page_size: int, layouts: Any, target: str
+) -> Any:
+    both = _make_both(dtype, heads, width, page_size, layouts)
+    return ops.append(**both, dtype=dtype, target=target)
+
+
+@functools.lru_cache(maxsize=256)
+def _make_attention(
+    dtype: str,
+    heads: int,
+    width: int,
+    page_size: int,
+    layouts: Any,
+    target: str,
+    query_heads: int,
+    rule: Rule,
+    splits: int,
+    table: str,
+) -> Any:
+    options = rule.options
+    if splits and target != "cpu":
+        options |= {"split_tokens": _SPLIT_TOKENS, "max_splits": splits}
+    return ops.attention(
+        **_make_both(dtype, heads, width, page_size, layouts),
+        query_heads=query_heads,
+        dtype=dtype,
+        target=target,
+        table=table,
+        kv_lengths=True,
+        **options,
+    )
