@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiled functions in JAX, on the CPU, with caches that are changed in place.
+"""Compiled functions in JAX, on the CPU and GPUs, with caches that are changed in place.
 
 Needs JAX and jax-tvm-ffi: ``pip install kvcache[jax]``.
 """
@@ -46,6 +46,8 @@ def op(
     the memory of the argument. An array that is not donated is copied before, and stays
     unchanged.
 
+    A function for ``"cuda"`` takes arrays of a GPU, and runs on XLA's stream.
+
     Args:
         function: An operation of ``kvcache.ops``, or a module of ``kvcache.jit``.
         name: The function of the module; an operation has one.
@@ -54,7 +56,8 @@ def op(
 
     Raises:
         ValueError: There is no such function, it returns something, changes nothing, an
-            argument has no name, or it is for an emulated chip.
+            argument has no name, or it is for an emulated chip. In a call: an array is
+            on another platform than the function.
         TypeError: An argument of the function is neither a memref nor a number.
     """
     binding = Binding.of(function, name, mutates)
@@ -79,6 +82,7 @@ def op(
             if each.kind != "memref"
         }
         operands = [jax.numpy.asarray(values[each.index]) for each in arrays]
+        _check_platform(binding, operands)
         results = [
             jax.ShapeDtypeStruct(values[each.index].shape, values[each.index].dtype)
             for each in binding.changed
@@ -90,6 +94,26 @@ def op(
 
     call.__name__ = binding.signature.name
     return call
+
+
+def _get_platform(binding: Binding) -> str:
+    """The platform of JAX that a function is for."""
+    return "gpu" if binding.program.target.startswith("cuda") else "cpu"
+
+
+def _check_platform(binding: Binding, arrays: list[Any]) -> None:
+    """Raises ``ValueError`` for an array of another platform; XLA does for traced ones."""
+    wanted = _get_platform(binding)
+    for array in arrays:
+        if isinstance(array, jax.core.Tracer):
+            continue
+        for device in array.devices():
+            found = "cpu" if device.platform == "cpu" else "gpu"
+            if found != wanted:
+                raise ValueError(
+                    f"{binding.signature.name} is for {binding.program.target!r}: expects "
+                    f"arrays of a {wanted.upper()}, got one on {device}"
+                )
 
 
 _registered: set[str] = set()
@@ -113,7 +137,7 @@ def _register(target: str, binding: Binding, arrays: list[Argument]) -> None:
         target,
         tvm_ffi.convert(in_order),
         ["args", *(f"attrs.{_attribute(each)}" for each in numbers)],
-        platform="cpu",
+        platform=_get_platform(binding),
         pass_owned_tensor=True,
     )
     _registered.add(target)

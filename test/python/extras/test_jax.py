@@ -3,12 +3,14 @@
 import functools
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import kvcache
 import kvcache.jax
+from kvcache.ops.bindings import Binding
 
 PARAMS = kvcache.KVCacheParams("f32", 2, 16, page_size=4, total_num_layers=2)
 PUT = """
@@ -23,8 +25,8 @@ func.func @put(%cache: memref<?x4xf32>, %layer: index, %x: memref<4xf32>, %facto
 """
 program = kvcache.jit(PUT, opt_level=0)
 put = kvcache.jax.op(program, "put", mutates=["cache"])
-append = kvcache.jax.op(kvcache.ops.append(PARAMS))
-attend = kvcache.jax.op(kvcache.ops.attention(PARAMS, 4))
+NO_GPU = jax.default_backend() == "cpu"
+TARGETS = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(NO_GPU, reason="needs a GPU and jax[cuda]"))]
 
 
 def address(array):
@@ -66,8 +68,11 @@ def test_scans():
     assert seen.tolist() == [0, 0, 4] and cache[0].tolist() == [8, 9, 10, 11]
 
 
-def test_a_layer_of_a_model():
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_layer_of_a_model(target):
     """Tests append and attention of a step, against the same functions on NumPy's arrays."""
+    append = kvcache.jax.op(kvcache.ops.append(PARAMS, target=target))
+    attend = kvcache.jax.op(kvcache.ops.attention(PARAMS, 4, target=target))
     manager = kvcache.PagedKVCacheManager(PARAMS, max_batch_size=2, max_seq_len=32, num_pages=8)
     for request, length in enumerate((5, 7)):
         manager.claim(request, np.arange(length))
@@ -94,7 +99,42 @@ def test_a_layer_of_a_model():
     kvcache.ops.append(PARAMS)(inputs, 1, keys, values)
     kvcache.ops.attention(PARAMS, 4)(inputs, 1, q, out=out, scale=0.25)
     np.testing.assert_array_equal(cache, blocks)
-    np.testing.assert_array_equal(found, out)
+    np.testing.assert_allclose(found, out, rtol=1e-5, atol=0 if target == "cpu" else 1e-5)
+    assert target != "cpu" or (found == out).all()
+
+
+def test_functions_for_a_gpu_lower_to_calls_in_place():
+    """Lowers for CUDA, which needs no GPU: targets, aliases of the donated cache, and constants."""
+    append = kvcache.jax.op(kvcache.ops.append(PARAMS, target="cuda:sm_90a"))
+
+    @functools.partial(jax.jit, donate_argnums=0)
+    def step(cache, lengths, lut, rows, offsets):
+        for layer in range(2):
+            cache = append(cache, lengths, lut, 1, 3, layer, rows, rows, offsets)
+        return cache
+
+    sizes = (8, *PARAMS.shape_per_block), (2,), (2, 4), (2, 2, 16), (3,)
+    dtypes = np.float32, np.int32, np.int32, np.float32, np.int32
+    shapes = [jax.ShapeDtypeStruct(size, dtype) for size, dtype in zip(sizes, dtypes)]
+    name = f"kvcache.{Binding.of(kvcache.ops.append(PARAMS, target='cuda:sm_90a'), None, None).name}"
+    checks = [jax.export.DisabledSafetyCheck.custom_call(name)]
+    exported = jax.export.export(step, platforms=["cuda"], disabled_checks=checks)(*shapes)
+    text = exported.mlir_module()
+    assert text.count(f"stablehlo.custom_call @{name}(") == 2
+    assert text.count("output_tuple_indices = [], operand_index = 0") == 2
+    assert "a5 = 0 : i64" in text and "a5 = 1 : i64" in text
+    assert "tf.aliasing_output = 0" in text
+
+
+def test_functions_reject_arrays_of_another_platform():
+    append = kvcache.jax.op(kvcache.ops.append(PARAMS, target="cuda:sm_90a"))
+    with jax.default_device(jax.devices("cpu")[0]):
+        rows, numbers = jnp.zeros((1, 2, 16)), jnp.zeros(1, jnp.int32)
+        step = jnp.zeros((8, *PARAMS.shape_per_block)), numbers, numbers[None], 1, 3, 0, rows, rows, jnp.array([0, 1])
+    with pytest.raises(ValueError, match="append is for 'cuda:sm_90a': expects arrays of a GPU, got one on .*(cpu|CPU)"):
+        append(*step)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="No FFI handler registered for kvcache.append.* on a platform Host"):
+        jax.jit(append, static_argnums=(3, 4, 5))(*step)
 
 
 def test_errors():
