@@ -3,27 +3,16 @@
 
 from __future__ import annotations
 
-import functools
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from vllm.config import get_current_vllm_config
-from vllm.logger import init_logger
 from vllm.v1.attention.backend import AttentionBackend, AttentionImpl, AttentionType
 
-from .. import ops
-from ..cache.params import KVCacheParams
-from .formats import (
-    ROW_DTYPES,
-    LayerCache,
-    cache_dtypes,
-    has_static_scales,
-)
+from .configurations import Configuration, check_capability, count_query_rows
+from .formats import ROW_DTYPES, LayerCache, cache_dtypes, check_width, customize_spec
 from .options import Options
 from .steps import StepBuilder, StepMetadata, Workspaces, append_inputs
-
-_LOGGER = init_logger("vllm.kvcache")
 
 
 class Backend(AttentionBackend):
@@ -64,77 +53,14 @@ class Backend(AttentionBackend):
         """
         return True
 
+    @classmethod
+    def supports_compute_capability(cls, capability: Any) -> bool:
+        return check_capability(capability)
 
-@dataclass(frozen=True)
-class AttentionOptions:
-    """The options of a layer's attention.
-
-    Attributes:
-        query_heads: Heads of queries.
-        window: The most tokens that a token sees, including itself; None for all.
-        soft_cap: The bound of scores; None for no bound.
-        sinks: Whether each head has a sink.
-        alibi: Whether each head has a slope that ALiBi adds.
-        query_rows: The most rows of a decode step: 1, and the drafts.
-    """
-
-    query_heads: int
-    window: int | None
-    soft_cap: float | None
-    sinks: bool
-    alibi: bool
-    query_rows: int
-
-
-def add_alibi(
-    s: Any, sequence: Any, head: Any, query: Any, key: Any, slopes: Any
-) -> Any:
-    """Adds ALiBi's bias to a score, as a function for ``kvcache.ops.attention``."""
-    return s + slopes[head] * (key - query)
-
-
-@functools.lru_cache(maxsize=None)
-def make_append(params: KVCacheParams, target: str, dtype: str, static: bool) -> Any:
-    return ops.append(params, target, dtype, static_scales=static, slots="i64")
-
-
-@functools.lru_cache(maxsize=None)
-def make_attention(
-    params: KVCacheParams,
-    options: Options,
-    attention: AttentionOptions,
-    dtype: str,
-    static: bool,
-    causal: bool,
-) -> Any:
-    """Compiles attention, and logs its configuration once."""
-    operation = ops.attention(
-        params,
-        attention.query_heads,
-        causal=causal,
-        window=attention.window,
-        soft_cap=attention.soft_cap,
-        sinks=attention.sinks,
-        target=options.target,
-        dtype=dtype,
-        split_tokens=options.split_tokens or None,
-        max_splits=options.max_splits,
-        split_rows=attention.query_rows,
-        static_scales=static,
-        kv_lengths=True,
-        score=add_alibi if attention.alibi else None,
-        arrays={"slopes": f"f32[{attention.query_heads}]"} if attention.alibi else None,
-    )
-    _LOGGER.info(
-        "kvcache runs attention on %s: %s, %s queries of %s, %s, causal=%s",
-        options.target,
-        params.cache_type,
-        attention.query_heads,
-        dtype,
-        attention,
-        causal,
-    )
-    return operation
+    @classmethod
+    def customize_spec(cls, spec: Any) -> Any:
+        """Adds the bytes of packed scales to a token of a page."""
+        return customize_spec(spec)
 
 
 class Attention(AttentionImpl[StepMetadata]):
@@ -167,19 +93,17 @@ class Attention(AttentionImpl[StepMetadata]):
         self._slopes = alibi_slopes
         self._arrays: dict[str, Any] = {}
         config = get_current_vllm_config()
-        speculative = config.speculative_config
-        drafts = speculative.num_speculative_tokens or 0 if speculative else 0
-        self._dtype = ROW_DTYPES[torch.get_default_dtype()]
-        self._options = Options.read(config)
-        self._attention_options = AttentionOptions(
+        self._configuration = Configuration(
+            options=Options.read(config),
+            dtype=ROW_DTYPES[torch.get_default_dtype()],
+            cache_dtype=kv_cache_dtype,
             query_heads=num_heads,
+            query_rows=count_query_rows(config),
             window=sliding_window,
             soft_cap=logits_soft_cap or None,
             sinks=sinks is not None,
             alibi=alibi_slopes is not None,
-            query_rows=1 + drafts,
         )
-        self._static = has_static_scales(kv_cache_dtype)
         self._cache: LayerCache | None = None
         self._tensor: Any = None
 
@@ -191,29 +115,23 @@ class Attention(AttentionImpl[StepMetadata]):
     def prepare(self, kv_cache: Any, workspaces: Workspaces) -> None:
         """Compiles the operations of a step, and allocates its workspace."""
         if kv_cache.numel():
-            cache = self._view(kv_cache)
-            self._make_append(cache)
-            workspaces.take(self._make_attention(cache, True), 1)
+            params = self._view(kv_cache).params
+            self._configuration.make_append(params)
+            workspaces.take(self._configuration.make_attention(params, True), 1)
 
     def _view(self, kv_cache: Any) -> LayerCache:
         """The layer's cache; vLLM binds one tensor to a layer, and rarely another."""
         if self._cache is None or self._tensor is not kv_cache:
             self._cache = LayerCache.from_pairs(kv_cache, self.kv_cache_dtype)
+            check_width(self._cache, self.head_size)
             self._tensor = kv_cache
             if self._slopes is not None:
                 slopes = torch.tensor(self._slopes, dtype=torch.float32)
                 self._arrays = {"slopes": slopes.to(kv_cache.device)}
         return self._cache
 
-    def _make_append(self, cache: LayerCache) -> Any:
-        return make_append(cache.params, self._options.target, self._dtype, self._static)
-
-    def _make_attention(self, cache: LayerCache, causal: bool) -> Any:
-        options = self._options, self._attention_options
-        return make_attention(cache.params, *options, self._dtype, self._static, causal)
-
-    def _scales(self, layer: Any) -> dict[str, float]:
-        if not self._static:
+    def _scales(self, layer: Any) -> dict[str, Any]:
+        if not self._configuration.has_static_scales:
             return {}
         return {
             "key_scale": layer._k_scale_float,
@@ -228,7 +146,7 @@ class Attention(AttentionImpl[StepMetadata]):
         if not rows:
             return
         cache = self._view(kv_cache)
-        self._make_append(cache)(
+        self._configuration.make_append(cache.params)(
             append_inputs(cache, rows),
             0,
             key[:rows],
@@ -256,7 +174,8 @@ class Attention(AttentionImpl[StepMetadata]):
             return output.zero_()
         rows = attn_metadata.num_tokens
         cache = self._view(kv_cache)
-        operation = self._make_attention(cache, attn_metadata.causal)
+        causal = attn_metadata.causal
+        operation = self._configuration.make_attention(cache.params, causal)
         operation(
             attn_metadata.inputs(cache),
             0,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -45,6 +45,14 @@ def has_static_scales(kv_cache_dtype: str) -> bool:
 def has_packed_scales(kv_cache_dtype: str) -> bool:
     """Whether each head of a token has its scale after its elements."""
     return kv_cache_dtype in _PER_TOKEN_HEAD
+
+
+def customize_spec(spec: Any) -> Any:
+    """Returns vLLM's spec of a layer's cache, with the bytes of packed scales."""
+    if spec.state_content_bytes is not None or not spec.kv_quant_mode.is_per_token_head:
+        return spec
+    elements = (spec.head_size + spec.head_size_v) * spec.dtype.itemsize
+    return replace(spec, state_content_bytes=elements + 2 * SCALE_BYTES)
 
 
 def cache_dtypes() -> list[str]:
@@ -120,3 +128,12 @@ class LayerCache:
         scale_layout = describe(scales, dims)
         params = params.with_layout(layout, scale_layout)
         return cls(params, blocks, scale_layout.collection(scales))
+
+
+def check_width(cache: LayerCache, width: int) -> None:
+    """Raises ``ValueError`` unless keys and values have ``width`` elements each."""
+    if cache.params.head_dim != width:
+        raise ValueError(
+            f"kvcache expects keys and values of {width} elements each in vLLM's cache, "
+            f"got {2 * cache.params.head_dim} elements for both"
+        )

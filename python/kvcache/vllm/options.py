@@ -23,10 +23,14 @@ class Options:
         split_tokens: Tokens per split of a long sequence; 0 for no splits. By default
             256 on GPUs and emulated ones.
         max_splits: The most splits of a row.
+        latent_rows: The most new tokens with which a sequence attends to latent rows
+            (MLA). Longer prompts use the backend that vLLM has for them. By default,
+            a token and its drafts on a GPU, and all elsewhere.
     """
 
     target: str
     split_tokens: int
+    latent_rows: int
     max_splits: int = 32
 
     @classmethod
@@ -51,11 +55,14 @@ class Options:
                     "expects the options in 'kvcache' of additional_config to be of "
                     f"{', '.join(names)}, got {name!r}"
                 )
-        target = given.get("target", "cuda" if current_platform.is_cuda() else "cpu")
+        is_on_gpu = current_platform.is_cuda()
+        target = given.get("target", "cuda" if is_on_gpu else "cpu")
         check_string(target=target)
         split_tokens = given.get("split_tokens", 0 if target == "cpu" else 256)
         if split_tokens != 0:
             check_size(_MOST, split_tokens=split_tokens)
+        latent_rows = given.get("latent_rows", 1 if is_on_gpu else _MOST)
+        check_size(_MOST, latent_rows=latent_rows)
         max_splits = given.get("max_splits", cls.max_splits)
         check_size(_MOST, max_splits=max_splits)
-        return cls(target, split_tokens, max_splits)
+        return cls(target, split_tokens, latent_rows, max_splits)

@@ -60,3 +60,26 @@ def test_options_of_attention(tmp_path, target, options, kv_heads, width, dtype,
         options=OPTIONS[options], kvcache=SPLITS[splits],
     )  # fmt: skip
     check(layer, tmp_path)
+
+
+LATENT_FORMATS = {"float32": ["auto"], "bfloat16": ["auto", "fp8", "fp8_e5m2"], "float16": ["auto", "fp8_e4m3"]}
+
+
+@pytest.mark.parametrize(
+    "target, order, tokens, format, width",
+    pairwise(
+        TARGETS,
+        ["LBHNC", "BLHNC", "BHLNC"],
+        [16, 5, 64],
+        [f"{d} {f}" for d, formats in LATENT_FORMATS.items() for f in formats],
+        ["576 512", "320 256", "512 448", "96 64"],
+    ),
+)
+def test_latent_rows_of_each_layout_and_format(tmp_path, target, order, tokens, format, width):
+    dtype, cache_dtype = format.split()
+    width, value_dim = map(int, width.split())
+    layer = Layer(
+        target, dtype, cache_dtype, order, tokens, heads=16, kv_heads=1, width=width,
+        options={"value_dim": value_dim},
+    )  # fmt: skip
+    check(layer, tmp_path)

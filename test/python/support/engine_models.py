@@ -20,6 +20,12 @@ SIZES = {
 }
 WINDOW = {"sliding_window": 24}
 GEMMA = WINDOW | {"query_pre_attn_scalar": 32, "tie_word_embeddings": True}
+# The sizes of latent rows that vLLM accepts are 320, 512 and 576.
+LATENT = {
+    "kv_lora_rank": 256, "q_lora_rank": 16, "qk_rope_head_dim": 64, "qk_nope_head_dim": 16,
+    "v_head_dim": 16, "head_dim": 64, "num_key_value_heads": 4, "first_k_dense_replace": 2, "n_routed_experts": 4,
+    "num_experts_per_tok": 4, "n_group": 1, "topk_group": 1, "topk_method": "greedy",
+}  # fmt: skip
 MODELS = {
     "llama": ("LlamaConfig", {}),
     "llama-64": ("LlamaConfig", {"head_dim": 64}),
@@ -27,6 +33,7 @@ MODELS = {
     "mistral": ("MistralConfig", WINDOW),
     "gemma2": ("Gemma2Config", GEMMA | {"attn_logit_softcapping": 2.0}),
     "gemma3": ("Gemma3TextConfig", GEMMA | {"num_hidden_layers": 6}),
+    "deepseek": ("DeepseekV2Config", LATENT),
 }
 
 

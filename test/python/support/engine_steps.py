@@ -85,14 +85,14 @@ class Steps:
         )
 
 
-def make_cache(layer, backend):
+def make_cache(layer, roles=2):
     """vLLM's tensor of one of two layers: [pages, heads, tokens, content]."""
     import torch
     from vllm.utils.torch_utils import STR_DTYPE_TO_TORCH_DTYPE
 
     name = layer.dtype if layer.cache_dtype == "auto" else layer.cache_dtype
     dtype = getattr(torch, name, None) or STR_DTYPE_TO_TORCH_DTYPE[name]
-    content = 2 * (layer.width + (4 if name.endswith("per_token_head") else 0))
+    content = roles * (layer.width + (4 if name.endswith("per_token_head") else 0))
     sizes = {"L": LAYERS, "B": PAGES, "H": layer.kv_heads, "N": layer.tokens, "C": content}
     memory = torch.zeros([sizes[letter] for letter in layer.order], dtype=dtype)
     return memory, memory.permute([layer.order.index(letter) for letter in "LBHNC"])[1]
@@ -114,7 +114,7 @@ def run_layer(layer, steps, backend):
 
     torch.manual_seed(1)
     torch.set_default_dtype(getattr(torch, layer.dtype))
-    memory, cache = make_cache(layer, backend)
+    memory, cache = make_cache(layer)
     config = make_config(layer)
     options = dict(layer.options)
     if options.pop("sinks", False):
@@ -138,17 +138,56 @@ def run_layer(layer, steps, backend):
     return outputs, memory
 
 
+def run_latent(layer, steps, backend):
+    """As ``run_layer``, for latent rows whose first ``value_dim`` elements are values."""
+    import torch
+    from vllm.config import set_current_vllm_config
+
+    torch.set_default_dtype(getattr(torch, layer.dtype))
+    memory, cache = make_cache(layer, roles=1)
+    cache = cache.squeeze(1)
+    rank, config = layer.options["value_dim"], make_config(layer)
+    with set_current_vllm_config(config):
+        attention = backend.get_impl_cls()(
+            layer.heads, layer.width, layer.width**-0.5, 1, None, None, layer.cache_dtype, None, "decoder", None,
+            q_lora_rank=None, kv_lora_rank=rank, qk_nope_head_dim=16, qk_rope_head_dim=layer.width - rank,
+            qk_head_dim=16 + layer.width - rank, v_head_dim=16, kv_b_proj=None,
+        )  # fmt: skip
+    from kvcache.vllm.latent import LatentDecode
+    from kvcache.vllm.steps import StepMetadata, Workspaces
+
+    workspaces = Workspaces(len(steps.counts[0]), torch.device("cpu"))
+    owner, scale = SimpleNamespace(**SCALES), torch.tensor(SCALES["_k_scale_float"], dtype=torch.float32)
+    outputs = []
+    for number, fused in enumerate(steps.fused):
+        common = steps.metadata(number)
+        q, rows, _ = fused.unflatten(-1, (-1, layer.width)).split([layer.heads, 1, 1], 1)
+        latent, rope = rows.squeeze(1).split([rank, layer.width - rank], -1)
+        attention.do_kv_cache_update(
+            latent, rope.unsqueeze(1), cache, common.slot_mapping, layer.cache_dtype, scale
+        )
+        step = StepMetadata.of(common, workspaces)
+        decode = LatentDecode(common.block_table_tensor, common.seq_lens, None, step)
+        q = q[: step.num_tokens]
+        pair = q[..., :rank].contiguous(), q[..., rank:]
+        out, _ = attention.forward_mqa(pair, cache, SimpleNamespace(decode=decode), owner)
+        outputs.append(torch.nn.functional.pad(out, (0, 0, 0, 0, 0, PADDING), value=7))
+    return outputs, memory
+
+
 def compare(layer, **counts):
     """Compares outputs and caches of both backends; returns the largest differences."""
     import torch
 
-    from kvcache.vllm.backend import Backend
-    from kvcache.vllm.testing.reference import Backend as Reference
+    from kvcache.vllm import backend, latent
+    from kvcache.vllm.testing import reference
 
     steps = Steps(layer, **counts)
-    ours, our_memory = run_layer(layer, steps, Backend)
-    theirs, their_memory = run_layer(layer, steps, Reference)
-    for out, expected in zip(ours, theirs):
+    run, names = run_layer, (backend.Backend, reference.Backend)
+    if "value_dim" in layer.options:
+        run, names = run_latent, (latent.LatentBackend, reference.LatentBackend)
+    (ours, our_memory), (theirs, their_memory) = (run(layer, steps, each) for each in names)
+    for out, expected in zip(ours, theirs, strict=True):
         assert (out[-PADDING:] == 7).all()  # rows of padding stay
         assert expected[:-PADDING].isfinite().all()
     outputs = max((out.float() - expected.float()).abs().max().item() for out, expected in zip(ours, theirs))

@@ -11,6 +11,7 @@ from vllm.v1.attention.backends.registry import AttentionBackendEnum
 
 _WORKER = "kvcache.vllm.testing.worker.Worker"
 _REFERENCE = "kvcache.vllm.testing.reference.Backend"
+_LATENT_REFERENCE = "kvcache.vllm.testing.reference.LatentBackend"
 
 
 class Platform(CpuPlatform):
@@ -33,7 +34,8 @@ class Platform(CpuPlatform):
     ) -> str:
         """Returns the backend ``CUSTOM`` if it is selected, else one in PyTorch."""
         if selected_backend is not AttentionBackendEnum.CUSTOM:
-            return _REFERENCE
+            latent = attn_selector_config.use_mla
+            return _LATENT_REFERENCE if latent else _REFERENCE
         backend = selected_backend.get_class()
         reasons = backend.validate_configuration(
             device_capability=None, **attn_selector_config._asdict()
@@ -47,8 +49,16 @@ class Platform(CpuPlatform):
 
     @classmethod
     def check_and_update_config(cls, vllm_config: Any) -> None:
-        """Sets what the operators of PyTorch need, and one process for the engine."""
+        """Sets the worker, and operators of PyTorch in place of compiled ones."""
+        cache, scheduler = vllm_config.cache_config, vllm_config.scheduler_config
+        kept = [
+            (cache, "block_size", cache.block_size),
+            (cache, "enable_prefix_caching", cache.enable_prefix_caching),
+            (scheduler, "enable_chunked_prefill", scheduler.enable_chunked_prefill),
+            (scheduler, "max_num_batched_tokens", scheduler.max_num_batched_tokens),
+        ]
         super().check_and_update_config(vllm_config)
+        for owner, name, value in kept:  # vLLM changes them for its kernels of MLA
+            setattr(owner, name, value)
         vllm_config.parallel_config.worker_cls = _WORKER
-        compilation = vllm_config.compilation_config
-        compilation.custom_ops = ["none"]
+        vllm_config.compilation_config.custom_ops = ["none"]

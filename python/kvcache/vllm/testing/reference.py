@@ -6,10 +6,15 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from vllm.model_executor.layers.attention.mla_attention import (
+    MLACommonImpl,
+    MLACommonMetadata,
+)
 from vllm.v1.attention.backend import AttentionImpl, AttentionType
 
 from ..backend import Backend as CustomBackend
 from ..formats import SCALE_BYTES, has_packed_scales, has_static_scales
+from ..latent import LatentBackend as CustomLatentBackend
 from ..steps import StepMetadata
 
 _MAXIMA = {torch.int8: 127.0, torch.float8_e4m3fn: 448.0}
@@ -148,3 +153,71 @@ class Attention(AttentionImpl[StepMetadata]):
             scores = torch.cat([scores, sinks], -1)
         probs = scores.softmax(-1)[..., : len(keys)]
         return torch.einsum("hqk,khd->qhd", probs, values)
+
+
+# --- Latent rows -----------------------------------------------------------------------
+
+
+class LatentBackend(CustomLatentBackend):
+    """The reference for latent rows."""
+
+    @staticmethod
+    def get_name() -> str:
+        return "TORCH_SDPA"
+
+    @staticmethod
+    def get_impl_cls() -> type[LatentAttention]:
+        return LatentAttention
+
+
+class LatentAttention(MLACommonImpl[MLACommonMetadata]):
+    """The attention of a latent layer, computed in f32."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.supports_quant_query_input = False
+
+    def do_kv_cache_update(
+        self,
+        kv_c_normed: Any,
+        k_pe: Any,
+        kv_cache: Any,
+        slot_mapping: Any,
+        kv_cache_dtype: str,
+        k_scale: Any,
+        skip_scale: bool = False,
+    ) -> None:
+        """Writes latent rows to their slots."""
+        slots, tokens = slot_mapping.flatten(), kv_cache.shape[1]
+        rows = torch.cat([kv_c_normed, k_pe.flatten(1)], -1)[: len(slots)]
+        kept = slots >= 0
+        slots, rows = slots[kept], rows[kept]
+        if has_static_scales(kv_cache_dtype):
+            rows = (rows.float() / k_scale).to(_DTYPES[kv_cache_dtype])
+        kv_cache.view(rows.dtype)[slots // tokens, slots % tokens] = rows
+
+    def forward_mqa(
+        self, q: Any, kv_c_and_k_pe_cache: Any, attn_metadata: Any, layer: Any
+    ) -> tuple[Any, Any]:
+        """Attends to latent rows, one sequence after another."""
+        queries = torch.cat(q, -1) if isinstance(q, tuple) else q
+        step, cache = attn_metadata.decode.step, kv_c_and_k_pe_cache
+        if has_static_scales(self.kv_cache_dtype):
+            cache = cache.view(_DTYPES[self.kv_cache_dtype])
+        starts = step.query_start_loc.tolist()
+        out = queries.new_empty((*queries.shape[:2], self.kv_lora_rank))
+        for b, length in enumerate(step.seq_lens.tolist()):
+            rows = slice(starts[b], starts[b + 1])
+            pages = step.block_table[b, : -(-length // cache.shape[1])].long()
+            keys = cache[pages].flatten(0, 1)[:length].float()
+            if has_static_scales(self.kv_cache_dtype):
+                keys = keys * layer._k_scale_float
+            scores = torch.einsum("qhd,kd->hqk", queries[rows].float(), keys)
+            at = torch.arange(length)
+            own = at[length - (rows.stop - rows.start) :, None]
+            scores = (scores * self.scale).masked_fill(at > own, -torch.inf)
+            values = keys[:, : self.kv_lora_rank]
+            out[rows] = torch.einsum("hqk,kd->qhd", scores.softmax(-1), values).to(
+                out.dtype
+            )
+        return out, None

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The backend of attention with latent rows: MLA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from vllm.config import get_current_vllm_config
+from vllm.model_executor.layers.attention.mla_attention import (
+    MLACommonBackend,
+    MLACommonDecodeMetadata,
+    MLACommonImpl,
+    MLACommonMetadata,
+    MLACommonMetadataBuilder,
+    QueryLenSupport,
+)
+from vllm.v1.attention.backend import AttentionCGSupport, CommonAttentionMetadata
+
+from .configurations import Configuration, check_capability, count_query_rows
+from .formats import ROW_DTYPES, LayerCache, latent_dtypes
+from .options import Options
+from .steps import StepMetadata, Workspaces, append_inputs, row_ranges
+
+
+class LatentBackend(MLACommonBackend):
+    """The backend ``CUSTOM`` for latent caches."""
+
+    supported_dtypes: ClassVar[list[Any]] = list(ROW_DTYPES)
+    supported_kv_cache_dtypes: ClassVar[list[Any]] = latent_dtypes()
+
+    @staticmethod
+    def get_name() -> str:
+        return "CUSTOM"
+
+    @staticmethod
+    def get_impl_cls() -> type[LatentAttention]:
+        return LatentAttention
+
+    @staticmethod
+    def get_builder_cls() -> type[LatentBuilder]:
+        return LatentBuilder
+
+    @classmethod
+    def supports_compute_capability(cls, capability: Any) -> bool:
+        return check_capability(capability)
+
+    @classmethod
+    def supports_batch_invariance(cls) -> bool:
+        """Whether results of a sequence are those it has alone."""
+        return True
+
+
+@dataclass
+class LatentDecode(MLACommonDecodeMetadata):
+    """The metadata of the sequences that attend to latent rows."""
+
+    step: StepMetadata | None = None
+
+
+class LatentBuilder(MLACommonMetadataBuilder[MLACommonMetadata]):
+    """The builder of the metadata of a group of latent layers.
+
+    Sequences with at most ``latent_rows`` new tokens attend to latent rows. Others use
+    the backend that vLLM has for prompts.
+    """
+
+    _cudagraph_support: ClassVar[AttentionCGSupport] = AttentionCGSupport.UNIFORM_BATCH
+    query_len_support: ClassVar[QueryLenSupport] = QueryLenSupport.VARLEN
+
+    def __init__(
+        self, kv_cache_spec: Any, layer_names: list[str], vllm_config: Any, device: Any
+    ) -> None:
+        scheduler = vllm_config.scheduler_config
+        self._latent_rows = Options.read(vllm_config).latent_rows
+        self._workspaces = Workspaces(scheduler.max_num_seqs, device)
+        self._layer_names = layer_names
+        row_ranges(device, scheduler.max_num_batched_tokens)
+        super().__init__(kv_cache_spec, layer_names, vllm_config, device)
+
+    def _init_reorder_batch_threshold(self, *args: Any, **kwargs: Any) -> None:
+        super()._init_reorder_batch_threshold(*args, **kwargs)
+        self.reorder_batch_threshold = max(
+            self.reorder_batch_threshold, self._latent_rows
+        )
+
+    def _build_decode(
+        self,
+        block_table_tensor: Any,
+        seq_lens_device: Any,
+        max_seq_len: int,
+        query_start_loc_cpu: Any,
+        query_start_loc_device: Any,
+        num_decode_tokens: int,
+        max_query_len: int,
+        dcp_tot_seq_lens_device: Any,
+    ) -> LatentDecode:
+        step = StepMetadata(
+            num_tokens=num_decode_tokens,
+            max_query_len=max_query_len,
+            max_seq_len=max_seq_len,
+            query_start_loc=query_start_loc_device,
+            seq_lens=seq_lens_device,
+            block_table=block_table_tensor,
+            causal=True,
+            workspaces=self._workspaces,
+        )
+        return LatentDecode(
+            block_table=block_table_tensor,
+            seq_lens=seq_lens_device,
+            dcp_tot_seq_lens=dcp_tot_seq_lens_device,
+            step=step,
+        )
+
+    def build_for_cudagraph_capture(
+        self, common_attn_metadata: CommonAttentionMetadata
+    ) -> MLACommonMetadata:
+        """Builds metadata, after it compiled the layers and allocated workspaces."""
+        layers = self.vllm_config.compilation_config.static_forward_context
+        for name in self._layer_names:
+            layers[name].impl.prepare(layers[name].kv_cache, self._workspaces)
+        return super().build_for_cudagraph_capture(common_attn_metadata)
+
+
+class LatentAttention(MLACommonImpl[MLACommonMetadata]):
+    """The attention of a latent layer."""
+
+    def __init__(
+        self,
+        num_heads: int,
+        head_size: int,
+        scale: float,
+        num_kv_heads: int,
+        alibi_slopes: list[float] | None,
+        sliding_window: int | None,
+        kv_cache_dtype: str,
+        logits_soft_cap: float | None,
+        attn_type: str,
+        kv_sharing_target_layer_name: str | None,
+        **latent: Any,
+    ) -> None:
+        super().__init__(
+            num_heads,
+            head_size,
+            scale,
+            num_kv_heads,
+            alibi_slopes,
+            sliding_window,
+            kv_cache_dtype,
+            logits_soft_cap,
+            attn_type,
+            kv_sharing_target_layer_name,
+            **latent,
+        )
+        self.supports_quant_query_input = False
+        config = get_current_vllm_config()
+        self._configuration = Configuration(
+            options=Options.read(config),
+            dtype=ROW_DTYPES[torch.get_default_dtype()],
+            cache_dtype=kv_cache_dtype,
+            query_heads=num_heads,
+            query_rows=count_query_rows(config),
+            window=sliding_window,
+            soft_cap=logits_soft_cap or None,
+            value_dim=self.kv_lora_rank,
+            latent_rope=self.qk_rope_head_dim,
+        )
+        self._cache: LayerCache | None = None
+        self._tensor: Any = None
+
+    def prepare(self, kv_cache: Any, workspaces: Workspaces) -> None:
+        """Compiles the operations of a step, and allocates its workspace."""
+        if kv_cache.numel():
+            params = self._view(kv_cache).params
+            self._configuration.make_append(params)
+            workspaces.take(self._configuration.make_attention(params, True), 1)
+
+    def _view(self, kv_cache: Any) -> LayerCache:
+        if self._cache is None or self._tensor.data_ptr() != kv_cache.data_ptr():
+            self._cache = LayerCache.from_latent(kv_cache, self.kv_cache_dtype)
+            self._tensor = kv_cache
+        return self._cache
+
+    def do_kv_cache_update(
+        self,
+        kv_c_normed: Any,
+        k_pe: Any,
+        kv_cache: Any,
+        slot_mapping: Any,
+        kv_cache_dtype: str,
+        k_scale: Any,
+        skip_scale: bool = False,
+    ) -> None:
+        """Writes latent rows, [tokens, rank] and [tokens, 1, rope], to their slots."""
+        slots = slot_mapping.flatten()
+        rows = min(kv_c_normed.shape[0], slots.shape[0])
+        if not rows or not kv_cache.numel():
+            return
+        cache = self._view(kv_cache)
+        scales: dict[str, Any] = {}
+        if self._configuration.has_static_scales:
+            scales["key_scale"] = k_scale.reshape(1)
+        self._configuration.make_append(cache.params)(
+            append_inputs(cache, rows),
+            0,
+            kv_c_normed[:rows, None],
+            latent_rope=k_pe.view(-1, 1, self.qk_rope_head_dim)[:rows],
+            slots=slots[:rows],
+            **scales,
+        )
+
+    def forward_mqa(
+        self,
+        q: Any,
+        kv_c_and_k_pe_cache: Any,
+        attn_metadata: MLACommonMetadata,
+        layer: Any,
+    ) -> tuple[Any, Any]:
+        """Attends to latent rows.
+
+        Args:
+            q: The queries, [tokens, heads, rank + rope], or a pair of both parts.
+            kv_c_and_k_pe_cache: The cache, [pages, page_size, rank + rope].
+            attn_metadata: The metadata of ``LatentBuilder``.
+            layer: The layer, with its scale.
+
+        Returns:
+            The outputs, [tokens, heads, rank], and None for their logarithms.
+        """
+        queries = torch.cat(q, -1) if isinstance(q, tuple) else q
+        decode = attn_metadata.decode
+        assert isinstance(decode, LatentDecode) and decode.step is not None
+        step, cache = decode.step, self._view(kv_c_and_k_pe_cache)
+        operation = self._configuration.make_attention(cache.params, True)
+        out = queries.new_empty((*queries.shape[:2], self.kv_lora_rank))
+        scales: dict[str, Any] = {}
+        if self._configuration.has_static_scales:
+            scales["key_scale"] = layer._k_scale_float
+        operation(
+            step.inputs(cache),
+            0,
+            queries,
+            out=out,
+            scale=self.scale,
+            kv_lengths=step.seq_lens,
+            workspace=step.workspaces.take(operation, step.batch),
+            **scales,
+        )
+        return out, None
