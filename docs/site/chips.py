@@ -23,6 +23,7 @@ _SIGNATURE = re.compile(
 _RETURN = re.compile(
     r"^  return(?: ([^:]*?) : (.*?))?\n(?=\})", re.MULTILINE | re.DOTALL
 )
+_FRAGMENT = re.compile(r"!kvcache\.fragment<(?:\d+x)+(\w+),")
 _INSTRUCTION = re.compile(r"^\s+(?:@!?%p\d+\s+)?([a-z][\w.:]*)", re.MULTILINE)
 # What writes the message of a check that fails, once in a module.
 _RECORDER = re.compile(r"^\.func kvcache_\w+\([^;{]*\)\s*\{.*?^\}", re.MULTILINE | re.DOTALL)
@@ -116,7 +117,7 @@ def as_kernel(example: str) -> str:
     """The function of an example as a kernel.
 
     Results become arguments of an external function. What threads share and a kernel
-    can't get as an argument, tiles and barriers, it makes itself.
+    can't get as an argument, tiles, fragments and barriers, it makes itself.
     """
     aliases = dict(_ALIAS.findall(example))
     externals: list[str] = []
@@ -135,6 +136,9 @@ def as_kernel(example: str) -> str:
                 body += f"  {name} = kvcache.alloc_tile : {type_}\n" + use(name, type_)
             elif meaning.startswith("!kvcache.tmem_tile<"):
                 tensors.append((name, type_))
+            elif fragment := _FRAGMENT.match(meaning):
+                arguments.append(f"{name}_element: {fragment[1]}")
+                body += f"  {name} = kvcache.splat {name}_element : {type_}\n"
             elif meaning.startswith("!nvgpu.mbarrier"):
                 body += f"  {name} = nvgpu.mbarrier.create -> {type_}\n"
             else:

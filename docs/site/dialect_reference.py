@@ -34,6 +34,7 @@ FAMILIES = (
     "CopyOps",
     "PipeOps",
     "MatrixOps",
+    "FragmentOps",
     "TensorMemoryOps",
     "TensorMapOps",
     "TMAOps",

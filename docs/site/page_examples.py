@@ -147,11 +147,13 @@ def why_not_lowered(source: str) -> str:
             return buffers.stderr
         source = buffers.stdout
     passes = [expand, "--kvcache-expand-copies", "--convert-kvcache-to-memref"]
-    multiplies = "kvcache.mma" in source
+    has_fragments = "!kvcache.fragment" in source
+    multiplies = "kvcache.mma" in source or has_fragments
     if multiplies or re.search(r"(?<!!)kvcache\.(?:tma|tmem)_", source):
         source = as_device_code(source)
         attach = f"--kvcache-attach-targets=chip={'sm_90a' if multiplies else 'sm_100a'}"
-        passes = [expand, attach, passes[1], "--convert-kvcache-to-nvvm", passes[2]]
+        lower = ["--kvcache-lower-fragments"] if has_fragments else []
+        passes = [expand, attach, *lower, passes[1], "--convert-kvcache-to-nvvm", passes[2]]
     elif "#nvvm.target" in source:
         passes.insert(2, "--convert-kvcache-to-nvvm")
     result = run_opt(source, *passes)

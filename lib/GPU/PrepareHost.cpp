@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/GPU/Passes.h"
+#include "kvcache/IR/FragmentOps.h"
 #include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/TMAOps.h"
 #include "kvcache/IR/TensorMapOps.h"
@@ -97,7 +98,7 @@ private:
       return "copies that can are 'kvcache.async_load_tile' and "
              "'kvcache.async_gather_tile'";
     if (isa<MmaOp, MmaWaitOp, TmemAllocOp, TmemMmaOp, TmemCommitOp, TmemLoadOp,
-            TmemStoreOp>(op))
+            TmemStoreOp, FragmentLoadOp, FragmentMmaOp>(op))
       return "multiply elements that 'kvcache.tile_load' reads";
     return "";
   }

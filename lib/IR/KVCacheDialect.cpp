@@ -59,6 +59,7 @@ void KVCacheDialect::initialize() {
   registerAttentionOps(this);
   registerCheckOps(this);
   registerCopyOps(this);
+  registerFragmentOps(this);
   registerMatrixOps(this);
   registerPageTableOps(this);
   registerPartOps(this);

@@ -253,7 +253,8 @@ static void printPipeTiles(AsmPrinter &printer, ArrayRef<Type> tiles,
 }
 
 //===----------------------------------------------------------------------===//
-// Boxes: `64x1x64xbf16`, then `, swizzle_128b, l2_promotion = 128`
+// Boxes and fragments: `64x1x64xbf16`; of boxes, then `, swizzle_128b,
+// l2_promotion = 128`
 //===----------------------------------------------------------------------===//
 
 static ParseResult parseBox(AsmParser &parser, SmallVectorImpl<int64_t> &box,
@@ -303,6 +304,20 @@ static void printBoxOptions(AsmPrinter &printer, Swizzle swizzle,
     printer << ", " << stringifySwizzle(swizzle);
   if (l2Promotion)
     printer << ", l2_promotion = " << l2Promotion;
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments: `64x128xf32` or `64xf32`, then `, partial`
+//===----------------------------------------------------------------------===//
+
+static ParseResult parsePartial(AsmParser &parser, bool &isPartial) {
+  isPartial = succeeded(parser.parseOptionalComma());
+  return isPartial ? parser.parseKeyword("partial") : success();
+}
+
+static void printPartial(AsmPrinter &printer, bool isPartial) {
+  if (isPartial)
+    printer << ", partial";
 }
 
 #define GET_ATTRDEF_CLASSES

@@ -18,17 +18,16 @@ static Type getElementType(Type operand) {
   return cast<VectorType>(operand).getElementType();
 }
 
-static int64_t getElementBytes(Type operand) {
-  return getElementType(operand).getIntOrFloatBitWidth() / 8;
-}
-
 int64_t MmaOp::getSizeK() {
   if (auto fragment = dyn_cast<VectorType>(getA().getType()))
     return 2 * fragment.getNumElements();
-  if (std::optional<uint64_t> k = getK())
+  return getSizeK(getTileA().getType(), getMajorA(), getK());
+}
+
+int64_t MmaOp::getSizeK(TileType a, Major major, std::optional<uint64_t> k) {
+  if (k)
     return static_cast<int64_t>(*k);
-  tma::TileLayout layout = getTileA().getType().getLayout();
-  return getMajorA() == Major::K ? layout.columns : layout.rows;
+  return major == Major::K ? a.getColumns() : a.getRows();
 }
 
 SmallVector<MatrixPart, 2> MmaOp::getParts() {
@@ -58,32 +57,51 @@ static bool hasProduct(Type a, Type b, Type result) {
          (a.isSignlessInteger(8) && result.isSignlessInteger(32));
 }
 
-/// (C2) and (C3)
-static LogicalResult verifyResult(MmaOp op) {
-  Type a = getElementType(op.getA().getType()),
-       b = getElementType(op.getB().getType()),
-       result = op.getType().getElementType();
-  if (!hasProduct(a, b, result))
-    return op.emitOpError("expects bf16, bf16 and f32, f16, f16 and f32 or "
-                          "f16, f8E4M3FN or f8E5M2 twice and f32 or f16, or "
-                          "i8, i8 and i32 as element types, got ")
-           << a << ", " << b << " and " << result;
+static int64_t countBytes(Type element) {
+  return element.getIntOrFloatBitWidth() / 8;
+}
+
+static LogicalResult verifySizes(Operation *op, const WgmmaProduct &product) {
   constexpr int64_t largest = 256, alike = 32;
-  int64_t n = op.getSizeN();
-  int64_t step = a.isInteger(8) && n > alike ? 16 : 8;
-  if (n > largest || n % step != 0)
-    return op.emitOpError("expects 'result' to have n / 2 lanes, where n is a "
-                          "multiple of ")
-           << step << " from 8 to " << largest << ", got "
-           << op.getType().getNumElements();
+  int64_t step = product.a.isInteger(8) && product.n > alike ? 16 : 8;
+  if (product.n > largest || product.n % step != 0)
+    return op->emitOpError("expects n, the columns of the product, to be a "
+                           "multiple of ")
+           << step << " from 8 to " << largest << ", got " << product.n;
+  constexpr int64_t stepBytes = MatrixPart::kStepBytes;
+  step = stepBytes / countBytes(product.a);
+  if (product.k % step == 0)
+    return success();
+  return op->emitOpError("expects k, the columns of A, to be a multiple of ")
+         << step << " (" << stepBytes << " bytes), got " << product.k;
+}
+
+LogicalResult WgmmaProduct::verify(Operation *op,
+                                   ArrayRef<MatrixPart> parts) const {
+  if (!hasProduct(a, b, result))
+    return op->emitOpError("expects bf16, bf16 and f32, f16, f16 and f32 or "
+                           "f16, f8E4M3FN or f8E5M2 twice and f32 or f16, or "
+                           "i8, i8 and i32 as element types, got ")
+           << a << ", " << b << " and " << result;
+  for (auto [name, major, type] :
+       {std::tuple("major_a", majorA, a), std::tuple("major_b", majorB, b)})
+    if (major == Major::MN && countBytes(type) != 2)
+      return op->emitOpError("expects '")
+             << name << "' to be k_major, because elements of " << type
+             << " do not have 16 bits";
+  if (failed(verifySizes(op, *this)))
+    return failure();
+  for (const MatrixPart &part : parts)
+    if (failed(part.verify(op)))
+      return failure();
   return success();
 }
 
 //===----------------------------------------------------------------------===//
-// Operands
+// mma
 //===----------------------------------------------------------------------===//
 
-/// (C1) and (C6)
+/// (C1), and what (C4) and (C6) say of a fragment.
 static LogicalResult verifyA(MmaOp op) {
   bool isTile = op.getTileA() != nullptr;
   if (bool(op.getARow()) != isTile)
@@ -92,41 +110,24 @@ static LogicalResult verifyA(MmaOp op) {
         "only then");
   if (!isTile && op.getK())
     return op.emitOpError("expects no 'k', because 'a' is a fragment");
-  constexpr int64_t stepBytes = MatrixPart::kStepBytes;
-  int64_t step = stepBytes / getElementBytes(op.getA().getType());
-  int64_t k = op.getSizeK();
-  if (k % step == 0)
-    return success();
-  if (!isTile)
-    return op.emitOpError("expects 'a' to have a multiple of ")
-           << step / 2 << " lanes, got " << k / 2;
-  return op.emitOpError("expects 'k' to be a multiple of ")
-         << step << " (" << stepBytes << " bytes), got " << k;
-}
-
-/// (C4)
-static LogicalResult verifyMajors(MmaOp op) {
-  if (!op.getTileA() && op.getMajorA() != Major::K)
+  if (!isTile && op.getMajorA() != Major::K)
     return op.emitOpError("expects 'major_a' to be k_major, because 'a' is a "
                           "fragment");
-  for (auto [name, major, type] :
-       {std::tuple("major_a", op.getMajorA(), op.getA().getType()),
-        std::tuple("major_b", op.getMajorB(), Type(op.getB().getType()))})
-    if (major == Major::MN && getElementBytes(type) != 2)
-      return op.emitOpError("expects '")
-             << name << "' to be k_major, because elements of "
-             << getElementType(type) << " do not have 16 bits";
   return success();
 }
 
 LogicalResult MmaOp::verify() {
-  if (failed(verifyResult(*this)) || failed(verifyMajors(*this)) ||
-      failed(verifyA(*this)))
+  if (failed(verifyA(*this)))
     return failure();
-  for (const MatrixPart &part : getParts())
-    if (failed(part.verify(*this))) // (C5) and (C7)
-      return failure();
-  return success();
+  // (C2) to (C7)
+  WgmmaProduct product{getElementType(getA().getType()),
+                       getB().getType().getElementType(),
+                       getType().getElementType(),
+                       getSizeN(),
+                       getSizeK(),
+                       getMajorA(),
+                       getMajorB()};
+  return product.verify(*this, getParts());
 }
 
 //===----------------------------------------------------------------------===//

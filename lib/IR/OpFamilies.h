@@ -21,6 +21,7 @@ void registerAccessOps(KVCacheDialect *dialect);
 void registerAttentionOps(KVCacheDialect *dialect);
 void registerCheckOps(KVCacheDialect *dialect);
 void registerCopyOps(KVCacheDialect *dialect);
+void registerFragmentOps(KVCacheDialect *dialect);
 void registerMatrixOps(KVCacheDialect *dialect);
 void registerPageTableOps(KVCacheDialect *dialect);
 void registerPartOps(KVCacheDialect *dialect);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/IR/CacheShape.h"
+#include "kvcache/IR/FragmentLayout.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -83,6 +84,8 @@ StringRef kvcache::stringifyPartKind(PartKind kind) {
     return "row";
   case PartKind::TileMemory:
     return "tile_memory";
+  case PartKind::Register:
+    return "register";
   case PartKind::TmemAddress:
     return "tmem_address";
   }
@@ -296,4 +299,22 @@ int64_t TmemTileType::getFragmentUnit() const {
 
 SmallVector<Part> TmemTileType::getParts() const {
   return {{PartKind::TmemAddress, IntegerType::get(getContext(), 32)}};
+}
+
+SmallVector<Part> FragmentType::getParts() const {
+  const auto &digits = LayoutDigits::get(getLayout());
+  if (!hasColumns())
+    return SmallVector<Part>(digits.getRows().size(),
+                             {PartKind::Register, getElementType()});
+  Type type = digits.isAccumulator() ? getElementType()
+                                     : IntegerType::get(getContext(), 32);
+  size_t elements = digits.getPlaces(getColumns()).size();
+  return SmallVector<Part>(elements / digits.countPacked(),
+                           {PartKind::Register, type});
+}
+
+SmallVector<Part> InFlightType::getParts() const {
+  const auto &digits = LayoutDigits::get(getLayout());
+  int64_t elements = getRows() * getColumns() / digits.countThreads();
+  return {{PartKind::Register, VectorType::get(elements, getElementType())}};
 }

@@ -8,6 +8,8 @@
 
 #include "Layouts.h"
 
+#include "kvcache/IR/FragmentLayout.h"
+
 using namespace mlir;
 using namespace mlir::kvcache;
 
@@ -374,4 +376,83 @@ LogicalResult RowIndicesType::verify(EmitError emitError, int64_t rows,
     return emitError() << "expects rows of at most " << maxPages
                        << " pages, got " << rows / pageSize;
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+/// (C1)
+static LogicalResult verifyFragmentShape(EmitError emitError,
+                                         ArrayRef<int64_t> shape,
+                                         FragmentLayout layout) {
+  if (shape.size() != 1 && shape.size() != 2)
+    return emitError() << "expects rows, and at most columns, got "
+                       << shape.size() << " sizes";
+  const auto &digits = LayoutDigits::get(layout);
+  StringRef name = stringifyFragmentLayout(layout);
+  if (shape[0] != digits.countRows())
+    return emitError() << "expects " << name << " to have "
+                       << digits.countRows() << " rows, got " << shape[0];
+  if (shape.size() == 1)
+    return success();
+  constexpr int64_t largest = 1024;
+  int64_t columns = digits.countColumns();
+  if (shape[1] > 0 && shape[1] <= largest && shape[1] % columns == 0)
+    return success();
+  return emitError() << "expects " << name << " to have a multiple of "
+                     << columns << " columns up to " << largest << ", got "
+                     << shape[1];
+}
+
+LogicalResult FragmentType::verify(EmitError emitError, ArrayRef<int64_t> shape,
+                                   Type elementType, FragmentLayout layout,
+                                   bool partial) {
+  if (failed(verifyFragmentShape(emitError, shape, layout))) // (C1)
+    return failure();
+  // (C2)
+  const auto &digits = LayoutDigits::get(layout);
+  StringRef name = stringifyFragmentLayout(layout);
+  bool isNumber =
+      isa<FloatType>(elementType) || elementType.isSignlessInteger();
+  constexpr int64_t largest = 32;
+  int64_t bits = isNumber ? elementType.getIntOrFloatBitWidth() : 0;
+  if (!isNumber || bits > largest)
+    return emitError() << "expects floats or signless integers of at most "
+                       << largest << " bits as elements, got " << elementType;
+  if (digits.elementBits && bits != digits.elementBits)
+    return emitError() << "expects elements of " << digits.elementBits
+                       << " bits in " << name << ", got " << elementType;
+  // (C3)
+  if (partial && (shape.size() != 1 || !digits.isAccumulator()))
+    return emitError() << "expects a partial fragment to have one dimension "
+                          "and an accumulator's layout, got "
+                       << shape.size() << " and " << name;
+  return success();
+}
+
+FragmentType FragmentType::getRowType(bool isPartial) const {
+  return get(getContext(), getRows(), getElementType(), getLayout(), isPartial);
+}
+
+LogicalResult InFlightType::verify(EmitError emitError, ArrayRef<int64_t> shape,
+                                   Type elementType, FragmentLayout layout) {
+  // (C1)
+  if (failed(verifyFragmentShape(emitError, shape, layout)))
+    return failure();
+  if (shape.size() != 2)
+    return emitError() << "expects rows and columns, got one size";
+  if (!LayoutDigits::get(layout).isAccumulator())
+    return emitError() << "expects an accumulator's layout, got "
+                       << stringifyFragmentLayout(layout);
+  if (elementType.isF32() || elementType.isF16() ||
+      elementType.isSignlessInteger(32)) // (C2)
+    return success();
+  return emitError() << "expects f32, f16 or i32 as element type, got "
+                     << elementType;
+}
+
+FragmentType InFlightType::getComplete() const {
+  return FragmentType::get(getContext(), getShape(), getElementType(),
+                           getLayout(), /*partial=*/false);
 }

@@ -10,6 +10,7 @@
 
 #include "kvcache/IR/CacheShape.h"
 #include "kvcache/IR/CheckOps.h"
+#include "kvcache/IR/FragmentOps.h"
 #include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/PageTableOps.h"
@@ -563,8 +564,10 @@ unsigned kvcache::insertRuntimeChecks(OpBuilder &builder, Location loc,
         checker.checkTile(op, getNumLanes(op.getValue().getType()));
       })
       .Case([&](TileOffsetOp op) { checker.checkTile(op, /*lanes=*/1); })
-      .Case<MmaOp, TmemMmaOp>(
+      .Case<MmaOp, TmemMmaOp, FragmentMmaOp>(
           [&](auto op) { checker.checkMatrices(op.getParts()); })
+      .Case<FragmentLoadOp, FragmentStoreOp>(
+          [&](auto op) { checker.checkMatrices(op.getPart()); })
       .Case([&](TmemLoadOp op) {
         checker.checkFragment(op, getNumLanes(op.getResult().getType()));
       })

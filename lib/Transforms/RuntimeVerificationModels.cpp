@@ -8,6 +8,7 @@
 
 #include "kvcache/Transforms/RuntimeVerification.h"
 
+#include "kvcache/IR/FragmentOps.h"
 #include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/PageTableOps.h"
 #include "kvcache/IR/QueryOps.h"
@@ -52,8 +53,8 @@ void kvcache::registerRuntimeVerifiableOpInterfaceExternalModels(
     attach<PagedCollectionOp, ContinuousCollectionOp, PagedCacheOp,
            ContinuousCacheOp, PagedViewOp, ContinuousViewOp, NumKVRowsOp,
            NumScaleRowsOp, GetRowOp, TMARowOp, ColIndexOp, TileLoadOp,
-           TileStoreOp, TileOffsetOp, MmaOp, TmemMmaOp, TmemLoadOp,
-           TmemStoreOp>(context);
+           TileStoreOp, TileOffsetOp, MmaOp, TmemMmaOp, TmemLoadOp, TmemStoreOp,
+           FragmentLoadOp, FragmentStoreOp, FragmentMmaOp>(context);
     // The dialects of what checks are made of.
     context->loadDialect<arith::ArithDialect, memref::MemRefDialect,
                          scf::SCFDialect>();

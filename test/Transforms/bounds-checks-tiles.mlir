@@ -1,6 +1,8 @@
 // RUN: kvcache-opt %s --kvcache-bounds-checks | FileCheck %s
 
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+!q = !kvcache.fragment<16x64xbf16, mma_a16>
+!fly = !kvcache.in_flight<16x32xf32, mma_acc>
 
 // CHECK-LABEL: func.func @tiles(
 // CHECK-SAME:    %[[KT:.*]]: !kvcache.tile<64x128xbf16, swizzle_128b>, %[[V:.*]]: vector<8xbf16>, %[[I:.*]]: index, %[[J:.*]]: index)
@@ -21,4 +23,25 @@ func.func @tiles(%kt: !kt, %v: vector<8xbf16>, %i: index, %j: index) -> (vector<
   kvcache.tile_store %v, %kt[%i, %j] : vector<8xbf16>, !kt
   %o = kvcache.tile_offset %kt[%i, %j] : !kt
   return %x, %o : vector<8xbf16>, index
+}
+
+// CHECK-LABEL: func.func @fragments(
+// CHECK-SAME:    %{{.*}}: !kvcache.tile<64x128xbf16, swizzle_128b>, %[[I:.*]]: index, %[[J:.*]]: index)
+// CHECK:         kvcache.check %[[I]] below %c49{{.*}}, "'kvcache.fragment_load' op tile_row"
+// CHECK:         %[[ROWS:.*]] = arith.remui %[[I]], %c8
+// CHECK:         kvcache.check %[[ROWS]] below %c1{{.*}}, "'kvcache.fragment_load' op tile_row modulo 8, which must be 0,"
+// CHECK:         kvcache.check %[[J]] below %c65{{.*}}, "'kvcache.fragment_load' op tile_column"
+// CHECK:         %[[COLUMNS:.*]] = arith.remui %[[J]], %c8
+// CHECK:         kvcache.check %[[COLUMNS]] below %c1{{.*}}, "'kvcache.fragment_load' op tile_column modulo 8, which must be 0,"
+// CHECK:         kvcache.fragment_load
+// CHECK:         kvcache.check %[[I]] below %c33{{.*}}, "'kvcache.fragment_mma' op b_row"
+// CHECK:         kvcache.check %[[J]] below %c65{{.*}}, "'kvcache.fragment_mma' op b_column"
+// CHECK:         kvcache.fragment_mma
+// CHECK:         kvcache.check %[[I]] below %c49{{.*}}, "'kvcache.fragment_store' op tile_row"
+// CHECK:         kvcache.fragment_store
+func.func @fragments(%kt: !kt, %i: index, %j: index) -> !fly {
+  %q = kvcache.fragment_load %kt[%i, %j] : !kt -> !q
+  %s = kvcache.fragment_mma %q, %kt[%i, %j] : !q, !kt -> !fly
+  kvcache.fragment_store %q, %kt[%i, %j] : !q, !kt
+  return %s : !fly
 }

@@ -48,6 +48,8 @@ class VectorDialect;
 
 namespace mlir::kvcache {
 
+class KVCacheDialect;
+
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "kvcache/Conversion/Passes.h.inc"

@@ -28,6 +28,30 @@ def ConvertKVCacheToMemRef : Pass<"convert-kvcache-to-memref"> {
   ];
 }
 
+def LowerFragments : Pass<"kvcache-lower-fragments"> {
+  let summary = "Lower fragments to the registers of threads";
+  let description = [{
+    Replaces every value of a fragment type by the registers of a thread, also
+    across calls, branches, regions and pipes, and lowers all ops on fragments.
+    The result has the number of the thread, arithmetic on scalars and shuffles.
+
+    - `fragment_mma` of a warpgroup becomes `mma`, on vectors.
+    - `fragment_mma` of a warp becomes `ldmatrix` and `mma.sync`, at most 16 rows
+      and 16 columns of B at a time.
+    - `map` emits what depends on neither row nor column once for a thread, and
+      what depends on one of them once for each row or column of the thread.
+    - `reduce` combines the elements of a thread, then exchanges by
+      `gpu.shuffle` between the lanes that share a row.
+
+    Each thread of a team runs the code, so it must be GPU code.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::kvcache::KVCacheDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::NVVM::NVVMDialect", "::mlir::vector::VectorDialect"
+  ];
+}
+
 def ConvertKVCacheToNVVM : Pass<"convert-kvcache-to-nvvm"> {
   let summary = "Lower instructions of new chips to NVVM";
   let description = [{

@@ -13,6 +13,7 @@
 #include "kvcache/IR/AttentionOps.h"
 #include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/CopyOps.h"
+#include "kvcache/IR/FragmentOps.h"
 #include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/PageTableOps.h"
 #include "kvcache/IR/PartOps.h"

@@ -27,6 +27,7 @@ def Major : Enum<"Major">;
 def Eviction : Enum<"Eviction">;
 def CopyKind : Enum<"CopyKind">;
 def TableKind : Enum<"TableKind">;
+def FragmentLayout : Enum<"FragmentLayout">;
 
 /// Encodes a list as its length and its elements.
 class Elements<string type, string writer> :
@@ -215,6 +216,21 @@ def TMATileType : DialectType<(type
   SignedVarInt:$l2Promotion
 )>;
 }
+def FragmentType : DialectType<(type
+  SignedVarIntElements:$shape,
+  Type:$elementType,
+  FragmentLayout:$layout,
+  Bool:$partial
+)> {
+  let cBuilder = build;
+}
+def InFlightType : DialectType<(type
+  SignedVarIntElements:$shape,
+  Type:$elementType,
+  FragmentLayout:$layout
+)> {
+  let cBuilder = build;
+}
 def TokenType : DialectType<(type)>;
 
 def KVCacheTypes : DialectTypes<"KVCache"> {
@@ -223,7 +239,8 @@ def KVCacheTypes : DialectTypes<"KVCache"> {
     QuantizedPagedCacheType, ContinuousCollectionType, ContinuousCacheType,
     ScalesType, RowIndicesType, TileType, TokenType, PipeType, TMATileType,
     LaidOutPagedCollectionType, LaidOutPagedCacheType,
-    GroupedPagedCollectionType, GroupedPagedCacheType, TmemTileType
+    GroupedPagedCollectionType, GroupedPagedCacheType, TmemTileType,
+    FragmentType, InFlightType
   ];
 }
 

@@ -30,6 +30,7 @@
 
 namespace mlir::kvcache {
 
+class FragmentType;
 class ParamsAttr;
 class TMATileType;
 
@@ -68,6 +69,7 @@ enum class PartKind {
   Row,         ///< the row of the first token of a page, once per page
   TileMemory,  ///< the memory of a tile
   TmemAddress, ///< the address of a tile in tensor memory
+  Register,    ///< a register of a fragment
 };
 
 /// One value of the bundle that a cache type expands to.

@@ -9,7 +9,7 @@
 #ifndef KVCACHE_IR_KVCACHEOPBASE_TD
 #define KVCACHE_IR_KVCACHEOPBASE_TD
 
-include "kvcache/IR/KVCacheTypes.td"
+include "kvcache/IR/FragmentTypes.td"
 include "mlir/Interfaces/InferIntRangeInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"

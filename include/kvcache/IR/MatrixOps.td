@@ -136,6 +136,10 @@ def KVCache_MmaOp : KVCache_Op<"mma", [
     int64_t getSizeN() { return 2 * getType().getNumElements(); }
     /// k: the number of columns of A.
     int64_t getSizeK();
+    /// The same of a tile, of which `k` is a part.
+    static int64_t getSizeK(::mlir::kvcache::TileType a,
+                            ::mlir::kvcache::Major major,
+                            ::std::optional<uint64_t> k);
     ::mlir::VectorType getType() {
       return ::llvm::cast<::mlir::VectorType>(getResult().getType());
     }

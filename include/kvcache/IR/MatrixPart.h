@@ -40,7 +40,13 @@ struct MatrixPart {
 
   /// Checks for a verifier that the tile has a descriptor, and the part.
   LogicalResult verify(Operation *op) const;
+  /// Checks for a verifier that the tile has the part.
+  LogicalResult verifySize(Operation *op) const;
 };
+
+/// Checks for a lowering that the constant places of parts are in their tiles,
+/// and multiples of the units.
+LogicalResult checkPlaces(Operation *op, ArrayRef<MatrixPart> parts);
 
 } // namespace mlir::kvcache
 

@@ -10,6 +10,7 @@
 #define KVCACHE_IR_PIPEOPS_H
 
 #include "kvcache/IR/AttentionOps.h"
+#include "kvcache/IR/FragmentOps.h"
 
 #define GET_OP_CLASSES
 #include "kvcache/IR/PipeOps.h.inc"

@@ -199,11 +199,11 @@ def KVCache_ConsumeOp : KVCache_PipeRegionOp<"consume", []> {
 def KVCache_YieldOp : KVCache_Op<"yield", [
     Pure, Terminator,
     ParentOneOf<["::mlir::kvcache::ProduceOp", "::mlir::kvcache::ConsumeOp",
-                 "::mlir::kvcache::AttentionOp"]>]> {
-  let summary = "Ends a region of produce, consume or attention";
+                 "::mlir::kvcache::AttentionOp", "::mlir::kvcache::MapOp"]>]> {
+  let summary = "Ends a region of produce, consume, attention or map";
   let description = [{
-    The operands become the results of `consume`, or the score or condition that
-    a region of `attention` computes. Without operands, the op is
+    The operands become the results of `consume`, the score or condition that a
+    region of `attention` computes, or the element of `map`. Without operands, the op is
     optional in the text.
 
     Example:

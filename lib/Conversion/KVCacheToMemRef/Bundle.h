@@ -151,12 +151,6 @@ void populateTilePatterns(const TypeConverter &converter,
 void populatePageTablePatterns(const TypeConverter &converter,
                                RewritePatternSet &patterns);
 
-/// Functions, calls, kernels, launches, selects, regions and branches that
-/// carry caches, and when they are legal.
-void populateControlFlowPatterns(const TypeConverter &converter,
-                                 RewritePatternSet &patterns,
-                                 ConversionTarget &target);
-
 } // namespace mlir::kvcache
 
 #endif // KVCACHE_LIB_CONVERSION_KVCACHETOMEMREF_BUNDLE_H

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ControlFlowPatterns.h"
 #include "Bundle.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -143,6 +144,19 @@ struct ExpandLaunch : OpConversionPattern<gpu::LaunchFuncOp> {
   }
 };
 
+/// Expands the results of a function of a GPU module.
+struct ExpandReturn : OpConversionPattern<gpu::ReturnOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(gpu::ReturnOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<gpu::ReturnOp>(op,
+                                               flatten(adaptor.getOperands()));
+    return success();
+  }
+};
+
 /// Selects between two caches part by part.
 struct ExpandSelect : OpConversionPattern<arith::SelectOp> {
   using OpConversionPattern::OpConversionPattern;
@@ -263,8 +277,8 @@ void kvcache::populateControlFlowPatterns(const TypeConverter &converter,
                                           RewritePatternSet &patterns,
                                           ConversionTarget &target) {
   patterns.add<ExpandExecuteRegion, ExpandFunction, ExpandLaunch, ExpandPoison,
-               ExpandSelect, ExpandSwitch, ReportOthers>(converter,
-                                                         patterns.getContext());
+               ExpandReturn, ExpandSelect, ExpandSwitch, ReportOthers>(
+      converter, patterns.getContext());
   populateCallOpTypeConversionPattern(patterns, converter);
   populateReturnOpTypeConversionPattern(patterns, converter);
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,

@@ -10,6 +10,7 @@
 #include "kvcache/IR/CacheShape.h"
 
 #include "Bundle.h"
+#include "ControlFlowPatterns.h"
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/CopyOps.h"
@@ -66,7 +67,7 @@ struct ConvertKVCacheToMemRef
     : kvcache::impl::ConvertKVCacheToMemRefBase<ConvertKVCacheToMemRef> {
   void runOnOperation() override {
     if (failed(checkLanes()) || failed(checkElements()) ||
-        failed(checkCopies()))
+        failed(checkCopies()) || failed(checkFragments()))
       return signalPassFailure();
     MLIRContext *context = &getContext();
     TypeConverter converter;
@@ -119,6 +120,18 @@ private:
       if (!isa<TileCopyOpInterface, PipeOp>(op) && (!wait || isForStore(wait)))
         return WalkResult::advance();
       op->emitOpError("expects 'kvcache-expand-copies' to lower it first");
+      return WalkResult::interrupt();
+    });
+    return failure(result.wasInterrupted());
+  }
+
+  LogicalResult checkFragments() {
+    WalkResult result = getOperation()->walk([](Operation *op) {
+      auto isFragment = llvm::IsaPred<FragmentType, InFlightType>;
+      if (llvm::none_of(op->getOperandTypes(), isFragment) &&
+          llvm::none_of(op->getResultTypes(), isFragment))
+        return WalkResult::advance();
+      op->emitOpError("expects 'kvcache-lower-fragments' to lower it first");
       return WalkResult::interrupt();
     });
     return failure(result.wasInterrupted());

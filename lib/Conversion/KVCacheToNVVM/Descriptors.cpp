@@ -76,32 +76,3 @@ Value DescriptorBuilder::getStart(int64_t k) const {
                                             static_cast<int64_t>(bits), 64);
   return arith::AddIOp::create(b.builder, b.loc, rest, units);
 }
-
-//===----------------------------------------------------------------------===//
-// Places
-//===----------------------------------------------------------------------===//
-
-static LogicalResult checkPlace(Operation *op, const Twine &index, Value value,
-                                int64_t unit, int64_t last) {
-  std::optional<int64_t> constant = getConstantIntValue(value);
-  if (!constant)
-    return success();
-  if (*constant % unit != 0)
-    return op->emitOpError("expects '") << index << "' to be a multiple of "
-                                        << unit << ", got " << *constant;
-  if (*constant < 0 || *constant > last)
-    return op->emitOpError("expects '")
-           << index << "' to be from 0 to " << last
-           << ", so that the part is in the tile, got " << *constant;
-  return success();
-}
-
-LogicalResult kvcache::checkPlaces(Operation *op, ArrayRef<MatrixPart> parts) {
-  for (const MatrixPart &part : parts)
-    if (failed(checkPlace(op, part.name + "_row", part.row, part.rowUnit,
-                          part.getLastRow())) ||
-        failed(checkPlace(op, part.name + "_column", part.column,
-                          part.columnUnit, part.getLastColumn())))
-      return failure();
-  return success();
-}

@@ -38,9 +38,6 @@ private:
   Value row, column, start;
 };
 
-/// (C8) of products: checks constants that say where parts begin.
-LogicalResult checkPlaces(Operation *op, ArrayRef<MatrixPart> parts);
-
 } // namespace mlir::kvcache
 
 #endif // KVCACHE_LIB_CONVERSION_KVCACHETONVVM_DESCRIPTORS_H

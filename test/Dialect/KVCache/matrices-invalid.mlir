@@ -63,7 +63,7 @@ func.func @c2_integers(%a: !it, %i: index) {
 !kt = !kvcache.tile<64x64xbf16, swizzle_128b>
 
 func.func @c3_step(%a: !kt, %i: index) {
-  // expected-error @below {{'kvcache.mma' op expects 'result' to have n / 2 lanes, where n is a multiple of 8 from 8 to 256, got 6}}
+  // expected-error @below {{'kvcache.mma' op expects n, the columns of the product, to be a multiple of 8 from 8 to 256, got 12}}
   %d = kvcache.mma %a[%i, %i], %a[%i, %i] : !kt, !kt -> vector<6xf32>
   return
 }
@@ -73,7 +73,7 @@ func.func @c3_step(%a: !kt, %i: index) {
 !kt = !kvcache.tile<512x64xbf16, swizzle_128b>
 
 func.func @c3_largest(%a: !kt, %i: index) {
-  // expected-error @below {{'kvcache.mma' op expects 'result' to have n / 2 lanes, where n is a multiple of 8 from 8 to 256, got 132}}
+  // expected-error @below {{'kvcache.mma' op expects n, the columns of the product, to be a multiple of 8 from 8 to 256, got 264}}
   %d = kvcache.mma %a[%i, %i], %a[%i, %i] : !kt, !kt -> vector<132xf32>
   return
 }
@@ -83,7 +83,7 @@ func.func @c3_largest(%a: !kt, %i: index) {
 !it = !kvcache.tile<64x32xi8, swizzle_32b>
 
 func.func @c3_integers(%a: !it, %i: index) {
-  // expected-error @below {{'kvcache.mma' op expects 'result' to have n / 2 lanes, where n is a multiple of 16 from 8 to 256, got 20}}
+  // expected-error @below {{'kvcache.mma' op expects n, the columns of the product, to be a multiple of 16 from 8 to 256, got 40}}
   %d = kvcache.mma %a[%i, %i], %a[%i, %i] : !it, !it -> vector<20xi32>
   return
 }
@@ -156,7 +156,7 @@ func.func @c5_chunk(%a: !kt, %p: !large, %i: index) {
 !kt = !kvcache.tile<64x64xbf16, swizzle_128b>
 
 func.func @c6_multiple(%a: !kt, %i: index) {
-  // expected-error @below {{'kvcache.mma' op expects 'k' to be a multiple of 16 (32 bytes), got 24}}
+  // expected-error @below {{'kvcache.mma' op expects k, the columns of A, to be a multiple of 16 (32 bytes), got 24}}
   %d = kvcache.mma %a[%i, %i], %a[%i, %i] {k = 24} : !kt, !kt -> vector<32xf32>
   return
 }
@@ -167,7 +167,7 @@ func.func @c6_multiple(%a: !kt, %i: index) {
 !kt = !kvcache.tile<64x64xbf16, swizzle_128b>
 
 func.func @c6_all_of_the_tile(%a: !at, %b: !kt, %i: index) {
-  // expected-error @below {{'kvcache.mma' op expects 'k' to be a multiple of 16 (32 bytes), got 8}}
+  // expected-error @below {{'kvcache.mma' op expects k, the columns of A, to be a multiple of 16 (32 bytes), got 8}}
   %d = kvcache.mma %a[%i, %i], %b[%i, %i] {major_a = #kvcache.major<mn_major>, major_b = #kvcache.major<mn_major>} : !at, !kt -> vector<32xf32>
   return
 }
@@ -177,7 +177,7 @@ func.func @c6_all_of_the_tile(%a: !at, %b: !kt, %i: index) {
 !kt = !kvcache.tile<64x64xbf16, swizzle_128b>
 
 func.func @c6_lanes(%a: !kt, %p: vector<12xbf16>, %i: index) {
-  // expected-error @below {{'kvcache.mma' op expects 'a' to have a multiple of 8 lanes, got 12}}
+  // expected-error @below {{'kvcache.mma' op expects k, the columns of A, to be a multiple of 16 (32 bytes), got 24}}
   %d = kvcache.mma %p, %a[%i, %i] : vector<12xbf16>, !kt -> vector<32xf32>
   return
 }

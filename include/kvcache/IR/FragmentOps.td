@@ -1,0 +1,424 @@
+//===- FragmentOps.td - Matrices in registers -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_IR_FRAGMENTOPS_TD
+#define KVCACHE_IR_FRAGMENTOPS_TD
+
+include "kvcache/IR/KVCacheOpBase.td"
+
+// All threads of the team of a fragment execute an op on it together. A team is
+// an aligned warp or warpgroup of a block.
+
+def KVCache_SplatOp : KVCache_Op<"splat", [
+    Pure, TypesMatchWith<"'value' has the element type of 'result'", "result",
+                         "value", "::llvm::cast<::mlir::kvcache::FragmentType>("
+                                  "$_self).getElementType()">]> {
+  let summary = "Makes a fragment of equal elements";
+  let description = [{
+    Each element is the value, which is the same in all threads of the team. In
+    a `partial` fragment, the share of each lane is the value, so it should be
+    the neutral value of what `reduce` does.
+
+    Example:
+
+    ```mlir
+    func.func @zeros(%zero: f32) -> !kvcache.fragment<64x128xf32, wgmma_acc> {
+      %sums = kvcache.splat %zero : !kvcache.fragment<64x128xf32, wgmma_acc>
+      return %sums : !kvcache.fragment<64x128xf32, wgmma_acc>
+    }
+    ```
+  }];
+  let arguments = (ins Arg<AnyType, "the elements">:$value);
+  let results = (outs Res<KVCache_FragmentType, "the fragment">:$result);
+  let assemblyFormat = "$value attr-dict `:` qualified(type($result))";
+}
+
+def KVCache_MapOp : KVCache_Op<"map", [
+    AttrSizedOperandSegments, RecursiveMemoryEffects, RecursivelySpeculatable,
+    SingleBlock]> {
+  let summary = "Computes each element of a fragment";
+  let description = [{
+    The region computes an element of the result from the elements of the
+    operands in the same row and column. An operand of one dimension is the same
+    in all columns. With `at`, two more arguments are the row and the column of
+    the element, as numbers of the matrix plus the two operands; of a result of
+    one dimension, only the row.
+
+    The lowering emits what depends on neither row nor column once for a thread,
+    what depends on the row alone once for each row of the thread, and likewise
+    for columns.
+
+    A region of one op, whose operands are the arguments in order, may be
+    written by its name before the operands in parentheses.
+
+    A `partial` operand is a share of a number, so the map must be linear in it.
+
+    Constraints:
+    - (C1) there are operands. All have the layout and the rows of the result,
+      and those of two dimensions have its shape. The result has two dimensions
+      if an operand has.
+    - (C2) `at` has a row, and a column if the result has two dimensions.
+    - (C3) the arguments of the region are an element of each operand, and the
+      indices of `at`. It yields an element of the result.
+    - (C4) the ops of the region at most read memory, are no calls, and have no
+      fragments.
+    - (C5) with a `partial` operand the result is `partial`, without there is
+      none. The region is then one `arith.mulf`, of the element of the only
+      `partial` operand and another value.
+
+    Example:
+
+    ```mlir
+    !s = !kvcache.fragment<64x128xf32, wgmma_acc>
+    !row = !kvcache.fragment<64xf32, wgmma_acc>
+
+    func.func @weigh(%scores: !s, %max: !row, %alpha: !row, %sums: !s,
+                     %first: index, %key: index, %low: f32) -> (!s, !s) {
+      %c0 = arith.constant 0 : index
+      %weights = kvcache.map %scores, %max at(%first, %key) : !s, !row -> !s {
+      ^bb0(%score: f32, %most: f32, %query: index, %token: index):
+        %sees = arith.cmpi ule, %token, %query : index
+        %seen = arith.select %sees, %score, %low : f32
+        %less = arith.subf %seen, %most : f32
+        %weight = math.exp2 %less : f32
+        kvcache.yield %weight : f32
+      }
+      %scaled = kvcache.map arith.mulf(%sums, %alpha) : !s, !row -> !s
+      return %weights, %scaled : !s, !s
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<Variadic<KVCache_FragmentType>, "the fragments">:$fragments,
+    Arg<Optional<Index>, "the number of row 0">:$row,
+    Arg<Optional<Index>, "the number of column 0">:$column
+  );
+  let results = (outs Res<KVCache_FragmentType, "the fragment">:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def KVCache_ReduceOp : KVCache_Op<"reduce", [
+    Pure, OptionalTypesMatchWith<"'init' has the type of 'result'", "result",
+                                 "init", "$_self">]> {
+  let summary = "Combines the elements of each row of a fragment";
+  let description = [{
+    Combines the elements of a row, and the element of `init`, if it is there.
+    A result that is not `partial` is combined over the lanes that share the
+    row; a `partial` one has each lane's share, and costs no shuffles. A
+    `partial` source becomes its rows' numbers.
+
+    A thread combines its elements from the lowest column on: sums one after the
+    other, and other kinds two at a time. Then lanes exchange, the nearest first.
+    So the order does not depend on other rows.
+
+    Constraints:
+    - (C1) the source has two dimensions, or is `partial`. The result has its
+      element type, layout and rows, and one dimension.
+    - (C2) the result of a `partial` source is not `partial`.
+    - (C3) `kind` is the name of the op of `arith` that combines two elements:
+      `addf`, `maxnumf`, `minnumf`, `maximumf` or `minimumf` for floats, and
+      `addi`, `maxsi` or `minsi` for integers.
+    - (C4) a sum has an `init` only if its result is `partial`: otherwise each
+      lane would add it.
+
+    Example:
+
+    ```mlir
+    !s = !kvcache.fragment<64x128xf32, wgmma_acc>
+    !row = !kvcache.fragment<64xf32, wgmma_acc>
+    !share = !kvcache.fragment<64xf32, wgmma_acc, partial>
+
+    func.func @rows(%scores: !s, %old: !row, %sum: !share) -> (!row, !row) {
+      %max = kvcache.reduce maxnumf %scores from %old : !s -> !row
+      %added = kvcache.reduce addf %scores from %sum : !s -> !share
+      %total = kvcache.reduce addf %added : !share -> !row
+      return %max, %total : !row, !row
+    }
+    ```
+  }];
+  let arguments = (ins
+    KVCache_Reduction:$kind,
+    Arg<KVCache_FragmentType, "the fragment">:$source,
+    Arg<Optional<KVCache_FragmentType>, "the first element of each row">:$init
+  );
+  let results = (outs Res<KVCache_FragmentType, "a number for each row">:$result);
+  let assemblyFormat = [{
+    $kind $source (`from` $init^)? attr-dict `:` qualified(type($source)) `->`
+    qualified(type($result))
+  }];
+  let extraClassDeclaration = [{
+    /// Whether combining an element twice changes nothing.
+    bool isIdempotent();
+  }];
+  let hasVerifier = 1;
+}
+
+def KVCache_ToOperandOp : KVCache_Op<"to_operand", [Pure]> {
+  let summary = "Makes an accumulator the left operand of a product";
+  let description = [{
+    Rounds the elements to the smaller type, to nearest even, in the registers
+    where they are: each thread keeps its elements.
+
+    Constraints:
+    - (C1) the shapes are equal, and `result` has the layout of operands for the
+      same instruction whose threads have the same elements: `mma_a16` for
+      `mma_acc`, and `wgmma_a16` for `wgmma_acc`.
+    - (C2) the elements are floats, of the source f32 or those of the result.
+
+    Example:
+
+    ```mlir
+    !s = !kvcache.fragment<64x128xf32, wgmma_acc>
+    !p = !kvcache.fragment<64x128xbf16, wgmma_a16>
+
+    func.func @round(%probs: !s) -> !p {
+      %left = kvcache.to_operand %probs : !s -> !p
+      return %left : !p
+    }
+    ```
+  }];
+  let arguments = (ins Arg<KVCache_FragmentType, "the accumulator">:$source);
+  let results = (outs Res<KVCache_FragmentType, "the operand">:$result);
+  let assemblyFormat = [{
+    $source attr-dict `:` qualified(type($source)) `->` qualified(type($result))
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+def KVCache_FragmentLoadOp : KVCache_Op<"fragment_load"> {
+  let summary = "Loads a part of a tile into a fragment";
+  let description = [{
+    Loads the elements of a part of a tile, which begins at `[tile_row, tile_column]`.
+    `mma_a16` and `wgmma_a16` are loaded by `ldmatrix`; other layouts by loads of
+    the elements of a thread that lie side by side.
+
+    Constraints:
+    - (C1) the tile has the element type of the fragment, which has two
+      dimensions and elements of whole bytes.
+    - (C2) the part is inside the tile. `tile_row` is a multiple of 8, and
+      `tile_column` of 16 bytes. The bounds checks check values that are not constant.
+
+    Example:
+
+    ```mlir
+    !tile = !kvcache.tile<16x128xbf16, swizzle_128b>
+    !q = !kvcache.fragment<16x128xbf16, mma_a16>
+
+    func.func @load(%tile: !tile) -> !q {
+      %c0 = arith.constant 0 : index
+      %q = kvcache.fragment_load %tile[%c0, %c0] : !tile -> !q
+      return %q : !q
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<KVCache_TileType, "the tile", [MemRead]>:$tile,
+    Arg<Index, "the first row">:$tile_row,
+    Arg<Index, "the first column">:$tile_column
+  );
+  let results = (outs Res<KVCache_FragmentType, "the fragment">:$result);
+  let assemblyFormat = [{
+    $tile `[` $tile_row `,` $tile_column `]` attr-dict `:` qualified(type($tile)) `->`
+    qualified(type($result))
+  }];
+  let extraClassDeclaration = [{
+    /// The part of the tile that the op reads.
+    ::mlir::kvcache::MatrixPart getPart();
+  }];
+  let hasVerifier = 1;
+}
+
+def KVCache_FragmentStoreOp : KVCache_Op<"fragment_store"> {
+  let summary = "Stores a fragment into a part of a tile";
+  let description = [{
+    Stores the elements of a fragment into the part of a tile that begins at
+    `[tile_row, tile_column]`. Other threads see them after a barrier; matrix instructions
+    that read the tile need `nvvm.fence.proxy` before it, as `mma` says.
+
+    Constraints: those of `fragment_load`.
+
+    Example:
+
+    ```mlir
+    !tile = !kvcache.tile<64x128xbf16, swizzle_128b>
+    !p = !kvcache.fragment<64x128xbf16, wgmma_a16>
+
+    func.func @store(%probs: !p, %tile: !tile) {
+      %c0 = arith.constant 0 : index
+      kvcache.fragment_store %probs, %tile[%c0, %c0] : !p, !tile
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<KVCache_FragmentType, "the fragment">:$value,
+    Arg<KVCache_TileType, "the tile", [MemWrite]>:$tile,
+    Arg<Index, "the first row">:$tile_row,
+    Arg<Index, "the first column">:$tile_column
+  );
+  let assemblyFormat = [{
+    $value `,` $tile `[` $tile_row `,` $tile_column `]` attr-dict `:`
+    qualified(type($value)) `,` qualified(type($tile))
+  }];
+  let extraClassDeclaration = [{
+    /// The part of the tile that the op writes.
+    ::mlir::kvcache::MatrixPart getPart();
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+def KVCache_ProductOperand : AnyTypeOf<[KVCache_TileType,
+                                        KVCache_FragmentType]>;
+def KVCache_Accumulator : AnyTypeOf<[KVCache_FragmentType,
+                                     KVCache_InFlightType]>;
+
+def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
+    AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Starts a product of a team";
+  let description = [{
+    Starts the product `D = A B`, or with `add` the sum `D = A B + C`. A is a
+    fragment or, of a warpgroup, a part of a tile; B is a part of a tile. The
+    layout of D says which instruction multiplies: `wgmma` for `wgmma_acc`, on
+    sm_90a, and `mma.sync` for `mma_acc`, on all chips. `mma` says what
+    `major_a` and `major_b` mean.
+
+    The product is in flight until `fragment_wait`. Until then no thread writes
+    the tiles.
+
+    Constraints:
+    - (C1) `a_row` and `a_column` are there if `a` is a tile, and only then. A
+      tile has `k` columns of A, by default all.
+    - (C2) A fragment has two dimensions and the layout of operands of the
+      instruction: `mma_a16`, or `wgmma_a16` and `wgmma_a8`.
+    - (C3) `accumulator` has the shape, element type and layout of the result.
+    - (C4) of `wgmma`, everything is as `mma` has it.
+    - (C5) of `mma.sync`, A is a fragment of bf16 or f16, which B has too; the
+      sums are f32, and n and k multiples of 16. `b_row` is a multiple of 8, and
+      `b_column` of 8.
+    - (C6) the parts are inside the tiles.
+
+    Example:
+
+    ```mlir
+    !qt = !kvcache.tile<64x128xbf16, swizzle_128b>
+    !kt = !kvcache.tile<128x128xbf16, swizzle_128b>
+    !s = !kvcache.fragment<64x128xf32, wgmma_acc>
+    !p = !kvcache.fragment<64x128xbf16, wgmma_a16>
+    !fly = !kvcache.in_flight<64x128xf32, wgmma_acc>
+
+    func.func @attend(%q: !qt, %k: !kt, %v: !kt, %sums: !s) -> !s {
+      %c0 = arith.constant 0 : index
+      %qk = kvcache.fragment_mma %q[%c0, %c0], %k[%c0, %c0] : !qt, !kt -> !fly
+      %scores = kvcache.fragment_wait %qk : !fly
+      %probs = kvcache.to_operand %scores : !s -> !p
+      %pv = kvcache.fragment_mma %probs, %v[%c0, %c0] add %sums
+          {major_b = #kvcache.major<mn_major>} : !p, !kt, !s -> !fly
+      %out = kvcache.fragment_wait %pv : !fly
+      return %out : !s
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<KVCache_ProductOperand, "A: a tile, or a fragment", [MemRead]>:$a,
+    Arg<Optional<Index>, "the first row of the tile of A">:$a_row,
+    Arg<Optional<Index>, "the first column of the tile of A">:$a_column,
+    Arg<KVCache_TileType, "the tile of B", [MemRead]>:$b,
+    Arg<Index, "the first row of the tile of B">:$b_row,
+    Arg<Index, "the first column of the tile of B">:$b_column,
+    Arg<Optional<KVCache_Accumulator>, "C">:$accumulator,
+    OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$k,
+    DefaultValuedAttr<KVCache_MajorAttr, "::mlir::kvcache::Major::K">:$major_a,
+    DefaultValuedAttr<KVCache_MajorAttr, "::mlir::kvcache::Major::K">:$major_b
+  );
+  let results = (outs Res<KVCache_InFlightType, "D">:$result);
+  let assemblyFormat = [{
+    $a (`[` $a_row^ `,` $a_column `]`)? `,` $b `[` $b_row `,` $b_column `]`
+    (`add` $accumulator^)? attr-dict `:` qualified(type($a)) `,`
+    qualified(type($b)) (`,` qualified(type($accumulator))^)? `->`
+    qualified(type($result))
+  }];
+  let extraClassDeclaration = [{
+    /// The elements of which columns are multiples for `ldmatrix`: 16 bytes.
+    static constexpr int64_t kColumnUnit = 8;
+
+    /// n: the number of columns of the result.
+    int64_t getSizeN() { return getType().getColumns(); }
+    /// k: the number of columns of A.
+    int64_t getSizeK();
+    /// Whether warpgroups multiply, by wgmma. Otherwise it is mma.sync.
+    bool isWgmma() {
+      return getType().getLayout() ==
+             ::mlir::kvcache::FragmentLayout::WgmmaAcc;
+    }
+    /// The tile of A; null if A is a fragment.
+    ::mlir::TypedValue<::mlir::kvcache::TileType> getTileA();
+    /// The parts of tiles that the op reads: B, and A if it is a tile.
+    ::llvm::SmallVector<::mlir::kvcache::MatrixPart, 2> getParts();
+  }];
+  let hasVerifier = 1;
+}
+
+def KVCache_FragmentWaitOp : KVCache_Op<"fragment_wait", [
+    MemoryEffects<[MemRead, MemWrite]>,
+    DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let summary = "Waits for products of a team";
+  let description = [{
+    Waits until at most `pending` of the products that the team has started last
+    are in flight, and gives those that are complete. A product of `mma.sync` is
+    complete at once, so it takes no instruction.
+
+    Constraints:
+    - (C1) the operands are products that the op waits for, of one instruction.
+      The emulator checks that it waits for them.
+    - (C2) `pending` is at most 7, and 0 for `mma.sync`.
+
+    Example:
+
+    ```mlir
+    !kt = !kvcache.tile<128x128xbf16, swizzle_128b>
+    !fly = !kvcache.in_flight<64x128xf32, wgmma_acc>
+    !s = !kvcache.fragment<64x128xf32, wgmma_acc>
+
+    func.func @two(%q: !kt, %k: !kt) -> (!s, !s) {
+      %c0 = arith.constant 0 : index
+      %c64 = arith.constant 64 : index
+      %first = kvcache.fragment_mma %q[%c0, %c0], %k[%c0, %c0] {k = 64}
+          : !kt, !kt -> !fly
+      %second = kvcache.fragment_mma %q[%c0, %c64], %k[%c0, %c64] {k = 64}
+          : !kt, !kt -> !fly
+      %x = kvcache.fragment_wait %first pending 1 : !fly
+      %y = kvcache.fragment_wait %second : !fly
+      return %x, %y : !s, !s
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<Variadic<KVCache_InFlightType>, "the products in flight">:$products,
+    DefaultValuedAttr<ConfinedAttr<I64Attr, [
+        IntNonNegative, IntMaxValue<7>]>, "0">:$pending
+  );
+  let results = (outs
+    Res<Variadic<KVCache_FragmentType>, "the same, complete">:$results);
+  let assemblyFormat = [{
+    $products (`pending` $pending^)? attr-dict `:` qualified(type($products))
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // KVCACHE_IR_FRAGMENTOPS_TD

@@ -1,0 +1,325 @@
+//===- ElementPatterns.cpp - Lower ops on the elements of fragments -------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Registers.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+struct LowerSplat : OpConversionPattern<SplatOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(SplatOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    FragmentType type = op.getType();
+    size_t elements = type.getParts().size();
+    if (type.hasColumns())
+      elements *= LayoutDigits::get(type.getLayout()).countPacked();
+    SmallVector<Value> values(elements, adaptor.getValue());
+    rewriter.replaceOpWithMultiple(op,
+                                   {pack(rewriter, op.getLoc(), type, values)});
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// map
+//===----------------------------------------------------------------------===//
+
+/// The row and the column of an element among those of a thread, or -1 for a
+/// value that does not depend on it.
+using Element = std::pair<int64_t, int64_t>;
+constexpr int64_t kAny = -1;
+
+/// Emits the region of a map for the elements of a thread. A value is emitted
+/// once for all elements that it is equal for.
+class MapEmitter {
+public:
+  MapEmitter(OpBuilder &builder, MapOp op, ArrayRef<ValueRange> registers)
+      : builder(builder), op(op), b(builder, op.getLoc()),
+        rows(LayoutDigits::get(op.getType().getLayout()).getRows()) {
+    for (auto [fragment, parts] : llvm::zip_equal(op.getFragments(), registers))
+      elements.push_back(unpack(builder, op.getLoc(),
+                                cast<FragmentType>(fragment.getType()), parts));
+    if (op.getType().hasColumns())
+      places = LayoutDigits::get(op.getType().getLayout())
+                   .getPlaces(op.getType().getColumns());
+    else
+      for (int64_t row : rows)
+        places.push_back({row, 0});
+    findDependences();
+    if (!op.getRow())
+      return;
+    first = FirstPlace::get(b, op.getType().getLayout());
+    first.row = b.add(op.getRow(), first.row);
+    if (op.getColumn())
+      first.column = b.add(op.getColumn(), first.column);
+  }
+
+  /// The elements of the result, row by row.
+  SmallVector<Value> emit() {
+    SmallVector<Value> results(places.size());
+    for (auto [number, row] : llvm::enumerate(rows))
+      for (auto [i, place] : llvm::enumerate(places))
+        if (place.row == row)
+          results[i] = emitElement(number, i);
+    return results;
+  }
+
+private:
+  struct Dependence {
+    bool onRow = false, onColumn = false;
+  };
+
+  void findDependences() {
+    Block &body = op.getBody().front();
+    for (auto [i, argument] : llvm::enumerate(body.getArguments())) {
+      size_t fragments = op.getFragments().size();
+      bool hasColumns =
+          i < fragments &&
+          cast<FragmentType>(op.getFragments()[i].getType()).hasColumns();
+      // The last argument is the column.
+      dependences[argument] = {i <= fragments, hasColumns || i > fragments};
+    }
+    for (Operation &each : body.without_terminator()) {
+      Dependence sum;
+      for (Value value : getUsedValues(&each)) {
+        Dependence one = dependences.lookup(value);
+        sum.onRow |= one.onRow;
+        sum.onColumn |= one.onColumn;
+      }
+      for (Value result : each.getResults())
+        dependences[result] = sum;
+    }
+  }
+
+  static SetVector<Value> getUsedValues(Operation *each) {
+    SetVector<Value> used(each->operand_begin(), each->operand_end());
+    getUsedValuesDefinedAbove(each->getRegions(), used);
+    return used;
+  }
+
+  Element keyOf(Value value, Element element) const {
+    Dependence on = dependences.lookup(value);
+    return {on.onRow ? element.first : kAny,
+            on.onColumn ? element.second : kAny};
+  }
+
+  Value emitElement(int64_t row, size_t i) {
+    Element element{row, places[i].column};
+    Block &body = op.getBody().front();
+    for (auto [number, argument] : llvm::enumerate(body.getArguments()))
+      if (!argument.use_empty())
+        emitArgument(number, argument, element, i);
+    for (Operation &each : body.without_terminator())
+      emitOp(each, element);
+    return find(body.getTerminator()->getOperand(0), element);
+  }
+
+  void emitArgument(size_t number, Value argument, Element element, size_t i) {
+    Value &emitted = values[{argument, keyOf(argument, element)}];
+    if (emitted)
+      return;
+    if (number == elements.size())
+      emitted = b.add(first.row, b.index(places[i].row));
+    else if (number > elements.size())
+      emitted = b.add(first.column, b.index(places[i].column));
+    else if (dependences[argument].onColumn)
+      emitted = elements[number][i];
+    else
+      emitted = elements[number][element.first];
+  }
+
+  void emitOp(Operation &each, Element element) {
+    if (each.getNumResults() == 0 ||
+        values.contains({each.getResult(0), keyOf(each.getResult(0), element)}))
+      return;
+    IRMapping mapping;
+    for (Value used : getUsedValues(&each))
+      mapping.map(used, find(used, element));
+    Operation *clone = builder.clone(each, mapping);
+    for (auto [result, emitted] :
+         llvm::zip_equal(each.getResults(), clone->getResults()))
+      values[{result, keyOf(result, element)}] = emitted;
+  }
+
+  /// The emitted value; those of outside are what they are.
+  Value find(Value value, Element element) const {
+    auto it = values.find({value, keyOf(value, element)});
+    return it == values.end() ? value : it->second;
+  }
+
+  OpBuilder &builder;
+  MapOp op;
+  IndexBuilder b;
+  SmallVector<int64_t> rows;
+  SmallVector<ElementPlace> places;
+  SmallVector<SmallVector<Value>> elements;
+  /// The numbers of the first row and column, with `at`.
+  FirstPlace first;
+  DenseMap<Value, Dependence> dependences;
+  DenseMap<std::pair<Value, Element>, Value> values;
+};
+
+struct LowerMap : OpConversionPattern<MapOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(MapOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Value> results =
+        MapEmitter(rewriter, op, adaptor.getFragments()).emit();
+    rewriter.replaceOpWithMultiple(
+        op, {pack(rewriter, op.getLoc(), op.getType(), results)});
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// reduce
+//===----------------------------------------------------------------------===//
+
+class RowReducer {
+public:
+  RowReducer(OpBuilder &builder, ReduceOp op)
+      : builder(builder), op(op), loc(op.getLoc()) {}
+
+  /// A number for each row of a thread.
+  SmallVector<Value> emit(ValueRange registers, ValueRange init) {
+    FragmentType source = op.getSource().getType();
+    SmallVector<Value> elements = unpack(builder, loc, source, registers);
+    const auto &digits = LayoutDigits::get(source.getLayout());
+    SmallVector<Value> results;
+    for (auto [number, row] : llvm::enumerate(digits.getRows())) {
+      SmallVector<Value> inRow;
+      if (!source.hasColumns())
+        inRow.push_back(elements[number]);
+      else
+        for (auto [place, element] :
+             llvm::zip_equal(digits.getPlaces(source.getColumns()), elements))
+          if (place.row == row)
+            inRow.push_back(element);
+      Value result = combineAll(init.empty() ? Value() : init[number], inRow);
+      results.push_back(op.getType().getPartial()
+                            ? result
+                            : exchange(result, digits.getSharerStrides()));
+    }
+    return results;
+  }
+
+private:
+  /// Chains are half as long where the order is of no consequence.
+  Value combineAll(Value result, ArrayRef<Value> elements) {
+    size_t step = op.isIdempotent() && elements.size() % 2 == 0 ? 2 : 1;
+    for (size_t i = 0; i < elements.size(); i += step) {
+      Value next =
+          step == 1 ? elements[i] : combine(elements[i], elements[i + 1]);
+      result = result ? combine(result, next) : next;
+    }
+    return result;
+  }
+
+  Value exchange(Value value, ArrayRef<int64_t> strides) {
+    for (int64_t stride : strides) {
+      auto shuffle = gpu::ShuffleOp::create(
+          builder, loc, value, static_cast<int32_t>(stride),
+          static_cast<int32_t>(LayoutDigits::kLanes), gpu::ShuffleMode::XOR);
+      value = combine(value, shuffle.getShuffleResult());
+    }
+    return value;
+  }
+
+  Value combine(Value a, Value b) {
+    switch (op.getKind()) {
+    case Reduction::AddF:
+      return arith::AddFOp::create(builder, loc, a, b);
+    case Reduction::MaxNumF:
+      return arith::MaxNumFOp::create(builder, loc, a, b);
+    case Reduction::MinNumF:
+      return arith::MinNumFOp::create(builder, loc, a, b);
+    case Reduction::MaximumF:
+      return arith::MaximumFOp::create(builder, loc, a, b);
+    case Reduction::MinimumF:
+      return arith::MinimumFOp::create(builder, loc, a, b);
+    case Reduction::AddI:
+      return arith::AddIOp::create(builder, loc, a, b);
+    case Reduction::MaxSI:
+      return arith::MaxSIOp::create(builder, loc, a, b);
+    case Reduction::MinSI:
+      return arith::MinSIOp::create(builder, loc, a, b);
+    }
+    llvm_unreachable("not a reduction");
+  }
+
+  OpBuilder &builder;
+  ReduceOp op;
+  Location loc;
+};
+
+struct LowerReduce : OpConversionPattern<ReduceOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ReduceOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Value> results =
+        RowReducer(rewriter, op).emit(adaptor.getSource(), adaptor.getInit());
+    rewriter.replaceOpWithMultiple(op, {results});
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// to_operand
+//===----------------------------------------------------------------------===//
+
+/// Rounds as many elements at once as a register holds.
+struct LowerToOperand : OpConversionPattern<ToOperandOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ToOperandOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Type from = op.getSource().getType().getElementType(),
+         to = op.getType().getElementType();
+    SmallVector<Value> elements(adaptor.getSource());
+    int64_t packed = LayoutDigits::get(op.getType().getLayout()).countPacked();
+    auto word = VectorType::get(1, rewriter.getI32Type());
+    SmallVector<Value> registers;
+    for (ArrayRef<Value> rest = elements; !rest.empty();
+         rest = rest.drop_front(packed)) {
+      Value all = vector::FromElementsOp::create(rewriter, loc,
+                                                 VectorType::get(packed, from),
+                                                 rest.take_front(packed));
+      if (from != to)
+        all = arith::TruncFOp::create(rewriter, loc,
+                                      VectorType::get(packed, to), all);
+      all = vector::BitCastOp::create(rewriter, loc, word, all);
+      registers.push_back(vector::ExtractOp::create(rewriter, loc, all, 0));
+    }
+    rewriter.replaceOpWithMultiple(op, {registers});
+    return success();
+  }
+};
+
+} // namespace
+
+void kvcache::populateElementPatterns(const TypeConverter &converter,
+                                      RewritePatternSet &patterns) {
+  patterns.add<LowerMap, LowerReduce, LowerSplat, LowerToOperand>(
+      converter, patterns.getContext());
+}

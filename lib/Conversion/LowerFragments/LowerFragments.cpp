@@ -1,0 +1,145 @@
+//===- LowerFragments.cpp - Lower fragments to registers ------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../KVCacheToMemRef/ControlFlowPatterns.h"
+#include "Registers.h"
+
+#include "kvcache/Conversion/Passes.h"
+#include "kvcache/IR/MatrixOps.h"
+#include "kvcache/IR/PipeOps.h"
+#include "kvcache/IR/TileOps.h"
+#include "kvcache/Support/DiagnosticHints.h"
+#include "kvcache/Target/Chip.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_LOWERFRAGMENTS
+#include "kvcache/Conversion/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+bool isFragment(Type type) { return isa<FragmentType, InFlightType>(type); }
+
+/// Expands the results of a consumption.
+struct ExpandConsume : OpConversionPattern<ConsumeOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ConsumeOp op, OneToNOpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Type> types;
+    SmallVector<size_t> counts;
+    for (Type type : op.getResultTypes()) {
+      size_t before = types.size();
+      if (failed(typeConverter->convertType(type, types)))
+        return failure();
+      counts.push_back(types.size() - before);
+    }
+    auto expanded = ConsumeOp::create(rewriter, op.getLoc(), types,
+                                      op.getPipe(), op.getIndex());
+    rewriter.inlineRegionBefore(op.getBody(), expanded.getBody(),
+                                expanded.getBody().end());
+    SmallVector<ValueRange> results;
+    ValueRange rest = expanded.getResults();
+    for (size_t count : counts) {
+      results.push_back(rest.take_front(count));
+      rest = rest.drop_front(count);
+    }
+    rewriter.replaceOpWithMultiple(op, results);
+    return success();
+  }
+};
+
+struct ExpandYield : OpConversionPattern<YieldOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(YieldOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Value> results;
+    for (ValueRange each : adaptor.getResults())
+      llvm::append_range(results, each);
+    rewriter.replaceOpWithNewOp<YieldOp>(op, results);
+    return success();
+  }
+};
+
+struct LowerFragments : kvcache::impl::LowerFragmentsBase<LowerFragments> {
+  void runOnOperation() override {
+    if (!hasFragments())
+      return markAllAnalysesPreserved();
+    if (failed(checkCode()))
+      return signalPassFailure();
+    MLIRContext *context = &getContext();
+    TypeConverter converter;
+    converter.addConversion([](Type type) { return type; });
+    converter.addConversion(
+        [](Type type,
+           SmallVectorImpl<Type> &types) -> std::optional<LogicalResult> {
+          if (!isFragment(type))
+            return std::nullopt;
+          for (Part part : cast<ExpandableTypeInterface>(type).getParts())
+            types.push_back(part.type);
+          return success();
+        });
+    RewritePatternSet patterns(context);
+    ConversionTarget target(*context);
+    populateElementPatterns(converter, patterns);
+    populateTileAccessPatterns(converter, patterns);
+    populateSyncPatterns(converter, patterns);
+    populateWgmmaPatterns(converter, patterns);
+    patterns.add<ExpandConsume, ExpandYield>(converter, context);
+    populateControlFlowPatterns(converter, patterns, target);
+    target
+        .addIllegalOp<FragmentLoadOp, FragmentMmaOp, FragmentStoreOp,
+                      FragmentWaitOp, MapOp, ReduceOp, SplatOp, ToOperandOp>();
+    DiagnosticHints hints(context);
+    if (failed(applyPartialConversion(getOperation(), target,
+                                      std::move(patterns))))
+      signalPassFailure();
+  }
+
+private:
+  static bool has(Operation *op) {
+    return llvm::any_of(op->getOperandTypes(), isFragment) ||
+           llvm::any_of(op->getResultTypes(), isFragment);
+  }
+
+  bool hasFragments() {
+    return getOperation()
+        ->walk([](Operation *op) {
+          return has(op) ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
+  }
+
+  /// Only threads of a team have fragments, and only functions that are called
+  /// take them.
+  LogicalResult checkCode() {
+    WalkResult result = getOperation()->walk([](Operation *op) -> WalkResult {
+      auto kernel = dyn_cast<gpu::GPUFuncOp>(op);
+      if (kernel && kernel.isKernel() &&
+          llvm::any_of(kernel.getArgumentTypes(), isFragment))
+        return op->emitOpError("expects no fragments as arguments of a kernel");
+      if (has(op) && !isInGPUCode(op))
+        return op->emitOpError("with fragments expects GPU code");
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
+  }
+};
+
+} // namespace

@@ -1,0 +1,111 @@
+//===- Registers.cpp - The registers of fragments -------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Registers.h"
+
+#include "kvcache/Support/Threads.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+static int64_t countPacked(FragmentType type) {
+  return type.hasColumns() ? LayoutDigits::get(type.getLayout()).countPacked()
+                           : 1;
+}
+
+SmallVector<Value> kvcache::split(OpBuilder &builder, Location loc,
+                                  Value vector) {
+  return vector::ToElementsOp::create(builder, loc, vector).getResults();
+}
+
+SmallVector<Value> kvcache::unpack(OpBuilder &builder, Location loc,
+                                   FragmentType type, ValueRange registers) {
+  int64_t packed = countPacked(type);
+  if (packed == 1)
+    return registers;
+  auto elements = VectorType::get(packed, type.getElementType());
+  SmallVector<Value> unpacked;
+  for (Value word : registers) {
+    Value all = vector::FromElementsOp::create(
+        builder, loc, VectorType::get(1, word.getType()), word);
+    all = vector::BitCastOp::create(builder, loc, elements, all);
+    llvm::append_range(unpacked, split(builder, loc, all));
+  }
+  return unpacked;
+}
+
+SmallVector<Value> kvcache::pack(OpBuilder &builder, Location loc,
+                                 FragmentType type, ArrayRef<Value> elements) {
+  int64_t packed = countPacked(type);
+  if (packed == 1)
+    return SmallVector<Value>(elements);
+  auto word = VectorType::get(1, builder.getI32Type());
+  SmallVector<Value> registers;
+  for (; !elements.empty(); elements = elements.drop_front(packed)) {
+    Value all = vector::FromElementsOp::create(
+        builder, loc, VectorType::get(packed, type.getElementType()),
+        elements.take_front(packed));
+    all = vector::BitCastOp::create(builder, loc, word, all);
+    registers.push_back(vector::ExtractOp::create(builder, loc, all, 0));
+  }
+  return registers;
+}
+
+Value kvcache::join(OpBuilder &builder, Location loc, FragmentType type,
+                    ValueRange registers) {
+  auto size = static_cast<int64_t>(registers.size());
+  Value all = vector::FromElementsOp::create(
+      builder, loc, VectorType::get(size, registers.front().getType()),
+      registers);
+  auto elements =
+      VectorType::get(size * countPacked(type), type.getElementType());
+  return builder.createOrFold<vector::BitCastOp>(loc, elements, all);
+}
+
+//===----------------------------------------------------------------------===//
+// Places
+//===----------------------------------------------------------------------===//
+
+TeamThread TeamThread::get(const IndexBuilder &b, FragmentLayout layout) {
+  constexpr int64_t lanes = LayoutDigits::kLanes;
+  Value thread = getThread(b);
+  int64_t warps = LayoutDigits::get(layout).warps;
+  Value warp = warps == 1 ? b.index(0) : b.rem(b.div(thread, lanes), warps);
+  return {warp, b.rem(thread, lanes)};
+}
+
+/// Returns the sum of what the bits of a lane add to its row, or to its column.
+/// Neighbouring bits that add powers of two in order are one product.
+static Value addDigits(const IndexBuilder &b, Value lane,
+                       ArrayRef<LayoutDigit> digits, bool forRow) {
+  Value sum = b.index(0);
+  for (size_t bit = 0; bit < digits.size();) {
+    size_t end = bit + 1;
+    while (end < digits.size() && digits[end].isRow == digits[bit].isRow &&
+           digits[end].distance == 2 * digits[end - 1].distance)
+      ++end;
+    if (digits[bit].isRow == forRow) {
+      Value part = b.div(lane, int64_t(1) << bit);
+      if (end < digits.size())
+        part = b.rem(part, int64_t(1) << (end - bit));
+      sum = b.add(sum, b.mul(part, digits[bit].distance));
+    }
+    bit = end;
+  }
+  return sum;
+}
+
+FirstPlace FirstPlace::get(const IndexBuilder &b, FragmentLayout layout) {
+  TeamThread thread = TeamThread::get(b, layout);
+  ArrayRef<LayoutDigit> digits = LayoutDigits::get(layout).lane;
+  Value row = addDigits(b, thread.lane, digits, /*forRow=*/true);
+  return {b.add(row, b.mul(thread.warp, LayoutDigits::kRowsOfWarp)),
+          addDigits(b, thread.lane, digits, /*forRow=*/false)};
+}

@@ -1,0 +1,78 @@
+//===- Registers.h - The registers of fragments -----------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_CONVERSION_LOWERFRAGMENTS_REGISTERS_H
+#define KVCACHE_LIB_CONVERSION_LOWERFRAGMENTS_REGISTERS_H
+
+#include "kvcache/IR/FragmentOps.h"
+#include "kvcache/Support/IndexBuilder.h"
+
+#include "mlir/Transforms/DialectConversion.h"
+
+namespace mlir::kvcache {
+
+/// Returns the elements of a thread, from its registers.
+SmallVector<Value> unpack(OpBuilder &builder, Location loc, FragmentType type,
+                          ValueRange registers);
+/// Returns the registers of the elements of a thread.
+SmallVector<Value> pack(OpBuilder &builder, Location loc, FragmentType type,
+                        ArrayRef<Value> elements);
+
+/// Makes a vector of all registers, and elements of words.
+Value join(OpBuilder &builder, Location loc, FragmentType type,
+           ValueRange registers);
+/// Returns the elements of a vector.
+SmallVector<Value> split(OpBuilder &builder, Location loc, Value vector);
+
+/// The place of a thread in its team.
+struct TeamThread {
+  Value warp, lane;
+
+  static TeamThread get(const IndexBuilder &b, FragmentLayout layout);
+};
+
+/// The place of the first element of a thread in a fragment.
+struct FirstPlace {
+  Value row, column;
+
+  static FirstPlace get(const IndexBuilder &b, FragmentLayout layout);
+};
+
+/// Adds the patterns for splat, map, reduce and to_operand.
+void populateElementPatterns(const TypeConverter &converter,
+                             RewritePatternSet &patterns);
+/// Adds the patterns for loads from tiles and stores into them.
+void populateTileAccessPatterns(const TypeConverter &converter,
+                                RewritePatternSet &patterns);
+/// Adds the patterns for products by mma.sync.
+void populateSyncPatterns(const TypeConverter &converter,
+                          RewritePatternSet &patterns);
+/// Adds the patterns for products by wgmma, and for waits.
+void populateWgmmaPatterns(const TypeConverter &converter,
+                           RewritePatternSet &patterns);
+
+/// Loads 16 x 16 elements of 16 bits of a tile by `ldmatrix`, as four words:
+/// the matrices of 8 x 8 at (0, 0), (8, 0), (0, 8) and (8, 8), each transposed
+/// or not. `row` and `column` are multiples of 8.
+class MatrixLoader {
+public:
+  MatrixLoader(OpBuilder &builder, Location loc, TypedValue<TileType> tile,
+               Value lane);
+
+  SmallVector<Value> load(Value row, Value column, bool isTransposed) const;
+
+private:
+  IndexBuilder b;
+  TypedValue<TileType> tile;
+  /// The row and the column, one of two, that the lane addresses.
+  Value row, column;
+};
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_CONVERSION_LOWERFRAGMENTS_REGISTERS_H

@@ -1,0 +1,57 @@
+// RUN: kvcache-opt %s -o %t.text
+// RUN: kvcache-opt %S/fragments.mlirbc -o %t.bytecode
+// RUN: diff %t.text %t.bytecode
+
+module {
+  func.func @types(%arg0: !kvcache.fragment<64x32xf8E4M3FN, wgmma_a8>, %arg1: !kvcache.fragment<16xi32, mma_acc, partial>, %arg2: !kvcache.fragment<16x8xi1, mma_acc>, %arg3: !kvcache.in_flight<64x256xi32, wgmma_acc>) {
+    return
+  }
+  func.func @elements(%arg0: !kvcache.fragment<64x128xf32, wgmma_acc>, %arg1: !kvcache.fragment<64xf32, wgmma_acc>, %arg2: !kvcache.fragment<64xf32, wgmma_acc, partial>, %arg3: f32, %arg4: index, %arg5: index) -> (!kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<64xf32, wgmma_acc, partial>) {
+    %0 = kvcache.splat %arg3 : !kvcache.fragment<64x128xf32, wgmma_acc>
+    %1 = kvcache.map %arg0, %arg1 at(%arg4, %arg5) : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64x128xf32, wgmma_acc> {
+    ^bb0(%arg6: f32, %arg7: f32, %arg8: index, %arg9: index):
+      %10 = arith.cmpi ule, %arg9, %arg8 : index
+      %11 = arith.select %10, %arg6, %arg7 : f32
+      kvcache.yield %11 : f32
+    }
+    %2 = kvcache.map arith.mulf(%arg2, %arg1) : !kvcache.fragment<64xf32, wgmma_acc, partial>, !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64xf32, wgmma_acc, partial>
+    %3 = kvcache.map arith.addf(%0, %arg1) : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64x128xf32, wgmma_acc>
+    %4 = kvcache.map %3, %arg1 : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64x128xf32, wgmma_acc> {
+    ^bb0(%arg6: f32, %arg7: f32):
+      %10 = arith.subf %arg6, %arg7 fastmath<fast> : f32
+      kvcache.yield %10 : f32
+    }
+    %5 = kvcache.map %4, %arg1 : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64x128xf32, wgmma_acc> {
+    ^bb0(%arg6: f32, %arg7: f32):
+      %10 = arith.subf %arg7, %arg6 : f32
+      kvcache.yield %10 : f32
+    }
+    %6 = kvcache.map %arg1 at(%arg4) {named} : !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64xi32, wgmma_acc> {
+    ^bb0(%arg6: f32, %arg7: index):
+      %10 = arith.index_cast %arg7 : index to i32
+      kvcache.yield %10 : i32
+    }
+    %7 = kvcache.reduce maxnumf %5 from %arg1 : !kvcache.fragment<64x128xf32, wgmma_acc> -> !kvcache.fragment<64xf32, wgmma_acc>
+    %8 = kvcache.reduce addf %5 from %2 : !kvcache.fragment<64x128xf32, wgmma_acc> -> !kvcache.fragment<64xf32, wgmma_acc, partial>
+    %9 = kvcache.reduce addf %8 : !kvcache.fragment<64xf32, wgmma_acc, partial> -> !kvcache.fragment<64xf32, wgmma_acc>
+    return %1, %8 : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<64xf32, wgmma_acc, partial>
+  }
+  func.func @tiles(%arg0: !kvcache.tile<128x128xbf16, swizzle_128b>, %arg1: index, %arg2: !kvcache.fragment<64x128xbf16, wgmma_a16>) -> !kvcache.fragment<16x128xbf16, mma_a16> {
+    kvcache.fragment_store %arg2, %arg0[%arg1, %arg1] : !kvcache.fragment<64x128xbf16, wgmma_a16>, !kvcache.tile<128x128xbf16, swizzle_128b>
+    %0 = kvcache.fragment_load %arg0[%arg1, %arg1] : !kvcache.tile<128x128xbf16, swizzle_128b> -> !kvcache.fragment<16x128xbf16, mma_a16>
+    return %0 : !kvcache.fragment<16x128xbf16, mma_a16>
+  }
+  func.func @products(%arg0: !kvcache.tile<128x128xbf16, swizzle_128b>, %arg1: !kvcache.tile<128x128xbf16, swizzle_128b>, %arg2: !kvcache.fragment<16x128xbf16, mma_a16>, %arg3: !kvcache.fragment<64x128xf32, wgmma_acc>, %arg4: index) -> (!kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<16x64xf32, mma_acc>) {
+    %0 = kvcache.fragment_mma %arg0[%arg4, %arg4], %arg1[%arg4, %arg4] {k = 64 : i64} : !kvcache.tile<128x128xbf16, swizzle_128b>, !kvcache.tile<128x128xbf16, swizzle_128b> -> !kvcache.in_flight<64x128xf32, wgmma_acc>
+    %1 = kvcache.fragment_mma %arg0[%arg4, %arg4], %arg1[%arg4, %arg4] add %0 : !kvcache.tile<128x128xbf16, swizzle_128b>, !kvcache.tile<128x128xbf16, swizzle_128b>, !kvcache.in_flight<64x128xf32, wgmma_acc> -> !kvcache.in_flight<64x128xf32, wgmma_acc>
+    %2 = kvcache.fragment_wait %1 : !kvcache.in_flight<64x128xf32, wgmma_acc>
+    %3 = kvcache.to_operand %2 : !kvcache.fragment<64x128xf32, wgmma_acc> -> !kvcache.fragment<64x128xbf16, wgmma_a16>
+    %4 = kvcache.fragment_mma %3, %arg1[%arg4, %arg4] add %arg3 {major_b = #kvcache.major<mn_major>} : !kvcache.fragment<64x128xbf16, wgmma_a16>, !kvcache.tile<128x128xbf16, swizzle_128b>, !kvcache.fragment<64x128xf32, wgmma_acc> -> !kvcache.in_flight<64x128xf32, wgmma_acc>
+    %5 = kvcache.fragment_mma %3, %arg1[%arg4, %arg4] {major_b = #kvcache.major<mn_major>} : !kvcache.fragment<64x128xbf16, wgmma_a16>, !kvcache.tile<128x128xbf16, swizzle_128b> -> !kvcache.in_flight<64x128xf32, wgmma_acc>
+    %6:2 = kvcache.fragment_wait %4, %5 pending 1 : !kvcache.in_flight<64x128xf32, wgmma_acc>, !kvcache.in_flight<64x128xf32, wgmma_acc>
+    %7 = kvcache.fragment_mma %arg2, %arg1[%arg4, %arg4] : !kvcache.fragment<16x128xbf16, mma_a16>, !kvcache.tile<128x128xbf16, swizzle_128b> -> !kvcache.in_flight<16x64xf32, mma_acc>
+    %8 = kvcache.fragment_wait %7 : !kvcache.in_flight<16x64xf32, mma_acc>
+    return %6#0, %8 : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<16x64xf32, mma_acc>
+  }
+}
+

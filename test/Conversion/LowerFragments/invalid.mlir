@@ -1,0 +1,72 @@
+// RUN: kvcache-opt %s --kvcache-lower-fragments --split-input-file --verify-diagnostics
+// RUN: not kvcache-opt %s --convert-kvcache-to-memref --split-input-file 2>&1 | FileCheck %s
+
+// CHECK: error: 'kvcache.splat' op expects 'kvcache-lower-fragments' to lower it first
+
+!s = !kvcache.fragment<16x16xf32, mma_acc>
+
+func.func @host(%x: f32) {
+  // expected-error @below {{'kvcache.splat' op with fragments expects GPU code}}
+  %s = kvcache.splat %x : !s
+  return
+}
+
+// -----
+
+!s = !kvcache.fragment<16x16xf32, mma_acc>
+
+gpu.module @kernels {
+  // expected-error @below {{'gpu.func' op expects no fragments as arguments of a kernel}}
+  gpu.func @kernel(%s: !s) kernel {
+    %y = kvcache.map arith.negf(%s) : !s -> !s
+    gpu.return
+  }
+}
+
+// -----
+
+!s = !kvcache.fragment<16x16xf32, mma_acc>
+
+gpu.module @kernels {
+  gpu.func @other(%x: f32) kernel {
+    %s = kvcache.splat %x : !s
+    // expected-error @below {{'builtin.unrealized_conversion_cast' op has no lowering here for its types and attributes}}
+    %y = builtin.unrealized_conversion_cast %s : !s to i32
+    gpu.return
+  }
+}
+
+// -----
+
+!tile = !kvcache.tile<64x64xbf16, swizzle_128b>
+!q = !kvcache.fragment<16x32xbf16, mma_a16>
+
+gpu.module @kernels {
+  gpu.func @row_is_no_multiple() kernel {
+    %c4 = arith.constant 4 : index
+    %tile = kvcache.alloc_tile : !tile
+    // expected-error @below {{'kvcache.fragment_load' op expects 'tile_row' to be a multiple of 8, got 4}}
+    // expected-error @below {{'kvcache.fragment_load' op has no lowering here for its types and attributes}}
+    %q = kvcache.fragment_load %tile[%c4, %c4] : !tile -> !q
+    gpu.return
+  }
+}
+
+// -----
+
+!tile = !kvcache.tile<64x64xbf16, swizzle_128b>
+!q = !kvcache.fragment<16x32xbf16, mma_a16>
+!fly = !kvcache.in_flight<16x16xf32, mma_acc>
+
+gpu.module @kernels {
+  gpu.func @column_is_outside() kernel {
+    %c0 = arith.constant 0 : index
+    %c40 = arith.constant 40 : index
+    %tile = kvcache.alloc_tile : !tile
+    %q = kvcache.fragment_load %tile[%c0, %c0] : !tile -> !q
+    // expected-error @below {{'kvcache.fragment_mma' op expects 'b_column' to be from 0 to 32, so that the part is in the tile, got 40}}
+    // expected-error @below {{'kvcache.fragment_mma' op has no lowering here for its types and attributes}}
+    %s = kvcache.fragment_mma %q, %tile[%c0, %c40] : !q, !tile -> !fly
+    gpu.return
+  }
+}

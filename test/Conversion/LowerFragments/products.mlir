@@ -1,0 +1,73 @@
+// RUN: kvcache-opt %s --kvcache-lower-fragments --canonicalize --cse | FileCheck %s
+
+!tile = !kvcache.tile<64x64xbf16, swizzle_128b>
+!q = !kvcache.fragment<16x32xbf16, mma_a16>
+!s = !kvcache.fragment<16x16xf32, mma_acc>
+!fly = !kvcache.in_flight<16x16xf32, mma_acc>
+!p = !kvcache.fragment<64x32xbf16, wgmma_a16>
+!acc = !kvcache.fragment<64x16xf32, wgmma_acc>
+!wfly = !kvcache.in_flight<64x16xf32, wgmma_acc>
+!fp8 = !kvcache.tile<64x64xf8E4M3FN, swizzle_64b>
+!p8 = !kvcache.fragment<64x32xf8E4M3FN, wgmma_a8>
+
+gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
+  func.func private @use(!s)
+  func.func private @use_group(!acc)
+
+  // 16 x 16 elements of B at a time, for two products of 8 columns.
+  // CHECK-LABEL: gpu.func @sync(
+  // CHECK-COUNT-2: nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<row>, num = 4 : i32
+  // CHECK:         nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<row>, num = 4 : i32
+  // CHECK-COUNT-2: nvvm.mma.sync {{.*}}shape = #nvvm.shape<m = 16, n = 8, k = 16>
+  // CHECK:         nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<row>, num = 4 : i32
+  // CHECK-COUNT-2: nvvm.mma.sync
+  // Columns of a tile are rows of B.
+  // CHECK:         nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<col>, num = 4 : i32
+  // CHECK-COUNT-2: nvvm.mma.sync
+  // CHECK-NOT:     kvcache.mma
+  gpu.func @sync() kernel {
+    %c0 = arith.constant 0 : index
+    %tile = kvcache.alloc_tile : !tile
+    %q = kvcache.fragment_load %tile[%c0, %c0] : !tile -> !q
+    %first = kvcache.fragment_mma %q, %tile[%c0, %c0] : !q, !tile -> !fly
+    %s = kvcache.fragment_wait %first : !fly
+    %second = kvcache.fragment_mma %q, %tile[%c0, %c0] add %s {major_b = #kvcache.major<mn_major>} : !q, !tile, !s -> !fly
+    %o = kvcache.fragment_wait %second : !fly
+    func.call @use(%o) : (!s) -> ()
+    gpu.return
+  }
+
+  // CHECK-LABEL: gpu.func @wgmma(
+  // CHECK:         %[[FIRST:.*]] = kvcache.mma %[[TILE:.*]][%{{.*}}, %{{.*}}], %[[TILE]][%{{.*}}, %{{.*}}] {k = 32 : i64} : !kvcache.tile<64x64xbf16, swizzle_128b>, !kvcache.tile<64x64xbf16, swizzle_128b> -> vector<8xf32>
+  // CHECK:         %[[NEXT:.*]] = kvcache.mma %{{.*}} add %[[FIRST]]
+  // CHECK:         %[[DONE:.*]] = kvcache.mma_wait %[[NEXT]] pending 1 : vector<8xf32>
+  // CHECK:         %[[LEFT:.*]] = vector.bitcast %{{.*}} : vector<8xi32> to vector<16xbf16>
+  // CHECK:         kvcache.mma %[[LEFT]], %{{.*}} add %[[DONE]] {major_b = #kvcache.major<mn_major>} : vector<16xbf16>, !kvcache.tile<64x64xbf16, swizzle_128b> -> vector<8xf32>
+  gpu.func @wgmma(%word: bf16) kernel {
+    %c0 = arith.constant 0 : index
+    %tile = kvcache.alloc_tile : !tile
+    %first = kvcache.fragment_mma %tile[%c0, %c0], %tile[%c0, %c0] {k = 32} : !tile, !tile -> !wfly
+    %next = kvcache.fragment_mma %tile[%c0, %c0], %tile[%c0, %c0] add %first {k = 32} : !tile, !tile, !wfly -> !wfly
+    %s = kvcache.fragment_wait %next pending 1 : !wfly
+    %p = kvcache.fragment_load %tile[%c0, %c0] : !tile -> !p
+    %second = kvcache.fragment_mma %p, %tile[%c0, %c0] add %s {major_b = #kvcache.major<mn_major>} : !p, !tile, !acc -> !wfly
+    %o = kvcache.fragment_wait %second : !wfly
+    func.call @use_group(%o) : (!acc) -> ()
+    gpu.return
+  }
+
+  // Four elements of a row at a time.
+  // CHECK-LABEL: gpu.func @bytes(
+  // CHECK-COUNT-4: kvcache.tile_load {{.*}} -> vector<4xf8E4M3FN>
+  // CHECK:         %[[LEFT:.*]] = vector.bitcast %{{.*}} : vector<4xi32> to vector<16xf8E4M3FN>
+  // CHECK:         kvcache.mma %[[LEFT]]
+  gpu.func @bytes() kernel {
+    %c0 = arith.constant 0 : index
+    %tile = kvcache.alloc_tile : !fp8
+    %p = kvcache.fragment_load %tile[%c0, %c0] : !fp8 -> !p8
+    %product = kvcache.fragment_mma %p, %tile[%c0, %c0] : !p8, !fp8 -> !wfly
+    %s = kvcache.fragment_wait %product : !wfly
+    func.call @use_group(%s) : (!acc) -> ()
+    gpu.return
+  }
+}

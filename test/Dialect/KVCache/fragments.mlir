@@ -1,0 +1,104 @@
+// RUN: kvcache-opt %s --verify-roundtrip | FileCheck %s
+// RUN: kvcache-opt %s --mlir-print-op-generic | kvcache-opt | FileCheck %s
+// RUN: kvcache-opt %s --emit-bytecode | kvcache-opt | FileCheck %s
+
+!tile = !kvcache.tile<128x128xbf16, swizzle_128b>
+!s = !kvcache.fragment<64x128xf32, wgmma_acc>
+!p = !kvcache.fragment<64x128xbf16, wgmma_a16>
+!row = !kvcache.fragment<64xf32, wgmma_acc>
+!share = !kvcache.fragment<64xf32, wgmma_acc, partial>
+!fly = !kvcache.in_flight<64x128xf32, wgmma_acc>
+!q1 = !kvcache.fragment<16x128xbf16, mma_a16>
+!s1 = !kvcache.fragment<16x64xf32, mma_acc>
+!fly1 = !kvcache.in_flight<16x64xf32, mma_acc>
+
+// CHECK-LABEL: func.func @types(
+// CHECK-SAME:    !kvcache.fragment<64x32xf8E4M3FN, wgmma_a8>, %{{.*}}: !kvcache.fragment<16xi32, mma_acc, partial>, %{{.*}}: !kvcache.fragment<16x8xi1, mma_acc>, %{{.*}}: !kvcache.in_flight<64x256xi32, wgmma_acc>
+func.func @types(%a: !kvcache.fragment<64x32xf8E4M3FN, wgmma_a8>, %b: !kvcache.fragment<16xi32, mma_acc, partial>,
+                 %c: !kvcache.fragment<16x8xi1, mma_acc>, %d: !kvcache.in_flight<64x256xi32, wgmma_acc>) {
+  return
+}
+
+// CHECK-LABEL: func.func @elements(
+func.func @elements(%s: !s, %max: !row, %share: !share, %x: f32, %first: index, %key: index) -> (!s, !share) {
+  // CHECK: %[[ZEROS:.*]] = kvcache.splat %{{.*}} : !kvcache.fragment<64x128xf32, wgmma_acc>
+  %zeros = kvcache.splat %x : !s
+  // CHECK: kvcache.map %{{.*}}, %{{.*}} at(%{{.*}}, %{{.*}}) : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64x128xf32, wgmma_acc> {
+  // CHECK-NEXT: ^bb0(%[[E:.*]]: f32, %[[M:.*]]: f32, %[[R:.*]]: index, %[[C:.*]]: index):
+  // CHECK-NEXT:   arith.cmpi ule, %[[C]], %[[R]] : index
+  // CHECK:        kvcache.yield %{{.*}} : f32
+  %y = kvcache.map %s, %max at(%first, %key) : !s, !row -> !s {
+  ^bb0(%e: f32, %m: f32, %row: index, %column: index):
+    %sees = arith.cmpi ule, %column, %row : index
+    %seen = arith.select %sees, %e, %m : f32
+    kvcache.yield %seen : f32
+  }
+  // CHECK: kvcache.map arith.mulf(%{{.*}}, %{{.*}}) : !kvcache.fragment<64xf32, wgmma_acc, partial>, !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64xf32, wgmma_acc, partial>
+  %scaled = kvcache.map arith.mulf(%share, %max) : !share, !row -> !share
+  // The same, written in full.
+  // CHECK: kvcache.map arith.addf(%[[ZEROS]], %{{.*}}) : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64x128xf32, wgmma_acc>
+  %sum = kvcache.map %zeros, %max : !s, !row -> !s {
+  ^bb0(%e: f32, %m: f32):
+    %added = arith.addf %e, %m : f32
+    kvcache.yield %added : f32
+  }
+  // Other orders, flags and indices are written in full.
+  // CHECK: kvcache.map %{{.*}}, %{{.*}} : {{.*}} {
+  // CHECK:   arith.subf %{{.*}}, %{{.*}} fastmath<fast> : f32
+  %fast = kvcache.map %sum, %max : !s, !row -> !s {
+  ^bb0(%e: f32, %m: f32):
+    %less = arith.subf %e, %m fastmath<fast> : f32
+    kvcache.yield %less : f32
+  }
+  // CHECK: kvcache.map %{{.*}}, %{{.*}} : {{.*}} {
+  // CHECK: ^bb0(%[[A:.*]]: f32, %[[B:.*]]: f32):
+  // CHECK:   arith.subf %[[B]], %[[A]] : f32
+  %swapped = kvcache.map %fast, %max : !s, !row -> !s {
+  ^bb0(%e: f32, %m: f32):
+    %less = arith.subf %m, %e : f32
+    kvcache.yield %less : f32
+  }
+  // CHECK: kvcache.map %{{.*}} at(%{{.*}}) {named} : !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64xi32, wgmma_acc> {
+  %rows = kvcache.map %max at(%first) {named} : !row -> !kvcache.fragment<64xi32, wgmma_acc> {
+  ^bb0(%m: f32, %row: index):
+    %number = arith.index_cast %row : index to i32
+    kvcache.yield %number : i32
+  }
+  // CHECK: %[[MAX:.*]] = kvcache.reduce maxnumf %{{.*}} from %{{.*}} : !kvcache.fragment<64x128xf32, wgmma_acc> -> !kvcache.fragment<64xf32, wgmma_acc>
+  %most = kvcache.reduce maxnumf %swapped from %max : !s -> !row
+  // CHECK: kvcache.reduce addf %{{.*}} from %{{.*}} : !kvcache.fragment<64x128xf32, wgmma_acc> -> !kvcache.fragment<64xf32, wgmma_acc, partial>
+  %shares = kvcache.reduce addf %swapped from %scaled : !s -> !share
+  // CHECK: kvcache.reduce addf %{{.*}} : !kvcache.fragment<64xf32, wgmma_acc, partial> -> !kvcache.fragment<64xf32, wgmma_acc>
+  %all = kvcache.reduce addf %shares : !share -> !row
+  return %y, %shares : !s, !share
+}
+
+// CHECK-LABEL: func.func @tiles(
+func.func @tiles(%tile: !tile, %row: index, %p: !p) -> !q1 {
+  // CHECK: kvcache.fragment_store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] : !kvcache.fragment<64x128xbf16, wgmma_a16>, !kvcache.tile<128x128xbf16, swizzle_128b>
+  kvcache.fragment_store %p, %tile[%row, %row] : !p, !tile
+  // CHECK: kvcache.fragment_load %{{.*}}[%{{.*}}, %{{.*}}] : !kvcache.tile<128x128xbf16, swizzle_128b> -> !kvcache.fragment<16x128xbf16, mma_a16>
+  %q = kvcache.fragment_load %tile[%row, %row] : !tile -> !q1
+  return %q : !q1
+}
+
+// CHECK-LABEL: func.func @products(
+func.func @products(%q: !tile, %k: !tile, %q1: !q1, %o: !s, %i: index) -> (!s, !s1) {
+  // CHECK: kvcache.fragment_mma %{{.*}}[%{{.*}}, %{{.*}}], %{{.*}}[%{{.*}}, %{{.*}}] {k = 64 : i64} : !kvcache.tile<128x128xbf16, swizzle_128b>, !kvcache.tile<128x128xbf16, swizzle_128b> -> !kvcache.in_flight<64x128xf32, wgmma_acc>
+  %first = kvcache.fragment_mma %q[%i, %i], %k[%i, %i] {k = 64} : !tile, !tile -> !fly
+  // CHECK: kvcache.fragment_mma {{.*}} add %{{.*}} : !kvcache.tile<128x128xbf16, swizzle_128b>, !kvcache.tile<128x128xbf16, swizzle_128b>, !kvcache.in_flight<64x128xf32, wgmma_acc> -> !kvcache.in_flight<64x128xf32, wgmma_acc>
+  %second = kvcache.fragment_mma %q[%i, %i], %k[%i, %i] add %first : !tile, !tile, !fly -> !fly
+  // CHECK: kvcache.fragment_wait %{{.*}} : !kvcache.in_flight<64x128xf32, wgmma_acc>
+  %s = kvcache.fragment_wait %second : !fly
+  // CHECK: kvcache.to_operand %{{.*}} : !kvcache.fragment<64x128xf32, wgmma_acc> -> !kvcache.fragment<64x128xbf16, wgmma_a16>
+  %p = kvcache.to_operand %s : !s -> !p
+  // CHECK: kvcache.fragment_mma %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] add %{{.*}} {major_b = #kvcache.major<mn_major>} : !kvcache.fragment<64x128xbf16, wgmma_a16>, !kvcache.tile<128x128xbf16, swizzle_128b>, !kvcache.fragment<64x128xf32, wgmma_acc> -> !kvcache.in_flight<64x128xf32, wgmma_acc>
+  %third = kvcache.fragment_mma %p, %k[%i, %i] add %o {major_b = #kvcache.major<mn_major>} : !p, !tile, !s -> !fly
+  %fourth = kvcache.fragment_mma %p, %k[%i, %i] {major_b = #kvcache.major<mn_major>} : !p, !tile -> !fly
+  // CHECK: kvcache.fragment_wait %{{.*}}, %{{.*}} pending 1 : !kvcache.in_flight<64x128xf32, wgmma_acc>, !kvcache.in_flight<64x128xf32, wgmma_acc>
+  %both:2 = kvcache.fragment_wait %third, %fourth pending 1 : !fly, !fly
+  // CHECK: kvcache.fragment_mma %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] : !kvcache.fragment<16x128xbf16, mma_a16>, !kvcache.tile<128x128xbf16, swizzle_128b> -> !kvcache.in_flight<16x64xf32, mma_acc>
+  %warp = kvcache.fragment_mma %q1, %k[%i, %i] : !q1, !tile -> !fly1
+  %done = kvcache.fragment_wait %warp : !fly1
+  return %both#0, %done : !s, !s1
+}

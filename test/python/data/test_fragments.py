@@ -1,0 +1,386 @@
+"""Matrices in registers: `map`, `reduce`, tiles and products, against NumPy.
+
+A kernel of one team copies its arguments to tiles, computes fragments, and stores these to tiles, of
+which its results are copies.
+"""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import kvcache
+
+DTYPES = {
+    "f32": np.float32,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "i32": np.int32,
+    "i16": np.int16,
+    "i8": np.int8,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+}
+TEAMS = {"mma": (16, 32, ("emulator:sm_80", "emulator:sm_120")), "wgmma": (64, 128, ("emulator:sm_90a",))}
+LAYOUTS = ["mma_acc", "mma_a16", "wgmma_acc", "wgmma_a16", "wgmma_a8"]
+SWIZZLES = {32: "swizzle_32b", 64: "swizzle_64b", 128: "swizzle_128b"}
+
+
+def get_team(layout):
+    return TEAMS[layout.partition("_")[0]]
+
+
+def get_element(dtype):
+    return next(name for name, known in DTYPES.items() if np.dtype(known) == dtype)
+
+
+class Tile:
+    """A tile of a matrix, and its memref."""
+
+    def __init__(self, name, shape, element, swizzle="none"):
+        self.name, self.shape, self.element = name, shape, element
+        sides = "x".join(map(str, shape))
+        self.memref = f"memref<{sides}x{element}>"
+        self.type = f"!kvcache.tile<{sides}x{element}{'' if swizzle == 'none' else f', {swizzle}'}>"
+
+    @classmethod
+    def of(cls, name, array, swizzle):
+        return cls(name, array.shape, get_element(array.dtype), swizzle)
+
+    def copy(self, to_tile, threads):
+        """The text that copies the memref to the tile, or back."""
+        name, columns = self.name, self.shape[1]
+        if to_tile:
+            move = f"""%copied = memref.load %{name}_memory[%copy_row, %copy_column] : {self.memref}
+        kvcache.tile_store %copied, %{name}[%copy_row, %copy_column] : {self.element}, {self.type}"""
+        else:
+            move = f"""%copied = kvcache.tile_load %{name}[%copy_row, %copy_column] : {self.type} -> {self.element}
+        memref.store %copied, %{name}_memory[%copy_row, %copy_column] : {self.memref}"""
+        return f"""
+      %{name}_size = arith.constant {np.prod(self.shape)} : index
+      %{name}_columns = arith.constant {columns} : index
+      scf.for %copy = %thread to %{name}_size step %threads {{
+        %copy_row = arith.divui %copy, %{name}_columns : index
+        %copy_column = arith.remui %copy, %{name}_columns : index
+        {move}
+      }}"""
+
+
+def run(target, threads, inputs, results, body, arguments=(), swizzle="none", aliases=""):
+    """Runs a body that stores fragments to the tiles of results."""
+    tiles = [Tile.of(name, array, swizzle) for name, array in inputs.items()]
+    outs = [Tile(name, shape, element) for name, (shape, element) in results.items()]
+    memrefs = ", ".join(f"%{tile.name}_memory: {tile.memref}" for tile in [*tiles, *outs])
+    types = ", ".join(tile.memref for tile in [*tiles, *outs])
+    others = "".join(f", %{name}: {type}" for name, type, _ in arguments)
+    passed = ", ".join(
+        [f"%{tile.name}_memory : {tile.memref}" for tile in [*tiles, *outs]]
+        + [f"%{name} : {type}" for name, type, _ in arguments]
+    )
+    text = f"""{aliases}
+module attributes {{gpu.container_module}} {{
+  gpu.module @kernels {{
+    gpu.func @kernel({memrefs}{others}) kernel {{
+      %thread = gpu.thread_id x
+      %threads = arith.constant {threads} : index
+      %c0 = arith.constant 0 : index
+      {"".join(f'''
+      %{tile.name} = kvcache.alloc_tile : {tile.type}''' for tile in [*tiles, *outs])}
+      {"".join(tile.copy(True, threads) for tile in tiles)}
+      nvvm.fence.proxy {{kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}}
+      gpu.barrier
+      {body}
+      gpu.barrier
+      {"".join(tile.copy(False, threads) for tile in outs)}
+      gpu.return
+    }}
+  }}
+  func.func @main({memrefs}{others}) {{
+    %c1 = arith.constant 1 : index
+    %threads = arith.constant {threads} : index
+    gpu.launch_func @kernels::@kernel blocks in (%c1, %c1, %c1) threads in (%threads, %c1, %c1) args({passed})
+    return
+  }}
+}}
+"""
+    if "wgmma" not in text:
+        text = "\n".join(line for line in text.splitlines() if "fence.proxy" not in line)
+    arrays = [np.zeros(tile.shape, DTYPES[tile.element]) for tile in outs]
+    program = kvcache.jit(text, target=target, opt_level=0)
+    program.call("main", *inputs.values(), *arrays, *(value for _, _, value in arguments))
+    return arrays
+
+
+def fragment(layout, *shape, element, partial=False):
+    sides = "x".join(map(str, shape))
+    return f"!kvcache.fragment<{sides}x{element}, {layout}{', partial' if partial else ''}>"
+
+
+def cases():
+    for layout in LAYOUTS:
+        for target in get_team(layout)[2]:
+            yield layout, target
+
+
+def draw(shape, dtype, seed=0):
+    numbers = np.random.default_rng(seed).normal(size=shape)
+    if np.dtype(dtype).kind in "iu":
+        numbers *= 10
+    return numbers.astype(dtype)
+
+
+#
+# Places
+#
+
+
+@pytest.mark.parametrize("layout, target", cases())
+def test_indices_are_those_of_the_layout(layout, target):
+    rows, threads, _ = get_team(layout)
+    element = {"6": "i16", "8": "i8"}.get(layout[-1], "i32")
+    columns = 96
+    type = fragment(layout, rows, columns, element=element)
+    index = "arith.index_cast %{} : index to " + element
+
+    def map_to(name, argument):
+        return f"""
+      %f_{name} = kvcache.map %splat at(%r0, %k0) : {type} -> {type} {{
+      ^bb0(%e: {element}, %row: index, %column: index):
+        %y = {index.format(argument)}
+        kvcache.yield %y : {element}
+      }}
+      kvcache.fragment_store %f_{name}, %{name}[%c0, %c0] : {type}, !kvcache.tile<{rows}x{columns}x{element}>"""
+
+    body = f"""
+      %zero = arith.constant 0 : {element}
+      %splat = kvcache.splat %zero : {type}
+      {map_to("rows", "row")}{map_to("columns", "column")}"""
+    results = {name: ((rows, columns), element) for name in ("rows", "columns")}
+    found = run(target, threads, {}, results, body, [("r0", "index", 5), ("k0", "index", -7)])
+    expected = np.indices((rows, columns))
+    np.testing.assert_array_equal(found[0], expected[0] + 5)
+    np.testing.assert_array_equal(found[1], expected[1] - 7)
+
+
+@pytest.mark.parametrize("swizzle", ["none", "swizzle_128b"])
+@pytest.mark.parametrize("layout, target", cases())
+def test_parts_of_tiles_are_loaded_and_stored(layout, target, swizzle):
+    rows, threads, _ = get_team(layout)
+    element = {"6": "bf16", "8": "f8E4M3FN"}.get(layout[-1], "f32")
+    columns = 64
+    array = draw((rows + 8, 2 * columns), DTYPES[element])
+    unit = 16 // array.dtype.itemsize
+    tile = Tile.of("a", array, swizzle)
+    type = fragment(layout, rows, columns, element=element)
+    out_type = f"!kvcache.tile<{rows + 8}x{columns}x{element}>"
+    body = f"""
+      %c8 = arith.constant 8 : index
+      %first = arith.constant {unit} : index
+      %f = kvcache.fragment_load %a[%c8, %first] : {tile.type} -> {type}
+      kvcache.fragment_store %f, %out[%c0, %c0] : {type}, {out_type}
+      gpu.barrier
+      kvcache.fragment_store %f, %out[%c8, %c0] : {type}, {out_type}"""
+    results = {"out": ((rows + 8, columns), element)}
+    (out,) = run(target, threads, {"a": array}, results, body, swizzle=swizzle)
+    stored = array[8:, unit : unit + columns]
+    expected = np.concatenate([stored[:8], stored])
+    np.testing.assert_array_equal(out.view(np.uint8), expected.view(np.uint8))
+
+
+#
+# Elements
+#
+
+
+@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc"])
+def test_map_takes_rows_columns_and_memory(layout):
+    rows, threads, targets = get_team(layout)
+    columns = 32
+    type, row_type = fragment(layout, rows, columns, element="f32"), fragment(layout, rows, element="f32")
+    array, biases = draw((rows, columns), np.float32), draw((columns,), np.float32, 1)
+    body = f"""
+      %f = kvcache.fragment_load %a[%c0, %c0] : !kvcache.tile<{rows}x{columns}xf32> -> {type}
+      %max = kvcache.reduce maximumf %f : {type} -> {row_type}
+      %y = kvcache.map %f, %max at(%c0, %c0) : {type}, {row_type} -> {type} {{
+      ^bb0(%e: f32, %most: f32, %row: index, %column: index):
+        %less = arith.subf %e, %most : f32
+        %bias = memref.load %biases[%column] : memref<{columns}xf32>
+        %sees = arith.cmpi ule, %column, %row : index
+        %seen = scf.if %sees -> f32 {{
+          %sum = arith.addf %less, %bias : f32
+          scf.yield %sum : f32
+        }} else {{
+          scf.yield %scale : f32
+        }}
+        kvcache.yield %seen : f32
+      }}
+      %z = kvcache.map arith.mulf(%y, %max) : {type}, {row_type} -> {type}
+      kvcache.fragment_store %z, %out[%c0, %c0] : {type}, !kvcache.tile<{rows}x{columns}xf32>"""
+    arguments = [("biases", f"memref<{columns}xf32>", biases), ("scale", "f32", 3.5)]
+    (out,) = run(targets[0], threads, {"a": array}, {"out": ((rows, columns), "f32")}, body, arguments)
+    most = array.max(1, keepdims=True)
+    row, column = np.indices(array.shape)
+    expected = np.where(column <= row, array - most + biases, np.float32(3.5)) * most
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc"])
+@pytest.mark.parametrize("kind", ["addf", "maxnumf", "minnumf", "maximumf", "minimumf", "addi", "maxsi", "minsi"])
+def test_reduce_combines_rows(layout, kind):
+    rows, threads, targets = get_team(layout)
+    element, columns = ("i32" if kind.endswith("i") else "f32"), 40
+    array = draw((rows, columns), DTYPES[element])
+    type, row_type, partial = (
+        fragment(layout, rows, columns, element=element),
+        fragment(layout, rows, element=element),
+        fragment(layout, rows, element=element, partial=True),
+    )
+    # The second half is combined into shares of the first, and both at the end.
+    one = "0" if element == "i32" else "0.0"
+    sums = kind in ("addf", "addi")
+    neutral = f"arith.constant {one} : {element}" if sums else f"arith.addf %low, %low : {element}"
+    if element == "i32" and not sums:
+        neutral = f"arith.addi %low, %low : {element}"
+    body = f"""
+      %f = kvcache.fragment_load %a[%c0, %c0] : !kvcache.tile<{rows}x{columns}x{element}> -> {type}
+      %first = {neutral}
+      %start = kvcache.splat %first : {partial}
+      %shares = kvcache.reduce {kind} %f from %start : {type} -> {partial}
+      %both = kvcache.reduce {kind} %f from %shares : {type} -> {partial}
+      %all = kvcache.reduce {kind} %both : {partial} -> {row_type}
+      %again = kvcache.reduce {kind} %f {"" if sums else "from %all"} : {type} -> {row_type}
+      %zero = arith.constant {one} : {element}
+      %zeros = kvcache.splat %zero : {type}
+      %y = kvcache.map %zeros, %all, %again at(%c0, %c0) : {type}, {row_type}, {row_type} -> {type} {{
+      ^bb0(%e: {element}, %l: {element}, %g: {element}, %row: index, %column: index):
+        %is = arith.cmpi eq, %column, %c0 : index
+        %s = arith.select %is, %l, %g : {element}
+        kvcache.yield %s : {element}
+      }}
+      kvcache.fragment_store %y, %out[%c0, %c0] : {type}, !kvcache.tile<{rows}x{columns}x{element}>"""
+    low = {"max": -1000, "min": 1000}.get(kind[:3], 0)
+    arguments = [("low", element, low)]
+    (out,) = run(targets[0], threads, {"a": array}, {"out": ((rows, columns), element)}, body, arguments)
+    combine = {"add": np.sum, "max": np.max, "min": np.min}[kind[:3]]
+    expected = combine(array.astype(float), axis=1)
+    twice = 2 * expected if sums else expected
+    np.testing.assert_allclose(out[:, 0], twice, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(out[:, 1], expected, rtol=1e-5, atol=1e-5)
+
+
+#
+# Products
+#
+
+
+@pytest.mark.parametrize("element", ["bf16", "f16"])
+@pytest.mark.parametrize("n, k, major", [(16, 16, "k"), (64, 128, "k"), (128, 64, "mn"), (64, 48, "mn")])
+@pytest.mark.parametrize("team", TEAMS)
+def test_products_of_fragments(team, n, k, major, element):
+    rows, threads, targets = TEAMS[team]
+    a, b = draw((rows, k), DTYPES[element]), draw((n, k) if major == "k" else (k, n), DTYPES[element], 1)
+    given = draw((rows, n), np.float32, 2)
+    columns = b.shape[1] * 2
+    swizzle = SWIZZLES[min(128, columns & -columns)]
+    wide = 2 * k
+    swizzle_a = SWIZZLES[min(128, wide & -wide)]
+    if swizzle_a != swizzle:  # Both tiles of a program have one swizzle.
+        swizzle = min(swizzle, swizzle_a, key=lambda name: int(name[8:-1]))
+    left, sums = fragment(f"{team}_a16", rows, k, element=element), fragment(f"{team}_acc", rows, n, element="f32")
+    product = sums.replace("fragment", "in_flight")
+    tiles = [Tile.of(name, array, swizzle) for name, array in (("a", a), ("b", b), ("c", given))]
+    options = "{major_b = #kvcache.major<mn_major>}" if major == "mn" else ""
+    body = f"""
+      %left = kvcache.fragment_load %a[%c0, %c0] : {tiles[0].type} -> {left}
+      %given = kvcache.fragment_load %c[%c0, %c0] : {tiles[2].type} -> {sums}
+      %first = kvcache.fragment_mma %left, %b[%c0, %c0] {options} : {left}, {tiles[1].type} -> {product}
+      %second = kvcache.fragment_mma %left, %b[%c0, %c0] add %first {options}
+        : {left}, {tiles[1].type}, {product} -> {product}
+      %twice = kvcache.fragment_wait %second : {product}
+      %third = kvcache.fragment_mma %left, %b[%c0, %c0] add %given {options}
+        : {left}, {tiles[1].type}, {sums} -> {product}
+      %added = kvcache.fragment_wait %third : {product}
+      kvcache.fragment_store %twice, %out0[%c0, %c0] : {sums}, !kvcache.tile<{rows}x{n}xf32>
+      kvcache.fragment_store %added, %out1[%c0, %c0] : {sums}, !kvcache.tile<{rows}x{n}xf32>"""
+    results = {f"out{i}": ((rows, n), "f32") for i in range(2)}
+    for target in targets:
+        twice, added = run(target, threads, {"a": a, "b": b, "c": given}, results, body, swizzle=swizzle)
+        right = b.astype(float).T if major == "k" else b.astype(float)
+        expected = a.astype(float) @ right
+        np.testing.assert_allclose(twice, 2 * expected, rtol=1e-4, atol=1e-3)
+        np.testing.assert_allclose(added, expected + given, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("keys", [1, 3])
+@pytest.mark.parametrize("team", TEAMS)
+def test_online_softmax_in_a_loop(team, keys):
+    """Causal attention of a team's rows to some tiles of keys, the last of which has half of the rows."""
+    rows, threads, targets = TEAMS[team]
+    width, size = 64, 32
+    q = draw((rows, width), ml_dtypes.bfloat16)
+    k, v = (draw((keys * size, width), ml_dtypes.bfloat16, seed) for seed in (1, 2))
+    position = keys * size - rows // 2
+    acc, left = f"{team}_acc", f"{team}_a16"
+    types = f"""
+!q = !kvcache.fragment<{rows}x{width}xbf16, {left}>
+!s = !kvcache.fragment<{rows}x{size}xf32, {acc}>
+!o = !kvcache.fragment<{rows}x{width}xf32, {acc}>
+!p = !kvcache.fragment<{rows}x{size}xbf16, {left}>
+!row = !kvcache.fragment<{rows}xf32, {acc}>
+!share = !kvcache.fragment<{rows}xf32, {acc}, partial>
+!qk = !kvcache.in_flight<{rows}x{size}xf32, {acc}>
+!pv = !kvcache.in_flight<{rows}x{width}xf32, {acc}>
+!tile = !kvcache.tile<{keys * size}x{width}xbf16, swizzle_128b>"""
+    body = f"""
+      %c1 = arith.constant 1 : index
+      %size = arith.constant {size} : index
+      %zero = arith.constant 0.0 : f32
+      %low = arith.constant -1.0e30 : f32
+      %qf = kvcache.fragment_load %q[%c0, %c0] : !kvcache.tile<{rows}x{width}xbf16, swizzle_128b> -> !q
+      %m0 = kvcache.splat %low : !row
+      %l0 = kvcache.splat %zero : !share
+      %o0 = kvcache.splat %zero : !o
+      %tiles = arith.constant {keys} : index
+      %m, %l, %o = scf.for %j = %c0 to %tiles step %c1
+          iter_args(%mj = %m0, %lj = %l0, %oj = %o0) -> (!row, !share, !o) {{
+        %key = arith.muli %j, %size : index
+        %started = kvcache.fragment_mma %qf, %k[%key, %c0] : !q, !tile -> !qk
+        %s = kvcache.fragment_wait %started : !qk
+        %x = kvcache.map %s at(%position, %key) : !s -> !s {{
+        ^bb0(%e: f32, %row: index, %column: index):
+          %sees = arith.cmpi sle, %column, %row : index
+          %y = arith.select %sees, %e, %low : f32
+          kvcache.yield %y : f32
+        }}
+        %mn = kvcache.reduce maxnumf %x from %mj : !s -> !row
+        %alpha = kvcache.map %mj, %mn : !row, !row -> !row {{
+        ^bb0(%old: f32, %new: f32):
+          %d = arith.subf %old, %new : f32
+          %a = math.exp2 %d : f32
+          kvcache.yield %a : f32
+        }}
+        %probs = kvcache.map %x, %mn : !s, !row -> !s {{
+        ^bb0(%e: f32, %most: f32):
+          %d = arith.subf %e, %most : f32
+          %y = math.exp2 %d : f32
+          kvcache.yield %y : f32
+        }}
+        %ls = kvcache.map arith.mulf(%lj, %alpha) : !share, !row -> !share
+        %ln = kvcache.reduce addf %probs from %ls : !s -> !share
+        %pb = kvcache.to_operand %probs : !s -> !p
+        %os = kvcache.map arith.mulf(%oj, %alpha) : !o, !row -> !o
+        %added = kvcache.fragment_mma %pb, %v[%key, %c0] add %os
+          {{major_b = #kvcache.major<mn_major>}} : !p, !tile, !o -> !pv
+        %on = kvcache.fragment_wait %added : !pv
+        scf.yield %mn, %ln, %on : !row, !share, !o
+      }}
+      %sum = kvcache.reduce addf %l : !share -> !row
+      %y = kvcache.map arith.divf(%o, %sum) : !o, !row -> !o
+      kvcache.fragment_store %y, %out[%c0, %c0] : !o, !kvcache.tile<{rows}x{width}xf32>"""
+    scores = q.astype(float) @ k.astype(float).T
+    scores[np.arange(keys * size) > position + np.arange(rows)[:, None]] = -np.inf
+    weights = np.exp2(scores - scores.max(1, keepdims=True))
+    expected = weights @ v.astype(float) / weights.sum(1, keepdims=True)
+    results = {"out": ((rows, width), "f32")}
+    for target in targets:
+        arguments = [("position", "index", position)]
+        (out,) = run(target, threads, {"q": q, "k": k, "v": v}, results, body, arguments, "swizzle_128b", types)
+        np.testing.assert_allclose(out, expected, rtol=0.02, atol=0.02)
