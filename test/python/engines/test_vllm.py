@@ -1,5 +1,6 @@
 """Tests of the backend in vLLM's engine: tokens equal to those of transformers."""
 
+import itertools
 import os
 
 import pytest
@@ -33,8 +34,57 @@ def _generate(model, variables, options):
     return generate(model, make_prompts(), MAX_TOKENS, **options)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", MODELS)
+EMULATORS = itertools.cycle(TARGETS[1:])
+
+
+@pytest.mark.parametrize(
+    "name, target", [(name, target) for name in MODELS for target in ("cpu", next(EMULATORS))]
+)
 def test_model_generates_tokens_of_transformers(run, root, name, target):
     model, expected = get_model(name, root)
     assert run(model, target=target) == expected
+
+
+DRAFTS = {"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 2, "prompt_lookup_min": 1}
+WAYS = [
+    ("llama", "emulator:sm_90a", {"max_num_batched_tokens": 16, "enable_prefix_caching": False}),
+    ("deepseek", "cpu", {"max_num_batched_tokens": 16, "enable_prefix_caching": False}),
+    ("gemma3", "cpu", {"max_num_batched_tokens": 24, "enable_prefix_caching": True}),
+    ("deepseek", "cpu", {"kvcache": {"latent_rows": 1}, "enable_prefix_caching": False}),
+    ("llama", "cpu", {"num_gpu_blocks_override": 9, "max_model_len": 96}),
+    ("deepseek", "emulator:sm_100a", {"block_size": 5}),
+    ("llama-64", "emulator:sm_100a", {"block_size": 128}),
+    ("llama", "emulator:sm_90a", {"speculative_config": DRAFTS}),
+    ("deepseek", "cpu", {"speculative_config": DRAFTS}),
+    ("llama", "cpu", {"enforce_eager": False, "compilation_config": {"backend": "eager"}}),
+]
+
+
+@pytest.mark.parametrize("name, target, options", WAYS)
+def test_engine_runs_in_each_way(run, root, name, target, options):
+    """Tests chunks of prompts, shared prefixes, preemption, pages, drafts and Dynamo."""
+    model, expected = get_model(name, root)
+    assert run(model, target=target, **options) == expected
+
+
+@pytest.mark.parametrize("order", ["LBHNC", "LBNHC", "LHBNC", "BLHNC", "BLNHC", "BHLNC"])
+def test_engine_allocates_each_layout(run, root, order):
+    model, expected = get_model("llama", root)
+    assert run(model, {"VLLM_KV_CACHE_LAYOUT": order}) == expected
+
+
+FORMATS = [
+    ("llama-64", "bfloat16", "auto"),
+    ("llama-64", "bfloat16", "fp8"),
+    ("llama-64", "bfloat16", "fp8_per_token_head"),
+    ("llama-64", "bfloat16", "int8_per_token_head"),
+    ("deepseek", "float32", "fp8_e5m2"),
+]
+
+
+@pytest.mark.parametrize("name, dtype, format", FORMATS)
+def test_format_generates_tokens_of_the_reference(run, root, name, dtype, format):
+    model, _ = get_model(name, root)
+    options = {"dtype": dtype, "kv_cache_dtype": format}
+    expected = run(model, backend="TORCH_SDPA", **options)
+    assert run(model, target=next(EMULATORS), **options) == expected

@@ -1,6 +1,8 @@
 """vLLM in processes that fork from one that has imported it, on the CPU."""
 
 import functools
+import gc
+import importlib
 import logging
 import multiprocessing
 import os
@@ -21,6 +23,9 @@ os.environ |= {
 
 TIMEOUT = 120
 """Seconds of a case, which takes two to five."""
+
+_ENGINES = []
+"""The engine of a process, which ends without closing it."""
 
 
 def install_plugins(folder):
@@ -46,14 +51,18 @@ sys.path.append(PLUGINS)
 @functools.cache
 def _import_engine():
     """Imports what each case needs, in ten seconds. No tensor is computed before a fork."""
-    import vllm
-    import vllm.model_executor.models.llama  # noqa: F401
+    import vllm.entrypoints.llm
+    import vllm.v1.engine.llm_engine
+    import vllm.v1.worker.utils  # noqa: F401
 
-    import kvcache.vllm.backend
+    import kvcache.vllm.selection
     import kvcache.vllm.testing.reference
     import kvcache.vllm.testing.worker  # noqa: F401
 
-    return vllm
+    for name in ("llama", "qwen3", "gemma2", "gemma3", "deepseek_v2"):
+        importlib.import_module(f"vllm.model_executor.models.{name}")
+    gc.collect()
+    gc.freeze()  # vLLM collects garbage repeatedly
 
 
 def run_forked(function, *args, log, **options):
@@ -125,6 +134,7 @@ def generate(model, prompts, max_tokens, backend="CUSTOM", target="cpu", **optio
         }
         | options,
     )
+    _ENGINES.append(engine)
     sampling = SamplingParams(temperature=0, max_tokens=max_tokens, detokenize=False, ignore_eos=True)
     inputs = [{"prompt_token_ids": prompt} for prompt in prompts]
     outputs = engine.generate(inputs, sampling, use_tqdm=False)

@@ -30,6 +30,28 @@ def _compute_slot_mapping(
     slot_mapping[tokens:] = -1
 
 
+def _sample_greedily(
+    output: torch.Tensor,
+    cu_num_draft_tokens: torch.Tensor,
+    draft_token_ids: torch.Tensor,
+    target_argmax: torch.Tensor,
+    bonus_token_ids: torch.Tensor,
+    is_greedy: torch.Tensor | None,
+    max_spec_len: int,
+) -> None:
+    """Writes the model's tokens up to the first draft that differs, and one more."""
+    begin = 0
+    for row, end in enumerate(cu_num_draft_tokens.tolist()):
+        drafts, tokens = draft_token_ids[begin:end], target_argmax[begin:end]
+        begin = end
+        if is_greedy is not None and not is_greedy[row]:
+            continue
+        wrong = (drafts != tokens).nonzero()
+        accepted = int(wrong[0]) if len(wrong) else len(drafts)
+        made = torch.cat([tokens, bonus_token_ids[row].reshape(1)])[: accepted + 1]
+        output[row, : len(made)] = made
+
+
 for _name, _schema, _function in (
     ("init_cpu_memory_env", "(int[] nodes) -> str[]", _init_cpu_memory_env),
     (
@@ -37,6 +59,13 @@ for _name, _schema, _function in (
         "(Tensor query_start_loc, Tensor positions, Tensor block_table, "
         "Tensor(a!) slot_mapping, int block_size) -> ()",
         _compute_slot_mapping,
+    ),
+    (
+        "rejection_greedy_sample_kernel_impl",
+        "(Tensor(a!) output, Tensor cu_num_draft_tokens, Tensor draft_token_ids, "
+        "Tensor target_argmax, Tensor bonus_token_ids, Tensor? is_greedy, "
+        "int max_spec_len) -> ()",
+        _sample_greedily,
     ),
 ):
     _LIBRARY.define(_name + _schema)
