@@ -259,7 +259,8 @@ def _collect_body(header: int, latch: int, predecessors: dict[int, set[int]]) ->
 
 def _only_waits(blocks: list[Block], body: set[int]) -> bool:
     names = {instruction.base for index in body for instruction in blocks[index].instructions}
-    return "SYNCS" in names and not names & (_SPACES.keys() | _BULK)
+    works = any(name in _SPACES or name in _BULK or name.endswith("MMA") for name in names)
+    return "SYNCS" in names and not works
 
 
 def _describe_all(blocks: list[Block], loops: list[set[int]]) -> list[Loop]:

@@ -485,3 +485,10 @@ LogicalResult FragmentWaitOp::verify() {
            << getPending();
   return success();
 }
+
+LogicalResult ScheduleFenceOp::verify() {
+  FragmentType type = getSums().getType();
+  if (!type.hasColumns() && type.getElementType().isF32()) // (C1)
+    return success();
+  return emitOpError("expects one dimension and f32, got ") << type;
+}

@@ -213,6 +213,33 @@ def test_latent_attention_with_producer_warps():
     attend_latent(kvcache.jit(latent_source(), target="emulator:sm_90a", opt_level=0))
 
 
+def test_prompts_with_two_warpgroups_in_turns():
+    """Sequences with and without tokens in the cache, one without new ones, and blocks without rows."""
+    rng = np.random.default_rng(1)
+    cached, new = np.array([0, 100, 64, 200, 0], np.uint32), np.array([70, 33, 0, 1, 129], np.uint32)
+    row_offsets = offsets(new)
+    table = rng.permutation(25).reshape(5, 5).astype(np.uint32)
+    blocks = random_numbers(rng, (25, 2, LAYERS, PAGE_SIZE, HEADS, HEAD_SIZE))
+    q = random_numbers(rng, (row_offsets[-1], 4 * HEADS, HEAD_SIZE))
+    out = np.full_like(q, 7)
+    text = with_launcher(source("attention_pingpong"), "attention_pingpong", (384, 1))
+    program = kvcache.jit(text, target="emulator:sm_90a", opt_level=0)
+    tiles = -(-int(new.max()) // 32)
+    program.call(
+        "launch", blocks, cached, table, 129, 329, LAYER, row_offsets, SCALE, q, out, HEADS * tiles, len(new)
+    )
+    for b, (first, last) in enumerate(zip(row_offsets, row_offsets[1:])):
+        keys, values = blocks[table[b], :, LAYER].astype(np.float64).swapaxes(0, 1).reshape(2, -1, HEADS, HEAD_SIZE)
+        for i, row in enumerate(q[first:last].astype(np.float64)):
+            seen = int(cached[b]) + i + 1
+            scores = np.einsum("nge,tne->ngt", row.reshape(HEADS, 4, HEAD_SIZE), keys[:seen]) * SCALE
+            weights = np.exp(scores - scores.max(2, keepdims=True))
+            expected = np.einsum("ngt,tne->nge", weights / weights.sum(2, keepdims=True), values[:seen])
+            np.testing.assert_allclose(
+                out[first + i].astype(np.float64), expected.reshape(-1, HEAD_SIZE), atol=0.02
+            )
+
+
 def test_attention_to_many_tokens():
     """Many tiles go through a pipe of two: those that have arrived take no more room."""
     tokens, rng = 16384, np.random.default_rng(0)

@@ -421,4 +421,46 @@ def KVCache_FragmentWaitOp : KVCache_Op<"fragment_wait", [
   let hasVerifier = 1;
 }
 
+def KVCache_ScheduleFenceOp : KVCache_Op<"schedule_fence", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Keeps what precedes it before the next wait";
+  let description = [{
+    Keeps the computation of its operand before the next `fragment_wait`, so that
+    it overlaps a product in flight. Without it, ptxas moves waits up: to before
+    the exponentials of a softmax, for example. The operand is a sum of numbers
+    that are not negative.
+
+    The lowering is a branch that is never taken: if a number of the operand is
+    negative in a thread of the warp, the warp waits for all products and traps.
+    ptxas moves no wait across it.
+
+    Constraints:
+    - (C1) the operand has one dimension and elements of f32.
+    - (C2) no element is negative. The kernel traps if one is.
+
+    Example:
+
+    ```mlir
+    !kt = !kvcache.tile<128x128xbf16, swizzle_128b>
+    !s = !kvcache.fragment<64x128xf32, wgmma_acc>
+    !fly = !kvcache.in_flight<64x128xf32, wgmma_acc>
+    !share = !kvcache.fragment<64xf32, wgmma_acc, partial>
+
+    func.func @overlap(%q: !kt, %k: !kt, %probs: !s, %sum: !share)
+        -> (!s, !share) {
+      %c0 = arith.constant 0 : index
+      %started = kvcache.fragment_mma %q[%c0, %c0], %k[%c0, %c0]
+          : !kt, !kt -> !fly
+      %next = kvcache.reduce addf %probs from %sum : !s -> !share
+      kvcache.schedule_fence %next : !share
+      %scores = kvcache.fragment_wait %started : !fly
+      return %scores, %next : !s, !share
+    }
+    ```
+  }];
+  let arguments = (ins Arg<KVCache_FragmentType, "the sums">:$sums);
+  let assemblyFormat = "$sums attr-dict `:` qualified(type($sums))";
+  let hasVerifier = 1;
+}
+
 #endif // KVCACHE_IR_FRAGMENTOPS_TD

@@ -69,13 +69,13 @@ public:
       first.column = b.add(op.getColumn(), first.column);
   }
 
-  /// The elements of the result, row by row.
+  /// The elements of the result, in the order of the registers.
   SmallVector<Value> emit() {
-    SmallVector<Value> results(places.size());
-    for (auto [number, row] : llvm::enumerate(rows))
-      for (auto [i, place] : llvm::enumerate(places))
-        if (place.row == row)
-          results[i] = emitElement(number, i);
+    SmallVector<Value> results;
+    for (auto [i, place] : llvm::enumerate(places)) {
+      const auto *row = llvm::find(rows, place.row);
+      results.push_back(emitElement(row - rows.begin(), i));
+    }
     return results;
   }
 

@@ -103,9 +103,9 @@ struct LowerFragments : kvcache::impl::LowerFragmentsBase<LowerFragments> {
     populateWgmmaPatterns(converter, patterns);
     patterns.add<ExpandConsume, ExpandYield>(converter, context);
     populateControlFlowPatterns(converter, patterns, target);
-    target
-        .addIllegalOp<FragmentLoadOp, FragmentMmaOp, FragmentStoreOp,
-                      FragmentWaitOp, MapOp, ReduceOp, SplatOp, ToOperandOp>();
+    target.addIllegalOp<FragmentLoadOp, FragmentMmaOp, FragmentStoreOp,
+                        FragmentWaitOp, MapOp, ReduceOp, ScheduleFenceOp,
+                        SplatOp, ToOperandOp>();
     DiagnosticHints hints(context);
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))

@@ -10,7 +10,9 @@
 
 #include "kvcache/IR/MatrixOps.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -68,10 +70,46 @@ struct LowerFragmentWait : OpConversionPattern<FragmentWaitOp> {
   }
 };
 
+/// The vote takes two instructions for a warp. It must depend on the sums:
+/// ptxas moves waits across branches on other conditions.
+struct LowerScheduleFence : OpConversionPattern<ScheduleFenceOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ScheduleFenceOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    SmallVector<Value> sums(adaptor.getSums());
+    Value least = sums.front();
+    for (Value sum : ArrayRef(sums).drop_front())
+      least = arith::MinimumFOp::create(rewriter, loc, least, sum);
+    Value zero =
+        arith::ConstantOp::create(rewriter, loc, rewriter.getF32FloatAttr(0));
+    Value isNegative = arith::CmpFOp::create(
+        rewriter, loc, arith::CmpFPredicate::OLT, least, zero);
+    Value all = arith::ConstantIntOp::create(rewriter, loc, -1, 32);
+    Value voted =
+        NVVM::VoteSyncOp::create(rewriter, loc, rewriter.getI1Type(), all,
+                                 isNegative, NVVM::VoteSyncKind::any);
+    bool isOfWarpgroup =
+        op.getSums().getType().getLayout() == FragmentLayout::WgmmaAcc;
+    scf::IfOp::create(rewriter, loc, voted,
+                      [&](OpBuilder &builder, Location nested) {
+                        if (isOfWarpgroup)
+                          MmaWaitOp::create(builder, nested, ValueRange(),
+                                            /*pending=*/0);
+                        LLVM::Trap::create(builder, nested);
+                        scf::YieldOp::create(builder, nested);
+                      });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 } // namespace
 
 void kvcache::populateWgmmaPatterns(const TypeConverter &converter,
                                     RewritePatternSet &patterns) {
-  patterns.add<LowerWgmmaProduct, LowerFragmentWait>(converter,
-                                                     patterns.getContext());
+  patterns.add<LowerFragmentWait, LowerScheduleFence, LowerWgmmaProduct>(
+      converter, patterns.getContext());
 }

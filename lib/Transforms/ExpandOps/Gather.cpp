@@ -63,10 +63,10 @@ bool haveEqualHeads(const Pair &a, const Pair &b) {
 GatherPlan makePlan(SmallVector<Pair> pairs, const Frame &frame) {
   CacheTypeInterface type = getCacheType(pairs.front());
   int64_t size = type.getHeadSize();
-  Split split = splitHead(
-      size, size,
-      frame.getFloatsAtOnce(
-          size, {getOutputElement(pairs.front()), type.getElementType()}));
+  Split split =
+      splitHead(size, size,
+                frame.getFloatsAtOnce(size, {getOutputElement(pairs.front()),
+                                             type.getElementType()}));
   int64_t perThread =
       frame.getHeadsInFlight(type.getNumHeads(), kHeadsInFlight);
   int64_t headThreads =

@@ -53,5 +53,9 @@ module {
     %8 = kvcache.fragment_wait %7 : !kvcache.in_flight<16x64xf32, mma_acc>
     return %6#0, %8 : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<16x64xf32, mma_acc>
   }
+  func.func @fence(%arg0: !kvcache.fragment<64xf32, wgmma_acc, partial>) {
+    kvcache.schedule_fence %arg0 : !kvcache.fragment<64xf32, wgmma_acc, partial>
+    return
+  }
 }
 

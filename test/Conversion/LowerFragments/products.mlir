@@ -56,6 +56,20 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
     gpu.return
   }
 
+  // A branch that is never taken.
+  // CHECK-LABEL: gpu.func @fence(
+  // CHECK-SAME:    %[[A:.*]]: f32)
+  // CHECK:         %[[NEGATIVE:.*]] = arith.cmpf olt, %[[A]], %{{.*}} : f32
+  // CHECK:         %[[ANY:.*]] = nvvm.vote.sync any %{{.*}}, %[[NEGATIVE]] -> i1
+  // CHECK:         scf.if %[[ANY]] {
+  // CHECK-NEXT:      kvcache.mma_wait
+  // CHECK-NEXT:      llvm.intr.trap
+  gpu.func @fence(%a: f32) kernel {
+    %sums = kvcache.splat %a : !kvcache.fragment<64xf32, wgmma_acc, partial>
+    kvcache.schedule_fence %sums : !kvcache.fragment<64xf32, wgmma_acc, partial>
+    gpu.return
+  }
+
   // Four elements of a row at a time.
   // CHECK-LABEL: gpu.func @bytes(
   // CHECK-COUNT-4: kvcache.tile_load {{.*}} -> vector<4xf8E4M3FN>

@@ -615,3 +615,11 @@ func.func @in_flight_store(%a: !kvcache.in_flight<64x32xf32, wgmma_acc>, %t: !kv
   "kvcache.fragment_store"(%a, %t, %i, %i) : (!kvcache.in_flight<64x32xf32, wgmma_acc>, !kvcache.tile<64x64xf32, swizzle_128b>, index, index) -> ()
   return
 }
+
+// -----
+
+func.func @fence_c1(%a: !kvcache.fragment<64x32xf32, wgmma_acc>) {
+  // expected-error @below {{'kvcache.schedule_fence' op expects one dimension and f32, got '!kvcache.fragment<64x32xf32, wgmma_acc>'}}
+  kvcache.schedule_fence %a : !kvcache.fragment<64x32xf32, wgmma_acc>
+  return
+}

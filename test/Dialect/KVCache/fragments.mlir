@@ -102,3 +102,10 @@ func.func @products(%q: !tile, %k: !tile, %q1: !q1, %o: !s, %i: index) -> (!s, !
   %done = kvcache.fragment_wait %warp : !fly1
   return %both#0, %done : !s, !s1
 }
+
+// CHECK-LABEL: func.func @fence(
+// CHECK:         kvcache.schedule_fence %{{.*}} : !kvcache.fragment<64xf32, wgmma_acc, partial>
+func.func @fence(%sums: !share) {
+  kvcache.schedule_fence %sums : !share
+  return
+}

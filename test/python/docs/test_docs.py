@@ -95,7 +95,7 @@ def test_chips_of_a_class_make_the_same(chip_class):
         assert len(outcomes) == 1
 
 
-HOPPER_OPS = "mma", "mma_wait", "fragment_mma", "fragment_wait"
+HOPPER_OPS = "mma", "mma_wait", "fragment_mma", "fragment_wait", "schedule_fence"
 
 
 @pytest.mark.parametrize(

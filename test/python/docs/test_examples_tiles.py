@@ -5,9 +5,13 @@ import re
 import ml_dtypes
 import numpy as np
 import pytest
+import sass
+from compiled import needs_nvdisasm
+from edits import edit
 from places import EXAMPLES
 
 import kvcache
+from kvcache.compilation import toolchain
 
 AMPERE = ["sm_80"]
 HOPPER = ["sm_90a"]
@@ -92,6 +96,26 @@ def test_producers_give_registers_to_consumers():
     assert kernel.spill_bytes == 0 and kernel.stack_bytes == 0
     numbers = re.findall(r"setmaxnreg\.(\w+)\.sync\.aligned\.u32 \t(\d+);", kernel.ptx)
     assert numbers == [("dec", "24"), ("inc", "240")]
+
+
+@needs_nvdisasm
+def test_exponentials_overlap_products():
+    """Keys that all rows see pass through the loop as in FlashAttention-3, which takes 510 instructions for 128 keys."""
+    text = (EXAMPLES / "attention_pingpong.mlir").read_text()
+    interior = edit(text, ("%some = arith.cmpi ugt, %end, %all : index", "%some = arith.constant false"))
+    for source in (text, interior):
+        (kernel,) = kvcache.compile(source, target="sm_90a").kernels.values()
+        assert kernel.registers == 168
+        assert kernel.spill_bytes == 0 and kernel.stack_bytes == 0
+        (code,) = toolchain.disassemble(kernel.cubin).values()
+        # Products of the next tile and of this one, and then the exponentials between two waits.
+        one, none = r"WARPGROUP\.DEPBAR\.LE gsb0, 0x1 ;", r"WARPGROUP\.DEPBAR\.LE gsb0, 0x0 ;"
+        (before, between) = re.search(rf"BAR\.SYNC(.*?){one}(.*?){none}", code, re.DOTALL).groups()
+        assert len(re.findall("HGMMA.64x128x16", before.rpartition("BAR.SYNC")[2])) == 16
+        assert between.count("MUFU.EX2") >= 64
+        assert "HGMMA" not in between
+        assert set(re.findall(r"HGMMA\.(\S+?)\.", code)) == {"64x128x16"}
+    assert sass.read(code).product_loop.instructions <= 510
 
 
 # --- Data -------------------------------------------------------------------------
