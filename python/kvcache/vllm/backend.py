@@ -10,7 +10,14 @@ from vllm.config import get_current_vllm_config
 from vllm.v1.attention.backend import AttentionBackend, AttentionImpl, AttentionType
 
 from .configurations import Configuration, check_capability, count_query_rows
-from .formats import ROW_DTYPES, LayerCache, cache_dtypes, check_width, customize_spec
+from .formats import (
+    ROW_DTYPES,
+    LayerCache,
+    cache_dtypes,
+    check_width,
+    customize_spec,
+    has_packed_scales,
+)
 from .options import Options
 from .steps import StepBuilder, StepMetadata, Workspaces, append_inputs
 
@@ -56,6 +63,24 @@ class Backend(AttentionBackend):
     @classmethod
     def supports_compute_capability(cls, capability: Any) -> bool:
         return check_capability(capability)
+
+    @classmethod
+    def supports_combination(
+        cls,
+        head_size: int,
+        dtype: Any,
+        kv_cache_dtype: Any,
+        block_size: int | None,
+        use_mla: bool,
+        has_sink: bool,
+        use_sparse: bool,
+        use_mm_prefix: bool,
+        device_capability: Any,
+    ) -> str | None:
+        """Returns why packed scales are not aligned, or None."""
+        if not has_packed_scales(kv_cache_dtype or "auto") or head_size % 4 == 0:
+            return None
+        return f"{kv_cache_dtype} needs a head size of a multiple of 4, got {head_size}"
 
     @classmethod
     def customize_spec(cls, spec: Any) -> Any:

@@ -127,6 +127,8 @@ class LatentBuilder(MLACommonMetadataBuilder[MLACommonMetadata]):
 class LatentAttention(MLACommonImpl[MLACommonMetadata]):
     """The attention of a latent layer."""
 
+    supports_pcp = False
+
     def __init__(
         self,
         num_heads: int,

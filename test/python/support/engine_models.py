@@ -60,16 +60,36 @@ def save(name, folder, dtype):
             torch.nn.init.normal_(parameter, std=0.2)
         elif parameter.numel() == config.num_attention_heads:
             torch.nn.init.normal_(parameter)  # sinks
-    model = model.eval().to(getattr(torch, dtype))
-    model.save_pretrained(folder)
+    model.eval().to(getattr(torch, dtype)).save_pretrained(folder)
+    return generate_tokens(folder, make_prompts())
+
+
+def generate_tokens(folder, prompts, max_tokens=MAX_TOKENS):
+    """Generates tokens greedily with transformers."""
+    import torch
+    import transformers
+
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        folder, attn_implementation="eager", dtype="auto"
+    )
     tokens = []
-    for prompt in make_prompts():
+    for prompt in prompts:
         ids = torch.tensor([prompt])
-        made = model.generate(
-            ids, attention_mask=torch.ones_like(ids), max_new_tokens=MAX_TOKENS, do_sample=False
-        )
+        mask = torch.ones_like(ids)
+        made = model.generate(ids, attention_mask=mask, max_new_tokens=max_tokens, do_sample=False)
         tokens.append(made[0, len(prompt) :].tolist())
     return tokens
+
+
+def save_tokenizer(folder):
+    """Writes a tokenizer whose words are ``w0``, ``w1`` and so on."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = {f"w{i}": i for i in range(VOCABULARY)}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="w0"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="w0").save_pretrained(folder)
 
 
 @functools.cache

@@ -94,7 +94,10 @@ def _redirect_output(log):
     sys.stdout = sys.stderr = open(log, "w", buffering=1)
     os.dup2(sys.stdout.fileno(), 1)
     os.dup2(sys.stdout.fileno(), 2)
-    for handler in logging.getLogger("vllm").handlers:
+    logger = logging.getLogger("vllm")
+    if not logger.handlers:  # vLLM adds one when it reads its configuration
+        logger.addHandler(logging.StreamHandler())
+    for handler in logger.handlers:
         handler.setStream(sys.stdout)  # it has pytest's
 
 

@@ -51,14 +51,17 @@ class Platform(CpuPlatform):
     def check_and_update_config(cls, vllm_config: Any) -> None:
         """Sets the worker, and operators of PyTorch in place of compiled ones."""
         cache, scheduler = vllm_config.cache_config, vllm_config.scheduler_config
+        parallel = vllm_config.parallel_config
+        executor = parallel.distributed_executor_backend
         kept = [
+            (parallel, "distributed_executor_backend", executor),
             (cache, "block_size", cache.block_size),
             (cache, "enable_prefix_caching", cache.enable_prefix_caching),
             (scheduler, "enable_chunked_prefill", scheduler.enable_chunked_prefill),
             (scheduler, "max_num_batched_tokens", scheduler.max_num_batched_tokens),
         ]
         super().check_and_update_config(vllm_config)
-        for owner, name, value in kept:  # vLLM changes them for its kernels of MLA
+        for owner, name, value in kept:  # vLLM changes them for its own kernels
             setattr(owner, name, value)
-        vllm_config.parallel_config.worker_cls = _WORKER
+        parallel.worker_cls = _WORKER
         vllm_config.compilation_config.custom_ops = ["none"]

@@ -1,0 +1,165 @@
+"""Tests of the plugin: what it registers, which backend a layer gets, and memory for graphs."""
+
+import logging
+import os
+import subprocess
+import sys
+from importlib import metadata
+from types import SimpleNamespace
+
+import pytest
+from engine_steps import Layer, Steps, make_cache, make_config
+from engines import PLUGINS, run_forked
+
+
+def run_python(program, **variables):
+    environment = os.environ | variables
+    environment["PYTHONPATH"] = f"{PLUGINS}:{environment['PYTHONPATH']}"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment
+    )
+    assert not done.returncode, done.stderr
+    return done.stdout
+
+
+def test_plugin_hook_imports_no_torch():
+    program = "import sys, kvcache.vllm; print(sorted({'torch', 'vllm'} & set(sys.modules)))"
+    assert run_python(program) == "[]\n"
+
+
+def test_plugin_hook_never_raises(monkeypatch, caplog):
+    import kvcache.vllm
+
+    monkeypatch.setitem(sys.modules, "vllm.v1.attention.backends.registry", None)
+    with caplog.at_level(logging.WARNING):
+        logging.getLogger("vllm").propagate = True
+        kvcache.vllm.register()
+    assert "the backend CUSTOM is not registered" in caplog.text
+
+
+def test_another_version_is_a_clear_error(monkeypatch):
+    import kvcache.vllm
+
+    monkeypatch.setattr(metadata, "version", lambda _: "0.34.0+cu130")
+    with pytest.raises(ImportError, match="needs vLLM 0.33.0, .* got 0.34.0: run"):
+        _ = kvcache.vllm.Backend
+
+
+def test_platform_rejects_unknown_values(monkeypatch):
+    from kvcache.vllm.testing import VARIABLE, find_platform
+
+    monkeypatch.setenv(VARIABLE, "gpu")
+    with pytest.raises(ValueError, match="to be 'cpu' or unset, got 'gpu'"):
+        find_platform()
+    monkeypatch.delenv(VARIABLE)
+    assert find_platform() is None
+
+
+# --- Selection ---------------------------------------------------------------------------
+
+
+def select(**config):
+    """The class that a layer gets on the test platform."""
+    import torch
+    from vllm.v1.attention.backends.registry import AttentionBackendEnum
+
+    import kvcache.vllm
+
+    kvcache.vllm.register()
+    selection = AttentionBackendEnum.CUSTOM.get_class()
+    plain = {
+        "head_size": 64, "dtype": torch.bfloat16, "kv_cache_dtype": "auto", "block_size": 16,
+        "use_mla": False, "has_sink": False, "use_sparse": False, "use_mm_prefix": False,
+        "use_per_head_quant_scales": False, "attn_type": "decoder",
+    }  # fmt: skip
+    assert selection.validate_configuration(device_capability=None, **plain | config) == []
+    return ".".join(selection.full_cls_name())
+
+
+SELECTIONS = [
+    ({}, "kvcache.vllm.backend.Backend"),
+    ({"has_sink": True, "has_sliding_window": True, "block_size": 5}, "kvcache.vllm.backend.Backend"),
+    ({"kv_cache_dtype": "int8_per_token_head"}, "kvcache.vllm.backend.Backend"),
+    ({"use_mla": True, "head_size": 576}, "kvcache.vllm.latent.LatentBackend"),
+]
+FALLBACKS = [
+    ({"use_mm_prefix": True}, "partial multimodal token full attention not supported"),
+    ({"attn_type": "encoder_only"}, "attention type encoder_only not supported"),
+    ({"kv_cache_dtype": "nvfp4"}, "kv_cache_dtype not supported"),
+    ({"use_dcp": True}, "DCP not supported"),
+    ({"use_mla": True, "head_size": 576, "use_pcp": True}, "PCP not supported"),
+    ({"use_rswa": True}, "R-SWA not supported"),
+    ({"use_mla": True, "use_sparse": True, "head_size": 576}, "sparse not supported"),
+    ({"use_mla": True, "head_size": 577}, "head_size not supported"),
+    ({"head_size": 63, "kv_cache_dtype": "fp8_per_token_head"}, "a multiple of 4"),
+]
+
+
+@pytest.mark.parametrize("config, expected", SELECTIONS)
+def test_supported_layer_gets_our_class(tmp_path, config, expected):
+    log = tmp_path / "log"
+    assert run_forked(select, log=log, **config) == expected
+    assert "instead" not in log.read_text()
+
+
+@pytest.mark.parametrize("config, reason", FALLBACKS)
+def test_other_layer_falls_back_with_a_reason(tmp_path, config, reason):
+    log = tmp_path / "log"
+    name = run_forked(select, log=log, **config)
+    assert name.startswith("kvcache.vllm.testing.reference.")
+    (line,) = [line for line in log.read_text().splitlines() if "instead" in line]
+    assert reason in line
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"chip": "sm_90"}, "to be of target, .* got 'chip'"),
+        ({"split_tokens": -1}, "'split_tokens' to be positive, got -1"),
+        ({"split_tokens": "many"}, "'split_tokens' to be an integer, got 'many'"),
+        ({"target": 7}, "'target' to be a string, got 7"),
+        (3, "'kvcache' of additional_config to be a dictionary, got 3"),
+    ],
+)
+def test_wrong_option_is_an_error(options, message):
+    from kvcache.vllm.options import Options
+
+    with pytest.raises((TypeError, ValueError), match=message):
+        Options.read(SimpleNamespace(additional_config={"kvcache": options}))
+
+
+# --- Graphs ------------------------------------------------------------------------------
+
+
+def count_allocations(layer, sequences):
+    """Captures, then counts how many workspaces a step of ``sequences`` adds."""
+    import torch
+    from vllm.config import set_current_vllm_config
+
+    from kvcache.vllm.backend import Backend
+
+    config = make_config(layer)
+    config.scheduler_config.max_num_seqs = 6
+    _, cache = make_cache(layer)
+    torch.set_default_dtype(getattr(torch, layer.dtype))
+    with set_current_vllm_config(config):
+        attention = Backend.get_impl_cls()(layer.heads, layer.width, 1.0, layer.kv_heads)
+        builder = Backend.get_builder_cls()(None, ["layer"], config, torch.device("cpu"))
+    owner = SimpleNamespace(impl=attention, kv_cache=cache)
+    config.compilation_config.static_forward_context["layer"] = owner
+    steps = Steps(layer, counts=((1,) * sequences,))
+    common = steps.metadata(0)
+    builder.build_for_cudagraph_capture(common)
+    (captured,) = builder.workspaces._tensors.values()
+    before = [tensor.data_ptr() for tensor in captured]
+    q = torch.zeros(sequences, layer.heads, layer.width)
+    attention.forward(owner, q, None, None, cache, builder.build(0, common), output=torch.empty_like(q))
+    return before, [tensor.data_ptr() for tensor in captured]
+
+
+@pytest.mark.parametrize("sequences, added", [(1, 0), (6, 0), (7, 1)])
+def test_workspaces_for_all_sequences_precede_a_capture(tmp_path, sequences, added):
+    layer = Layer("emulator:sm_90a", tokens=16)
+    before, after = run_forked(count_allocations, layer, sequences, log=tmp_path / "log")
+    assert len(before) == 1 and after[:1] == before  # graphs may use the first one
+    assert len(after) == len(before) + added
