@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from .models import absorb_queries, check_call, project_values
+from .models import absorb_queries, check_call, check_unchanged, project_values
 
 NAME = "kvcache"
 """The name of the attention."""
@@ -93,6 +93,8 @@ def compute_attention(
     check_call(module, dropout, options)
     scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
     is_latent = cache.shape.rank is not None
+    if not is_latent and keys is not None:
+        check_unchanged(module, (key, value), (keys, values))
     if is_latent:
         keys, values = torch.cat([keys, values], dim=-1), None
         query = absorb_queries(module, query)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,6 +162,21 @@ def check_call(module: Any, dropout: float, options: dict[str, Any]) -> None:
         raise ValueError(
             f"{type(module).__name__} adds a bias: it can't use a PagedCache"
         )
+
+
+def check_unchanged(module: Any, given: Sequence[Any], cached: Sequence[Any]) -> None:
+    """Raises ``ValueError`` if attention gets other rows than ``update`` has returned.
+
+    The cache has those of ``update``.
+    """
+    for one, other in zip(given, cached, strict=True):
+        if one is other:
+            continue
+        if one.shape != other.shape or one.data_ptr() != other.data_ptr():
+            raise ValueError(
+                f"{type(module).__name__} changes keys or values after it has cached them: "
+                "it can't use a PagedCache"
+            )
 
 
 def absorb_queries(module: Any, query: Any) -> Any:

@@ -363,6 +363,15 @@ def test_cache_rejects_models_without_attention_functions(name):
         PagedCache(getattr(transformers, f"{name}Config")(), max_batch_size=1, max_seq_len=8)
 
 
+def test_models_that_change_cached_keys_are_an_error():
+    """JetMoe repeats keys after the cache has them."""
+    config = transformers.JetMoeConfig(**SIZES, kv_channels=8, num_local_experts=4)
+    model = transformers.JetMoeForCausalLM(config).eval()
+    model.set_attn_implementation("kvcache")
+    with pytest.raises(ValueError, match="JetMoeAttention changes keys or values after it has cached them"):
+        generate(model, prompts(5), make_cache(model))
+
+
 def test_cache_says_how_other_prompts_begin():
     model = make_model("llama")
     cache, inputs = make_cache(model), prompts(7, 7)
