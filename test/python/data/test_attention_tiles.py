@@ -245,7 +245,7 @@ def test_tiles_of_other_caches(target, format_, options, kind):
             source,
             (f", page_size = {page}", ""),
             ("kvcache.paged", "kvcache.continuous"),
-            ("memref<?x?xi32>", "memref<?xi32>"),
+            ("memref<?x?xi32, strided<[?, 1]>>", "memref<?xi32>"),
         )
         table = np.ascontiguousarray(table[:, 0])
     more = (
