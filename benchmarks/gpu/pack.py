@@ -121,11 +121,11 @@ def _copy_driver(folder: Path) -> None:
     shutil.copytree(FOLDER / "peers", folder / "peers", ignore=shutil.ignore_patterns("__pycache__"))
 
 
-def _add_wheels(folder: Path, python: str) -> None:
-    """Downloads packages for a version of Python on Linux."""
+def add_wheels(folder: Path, python: str, packages: Sequence[str] = _PACKAGES, *options: str) -> None:
+    """Downloads packages for a version of Python on Linux into ``folder / "wheels"``."""
     platforms = [f"--platform=manylinux_2_{version}_{platform.machine()}" for version in _GLIBC_MINORS]
     command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--only-binary=:all:",
-               f"--python-version={python}", *platforms, "-d", str(folder / "wheels"), *_PACKAGES]
+               f"--python-version={python}", *platforms, "-d", str(folder / "wheels"), *options, *packages]
     subprocess.run(command, check=True, stdout=sys.stderr)
 
 
@@ -150,7 +150,7 @@ def write(path: Path, works: Sequence[str], chips: Sequence[str], wheels_for: st
         folder.mkdir()
         pack = fill(folder, works, chips)
         if wheels_for:
-            _add_wheels(folder, wheels_for)
+            add_wheels(folder, wheels_for)
         with tarfile.open(path, "w:gz") as archive:
             archive.add(folder, NAME)
     return pack

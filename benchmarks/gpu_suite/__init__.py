@@ -1,0 +1,1 @@
+"""The suite for a machine with a GPU and no network: tests, engines, tokens per second, and operations."""

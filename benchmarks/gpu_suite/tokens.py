@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Times the generation of a Llama of random weights: a PagedCache beside transformers' own cache with its attention.
+
+Rounds of both take turns, so that other work on the machine slows both. The first round, which compiles, is not timed.
+Tokens are greedy; rounding may make them differ from some token on, where two logits are close.
+
+examples:
+  python benchmarks/gpu_suite/tokens.py --json tokens.json
+  PYTHONPATH=build/python PYTHON benchmarks/gpu_suite/tokens.py --target emulator:sm_90a --small
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from command import Command  # noqa: E402
+from provenance import list_versions, read_gpu  # noqa: E402
+from record import Record  # noqa: E402
+from report import Table  # noqa: E402
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The model and the prompts; ``rounds`` are those that are timed."""
+
+    layers: int = 8
+    hidden: int = 2048
+    heads: tuple[int, int] = (16, 4)
+    batches: tuple[int, ...] = (1, 16, 64)
+    prompt: int = 512
+    new: int = 64
+    rounds: int = 5
+
+
+SMALL = Workload(layers=2, hidden=64, heads=(4, 2), batches=(1, 2), prompt=20, new=3, rounds=2)
+
+
+def make_model(work: Workload, device: str) -> Any:
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    heads, kv_heads = work.heads
+    config = LlamaConfig(
+        vocab_size=1000, hidden_size=work.hidden, intermediate_size=3 * work.hidden, num_hidden_layers=work.layers,
+        num_attention_heads=heads, num_key_value_heads=kv_heads, max_position_embeddings=work.prompt + work.new,
+        pad_token_id=0, eos_token_id=None, bos_token_id=1, tie_word_embeddings=False,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    dtype = torch.bfloat16 if device == "cuda" else torch.float32
+    return LlamaForCausalLM(config).to(device, dtype).eval()
+
+
+class Contender:
+    """A cache and an attention of the model."""
+
+    def __init__(self, model: Any, attention: str, cache: Any) -> None:
+        self._model, self._attention, self._cache = model, attention, cache
+        self.tokens: Any = None
+        self.seconds: list[float] = []
+
+    def run(self, prompts: Any, new: int) -> None:
+        import torch
+
+        self._model.set_attn_implementation(self._attention)
+        if self._cache is not None:
+            self._cache.reset()
+        _wait(prompts)
+        start = time.perf_counter()
+        with torch.no_grad():
+            self.tokens = self._model.generate(
+                prompts, attention_mask=torch.ones_like(prompts), past_key_values=self._cache, max_new_tokens=new,
+                do_sample=False,
+            )  # fmt: skip
+        _wait(prompts)
+        self.seconds.append(time.perf_counter() - start)
+
+
+def _wait(tensor: Any) -> None:
+    import torch
+
+    if tensor.device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def measure(options: argparse.Namespace) -> Record:
+    import torch
+    from kvcache.transformers import NAME, PagedCache, install
+
+    install()
+    work = SMALL if options.small else Workload()
+    device = "cuda" if options.target.startswith("cuda") else "cpu"
+    model = make_model(work, device)
+    record = Record("python benchmarks/gpu_suite/tokens.py", driver=read_gpu().get("driver"))
+    if device == "cuda":
+        record.device = torch.cuda.get_device_name()
+    record.software = list_versions("torch", "transformers")
+    table = Table("batch", "cache", ("tokens/s", "{:.1f}"), "rounds", "first tokens that are equal")
+    rounds: list[dict[str, Any]] = []
+    deadline = time.monotonic() + options.seconds
+    for batch in work.batches:
+        prompts = torch.randint(2, 1000, (batch, work.prompt), generator=torch.Generator().manual_seed(batch))
+        prompts = prompts.to(device)
+        length = work.prompt + work.new
+        cache = PagedCache(model, max_batch_size=batch, max_seq_len=length, page_size=16, target=options.target)
+        contenders = {"PagedCache": Contender(model, NAME, cache), "DynamicCache, sdpa": Contender(model, "sdpa", None)}
+        for number in range(work.rounds + 1):
+            if number > 1 and time.monotonic() > deadline:
+                break
+            for contender in contenders.values():
+                contender.run(prompts, work.new)
+        equal = _count_equal(*(each.tokens[:, work.prompt :] for each in contenders.values()))
+        for name, contender in contenders.items():
+            timed = contender.seconds[1:]
+            rate = batch * work.new / statistics.median(timed)
+            table.add(batch, name, rate, len(timed), f"{equal} of {work.new}")
+            rounds.append({"batch": batch, "cache": name, "seconds": timed, "equal": equal})
+        if time.monotonic() > deadline:
+            break
+    record.tables = {"tokens": table}
+    record.details = {"rounds": rounds}
+    return record
+
+
+def _count_equal(one: Any, other: Any) -> int:
+    """The number of first tokens that are equal in all rows."""
+    same = (one == other).all(dim=0).long().cumprod(0)
+    return int(same.sum())
+
+
+def main(arguments: list[str] | None = None) -> int:
+    command = Command("tokens.py", __doc__)
+    command.add("--target", default="cuda", help="as in kvcache.jit (default: %(default)s)")
+    command.add("--seconds", type=float, default=60, help="for all (default: %(default)s)")
+    command.add("--small", action="store_true", help="a small model and few tokens")
+    return command.run(measure, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
