@@ -52,7 +52,10 @@ TASKS = (
         "Call whole-cache operations",
         ("ops", "AttentionConfig", "StepInputs"),
         "attention-over-my-cache.md",
-        tuple(f"ops.operations.{name}.__call__" for name in ("Append", "Attention", "Gather", "CopyPages", "MergeStates")),
+        (
+            "ops.attention_operation.Attention.__call__",
+            *(f"ops.operations.{name}.__call__" for name in ("Append", "Gather", "CopyPages", "MergeStates")),
+        ),
     ),
     Task("layouts", "Describe an engine's layout", ("Layout", "describe"), "describe-my-engines-layout.md"),
     Task(

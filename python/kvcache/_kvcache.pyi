@@ -181,6 +181,81 @@ class JIT:
         modules that don't run on the emulator.
         """
 
+class NativeFunction:
+    """A function for the CPU without results, which is called without TVM-FFI."""
+
+def native_function(
+    jit: JIT, name: str, kinds: bytes, precisions: bytes, written: bytes
+) -> NativeFunction:
+    """Returns a function of a module, for ``plain_method`` and ``checked_call``.
+
+    Args:
+        jit: The module.
+        name: The name of the function.
+        kinds: A letter for each argument: m for a memref, i for an integer, f for a
+            float.
+        precisions: The checks of PyTorch's tensors, as for ``needs_adapting``.
+        written: 1 for each argument that the function writes to.
+    """
+
+def register_native(
+    array: type, dtypes: dict[int, tuple[int, int]], error: type[Exception]
+) -> None:
+    """Registers NumPy's type of arrays, and the exception of failed checks.
+
+    ``dtypes`` are DLPack's code and the bits by the number of a dtype.
+    """
+
+def checked_call(
+    function: NativeFunction,
+    parameters: Sequence[tuple[str, int, str, int]],
+    operands: str,
+    form: str,
+    form_without_table: str,
+    layer: int,
+    offsets: int,
+    needs_pages: bool,
+    has_positions: bool,
+) -> Callable[..., bool]:
+    """Returns a function of inputs, a layer, and the parameters of an operation.
+
+    It returns whether the function has run: not if a check of the arguments may fail.
+
+    Args:
+        function: The function of the operation.
+        parameters: The name, the argument (-1 if it must be None), the kind and the
+            elements of each parameter; see ``ParameterKind`` in CheckedCalls.h.
+        operands: A letter for each operand of the inputs: c for a tensor of the cache,
+            n for lengths, t for a table, x for its index, i for a number.
+        form: The form of inputs, as in ``StepInputs._operands``.
+        form_without_table: The form of inputs without a table; empty for none.
+        layer: The argument of the layer; -1 if each layer has operands of its own.
+        offsets: The argument of the row offsets.
+        needs_pages: Whether sequences must have pages for all tokens.
+        has_positions: Whether given lengths include the new tokens.
+    """
+
+def bound_call(
+    checked: Callable[..., bool],
+    inputs: object,
+    layer: object,
+    given: dict[str, object],
+    positional: int,
+    fallback: Callable[..., Any],
+    explain: Callable[..., Any],
+) -> Callable[..., None]:
+    """Returns a function of the parameters of a checked call, by place or by name.
+
+    Args:
+        checked: A result of ``checked_call``.
+        inputs: The inputs of the step.
+        layer: The layer.
+        given: Values of parameters that calls need not give.
+        positional: The number of first parameters that calls may give by place.
+        fallback: A function of the same parameters, for calls that have not run.
+        explain: A function of inputs, layer and ``CheckError``, which raises.
+    """
+
 def plain_method(method: Callable[..., Any], types: dict[type, bool]) -> Any:
     """Returns a method ``call(name, *args)`` that needs no Python in the plain case.
 

@@ -15,6 +15,7 @@
 #include "Geometry.h"
 #include "IR.h"
 #include "JIT.h"
+#include "NativeCalls.h"
 #include "Object.h"
 #include "PlainCalls.h"
 #include "ReleasedGIL.h"
@@ -241,6 +242,8 @@ NB_MODULE(_kvcache, module) {
           nb::arg("device"))
       .def("take_meter", [](const JIT &jit) { return toStr(jit.takeMeter()); });
   addPlainCalls(module);
+  addNativeCalls(module);
+  addCheckedCalls(module);
   addGeometry(module);
   addIR(module);
 }

@@ -30,7 +30,8 @@ struct ParsedSource {
 };
 } // namespace
 
-static nb::tuple parse(const nb::bytes &source, const std::string &filename) {
+static nb::tuple parseSource(const nb::bytes &source,
+                             const std::string &filename) {
   ParsedSource parsed;
   std::string contents = toString(source);
   {
@@ -102,5 +103,6 @@ void python::addParsedModule(nb::module_ &module) {
       .def("text", &print)
       .def("bytecode", &writeBytecode)
       .def("functions", &getFunctions);
-  module.def("parse_module", &parse, nb::arg("source"), nb::arg("filename"));
+  module.def("parse_module", &parseSource, nb::arg("source"),
+             nb::arg("filename"));
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlainCalls.h"
+#include "NativeCalls.h"
 
 #include <cstddef>
 #include <structmember.h>
@@ -20,9 +21,7 @@ static bool hasFlag(nb::object value) {
   return !value.is(Py_False);
 }
 
-/// Whether the memory of a tensor of PyTorch may not be its value. `precision`
-/// is the argument's; see `needs_adapting` in _kvcache.pyi.
-static bool isSpecial(PyObject *tensor, char precision) {
+bool mlir::kvcache::python::isSpecialTensor(PyObject *tensor, char precision) {
   static PyObject *const requiresGrad =
       PyUnicode_InternFromString("requires_grad");
   static PyObject *const isNegated = PyUnicode_InternFromString("is_neg");
@@ -49,7 +48,7 @@ static bool needsAdapting(PyObject *const *args, Py_ssize_t count,
       known = type;
       isTensor = found == Py_True;
     }
-    if (isTensor && isSpecial(args[index], precision[index]))
+    if (isTensor && isSpecialTensor(args[index], precision[index]))
       return true;
   }
   return false;
@@ -103,6 +102,10 @@ static PyObject *callPlain(const PlainMethod *self, PyObject *const *operands,
   if (!entry.ptr())
     return nullptr;
   PyObject *function = PyTuple_GetItem(entry.ptr(), 0);
+  if (const NativeFunction *native = getNativeFunction(function)) {
+    bool isDone = native->call(operands + 2, count - 2) == CallResult::Done;
+    return isDone ? Py_NewRef(Py_None) : nullptr;
+  }
   PyObject *precisions = PyTuple_GetItem(entry.ptr(), 1);
   if (needsAdapting(operands + 2, count - 2, self->types, precisions))
     return nullptr;

@@ -13,6 +13,10 @@
 
 namespace mlir::kvcache::python {
 
+/// Whether the memory of a tensor of PyTorch may not be its value. `precision`
+/// is the argument's; see `needs_adapting` in _kvcache.pyi.
+bool isSpecialTensor(PyObject *tensor, char precision);
+
 /// Adds `needs_adapting` and `plain_method` to the extension.
 void addPlainCalls(nanobind::module_ &module);
 

@@ -9,6 +9,7 @@
 #ifndef KVCACHE_LIB_RUNTIME_HOST_CALL_H
 #define KVCACHE_LIB_RUNTIME_HOST_CALL_H
 
+#include "kvcache/Runtime/FFI.h"
 #include "kvcache/Runtime/TVMFFI.h"
 
 #include <csetjmp>
@@ -18,80 +19,7 @@
 
 namespace mlir::kvcache::runtime {
 
-/// The part of DLPack and of TVM-FFI's C ABI that calls need.
-namespace ffi {
-enum TypeIndex : int32_t {
-  kNone = 0,
-  kInt = 1,
-  kBool = 2,
-  kFloat = 3,
-  kDLTensor = 7,
-  kObjectBegin = 64,
-  kTensor = 70,
-  kBigInt = 78
-};
-
-struct Any {
-  int32_t type;
-  uint32_t padding;
-  union {
-    int64_t integer;
-    double real;
-    void *pointer;
-  };
-};
-
-struct Object {
-  uint64_t references;
-  int32_t type;
-  uint32_t padding;
-  void *deleter;
-};
-
-/// A number of 64-bit words in two's complement, the lowest first.
-struct BigInt : Object {
-  size_t size;
-  uint64_t words[1];
-};
-
-struct DataType {
-  uint8_t code, bits;
-  uint16_t lanes;
-};
-
-struct Device {
-  int32_t type, id;
-};
-
-struct DLTensor {
-  void *data;
-  Device device;
-  int32_t rank;
-  DataType dtype;
-  int64_t *shape;
-  /// In elements; null for C-contiguous tensors.
-  int64_t *strides;
-  uint64_t byteOffset;
-};
-
-struct Tensor : Object {
-  DLTensor tensor;
-};
-
-struct Bytes {
-  const char *data;
-  size_t size;
-};
-
-enum DeviceType : int32_t {
-  kCPU = 1,
-  kCUDA = 2,
-  kCUDAHost = 3,
-  kCUDAManaged = 13
-};
-} // namespace ffi
-
-/// Sets the error of the calling thread. Returns false.
+/// Sets the error of the calling thread, or of its `CallError`. Returns false.
 bool raise(const char *kind, const std::string &message);
 
 /// Raises an error that names an argument: `f: argument 0 ('m') expects

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <memory>
+#include <utility>
 #include <vector>
 
 using namespace mlir::kvcache;
@@ -31,7 +32,17 @@ void *runtime::lookupTVMFFI(const char *name) {
   return library ? dlsym(library, name) : nullptr;
 }
 
+/// Where the next call of this thread puts its error, and where the current one
+/// does; null for TVM-FFI.
+static thread_local CallError *nextError = nullptr, *currentError = nullptr;
+
+void runtime::expectError(CallError &error) { nextError = &error; }
+
 bool runtime::raise(const char *kind, const std::string &message) {
+  if (currentError) {
+    *currentError = {kind, message};
+    return false;
+  }
   using SetRaised = void (*)(const char *, const char *);
   static const auto setRaised =
       reinterpret_cast<SetRaised>(lookupTVMFFI("TVMFFIErrorSetRaisedFromCStr"));
@@ -364,11 +375,14 @@ extern "C" int32_t kvcacheCallTVMFFI(const KVCacheFunction *function,
     far = std::make_unique<int64_t[]>(function->numWords);
     words = far.get();
   }
+  CallError *outer =
+      std::exchange(currentError, std::exchange(nextError, nullptr));
   const auto *values = static_cast<const ffi::Any *>(args);
   bool succeeded =
       unpack(*function, values, numArgs, words) &&
       run(*function, entry, values, words) &&
       pack(*function, words + function->numWords - function->numResults,
            *static_cast<ffi::Any *>(result));
+  currentError = outer;
   return succeeded ? 0 : -1;
 }

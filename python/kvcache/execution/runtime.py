@@ -183,15 +183,25 @@ def _parse_threads(threads: int | None) -> int:
 class _Entry:
     """A function with its signature."""
 
+    compiled: JIT
     signature: Signature
-    function: tvm_ffi.Function
+
+    @functools.cached_property
+    def function(self) -> tvm_ffi.Function:
+        return _make_function(self.compiled, self.signature.name)
+
+    @property
+    def plain(self) -> tuple[tvm_ffi.Function, bytes, bool]:
+        """The function as ``plain_method`` calls it."""
+        signature = self.signature
+        return self.function, signature.precisions, signature.num_results > 1
 
     def unpack(self, result: Any) -> Result:
         """Returns several results as a tuple."""
         return tuple(result) if self.signature.num_results > 1 else result
 
 
-def _make_entry(compiled: JIT, signature: Signature) -> _Entry:
+def _make_function(compiled: JIT, name: str) -> tvm_ffi.Function:
     try:
         import tvm_ffi
     except ImportError as error:
@@ -199,13 +209,13 @@ def _make_entry(compiled: JIT, signature: Signature) -> _Entry:
             f"calls need TVM-FFI: run 'pip install apache-tvm-ffi' ({error})"
         ) from error
     _register_errors()
-    wrapper = compiled.wrapper(signature.name)
+    wrapper = compiled.wrapper(name)
     function = tvm_ffi.Function.__from_extern_c__(
         wrapper.caller, keep_alive_object=wrapper
     )
     function.release_gil = False  # the wrapper does
     TYPES[tvm_ffi.Tensor] = False
-    return _Entry(signature, function)
+    return function
 
 
 @functools.cache
@@ -240,7 +250,7 @@ class JitModule:
         has_meter: bool,
         library: LibrarySource | None,
     ) -> None:
-        described = map(Signature.parse, json.loads(compiled.functions))
+        signatures = list(map(Signature.parse, json.loads(compiled.functions)))
         self._compiled = compiled
         self._has_meter = has_meter
         self._library = library
@@ -248,19 +258,19 @@ class JitModule:
         self._chip = chip
         self._last_call = threading.local()
         self._entries = {
-            signature.name: _make_entry(compiled, signature) for signature in described
+            signature.name: _Entry(compiled, signature) for signature in signatures
         }
         self._needs_adapting = _native.extension().needs_adapting
         _shorten_calls()
-        # The functions that can be called directly, by name.
-        self._plain = {
-            name: (
-                entry.function,
-                entry.signature.precisions,
-                entry.signature.num_results > 1,
-            )
-            for name, entry in self._entries.items()
-            if device != "emulator"
+        # The functions that can be called directly, by name: those of TVM-FFI from
+        # their first call on.
+        natives = {
+            signature.name: signature.make_native(compiled)
+            for signature in signatures
+            if not device
+        }
+        self._plain: dict[str, Any] = {
+            name: (native, b"", False) for name, native in natives.items() if native
         }
         self.target = target
         self.functions = MappingProxyType(
@@ -280,6 +290,12 @@ class JitModule:
             ValueError: There is no such function.
         """
         return self._find(name).function
+
+    def native(self, name: str) -> Any:
+        """Returns a function for ``kvcache.ops``, or None. Raises as ``function`` does."""
+        self._find(name)
+        function, *_ = self._plain.get(name, (None,))
+        return function if self._device == "" else None
 
     def signature(self, name: str) -> Signature:
         """Describes a function and its arguments. Raises as ``function`` does."""
@@ -395,20 +411,19 @@ class JitModule:
             return self._call_on_stream(
                 self._find(name), args, stream, copy_host_arrays
             )
+        entry = self._find(name)
+        if self._device == "emulator":
+            return entry.unpack(self._call_emulated(entry, args))
         refused: TypeError | OverflowError | None = None
+        function, precisions, _ = entry.plain
+        self._plain.setdefault(name, entry.plain)
         try:
-            function, precisions, is_tuple = self._plain[name]
             if not self._needs_adapting(args, TYPES, precisions):
-                return tuple(function(*args)) if is_tuple else function(*args)
-        except KeyError:
-            pass
+                return entry.unpack(function(*args))
         except BufferError:  # NumPy does not export an array
             pass
         except (TypeError, OverflowError) as error:  # raised before the function runs
             refused = error
-        entry = self._find(name)
-        if self._device == "emulator":
-            return entry.unpack(self._call_emulated(entry, args))
         try:
             adapted = entry.signature.adapt(args)
         except TypeError as error:

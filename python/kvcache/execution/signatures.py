@@ -14,11 +14,16 @@ import operator
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._native import extension
 from ..devices import tensors
+from ..errors import CheckError
+
+if TYPE_CHECKING:
+    from .._kvcache import JIT, NativeFunction
 
 TYPES: dict[type, bool] = {
     int: False,
@@ -30,6 +35,21 @@ TYPES: dict[type, bool] = {
     **{type_: False for type_ in (np.float16, np.float32, np.float64)},
 }
 """The types of values that TVM-FFI accepts directly; True for PyTorch's tensors."""
+
+
+_MOST_NATIVE = 32
+"""The most arguments of a function that is called without TVM-FFI."""
+
+
+@functools.cache
+def _register_native() -> None:
+    """Makes the dtypes of arrays known to the extension."""
+    plain = [np.dtype(code) for code in "?bBhHiIlLqQefd"]
+    codes = {"b": 6, "i": 0, "u": 1, "f": 2}
+    dtypes = {dtype.num: (codes[dtype.kind], 8 * dtype.itemsize) for dtype in plain}
+    for dtype, code in tensors.CODES.items():
+        dtypes[dtype.num] = code, 8 * dtype.itemsize
+    extension().register_native(np.ndarray, dtypes, CheckError)
 
 
 @dataclass(frozen=True)
@@ -74,7 +94,24 @@ class Signature:
             description["num_results"],
         )
 
-    @property
+    def make_native(self, compiled: JIT) -> NativeFunction | None:
+        """Makes a function that is called without TVM-FFI, for the CPU.
+
+        None for a function with results, or with arguments that can't be passed so.
+        """
+        kinds = [argument.kind[0] for argument in self.arguments]
+        if self.num_results or "o" in kinds or len(kinds) > _MOST_NATIVE:
+            return None
+        _register_native()
+        return extension().native_function(
+            compiled,
+            self.name,
+            "".join(kinds).encode(),
+            self.precisions,
+            bytes(not argument.readonly for argument in self.arguments),
+        )
+
+    @functools.cached_property
     def precisions(self) -> bytes:
         """The checks of PyTorch's tensors, by argument: see ``Argument.precision``."""
         return bytes(argument.precision for argument in self.arguments)

@@ -24,9 +24,9 @@ from .arguments import (
 from .attention_config import AttentionConfig, make_config
 from .attention_options import make_spec, make_splits
 from .cache_forms import FUNCTION_NAMES, CacheForm
+from .attention_operation import Attention
 from .operations import (
     Append,
-    Attention,
     Build,
     CopyPages,
     Gather,

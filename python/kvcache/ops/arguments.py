@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +13,8 @@ from .. import dtypes
 from ..cache.params import KVCacheParams
 from ..checks import check_instance, check_integer
 from ..dtypes import DTypeLike
-from ..devices.placement import get_extent
 from ..execution.arrays import Array, read_if_integers, read_integers
 from ..pages.inputs import StepInputs
-from ..pages.regions import locate
 
 _DENSE = dtypes.formats("Wide", bits=(16, 32))
 _CONVERTED = (*_DENSE, *dtypes.formats("FP8"))
@@ -461,86 +458,6 @@ def check_pairs(pairs: Array, blocks: Array | None) -> None:
         raise ValueError(
             f"expects the pages of 'pairs' to be below {sizes[0]}, got {last}"
         )
-
-
-_MOST_WORK = 100_000
-"""The most steps of ``check_apart`` for two arrays with irregular strides."""
-
-
-def check_apart(written: Mapping[str, Any], read: Mapping[str, Any]) -> None:
-    """Raises ``ValueError`` if a written array shares memory with another array.
-
-    Slices of one tensor may be interleaved, as those of a fused projection.
-    """
-    others = {name: each for name, each in read.items() if hasattr(each, "shape")}
-    for name, output in written.items():
-        if not hasattr(output, "shape"):
-            continue
-        for other, array in others.items():
-            if _may_overlap(output, array) and _overlap(output, array):
-                raise ValueError(
-                    f"expects {name!r} to share no memory with {other!r}, got arrays "
-                    "that overlap"
-                )
-        others[name] = output
-
-
-def _may_overlap(one: Any, other: Any) -> bool:
-    """Whether the addresses of two arrays have bytes in common."""
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return np.may_share_memory(one, other)
-    ranges = _get_range(one), _get_range(other)
-    if None in ranges:
-        return False
-    (low, high), (begin, end) = ranges  # type: ignore[misc]
-    return bool(low < end and begin < high)
-
-
-def _get_range(array: Any) -> tuple[int, int] | None:
-    """The addresses of an array's first byte and after its last, or None."""
-    if isinstance(array, np.ndarray):
-        return get_extent(array) if array.size else None
-    if hasattr(array, "element_size") and array.is_contiguous():  # PyTorch
-        address = array.data_ptr()
-        return address, address + array.nbytes
-    if not hasattr(array, "__dlpack__") or not math.prod(array.shape):
-        return None
-    return get_extent(_as_addresses(array))
-
-
-def _overlap(one: Any, other: Any) -> bool:
-    """Whether two arrays have a common element; True if that takes too long to decide."""
-    first, second = (
-        each if isinstance(each, np.ndarray) else _as_addresses(each)
-        for each in (one, other)
-    )
-    try:
-        return np.shares_memory(first, second, max_work=_MOST_WORK)
-    except np.exceptions.TooHardError:
-        return True
-
-
-class _Addresses:
-    """The memory of an array of any library, with NumPy's array interface."""
-
-    def __init__(self, array: Any) -> None:
-        if hasattr(array, "element_size"):  # PyTorch
-            address, itemsize = array.data_ptr(), array.element_size()
-            strides = tuple(stride * itemsize for stride in array.stride())
-        else:
-            address, strides, itemsize = locate(array)
-        self.__array_interface__ = {
-            "version": 3,
-            "data": (address, True),
-            "shape": tuple(array.shape),
-            "strides": strides,
-            "typestr": f"|V{itemsize}",
-        }
-
-
-def _as_addresses(array: Any) -> np.ndarray:
-    """Makes an array with equal addresses, whose elements must not be read."""
-    return np.asarray(_Addresses(array))
 
 
 def check_leading(sizes: tuple[int, ...], of: str, **arrays: object) -> None:

@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Hashable, Iterable
 from collections.abc import Sequence as Tensors
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,14 @@ from .tokens import TOKEN
 __all__ = ["TABLES", "StepInputs", "gather_inputs"]
 
 _NO_TABLE = StepTable(None, None, None)
+_BLANKS = np.zeros(1, np.int32), np.zeros((1, 1), np.int32)
+"""Lengths and a table for functions that do not read them."""
+_BLANK_OFFSETS = np.array([0, 2**31 - 1], np.int32)
+
+
+def make_form(is_separate: bool, table: str, count: int) -> str:
+    """Names a form of inputs by its table, empty for none, and its operands."""
+    return f"{'separate' if is_separate else 'joined'} {table} {count}"
 
 
 @dataclass(frozen=True)
@@ -227,6 +236,22 @@ class StepInputs:
             table_index=checked.index,
             _placed_offsets=checked.row_offsets,
         )
+
+    @cached_property
+    def _operands(self) -> tuple[str, tuple[tuple[Any, ...], ...]]:
+        """The form of the inputs, and the operands of each layer, or of device 0.
+
+        Offsets follow them. The extension reads this, for programs of the CPU.
+        """
+        layers = len(self.key_blocks)
+        given = [self.views(layer) for layer in range(layers)] or [self.collection()]
+        own = given[0]
+        if not self.has_table:
+            blocks = 1 + bool(self.value_blocks)
+            given = [(*each[:blocks], *_BLANKS, *each[blocks + 2 :]) for each in given]
+        offsets = self.placed_offsets if self.has_table else _BLANK_OFFSETS
+        form = make_form(self.is_separate, self.table if self.has_table else "", len(own))
+        return form, tuple((*each, offsets) for each in given)
 
     def collection(self, device: int = 0) -> tuple[Any, ...]:
         """The operands of ``kvcache.paged_collection`` on a device, in its order.

@@ -76,10 +76,8 @@ class StepTable:
         check_32_bits(
             lengths=self.lengths, row_offsets=self.row_offsets, lut=self.lut, **index
         )
-        if self._new is not None and (self._new.min(initial=0) < 0 or self._starts[0]):
-            raise ValueError(
-                "expects 'row_offsets' to begin with 0 and not to decrease"
-            )
+        if self._starts is not None:
+            check_offsets(self._starts)
         counts = self._counts
         if counts is not None and counts.min(initial=0) < 0:
             sequence = int(counts.argmin())
@@ -87,7 +85,7 @@ class StepTable:
                 f"expects 'lengths' not to be negative, got {counts[sequence]} for "
                 f"sequence {sequence}"
             )
-        self._check_index()
+        check_index(self.kind, self.index, self.lut)
         return replace(
             self,
             lengths=as_32_bits("lengths", self.lengths),
@@ -95,27 +93,6 @@ class StepTable:
             row_offsets=as_32_bits("row_offsets", self.row_offsets),
             index=None if not index else as_32_bits(self.index_name, self.index),
         )
-
-    def _check_index(self) -> None:
-        numbers, end = _read(self.index), self.lut.shape[0]
-        if numbers is None or not numbers.size:
-            return
-        if self.kind == "csr":
-            if numbers[0] < 0 or np.diff(numbers).min(initial=0) < 0:
-                raise ValueError("expects 'indptr' not to be negative or to decrease")
-            if numbers[-1] > end:
-                raise ValueError(
-                    f"expects 'indptr' to end in the {end} entries of 'lut', got "
-                    f"{numbers[-1]}"
-                )
-            return
-        wrong = (numbers < 0) | (numbers >= end)
-        if wrong.any():
-            sequence = int(wrong.argmax())
-            raise ValueError(
-                f"expects 'table_rows' to be in [0, {end}), the rows of 'lut', got "
-                f"{numbers[sequence]} for sequence {sequence}"
-            )
 
     @cached_property
     def _starts(self) -> Any:
@@ -144,6 +121,35 @@ class StepTable:
         if self.lengths is None:
             return 0
         return _get_bound("max_cache_length", bound, self._counts)
+
+
+def check_index(kind: str, index: Any, lut: Any) -> None:
+    """Raises ``ValueError`` for sequences without entries or a row of the table."""
+    numbers, end = _read(index), lut.shape[0]
+    if numbers is None or not numbers.size:
+        return
+    if kind == "csr":
+        if numbers[0] < 0 or np.diff(numbers).min(initial=0) < 0:
+            raise ValueError("expects 'indptr' not to be negative or to decrease")
+        if numbers[-1] > end:
+            raise ValueError(
+                f"expects 'indptr' to end in the {end} entries of 'lut', got "
+                f"{numbers[-1]}"
+            )
+        return
+    wrong = (numbers < 0) | (numbers >= end)
+    if wrong.any():
+        sequence = int(wrong.argmax())
+        raise ValueError(
+            f"expects 'table_rows' to be in [0, {end}), the rows of 'lut', got "
+            f"{numbers[sequence]} for sequence {sequence}"
+        )
+
+
+def check_offsets(starts: np.ndarray) -> None:
+    """Raises ``ValueError`` for offsets of rows that do not begin with 0 or decrease."""
+    if starts[:1].any() or np.diff(starts).min(initial=0) < 0:
+        raise ValueError("expects 'row_offsets' to begin with 0 and not to decrease")
 
 
 def pick_table(

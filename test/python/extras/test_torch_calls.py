@@ -148,3 +148,44 @@ def test_outputs_in_slices_of_one_tensor():
     for out in (fused[:, :2], fused[:, 1:3]):
         with pytest.raises(ValueError, match="'out' to share no memory with 'q'"):
             attend(inputs, 0, fused[:, :2], out=out, scale=1.0)
+
+
+@pytest.mark.parametrize("is_bound", [False, True])
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda new: new.requires_grad_(), "requires a gradient"),
+        (lambda new: torch.nn.Parameter(new), "requires a gradient"),
+        (lambda new: torch.complex(new, new).conj().imag, "a negated view"),
+        (lambda new: new.to("meta"), "expects 'keys' to be a dense array with its elements in memory, got a meta tensor"),
+        (lambda new: new.to_sparse(), "expects 'keys' to be a dense array with its elements in memory, got a sparse tensor"),
+        (lambda new: new.half(), "expects an array of float32 .*, got one of float16"),
+        (lambda new: new[:1], "'keys' to have a row for each of 2 new tokens, got 1"),
+        (lambda new: new.transpose(1, 2), "'keys'"),
+        (lambda new: torch.nn.Parameter(new, requires_grad=False), None),
+        (lambda new: new.numpy(), None),
+        (lambda new: torch.cat([new, new])[::2], None),
+    ],
+)
+def test_operations_take_tensors_whose_memory_is_their_value(make, message, is_bound):
+    params = kvcache.KVCacheParams("f32", 2, 16, page_size=4, total_num_layers=1)
+    blocks = torch.zeros(3, 2, 1, 4, 2, 16)
+    step = kvcache.StepInputs.of(
+        blocks=blocks,
+        lengths=torch.tensor([1], dtype=torch.int32),
+        lut=torch.tensor([[2]], dtype=torch.int32),
+        row_offsets=torch.tensor([0, 2], dtype=torch.int32),
+    )
+    new = torch.arange(64.0).reshape(2, 2, 16)
+    append = kvcache.ops.append(params)
+    call = append.bind(step, 0) if is_bound else lambda *given: append(step, 0, *given)
+    call(new, new)  # PyTorch's tensor type is registered by then
+    assert torch.equal(blocks[2, 0, 0, 1], new[0])
+    blocks.zero_()
+    if message is None:
+        call(make(new.clone()), new)
+        assert torch.equal(blocks[2, 1, 0, 1:3], new)
+        return
+    with pytest.raises((ValueError, TypeError), match=message):
+        call(make(new.clone()), new)
+    assert not blocks.any()

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The operation that attends to a layer of the cache."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..checks import check_positive
+from ..errors import CheckError
+from ..execution.arrays import Array, as_32_bits, check_32_bits
+from ..pages.inputs import StepInputs
+from .arguments import (
+    check_factor,
+    check_kv_lengths,
+    check_rows,
+    check_slots,
+    check_table,
+)
+from .attention_options import AttentionSpec, Workspaces
+from .cache_forms import CacheForm
+from .constant_arrays import ConstantArray, Scale, expand_scale
+from .operations import Build, LayerOperation
+from .overlaps import check_apart
+from .sources import LayerSpec, attention_source
+from .steps import take_step
+
+
+class Attention(LayerOperation):
+    write = staticmethod(attention_source)
+    functions = ("attention",)
+    mutates = ("out", "lse", "workspace")
+    parameters = {
+        "q": "r",
+        "out": "r",
+        "lse": "o",
+        "scale": "n",
+        "sinks": "a",
+        "mask": "r",
+        "rows": "v",
+        "kv_lengths": "l",
+        "workspace": "a",
+        "key_scale": "f",
+        "value_scale": "f",
+        "query_scale": "f",
+        "out_scale": "f",
+    }
+    positional = ("q",)
+    def __init__(
+        self,
+        source: str,
+        build: Build,
+        subject: tuple[CacheForm, AttentionSpec],
+    ) -> None:
+        cache, spec = subject
+        super().__init__(source, build, spec)
+        self._layer_spec = LayerSpec(cache, static_scales=spec.static_scales)
+        self._workspaces = Workspaces(spec, build.target)
+        self._has_positions = spec.has_positions
+
+    @property
+    def _names(self) -> frozenset[str]:
+        regions = (name for name, *_ in self._spec.regions.arrays)
+        return frozenset((*self.parameters, *regions))
+
+    def _count_elements(self, name: str) -> int:
+        if name in ("key_scale", "value_scale"):
+            return super()._count_elements(name)
+        heads: int = self._spec.query_heads
+        return heads
+
+    def _explain(self, inputs: StepInputs, layer: int, error: CheckError) -> None:
+        self._workspaces.drop()
+        super()._explain(inputs, layer, error)
+
+    def _layer(self) -> LayerSpec:
+        return self._layer_spec
+
+    def workspace_size(self, batch: int) -> int:
+        """The bytes of the workspace for ``batch`` sequences; 0 without splits."""
+        check_positive(batch=batch)
+        return self._spec.count_bytes(int(batch))
+
+    def __call__(
+        self,
+        inputs: StepInputs,
+        layer: int,
+        q: Array,
+        *,
+        out: Array,
+        lse: Array | None = None,
+        scale: float,
+        sinks: Array | None = None,
+        mask: Array | None = None,
+        rows: Array | None = None,
+        kv_lengths: Array | None = None,
+        workspace: Array | None = None,
+        key_scale: Scale = None,
+        value_scale: Scale = None,
+        query_scale: Scale = None,
+        out_scale: Scale = None,
+        device: int = 0,
+        **arrays: Array,
+    ) -> None:
+        """Attends to all tokens, including those of this step: append them first.
+
+        ``out``, ``lse`` and ``workspace`` share no memory with each other or with another
+        array, ``q`` included.
+
+        Args:
+            inputs: As for ``append``.
+            layer: The index of the layer in the cache.
+            q: The queries, [total, query_heads, head_dim], in the order of the inputs'
+                tokens.
+            out: The output, [total, query_heads, value_dim], written; zeros for a query
+                that sees no token.
+            lse: The natural logarithm of the denominator, float32 [total, query_heads],
+                written unless None; -inf for a query that sees no token.
+            scale: The factor of scores.
+            sinks: The logits of the sinks, float32 [query_heads], if the operation was
+                made with sinks.
+            mask: The mask, int32 [total, words], if it was made with one: bit j is set
+                if the query sees the j-th new token of its sequence. All tokens of
+                earlier steps are seen.
+            rows: The slots of the tokens that each query sees, page * page_size +
+                offset, int32 [total, n], if it was made with rows. Negative ones are
+                skipped. One in host memory that the cache lacks is an error.
+            kv_lengths: The number of tokens of each sequence, int32 [batch], if it was
+                made with them. The lengths of the inputs are ignored then. Each call
+                copies int64 ones.
+            workspace: The workspace, int8 [bytes], if it was made with splits. It has
+                at least ``workspace_size`` bytes, aligned to 16, and is zeroed once and
+                after each call that raises. Operations may share it, one call at a
+                time. By default, the operation keeps one for each stream of a GPU, or
+                for each thread of the CPU. A call for more sequences replaces it.
+            key_scale: The factor of keys, if the operation was made with static scales:
+                a number, or float32 [heads].
+            value_scale: The factor of values; None for a latent cache.
+            query_scale: The factor of fp8 queries: a number, or float32 [query_heads];
+                1 by default.
+            out_scale: The divisor of fp8 outputs, as ``query_scale``.
+            device: The device whose tensors it reads.
+            arrays: The arrays of ``score`` and ``mask``, by name. An index outside of
+                one, of a key that is seen, reads its nearest element.
+        """
+        checked = self._checked
+        if checked is not None and type(device) is int and not device and not arrays:
+            try:
+                if checked(
+                    inputs,
+                    layer,
+                    q,
+                    out,
+                    lse,
+                    scale,
+                    sinks,
+                    mask,
+                    rows,
+                    kv_lengths,
+                    workspace,
+                    key_scale,
+                    value_scale,
+                    query_scale,
+                    out_scale,
+                ):
+                    return
+            except CheckError as error:
+                self._explain(inputs, layer, error)
+        cache = self._layer_spec.cache
+        step = take_step(inputs, cache, layer, device)
+        region_arrays = self._spec.regions.take(arrays)
+        if rows is None and kv_lengths is None:
+            check_table(inputs, step.blocks)
+        batch = step.offsets.shape[0] - 1
+        workspaces = self._workspaces.take(workspace, batch, (q, out))
+        if kv_lengths is not None:
+            kv_lengths = _narrow("kv_lengths", kv_lengths)
+        given = {"sinks": sinks, "mask": mask, "rows": rows, "kv_lengths": kv_lengths}
+        for name, array in given.items():
+            made = name in self._spec.extra
+            if (array is not None) != made:
+                raise ValueError(
+                    f"this operation was made with {name}={made}: expects "
+                    f"{'' if made else 'no '}'{name}'"
+                )
+        check_rows(inputs.row_offsets, q=q, out=out, lse=lse, mask=mask, rows=rows)
+        if not self.bounds_checks:
+            check_slots("rows", rows, inputs.row_offsets, step.blocks)
+        page_size = cache.params.page_size or 0
+        starts = inputs.row_offsets if self._spec.has_positions else None
+        check_kv_lengths(kv_lengths, inputs, page_size, starts)
+        check_apart(
+            {"out": out, "lse": lse, "workspace": workspace},
+            {
+                "q": q,
+                **given,
+                **step.tensors,
+                **step.tables,
+                "key_scale": key_scale,
+                "value_scale": value_scale,
+                "query_scale": query_scale,
+                "out_scale": out_scale,
+                **arrays,
+            },
+        )
+        more = [array for array in given.values() if array is not None]
+        logarithms = (
+            ConstantArray(0, (0, self._spec.query_heads)) if lse is None else lse
+        )
+        dense = q, step.offsets, out, logarithms, check_factor("scale", scale), *workspaces, *more
+        scales = self._scales(key_scale, value_scale)
+        row_scales = self._get_row_scales(query_scale=query_scale, out_scale=out_scale)
+        try:
+            self._call_on_layer(
+                inputs, layer, step, *dense, *scales, *row_scales, *region_arrays
+            )
+        except BaseException:
+            self._workspaces.drop()
+            raise
+
+    def _get_row_scales(self, **scales: Scale) -> tuple[Any, ...]:
+        for name, scale in scales.items():
+            if scale is not None and name not in self._spec.scaled_rows:
+                raise ValueError(f"expects {name!r} only for fp8")
+        given = ((name, scales[name]) for name in self._spec.scaled_rows)
+        return tuple(
+            expand_scale(name, 1.0 if scale is None else scale, self._spec.query_heads)
+            for name, scale in given
+        )
+
+
+def _narrow(name: str, numbers: Any) -> Any:
+    """Copies int64 numbers as int32; returns others as they are."""
+    if str(getattr(numbers, "dtype", "")).rpartition(".")[2] != "int64":
+        return numbers
+    check_32_bits(**{name: numbers})
+    return as_32_bits(name, numbers)

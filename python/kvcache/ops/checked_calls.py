@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Calls of operations that the extension checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from .._native import extension
+from ..execution.runtime import JitModule
+from ..pages.inputs import make_form
+from .cache_forms import CacheForm
+
+_TABLE_LETTERS = {"lengths": "n", "lut": "t", "table_index": "x"}
+_WITHOUT_TABLE = ("slots", "kv_lengths", "rows")
+"""Arguments of operations that do not read the pages of sequences."""
+
+
+def make_checked_call(
+    program: JitModule,
+    name: str,
+    cache: CacheForm,
+    parameters: Mapping[str, tuple[str, int]],
+    *,
+    has_positions: bool,
+) -> Callable[..., bool] | None:
+    """Makes a call for a function of an operation on a layer.
+
+    The call returns False if a check of Python may fail, or if only Python can check.
+    It is None if the function can't be called without TVM-FFI, or has a workspace or
+    arguments that are not among the parameters.
+
+    Args:
+        program: The program for the CPU.
+        name: The name of the function.
+        cache: The form of the cache.
+        parameters: The kind and the elements of each parameter after the layer, as for
+            ``_kvcache.checked_call``.
+        has_positions: Whether given lengths include the new tokens.
+    """
+    native = program.native(name)
+    arguments = program.signature(name).arguments
+    places = {argument.name: argument.index for argument in arguments}
+    # The offsets of append are named rows, as those of attention's sparse rows are.
+    offsets = places.pop("row_offsets", None)
+    if offsets is None:
+        offsets = places.pop("rows")
+    known = {*cache.arguments, *parameters} - {"workspace"}
+    if native is None or not places.keys() <= known:
+        return None
+    letters = {**_TABLE_LETTERS, **dict.fromkeys(cache.tensors, "c")}
+    operands = [each for each in cache.arguments if each != "layer"]
+    has_slots = "slots" in places and cache.table == "dense"
+    made: Callable[..., bool] = extension().checked_call(
+        native,
+        [
+            (each, places.get(each, -1), kind, elements)
+            for each, (kind, elements) in parameters.items()
+        ],
+        "".join(letters.get(each, "i") for each in operands),
+        make_form(cache.separate, cache.table, len(operands)),
+        make_form(cache.separate, "", len(operands)) if has_slots else "",
+        places.get("layer", -1),
+        offsets,
+        places.keys().isdisjoint(_WITHOUT_TABLE),
+        has_positions,
+    )
+    return made

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Arrays of constants as arguments of operations."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..devices import cuda
+from ..execution.arrays import Array
+from .arguments import check_factor
+
+Scale = float | Array | None
+"""A static scale: a number, or float32 [heads]."""
+
+
+@dataclass(frozen=True)
+class ConstantArray:
+    """A read-only array.
+
+    Attributes:
+        value: The element, or the elements of the last dimension.
+        shape: The sizes.
+        dtype: NumPy's name of the dtype.
+    """
+
+    value: float | tuple[int, ...]
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+
+    def place(self, device: int | None) -> Array:
+        """Places the array in the memory of a GPU or, for None, of the host."""
+        if device is None:
+            return _fill(self)
+        tensor: Array = _fill_device(self, device).tensor
+        return tensor
+
+
+@functools.lru_cache(maxsize=1024)
+def _fill(constant: ConstantArray) -> np.ndarray:
+    return np.full(constant.shape, constant.value, constant.dtype)
+
+
+@functools.lru_cache(maxsize=1024)
+def _fill_device(constant: ConstantArray, device: int) -> cuda.DeviceArray:
+    return cuda.DeviceArray(_fill(constant), device, "a number for a kernel")
+
+
+def expand_scale(name: str, scale: Scale, heads: int) -> Any:
+    """Expands a scale to f32 [heads]."""
+    if isinstance(scale, int | float | np.number):
+        return ConstantArray(check_factor(name, scale), (heads,))
+    return scale
