@@ -197,6 +197,47 @@ MLIR_CAPI_EXPORTED MlirKVCacheSwizzle
 mlirKVCacheTMATileTypeGetSwizzle(MlirType type);
 MLIR_CAPI_EXPORTED int64_t mlirKVCacheTMATileTypeGetL2Promotion(MlirType type);
 
+//===----------------------------------------------------------------------===//
+// FragmentType: !kvcache.fragment<64x128xf32, wgmma_acc>
+//===----------------------------------------------------------------------===//
+
+/// The elements of a matrix that a thread has.
+typedef enum MlirKVCacheFragmentLayout {
+  MlirKVCacheFragmentLayoutMmaAcc = 0,
+  MlirKVCacheFragmentLayoutMmaA16 = 1,
+  MlirKVCacheFragmentLayoutWgmmaAcc = 2,
+  MlirKVCacheFragmentLayoutWgmmaA16 = 3,
+  MlirKVCacheFragmentLayoutWgmmaA8 = 4,
+} MlirKVCacheFragmentLayout;
+
+MLIR_CAPI_EXPORTED bool mlirTypeIsAKVCacheFragmentType(MlirType type);
+MLIR_CAPI_EXPORTED MlirTypeID mlirKVCacheFragmentTypeGetTypeID(void);
+/// `shape` has `rank` sizes: rows, and columns of a matrix.
+MLIR_CAPI_EXPORTED MlirType mlirKVCacheFragmentTypeGetChecked(
+    MlirLocation loc, intptr_t rank, const int64_t *shape, MlirType elementType,
+    MlirKVCacheFragmentLayout layout, bool partial);
+MLIR_CAPI_EXPORTED intptr_t mlirKVCacheFragmentTypeGetRank(MlirType type);
+/// Expects `index` to be below the rank.
+MLIR_CAPI_EXPORTED int64_t mlirKVCacheFragmentTypeGetDimSize(MlirType type,
+                                                             intptr_t index);
+MLIR_CAPI_EXPORTED MlirType
+mlirKVCacheFragmentTypeGetElementType(MlirType type);
+MLIR_CAPI_EXPORTED MlirKVCacheFragmentLayout
+mlirKVCacheFragmentTypeGetLayout(MlirType type);
+MLIR_CAPI_EXPORTED bool mlirKVCacheFragmentTypeGetPartial(MlirType type);
+
+//===----------------------------------------------------------------------===//
+// InFlightType: !kvcache.in_flight<64x128xf32, wgmma_acc>
+//===----------------------------------------------------------------------===//
+
+MLIR_CAPI_EXPORTED bool mlirTypeIsAKVCacheInFlightType(MlirType type);
+MLIR_CAPI_EXPORTED MlirTypeID mlirKVCacheInFlightTypeGetTypeID(void);
+MLIR_CAPI_EXPORTED MlirType mlirKVCacheInFlightTypeGetChecked(
+    MlirLocation loc, int64_t rows, int64_t columns, MlirType elementType,
+    MlirKVCacheFragmentLayout layout);
+/// The product when it is complete, a fragment.
+MLIR_CAPI_EXPORTED MlirType mlirKVCacheInFlightTypeGetComplete(MlirType type);
+
 #ifdef __cplusplus
 }
 #endif

@@ -295,3 +295,57 @@ int64_t mlirKVCacheTMATileTypeGetBoxSide(MlirType type, intptr_t index) {
 KVCACHE_GETTER(Type, TMATileType, MlirType, ElementType)
 KVCACHE_GETTER(Type, TMATileType, MlirKVCacheSwizzle, Swizzle)
 KVCACHE_GETTER(Type, TMATileType, int64_t, L2Promotion)
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+static std::optional<FragmentLayout>
+getFragmentLayout(Location loc, const MlirKVCacheFragmentLayout &layout) {
+  return getCase<FragmentLayout>(loc, "layout", symbolizeFragmentLayout,
+                                 layout);
+}
+
+KVCACHE_CLASS(Type, FragmentType)
+
+MlirType mlirKVCacheFragmentTypeGetChecked(MlirLocation loc, intptr_t rank,
+                                           const int64_t *shape,
+                                           MlirType elementType,
+                                           MlirKVCacheFragmentLayout layout,
+                                           bool partial) {
+  Location where = unwrap(loc);
+  std::optional<FragmentLayout> known = getFragmentLayout(where, layout);
+  if (!known ||
+      failed(checkPresent(where, "an element type", unwrap(elementType))))
+    return {};
+  return wrap(getChecked<FragmentType>(where, ArrayRef(shape, rank),
+                                       unwrap(elementType), *known, partial));
+}
+
+intptr_t mlirKVCacheFragmentTypeGetRank(MlirType type) {
+  return cast<FragmentType>(unwrap(type)).getShape().size();
+}
+
+int64_t mlirKVCacheFragmentTypeGetDimSize(MlirType type, intptr_t index) {
+  return cast<FragmentType>(unwrap(type)).getShape()[index];
+}
+
+KVCACHE_GETTER(Type, FragmentType, MlirType, ElementType)
+KVCACHE_GETTER(Type, FragmentType, MlirKVCacheFragmentLayout, Layout)
+KVCACHE_GETTER(Type, FragmentType, bool, Partial)
+KVCACHE_CLASS(Type, InFlightType)
+
+MlirType mlirKVCacheInFlightTypeGetChecked(MlirLocation loc, int64_t rows,
+                                           int64_t columns,
+                                           MlirType elementType,
+                                           MlirKVCacheFragmentLayout layout) {
+  Location where = unwrap(loc);
+  std::optional<FragmentLayout> known = getFragmentLayout(where, layout);
+  if (!known ||
+      failed(checkPresent(where, "an element type", unwrap(elementType))))
+    return {};
+  return wrap(getChecked<InFlightType>(where, ArrayRef({rows, columns}),
+                                       unwrap(elementType), *known));
+}
+
+KVCACHE_GETTER(Type, InFlightType, MlirType, Complete)

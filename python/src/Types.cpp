@@ -184,6 +184,44 @@ static nb::dict getTMATileFields(MlirType type) {
   return fields;
 }
 
+static MlirKVCacheFragmentLayout getFragmentLayout(const Fields &fields) {
+  return static_cast<MlirKVCacheFragmentLayout>(
+      fields.getCase<FragmentLayout>("layout"));
+}
+
+static MlirType makeFragment(MlirLocation loc, const Fields &fields) {
+  std::vector<int64_t> shape = fields.getIntegers("shape");
+  return mlirKVCacheFragmentTypeGetChecked(
+      loc, shape.size(), shape.data(), fields.getType("dtype"),
+      getFragmentLayout(fields), fields.getFlag("partial"));
+}
+
+static nb::dict getFragmentFields(MlirType type) {
+  nb::list shape;
+  for (intptr_t i = 0; i < mlirKVCacheFragmentTypeGetRank(type); ++i)
+    shape.append(mlirKVCacheFragmentTypeGetDimSize(type, i));
+  nb::dict fields;
+  fields["shape"] = shape;
+  fields["dtype"] = toText(mlirKVCacheFragmentTypeGetElementType(type));
+  fields["layout"] = toStr(stringifyFragmentLayout(
+      static_cast<FragmentLayout>(mlirKVCacheFragmentTypeGetLayout(type))));
+  fields["partial"] = mlirKVCacheFragmentTypeGetPartial(type);
+  return fields;
+}
+
+static MlirType makeInFlight(MlirLocation loc, const Fields &fields) {
+  std::vector<int64_t> shape = fields.getIntegers("shape");
+  return mlirKVCacheInFlightTypeGetChecked(loc, shape.at(0), shape.at(1),
+                                           fields.getType("dtype"),
+                                           getFragmentLayout(fields));
+}
+
+static nb::dict getInFlightFields(MlirType type) {
+  nb::dict fields = getFragmentFields(mlirKVCacheInFlightTypeGetComplete(type));
+  nb::del(fields["partial"]);
+  return fields;
+}
+
 static const Kind<MlirType> kKinds[] = {
     {"PagedCollectionType", mlirTypeIsAKVCachePagedCollectionType,
      makePaged<mlirKVCachePagedCollectionTypeGetChecked>, getPagedFields},
@@ -204,6 +242,10 @@ static const Kind<MlirType> kKinds[] = {
     {"PipeType", mlirTypeIsAKVCachePipeType, makePipe, getPipeFields},
     {"TMATileType", mlirTypeIsAKVCacheTMATileType, makeTMATile,
      getTMATileFields},
+    {"FragmentType", mlirTypeIsAKVCacheFragmentType, makeFragment,
+     getFragmentFields},
+    {"InFlightType", mlirTypeIsAKVCacheInFlightType, makeInFlight,
+     getInFlightFields},
 };
 
 ArrayRef<Kind<MlirType>> python::getTypeKinds() { return kKinds; }

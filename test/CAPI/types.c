@@ -158,6 +158,28 @@ static void testTiles(MlirLocation loc) {
          (int)mlirKVCacheTmemTileTypeGetColumns(sums),
          mlirTypeEqual(mlirKVCacheTmemTileTypeGetElementType(sums), f32));
 
+  const int64_t shape[] = {64, 128};
+  MlirType fragment = mlirKVCacheFragmentTypeGetChecked(
+      loc, 2, shape, f32, MlirKVCacheFragmentLayoutWgmmaAcc, false);
+  // CHECK-NEXT: !kvcache.fragment<64x128xf32, wgmma_acc> | 1 0 1 1
+  SHOW(Fragment, fragment, "!kvcache.fragment<64x128xf32, wgmma_acc>");
+  // CHECK-NEXT: rank 2, rows 64, columns 128, f32 1, layout 2, partial 0
+  printf("rank %d, rows %d, columns %d, f32 %d, layout %d, partial %d\n",
+         (int)mlirKVCacheFragmentTypeGetRank(fragment),
+         (int)mlirKVCacheFragmentTypeGetDimSize(fragment, 0),
+         (int)mlirKVCacheFragmentTypeGetDimSize(fragment, 1),
+         mlirTypeEqual(mlirKVCacheFragmentTypeGetElementType(fragment), f32),
+         (int)mlirKVCacheFragmentTypeGetLayout(fragment),
+         mlirKVCacheFragmentTypeGetPartial(fragment));
+
+  MlirType product = mlirKVCacheInFlightTypeGetChecked(
+      loc, 64, 128, f32, MlirKVCacheFragmentLayoutWgmmaAcc);
+  // CHECK-NEXT: !kvcache.in_flight<64x128xf32, wgmma_acc> | 1 0 1 1
+  SHOW(InFlight, product, "!kvcache.in_flight<64x128xf32, wgmma_acc>");
+  // CHECK-NEXT: complete 1
+  printf("complete %d\n",
+         mlirTypeEqual(mlirKVCacheInFlightTypeGetComplete(product), fragment));
+
   MlirType token = mlirKVCacheTokenTypeGetChecked(loc);
   // CHECK-NEXT: !kvcache.token | 1 0 1 1
   SHOW(Token, token, "!kvcache.token");
@@ -286,6 +308,18 @@ static void testInvalid(MlirLocation loc) {
   // CHECK-NEXT: model.c:7:3: expects an element type
   // CHECK-NEXT: null
   expectNull(mlirKVCacheTmemTileTypeGetChecked(loc, 64, 64, none));
+  // CHECK-NEXT: model.c:7:3: unknown layout 9
+  // CHECK-NEXT: null
+  expectNull(mlirKVCacheFragmentTypeGetChecked(
+      loc, 1, box, bf16, (MlirKVCacheFragmentLayout)9, false));
+  // CHECK-NEXT: model.c:7:3: expects mma_acc to have 16 rows, got 65
+  // CHECK-NEXT: null
+  expectNull(mlirKVCacheFragmentTypeGetChecked(
+      loc, 1, box, bf16, MlirKVCacheFragmentLayoutMmaAcc, false));
+  // CHECK-NEXT: model.c:7:3: expects an element type
+  // CHECK-NEXT: null
+  expectNull(mlirKVCacheInFlightTypeGetChecked(
+      loc, 16, 8, none, MlirKVCacheFragmentLayoutMmaAcc));
   // CHECK-NEXT: model.c:7:3: expects at least one tile
   // CHECK-NEXT: null
   expectNull(mlirKVCachePipeTypeGetChecked(loc, 3, 0, NULL, 0));

@@ -33,6 +33,7 @@ from .caches import (
     ScalesType,
     Table,
 )
+from .fragments import FragmentLayout, FragmentType, InFlightType
 from .module import Argument, Function, Module
 from .tiles import PipeType, TileType, TMATileType, TmemTileType, TokenType
 
@@ -49,8 +50,11 @@ __all__ = [
     "AttentionConfigAttr",
     "EvictionAttr",
     "SplitAttr",
+    "FragmentLayout",
+    "FragmentType",
     "Function",
     "FunctionBuilder",
+    "InFlightType",
     "LayoutAttr",
     "Major",
     "MajorAttr",

@@ -89,7 +89,7 @@ private:
     MlirType element = type(), scale = typeOrNull(), zero = typeOrNull();
     MlirAttribute params = attribute();
     int64_t a = number(), b = number(), c = number();
-    switch (input.ConsumeIntegralInRange<int>(0, 10)) {
+    switch (input.ConsumeIntegralInRange<int>(0, 12)) {
     case 0:
       return mlirKVCachePagedCollectionTypeGetChecked(loc, element, params, a,
                                                       scale, b, zero, c);
@@ -120,6 +120,19 @@ private:
           loc, input.ConsumeIntegralInRange<intptr_t>(0, 6), box, element,
           swizzle(), number());
     }
+    case 10: {
+      int64_t shape[] = {a, b, c};
+      return mlirKVCacheFragmentTypeGetChecked(
+          loc, input.ConsumeIntegralInRange<intptr_t>(0, 3), shape, element,
+          static_cast<MlirKVCacheFragmentLayout>(
+              input.ConsumeIntegralInRange<int>(0, 5)),
+          input.ConsumeBool());
+    }
+    case 11:
+      return mlirKVCacheInFlightTypeGetChecked(
+          loc, a, b, element,
+          static_cast<MlirKVCacheFragmentLayout>(
+              input.ConsumeIntegralInRange<int>(0, 5)));
     default:
       if (!mlirTypeIsAKVCacheCacheType(element))
         return {};

@@ -140,6 +140,14 @@ CALLS = {
         ir.PipeType,
         {"stages": 2, "tiles": ("!kvcache.tile<64x64xbf16>",), "producers": 1},
     ),
+    "FragmentType": (
+        ir.FragmentType,
+        {"shape": (64, 128), "dtype": "f32", "layout": "wgmma_acc", "partial": False},
+    ),
+    "InFlightType": (
+        ir.InFlightType,
+        {"shape": (16, 64), "dtype": "f32", "layout": "mma_acc"},
+    ),
     "SwizzleAttr": (ir.SwizzleAttr, {"value": "none"}),
     "fields": (get_fields, {"rows": 64, "pages": 3, "page_stride": 2**20}),
     "allocate": (

@@ -43,6 +43,9 @@ from kvcache.ir import (
     TileType,
     TMATileType,
     TmemTileType,
+    FragmentLayout,
+    FragmentType,
+    InFlightType,
     TokenType,
     Type,
 )
@@ -172,6 +175,21 @@ VALUES = [
         "!kvcache.tmem_tile<64x512xf32>",
         {"rows": 64, "columns": 512, "dtype": "f32"},
     ),
+    (
+        FragmentType((64, 128), "f32", "wgmma_acc"),
+        "!kvcache.fragment<64x128xf32, wgmma_acc>",
+        {"shape": (64, 128), "dtype": "f32", "layout": FragmentLayout.WGMMA_ACC, "partial": False},
+    ),
+    (
+        FragmentType([16], "f32", "mma_acc", partial=True),
+        "!kvcache.fragment<16xf32, mma_acc, partial>",
+        {"shape": (16,), "partial": True},
+    ),
+    (
+        InFlightType((16, 64), "f32", "mma_acc"),
+        "!kvcache.in_flight<16x64xf32, mma_acc>",
+        {"shape": (16, 64), "dtype": "f32", "layout": FragmentLayout.MMA_ACC},
+    ),
     (TokenType(), "!kvcache.token", {}),
     (
         PipeType(3, [TILE, TILE], producers=1),
@@ -207,7 +225,7 @@ def get_base(value):
 
 def test_every_class_of_the_dialect_is_listed():
     """Each class in .td has a Python class of the same name, and a test."""
-    tables = (ROOT / "include/kvcache/IR").glob("KVCache*.td")
+    tables = [*(ROOT / "include/kvcache/IR").glob("KVCache*.td"), ROOT / "include/kvcache/IR/FragmentTypes.td"]
     definition = re.compile(
         r"^def KVCache_(\w+(?:Type|Attr))\s*: (?:KVCache_\w*Type|TypeDef|AttrDef|EnumAttr)<",
         re.MULTILINE,
@@ -354,6 +372,8 @@ def test_cache_types_are_cachetype_instances():
         (lambda: RowIndicesType(24, page_size=16), "multiple"),
         (lambda: TileType(64, 3, "bf16"), "multiple of 16 bytes"),
         (lambda: TmemTileType(32, 64, "f32"), "64 or 128 rows, got 32"),
+        (lambda: FragmentType((32, 64), "f32", "mma_acc"), "16 rows, got 32"),
+        (lambda: InFlightType((16, 64), "bf16", "mma_acc"), "f32, f16 or i32"),
         (lambda: TileType(64, 128, "index"), "1, 2, 4 or 8 bytes, got .index."),
         (lambda: PipeType(0, [TILE]), "1 to 64"),
         (lambda: PipeType(2, []), "tile"),
@@ -399,6 +419,9 @@ def test_rules_equal_the_dialect_s(make, message):
         (lambda: TileType(8, 8, "uint8"), ValueError, "'dtype' to be signed or a float"),
         (lambda: TileType(8, 8, "bf16", "128b"), ValueError, "none, .*_128b, got '128b'"),
         (lambda: PipeType(2, [3]), TypeError, "expects the text of a type, got 3"),
+        (lambda: FragmentType((16, 64), "f32", "rows"), ValueError, "one of mma_acc, .*, got 'rows'"),
+        (lambda: FragmentType((16, 64), "f32", "mma_acc", 1), TypeError, "'partial' to be True or False, got 1"),
+        (lambda: InFlightType((16,), "f32", "mma_acc"), ValueError, "rows and columns, got .16,."),
         (lambda: PipeType(2, [TILE], 0), ValueError, "'producers' to be positive"),
         (lambda: TMATileType(["64"], "bf16"), TypeError, "'box' to be an integer"),
         (
