@@ -333,4 +333,37 @@ gpu.module @kernels {
     "test.use"(%s) : (vector<32xf32>) -> ()
     gpu.return
   }
+
+  // The barriers of a pipe that is used in a region of another are no writes to its tiles.
+  // CHECK90-LABEL: gpu.func @nested(
+  // CHECK90-NOT:     nvvm.fence.proxy
+  // CHECK90-COUNT-2: nvgpu.mbarrier.arrive
+  // CHECK90-NOT:     nvvm.fence.proxy
+  // CHECK90:         gpu.return
+  gpu.func @nested(%k: !cache, %v: !cache, %b: index, %h: index) kernel
+      attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %keys = kvcache.pipe : !kvcache.pipe<2, !kt>
+    %values = kvcache.pipe : !kvcache.pipe<2, !kt>
+    kvcache.produce %keys[%c0] : !kvcache.pipe<2, !kt> {
+    ^bb0(%ks: !kt):
+      kvcache.async_load_tile %k[%b, %h, %c0, %c0] to %ks : !cache, !kt
+    }
+    kvcache.produce %values[%c0] : !kvcache.pipe<2, !kt> {
+    ^bb0(%vs: !kt):
+      kvcache.async_load_tile %v[%b, %h, %c0, %c0] to %vs : !cache, !kt
+    }
+    %s = kvcache.consume %values[%c0] : !kvcache.pipe<2, !kt> -> (vector<32xf32>) {
+    ^bb0(%vs: !kt):
+      %d = kvcache.consume %keys[%c0] : !kvcache.pipe<2, !kt> -> (vector<32xf32>) {
+      ^bb0(%ks: !kt):
+        %started = kvcache.mma %ks[%c0, %c0], %vs[%c0, %c0] : !kt, !kt -> vector<32xf32>
+        %done = kvcache.mma_wait %started : vector<32xf32>
+        kvcache.yield %done : vector<32xf32>
+      }
+      kvcache.yield %d : vector<32xf32>
+    }
+    "test.use"(%s) : (vector<32xf32>) -> ()
+    gpu.return
+  }
 }

@@ -204,6 +204,18 @@ def attention_source():
     return with_launcher(examples.source("attention_pipe"), "attention_pipe", (128, 1))
 
 
+def attend_in_turns(program):
+    """A block of 128 rows, and four tiles of keys and values in two stages each."""
+    rng = np.random.default_rng(4)
+    blocks = examples.random_numbers(rng, (8, 2, 1, 64, 8, 128))
+    lengths, table = np.array([450], np.uint32), rng.permutation(8)[None].astype(np.uint32)
+    q = examples.random_numbers(rng, (32, 32, 128))
+    out = np.zeros_like(q)
+    offsets = np.array([0, 32], np.uint32)
+    program.call("launch", blocks, lengths, table, 32, 482, 0, offsets, examples.SCALE, q, out, 1, 1)
+    return out
+
+
 def attend_in_parts(program):
     """A row of four parts, which a second launch merges."""
     rng = np.random.default_rng(5)
@@ -523,3 +535,22 @@ FP8, BF16 = ml_dtypes.float8_e4m3fn, ml_dtypes.bfloat16
 def test_rows_of_any_place(name, dtype, size, chip, benign):
     source = without_others(examples.source("sparse_mla"), name)
     check(source, f"{name}_kernel", chip, gather(name, dtype, size), 3, benign)
+
+
+def test_warpgroups_in_turns():
+    """Turns, of which the last one is only taken, stages, and products in flight across exponentials."""
+    source = with_launcher(examples.source("attention_pingpong"), "attention_pingpong", (384, 1))
+    benign = [
+        # The barrier after the queries does the same.
+        "drop nvvm.fence.mbarrier.init 1",
+        "drop nvvm.barrier0 1",
+        "drop nvvm.barrier 3",
+        # Scores take no accumulators, and the fence before them is also before the sums.
+        "drop nvvm.wgmma.fence.aligned 2",
+        "drop nvvm.wgmma.fence.aligned 3",
+        # In the branch of `schedule_fence`.
+        "drop nvvm.wgmma.wait.group.sync.aligned 3",
+        "wait for a group less 3",
+        *(f"drop nvvm.bar.warp.sync {number}" for number in (1, 2, 3, 4)),  # As in WAITED.
+    ]
+    check(source, "attention_pingpong", "sm_90a", attend_in_turns, 40, benign)

@@ -523,17 +523,22 @@ private:
     std::optional<KernelSetup> setup;
     if (site.kernel)
       setup.emplace(site.kernel, *site.chip);
+    // Before barriers of one pipe stand in regions of another: they look like
+    // writes to tiles.
+    std::vector<Pipe> lowered;
     for (PipeOp pipe : pipes) {
       unsigned copies = 0;
       if (failed(checkPipe(pipe, site)) ||
           failed(checkCopies(pipe, site, copies)) ||
-          (setup && failed(setRegisters(pipe, site.kernel, *site.chip))) ||
-          failed(
-              Pipe(pipe, site.chip, setup ? &*setup : nullptr, stores).lower()))
+          (setup && failed(setRegisters(pipe, site.kernel, *site.chip))))
         return failure();
+      lowered.emplace_back(pipe, site.chip, setup ? &*setup : nullptr, stores);
       ++numPipes;
       numCopies += copies;
     }
+    for (Pipe &pipe : lowered)
+      if (failed(pipe.lower()))
+        return failure();
     return success();
   }
 };
