@@ -11,7 +11,8 @@ from vllm.logger import init_logger
 
 from .. import ops
 from ..cache.params import KVCacheParams
-from ..ops.operations import Append, Attention
+from ..ops.attention_operation import Attention
+from ..ops.operations import Append
 from .formats import has_static_scales
 from .options import Options
 
