@@ -19,7 +19,7 @@ from .formats import (
     has_packed_scales,
 )
 from .options import Options
-from .steps import StepBuilder, StepMetadata, Workspaces, append_inputs
+from .steps import StepBuilder, StepMetadata, Workspaces, cache_append_inputs
 
 
 class Backend(AttentionBackend):
@@ -150,6 +150,7 @@ class Attention(AttentionImpl[StepMetadata]):
             self._cache = LayerCache.from_pairs(kv_cache, self.kv_cache_dtype)
             check_width(self._cache, self.head_size)
             self._tensor = kv_cache
+            self._append_inputs = cache_append_inputs(self._cache)
             if self._slopes is not None:
                 slopes = torch.tensor(self._slopes, dtype=torch.float32)
                 self._arrays = {"slopes": slopes.to(kv_cache.device)}
@@ -172,7 +173,7 @@ class Attention(AttentionImpl[StepMetadata]):
             return
         cache = self._view(kv_cache)
         self._configuration.make_append(cache.params)(
-            append_inputs(cache, rows),
+            self._append_inputs(rows),
             0,
             key[:rows],
             value[:rows],

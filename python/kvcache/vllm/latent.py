@@ -21,7 +21,7 @@ from vllm.v1.attention.backend import AttentionCGSupport, CommonAttentionMetadat
 from .configurations import Configuration, check_capability, count_query_rows
 from .formats import ROW_DTYPES, LayerCache, latent_dtypes
 from .options import Options
-from .steps import StepMetadata, Workspaces, append_inputs, row_ranges
+from .steps import StepMetadata, Workspaces, cache_append_inputs, row_ranges
 
 
 class LatentBackend(MLACommonBackend):
@@ -183,6 +183,7 @@ class LatentAttention(MLACommonImpl[MLACommonMetadata]):
         if self._cache is None or self._tensor.data_ptr() != kv_cache.data_ptr():
             self._cache = LayerCache.from_latent(kv_cache, self.kv_cache_dtype)
             self._tensor = kv_cache
+            self._append_inputs = cache_append_inputs(self._cache)
         return self._cache
 
     def do_kv_cache_update(
@@ -205,7 +206,7 @@ class LatentAttention(MLACommonImpl[MLACommonMetadata]):
         if self._configuration.has_static_scales:
             scales["key_scale"] = k_scale.reshape(1)
         self._configuration.make_append(cache.params)(
-            append_inputs(cache, rows),
+            self._append_inputs(rows),
             0,
             kv_c_normed[:rows, None],
             latent_rope=k_pe.view(-1, 1, self.qk_rope_head_dim)[:rows],

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -75,7 +76,8 @@ class StepMetadata(AttentionMetadata):
         """
         if not isinstance(common.causal, bool):
             raise NotImplementedError(
-                "kvcache expects 'causal' to be one flag of a step, got a tensor"
+                "kvcache expects 'causal' to be one flag of a step, got a "
+                f"{type(common.causal).__name__}"
             )
         batch = common.num_reqs
         return cls(
@@ -166,11 +168,20 @@ def _append_inputs(device: Any, rows: int, most: int, blocks_rank: int) -> StepI
     )
 
 
-def append_inputs(cache: LayerCache, rows: int) -> StepInputs:
-    """The inputs of an append of rows with slots: one sequence without a table."""
+def cache_append_inputs(cache: LayerCache) -> Callable[[int], StepInputs]:
+    """A function that returns the inputs of an append of some rows with slots.
+
+    They are one sequence without a table. Decode steps often have equal rows.
+    """
     blocks = cache.blocks
-    most = max(8192, 1 << (rows - 1).bit_length())
-    return _with_cache(_append_inputs(blocks.device, rows, most, blocks.ndim), cache)
+
+    @functools.lru_cache(maxsize=256)
+    def make(rows: int) -> StepInputs:
+        most = max(8192, 1 << (rows - 1).bit_length())
+        inputs = _append_inputs(blocks.device, rows, most, blocks.ndim)
+        return _with_cache(inputs, cache)
+
+    return make
 
 
 def _with_cache(inputs: StepInputs, cache: LayerCache) -> StepInputs:

@@ -163,3 +163,46 @@ def test_workspaces_for_all_sequences_precede_a_capture(tmp_path, sequences, add
     before, after = run_forked(count_allocations, layer, sequences, log=tmp_path / "log")
     assert len(before) == 1 and after[:1] == before  # graphs may use the first one
     assert len(after) == len(before) + added
+
+
+# --- Errors ------------------------------------------------------------------------------
+
+
+def call_layer(change):
+    """Calls a layer with a change of its arguments, and returns the error."""
+    import torch
+    from vllm.config import set_current_vllm_config
+
+    from kvcache.vllm.backend import Attention, Backend
+
+    layer = Layer(width=16)
+    config, steps = make_config(layer), Steps(layer, counts=((2, 1, 1),))
+    _, cache = make_cache(layer)
+    with set_current_vllm_config(config):
+        try:
+            kind = change.pop("attn_type", "decoder")
+            attention = Attention(4, change.pop("width", 16), 1.0, 2, attn_type=kind)
+            builder = Backend.get_builder_cls()(None, ["layer"], config, torch.device("cpu"))
+            common = steps.metadata(0).replace(causal=change.pop("causal", True))
+            q, k, v = steps.fused[0].unflatten(-1, (-1, 16)).split([4, 2, 2], 1)
+            slots = common.slot_mapping + change.pop("slots", 0)
+            attention.do_kv_cache_update(None, k, v, cache, slots)
+            out = torch.empty_like(q)
+            attention.forward(None, q, k, v, cache, builder.build(0, common), output=out, **change)
+        except (NotImplementedError, ValueError) as error:
+            return str(error)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"attn_type": "encoder"}, "kvcache expects 'attn_type' to be decoder, got encoder"),
+        ({"width": 12}, "kvcache expects keys and values of 12 elements each in vLLM's cache, got 32 elements for both"),
+        ({"causal": [True]}, "kvcache expects 'causal' to be one flag of a step, got a list"),
+        ({"output_scale": 1.0}, "kvcache expects no scale of outputs"),
+        ({"slots": 16 * 24}, "expects 'slots' to be below 384, the slots of the cache's 24 pages, got"),
+    ],
+)
+def test_wrong_call_of_a_layer_is_an_error(tmp_path, change, message):
+    found = run_forked(call_layer, change, log=tmp_path / "log")
+    assert found is not None and found.startswith(message)
