@@ -117,10 +117,12 @@ class Attention(AttentionImpl[StepMetadata]):
         self.sinks = sinks
         self._slopes = alibi_slopes
         self._arrays: dict[str, Any] = {}
+        self._row_dtype = torch.get_default_dtype()
+        self._is_prepared = False
         config = get_current_vllm_config()
         self._configuration = Configuration(
             options=Options.read(config),
-            dtype=ROW_DTYPES[torch.get_default_dtype()],
+            dtype=ROW_DTYPES[self._row_dtype],
             cache_dtype=kv_cache_dtype,
             query_heads=num_heads,
             query_rows=count_query_rows(config),
@@ -137,12 +139,22 @@ class Attention(AttentionImpl[StepMetadata]):
         if self.sinks is not None:
             self.sinks = self.sinks.detach().to(torch.float32).contiguous()
 
-    def prepare(self, kv_cache: Any, workspaces: Workspaces) -> None:
-        """Compiles the operations of a step, and allocates its workspace."""
-        if kv_cache.numel():
-            params = self._view(kv_cache).params
-            self._configuration.make_append(params)
-            workspaces.take(self._configuration.make_attention(params, True), 1)
+    def prepare(self, layer: Any, workspaces: Workspaces) -> None:
+        """Runs a step of a token that is not stored.
+
+        So graphs are captured after kernels are loaded and memory is allocated.
+        """
+        cache = layer.kv_cache
+        if self._is_prepared or not cache.numel():
+            return
+        sizes = (1, self.num_heads + 2 * self.num_kv_heads, self.head_size)
+        rows = torch.zeros(sizes, dtype=self._row_dtype, device=cache.device)
+        q, k, v = rows.split([self.num_heads, self.num_kv_heads, self.num_kv_heads], 1)
+        slots = torch.full((1,), -1, dtype=torch.int64, device=cache.device)
+        self.do_kv_cache_update(layer, k, v, cache, slots)
+        step = StepMetadata.single(workspaces, cache.device)
+        self.forward(layer, q, k, v, cache, step, output=torch.empty_like(q))
+        self._is_prepared = True
 
     def _view(self, kv_cache: Any) -> LayerCache:
         """The layer's cache; vLLM binds one tensor to a layer, and rarely another."""

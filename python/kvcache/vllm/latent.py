@@ -21,7 +21,7 @@ from vllm.v1.attention.backend import AttentionCGSupport, CommonAttentionMetadat
 from .configurations import Configuration, check_capability, count_query_rows
 from .formats import ROW_DTYPES, LayerCache, latent_dtypes
 from .options import Options
-from .steps import StepMetadata, Workspaces, cache_append_inputs, row_ranges
+from .steps import StepMetadata, Workspaces, allocate_ranges, cache_append_inputs
 
 
 class LatentBackend(MLACommonBackend):
@@ -77,7 +77,7 @@ class LatentBuilder(MLACommonMetadataBuilder[MLACommonMetadata]):
         self._latent_rows = Options.read(vllm_config).latent_rows
         self._workspaces = Workspaces(scheduler.max_num_seqs, device)
         self._layer_names = layer_names
-        row_ranges(device, scheduler.max_num_batched_tokens)
+        allocate_ranges(device, scheduler.max_num_batched_tokens)
         super().__init__(kv_cache_spec, layer_names, vllm_config, device)
 
     def _init_reorder_batch_threshold(self, *args: Any, **kwargs: Any) -> None:
@@ -117,10 +117,10 @@ class LatentBuilder(MLACommonMetadataBuilder[MLACommonMetadata]):
     def build_for_cudagraph_capture(
         self, common_attn_metadata: CommonAttentionMetadata
     ) -> MLACommonMetadata:
-        """Builds metadata, after it compiled the layers and allocated workspaces."""
+        """Builds metadata, after each layer ran a step."""
         layers = self.vllm_config.compilation_config.static_forward_context
         for name in self._layer_names:
-            layers[name].impl.prepare(layers[name].kv_cache, self._workspaces)
+            layers[name].impl.prepare(layers[name], self._workspaces)
         return super().build_for_cudagraph_capture(common_attn_metadata)
 
 
@@ -157,27 +157,42 @@ class LatentAttention(MLACommonImpl[MLACommonMetadata]):
             **latent,
         )
         self.supports_quant_query_input = False
+        self._row_dtype = torch.get_default_dtype()
+        self._is_prepared = False
         config = get_current_vllm_config()
         self._configuration = Configuration(
             options=Options.read(config),
-            dtype=ROW_DTYPES[torch.get_default_dtype()],
+            dtype=ROW_DTYPES[self._row_dtype],
             cache_dtype=kv_cache_dtype,
             query_heads=num_heads,
             query_rows=count_query_rows(config),
             window=sliding_window,
             soft_cap=logits_soft_cap or None,
             value_dim=self.kv_lora_rank,
-            latent_rope=self.qk_rope_head_dim,
+            latent_rope=self.qk_rope_head_dim or None,
         )
         self._cache: LayerCache | None = None
         self._tensor: Any = None
 
-    def prepare(self, kv_cache: Any, workspaces: Workspaces) -> None:
-        """Compiles the operations of a step, and allocates its workspace."""
-        if kv_cache.numel():
-            params = self._view(kv_cache).params
-            self._configuration.make_append(params)
-            workspaces.take(self._configuration.make_attention(params, True), 1)
+    def prepare(self, layer: Any, workspaces: Workspaces) -> None:
+        """Runs a step of a token that is not stored.
+
+        So graphs are captured after kernels are loaded and memory is allocated.
+        """
+        cache = layer.kv_cache
+        if self._is_prepared or not cache.numel():
+            return
+        sizes = (1, self.num_heads, self.kv_lora_rank + self.qk_rope_head_dim)
+        queries = torch.zeros(sizes, dtype=self._row_dtype, device=cache.device)
+        row, rope = queries[:, :1].split([self.kv_lora_rank, self.qk_rope_head_dim], -1)
+        slots = torch.full((1,), -1, dtype=torch.int64, device=cache.device)
+        scale = torch.ones((), dtype=torch.float32, device=cache.device)
+        self.do_kv_cache_update(
+            row[:, 0], rope, cache, slots, self.kv_cache_dtype, scale
+        )
+        step = StepMetadata.single(workspaces, cache.device)
+        self._attend(queries, cache, step, layer)
+        self._is_prepared = True
 
     def _view(self, kv_cache: Any) -> LayerCache:
         if self._cache is None or self._tensor.data_ptr() != kv_cache.data_ptr():
@@ -202,16 +217,17 @@ class LatentAttention(MLACommonImpl[MLACommonMetadata]):
         if not rows or not kv_cache.numel():
             return
         cache = self._view(kv_cache)
-        scales: dict[str, Any] = {}
+        more: dict[str, Any] = {}
         if self._configuration.has_static_scales:
-            scales["key_scale"] = k_scale.reshape(1)
+            more["key_scale"] = k_scale.reshape(1)
+        if self.qk_rope_head_dim:
+            more["latent_rope"] = k_pe.view(-1, 1, self.qk_rope_head_dim)[:rows]
         self._configuration.make_append(cache.params)(
             self._append_inputs(rows),
             0,
             kv_c_normed[:rows, None],
-            latent_rope=k_pe.view(-1, 1, self.qk_rope_head_dim)[:rows],
             slots=slots[:rows],
-            **scales,
+            **more,
         )
 
     def forward_mqa(
@@ -235,7 +251,10 @@ class LatentAttention(MLACommonImpl[MLACommonMetadata]):
         queries = torch.cat(q, -1) if isinstance(q, tuple) else q
         decode = attn_metadata.decode
         assert isinstance(decode, LatentDecode) and decode.step is not None
-        step, cache = decode.step, self._view(kv_c_and_k_pe_cache)
+        return self._attend(queries, kv_c_and_k_pe_cache, decode.step, layer), None
+
+    def _attend(self, queries: Any, kv_cache: Any, step: StepMetadata, layer: Any) -> Any:
+        cache = self._view(kv_cache)
         operation = self._configuration.make_attention(cache.params, True)
         out = queries.new_empty((*queries.shape[:2], self.kv_lora_rank))
         scales: dict[str, Any] = {}
@@ -251,4 +270,4 @@ class LatentAttention(MLACommonImpl[MLACommonMetadata]):
             workspace=step.workspaces.take(operation, step.batch),
             **scales,
         )
-        return out, None
+        return out

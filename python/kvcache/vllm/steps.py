@@ -91,6 +91,21 @@ class StepMetadata(AttentionMetadata):
             workspaces=workspaces,
         )
 
+    @classmethod
+    def single(cls, workspaces: Workspaces, device: Any) -> StepMetadata:
+        """The metadata of one token, on page 0."""
+        one = torch.ones(1, dtype=torch.int32, device=device)
+        return cls(
+            num_tokens=1,
+            max_query_len=1,
+            max_seq_len=1,
+            query_start_loc=row_ranges(device, _LEAST_ROWS)[1],
+            seq_lens=one,
+            block_table=torch.zeros_like(one)[None],
+            causal=True,
+            workspaces=workspaces,
+        )
+
     @property
     def batch(self) -> int:
         return int(self.seq_lens.shape[0])
@@ -121,7 +136,7 @@ class StepBuilder(AttentionMetadataBuilder[StepMetadata]):
         super().__init__(kv_cache_spec, layer_names, vllm_config, device)
         scheduler = vllm_config.scheduler_config
         self.workspaces = Workspaces(scheduler.max_num_seqs, device)
-        row_ranges(device, scheduler.max_num_batched_tokens)
+        allocate_ranges(device, scheduler.max_num_batched_tokens)
 
     def build(
         self,
@@ -134,17 +149,23 @@ class StepBuilder(AttentionMetadataBuilder[StepMetadata]):
     def build_for_cudagraph_capture(
         self, common_attn_metadata: CommonAttentionMetadata
     ) -> StepMetadata:
-        """Builds metadata, after it compiled the layers and allocated workspaces."""
+        """Builds metadata, after each layer ran a step."""
         layers = self.vllm_config.compilation_config.static_forward_context
         for name in self.layer_names:
-            layers[name].impl.prepare(layers[name].kv_cache, self.workspaces)
+            layers[name].impl.prepare(layers[name], self.workspaces)
         return self.build(0, common_attn_metadata)
 
 
 # --- Inputs of appends -------------------------------------------------------------------
 
+_LEAST_ROWS = 8192
 
-@functools.lru_cache(maxsize=8)
+
+def _round_rows(rows: int) -> int:
+    return max(_LEAST_ROWS, 1 << (rows - 1).bit_length())
+
+
+@functools.lru_cache(maxsize=None)
 def row_ranges(device: Any, most: int) -> Any:
     """The pairs (0, n) of all n up to ``most``, int32 [most + 1, 2].
 
@@ -155,14 +176,27 @@ def row_ranges(device: Any, most: int) -> Any:
     return torch.stack([torch.zeros_like(ends), ends], 1).to(device)
 
 
+def allocate_ranges(device: Any, rows: int) -> None:
+    """Allocates what appends of up to ``rows`` rows read."""
+    _make_zero(device)
+    most = _LEAST_ROWS
+    while row_ranges(device, most).shape[0] <= rows:
+        most *= 2
+
+
+@functools.lru_cache(maxsize=None)
+def _make_zero(device: Any) -> Any:
+    return torch.zeros((1, 1), dtype=torch.int32, device=device)
+
+
 @functools.lru_cache(maxsize=8192)
-def _append_inputs(device: Any, rows: int, most: int, blocks_rank: int) -> StepInputs:
-    zeros = torch.zeros((1, 1), dtype=torch.int32, device=device)
+def _append_inputs(device: Any, rows: int, blocks_rank: int) -> StepInputs:
+    zero = _make_zero(device)
     return StepInputs.of(
         blocks=torch.empty((0,) * blocks_rank, device=device),
-        lengths=zeros[0],
-        lut=zeros,
-        row_offsets=row_ranges(device, most)[rows],
+        lengths=zero[0],
+        lut=zero,
+        row_offsets=row_ranges(device, _round_rows(rows))[rows],
         max_seq_length=rows,
         max_cache_length=0,
     )
@@ -177,9 +211,7 @@ def cache_append_inputs(cache: LayerCache) -> Callable[[int], StepInputs]:
 
     @functools.lru_cache(maxsize=256)
     def make(rows: int) -> StepInputs:
-        most = max(8192, 1 << (rows - 1).bit_length())
-        inputs = _append_inputs(blocks.device, rows, most, blocks.ndim)
-        return _with_cache(inputs, cache)
+        return _with_cache(_append_inputs(blocks.device, rows, blocks.ndim), cache)
 
     return make
 

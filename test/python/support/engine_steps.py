@@ -127,6 +127,8 @@ def run_layer(layer, steps, backend):
         builder = backend.get_builder_cls()(None, ["layer"], config, torch.device("cpu"))
     attention.process_weights_after_loading(getattr(torch, layer.dtype))
     owner = SimpleNamespace(impl=attention, kv_cache=cache, **SCALES)
+    if hasattr(attention, "prepare"):
+        attention.prepare(owner, builder.workspaces)
     outputs = []
     for number, fused in enumerate(steps.fused):
         common = steps.metadata(number)
@@ -157,7 +159,10 @@ def run_latent(layer, steps, backend):
     from kvcache.vllm.steps import StepMetadata, Workspaces
 
     workspaces = Workspaces(len(steps.counts[0]), torch.device("cpu"))
-    owner, scale = SimpleNamespace(**SCALES), torch.tensor(SCALES["_k_scale_float"], dtype=torch.float32)
+    owner = SimpleNamespace(kv_cache=cache, **SCALES)
+    scale = torch.tensor(SCALES["_k_scale_float"], dtype=torch.float32)
+    if hasattr(attention, "prepare"):
+        attention.prepare(owner, workspaces)
     outputs = []
     for number, fused in enumerate(steps.fused):
         common = steps.metadata(number)
