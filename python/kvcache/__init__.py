@@ -7,64 +7,180 @@ the emulator. ``load`` reads the artifacts of ``CompiledModule.save``. ``ir`` ha
 types of the dialect.
 """
 
-from . import ir, ops, pictures, transfer
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from ._version import __version__
-from .cache import reach
-from .cache.geometry import (
-    DescriptorFields,
-    descriptor_fields,
-    folded_chunks,
-    gather4_box_width,
-    padded_depth,
-    scale_window,
-    swizzle_granularity,
-    tile_offset,
+
+if TYPE_CHECKING:
+    from . import ir, ops, pictures, transfer
+    from .cache import reach
+    from .cache.geometry import (
+        DescriptorFields,
+        descriptor_fields,
+        folded_chunks,
+        gather4_box_width,
+        padded_depth,
+        scale_window,
+        swizzle_granularity,
+        tile_offset,
+    )
+    from .cache.groups import MultiKVCacheParams
+    from .cache.layouts import Layout, describe
+    from .cache.params import KVCacheParams
+    from .cache.quantization import KVCacheQuantizationConfig
+    from .cache.strategy import KVCacheStrategy
+    from .compilation.compiler import chips, compile
+    from .compilation.descriptors import Descriptor
+    from .compilation.kernels import Kernel, Parameter
+    from .compilation.modules import CompiledModule, load
+    from .devices.emulated import TensorMap
+    from .devices.emulator import BarrierMeter, CopyMeter, LaunchMeter, ProductMeter
+    from .errors import (
+        ArtifactError,
+        CheckError,
+        CompileError,
+        CompileWarning,
+        Diagnostic,
+        Error,
+        OutOfPagesError,
+        TargetError,
+        ToolchainError,
+    )
+    from .execution.emulation import (
+        EmulatedKernel,
+        EmulatedModule,
+        EmulatedParameter,
+        emulate,
+    )
+    from .execution.runtime import JitModule, jit
+    from .ops.attention_config import AttentionConfig
+    from .pages.cuda_memory import CUDAMemory
+    from .pages.inputs import StepInputs
+    from .pages.leases import Lease, Reception
+    from .pages.manager import PagedKVCacheManager
+    from .pages.memory import ArrayMemory, AsyncMemory, Memory, NoMemory, NumPyMemory
+    from .pages.regions import Region
+    from .pages.snapshot import (
+        CacheSnapshot,
+        CacheStats,
+        PageAddress,
+        PageState,
+        Place,
+        SequenceState,
+    )
+    from .pages.swaps import Swap
+
+_SUBMODULES = (
+    *("bytecode", "cache", "checks", "compilation", "devices", "dtypes", "errors"),
+    *("execution", "ir", "ops", "pages", "pictures", "transfer"),
 )
-from .cache.groups import MultiKVCacheParams
-from .cache.layouts import Layout, describe
-from .cache.params import KVCacheParams
-from .cache.quantization import KVCacheQuantizationConfig
-from .cache.strategy import KVCacheStrategy
-from .compilation.compiler import chips, compile
-from .compilation.descriptors import Descriptor
-from .compilation.kernels import Kernel, Parameter
-from .compilation.modules import CompiledModule, load
-from .devices.emulated import TensorMap
-from .devices.emulator import BarrierMeter, CopyMeter, LaunchMeter, ProductMeter
-from .errors import (
-    ArtifactError,
-    CheckError,
-    CompileError,
-    CompileWarning,
-    Diagnostic,
-    Error,
-    OutOfPagesError,
-    TargetError,
-    ToolchainError,
-)
-from .execution.emulation import (
-    EmulatedKernel,
-    EmulatedModule,
-    EmulatedParameter,
-    emulate,
-)
-from .execution.runtime import JitModule, jit
-from .ops.attention_config import AttentionConfig
-from .pages.cuda_memory import CUDAMemory
-from .pages.inputs import StepInputs
-from .pages.leases import Lease, Reception
-from .pages.manager import PagedKVCacheManager
-from .pages.memory import ArrayMemory, AsyncMemory, Memory, NoMemory, NumPyMemory
-from .pages.regions import Region
-from .pages.snapshot import (
-    CacheSnapshot,
-    CacheStats,
-    PageAddress,
-    PageState,
-    Place,
-    SequenceState,
-)
-from .pages.swaps import Swap
+_NAMES = {
+    ".cache.geometry": (
+        "DescriptorFields",
+        "descriptor_fields",
+        "folded_chunks",
+        "gather4_box_width",
+        "padded_depth",
+        "scale_window",
+        "swizzle_granularity",
+        "tile_offset",
+    ),
+    ".cache.groups": ("MultiKVCacheParams",),
+    ".cache.layouts": (
+        "Layout",
+        "describe",
+    ),
+    ".cache.params": ("KVCacheParams",),
+    ".cache.quantization": ("KVCacheQuantizationConfig",),
+    ".cache.strategy": ("KVCacheStrategy",),
+    ".compilation.compiler": (
+        "chips",
+        "compile",
+    ),
+    ".compilation.descriptors": ("Descriptor",),
+    ".compilation.kernels": (
+        "Kernel",
+        "Parameter",
+    ),
+    ".compilation.modules": (
+        "CompiledModule",
+        "load",
+    ),
+    ".devices.emulated": ("TensorMap",),
+    ".devices.emulator": (
+        "BarrierMeter",
+        "CopyMeter",
+        "LaunchMeter",
+        "ProductMeter",
+    ),
+    ".errors": (
+        "ArtifactError",
+        "CheckError",
+        "CompileError",
+        "CompileWarning",
+        "Diagnostic",
+        "Error",
+        "OutOfPagesError",
+        "TargetError",
+        "ToolchainError",
+    ),
+    ".execution.emulation": (
+        "EmulatedKernel",
+        "EmulatedModule",
+        "EmulatedParameter",
+        "emulate",
+    ),
+    ".execution.runtime": (
+        "JitModule",
+        "jit",
+    ),
+    ".ops.attention_config": ("AttentionConfig",),
+    ".pages.cuda_memory": ("CUDAMemory",),
+    ".pages.inputs": ("StepInputs",),
+    ".pages.leases": (
+        "Lease",
+        "Reception",
+    ),
+    ".pages.manager": ("PagedKVCacheManager",),
+    ".pages.memory": (
+        "ArrayMemory",
+        "AsyncMemory",
+        "Memory",
+        "NoMemory",
+        "NumPyMemory",
+    ),
+    ".pages.regions": ("Region",),
+    ".pages.snapshot": (
+        "CacheSnapshot",
+        "CacheStats",
+        "PageAddress",
+        "PageState",
+        "Place",
+        "SequenceState",
+    ),
+    ".pages.swaps": ("Swap",),
+}
+"""The public names by their modules, which are imported when they are first used."""
+
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f".{name}", __name__)
+    if name == "reach":
+        return importlib.import_module(".cache.reach", __name__)
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(_MODULES[name], __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 __all__ = [
     "ArrayMemory",

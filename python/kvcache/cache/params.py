@@ -7,13 +7,13 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import dtypes, ir
+from .. import dtypes
 from ..checks import (
     check_flag,
     check_gibibytes,
@@ -27,6 +27,9 @@ from .quantization import KVCacheQuantizationConfig
 from .reach import Reach, full
 from .strategy import KVCacheStrategy, default_strategy, parse_strategy
 from .types import CacheFormat, to_layout
+
+if TYPE_CHECKING:
+    from .. import ir
 
 _GIB = 1 << 30
 _DERIVED = ("n_kv_heads_per_device", "n_layers_per_stage")
@@ -217,6 +220,19 @@ class KVCacheParams:
             ValueError: The dialect has no such type: see ``Layout``.
         """
         return replace(self, layout=layout, scale_layout=scale_layout)
+
+    # --- Copies ---------------------------------------------------------------------
+
+    def __hash__(self) -> int:
+        if "_hash" not in self.__dict__:
+            values = (getattr(self, each.name) for each in fields(self))
+            _set(self, _hash=hash(tuple(values)))
+        found: int = self.__dict__["_hash"]
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Hashes of strings differ between processes.
+        return {name: each for name, each in self.__dict__.items() if name != "_hash"}
 
     # --- Rules --------------------------------------------------------------------
 
@@ -607,6 +623,8 @@ def _set(instance: object, **fields: object) -> None:
 
 
 def _to_cache_type(type: ir.CacheType | str) -> ir.CacheType:
+    from .. import ir
+
     parsed = type if isinstance(type, ir.Type) else ir.Type.parse(type)
     if not isinstance(parsed, ir.CacheType):
         raise ValueError(f"expects the type of a cache, got {parsed}")

@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import dtypes, ir
+from .. import dtypes
 from .layouts import Distances, Layout
+
+if TYPE_CHECKING:
+    from .. import ir
 
 _PLAIN = dtypes.formats("Element")
 _QUANTIZED = dtypes.formats("Scaled")
@@ -70,6 +74,8 @@ class CacheFormat:
 
         Raises ``ValueError`` for a dynamic page size, and for tables that are not dense.
         """
+        from .. import ir
+
         if type.page_size == ir.DYNAMIC:
             raise ValueError(f"expects a type with a number for page_size, got {type}")
         if type.table != ir.Table.DENSE:
@@ -338,6 +344,8 @@ class CacheFormat:
 def _to_distances(layout: ir.LayoutAttr | None) -> Distances | None:
     if layout is None:
         return None
+    from .. import ir
+
     head = layout.head_stride
     head = None if head == ir.DYNAMIC else head
     return Distances(layout.token_stride, head, layout.interleave, layout.role_stride)

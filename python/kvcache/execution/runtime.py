@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from .. import _native
 from ..checks import check_size, check_string
 from ..compilation import store, toolchain
-from ..compilation.compiler import chips
 from ..compilation.libraries import LibrarySource
 from ..devices import cuda
 from ..devices.emulator import Launches, parse_launches
@@ -142,6 +141,8 @@ def _parse_target(target: str) -> tuple[str, str]:
         return "", ""
     if name == "cuda":
         return "cuda", ",".join(cuda.find_chips())
+    from ..compilation.compiler import chips
+
     device, colon, chip = name.partition(":")
     if not colon or device not in ("cuda", "emulator"):
         raise ValueError(

@@ -6,8 +6,8 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_positive
@@ -33,7 +33,7 @@ from .operations import (
     MergeStates,
     Operation,
 )
-from .score_regions import Function, trace_regions
+from .regions import Function, ScoreRegions
 from .sources import LayerSpec, MergeSpec, PagesSpec
 
 _RESERVED = (*inspect.signature(Attention.__call__).parameters, *FUNCTION_NAMES)
@@ -41,6 +41,31 @@ _RESERVED = (*inspect.signature(Attention.__call__).parameters, *FUNCTION_NAMES)
 __all__ = ["Operation", "append", "attention", "copy_pages", "gather", "merge_states"]
 
 
+_Maker = TypeVar("_Maker", bound=Callable[..., Operation])
+
+
+def _remember(maker: _Maker) -> _Maker:
+    """Makes a function return the operation of an earlier call with equal arguments.
+
+    Arguments of other types are not equal: True is not 1. Functions may depend on more
+    than their arguments, so they are traced again.
+    """
+    remembered = functools.lru_cache(maxsize=None, typed=True)(maker)
+
+    @functools.wraps(maker)
+    def make(*arguments: Any, **named: Any) -> Operation:
+        for value in (*arguments, *named.values()):
+            if isinstance(value, tuple) or callable(value) and not isinstance(value, type):
+                return maker(*arguments, **named)
+        try:
+            return remembered(*arguments, **named)
+        except TypeError:  # also for arguments without a hash
+            return maker(*arguments, **named)
+
+    return cast(_Maker, make)
+
+
+@_remember
 def append(
     params: KVCacheParams,
     target: str = "cpu",
@@ -147,6 +172,7 @@ def append(
     return _make(Append, spec, name, target, bounds_checks, threads)
 
 
+@_remember
 def gather(
     params: KVCacheParams,
     target: str = "cpu",
@@ -191,6 +217,7 @@ def gather(
     return _make(Gather, spec, name, target, bounds_checks, threads)
 
 
+@_remember
 def copy_pages(
     params: KVCacheParams,
     target: str = "cpu",
@@ -211,6 +238,7 @@ def copy_pages(
     return _make(CopyPages, spec, "", target, bounds_checks, threads)
 
 
+@_remember
 def merge_states(
     heads: int,
     head_dim: int,
@@ -236,6 +264,7 @@ def merge_states(
     return _make(MergeStates, spec, name, target, threads=threads)
 
 
+@_remember
 def attention(
     params: KVCacheParams,
     query_heads: int,
@@ -344,7 +373,11 @@ def attention(
     check_flag(static_scales=static_scales, bounds_checks=bounds_checks)
     given: Any = mask
     function = given if callable(given) else None
-    regions = trace_regions(score, function, arrays, _RESERVED)
+    regions = ScoreRegions()
+    if score is not None or function is not None or arrays:
+        from .score_regions import trace_regions  # needs time to import
+
+        regions = trace_regions(score, function, arrays, _RESERVED)
     cache = CacheForm.of(params, separate, value_params, table)
     name = _check_cache(cache, None, static_scales)
     if dtype is not None:

@@ -19,7 +19,7 @@ from .append_options import float_text
 from .arguments import check_given, check_query_heads, get_sizes, rows_type
 from .attention_config import AttentionConfig
 from .cache_forms import CacheForm
-from .score_regions import ScoreRegions
+from .regions import ScoreRegions
 
 _MOST = 2**20  # the most tokens, splits or rows in the op's options
 

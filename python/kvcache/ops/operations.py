@@ -7,11 +7,9 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._native import extension
-from ..compilation.compiler import compile as compile_source
-from ..compilation.modules import CompiledModule
 from ..devices import cuda
 from ..errors import CheckError
 from ..execution.arrays import Array, Value
@@ -41,6 +39,9 @@ from .sources import (
     merge_states_source,
 )
 from .steps import Step, take_step
+
+if TYPE_CHECKING:
+    from ..compilation.modules import CompiledModule
 
 _CACHE = ("blocks", "scales")
 _SEPARATE = ("key_blocks", "value_blocks", "key_scales", "value_scales")
@@ -93,6 +94,8 @@ class Operation:
 
     def compile(self, chip: str, format: str = "ptx") -> CompiledModule:
         """Compiles the kernels for a chip, as ``kvcache.compile`` does."""
+        from ..compilation.compiler import compile as compile_source
+
         return compile_source(
             self.source,
             target=chip,

@@ -7,22 +7,16 @@ import inspect
 import keyword
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from .. import dtypes
-from ..execution.arrays import Array
-from .arguments import get_sizes
+from .regions import Function, ScoreRegions, Sizes
 from .tracing import Trace, Traced, TracedArray, arguments, convert
 
-Function = Callable[..., Any]
-"""A function of numbers, which is traced."""
-
-Sizes = tuple[int | None, ...]
 _Specs = dict[str, tuple[str, Sizes]]
 _PARAMETERS = {
     "score": ("s", "sequence", "head", "query", "key"),
@@ -32,43 +26,6 @@ _ARRAY = re.compile(r"\s*(\w+)\s*\[(.*)\]\s*")
 _VALUES = re.compile(r"(score|mask)_(\d+|s|sequence|head|query|key)")  # of the regions
 _ELEMENTS = re.compile(r"i1|[su]?i(8|16|32|64)|b?f16|f32|f64")
 _SOURCES = tuple(os.path.dirname(path) for path in (__file__, np.__file__))
-
-
-@dataclass(frozen=True)
-class ScoreRegions:
-    """The regions of an op, as text, and the arrays that they read.
-
-    Attributes:
-        text: The regions in the op's syntax; empty for none.
-        arrays: The name, the element type and the sizes of each array, in order; None
-            for a size that is known at run time.
-    """
-
-    text: str = ""
-    arrays: tuple[tuple[str, str, Sizes], ...] = ()
-
-    @property
-    def types(self) -> dict[str, str]:
-        """The memref type of each array, by name."""
-        return {array[0]: TracedArray(Trace(""), *array).type for array in self.arrays}
-
-    def take(self, arrays: Mapping[str, Array]) -> list[Array]:
-        """Returns the arrays of a call in their order.
-
-        Raises ``TypeError`` for an unexpected array or sign of integers, and
-        ``ValueError`` for one that is missing or has no elements.
-        """
-        for name in arrays.keys() - {name for name, *_ in self.arrays}:
-            raise TypeError(f"got an unexpected array {name!r}")
-        for name, element, _ in self.arrays:
-            if name not in arrays:
-                raise ValueError(f"expects {name!r}, as the operation was made with it")
-            if 0 in (sizes := get_sizes(arrays[name])):
-                raise ValueError(f"expects {name!r} to have elements, got {sizes}")
-            found = str(getattr(arrays[name], "dtype", "")).removeprefix("torch.")
-            if "int" in found and found.startswith("u") != element.startswith("u"):
-                raise TypeError(f"expects {name!r} to be of {element}, got {found}")
-        return [arrays[name] for name, *_ in self.arrays]
 
 
 def trace_regions(

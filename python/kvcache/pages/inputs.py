@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from collections.abc import Sequence as Tensors
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,13 +13,9 @@ import numpy as np
 
 from ..checks import check_integer
 from ..execution.arrays import Array, read_integers
-from .memory import Memory
 from .step_tables import TABLES, StepTable, check_tensors, pick_table, to_tensors
-from .storage import GroupTensors
-from .tables import Sequence, SequenceTable, as_slice
-from .tokens import TOKEN
 
-__all__ = ["TABLES", "StepInputs", "gather_inputs"]
+__all__ = ["TABLES", "StepInputs", "make_form"]
 
 _NO_TABLE = StepTable(None, None, None)
 _BLANKS = np.zeros(1, np.int32), np.zeros((1, 1), np.int32)
@@ -213,19 +208,20 @@ class StepInputs:
                 ("value_scales", value_scales),
             )
         }
-        table = pick_table(lengths, lut, row_offsets, indptr, table_rows)
-        if table is not None:
+        found = pick_table(lengths, lut, row_offsets, indptr, table_rows)
+        table = _NO_TABLE if found is None else found
+        if found is not None:
             table.check_sizes()
         check_tensors(**tensors)
-        checked = _NO_TABLE if table is None else table.checked()
+        checked = table if found is None else table.checked()
         return cls(
             requests=tuple(range(checked.batch)),
             tokens=np.empty(0, np.int64),
             row_offsets=checked.host_offsets,
             lengths=checked.lengths,
             lut=checked.lut,
-            max_seq_length=checked.get_max_seq(max_seq_length),
-            max_cache_length=checked.get_max_cache(max_cache_length),
+            max_seq_length=table.get_max_seq(max_seq_length),
+            max_cache_length=table.get_max_cache(max_cache_length),
             blocks=tensors["blocks"],
             scales=tensors["scales"],
             key_blocks=tensors["keys"],
@@ -290,53 +286,3 @@ class StepInputs:
         index = () if self.table_index is None else (self.table_index,)
         maxima = self.max_seq_length, self.max_cache_length
         return *blocks, self.lengths, self.lut, *index, *maxima, *scales
-
-
-def gather_inputs(
-    requests: tuple[Hashable, ...],
-    batch: Iterable[Sequence],
-    rows: np.ndarray,
-    table: SequenceTable,
-    memory: Memory,
-    tensors: tuple[GroupTensors, ...],
-) -> StepInputs:
-    """Gathers the inputs for the pending tokens of a batch, which is in ``rows``."""
-    lengths = table.lengths[rows]
-    totals = table.totals[rows]
-    pending = totals - lengths
-    ends = pending.cumsum()
-    longest = int(totals.max())
-    row_offsets = np.concatenate([[0], ends]).astype(np.uint32)
-    common: dict[str, Any] = {
-        "requests": requests,
-        "tokens": _join_tokens(batch, pending),
-        "row_offsets": row_offsets,
-        "_placed_offsets": memory.upload(row_offsets),
-        "lengths": memory.upload(lengths.astype(np.uint32)),
-        "max_seq_length": int(pending.max()),
-        "max_cache_length": int(lengths.max()),
-        "_totals": totals,
-    }
-    others: tuple[StepInputs, ...] = ()
-    places = as_slice(rows)
-    for group, (blocks, scales) in zip(table.groups[::-1], tensors[::-1], strict=True):
-        lut = memory.upload(group.gather(places, longest))
-        inputs = StepInputs(
-            **common,
-            lut=lut,
-            blocks=blocks,
-            scales=scales,
-            _others=() if group.number else others,
-        )
-        others = inputs, *others
-    return others[0]
-
-
-def _join_tokens(batch: Iterable[Sequence], pending: np.ndarray) -> np.ndarray:
-    """Joins the pending tokens of each sequence, at least one per sequence."""
-    if (pending == 1).all():
-        return np.array([sequence.tokens[-1] for sequence in batch], np.int64)
-    joined = array(TOKEN)
-    for sequence, count in zip(batch, pending.tolist(), strict=True):
-        joined += sequence.tokens[-count:]
-    return np.array(joined, np.int64)

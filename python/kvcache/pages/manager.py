@@ -27,7 +27,8 @@ from ..checks import (
 from ..pictures.pages import MAX_PAGES, MAX_SEQUENCES, draw_pages
 from .exchange import PageExchange
 from .growth import Growth, Plan
-from .inputs import StepInputs, gather_inputs
+from .gathering import gather_inputs
+from .inputs import StepInputs
 from .memory import Memory, NumPyMemory
 from .pool import PagePool
 from .prefixes import Prefix

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The inputs of a step of the page manager."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from .inputs import StepInputs
+from .memory import Memory
+from .storage import GroupTensors
+from .tables import Sequence, SequenceTable, as_slice
+from .tokens import TOKEN
+
+
+def gather_inputs(
+    requests: tuple[Hashable, ...],
+    batch: Iterable[Sequence],
+    rows: np.ndarray,
+    table: SequenceTable,
+    memory: Memory,
+    tensors: tuple[GroupTensors, ...],
+) -> StepInputs:
+    """Gathers the inputs for the pending tokens of a batch, which is in ``rows``."""
+    lengths = table.lengths[rows]
+    totals = table.totals[rows]
+    pending = totals - lengths
+    ends = pending.cumsum()
+    longest = int(totals.max())
+    row_offsets = np.concatenate([[0], ends]).astype(np.uint32)
+    common: dict[str, Any] = {
+        "requests": requests,
+        "tokens": _join_tokens(batch, pending),
+        "row_offsets": row_offsets,
+        "_placed_offsets": memory.upload(row_offsets),
+        "lengths": memory.upload(lengths.astype(np.uint32)),
+        "max_seq_length": int(pending.max()),
+        "max_cache_length": int(lengths.max()),
+        "_totals": totals,
+    }
+    others: tuple[StepInputs, ...] = ()
+    places = as_slice(rows)
+    for group, (blocks, scales) in zip(table.groups[::-1], tensors[::-1], strict=True):
+        lut = memory.upload(group.gather(places, longest))
+        inputs = StepInputs(
+            **common,
+            lut=lut,
+            blocks=blocks,
+            scales=scales,
+            _others=() if group.number else others,
+        )
+        others = inputs, *others
+    return others[0]
+
+
+def _join_tokens(batch: Iterable[Sequence], pending: np.ndarray) -> np.ndarray:
+    """Joins the pending tokens of each sequence, at least one per sequence."""
+    if (pending == 1).all():
+        return np.array([sequence.tokens[-1] for sequence in batch], np.int64)
+    joined = array(TOKEN)
+    for sequence, count in zip(batch, pending.tolist(), strict=True):
+        joined += sequence.tokens[-count:]
+    return np.array(joined, np.int64)
