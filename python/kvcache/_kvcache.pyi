@@ -259,8 +259,9 @@ def bound_call(
 def plain_method(method: Callable[..., Any], types: dict[type, bool]) -> Any:
     """Returns a method ``call(name, *args)`` that needs no Python in the plain case.
 
-    The object has its functions in ``_plain``, by name: the function, the precisions of
-    its arguments, and whether it has several results. Where ``needs_adapting`` is false,
+    The object has its functions in ``_plain``, by name: a native function or one of
+    TVM-FFI, the precisions of its arguments, and whether it has several results; then
+    the one of TVM-FFI, for calls that the native one refuses. Where ``needs_adapting`` is false,
     the function is called as it is. Otherwise, or if that raises ``TypeError`` or
     ``BufferError``, ``method`` is called.
     """

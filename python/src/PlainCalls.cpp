@@ -103,8 +103,12 @@ static PyObject *callPlain(const PlainMethod *self, PyObject *const *operands,
     return nullptr;
   PyObject *function = PyTuple_GetItem(entry.ptr(), 0);
   if (const NativeFunction *native = getNativeFunction(function)) {
-    bool isDone = native->call(operands + 2, count - 2) == CallResult::Done;
-    return isDone ? Py_NewRef(Py_None) : nullptr;
+    CallResult result = native->call(operands + 2, count - 2);
+    if (result == CallResult::Done)
+      return Py_NewRef(Py_None);
+    if (result == CallResult::Failed || PyTuple_GET_SIZE(entry.ptr()) < 4)
+      return nullptr;
+    function = PyTuple_GET_ITEM(entry.ptr(), 3);
   }
   PyObject *precisions = PyTuple_GetItem(entry.ptr(), 1);
   if (needsAdapting(operands + 2, count - 2, self->types, precisions))

@@ -22,6 +22,7 @@ from ..devices.emulator import Launches, parse_launches
 from ..devices.placement import aligned_arrays
 from ..errors import CheckError, TargetError
 from .arrays import Result, Value
+from .entries import Entry
 from .signatures import TYPES, Signature
 
 if TYPE_CHECKING:
@@ -180,55 +181,6 @@ def _parse_threads(threads: int | None) -> int:
     return int(threads)
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """A function with its signature."""
-
-    compiled: JIT
-    signature: Signature
-
-    @functools.cached_property
-    def function(self) -> tvm_ffi.Function:
-        return _make_function(self.compiled, self.signature.name)
-
-    @property
-    def plain(self) -> tuple[tvm_ffi.Function, bytes, bool]:
-        """The function as ``plain_method`` calls it."""
-        signature = self.signature
-        return self.function, signature.precisions, signature.num_results > 1
-
-    def unpack(self, result: Any) -> Result:
-        """Returns several results as a tuple."""
-        return tuple(result) if self.signature.num_results > 1 else result
-
-
-def _make_function(compiled: JIT, name: str) -> tvm_ffi.Function:
-    try:
-        import tvm_ffi
-    except ImportError as error:
-        raise ImportError(
-            f"calls need TVM-FFI: run 'pip install apache-tvm-ffi' ({error})"
-        ) from error
-    _register_errors()
-    wrapper = compiled.wrapper(name)
-    function = tvm_ffi.Function.__from_extern_c__(
-        wrapper.caller, keep_alive_object=wrapper
-    )
-    function.release_gil = False  # the wrapper does
-    TYPES[tvm_ffi.Tensor] = False
-    return function
-
-
-@functools.cache
-def _register_errors() -> None:
-    """Makes TVM-FFI raise the exceptions of this package."""
-    import tvm_ffi
-
-    tvm_ffi.register_error("kvcache.CheckError", CheckError)
-    tvm_ffi.register_error("kvcache.TargetError", TargetError)
-    tvm_ffi.register_error("OverflowError", OverflowError)
-
-
 @functools.cache
 def _shorten_calls() -> None:
     """Replaces ``JitModule.call`` by the extension's method, once that is loaded."""
@@ -259,7 +211,7 @@ class JitModule:
         self._chip = chip
         self._last_call = threading.local()
         self._entries = {
-            signature.name: _Entry(compiled, signature) for signature in signatures
+            signature.name: Entry(compiled, signature) for signature in signatures
         }
         self._needs_adapting = _native.extension().needs_adapting
         _shorten_calls()
@@ -417,7 +369,8 @@ class JitModule:
             return entry.unpack(self._call_emulated(entry, args))
         refused: TypeError | OverflowError | None = None
         function, precisions, _ = entry.plain
-        self._plain.setdefault(name, entry.plain)
+        first, *_ = self._plain.get(name, (function,))
+        self._plain[name] = (first, *entry.plain[1:], function)
         try:
             if not self._needs_adapting(args, TYPES, precisions):
                 return entry.unpack(function(*args))
@@ -432,7 +385,7 @@ class JitModule:
         refused = None  # whose traceback would keep the arguments
         return entry.unpack(entry.function(*adapted))
 
-    def _find(self, name: str) -> _Entry:
+    def _find(self, name: str) -> Entry:
         try:
             return self._entries[name]
         except (KeyError, TypeError):
@@ -443,7 +396,7 @@ class JitModule:
         )
 
     def _call_on_stream(
-        self, entry: _Entry, args: tuple[Any, ...], stream: Any, copy_host_arrays: bool
+        self, entry: Entry, args: tuple[Any, ...], stream: Any, copy_host_arrays: bool
     ) -> Any:
         import tvm_ffi
 
@@ -469,7 +422,7 @@ class JitModule:
             stack.enter_context(tvm_ffi.use_raw_stream(where, handle))
             return entry.unpack(entry.function(*adapted))
 
-    def _call_emulated(self, entry: _Entry, args: tuple[Any, ...]) -> Any:
+    def _call_emulated(self, entry: Entry, args: tuple[Any, ...]) -> Any:
         # Kernels on the emulator may access the memory of the arrays, and no other.
         alignment = _native.extension().access_bytes(self._chip)
         if self._has_meter:

@@ -12,6 +12,7 @@ import manager_works
 import numpy as np
 import pytest
 import standin
+import step_calls
 from places import ROOT
 
 
@@ -35,9 +36,29 @@ def test_calls_are_measured():
     rows = {library: times for library, *times in calls.measure(runs=2, number=20).rows}
     assert {"numpy", "tvm_ffi", "ml_dtypes"} <= rows.keys()
     assert all(call > 0 for call, *_ in rows.values())
-    # A function that checks less and copies nothing is faster, with a wide margin for noise.
-    assert rows["tvm_ffi"][2] < rows["ml_dtypes"][0]
     assert rows["ml_dtypes"][2:] == [None, None]
+
+
+def test_calls_of_operations_are_timed_beside_the_same_work():
+    table = step_calls.measure_calls(rounds=2, number=2)
+    titles = [title for title, *_ in table.rows]
+    assert titles[0] == "append" and titles[-1] == "operation of equal parameters"
+    for title, ours, *_ in table.rows:
+        assert 0 < ours[1] <= ours[0], title
+    contenders = step_calls.list_contenders()
+    assert ("PyTorch" in contenders["append"]) == (step_calls.torch is not None)
+    for calls in contenders.values():
+        for call in calls.values():
+            call()
+
+
+def test_processes_are_timed(monkeypatch):
+    monkeypatch.setattr(step_calls, "PROCESSES", {"nothing": "", "failure": "assert False"})
+    with pytest.raises(subprocess.CalledProcessError):
+        step_calls.measure_processes(rounds=1)
+    monkeypatch.setattr(step_calls, "PROCESSES", {"nothing": "", "work": "sum(range(3000000))"})
+    (nothing, (less, _)), (work, (more, _)) = step_calls.measure_processes(rounds=3).rows
+    assert (nothing, work) == ("nothing", "work") and 0 < less < more
 
 
 def test_launches_are_measured():
