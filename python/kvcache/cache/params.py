@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -221,18 +222,26 @@ class KVCacheParams:
         """
         return replace(self, layout=layout, scale_layout=scale_layout)
 
-    # --- Copies ---------------------------------------------------------------------
+    # --- Comparison -----------------------------------------------------------------
+
+    @cached_property
+    def _key(self) -> tuple[tuple[Any, ...], int]:
+        """The values of the fields, and their hash."""
+        values = tuple(getattr(self, each.name) for each in fields(self))
+        return values, hash(values)
+
+    def __eq__(self, other: object) -> bool:
+        if self.__class__ is not other.__class__:
+            return NotImplemented
+        assert isinstance(other, KVCacheParams)
+        return self._key == other._key
 
     def __hash__(self) -> int:
-        if "_hash" not in self.__dict__:
-            values = (getattr(self, each.name) for each in fields(self))
-            _set(self, _hash=hash(tuple(values)))
-        found: int = self.__dict__["_hash"]
-        return found
+        return self._key[1]
 
     def __getstate__(self) -> dict[str, Any]:
         # Hashes of strings differ between processes.
-        return {name: each for name, each in self.__dict__.items() if name != "_hash"}
+        return {name: each for name, each in self.__dict__.items() if name != "_key"}
 
     # --- Rules --------------------------------------------------------------------
 
