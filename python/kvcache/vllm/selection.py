@@ -54,5 +54,13 @@ class Selection:
 
 
 def make_selection() -> type[Selection]:
-    """Makes a class for the selection of one layer, which threads do not share."""
+    """Makes a class for the selection of one layer, which threads do not share.
+
+    Raises ``ImportError`` on a platform without kernels.
+    """
+    if not current_platform.is_cuda() and current_platform.device_type != "cpu":
+        raise ImportError(
+            "kvcache.vllm has kernels for NVIDIA's GPUs and for CPUs, got the platform "
+            f"{current_platform.device_name}"
+        )
     return type("Selection", (Selection,), {})

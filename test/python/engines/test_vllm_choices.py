@@ -45,6 +45,15 @@ def test_another_version_is_a_clear_error(monkeypatch):
         _ = kvcache.vllm.Backend
 
 
+def test_platform_without_kernels_is_a_clear_error(monkeypatch):
+    from kvcache.vllm import selection
+
+    rocm = SimpleNamespace(is_cuda=lambda: False, device_type="cuda", device_name="rocm")
+    monkeypatch.setattr(selection, "current_platform", rocm)
+    with pytest.raises(ImportError, match="for NVIDIA's GPUs and for CPUs, got the platform rocm"):
+        selection.make_selection()
+
+
 def test_platform_rejects_unknown_values(monkeypatch):
     from kvcache.vllm.testing import VARIABLE, find_platform
 

@@ -136,6 +136,7 @@ def test_metadata(linked):
     with zipfile.ZipFile(linked) as archive:
         metadata = HeaderParser().parsestr(archive.read(f"{info}/METADATA").decode())
         license = archive.read(f"{info}/licenses/LICENSE")
+        points = archive.read(f"{info}/entry_points.txt").decode()
     assert metadata["Name"] == "kvcache"
     assert metadata["Version"] == project_version()
     assert metadata["License-Expression"] == "Apache-2.0 WITH LLVM-exception"
@@ -144,6 +145,7 @@ def test_metadata(linked):
     names = sorted(re.match(r"[\w-]+", line)[0] for line in needed)
     assert names == ["apache-tvm-ffi", "ml_dtypes", "numpy"]
     assert license == (ROOT / "LICENSE").read_bytes()
+    assert "[vllm.general_plugins]\nkvcache = kvcache.vllm:register" in points
 
 
 def test_only_llvm_is_found_by_its_path(linked, tmp_path):
