@@ -174,6 +174,44 @@ def test_workspaces_for_all_sequences_precede_a_capture(tmp_path, sequences, add
     assert len(after) == len(before) + added
 
 
+def attend_with_bounds(target, dtype, options):
+    """Attention to two sequences, with true bounds of their lengths and with bounds of 1."""
+    import dataclasses
+
+    import torch
+
+    import kvcache
+
+    generator = torch.Generator().manual_seed(0)
+    kind = {"f32": torch.float32, "bf16": torch.bfloat16}[dtype]
+    blocks = torch.randn(24, 2, 1, 16, 2, 64, generator=generator).to(kind)
+    q = torch.randn(45, 4, 64, generator=generator).to(kind)
+    lengths = torch.tensor([100, 90], dtype=torch.int32)
+    params = kvcache.KVCacheParams(dtype, 2, 64, page_size=16, total_num_layers=1)
+    attend = kvcache.ops.attention(params, 4, kv_lengths=True, target=target, dtype=dtype, **options)
+    inputs = kvcache.StepInputs.of(
+        blocks=blocks,
+        lengths=lengths,
+        lut=torch.arange(24, dtype=torch.int32).view(2, 12),
+        row_offsets=torch.tensor([0, 1, 45], dtype=torch.int32),
+    )
+    outs = []
+    for bounds in ({}, {"max_seq_length": 1, "max_cache_length": 1}):
+        out = torch.empty_like(q)
+        attend(dataclasses.replace(inputs, **bounds), 0, q, out=out, scale=0.1, kv_lengths=lengths)
+        outs.append(out)
+    return [out.float().tolist() for out in outs]
+
+
+@pytest.mark.parametrize("target", ["emulator:sm_90a", "emulator:sm_100a"])
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+@pytest.mark.parametrize("options", [{}, {"split_tokens": 16, "split_rows": 4}, {"window": 20}])
+def test_launches_depend_on_no_length(tmp_path, target, dtype, options):
+    """A graph has the launches of other lengths than those of the steps that replay it."""
+    true, least = run_forked(attend_with_bounds, target, dtype, options, log=tmp_path / "log")
+    assert true == least
+
+
 # --- Errors ------------------------------------------------------------------------------
 
 
