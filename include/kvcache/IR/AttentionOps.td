@@ -183,8 +183,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
         :$lse,
     Arg<Optional<MemRefRankOf<[I8], [1]>>, "memory for partial results">
         :$workspace,
-    Arg<Optional<KVCache_DenseOf<[F32], 1>>, "a logit for each head, [Hq]">
-        :$sinks,
+    Arg<Optional<KVCache_DenseOf<[F32, F16, BF16], 1>>,
+        "a logit for each head, [Hq]">:$sinks,
     Arg<Optional<KVCache_DenseOf<[I32], 2>>,
         "which new tokens a row sees, [total, words]">:$mask,
     Arg<Optional<KVCache_DenseOf<[I32], 2>>,

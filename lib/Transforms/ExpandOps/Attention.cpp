@@ -152,6 +152,8 @@ RowSum AttentionBase::addSink(const RowSum &sum, Value queryHead) {
   if (!op.getSinks())
     return sum;
   Value sink = memref::LoadOp::create(builder, loc, op.getSinks(), queryHead);
+  if (!sink.getType().isF32())
+    sink = arith::ExtFOp::create(builder, loc, builder.getF32Type(), sink);
   sink = f.mul(sink, f.constant(llvm::numbers::log2e));
   // Without tokens, the sink is all of the sum, also if it is -inf.
   Value isNone = f.isZero(sum.total);

@@ -259,7 +259,7 @@ def merge_states(
         threads: As in ``jit``.
     """
     check_positive(heads=heads, head_dim=head_dim)
-    name = check_dense(dtype)
+    name = check_dense("dtype", dtype)
     spec = MergeSpec(int(heads), int(head_dim), Tiling(block_threads).checked())
     return _make(MergeStates, spec, name, target, threads=threads)
 
@@ -271,7 +271,7 @@ def attention(
     causal: bool = True,
     window: int | None = None,
     soft_cap: float | None = None,
-    sinks: bool = False,
+    sinks: bool | DTypeLike = False,
     value_dim: int | None = None,
     target: str = "cpu",
     dtype: DTypeLike | None = None,
@@ -308,7 +308,8 @@ def attention(
         window: The most tokens that a token sees, including itself; None for all.
         soft_cap: The bound of scores, which become ``soft_cap * tanh(score /
             soft_cap)``; from 2^-16 to 2^16. None for no bound.
-        sinks: Whether each head has a logit that joins the denominator.
+        sinks: Whether each head has a logit that joins the denominator: False, True for
+            f32, or the dtype of the logits, f32, f16 or bf16.
         value_dim: The number of elements of a value, by default ``head_dim`` of its
             parameters. A latent
             cache needs it: its values are the first elements of its rows.

@@ -89,12 +89,12 @@ def dense_dtype(params: KVCacheParams, dtype: DTypeLike | None) -> str:
     if stored.kind == "u":
         raise ValueError(f"expects a cache of signed elements, got {stored.name}")
     if dtype is not None:
-        return check_dense(dtype)
+        return check_dense("dtype", dtype)
     return own if own in _DENSE else "bf16"
 
 
-def check_dense(dtype: DTypeLike) -> str:
-    return _check_dtype("dtype", dtype, _DENSE)
+def check_dense(name: str, dtype: DTypeLike) -> str:
+    return _check_dtype(name, dtype, _DENSE)
 
 
 def check_converted(name: str, dtype: DTypeLike) -> str:

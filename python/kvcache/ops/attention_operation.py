@@ -116,8 +116,8 @@ class Attention(LayerOperation):
             lse: The natural logarithm of the denominator, float32 [total, query_heads],
                 written unless None; -inf for a query that sees no token.
             scale: The factor of scores.
-            sinks: The logits of the sinks, float32 [query_heads], if the operation was
-                made with sinks.
+            sinks: The logits of the sinks, [query_heads], of float32 or the dtype that
+                the operation was made with.
             mask: The mask, int32 [total, words], if it was made with one: bit j is set
                 if the query sees the j-th new token of its sequence. All tokens of
                 earlier steps are seen.

@@ -14,9 +14,10 @@ from .._native import extension
 from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_positive, check_positive_real, check_size
 from ..devices import cuda
+from ..dtypes import DTypeLike
 from ..execution.arrays import Array
 from .append_options import float_text
-from .arguments import check_given, check_query_heads, get_sizes, rows_type
+from .arguments import check_dense, check_given, check_query_heads, get_sizes, rows_type
 from .attention_config import AttentionConfig
 from .cache_forms import CacheForm
 from .regions import ScoreRegions
@@ -54,7 +55,8 @@ class AttentionSpec:
         chunk: Tokens per chunk; a query sees only its chunk. None for no chunks.
         soft_cap: The bound of scores, ``soft_cap * tanh(score / soft_cap)``; None for
             none.
-        sinks: Whether each head has a logit that joins the denominator.
+        sinks: The type of a logit of each head that joins the denominator; empty for
+            none.
         mask: Whether calls give bits for the new tokens that a query sees.
         rows: Whether calls give the rows of the cache that a query sees.
         kv_lengths: Whether calls give the number of tokens of each sequence.
@@ -71,7 +73,7 @@ class AttentionSpec:
     window: int | None
     chunk: int | None
     soft_cap: float | None
-    sinks: bool
+    sinks: str
     mask: bool
     rows: bool
     kv_lengths: bool
@@ -101,7 +103,7 @@ class AttentionSpec:
     def extra(self) -> dict[str, str]:
         """The types of the optional arguments, by name."""
         types = {
-            "sinks": f"memref<{self.query_heads}xf32>",
+            "sinks": f"memref<{self.query_heads}x{self.sinks}>",
             "mask": "memref<?x?xi32>",
             "rows": "memref<?x?xi32>",
             "kv_lengths": "memref<?xi32>",
@@ -193,7 +195,7 @@ def make_spec(
     window: int | None,
     chunk: int | None,
     soft_cap: float | None,
-    sinks: bool,
+    sinks: bool | DTypeLike,
     mask: bool,
     rows: bool,
     kv_lengths: bool,
@@ -207,7 +209,7 @@ def make_spec(
     """Checks the arguments of ``kvcache.ops.attention``."""
     params = cache.params
     check_positive(query_heads=query_heads)
-    check_flag(causal=causal, sinks=sinks, mask=mask, rows=rows, kv_lengths=kv_lengths)
+    check_flag(causal=causal, mask=mask, rows=rows, kv_lengths=kv_lengths)
     check_query_heads(params, query_heads)
     if window is not None:
         check_size(2**63 - 1, window=window)
@@ -244,7 +246,7 @@ def make_spec(
         None if window is None else int(window),
         None if chunk is None else int(chunk),
         None if soft_cap is None else float(soft_cap),
-        bool(sinks),
+        _parse_sinks(sinks),
         bool(mask),
         bool(rows),
         bool(kv_lengths),
@@ -255,6 +257,15 @@ def make_spec(
         config,
         regions,
     )
+
+
+def _parse_sinks(sinks: bool | DTypeLike) -> str:
+    """The MLIR type of sinks, f32 by default; empty for none."""
+    if isinstance(sinks, bool | np.bool_):
+        return "f32" if sinks else ""
+    if isinstance(sinks, int | float | None):
+        raise TypeError(f"expects 'sinks' to be True, False or a dtype, got {sinks!r}")
+    return check_dense("sinks", sinks)
 
 
 def make_splits(

@@ -258,7 +258,7 @@ def test_any_combination_of_sparse_rows(targets, data):
     ("f32", CHIPS[1], {}),
     ("f32", CHIPS[1], SPLITS),
     ("f32", "cpu", {"causal": False}),
-    ("bf16", CHIPS[0], {"causal": False, "sinks": True}),
+    ("bf16", CHIPS[0], {"causal": False, "sinks": "f16"}),
     ("bf16", CHIPS[2], {"causal": False, **SPLITS, "split_rows": 25}),
     ("fp8-scaled", CHIPS[1], {"causal": False, **SPLITS, "split_rows": 4, "tile_rows": 16}),
 ])
@@ -280,6 +280,8 @@ def test_lengths(format_, target, options):
     q = rng.standard_normal((sum(counts), 4, 64)).astype(kvcache.dtypes.dtype(dtype))
     out, lse = np.full_like(q, 7), np.full(q.shape[:2], 7, np.float32)
     sinks = np.linspace(-2, 2, 4, dtype=np.float32) if options.get("sinks") else None
+    if sinks is not None:
+        sinks = sinks.astype(kvcache.dtypes.dtype(options["sinks"]))
     attend(inputs, LAYER, q, out=out, lse=lse, scale=0.1, sinks=sinks, kv_lengths=tokens)
     for b, row in enumerate(map(int, inputs.row_offsets[:-1])):
         rows, each = slice(row, row + counts[b]), roles[:, b, : tokens[b]]
@@ -347,20 +349,35 @@ def test_unseen_values_do_not_matter(target, splits):
 @pytest.mark.parametrize(
     "splits", [{}, {**SPLITS, "split_rows": 3}], ids=["whole", "split"]
 )
-def test_sinks_alone(target, splits):
+@pytest.mark.parametrize("dtype", [True, "f16", "bf16"])
+def test_sinks_alone(target, splits, dtype):
     """The logarithm of a row that sees nothing is its sink, also if that is -inf."""
     params = make_params()
     _, inputs = fill(params, "f32", (0,), (3,))
-    sinks = np.array([-np.inf, -1e35, 0, 7], np.float32)
+    sinks = np.array([-np.inf, -6e4 if dtype == "f16" else -1e35, 0, 7])
+    sinks = sinks.astype(np.float32 if dtype is True else kvcache.dtypes.dtype(dtype))
     q = np.ones((3, 4, 64), np.float32)
     out, lse = np.ones_like(q), np.ones((3, 4), np.float32)
     attend = kvcache.ops.attention(
-        params, 4, sinks=True, mask=True, target=target, **splits
+        params, 4, sinks=dtype, mask=True, target=target, **splits
     )
     mask = np.zeros((3, 1), np.int32)
     attend(inputs, LAYER, q, out=out, lse=lse, scale=0.1, sinks=sinks, mask=mask)
     assert not out.any()
-    np.testing.assert_allclose(lse, sinks[None].repeat(3, 0), rtol=1e-6)
+    np.testing.assert_allclose(lse, sinks[None].repeat(3, 0).astype(np.float32), rtol=1e-6)
+    other = sinks.astype(kvcache.dtypes.dtype("bf16" if dtype is True else "f32"))
+    with pytest.raises(TypeError, match="'sinks'. expects an array of "):
+        attend(inputs, LAYER, q, out=out, lse=lse, scale=0.1, sinks=other, mask=mask)
+
+
+def test_sinks_are_of_a_dense_dtype():
+    for sinks, error, message in (
+        (1, TypeError, "expects 'sinks' to be True, False or a dtype, got 1"),
+        (None, TypeError, "expects 'sinks' to be True, False or a dtype, got None"),
+        ("f64", ValueError, "expects 'sinks' to be one of f32, f16, bf16, got f64"),
+    ):
+        with pytest.raises(error, match=message):
+            kvcache.ops.attention(make_params(), 4, sinks=sinks)
 
 
 def test_other_tokens_do_not_matter():

@@ -383,3 +383,21 @@ def test_wrong_options_of_forms_are_named():
         kvcache.ops.attention(params, 2, value_dim=5, separate=True, value_params=replace(params, head_dim=4))
     with pytest.raises(TypeError, match="expects 'separate' to be True or False, got 2"):
         kvcache.ops.append(params, separate=2)
+
+
+@pytest.mark.parametrize("target", ["cpu", "emulator:sm_90a"])
+def test_lengths_of_64_bits_mean_the_same(target):
+    form = FORMS["FlashInfer NHD"]
+    step = Step(form)
+    attend = make_op("attention", form, target, query_heads=QUERY_HEADS, kv_lengths=True)
+    outs = [np.zeros_like(step.q) for _ in range(2)]
+    for out, dtype in zip(outs, (np.int32, np.int64)):
+        attend(step.inputs, LAYER, step.q, out=out, scale=0.25, kv_lengths=np.array([6, 3, 2], dtype))
+    np.testing.assert_array_equal(*(out.view(np.uint16) for out in outs))
+    assert outs[0].any()
+    for wrong, message in (
+        ([2**40, 3, 2], f"expects the elements of 'kv_lengths' to have 32 bits, got {2**40}"),
+        ([9, 3, 2], "expects 'kv_lengths' to be between 2 and 8, .* got 9 for sequence 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            attend(step.inputs, LAYER, step.q, out=outs[0], scale=0.25, kv_lengths=np.array(wrong))
