@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 import tarfile
 import tempfile
@@ -29,6 +30,8 @@ _TREES = (
     "benchmarks", "examples", "test/python/data", "test/python/extras", "test/python/engines", "test/python/support",
 )  # fmt: skip
 _FILES = ("conftest.py", "pyproject.toml")
+# LLVM needs them for its static analyzer, and for the encodings of Windows's manifests: 55 MB.
+_UNUSED = ("libz3", "libicudata")
 
 
 class PackError(ValueError):
@@ -49,8 +52,39 @@ def read_python(wheel: Path) -> str:
 def add_package(folder: Path, wheel: Path) -> None:
     """Unpacks the package, without the tools, which the suite does not run."""
     with zipfile.ZipFile(wheel) as archive:
-        names = [name for name in archive.namelist() if ".data/" not in name]
+        names = [name for name in archive.namelist() if not name.startswith("kvcache.scripts/") and ".data/" not in name]
         archive.extractall(folder / "site", names)
+    replace_unused(folder / "site/kvcache.libs")
+
+
+def replace_unused(folder: Path) -> None:
+    """Replaces libraries that nothing calls by ones with the same symbols, which end the process.
+
+    Raises ``PackError`` without a C compiler or nm.
+    """
+    libraries = sorted(folder.glob("*.so*"))
+    for path in libraries:
+        if path.name.partition("-")[0] in _UNUSED:
+            wanted = {name for other in libraries if other != path for name in _list_symbols(other, "--undefined-only")}
+            used = sorted(wanted.intersection(_list_symbols(path, "--defined-only")))
+            source = "".join(f"void {name}(void) {{ __builtin_trap(); }}\n" for name in used)
+            options = "-shared", "-fPIC", "-nostdlib", f"-Wl,-soname,{path.name}", "-x", "c", "-", "-o", str(path)
+            _run_tool("cc", *options, input=source)
+
+
+def _list_symbols(library: Path, kind: str) -> list[str]:
+    """The names of dynamic symbols, without versions."""
+    lines = _run_tool("nm", "-D", kind, "--format=posix", str(library)).splitlines()
+    return [line.split()[0].partition("@")[0] for line in lines if line]
+
+
+def _run_tool(*command: str, input: str = "") -> str:
+    try:
+        return subprocess.run(command, input=input, capture_output=True, text=True, check=True).stdout
+    except OSError:
+        raise PackError(f"a pack needs {command[0]}: install gcc and binutils") from None
+    except subprocess.CalledProcessError as error:
+        raise PackError(f"{command[0]} fails: {error.stderr.strip()}") from None
 
 
 def add_repository(folder: Path) -> None:

@@ -90,6 +90,25 @@ def test_pack_rejects_sizes_and_names(wheel, tmp_path):
     assert pack.read_python(Path("kvcache-0.1.0-cp312-cp312-linux_x86_64.whl")) == "3.12"
 
 
+def test_unused_libraries_keep_their_symbols(tmp_path):
+    libraries = {
+        "libz3-0.so": "int Z3_used(void) { return 7; } int Z3_other(void) { return 1; }",
+        "libuser-0.so": "int Z3_used(void); int f(void) { return Z3_used(); } int g(void) { return 3; }",
+    }
+    for name, text in libraries.items():
+        command = ["cc", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-x", "c", "-", "-o", tmp_path / name]
+        more = [] if "z3" in name else ["-x", "none", tmp_path / "libz3-0.so", f"-Wl,-rpath,{tmp_path}"]
+        subprocess.run([*command, *more], input=text, text=True, check=True)
+    before = (tmp_path / "libuser-0.so").read_bytes()
+    pack.replace_unused(tmp_path)
+    assert (tmp_path / "libuser-0.so").read_bytes() == before
+    program = "import ctypes, os, sys; f = ctypes.CDLL(sys.argv[1], os.RTLD_NOW); print(f.g(), flush=True); f.f()"
+    done = subprocess.run([sys.executable, "-c", program, tmp_path / "libuser-0.so"], capture_output=True, text=True)
+    assert done.stdout == "3\n" and done.returncode < 0
+    assert "Z3_used" in pack._list_symbols(tmp_path / "libz3-0.so", "--defined-only")
+    assert "Z3_other" not in pack._list_symbols(tmp_path / "libz3-0.so", "--defined-only")
+
+
 def test_pack_for_another_python_says_so(packed, tmp_path):
     manifest = packed / "manifest.json"
     before = manifest.read_text()
