@@ -16,13 +16,27 @@ except ImportError as error:
         f"kvcache[transformers]' ({error})"
     ) from error
 
+from ..checks import check_flag
 from .attention import NAME, compute_attention, make_mask
 from .cache import PagedCache
+from .continuous import CONTINUOUS_NAME, compute_continuous_attention
 
 __all__ = ["NAME", "PagedCache", "install"]
 
 
-def install() -> None:
-    """Makes ``model.set_attn_implementation("kvcache")`` possible."""
+def install(continuous: bool = False) -> None:
+    """Makes ``model.set_attn_implementation("kvcache")`` possible.
+
+    Args:
+        continuous: Whether to replace the attention ``"paged|eager"`` as well, which
+            ``model.generate_batch`` accepts for continuous batching. It attends to each
+            request alone, on transformers' cache.
+
+    Raises:
+        TypeError: ``continuous`` is not a flag.
+    """
+    check_flag(continuous=continuous)
     AttentionInterface.register(NAME, compute_attention)
     AttentionMaskInterface.register(NAME, make_mask)
+    if continuous:
+        AttentionInterface.register(CONTINUOUS_NAME, compute_continuous_attention)
