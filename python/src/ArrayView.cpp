@@ -91,9 +91,11 @@ static const ExchangeAPI *findExchangeAPI(PyTypeObject *type) {
 bool ArrayView::read(PyObject *object, char precision, bool isWritten) {
   bool isRead = Py_TYPE(object) == numPyType ? readNumPy(object, isWritten)
                                              : readExchanged(object, precision);
-  if (isRead)
-    computeRange();
-  return isRead;
+  // Checks read integers.
+  if (!isRead || getAddress() % getBytes() != 0)
+    return false;
+  computeRange();
+  return true;
 }
 
 bool ArrayView::readNumPy(PyObject *object, bool isWritten) {

@@ -114,7 +114,8 @@ bool CheckedCall::readInputs(PyObject *inputs, PyObject *layer) {
     return false;
   PyObject *all = PyTuple_GET_ITEM(found.ptr(), 1);
   Py_ssize_t own = operation.layer < 0 ? index : 0;
-  if (own >= PyTuple_GET_SIZE(all))
+  if (!PyTuple_Check(all) || own >= PyTuple_GET_SIZE(all) ||
+      !PyTuple_Check(PyTuple_GET_ITEM(all, own)))
     return false;
   if (operation.layer >= 0 && !function.read(operation.layer, layer, arguments))
     return false;
@@ -219,7 +220,10 @@ bool CheckedCall::checkSteps() {
   if (tableIndex >= 0 && !getView(tableIndex).isVectorOfInts())
     return false;
   const ArrayView &entries = getView(table);
-  bool isCSR = entries.getTensor().rank == 1;
+  int rank = entries.getTensor().rank;
+  if (rank != 1 && rank != 2)
+    return false;
+  bool isCSR = rank == 1;
   int64_t numRows = tableIndex < 0 ? entries.getSize(0)
                                    : getView(tableIndex).getSize(0) - isCSR;
   if (numRows != batch)
@@ -272,6 +276,8 @@ bool CheckedCall::checkParameters() {
     if (function.isArray(parameter.argument) && !checkParameter(parameter))
       return false;
   }
+  if (rope >= 0 && getView(rope).getTensor().rank != 2)
+    return false;
   return rope < 0 || hasPositions ||
          longest <= static_cast<uint64_t>(getView(rope).getSize(0));
 }
@@ -332,6 +338,7 @@ bool CheckedCall::checkParameter(const Parameter &parameter) {
   case ParameterKind::Positions:
     return view.getTensor().rank > 0 &&
            checkRows(view, view.getTensor().rank - 1) && rope >= 0 &&
+           getView(rope).getTensor().rank == 2 &&
            areBetween(view, total, true, 0, getView(rope).getSize(0));
   case ParameterKind::Lengths:
     return checkLengths(view);

@@ -154,6 +154,7 @@ def change_array(array):
     yield "more rows", np.concatenate([array, array])
     yield "more dimensions", array[None]
     yield "fewer dimensions", array.ravel()
+    yield "no dimensions", array.ravel()[:1].reshape(())
     yield "more elements", np.concatenate([array, array], -1)
     yield "gaps in rows", np.concatenate([array, array], -1)[..., ::2]
     yield "gaps between rows", np.concatenate([array, array])[::2]
@@ -219,6 +220,9 @@ def list_steps(step):
     yield "no table", lambda step: dataclasses.replace(step, lut=None, lengths=None, row_offsets=None, _placed_offsets=None)
     yield "one sequence", lambda step: dataclasses.replace(step, lengths=step.lengths[:1])
     yield "narrow table", lambda step: dataclasses.replace(step, lut=step.lut[..., :1])
+    yield "table of no dimensions", lambda step: dataclasses.replace(step, lut=np.zeros((), np.int32))
+    yield "table of three dimensions", lambda step: dataclasses.replace(step, lut=np.zeros((2, 2, 2), np.int32))
+    yield "lengths of no dimensions", lambda step: dataclasses.replace(step, lengths=np.zeros((), np.int32))
     yield "offsets of floats", lambda step: dataclasses.replace(step, _placed_offsets=step.row_offsets.astype(np.float32))
     yield "other form", lambda step: make_step(separate=not step.is_separate)
     yield "other table", lambda step: make_step(separate=step.is_separate, table="csr" if step.table != "csr" else "rows")
