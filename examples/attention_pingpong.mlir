@@ -12,8 +12,9 @@
 // batch) with 384 threads and 160 KiB of dynamic shared memory: a tile of queries, two of keys and two of values.
 // `scale` is positive.
 //
-// The loop starts the scores of a tile before it waits for the sums of the tile before, so that exponentials overlap
-// products. The other warpgroup multiplies meanwhile.
+// The loop over tiles is written one tile after the other. `kvcache-schedule-attention` makes it start the scores of a
+// tile before it waits for the sums of the tile before, so that exponentials overlap products, and the two warpgroups
+// multiply in turns.
 //
 //   kvcache-opt examples/attention_pingpong.mlir --kvcache-to-ptx="chip=sm_90a" --emit-ptx
 
@@ -125,68 +126,64 @@ gpu.module @kernels {
       %consumer = arith.subi %thread, %c128 : index
       %team = arith.divui %consumer, %c128 : index
       %r0 = arith.muli %team, %c64 : index
-      // Barriers 2 and 3 give the turn to warpgroup 0 and 1, which begins by giving the turn away.
-      %threads = arith.constant 256 : i32
-      %id0 = arith.constant 2 : i32
-      %id1 = arith.constant 3 : i32
-      %is_first = arith.cmpi eq, %team, %c0 : index
-      %mine = arith.select %is_first, %id0, %id1 : i32
-      %other = arith.select %is_first, %id1, %id0 : i32
-      scf.if %is_first {
-      } else {
-        nvvm.barrier.arrive id = %other number_of_threads = %threads
-      }
-
       %m0 = kvcache.splat %lowest : !row
       %l0 = kvcache.splat %zero : !share
       %o0 = kvcache.splat %zero : !s
-      %s0 = kvcache.consume %kr[%c0] : !ring -> !s {
-      ^bb0(%kt: !tile):
-        nvvm.barrier id = %mine number_of_threads = %threads
-        %qk = kvcache.fragment_mma %qt[%r0, %c0], %kt[%c0, %c0] {k = 128} : !tile, !tile -> !fly
-        nvvm.barrier.arrive id = %other number_of_threads = %threads
-        %done = kvcache.fragment_wait %qk : !fly
-        kvcache.yield %done : !s
-      }
-      %p1, %m1, %l1, %a1 = func.call @softmax(%s0, %m0, %l0, %r0, %c0, %first, %all, %factor)
-        : (!s, !row, !share, index, index, index, index, f32) -> (!p, !row, !share, !row)
-      %m, %l, %o, %p = scf.for %j = %c1 to %tiles step %c1
-          iter_args(%mj = %m1, %lj = %l1, %oj = %o0, %pj = %p1) -> (!row, !share, !s, !p) {
-        %i = arith.subi %j, %c1 : index
+      %m, %l, %sums = scf.for %j = %c0 to %tiles step %c1 iter_args(%mj = %m0, %lj = %l0, %oj = %o0)
+          -> (!row, !share, !s) {
         %key = arith.muli %j, %c128 : index
-        %n:4 = kvcache.consume %vr[%i] : !ring -> (!row, !share, !s, !p) {
-        ^bb0(%vt: !tile):
-          %s, %pv = kvcache.consume %kr[%j] : !ring -> (!s, !fly) {
-          ^bb0(%kt: !tile):
-            nvvm.barrier id = %mine number_of_threads = %threads
-            %qk = kvcache.fragment_mma %qt[%r0, %c0], %kt[%c0, %c0] {k = 128} : !tile, !tile -> !fly
-            %started = kvcache.fragment_mma %pj, %vt[%c0, %c0] add %oj {major_b = #kvcache.major<mn_major>}
-              : !p, !tile, !s -> !fly
-            nvvm.barrier.arrive id = %other number_of_threads = %threads
-            %done = kvcache.fragment_wait %qk pending 1 : !fly
-            kvcache.yield %done, %started : !s, !fly
-          }
-          %pn, %mn, %ln, %alpha = func.call @softmax(%s, %mj, %lj, %r0, %key, %first, %all, %factor)
-            : (!s, !row, !share, index, index, index, index, f32) -> (!p, !row, !share, !row)
-          // The exponentials stay before the wait, while the product is in flight.
-          kvcache.schedule_fence %ln : !share
-          %sums = kvcache.fragment_wait %pv : !fly
-          %on = kvcache.map arith.mulf(%sums, %alpha) : !s, !row -> !s
-          kvcache.yield %mn, %ln, %on, %pn : !row, !share, !s, !p
+        %s = kvcache.consume %kr[%j] : !ring -> !s {
+        ^bb0(%kt: !tile):
+          %qk = kvcache.fragment_mma %qt[%r0, %c0], %kt[%c0, %c0] {k = 128} : !tile, !tile -> !fly
+          %done = kvcache.fragment_wait %qk : !fly
+          kvcache.yield %done : !s
         }
-        scf.yield %n#0, %n#1, %n#2, %n#3 : !row, !share, !s, !p
-      }
-      %last = arith.subi %tiles, %c1 : index
-      %sums = kvcache.consume %vr[%last] : !ring -> !s {
-      ^bb0(%vt: !tile):
-        %pv = kvcache.fragment_mma %p, %vt[%c0, %c0] add %o {major_b = #kvcache.major<mn_major>} : !p, !tile, !s -> !fly
-        %done = kvcache.fragment_wait %pv : !fly
-        kvcache.yield %done : !s
-      }
-      // Takes the turn that is left.
-      scf.if %is_first {
-        nvvm.barrier id = %mine number_of_threads = %threads
-      }
+        // Keys that some row does not see are masked. From `all` on, there are such keys.
+        %next_key = arith.addi %key, %c128 : index
+        %some = arith.cmpi ugt, %next_key, %all : index
+        %x = scf.if %some -> !s {
+          %masked = kvcache.map %s at(%r0, %key) : !s -> !s {
+          ^bb0(%e: f32, %r: index, %k: index):
+            %t = arith.divui %r, %c4 : index
+            %query = arith.addi %first, %t : index
+            %sees = arith.cmpi ule, %k, %query : index
+            %y = arith.select %sees, %e, %lowest : f32
+            kvcache.yield %y : f32
+          }
+          scf.yield %masked : !s
+        } else {
+          scf.yield %s : !s
+        }
+        // The softmax: weights, and the factor of earlier sums.
+        %mn = kvcache.reduce maxnumf %x from %mj : !s -> !row
+        %alpha = kvcache.map %mj, %mn : !row, !row -> !row {
+        ^bb0(%old: f32, %new: f32):
+          %d = arith.subf %old, %new : f32
+          %scaled = arith.mulf %d, %factor : f32
+          %a = math.exp2 %scaled fastmath<afn> : f32
+          kvcache.yield %a : f32
+        }
+        %probs = kvcache.map %x, %mn : !s, !row -> !s {
+        ^bb0(%e: f32, %most: f32):
+          %scaled = arith.mulf %most, %factor : f32
+          %minus = arith.negf %scaled : f32
+          %z = math.fma %e, %factor, %minus : f32
+          %y = math.exp2 %z fastmath<afn> : f32
+          kvcache.yield %y : f32
+        }
+        %ls = kvcache.map arith.mulf(%lj, %alpha) : !share, !row -> !share
+        %ln = kvcache.reduce addf %probs from %ls : !s -> !share
+        %weights = kvcache.to_operand %probs : !s -> !p
+        %os = kvcache.map arith.mulf(%oj, %alpha) : !s, !row -> !s
+        %on = kvcache.consume %vr[%j] : !ring -> !s {
+        ^bb0(%vt: !tile):
+          %pv = kvcache.fragment_mma %weights, %vt[%c0, %c0] add %os {major_b = #kvcache.major<mn_major>}
+            : !p, !tile, !s -> !fly
+          %done = kvcache.fragment_wait %pv : !fly
+          kvcache.yield %done : !s
+        }
+        scf.yield %mn, %ln, %on : !row, !share, !s
+      } {kvcache.schedule = #kvcache.schedule<ping_pong>}
 
       // Each warp stores its own rows of the queries' tile, of which it is the last reader, and copies them.
       %total = kvcache.reduce addf %l : !share -> !row
@@ -222,49 +219,5 @@ gpu.module @kernels {
       }
     }
     gpu.return
-  }
-
-  // Weights of the scores of a tile of keys, the maximum of each row, the sum of weights, and the factor for earlier
-  // sums. `row` and `key` are the first row in the block and the first key; every row sees keys before `all`.
-  func.func private @softmax(%s: !s, %max: !row, %sum: !share, %row: index, %key: index, %first: index, %all: index,
-                             %factor: f32) -> (!p, !row, !share, !row) {
-    %c4 = arith.constant 4 : index
-    %c128 = arith.constant 128 : index
-    %lowest = arith.constant -1.0e30 : f32
-    %end = arith.addi %key, %c128 : index
-    %some = arith.cmpi ugt, %end, %all : index
-    %x = scf.if %some -> !s {
-      %masked = kvcache.map %s at(%row, %key) : !s -> !s {
-      ^bb0(%e: f32, %r: index, %k: index):
-        %t = arith.divui %r, %c4 : index
-        %query = arith.addi %first, %t : index
-        %sees = arith.cmpi ule, %k, %query : index
-        %y = arith.select %sees, %e, %lowest : f32
-        kvcache.yield %y : f32
-      }
-      scf.yield %masked : !s
-    } else {
-      scf.yield %s : !s
-    }
-    %next_max = kvcache.reduce maxnumf %x from %max : !s -> !row
-    %alpha = kvcache.map %max, %next_max : !row, !row -> !row {
-    ^bb0(%old: f32, %new: f32):
-      %d = arith.subf %old, %new : f32
-      %scaled = arith.mulf %d, %factor : f32
-      %a = math.exp2 %scaled fastmath<afn> : f32
-      kvcache.yield %a : f32
-    }
-    %probs = kvcache.map %x, %next_max : !s, !row -> !s {
-    ^bb0(%e: f32, %most: f32):
-      %scaled = arith.mulf %most, %factor : f32
-      %minus = arith.negf %scaled : f32
-      %z = math.fma %e, %factor, %minus : f32
-      %y = math.exp2 %z fastmath<afn> : f32
-      kvcache.yield %y : f32
-    }
-    %shrunk = kvcache.map arith.mulf(%sum, %alpha) : !share, !row -> !share
-    %next_sum = kvcache.reduce addf %probs from %shrunk : !s -> !share
-    %weights = kvcache.to_operand %probs : !s -> !p
-    return %weights, %next_max, %next_sum, %alpha : !p, !row, !share, !row
   }
 }

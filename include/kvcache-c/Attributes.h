@@ -203,6 +203,23 @@ mlirKVCacheCopyKindAttrGetChecked(MlirLocation loc, MlirKVCacheCopyKind value);
 MLIR_CAPI_EXPORTED MlirKVCacheCopyKind
 mlirKVCacheCopyKindAttrGetValue(MlirAttribute attr);
 
+//===----------------------------------------------------------------------===//
+// ScheduleAttr
+//===----------------------------------------------------------------------===//
+
+/// The overlap of the products of a loop over tiles.
+typedef enum MlirKVCacheSchedule {
+  MlirKVCacheSchedulePipelined = 0,
+  MlirKVCacheSchedulePingPong = 1,
+} MlirKVCacheSchedule;
+
+MLIR_CAPI_EXPORTED bool mlirAttributeIsAKVCacheScheduleAttr(MlirAttribute attr);
+MLIR_CAPI_EXPORTED MlirTypeID mlirKVCacheScheduleAttrGetTypeID(void);
+MLIR_CAPI_EXPORTED MlirAttribute
+mlirKVCacheScheduleAttrGetChecked(MlirLocation loc, MlirKVCacheSchedule value);
+MLIR_CAPI_EXPORTED MlirKVCacheSchedule
+mlirKVCacheScheduleAttrGetValue(MlirAttribute attr);
+
 #ifdef __cplusplus
 }
 #endif

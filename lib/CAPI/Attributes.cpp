@@ -86,6 +86,8 @@ KVCACHE_CLASS(Attribute, EvictionAttr)
 KVCACHE_CASE(Eviction, "eviction")
 KVCACHE_CLASS(Attribute, CopyKindAttr)
 KVCACHE_CASE(CopyKind, "copy kind")
+KVCACHE_CLASS(Attribute, ScheduleAttr)
+KVCACHE_CASE(Schedule, "schedule")
 
 //===----------------------------------------------------------------------===//
 // Attention

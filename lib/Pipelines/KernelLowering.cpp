@@ -113,6 +113,7 @@ void kvcache::addKernelLowering(OpPassManager &pm,
   pm.nest<gpu::GPUModuleOp>().addPass(createCheckInstructions());
   pm.nest<gpu::GPUModuleOp>().addPass(createBoundRegisters());
   pm.nest<gpu::GPUModuleOp>().addPass(createExpandAllReduce());
+  pm.nest<gpu::GPUModuleOp>().addPass(createScheduleAttention());
   pm.nest<gpu::GPUModuleOp>().addPass(createLowerFragments());
 
   pm.addPass(createHoistLookups());

@@ -100,6 +100,8 @@ using EvictionCase = CaseAttr<Eviction, mlirKVCacheEvictionAttrGetChecked,
                               mlirKVCacheEvictionAttrGetValue>;
 using CopyKindCase = CaseAttr<CopyKind, mlirKVCacheCopyKindAttrGetChecked,
                               mlirKVCacheCopyKindAttrGetValue>;
+using ScheduleCase = CaseAttr<Schedule, mlirKVCacheScheduleAttrGetChecked,
+                              mlirKVCacheScheduleAttrGetValue>;
 
 static const Kind<MlirAttribute> kKinds[] = {
     {"ParamsAttr", mlirAttributeIsAKVCacheParamsAttr, makeParams,
@@ -112,6 +114,8 @@ static const Kind<MlirAttribute> kKinds[] = {
      EvictionCase::getFields},
     {"CopyKindAttr", mlirAttributeIsAKVCacheCopyKindAttr, CopyKindCase::make,
      CopyKindCase::getFields},
+    {"ScheduleAttr", mlirAttributeIsAKVCacheScheduleAttr, ScheduleCase::make,
+     ScheduleCase::getFields},
     {"LayoutAttr", mlirAttributeIsAKVCacheLayoutAttr, makeLayout,
      getLayoutFields},
     {"SplitAttr", mlirAttributeIsAKVCacheSplitAttr, makeSplit, getSplitFields},

@@ -129,6 +129,10 @@ static void testEnums(MlirLocation loc) {
   SHOW_ENUM(CopyKind, MlirKVCacheCopyKindTensorRows);
   // CHECK-NEXT: #kvcache.copy<bulk_rows> 1 1
   SHOW_ENUM(CopyKind, MlirKVCacheCopyKindBulkRows);
+  // CHECK-NEXT: #kvcache.schedule<pipelined> 1 1
+  SHOW_ENUM(Schedule, MlirKVCacheSchedulePipelined);
+  // CHECK-NEXT: #kvcache.schedule<ping_pong> 1 1
+  SHOW_ENUM(Schedule, MlirKVCacheSchedulePingPong);
   // CHECK-NEXT: type ids 1 1 1 1
   printf(
       "type ids %d %d %d %d\n",
@@ -175,6 +179,9 @@ static void testInvalid(MlirLocation loc) {
   // CHECK-NEXT: model.c:7:3: unknown copy kind 5
   // CHECK-NEXT: null
   expectNull(mlirKVCacheCopyKindAttrGetChecked(loc, (MlirKVCacheCopyKind)5));
+  // CHECK-NEXT: model.c:7:3: unknown schedule 2
+  // CHECK-NEXT: null
+  expectNull(mlirKVCacheScheduleAttrGetChecked(loc, (MlirKVCacheSchedule)2));
 }
 
 /// In a context that has not loaded the dialect.

@@ -8,6 +8,7 @@ import model
 import numpy as np
 import pytest
 from devices import TARGETS, with_launcher
+from edits import edit
 from places import EXAMPLES
 
 import kvcache
@@ -214,7 +215,16 @@ def test_latent_attention_with_producer_warps():
 
 
 def test_prompts_with_two_warpgroups_in_turns():
-    """Sequences with and without tokens in the cache, one without new ones, and blocks without rows."""
+    """Schedules change no bit. Sequences have tokens in the cache or not, one has no new ones, and blocks have no rows."""
+    text = source("attention_pingpong")
+    scheduled = "{kvcache.schedule = #kvcache.schedule<ping_pong>}"
+    out = attend_to_prompts(text)
+    assert_same_bits(attend_to_prompts(edit(text, ("ping_pong>}", "pipelined>}"))), out)
+    assert_same_bits(attend_to_prompts(edit(text, (scheduled, ""))), out)
+
+
+def attend_to_prompts(text):
+    """Runs attention_pingpong, and compares it with f64."""
     rng = np.random.default_rng(1)
     cached, new = np.array([0, 100, 64, 200, 0], np.uint32), np.array([70, 33, 0, 1, 129], np.uint32)
     row_offsets = offsets(new)
@@ -222,8 +232,7 @@ def test_prompts_with_two_warpgroups_in_turns():
     blocks = random_numbers(rng, (25, 2, LAYERS, PAGE_SIZE, HEADS, HEAD_SIZE))
     q = random_numbers(rng, (row_offsets[-1], 4 * HEADS, HEAD_SIZE))
     out = np.full_like(q, 7)
-    text = with_launcher(source("attention_pingpong"), "attention_pingpong", (384, 1))
-    program = kvcache.jit(text, target="emulator:sm_90a", opt_level=0)
+    program = kvcache.jit(with_launcher(text, "attention_pingpong", (384, 1)), target="emulator:sm_90a", opt_level=0)
     tiles = -(-int(new.max()) // 32)
     program.call(
         "launch", blocks, cached, table, 129, 329, LAYER, row_offsets, SCALE, q, out, HEADS * tiles, len(new)
@@ -238,6 +247,7 @@ def test_prompts_with_two_warpgroups_in_turns():
             np.testing.assert_allclose(
                 out[first + i].astype(np.float64), expected.reshape(-1, HEAD_SIZE), atol=0.02
             )
+    return out
 
 
 def test_attention_to_many_tokens():

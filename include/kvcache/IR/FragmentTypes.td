@@ -40,6 +40,34 @@ def KVCache_Reduction : I32EnumAttr<"Reduction", "how elements are combined", [
   let cppNamespace = "::mlir::kvcache";
 }
 
+def KVCache_SchedulePipelined : I32EnumAttrCase<"Pipelined", 0, "pipelined">;
+def KVCache_SchedulePingPong : I32EnumAttrCase<"PingPong", 1, "ping_pong">;
+def KVCache_Schedule : I32EnumAttr<"Schedule", "overlap of products", [
+    KVCache_SchedulePipelined, KVCache_SchedulePingPong]> {
+  let cppNamespace = "::mlir::kvcache";
+  let genSpecializedAttr = 0;
+}
+def KVCache_ScheduleAttr
+    : EnumAttr<KVCache_Dialect, KVCache_Schedule, "schedule"> {
+  let summary = "How a loop over tiles overlaps products";
+  let description = [{
+    The attribute `kvcache.schedule` of an `scf.for` that consumes a tile of keys
+    and a tile of values in each iteration. `kvcache-schedule-attention` rotates
+    the loop:
+
+    - `pipelined`: the scores of a tile start before the sums of the tile before,
+      and the softmax is computed while these are in flight.
+    - `ping_pong`: the same, and two warpgroups start their products in turns.
+
+    Example:
+
+    ```mlir
+    #overlap = #kvcache.schedule<ping_pong>
+    ```
+  }];
+  let assemblyFormat = "`<` $value `>`";
+}
+
 def KVCache_FragmentType : KVCache_Type<"Fragment", "fragment", [
     DeclareTypeInterfaceMethods<KVCache_ExpandableTypeInterface>]> {
   let summary = "matrix in the registers of a team of threads";

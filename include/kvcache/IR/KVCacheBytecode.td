@@ -28,6 +28,7 @@ def Eviction : Enum<"Eviction">;
 def CopyKind : Enum<"CopyKind">;
 def TableKind : Enum<"TableKind">;
 def FragmentLayout : Enum<"FragmentLayout">;
+def Schedule : Enum<"Schedule">;
 
 /// Encodes a list as its length and its elements.
 class Elements<string type, string writer> :
@@ -79,6 +80,7 @@ def SwizzleAttr : DialectAttribute<(attr Swizzle:$value)>;
 def MajorAttr : DialectAttribute<(attr Major:$value)>;
 def EvictionAttr : DialectAttribute<(attr Eviction:$value)>;
 def CopyKindAttr : DialectAttribute<(attr CopyKind:$value)>;
+def ScheduleAttr : DialectAttribute<(attr Schedule:$value)>;
 def SplitAttr : DialectAttribute<(attr
   SignedVarInt:$keys,
   SignedVarInt:$max,
@@ -93,7 +95,7 @@ def AttentionConfigAttr : DialectAttribute<(attr SignedVarIntElements:$numbers)>
 def KVCacheAttributes : DialectAttributes<"KVCache"> {
   let elems = [ParamsAttr, SwizzleAttr, MajorAttr, EvictionAttr, LayoutAttr,
                CopyKindAttr, InterleavedLayoutAttr, RoleLayoutAttr,
-               SplitAttr, AttentionConfigAttr];
+               SplitAttr, AttentionConfigAttr, ScheduleAttr];
 }
 
 //===----------------------------------------------------------------------===//

@@ -45,6 +45,40 @@ def PlanAttention : Pass<"kvcache-plan-attention"> {
   ];
 }
 
+def ScheduleAttention : Pass<"kvcache-schedule-attention"> {
+  let summary = "Overlap the products and exponentials of loops over tiles";
+  let description = [{
+    Rotates each `scf.for` with the attribute `kvcache.schedule` by one. The loop
+    consumes a tile of keys for scores, computes masks and a softmax, and
+    consumes a tile of values for sums. The rotated one starts the scores of tile
+    j, then the sums of tile j - 1, and computes everything else of tile j while
+    the sums are in flight, as FlashAttention-3 does. Before it waits for the
+    sums, a `schedule_fence` keeps ptxas from moving the wait.
+
+    With `ping_pong`, two warpgroups take turns by two named barriers that the
+    kernel does not use.
+
+    A loop stays as it is, with a remark, unless
+
+    - it is from 0 by steps of 1, which is also the index of both pipes; each
+      pipe has at least two stages;
+    - each of the two regions has one product, its wait and its yield;
+    - only the sums, and pure ops that scale it, use the accumulator;
+    - its body has no block barrier, and copies are in another branch.
+
+    `ping_pong` needs two warpgroups of consumers, and bounds that do not depend
+    on the thread; otherwise the loop is `pipelined`.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::kvcache::KVCacheDialect", "::mlir::NVVM::NVVMDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numScheduled", "num-scheduled", "Number of loops rotated">
+  ];
+}
+
 def ExpandOps : Pass<"kvcache-expand-ops"> {
   let summary = "Expand ops on whole caches to parallel loops of accesses";
   let description = [{

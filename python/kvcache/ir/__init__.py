@@ -33,7 +33,13 @@ from .caches import (
     ScalesType,
     Table,
 )
-from .fragments import FragmentLayout, FragmentType, InFlightType
+from .fragments import (
+    FragmentLayout,
+    FragmentType,
+    InFlightType,
+    Schedule,
+    ScheduleAttr,
+)
 from .module import Argument, Function, Module
 from .tiles import PipeType, TileType, TMATileType, TmemTileType, TokenType
 
@@ -65,6 +71,8 @@ __all__ = [
     "PipeType",
     "RowIndicesType",
     "ScalesType",
+    "Schedule",
+    "ScheduleAttr",
     "Swizzle",
     "SwizzleAttr",
     "TMATileType",

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from ..checks import check_flag
 from ..dtypes import DTypeLike
-from .base import Type, element_type, integer, member, several
+from .base import Attribute, Type, element_type, integer, member, several
 
 
 class FragmentLayout(StrEnum):
@@ -20,6 +20,23 @@ class FragmentLayout(StrEnum):
     WGMMA_ACC = "wgmma_acc"
     WGMMA_A16 = "wgmma_a16"
     WGMMA_A8 = "wgmma_a8"
+
+
+class Schedule(StrEnum):
+    """The overlap of the products of a loop over tiles."""
+
+    PIPELINED = "pipelined"
+    PING_PONG = "ping_pong"
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class ScheduleAttr(Attribute):
+    """``#kvcache.schedule<ping_pong>``."""
+
+    value: Schedule
+
+    def __init__(self, value: Schedule | str) -> None:
+        self._make(value=member("value", Schedule, value))
 
 
 @dataclass(frozen=True, init=False, eq=False)

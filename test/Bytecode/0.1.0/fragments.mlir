@@ -57,5 +57,6 @@ module {
     kvcache.schedule_fence %arg0 : !kvcache.fragment<64xf32, wgmma_acc, partial>
     return
   }
+  func.func private @schedules() attributes {test.schedules = [#kvcache.schedule<pipelined>, #kvcache.schedule<ping_pong>]}
 }
 

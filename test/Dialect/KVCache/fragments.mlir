@@ -109,3 +109,7 @@ func.func @fence(%sums: !share) {
   kvcache.schedule_fence %sums : !share
   return
 }
+
+// CHECK-LABEL: func.func private @schedules() attributes {
+// CHECK-SAME:    test.schedules = [#kvcache.schedule<pipelined>, #kvcache.schedule<ping_pong>]
+func.func private @schedules() attributes {test.schedules = [#kvcache.schedule<pipelined>, #kvcache.schedule<ping_pong>]}

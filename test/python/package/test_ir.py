@@ -44,6 +44,8 @@ from kvcache.ir import (
     TMATileType,
     TmemTileType,
     FragmentLayout,
+    Schedule,
+    ScheduleAttr,
     FragmentType,
     InFlightType,
     TokenType,
@@ -80,6 +82,10 @@ VALUES = [
     *(
         (CopyKindAttr(case), f"#kvcache.copy<{case.value}>", {"value": case})
         for case in CopyKind
+    ),
+    *(
+        (ScheduleAttr(case), f"#kvcache.schedule<{case.value}>", {"value": case})
+        for case in Schedule
     ),
     (
         SplitAttr(512, rows=4),

@@ -1,0 +1,437 @@
+//===- ScheduleAttention.cpp - Overlap exponentials with products ---------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A loop of attention has two products in each iteration: scores, and sums of
+// values. Between them is everything else: masks, the softmax. The pass rotates
+// the loop by one: an iteration starts the scores of a tile and the sums of the
+// tile before, and computes everything else while the sums are in flight.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileLoop.h"
+
+#include "kvcache/Support/IndexBuilder.h"
+#include "kvcache/Support/Threads.h"
+#include "kvcache/Transforms/Passes.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Remarks.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_SCHEDULEATTENTION
+#include "kvcache/Transforms/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+constexpr StringLiteral kSchedule = "kvcache.schedule";
+
+//===----------------------------------------------------------------------===//
+// Turns
+//===----------------------------------------------------------------------===//
+
+/// Two warpgroups that start their products in turns: while one multiplies, the
+/// other computes exponentials. A turn is a named barrier.
+class Turns {
+public:
+  static constexpr int64_t kThreads = 128;
+
+  /// `first` is the first of two barriers.
+  Turns(const IndexBuilder &b, int64_t first) : b(b) {
+    Value group = b.rem(b.div(getThread(b), kThreads), 2);
+    isFirst = b.equal(group, b.index(0));
+    Value ids[] = {b.i32(first), b.i32(first + 1)};
+    mine = arith::SelectOp::create(b.builder, b.loc, isFirst, ids[0], ids[1]);
+    other = arith::SelectOp::create(b.builder, b.loc, isFirst, ids[1], ids[0]);
+    threads = b.i32(2 * kThreads);
+  }
+
+  /// The first warpgroup begins.
+  void begin() {
+    b.runIf(isFirst, [] {}, [&] { give(); });
+  }
+  void take() {
+    NVVM::BarrierOp::create(b.builder, b.loc, TypeRange(), mine, threads,
+                            /*reductionOp=*/{}, /*reductionPredicate=*/Value());
+  }
+  void give() {
+    NVVM::BarrierArriveOp::create(b.builder, b.loc, other, threads);
+  }
+  /// Takes the turn that is left.
+  void end() {
+    b.runIf(isFirst, [&] { take(); });
+  }
+
+private:
+  IndexBuilder b;
+  Value isFirst, mine, other, threads;
+};
+
+//===----------------------------------------------------------------------===//
+// Rotation
+//===----------------------------------------------------------------------===//
+
+class Rotation {
+public:
+  Rotation(TileLoop &tiles, FailureOr<int64_t> barrier)
+      : tiles(tiles), loop(tiles.loop), builder(loop), loc(loop.getLoc()),
+        b(builder, loc), barrier(barrier) {}
+
+  /// Replaces the loop.
+  void rotate() {
+    auto guarded =
+        scf::IfOp::create(builder, loc, loop.getResultTypes(),
+                          b.less(loop.getLowerBound(), loop.getUpperBound()),
+                          /*addThenBlock=*/true, /*addElseBlock=*/true);
+    builder.setInsertionPointToStart(guarded.thenBlock());
+    scf::YieldOp::create(builder, loc, emitTiles());
+    builder.setInsertionPointToStart(guarded.elseBlock());
+    scf::YieldOp::create(builder, loc, loop.getInitArgs());
+    loop.replaceAllUsesWith(guarded.getResults());
+    loop.erase();
+  }
+
+private:
+  SmallVector<Value> emitTiles() {
+    if (succeeded(barrier)) {
+      turns.emplace(b, *barrier);
+      turns->begin();
+    }
+    IRMapping first;
+    first.map(loop.getInductionVar(), loop.getLowerBound());
+    first.map(loop.getRegionIterArgs(), loop.getInitArgs());
+    emitFirstScores(first);
+    emitOthers(first, isAfterScores);
+    scale(first);
+    SmallVector<Value> carried = emitLoop(getCarried(first));
+    Value last = b.sub(loop.getUpperBound(), b.index(1));
+    Value sums = emitLastSums(carried, last);
+    if (turns)
+      turns->end();
+    return getResults(carried, sums);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Everything but products
+  //===--------------------------------------------------------------------===//
+
+  enum Place { isBeforeScores, isAfterScores };
+
+  void emitOthers(IRMapping &mapping, Place place) {
+    for (Operation *op : tiles.others)
+      if (op != tiles.scores.consume &&
+          op->isBeforeInBlock(tiles.scores.consume) ==
+              (place == isBeforeScores))
+        builder.clone(*op, mapping);
+  }
+
+  void scale(IRMapping &mapping) {
+    for (Operation &op : tiles.getBody())
+      if (tiles.scaling.contains(&op))
+        builder.clone(op, mapping);
+  }
+
+  /// Clones what precedes the product in a region.
+  static void cloneBefore(OpBuilder &builder, TileProduct &tile,
+                          IRMapping &mapping) {
+    for (Operation &op : tile.getBody()) {
+      if (&op == tile.product)
+        break;
+      builder.clone(op, mapping);
+    }
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Carried values
+  //===--------------------------------------------------------------------===//
+
+  /// What the rotated loop carries: what the loop does, with the scaled
+  /// accumulator, and what the sums of the tile take.
+  SmallVector<Value> getCarried(const IRMapping &mapping) {
+    SmallVector<Value> values;
+    ValueRange yielded = tiles.getBody().getTerminator()->getOperands();
+    for (auto [i, value] : llvm::enumerate(yielded))
+      values.push_back(mapping.lookupOrDefault(
+          i == tiles.accumulator ? tiles.sums.product.getAccumulator()
+                                 : value));
+    for (Value value : tiles.taken)
+      values.push_back(mapping.lookupOrDefault(value));
+    return values;
+  }
+
+  /// Maps what the sums of a tile take to carried values.
+  void mapTaken(IRMapping &mapping, ValueRange carried, Value tile) {
+    mapping.map(loop.getInductionVar(), tile);
+    mapping.map(tiles.sums.product.getAccumulator(),
+                carried[tiles.accumulator]);
+    mapping.map(tiles.taken.getArrayRef(),
+                carried.drop_front(loop.getNumResults()));
+  }
+
+  SmallVector<Value> getResults(ValueRange carried, Value sums) {
+    SmallVector<Value> results(carried.take_front(loop.getNumResults()));
+    results[tiles.accumulator] = sums;
+    return results;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Products
+  //===--------------------------------------------------------------------===//
+
+  /// Makes a consumption, whose region `emit` fills and gives the values of.
+  SmallVector<Value>
+  consume(ConsumeOp like, Value tile, TypeRange types,
+          function_ref<SmallVector<Value>(ValueRange)> emit) {
+    auto made = ConsumeOp::create(builder, loc, types, like.getPipe(), tile);
+    Block &body = made.getBody().emplaceBlock();
+    Block &from = like.getBody().front();
+    body.addArguments(from.getArgumentTypes(),
+                      SmallVector<Location>(from.getNumArguments(), loc));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&body);
+    SmallVector<Value> values = emit(body.getArguments());
+    YieldOp::create(builder, loc, values);
+    return made.getResults();
+  }
+
+  Value emitWait(Value product, int64_t pending) {
+    return FragmentWaitOp::create(builder, loc, product, pending).getResult(0);
+  }
+
+  void take() {
+    if (turns)
+      turns->take();
+  }
+  void give() {
+    if (turns)
+      turns->give();
+  }
+
+  void emitFirstScores(IRMapping &mapping) {
+    emitOthers(mapping, isBeforeScores);
+    TileProduct &scores = tiles.scores;
+    SmallVector<Value> found = consume(
+        scores.consume, loop.getLowerBound(), scores.consume.getResultTypes(),
+        [&](ValueRange slots) -> SmallVector<Value> {
+          mapping.map(scores.getBody().getArguments(), slots);
+          cloneBefore(builder, scores, mapping);
+          take();
+          Value started = builder.clone(*scores.product, mapping)->getResult(0);
+          give();
+          return {emitWait(started, /*pending=*/0)};
+        });
+    mapping.map(scores.consume.getResults(), found);
+  }
+
+  /// The tiles after the first one.
+  SmallVector<Value> emitLoop(ArrayRef<Value> inits) {
+    auto rotated = scf::ForOp::create(
+        builder, loc, b.index(1), loop.getUpperBound(), loop.getStep(), inits,
+        [&](OpBuilder &, Location, Value tile, ValueRange carried) {
+          Value before = b.sub(tile, b.index(1));
+          SmallVector<Value> next =
+              consume(tiles.sums.consume, before, carried.getTypes(),
+                      [&](ValueRange slots) {
+                        return emitTile(tile, before, carried, slots);
+                      });
+          scf::YieldOp::create(builder, loc, next);
+        });
+    return rotated.getResults();
+  }
+
+  /// The sums of the tile before are in flight from the start of the scores
+  /// until everything else is computed.
+  SmallVector<Value> emitTile(Value tile, Value before, ValueRange carried,
+                              ValueRange slots) {
+    IRMapping mapping, earlier;
+    mapping.map(loop.getInductionVar(), tile);
+    mapping.map(loop.getRegionIterArgs(),
+                carried.take_front(loop.getNumResults()));
+    mapTaken(earlier, carried, before);
+    earlier.map(tiles.sums.getBody().getArguments(), slots);
+    emitOthers(mapping, isBeforeScores);
+
+    SmallVector<Type> types(tiles.scores.consume.getResultTypes());
+    types.push_back(tiles.sums.product.getType());
+    SmallVector<Value> found = consume(
+        tiles.scores.consume, tile, types,
+        [&](ValueRange keys) -> SmallVector<Value> {
+          mapping.map(tiles.scores.getBody().getArguments(), keys);
+          cloneBefore(builder, tiles.scores, mapping);
+          cloneBefore(builder, tiles.sums, earlier);
+          take();
+          Value scores =
+              builder.clone(*tiles.scores.product, mapping)->getResult(0);
+          Value sums =
+              builder.clone(*tiles.sums.product, earlier)->getResult(0);
+          give();
+          return {emitWait(scores, /*pending=*/1), sums};
+        });
+    mapping.map(tiles.scores.consume.getResult(0), found[0]);
+
+    emitOthers(mapping, isAfterScores);
+    if (tiles.exponentials)
+      ScheduleFenceOp::create(builder, loc, mapping.lookup(tiles.exponentials));
+    mapping.map(tiles.getAccumulator(), emitWait(found[1], /*pending=*/0));
+    scale(mapping);
+    return getCarried(mapping);
+  }
+
+  Value emitLastSums(ValueRange carried, Value last) {
+    IRMapping mapping;
+    mapTaken(mapping, carried, last);
+    TileProduct &sums = tiles.sums;
+    return consume(sums.consume, last, sums.consume.getResultTypes(),
+                   [&](ValueRange slots) -> SmallVector<Value> {
+                     mapping.map(sums.getBody().getArguments(), slots);
+                     cloneBefore(builder, sums, mapping);
+                     Value started =
+                         builder.clone(*sums.product, mapping)->getResult(0);
+                     return {emitWait(started, /*pending=*/0)};
+                   })
+        .front();
+  }
+
+  TileLoop &tiles;
+  scf::ForOp loop;
+  OpBuilder builder;
+  Location loc;
+  IndexBuilder b;
+  FailureOr<int64_t> barrier;
+  std::optional<Turns> turns;
+};
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+remark::RemarkOpts getRemarkOptions() {
+  return remark::RemarkOpts::name("schedule")
+      .category("kvcache-schedule-attention");
+}
+
+/// Whether a value depends on the thread.
+bool dependsOnThread(Value value) {
+  SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.omitBlockArguments = true;
+  options.inclusive = true;
+  if (failed(getBackwardSlice(value, &slice, options)))
+    return true;
+  return llvm::any_of(slice, [](Operation *op) {
+    return isa<gpu::ThreadIdOp, gpu::LaneIdOp, gpu::SubgroupIdOp>(op);
+  });
+}
+
+/// The first of two named barriers that a kernel does not use; 0 is that of
+/// `gpu.barrier`.
+std::optional<int64_t> findBarriers(Operation *kernel) {
+  constexpr int64_t count = 16;
+  std::array<bool, count> used{true};
+  bool isKnown = true;
+  kernel->walk([&](Operation *op) {
+    Value id;
+    if (auto barrier = dyn_cast<NVVM::BarrierOp>(op))
+      id = barrier.getBarrierId();
+    else if (auto arrive = dyn_cast<NVVM::BarrierArriveOp>(op))
+      id = arrive.getBarrierId();
+    else
+      return;
+    std::optional<int64_t> number =
+        id ? getConstantIntValue(id) : std::optional<int64_t>(0);
+    if (number && *number >= 0 && *number < count)
+      used[*number] = true;
+    else
+      isKnown = false;
+  });
+  for (int64_t first = 1; isKnown && first + 1 < count; ++first)
+    if (!used[first] && !used[first + 1])
+      return first;
+  return std::nullopt;
+}
+
+/// Returns the first of two barriers for the turns of two warpgroups, or why
+/// there are none.
+FailureOr<int64_t> findTurns(TileLoop &tiles, std::string &reason) {
+  auto kernel = tiles.loop->getParentOfType<gpu::GPUFuncOp>();
+  std::optional<int64_t> threads;
+  if (kernel && kernel.getKnownBlockSize())
+    threads = llvm::product_of(*kernel.getKnownBlockSize(), int64_t(1));
+  int64_t producers =
+      32 * tiles.scores.consume.getPipe().getType().getProducers();
+  if (!threads || *threads - producers != 2 * Turns::kThreads)
+    return refuse(reason, "the kernel has no two warpgroups of consumers");
+  if (!tiles.scores.product.isWgmma())
+    return refuse(reason, "warps multiply");
+  if (dependsOnThread(tiles.loop.getUpperBound()))
+    return refuse(reason, "warpgroups may have other numbers of tiles");
+  if (std::optional<int64_t> barrier = findBarriers(kernel))
+    return *barrier;
+  return refuse(reason, "no two named barriers are free");
+}
+
+struct ScheduleAttention
+    : kvcache::impl::ScheduleAttentionBase<ScheduleAttention> {
+  void runOnOperation() override {
+    SmallVector<scf::ForOp> loops;
+    WalkResult result = getOperation()->walk([&](Operation *op) -> WalkResult {
+      Attribute attribute = op->getAttr(kSchedule);
+      if (!attribute)
+        return WalkResult::advance();
+      auto loop = dyn_cast<scf::ForOp>(op);
+      if (!loop || !isa<ScheduleAttr>(attribute))
+        return op->emitOpError("expects '")
+               << kSchedule << "' to be a schedule of an 'scf.for'";
+      loops.push_back(loop);
+      return WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      return signalPassFailure();
+    if (loops.empty())
+      return markAllAnalysesPreserved();
+    for (scf::ForOp loop : loops)
+      schedule(loop, cast<ScheduleAttr>(loop->removeAttr(kSchedule)));
+  }
+
+private:
+  /// A loop that can't have its schedule stays as it is.
+  void schedule(scf::ForOp loop, ScheduleAttr given) {
+    std::string reason;
+    FailureOr<TileLoop> tiles = TileLoop::match(loop, reason);
+    if (failed(tiles)) {
+      remark::missed(loop.getLoc(), getRemarkOptions())
+          << "no products overlap" << remark::reason("{0}", reason);
+      return;
+    }
+    if (!tiles->exponentials)
+      remark::missed(loop.getLoc(), getRemarkOptions())
+          << "exponentials may not overlap"
+          << remark::reason("{0}", "the loop carries no sum of exponentials");
+    FailureOr<int64_t> turns = failure();
+    if (given.getValue() == Schedule::PingPong) {
+      turns = findTurns(*tiles, reason);
+      if (failed(turns))
+        remark::missed(loop.getLoc(), getRemarkOptions())
+            << "no turns" << remark::reason("{0}", reason);
+    }
+    remark::passed(loop.getLoc(), getRemarkOptions())
+        << (succeeded(turns) ? "products overlap, in turns"
+                             : "products overlap");
+    Rotation(*tiles, turns).rotate();
+    ++numScheduled;
+  }
+};
+
+} // namespace

@@ -1,0 +1,152 @@
+//===- TileLoop.cpp - Loops over tiles of keys and values -----------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileLoop.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+FailureOr<TileProduct> TileProduct::match(ConsumeOp consume,
+                                          std::string &reason) {
+  TileProduct found{consume, {}, {}};
+  for (Operation &op : consume.getBody().front()) {
+    if (auto product = dyn_cast<FragmentMmaOp>(op)) {
+      if (found.product)
+        return refuse(reason, "a tile has several products");
+      found.product = product;
+    } else if (auto wait = dyn_cast<FragmentWaitOp>(op)) {
+      found.wait = wait;
+    } else if (!isa<YieldOp>(op) && !isPure(&op)) {
+      return refuse(reason, "a tile has other uses than its product");
+    }
+  }
+  Operation *yield = consume.getBody().front().getTerminator();
+  bool isPlain =
+      found.product && found.wait && found.wait.getPending() == 0 &&
+      llvm::equal(found.wait.getProducts(), ArrayRef<Value>(found.product)) &&
+      found.product->hasOneUse() &&
+      llvm::equal(yield->getOperands(), found.wait.getResults());
+  if (!isPlain)
+    return refuse(reason,
+                  "a tile's region is no product, its wait and its yield");
+  return found;
+}
+
+LogicalResult TileLoop::findProducts(std::string &reason) {
+  for (auto consume : getBody().getOps<ConsumeOp>()) {
+    FailureOr<TileProduct> found = TileProduct::match(consume, reason);
+    if (failed(found))
+      return failure();
+    TileProduct &product = found->product.getAccumulator() ? sums : scores;
+    if (product.consume)
+      return refuse(reason, "there are more than two products");
+    product = *found;
+    if (consume.getIndex() != loop.getInductionVar())
+      return refuse(reason, "the index of a pipe is not that of the loop");
+  }
+  if (!scores.consume || !sums.consume)
+    return refuse(reason, "there are no scores and sums");
+  if (scores.consume.getPipe() == sums.consume.getPipe())
+    return refuse(reason, "keys and values have one pipe");
+  return success();
+}
+
+/// Only the sums, and what scales them, may use the accumulator.
+LogicalResult TileLoop::findScaling(std::string &reason) {
+  Operation *yield = getBody().getTerminator();
+  Value result = sums.consume.getResult(0);
+  auto yielded = llvm::find(yield->getOperands(), result);
+  if (yielded == yield->operand_end() || !result.hasOneUse())
+    return refuse(reason, "the sums are not carried to the next tile");
+  accumulator = yielded.getIndex();
+  ForwardSliceOptions options;
+  options.filter = [&](Operation *op) {
+    return op != sums.consume && op->getBlock() == &getBody() && op != yield;
+  };
+  getForwardSlice(getAccumulator(), &scaling, options);
+  SmallVector<Value> values{getAccumulator()};
+  bool isUsed = false;
+  for (Operation *op : scaling) {
+    llvm::append_range(values, op->getResults());
+    isUsed |= !isPure(op);
+  }
+  auto sum = sums.product.getAccumulatorMutable();
+  for (Value value : values)
+    for (OpOperand &use : value.getUses())
+      isUsed |= !scaling.contains(use.getOwner()) && &use != sum.begin();
+  if (isUsed)
+    return refuse(reason, "something else than the sums uses the accumulator");
+  return success();
+}
+
+LogicalResult TileLoop::checkBody(std::string &reason) {
+  std::optional<int64_t> first = getConstantIntValue(loop.getLowerBound()),
+                         step = getConstantIntValue(loop.getStep());
+  if (first != 0 || step != 1)
+    return refuse(reason, "the loop is not from 0 by steps of 1");
+  for (ConsumeOp consume : {scores.consume, sums.consume})
+    if (consume.getPipe().getType().getStages() < 2)
+      return refuse(reason, "a pipe has one stage");
+  WalkResult result = loop.getBody()->walk([&](Operation *op) {
+    bool isObstacle =
+        isa<ProduceOp, gpu::BarrierOp, NVVM::BarrierOp, NVVM::Barrier0Op>(op);
+    if (isObstacle)
+      reason = ("the loop has '" + op->getName().getStringRef() + "'").str();
+    return isObstacle ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+void TileLoop::findTaken() {
+  for (Operation &op : getBody().without_terminator())
+    if (&op != sums.consume && !scaling.contains(&op))
+      others.push_back(&op);
+  SetVector<Value> used;
+  getUsedValuesDefinedAbove(sums.consume.getBody(), used);
+  for (Value value : used) {
+    Operation *op = value.getDefiningOp();
+    if (op && op->getBlock() == &getBody() && !scaling.contains(op))
+      taken.insert(value);
+  }
+}
+
+/// A share of sums of exponentials, which the loop carries. Exponentials are
+/// not negative.
+void TileLoop::findExponentials() {
+  for (Value value : getBody().getTerminator()->getOperands()) {
+    auto reduce = value.getDefiningOp<ReduceOp>();
+    if (!reduce || !reduce.getType().getPartial() ||
+        reduce.getKind() != Reduction::AddF ||
+        !reduce.getType().getElementType().isF32())
+      continue;
+    auto map = reduce.getSource().getDefiningOp<MapOp>();
+    if (!map)
+      continue;
+    Operation *last =
+        map.getBody().front().getTerminator()->getOperand(0).getDefiningOp();
+    if (isa_and_present<math::Exp2Op, math::ExpOp>(last))
+      exponentials = value;
+  }
+}
+
+FailureOr<TileLoop> TileLoop::match(scf::ForOp loop, std::string &reason) {
+  TileLoop found{loop, {}, {}};
+  if (failed(found.findProducts(reason)) || failed(found.findScaling(reason)) ||
+      failed(found.checkBody(reason)))
+    return failure();
+  found.findTaken();
+  found.findExponentials();
+  return found;
+}

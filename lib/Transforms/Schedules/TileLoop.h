@@ -1,0 +1,68 @@
+//===- TileLoop.h - Loops over tiles of keys and values ---------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_SCHEDULES_TILELOOP_H
+#define KVCACHE_LIB_TRANSFORMS_SCHEDULES_TILELOOP_H
+
+#include "kvcache/IR/FragmentOps.h"
+#include "kvcache/IR/PipeOps.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace mlir::kvcache {
+
+/// Fails with the reason for a remark.
+inline LogicalResult refuse(std::string &reason, StringRef why) {
+  reason = why.str();
+  return failure();
+}
+
+/// A consumption of a tile by one product, which its region waits for.
+struct TileProduct {
+  ConsumeOp consume;
+  FragmentMmaOp product;
+  FragmentWaitOp wait;
+
+  Block &getBody() { return consume.getBody().front(); }
+
+  /// Returns the product of a consumption, or why it is of another form.
+  static FailureOr<TileProduct> match(ConsumeOp consume, std::string &reason);
+};
+
+/// A loop over tiles: scores, everything else, and sums.
+struct TileLoop {
+  scf::ForOp loop;
+  TileProduct scores, sums;
+  /// The number of the accumulator among what the loop carries.
+  unsigned accumulator = 0;
+  /// The ops between the accumulator and the sums, which scale it.
+  SetVector<Operation *> scaling;
+  /// The other ops, but for the sums, in order.
+  SmallVector<Operation *> others;
+  /// Values of the others that the sums take.
+  SetVector<Value> taken;
+  /// The sums of exponentials, or null.
+  Value exponentials;
+
+  Block &getBody() { return *loop.getBody(); }
+  Value getAccumulator() { return loop.getRegionIterArgs()[accumulator]; }
+
+  /// Returns the loop, or why it has another form.
+  static FailureOr<TileLoop> match(scf::ForOp loop, std::string &reason);
+
+private:
+  LogicalResult findProducts(std::string &reason);
+  LogicalResult findScaling(std::string &reason);
+  LogicalResult checkBody(std::string &reason);
+  void findTaken();
+  void findExponentials();
+};
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_SCHEDULES_TILELOOP_H

@@ -1,0 +1,174 @@
+// RUN: kvcache-opt %s --allow-unregistered-dialect --kvcache-schedule-attention | FileCheck %s
+// RUN: kvcache-opt %s --allow-unregistered-dialect --kvcache-schedule-attention --remarks-filter='kvcache-schedule.*' -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+!tile = !kvcache.tile<64x64xbf16, swizzle_128b>
+!ring = !kvcache.pipe<2, !tile, producers = 4>
+!s = !kvcache.fragment<64x64xf32, wgmma_acc>
+!p = !kvcache.fragment<64x64xbf16, wgmma_a16>
+!share = !kvcache.fragment<64xf32, wgmma_acc, partial>
+!fly = !kvcache.in_flight<64x64xf32, wgmma_acc>
+
+gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
+  // CHECK-LABEL: gpu.func @ping_pong(
+  // CHECK-SAME:    %[[N:.*]]: index)
+  // CHECK-DAG:     %[[Q:.*]] = kvcache.alloc_tile
+  // CHECK-DAG:     %[[K:.*]] = kvcache.pipe
+  // CHECK-DAG:     %[[V:.*]] = kvcache.pipe
+  // CHECK:         %[[SOME:.*]] = arith.cmpi sgt, %[[N]], %{{.*}} : index
+  // CHECK:         scf.if %[[SOME]] -> (!kvcache.fragment<64xf32, wgmma_acc, partial>, !kvcache.fragment<64x64xf32, wgmma_acc>)
+  // The second warpgroup gives the first turn away.
+  // CHECK:           %[[FIRST:.*]] = arith.cmpi eq
+  // CHECK:           %[[MINE:.*]] = arith.select %[[FIRST]], %[[B1:.*]], %[[B2:.*]] : i32
+  // CHECK:           %[[OTHER:.*]] = arith.select %[[FIRST]], %[[B2]], %[[B1]] : i32
+  // CHECK:           scf.if %[[FIRST]] {
+  // CHECK-NEXT:      } else {
+  // CHECK-NEXT:        nvvm.barrier.arrive id = %[[OTHER]]
+  // CHECK:           %[[S0:.*]] = kvcache.consume %[[K]][%{{.*}}]
+  // CHECK:             nvvm.barrier id = %[[MINE]]
+  // CHECK-NEXT:        %[[STARTED:.*]] = kvcache.fragment_mma %[[Q]]
+  // CHECK-NEXT:        nvvm.barrier.arrive id = %[[OTHER]]
+  // CHECK-NEXT:        kvcache.fragment_wait %[[STARTED]]
+  // CHECK:           %[[W0:.*]] = kvcache.to_operand
+  // CHECK:           %[[O0:.*]] = kvcache.map arith.addf
+  // CHECK:           %[[LOOP:.*]]:3 = scf.for %[[J:.*]] = %{{.*}} to %[[N]] step %{{.*}} iter_args(%[[L:.*]] = %{{.*}}, %[[O:.*]] = %[[O0]], %[[P:.*]] = %[[W0]])
+  // CHECK:             %[[I:.*]] = arith.subi %[[J]], %{{.*}} : index
+  // CHECK:             kvcache.consume %[[V]][%[[I]]]
+  // CHECK-NEXT:        ^bb0(%[[VT:.*]]: !kvcache.tile<64x64xbf16, swizzle_128b>):
+  // CHECK:               %[[BOTH:.*]]:2 = kvcache.consume %[[K]][%[[J]]]
+  // CHECK:                 nvvm.barrier id = %[[MINE]]
+  // CHECK-NEXT:            %[[QK:.*]] = kvcache.fragment_mma %[[Q]]
+  // CHECK-NEXT:            %[[PV:.*]] = kvcache.fragment_mma %[[P]], %[[VT]][%{{.*}}, %{{.*}}] add %[[O]]
+  // CHECK-NEXT:            nvvm.barrier.arrive id = %[[OTHER]]
+  // CHECK-NEXT:            %[[S:.*]] = kvcache.fragment_wait %[[QK]] pending 1
+  // CHECK-NEXT:            kvcache.yield %[[S]], %[[PV]]
+  // CHECK:               math.exp2
+  // CHECK:               %[[SUM:.*]] = kvcache.reduce addf
+  // CHECK:               %[[NEXT:.*]] = kvcache.to_operand
+  // CHECK-NEXT:          kvcache.schedule_fence %[[SUM]]
+  // CHECK-NEXT:          %[[DONE:.*]] = kvcache.fragment_wait %[[BOTH]]#1
+  // CHECK-NEXT:          %[[SCALED:.*]] = kvcache.map arith.addf(%[[DONE]], %[[DONE]])
+  // CHECK-NEXT:          kvcache.yield %[[SUM]], %[[SCALED]], %[[NEXT]]
+  // CHECK:           %[[LAST:.*]] = kvcache.consume %[[V]][%{{.*}}]
+  // CHECK:             kvcache.fragment_mma %[[LOOP]]#2, %{{.*}} add %[[LOOP]]#1
+  // CHECK:           scf.if %[[FIRST]] {
+  // CHECK-NEXT:        nvvm.barrier id = %[[MINE]]
+  // CHECK:           scf.yield %[[LOOP]]#0, %[[LAST]]
+  // CHECK-NOT:     kvcache.schedule =
+  // REMARK: remark: [Passed] schedule | Category:kvcache-schedule-attention | Remark="products overlap, in turns"
+  gpu.func @ping_pong(%n: index) kernel attributes {known_block_size = array<i32: 384, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    %q = kvcache.alloc_tile : !tile
+    %k = kvcache.pipe : !ring
+    %v = kvcache.pipe : !ring
+    %l0 = kvcache.splat %zero : !share
+    %o0 = kvcache.splat %zero : !s
+    %l, %o = scf.for %j = %c0 to %n step %c1 iter_args(%lj = %l0, %oj = %o0) -> (!share, !s) {
+      %s = kvcache.consume %k[%j] : !ring -> !s {
+      ^bb0(%kt: !tile):
+        %started = kvcache.fragment_mma %q[%c0, %c0], %kt[%c0, %c0] : !tile, !tile -> !fly
+        %done = kvcache.fragment_wait %started : !fly
+        kvcache.yield %done : !s
+      }
+      %probs = kvcache.map %s : !s -> !s {
+      ^bb0(%e: f32):
+        %y = math.exp2 %e : f32
+        kvcache.yield %y : f32
+      }
+      %ln = kvcache.reduce addf %probs from %lj : !s -> !share
+      %p = kvcache.to_operand %probs : !s -> !p
+      %os = kvcache.map arith.addf(%oj, %oj) : !s, !s -> !s
+      %on = kvcache.consume %v[%j] : !ring -> !s {
+      ^bb0(%vt: !tile):
+        %started = kvcache.fragment_mma %p, %vt[%c0, %c0] add %os {major_b = #kvcache.major<mn_major>} : !p, !tile, !s -> !fly
+        %done = kvcache.fragment_wait %started : !fly
+        kvcache.yield %done : !s
+      }
+      scf.yield %ln, %on : !share, !s
+    } {kvcache.schedule = #kvcache.schedule<ping_pong>}
+    "test.use"(%l, %o) : (!share, !s) -> ()
+    gpu.return
+  }
+
+  // One warpgroup of consumers has no turns, and a loop without a sum of exponentials no fence.
+  // CHECK-LABEL: gpu.func @alone(
+  // CHECK-NOT:     nvvm.barrier
+  // CHECK-NOT:     kvcache.schedule_fence
+  // CHECK:         kvcache.fragment_wait %{{.*}} pending 1
+  // REMARK: remark: [Missed] schedule | {{.*}}Reason="the loop carries no sum of exponentials", Remark="exponentials may not overlap"
+  // REMARK: remark: [Missed] schedule | {{.*}}Reason="the kernel has no two warpgroups of consumers", Remark="no turns"
+  // REMARK: remark: [Passed] schedule | {{.*}}"products overlap"
+  gpu.func @alone(%n: index) kernel attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    %q = kvcache.alloc_tile : !tile
+    %k = kvcache.pipe : !ring
+    %v = kvcache.pipe : !ring
+    %o0 = kvcache.splat %zero : !s
+    %o = scf.for %j = %c0 to %n step %c1 iter_args(%oj = %o0) -> (!s) {
+      %s = kvcache.consume %k[%j] : !ring -> !s {
+      ^bb0(%kt: !tile):
+        %started = kvcache.fragment_mma %q[%c0, %c0], %kt[%c0, %c0] : !tile, !tile -> !fly
+        %done = kvcache.fragment_wait %started : !fly
+        kvcache.yield %done : !s
+      }
+      %p = kvcache.to_operand %s : !s -> !p
+      %on = kvcache.consume %v[%j] : !ring -> !s {
+      ^bb0(%vt: !tile):
+        %started = kvcache.fragment_mma %p, %vt[%c0, %c0] add %oj {major_b = #kvcache.major<mn_major>} : !p, !tile, !s -> !fly
+        %done = kvcache.fragment_wait %started : !fly
+        kvcache.yield %done : !s
+      }
+      scf.yield %on : !s
+    } {kvcache.schedule = #kvcache.schedule<ping_pong>}
+    "test.use"(%o) : (!s) -> ()
+    gpu.return
+  }
+
+  // The loop stays where scores use the accumulator.
+  // CHECK-LABEL: gpu.func @used(
+  // CHECK:         scf.for
+  // CHECK-NOT:     pending
+  // CHECK:         gpu.return
+  // REMARK: remark: [Missed] schedule | {{.*}}Reason="something else than the sums uses the accumulator", Remark="no products overlap"
+  gpu.func @used(%n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    %q = kvcache.alloc_tile : !tile
+    %k = kvcache.pipe : !ring
+    %v = kvcache.pipe : !ring
+    %o0 = kvcache.splat %zero : !s
+    %o = scf.for %j = %c0 to %n step %c1 iter_args(%oj = %o0) -> (!s) {
+      %s = kvcache.consume %k[%j] : !ring -> !s {
+      ^bb0(%kt: !tile):
+        %started = kvcache.fragment_mma %q[%c0, %c0], %kt[%c0, %c0] : !tile, !tile -> !fly
+        %done = kvcache.fragment_wait %started : !fly
+        kvcache.yield %done : !s
+      }
+      %mixed = kvcache.map arith.addf(%s, %oj) : !s, !s -> !s
+      %p = kvcache.to_operand %mixed : !s -> !p
+      %on = kvcache.consume %v[%j] : !ring -> !s {
+      ^bb0(%vt: !tile):
+        %started = kvcache.fragment_mma %p, %vt[%c0, %c0] add %oj {major_b = #kvcache.major<mn_major>} : !p, !tile, !s -> !fly
+        %done = kvcache.fragment_wait %started : !fly
+        kvcache.yield %done : !s
+      }
+      scf.yield %on : !s
+    } {kvcache.schedule = #kvcache.schedule<pipelined>}
+    "test.use"(%o) : (!s) -> ()
+    gpu.return
+  }
+
+  // The loop stays where it copies tiles, or has no products.
+  // REMARK: remark: [Missed] schedule | {{.*}}Reason="there are no scores and sums", Remark="no products overlap"
+  gpu.func @without_products(%n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %j = %c0 to %n step %c1 {
+    } {kvcache.schedule = #kvcache.schedule<pipelined>}
+    gpu.return
+  }
+}
