@@ -31,8 +31,10 @@ def register() -> None:
             register_backend,
         )
 
-        if not AttentionBackendEnum.CUSTOM.is_overridden():
-            register_backend(AttentionBackendEnum.CUSTOM, f"{__name__}.Backend")
+        custom, path = AttentionBackendEnum.CUSTOM, f"{__name__}.Backend"
+        if custom.is_overridden() and custom.get_path() != path:
+            raise ValueError(f"it is {custom.get_path()} already")
+        register_backend(custom, path)
     except Exception as error:  # vLLM runs without the backend
         _LOGGER.warning("kvcache: the backend CUSTOM is not registered: %s", error)
 

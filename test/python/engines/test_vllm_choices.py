@@ -37,6 +37,25 @@ def test_plugin_hook_never_raises(monkeypatch, caplog):
     assert "the backend CUSTOM is not registered" in caplog.text
 
 
+def register_twice():
+    from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend
+
+    import kvcache.vllm
+
+    for _ in range(2):
+        kvcache.vllm.register()
+    ours = AttentionBackendEnum.CUSTOM.get_path()
+    register_backend(AttentionBackendEnum.CUSTOM, "another.Backend")
+    kvcache.vllm.register()
+    return ours, AttentionBackendEnum.CUSTOM.get_path()
+
+
+def test_plugin_hook_keeps_the_backend_of_another_plugin(tmp_path):
+    log = tmp_path / "log"
+    assert run_forked(register_twice, log=log) == ("kvcache.vllm.Backend", "another.Backend")
+    assert log.read_text().count("CUSTOM is not registered: it is another.Backend already") == 1
+
+
 def test_another_version_is_a_clear_error(monkeypatch):
     import kvcache.vllm
 
