@@ -15,10 +15,18 @@ from .flash_checks import (
     check_offsets,
     check_queries,
     check_shape,
-    check_table,
+    parse_table,
     refuse,
 )
-from .flash_steps import PackedKeys, Pages, Queries, Rule, append, attend
+from .flash_steps import (
+    PackedKeys,
+    Pages,
+    Queries,
+    Rule,
+    append,
+    attend,
+    make_offsets,
+)
 
 _ROTARY = "apply the rotary embedding to 'q' and 'k' before, or use kvcache.ops.append"
 _LEFTPAD = "the first key of a sequence is the first of its first page"
@@ -107,15 +115,14 @@ def flash_attn_with_kvcache(
         pages = Pages.from_rows(k_cache, v_cache, cache_batch_idx, batch)
     else:
         refuse("cache_batch_idx", cache_batch_idx, None, "'block_table' has the pages")
-        check_table(q, block_table, batch)
-        pages = Pages(k_cache, v_cache, block_table)
+        pages = Pages(k_cache, v_cache, parse_table(q, block_table, batch))
     before = _expand_lengths(q, cache_seqlens, pages.most - new)
     check_lengths("cache_seqlens", before, new, pages.most)
     pages.check_ids(before + new)
     rule = Rule.of(causal, window_size, softcap, alibi_slopes, q)
     if k is not None and v is not None and new and batch:
         append(pages, before, k, v)
-    offsets = torch.arange(batch + 1, dtype=torch.int32, device=q.device) * rows
+    offsets = make_offsets(batch, rows, q.device)
     queries = Queries(q.reshape(-1, *q.shape[2:]), offsets, rows, least_keys=new)
     out, lse = attend(
         queries, pages, before + new, rule, softmax_scale, alibi_slopes, num_splits
@@ -189,17 +196,16 @@ def flash_attn_varlen_func(
     if block_table is None:
         check_cache(q, rank=3, k=k, v=v)
         check_offsets("cu_seqlens_k", cu_seqlens_k, len(k), "max_seqlen_k", max_seqlen_k)
-        keys = PackedKeys(k, v, cu_seqlens_k)
+        keys = PackedKeys(k, v, cu_seqlens_k.int().contiguous())
     else:
         check_cache(q, k=k, v=v)
-        check_table(q, block_table, batch)
         check_offsets("cu_seqlens_k", cu_seqlens_k, None, "max_seqlen_k", max_seqlen_k)
-        keys = Pages(k, v, block_table)
+        keys = Pages(k, v, parse_table(q, block_table, batch))
     lengths = cu_seqlens_k.diff().int()
     check_lengths("cu_seqlens_k", lengths, 0, keys.most)
     keys.check_ids(lengths)
     rule = Rule.of(causal, window_size, softcap, alibi_slopes, q, batch)
-    queries = Queries(q, cu_seqlens_q.int(), int(max_seqlen_q))
+    queries = Queries(q, cu_seqlens_q.int().contiguous(), int(max_seqlen_q))
     out, lse = attend(queries, keys, lengths, rule, softmax_scale, alibi_slopes)
     if not return_attn_probs:
         return out
@@ -216,4 +222,4 @@ def _expand_lengths(
         return torch.full((batch,), number, dtype=torch.int32, device=q.device)
     check_device(q, cache_seqlens=lengths)
     check_shape("cache_seqlens", lengths, (batch,))
-    return lengths.int()
+    return lengths.int().contiguous()

@@ -85,13 +85,15 @@ def check_new_rows(q: Any, cache: Any, **rows: Any) -> int:
     return int(first.shape[1])
 
 
-def check_table(q: Any, table: Any, batch: int) -> None:
-    """Checks a block table."""
+def parse_table(q: Any, table: Any, batch: int) -> Any:
+    """Checks a block table, and returns it as int32 with contiguous rows."""
     check_device(q, block_table=table)
     if table.dim() != 2 or len(table) != batch:
         raise ValueError(
             f"expects 'block_table' of [{batch}, columns], got {list(table.shape)}"
         )
+    table = table.int()
+    return table if table.stride(1) == 1 else table.contiguous()
 
 
 def check_lengths(name: str, lengths: Any, new: int, most: int) -> None:

@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 
 from .. import ops
@@ -202,15 +203,8 @@ class Pages:
 
     def make_inputs(self, lengths: Any, offsets: Any, rows: int) -> StepInputs:
         """The inputs of a step of at most ``rows`` rows per sequence."""
-        return StepInputs.of(
-            keys=self.keys,
-            values=self.values,
-            lut=self.table,
-            lengths=lengths,
-            row_offsets=offsets,
-            max_seq_length=rows,
-            max_cache_length=self.most,
-        )
+        tensors = self.keys, self.values
+        return _join_inputs(self, tensors, self.table, None, lengths, offsets, rows)
 
 
 @dataclass(frozen=True)
@@ -245,16 +239,50 @@ class PackedKeys:
     def make_inputs(self, lengths: Any, offsets: Any, rows: int) -> StepInputs:
         """The inputs of a step of at most ``rows`` rows per sequence."""
         ids = torch.arange(len(self.keys), dtype=torch.int32, device=self.keys.device)
-        return StepInputs.of(
-            keys=self.keys[:, None],
-            values=self.values[:, None],
-            indptr=self.offsets,
-            lut=ids,
-            lengths=lengths,
-            row_offsets=offsets,
-            max_seq_length=rows,
-            max_cache_length=self.most,
-        )
+        tensors = self.keys[:, None], self.values[:, None]
+        return _join_inputs(self, tensors, ids, self.offsets, lengths, offsets, rows)
+
+
+def _join_inputs(
+    cache: Pages | PackedKeys,
+    tensors: tuple[Any, Any],
+    table: Any,
+    index: Any,
+    lengths: Any,
+    offsets: Any,
+    rows: int,
+) -> StepInputs:
+    """The inputs of a step with checked parts, which ``StepInputs.of`` would check again.
+
+    Numbers are contiguous int32, and rows of a table.
+    """
+    return StepInputs(
+        requests=tuple(range(len(lengths))),
+        tokens=np.empty(0, np.int64),
+        row_offsets=offsets.numpy() if is_readable(offsets) else offsets,
+        lengths=lengths,
+        lut=table,
+        max_seq_length=rows,
+        max_cache_length=cache.most,
+        key_blocks=tensors[:1],
+        value_blocks=tensors[1:],
+        table=cache.kind,
+        table_index=index,
+        _placed_offsets=offsets,
+    )
+
+
+def make_offsets(batch: int, rows: int, device: Any) -> Any:
+    """The offsets of sequences of ``rows`` rows each, int32 [batch + 1]; read only."""
+    if device.type == "cpu":
+        return _make_host_offsets(batch, rows)
+    # Not kept: those made in the capture of a graph have no elements before a replay.
+    return torch.arange(batch + 1, dtype=torch.int32, device=device) * rows
+
+
+@functools.lru_cache(maxsize=64)
+def _make_host_offsets(batch: int, rows: int) -> Any:
+    return torch.arange(batch + 1, dtype=torch.int32) * rows
 
 
 def _choose_page(*tensors: Any) -> int:
@@ -300,7 +328,7 @@ class Queries:
 def append(pages: Pages, lengths: Any, keys: Any, values: Any) -> None:
     """Writes new rows [batch, new, kv_heads, head_dim] after ``lengths`` tokens."""
     batch, new = keys.shape[:2]
-    offsets = torch.arange(batch + 1, dtype=torch.int32, device=keys.device) * new
+    offsets = make_offsets(batch, new, keys.device)
     inputs = pages.make_inputs(lengths, offsets, new)
     operation = _make_append(*_describe(pages, keys), _target(keys))
     operation(inputs, 0, *(_pack(each.flatten(0, 1)) for each in (keys, values)))

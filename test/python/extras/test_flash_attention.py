@@ -218,6 +218,25 @@ def test_strided_caches_are_not_copied(place, strides):
     assert torch.equal(values.nan_to_num(7), case.caches[1].nan_to_num(7))
 
 
+@pytest.mark.parametrize("kind", [torch.int64, "strided"], ids=str)
+def test_numbers_of_64_bits_and_strides(place, kind):
+    def convert(numbers):
+        if kind == "strided":
+            return numbers.repeat_interleave(2, -1)[..., ::2]
+        return numbers.to(kind)
+
+    case = Case(place, (40, 3), new=2, rows=2)
+    wanted = case.run(causal=True)
+    case.seqlens, case.table = convert(case.seqlens), convert(case.table)
+    for found, each in zip(case.run(causal=True), wanted):
+        assert torch.equal(found, each)
+    offsets = make_offsets((1, 1), place), make_offsets((40, 3), place)
+    q, (k, v) = case.q[:, 0], torch.cat(case.sequences, dim=1).to(place)
+    assert torch.equal(
+        flash_attn_varlen_func(q, k, v, *offsets, 1, 40), flash_attn_varlen_func(q, k, v, *map(convert, offsets), 1, 40)
+    )
+
+
 def make_offsets(lengths, place):
     return torch.tensor([0, *itertools.accumulate(lengths)], dtype=torch.int32, device=place)
 
