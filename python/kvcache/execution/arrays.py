@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any, Protocol, TypeAlias
 
@@ -66,8 +67,14 @@ def check_memory(**arrays: Any) -> None:
         elif hasattr(array, "is_meta"):  # PyTorch
             if array.is_meta:
                 raise _explain(name, "a meta tensor")
-            if str(array.layout) != "torch.strided":
+            if not _is_strided(array.layout):
                 raise _explain(name, "a sparse tensor")
+
+
+@functools.cache
+def _is_strided(layout: object) -> bool:
+    """Whether a layout of PyTorch is that of dense tensors."""
+    return str(layout) == "torch.strided"
 
 
 def _explain(name: str, found: str) -> TypeError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_instance
@@ -59,7 +60,7 @@ class CacheForm:
             _check_values(params, value_params)
         return cls(params, value_params or params, bool(separate), table)
 
-    @property
+    @cached_property
     def roles(self) -> tuple[str, ...]:
         return ("key",) if self.params.is_mla else ("key", "value")
 
@@ -71,8 +72,8 @@ class CacheForm:
         """The dialect's type of a layer's keys or values."""
         return self._write(self.get_params(role).cache_type)
 
-    @property
-    def view_types(self) -> dict[str, str]:
+    @cached_property
+    def view_types(self) -> Mapping[str, str]:
         """The dialect's types of the views, by their names in the function."""
         return {f"{role}_view": self.view_type(role) for role in self.roles}
 
@@ -88,13 +89,13 @@ class CacheForm:
 
     # --- Functions ------------------------------------------------------------------
 
-    @property
+    @cached_property
     def tensors(self) -> tuple[str, ...]:
         """The names of the tensors of the cache."""
         return (*self.blocks, *self.scales)
 
-    @property
-    def arguments(self) -> dict[str, str]:
+    @cached_property
+    def arguments(self) -> Mapping[str, str]:
         """The types of the first arguments of a function, by name.
 
         They are in the order of ``StepInputs.operands``.
@@ -110,8 +111,8 @@ class CacheForm:
             **({} if self.separate else {"layer": "index"}),
         }
 
-    @property
-    def blocks(self) -> dict[str, str]:
+    @cached_property
+    def blocks(self) -> Mapping[str, str]:
         """The types of the blocks, by name."""
         if not self.separate:
             return {"blocks": self.params.blocks_type}
@@ -120,8 +121,8 @@ class CacheForm:
             for role in self.roles
         }
 
-    @property
-    def scales(self) -> dict[str, str]:
+    @cached_property
+    def scales(self) -> Mapping[str, str]:
         """The types of the scales, by name."""
         if not self.separate:
             has_scales = self.params.kvcache_quant_config is not None

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .append_options import AppendOptions
@@ -63,7 +63,7 @@ class _Operands:
     """
 
     text: str
-    types: dict[str, str]
+    types: Mapping[str, str]
 
     def __str__(self) -> str:
         return self.text.format(", ".join(f"%{name}" for name in self.types))
@@ -120,7 +120,7 @@ def _layer_source(
 
 
 def copy_pages_source(spec: PagesSpec, dtype: str, mutates: Sequence[str]) -> str:
-    cache = spec.cache.arguments
+    cache = dict(spec.cache.arguments)
     del cache["layer"]
     body = (
         f"kvcache.copy_pages %cache pairs %pairs{attributes_text(spec.tiling.attributes)} : "
