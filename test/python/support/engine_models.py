@@ -20,6 +20,12 @@ SIZES = {
 }
 WINDOW = {"sliding_window": 24}
 GEMMA = WINDOW | {"query_pre_attn_scalar": 32, "tie_word_embeddings": True}
+# The last five layers share the caches of earlier ones.
+SHARED = GEMMA | {
+    "num_hidden_layers": 10, "num_kv_shared_layers": 5, "layer_types": (["sliding_attention"] * 4 + ["full_attention"]) * 2,
+    "intermediate_size": [96] * 10, "activation_sparsity_pattern": [0.0] * 10, "vocab_size_per_layer_input": VOCABULARY,
+    "hidden_size_per_layer_input": 16, "laurel_rank": 8, "altup_num_inputs": 2,
+}  # fmt: skip
 # The sizes of latent rows that vLLM accepts are 320, 512 and 576.
 LATENT = {
     "kv_lora_rank": 256, "q_lora_rank": 16, "qk_rope_head_dim": 64, "qk_nope_head_dim": 16,
@@ -33,6 +39,7 @@ MODELS = {
     "mistral": ("MistralConfig", WINDOW),
     "gemma2": ("Gemma2Config", GEMMA | {"attn_logit_softcapping": 2.0}),
     "gemma3": ("Gemma3TextConfig", GEMMA | {"num_hidden_layers": 6}),
+    "gemma3n": ("Gemma3nTextConfig", SHARED),
     "deepseek": ("DeepseekV2Config", LATENT),
 }
 
@@ -58,10 +65,14 @@ def save(name, folder, dtype):
     for parameter in model.parameters():
         if parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.2)
+            if config.tie_word_embeddings and parameter is model.get_input_embeddings().weight:
+                parameter.data *= 0.05  # otherwise each token repeats
         elif parameter.numel() == config.num_attention_heads:
             torch.nn.init.normal_(parameter)  # sinks
     model.eval().to(getattr(torch, dtype)).save_pretrained(folder)
-    return generate_tokens(folder, make_prompts())
+    tokens = generate_tokens(folder, make_prompts())
+    assert len({token for each in tokens for token in each}) > 20, tokens
+    return tokens
 
 
 def generate_tokens(folder, prompts, max_tokens=MAX_TOKENS):

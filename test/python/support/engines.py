@@ -59,7 +59,7 @@ def _import_engine():
     import kvcache.vllm.testing.reference
     import kvcache.vllm.testing.worker  # noqa: F401
 
-    for name in ("llama", "qwen3", "gemma2", "gemma3", "deepseek_v2"):
+    for name in ("llama", "qwen3", "gemma2", "gemma3", "gemma3n", "deepseek_v2"):
         importlib.import_module(f"vllm.model_executor.models.{name}")
     gc.collect()
     gc.freeze()  # vLLM collects garbage repeatedly
