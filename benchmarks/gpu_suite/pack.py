@@ -54,6 +54,9 @@ def add_package(folder: Path, wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if not name.startswith("kvcache.scripts/") and ".data/" not in name]
         archive.extractall(folder / "site", names)
+    python = read_python(wheel).replace(".", "")
+    if not list(folder.glob(f"site/kvcache/_kvcache.cpython-{python}-*")):
+        raise PackError(f"expects an extension for the Python of {wheel.name}: make the wheel in a clone of its own")
     replace_unused(folder / "site/kvcache.libs")
 
 

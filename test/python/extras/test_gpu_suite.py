@@ -87,6 +87,10 @@ def test_pack_rejects_sizes_and_names(wheel, tmp_path):
         pack.write(tmp_path / "suite.zip", wheel, [], 64)
     with pytest.raises(pack.PackError, match="a wheel of kvcache, got torch-2-cp312-x.whl"):
         pack.read_python(Path("torch-2-cp312-x.whl"))
+    other = tmp_path / "kvcache-0.1.0-cp399-cp399-linux_x86_64.whl"
+    other.write_bytes(wheel.read_bytes())
+    with pytest.raises(pack.PackError, match="an extension for the Python of kvcache-0.1.0-cp399"):
+        pack.write(tmp_path / "suite.tar.gz", other, [], 64, with_packages=False)
     assert pack.read_python(Path("kvcache-0.1.0-cp312-cp312-linux_x86_64.whl")) == "3.12"
 
 
