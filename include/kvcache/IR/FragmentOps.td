@@ -56,6 +56,15 @@ def KVCache_MapOp : KVCache_Op<"map", [
     A region of one op, whose operands are the arguments in order, may be
     written by its name before the operands in parentheses.
 
+    Syntax:
+
+    ```
+    operation ::= `kvcache.map` $fragments (`at` `(` $row (`,` $column)? `)`)?
+                  attr-dict `:` type($fragments) `->` type($result) $body
+                | `kvcache.map` name-of-op `(` $fragments `)` attr-dict `:`
+                  type($fragments) `->` type($result)
+    ```
+
     A `partial` operand is a share of a number, so the map must be linear in it.
 
     Constraints:
