@@ -202,28 +202,17 @@ struct ExpandExecuteRegion : OpConversionPattern<scf::ExecuteRegionOp> {
   LogicalResult
   matchAndRewrite(scf::ExecuteRegionOp op, OneToNOpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    SmallVector<Type> types;
-    SmallVector<size_t> counts;
-    for (Type type : op.getResultTypes()) {
-      size_t before = types.size();
-      if (failed(typeConverter->convertType(type, types)))
-        return failure();
-      counts.push_back(types.size() - before);
-    }
-    auto expanded = scf::ExecuteRegionOp::create(rewriter, op.getLoc(), types);
-    expanded->setAttrs(op->getAttrs());
-    rewriter.inlineRegionBefore(op.getRegion(), expanded.getRegion(),
-                                expanded.getRegion().end());
-    if (failed(
-            rewriter.convertRegionTypes(&expanded.getRegion(), *typeConverter)))
+    auto expanded = ExpandedResults::get(*typeConverter, op.getResultTypes());
+    if (failed(expanded))
       return failure();
-    SmallVector<ValueRange> results;
-    ValueRange rest = expanded.getResults();
-    for (size_t count : counts) {
-      results.push_back(rest.take_front(count));
-      rest = rest.drop_front(count);
-    }
-    rewriter.replaceOpWithMultiple(op, results);
+    auto made =
+        scf::ExecuteRegionOp::create(rewriter, op.getLoc(), expanded->types);
+    made->setAttrs(op->getAttrs());
+    rewriter.inlineRegionBefore(op.getRegion(), made.getRegion(),
+                                made.getRegion().end());
+    if (failed(rewriter.convertRegionTypes(&made.getRegion(), *typeConverter)))
+      return failure();
+    rewriter.replaceOpWithMultiple(op, expanded->split(made.getResults()));
     return success();
   }
 };
@@ -272,6 +261,27 @@ struct ReportOthers : ConversionPattern {
 };
 
 } // namespace
+
+FailureOr<ExpandedResults> ExpandedResults::get(const TypeConverter &converter,
+                                                TypeRange types) {
+  ExpandedResults expanded;
+  for (Type type : types) {
+    size_t before = expanded.types.size();
+    if (failed(converter.convertType(type, expanded.types)))
+      return failure();
+    expanded.counts.push_back(expanded.types.size() - before);
+  }
+  return expanded;
+}
+
+SmallVector<ValueRange> ExpandedResults::split(ValueRange results) const {
+  SmallVector<ValueRange> parts;
+  for (size_t count : counts) {
+    parts.push_back(results.take_front(count));
+    results = results.drop_front(count);
+  }
+  return parts;
+}
 
 void kvcache::populateControlFlowPatterns(const TypeConverter &converter,
                                           RewritePatternSet &patterns,

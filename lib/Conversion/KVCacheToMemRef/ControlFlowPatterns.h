@@ -13,6 +13,17 @@
 
 namespace mlir::kvcache {
 
+/// The results of an op with a region, each of several parts.
+struct ExpandedResults {
+  SmallVector<Type> types;
+  SmallVector<size_t> counts;
+
+  static FailureOr<ExpandedResults> get(const TypeConverter &converter,
+                                        TypeRange types);
+  /// The parts of each result among those of the expanded op.
+  SmallVector<ValueRange> split(ValueRange results) const;
+};
+
 /// Adds the patterns for functions, calls, kernels, launches, selects, regions
 /// and branches that pass on values of types with parts, and when these are
 /// legal.

@@ -40,25 +40,14 @@ struct ExpandConsume : OpConversionPattern<ConsumeOp> {
   LogicalResult
   matchAndRewrite(ConsumeOp op, OneToNOpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    SmallVector<Type> types;
-    SmallVector<size_t> counts;
-    for (Type type : op.getResultTypes()) {
-      size_t before = types.size();
-      if (failed(typeConverter->convertType(type, types)))
-        return failure();
-      counts.push_back(types.size() - before);
-    }
-    auto expanded = ConsumeOp::create(rewriter, op.getLoc(), types,
-                                      op.getPipe(), op.getIndex());
-    rewriter.inlineRegionBefore(op.getBody(), expanded.getBody(),
-                                expanded.getBody().end());
-    SmallVector<ValueRange> results;
-    ValueRange rest = expanded.getResults();
-    for (size_t count : counts) {
-      results.push_back(rest.take_front(count));
-      rest = rest.drop_front(count);
-    }
-    rewriter.replaceOpWithMultiple(op, results);
+    auto expanded = ExpandedResults::get(*typeConverter, op.getResultTypes());
+    if (failed(expanded))
+      return failure();
+    auto made = ConsumeOp::create(rewriter, op.getLoc(), expanded->types,
+                                  op.getPipe(), op.getIndex());
+    rewriter.inlineRegionBefore(op.getBody(), made.getBody(),
+                                made.getBody().end());
+    rewriter.replaceOpWithMultiple(op, expanded->split(made.getResults()));
     return success();
   }
 };
