@@ -134,7 +134,7 @@ def KVCache_FragmentType : KVCache_Type<"Fragment", "fragment", [
     int64_t getRows() const { return getShape().front(); }
     /// The columns of a matrix.
     int64_t getColumns() const { return getShape().back(); }
-    /// The same without columns.
+    /// Returns the type of a number for each row.
     FragmentType getRowType(bool isPartial = false) const;
   }];
 }

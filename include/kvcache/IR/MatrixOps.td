@@ -136,7 +136,7 @@ def KVCache_MmaOp : KVCache_Op<"mma", [
     int64_t getSizeN() { return 2 * getType().getNumElements(); }
     /// k: the number of columns of A.
     int64_t getSizeK();
-    /// The same of a tile, of which `k` is a part.
+    /// Returns k for a tile of A, of which `k` is a part.
     static int64_t getSizeK(::mlir::kvcache::TileType a,
                             ::mlir::kvcache::Major major,
                             ::std::optional<uint64_t> k);

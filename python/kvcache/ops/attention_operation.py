@@ -45,6 +45,7 @@ class Attention(LayerOperation):
         "out_scale": "f",
     }
     positional = ("q",)
+
     def __init__(
         self,
         source: str,
