@@ -112,12 +112,17 @@ private:
     IRMapping first;
     first.map(loop.getInductionVar(), loop.getLowerBound());
     first.map(loop.getRegionIterArgs(), loop.getInitArgs());
-    emitFirstScores(first);
+    emitOthers(first, isBeforeScores);
+    first.map(tiles.scores.consume.getResult(0),
+              emitAlone(tiles.scores, loop.getLowerBound(), first,
+                        /*inTurn=*/true));
     emitOthers(first, isAfterScores);
     scale(first);
     SmallVector<Value> carried = emitLoop(getCarried(first));
     Value last = b.sub(loop.getUpperBound(), b.index(1));
-    Value sums = emitLastSums(carried, last);
+    IRMapping mapping;
+    mapTaken(mapping, carried, last);
+    Value sums = emitAlone(tiles.sums, last, mapping, /*inTurn=*/false);
     if (turns)
       turns->end();
     return getResults(carried, sums);
@@ -157,8 +162,8 @@ private:
   // Carried values
   //===--------------------------------------------------------------------===//
 
-  /// What the rotated loop carries: what the loop does, with the scaled
-  /// accumulator, and what the sums of the tile take.
+  /// Returns the values that the rotated loop carries: those of the loop, with
+  /// the scaled accumulator, and those that the sums of the tile take.
   SmallVector<Value> getCarried(const IRMapping &mapping) {
     SmallVector<Value> values;
     ValueRange yielded = tiles.getBody().getTerminator()->getOperands();
@@ -219,20 +224,22 @@ private:
       turns->give();
   }
 
-  void emitFirstScores(IRMapping &mapping) {
-    emitOthers(mapping, isBeforeScores);
-    TileProduct &scores = tiles.scores;
-    SmallVector<Value> found = consume(
-        scores.consume, loop.getLowerBound(), scores.consume.getResultTypes(),
-        [&](ValueRange slots) -> SmallVector<Value> {
-          mapping.map(scores.getBody().getArguments(), slots);
-          cloneBefore(builder, scores, mapping);
-          take();
-          Value started = builder.clone(*scores.product, mapping)->getResult(0);
-          give();
-          return {emitWait(started, /*pending=*/0)};
-        });
-    mapping.map(scores.consume.getResults(), found);
+  /// A product that nothing overlaps.
+  Value emitAlone(TileProduct &tile, Value index, IRMapping &mapping,
+                  bool inTurn) {
+    return consume(tile.consume, index, tile.consume.getResultTypes(),
+                   [&](ValueRange slots) -> SmallVector<Value> {
+                     mapping.map(tile.getBody().getArguments(), slots);
+                     cloneBefore(builder, tile, mapping);
+                     if (inTurn)
+                       take();
+                     Value started =
+                         builder.clone(*tile.product, mapping)->getResult(0);
+                     if (inTurn)
+                       give();
+                     return {emitWait(started, /*pending=*/0)};
+                   })
+        .front();
   }
 
   /// The tiles after the first one.
@@ -283,25 +290,11 @@ private:
 
     emitOthers(mapping, isAfterScores);
     if (tiles.exponentials)
-      ScheduleFenceOp::create(builder, loc, mapping.lookup(tiles.exponentials));
+      ScheduleFenceOp::create(builder, loc,
+                              mapping.lookupOrDefault(tiles.exponentials));
     mapping.map(tiles.getAccumulator(), emitWait(found[1], /*pending=*/0));
     scale(mapping);
     return getCarried(mapping);
-  }
-
-  Value emitLastSums(ValueRange carried, Value last) {
-    IRMapping mapping;
-    mapTaken(mapping, carried, last);
-    TileProduct &sums = tiles.sums;
-    return consume(sums.consume, last, sums.consume.getResultTypes(),
-                   [&](ValueRange slots) -> SmallVector<Value> {
-                     mapping.map(sums.getBody().getArguments(), slots);
-                     cloneBefore(builder, sums, mapping);
-                     Value started =
-                         builder.clone(*sums.product, mapping)->getResult(0);
-                     return {emitWait(started, /*pending=*/0)};
-                   })
-        .front();
   }
 
   TileLoop &tiles;

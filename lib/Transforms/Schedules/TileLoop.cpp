@@ -71,6 +71,8 @@ LogicalResult TileLoop::findScaling(std::string &reason) {
   if (yielded == yield->operand_end() || !result.hasOneUse())
     return refuse(reason, "the sums are not carried to the next tile");
   accumulator = yielded.getIndex();
+  if (sums.product.getAccumulator().getParentBlock() == &sums.getBody())
+    return refuse(reason, "the region of the sums makes their accumulator");
   ForwardSliceOptions options;
   options.filter = [&](Operation *op) {
     return op != sums.consume && op->getBlock() == &getBody() && op != yield;
@@ -115,11 +117,12 @@ void TileLoop::findTaken() {
       others.push_back(&op);
   SetVector<Value> used;
   getUsedValuesDefinedAbove(sums.consume.getBody(), used);
-  for (Value value : used) {
-    Operation *op = value.getDefiningOp();
-    if (op && op->getBlock() == &getBody() && !scaling.contains(op))
+  used.remove(loop.getInductionVar());
+  used.remove(getAccumulator());
+  for (Value value : used)
+    if (value.getParentBlock() == &getBody() &&
+        !scaling.contains(value.getDefiningOp()))
       taken.insert(value);
-  }
 }
 
 /// A share of sums of exponentials, which the loop carries. Exponentials are

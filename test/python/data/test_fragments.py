@@ -456,6 +456,11 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
             "kvcache.produce %k[%j] : !ring {\n^bb0(%x: !tile):\n}\n%next = ",
         ),
         ("something else than the sums uses the accumulator", "%probs = kvcache.map %s :", "%probs = kvcache.map %oj :"),
+        (
+            "the region of the sums makes their accumulator",
+            "%added = kvcache.fragment_mma %p, %vt[%c0, %c0] add %oj",
+            "%empty = kvcache.splat %zero : !s\n%added = kvcache.fragment_mma %p, %vt[%c0, %c0] add %empty",
+        ),
         ("the sums are not carried to the next tile", "scf.yield %ln, %on", "scf.yield %ln, %probs"),
         (
             "there are more than two products",
@@ -489,3 +494,32 @@ def test_loops_without_a_schedule_have_a_reason(reason, old, new):
     result = subprocess.run(command, input=text, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert f'Reason="{reason}"' in result.stderr
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [("%vt[%c0, %c0] add", "%vt[%ij, %c0] add")],
+        [("%ln = ", "%unused = "), ("scf.yield %ln,", "scf.yield %l1,"), ("%thread =", "%l1 = kvcache.reduce addf %e0 from %l0 : !s -> !share\n%thread =")],
+    ],
+    ids=["of an iteration", "of no iteration"],
+)
+def test_rotated_loops_carry_values(changes):
+    """Regions take what the loop carries, and sums may be those of exponentials before the loop."""
+    exponentials = """%e0 = kvcache.map %o0 : !s -> !s {
+    ^bb0(%e: f32):
+      %y = math.exp2 %e : f32
+      kvcache.yield %y : f32
+    }
+    %thread ="""
+    text = edit(
+        LOOP,
+        ("%thread =", exponentials),
+        ("%l, %o =", "%l, %o, %i ="),
+        ("%oj = %o0) -> (!share, !s)", "%oj = %o0, %ij = %c0) -> (!share, !s, index)"),
+        ("scf.yield %ln, %on : !share, !s", "scf.yield %ln, %on, %ij : !share, !s, index"),
+        *changes,
+    )
+    result = subprocess.run([OPT, "-", "--kvcache-schedule-attention"], input=text, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "pending 1" in result.stdout and "kvcache.schedule_fence" in result.stdout
