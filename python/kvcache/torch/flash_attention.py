@@ -18,11 +18,11 @@ from .flash_checks import (
     parse_table,
     refuse,
 )
+from .flash_rules import HeadNumbers, Rule
 from .flash_steps import (
     PackedKeys,
     Pages,
     Queries,
-    Rule,
     append,
     attend,
     make_offsets,
@@ -53,6 +53,8 @@ def flash_attn_with_kvcache(
     alibi_slopes: torch.Tensor | None = None,
     num_splits: int = 0,
     return_softmax_lse: bool = False,
+    *,
+    s_aux: torch.Tensor | None = None,
 ) -> Any:
     """Attends to a cache after it has appended new keys and values in place.
 
@@ -92,11 +94,14 @@ def flash_attn_with_kvcache(
         num_splits: On a GPU, the most splits of a sequence's keys in a step of one
             query per sequence; 0 if the operation chooses. Results are the same.
         return_softmax_lse: Whether to return logarithms as well.
+        s_aux: The logits of the sinks, [heads], of bfloat16, float16 or float32: each
+            joins the denominators of its head. An argument of vLLM's FlashAttention 3.
 
     Returns:
         The outputs, as ``q``; zeros for a query without keys. With
         ``return_softmax_lse``, also the natural logarithms of the denominators, float32
-        [batch, heads, seqlen_q]; -inf for a query without keys.
+        [batch, heads, seqlen_q]. The one of a query without keys is the logit of its
+        sink, or -inf.
 
     Raises:
         ValueError: Sizes, dtypes or devices contradict each other, or an argument is not
@@ -119,13 +124,14 @@ def flash_attn_with_kvcache(
     before = _expand_lengths(q, cache_seqlens, pages.most - new)
     check_lengths("cache_seqlens", before, new, pages.most)
     pages.check_ids(before + new)
-    rule = Rule.of(causal, window_size, softcap, alibi_slopes, q)
+    extra = HeadNumbers.of(q, alibi_slopes, s_aux, batch)
+    rule = Rule.of(causal, window_size, softcap, extra)
     if k is not None and v is not None and new and batch:
         append(pages, before, k, v)
     offsets = make_offsets(batch, rows, q.device)
     queries = Queries(q.reshape(-1, *q.shape[2:]), offsets, rows, least_keys=new)
     out, lse = attend(
-        queries, pages, before + new, rule, softmax_scale, alibi_slopes, num_splits
+        queries, pages, before + new, rule, softmax_scale, extra, num_splits
     )
     out = out.view(q.shape)
     if not return_softmax_lse:
@@ -150,6 +156,8 @@ def flash_attn_varlen_func(
     deterministic: bool = False,
     return_attn_probs: bool = False,
     block_table: torch.Tensor | None = None,
+    *,
+    s_aux: torch.Tensor | None = None,
 ) -> Any:
     """Attends for sequences of different lengths, one after another.
 
@@ -175,6 +183,7 @@ def flash_attn_varlen_func(
         deterministic: Has no effect: there is no backward pass.
         return_attn_probs: Whether to return logarithms as well.
         block_table: As in ``flash_attn_with_kvcache``.
+        s_aux: As in ``flash_attn_with_kvcache``.
 
     Returns:
         The outputs, as ``q``. With ``return_attn_probs``, a tuple of the outputs, the
@@ -204,9 +213,10 @@ def flash_attn_varlen_func(
     lengths = cu_seqlens_k.diff().int()
     check_lengths("cu_seqlens_k", lengths, 0, keys.most)
     keys.check_ids(lengths)
-    rule = Rule.of(causal, window_size, softcap, alibi_slopes, q, batch)
+    extra = HeadNumbers.of(q, alibi_slopes, s_aux, batch)
+    rule = Rule.of(causal, window_size, softcap, extra)
     queries = Queries(q, cu_seqlens_q.int().contiguous(), int(max_seqlen_q))
-    out, lse = attend(queries, keys, lengths, rule, softmax_scale, alibi_slopes)
+    out, lse = attend(queries, keys, lengths, rule, softmax_scale, extra)
     if not return_attn_probs:
         return out
     return out, lse.transpose(0, 1).contiguous(), None

@@ -45,6 +45,15 @@ def check_device(q: Any, **tensors: Any) -> None:
             raise ValueError(f"expects {name!r} of int32 or int64, got {tensor.dtype}")
 
 
+def check_floats(q: Any, name: str, tensor: Any, *dtypes: Any) -> None:
+    """Raises ``ValueError`` unless a tensor has one of the dtypes, and the place of ``q``."""
+    _check_tensor(name, tensor)
+    _check_place(q, name, tensor)
+    if tensor.dtype not in dtypes:
+        wanted = " or ".join(str(dtype).removeprefix("torch.") for dtype in dtypes)
+        raise ValueError(f"expects {name!r} of {wanted}, got {tensor.dtype}")
+
+
 def check_cache(q: Any, rank: int = 4, **tensors: Any) -> None:
     """Checks keys and values, which are named, against the queries."""
     (first, keys), (_, values) = tensors.items()

@@ -16,6 +16,7 @@ from ..cache.layouts import Layout, describe
 from ..cache.params import KVCacheParams
 from ..pages.inputs import StepInputs
 from .flash_checks import DTYPES, check_device, check_shape, is_readable
+from .flash_rules import HeadNumbers, Rule
 
 TARGETS = {"cpu": "cpu", "cuda": "cuda"}
 """The target of operations for each type of device."""
@@ -23,104 +24,6 @@ TARGETS = {"cpu": "cpu", "cuda": "cuda"}
 _SPLIT_TOKENS, _MAX_SPLITS = 256, 32
 _DIMS = "page token head element"
 _MOST_PAGE, _LEAST_PAGE = 256, 16  # tokens per page of a cache without pages
-
-
-@dataclass(frozen=True)
-class Rule:
-    """The keys that a query sees, and the changes of its scores.
-
-    Attributes:
-        left: The number of keys before its position that a query sees; None for all.
-        right: The number of keys after its position that it sees; None for all.
-        soft_cap: The bound of scores; None for none.
-        has_slopes: Whether distances from its position lower the scores.
-    """
-
-    left: int | None
-    right: int | None
-    soft_cap: float | None
-    has_slopes: bool
-
-    @classmethod
-    def of(
-        cls,
-        causal: bool,
-        window: Any,
-        softcap: float,
-        slopes: Any,
-        q: Any,
-        batch: int | None = None,
-    ) -> Rule:
-        """Checks FlashAttention's arguments."""
-        if not isinstance(window, tuple | list) or len(window) != 2:
-            raise ValueError(f"expects 'window_size' to be two numbers, got {window!r}")
-        if not all(isinstance(size, int) and size >= -1 for size in window):
-            raise ValueError(
-                f"expects 'window_size' of numbers from -1 on, got {tuple(window)}"
-            )
-        if softcap < 0:
-            raise ValueError(f"expects 'softcap' not to be negative, got {softcap}")
-        left, right = (None if size < 0 else size for size in window)
-        heads = q.shape[-2]
-        if slopes is not None:
-            _check_slopes(slopes, q, heads, len(q) if batch is None else batch)
-        right = 0 if causal else right
-        return cls(left, right, float(softcap) or None, slopes is not None)
-
-    @property
-    def has_positions(self) -> bool:
-        """Whether the position of a query matters."""
-        return self.has_slopes or self.left is not None or self.right is not None
-
-    def for_last_query(self) -> Rule:
-        """The rule of queries at the last key, which have no later keys."""
-        right = None if self.left is None else 0
-        return Rule(self.left, right, self.soft_cap, self.has_slopes)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of ``ops.attention``."""
-        options: dict[str, Any] = {"causal": self.right == 0, "soft_cap": self.soft_cap}
-        if self.right == 0 and self.left is not None:
-            options["window"] = self.left + 1
-        elif self.left is not None or self.right:
-            options["mask"] = _make_mask(self.left, self.right)
-        if self.has_slopes:
-            options["score"] = _subtract_distance
-            options["arrays"] = {"slopes": "f32[?, ?]"}
-        return options
-
-
-def _check_slopes(slopes: Any, q: Any, heads: int, batch: int) -> None:
-    if not isinstance(slopes, torch.Tensor) or slopes.dtype != torch.float32:
-        raise ValueError("expects 'alibi_slopes' to be a tensor of float32")
-    if slopes.device != q.device:
-        raise ValueError(
-            f"expects 'alibi_slopes' on {q.device}, as 'q' is, got {slopes.device}"
-        )
-    if tuple(slopes.shape) not in ((heads,), (batch, heads)):
-        raise ValueError(
-            f"expects 'alibi_slopes' of [{heads}] or [{batch}, {heads}], got "
-            f"{list(slopes.shape)}"
-        )
-
-
-def _make_mask(left: int | None, right: int | None) -> Any:
-    def mask(sequence: Any, head: Any, query: Any, key: Any) -> Any:
-        seen = True
-        if left is not None:
-            seen = key >= query - left
-        if right is not None:
-            seen = (key <= query + right) & seen
-        return seen
-
-    return mask
-
-
-def _subtract_distance(
-    s: Any, sequence: Any, head: Any, query: Any, key: Any, slopes: Any
-) -> Any:
-    return s - slopes[sequence, head] * abs(query - key)
 
 
 @dataclass(frozen=True)
@@ -340,7 +243,7 @@ def attend(
     lengths: Any,
     rule: Rule,
     scale: float | None,
-    slopes: Any,
+    extra: HeadNumbers,
     num_splits: int = 0,
 ) -> tuple[Any, Any]:
     """Attends to ``lengths`` keys of each sequence, int32 [batch].
@@ -349,7 +252,7 @@ def attend(
     """
     q = queries.rows
     total, heads, width = q.shape
-    out, lse = torch.zeros_like(q), q.new_full((total, heads), -math.inf, dtype=torch.float32)
+    out, lse = torch.zeros_like(q), extra.make_logarithms(q)
     if not total or not keys.most:
         return out.contiguous(), lse
     out = out.contiguous()
@@ -367,9 +270,6 @@ def attend(
     operation = _make_attention(
         *_describe(keys, q), _target(q), heads, rule, splits, keys.kind
     )
-    arrays = {}
-    if slopes is not None:
-        arrays["slopes"] = slopes.expand(len(offsets) - 1, heads).contiguous()
     operation(
         inputs,
         0,
@@ -378,7 +278,7 @@ def attend(
         lse=lse,
         scale=width**-0.5 if scale is None else float(scale),
         kv_lengths=lengths,
-        **arrays,
+        **extra.make_arguments(len(offsets) - 1, heads),
     )
     if order is None:
         return out, lse

@@ -34,7 +34,7 @@ def place(request, monkeypatch):
     return torch.device("cpu")
 
 
-def model(q, k, v, scale=None, causal=False, window=(-1, -1), softcap=0.0, slopes=None):
+def model(q, k, v, scale=None, causal=False, window=(-1, -1), softcap=0.0, slopes=None, sinks=None):
     """Attention of one sequence: queries [n, heads, dim] to keys [m, kv_heads, dim], in float64."""
     q, k, v = (each.double().cpu() for each in (q, k, v))
     n, heads, dim = q.shape
@@ -47,6 +47,7 @@ def model(q, k, v, scale=None, causal=False, window=(-1, -1), softcap=0.0, slope
         first = 0 if left < 0 else max(position - left, 0)
         last = min(last, m - 1)
         if last < first:
+            lse[i, h] = -math.inf if sinks is None else sinks[h].double()
             continue
         seen = torch.arange(first, last + 1)
         s = k[seen, h // groups] @ q[i, h] * (dim**-0.5 if scale is None else scale)
@@ -54,7 +55,9 @@ def model(q, k, v, scale=None, causal=False, window=(-1, -1), softcap=0.0, slope
             s = softcap * torch.tanh(s / softcap)
         if slopes is not None:
             s = s - slopes[h].double().cpu() * (position - seen).abs()
-        out[i, h] = s.softmax(0) @ v[seen, h // groups]
+        if sinks is not None:  # its value is zero
+            s = torch.cat([s, sinks[h : h + 1].double().cpu()])
+        out[i, h] = s.softmax(0)[: len(seen)] @ v[seen, h // groups]
         lse[i, h] = s.logsumexp(0)
     return out, lse
 
@@ -100,13 +103,16 @@ class Case:
             self.q, *self.caches, **rows, **self.tables, cache_seqlens=self.seqlens, return_softmax_lse=True, **options
         )
 
-    def check(self, window_size=(-1, -1), alibi_slopes=None, **options):
+    def check(self, window_size=(-1, -1), alibi_slopes=None, s_aux=None, **options):
         dtype = self.q.dtype
         if alibi_slopes is not None:
             options["alibi_slopes"] = alibi_slopes.to(self.place)
+        if s_aux is not None:
+            options["s_aux"] = s_aux.to(self.place)
         before = self.caches.clone()
         out, lse = self.run(window_size=window_size, **options)
         slopes = options.pop("alibi_slopes", None)
+        options["sinks"] = options.pop("s_aux", None)
         options["scale"] = options.pop("softmax_scale", None)
         options.pop("num_splits", None)
         assert out.shape == self.q.shape and lse.shape == (*self.q.shape[:1], self.q.shape[2], self.q.shape[1])
@@ -165,6 +171,17 @@ def test_windows_include_their_ends(place, window, causal, rows):
 def test_alibi_lowers_scores_by_distance(place, rows, sizes, options):
     slopes = torch.rand(sizes, generator=torch.Generator().manual_seed(1))
     Case(place, (21, 9, 4), rows=rows).check(alibi_slopes=slopes, **options)
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("options", [{"causal": True}, {"window_size": (5, 0)}, {"alibi_slopes": torch.ones(4)}], ids=str)
+def test_sinks_join_denominators(place, rows, dtype, options):
+    sinks = torch.tensor([2.0, -1.0, 0.5, 30.0]).to(dtype)
+    no_keys = () if "alibi_slopes" in options and "causal" not in options else (2, 0)
+    Case(place, (21, 9, *no_keys), rows=rows).check(s_aux=sinks, **options)
+    strided = sinks.repeat_interleave(2)[::2]
+    Case(place, (700, 5), page=16, dim=8).check(s_aux=strided, num_splits=3)
 
 
 def test_scale_and_soft_cap(place):
@@ -244,7 +261,7 @@ def make_offsets(lengths, place):
 @pytest.mark.parametrize("paged", [False, True])
 @pytest.mark.parametrize(
     "options",
-    [{}, {"causal": True}, {"window_size": (2, 1)}, {"window_size": (2, 0), "softcap": 3.0}, {"slopes": 1}],
+    [{}, {"causal": True}, {"window_size": (2, 1)}, {"window_size": (2, 0), "softcap": 3.0}, {"slopes": 1}, {"sinks": 1}],
     ids=str,
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -260,6 +277,9 @@ def test_sequences_of_different_lengths(place, paged, options, dtype):
         (k, v), tables = case.caches, case.tables
     options = dict(options)
     slopes = torch.rand(4) if options.pop("slopes", None) else None
+    sinks = torch.rand(4) if options.pop("sinks", None) else None
+    if sinks is not None:
+        tables["s_aux"] = sinks.to(place)
     if slopes is not None:
         tables["alibi_slopes"] = slopes.to(place)
     out, lse, probabilities = flash_attn_varlen_func(
@@ -269,7 +289,7 @@ def test_sequences_of_different_lengths(place, paged, options, dtype):
     assert probabilities is None and lse.shape == (4, sum(counts))
     options["window"] = options.pop("window_size", (-1, -1))
     for rows, wanted_rows, (keys, values) in zip(out.split(counts), zip(q.split(counts), lse.split(counts, 1)), case.sequences):
-        wanted, wanted_lse = model(wanted_rows[0], keys, values, slopes=slopes, **options)
+        wanted, wanted_lse = model(wanted_rows[0], keys, values, slopes=slopes, sinks=sinks, **options)
         tolerance = TOLERANCES[dtype]
         torch.testing.assert_close(rows.double().cpu(), wanted, rtol=tolerance, atol=tolerance)
         torch.testing.assert_close(wanted_rows[1].T.double().cpu(), wanted_lse.double(), rtol=1e-3, atol=1e-3)
@@ -324,7 +344,11 @@ def test_calls_on_a_gpu_read_no_element(options, monkeypatch):
         ({"window_size": (-2, 0)}, r"'window_size' of numbers from -1 on, got \(-2, 0\)"),
         ({"softcap": -1.0}, "'softcap' not to be negative, got -1.0"),
         ({"alibi_slopes": torch.ones(3)}, r"'alibi_slopes' of \[4\] or \[2, 4\], got \[3\]"),
-        ({"alibi_slopes": torch.ones(4).half()}, "'alibi_slopes' to be a tensor of float32"),
+        ({"alibi_slopes": torch.ones(4).half()}, "'alibi_slopes' of float32, got torch.float16"),
+        ({"alibi_slopes": [1.0]}, "'alibi_slopes' to be a tensor, got list"),
+        ({"s_aux": torch.ones(2, 4)}, r"'s_aux' of \[4\], got \[2, 4\]"),
+        ({"s_aux": torch.ones(4).int()}, "'s_aux' of float16 or bfloat16 or float32, got torch.int32"),
+        ({"s_aux": torch.ones(4, device="meta")}, "'s_aux' on cpu, as 'q' is, got meta"),
         ({"cache_seqlens": torch.ones(3).int()}, r"'cache_seqlens' of \[2\], got \[3\]"),
         ({"cache_seqlens": torch.ones(2)}, "'cache_seqlens' of int32 or int64, got torch.float32"),
         ({"cache_seqlens": 49}, "'cache_seqlens' to be for at most 48 keys of a sequence and not negative, got 49 for sequence 0"),
