@@ -182,10 +182,10 @@ class JIT:
         """
 
 class NativeFunction:
-    """A function for the CPU without results, which is called without TVM-FFI."""
+    """A function without results, which is called without TVM-FFI."""
 
 def native_function(
-    jit: JIT, name: str, kinds: bytes, precisions: bytes, written: bytes
+    jit: JIT, name: str, kinds: bytes, precisions: bytes, written: bytes, is_on_gpu: bool
 ) -> NativeFunction:
     """Returns a function of a module, for ``plain_method`` and ``checked_call``.
 
@@ -196,6 +196,8 @@ def native_function(
             float.
         precisions: The checks of PyTorch's tensors, as for ``needs_adapting``.
         written: 1 for each argument that the function writes to.
+        is_on_gpu: Whether arrays are memory of a GPU. Then the function runs on the
+            current stream of the framework of the first array that has one.
     """
 
 def register_native(
@@ -216,6 +218,9 @@ def checked_call(
     offsets: int,
     needs_pages: bool,
     has_positions: bool,
+    workspace_bytes: tuple[int, int],
+    place_scale: Callable[[float, int, int], object],
+    find_workspace: Callable[[int, int, int | None], object] | None,
 ) -> Callable[..., bool]:
     """Returns a function of inputs, a layer, and the parameters of an operation.
 
@@ -233,6 +238,11 @@ def checked_call(
         offsets: The argument of the row offsets.
         needs_pages: Whether sequences must have pages for all tokens.
         has_positions: Whether given lengths include the new tokens.
+        workspace_bytes: The bytes of a workspace for each sequence, and those for all.
+        place_scale: A function of a number, the elements, and the number of a GPU, which
+            returns the array there.
+        find_workspace: A function of the bytes, the number of the GPU, and the stream,
+            which returns the workspace; the stream is None if no framework has one.
     """
 
 def bound_call(

@@ -41,13 +41,12 @@ PyTypeObject *numPyType = nullptr;
 /// By the numbers of dtypes; of no bits for others.
 std::vector<ffi::DataType> numPyDtypes;
 
-/// DLPack's DLPackExchangeAPI, a table of functions of a type of tensors.
-struct ExchangeAPI {
-  uint32_t major, minor;
-  ExchangeAPI *previous;
-  void *allocate, *toManaged, *fromManaged;
-  int (*view)(void *object, ffi::DLTensor *tensor);
-  void *getStream;
+/// A type of tensors.
+struct ArrayType {
+  /// Null for a type without one.
+  const ExchangeAPI *exchange;
+  /// Whether it is that of TVM-FFI, which has no table.
+  bool isTVMFFI;
 };
 
 } // namespace
@@ -66,10 +65,6 @@ void mlir::kvcache::python::registerNumPy(nb::handle type, nb::dict dtypes) {
 /// The table of a type that declares one itself: subclasses may give their
 /// memory another meaning. Null for others.
 static const ExchangeAPI *findExchangeAPI(PyTypeObject *type) {
-  static std::unordered_map<PyTypeObject *, const ExchangeAPI *> known;
-  auto found = known.find(type);
-  if (found != known.end())
-    return found->second;
   static PyObject *const name =
       PyUnicode_InternFromString("__dlpack_c_exchange_api__");
   const ExchangeAPI *api = nullptr;
@@ -82,15 +77,33 @@ static const ExchangeAPI *findExchangeAPI(PyTypeObject *type) {
     api = static_cast<const ExchangeAPI *>(
         PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
   PyErr_Clear();
-  if (api && api->major != 1)
-    api = nullptr;
-  Py_INCREF(type);
-  return known[type] = api;
+  return api && api->major == 1 && api->view ? api : nullptr;
 }
 
-bool ArrayView::read(PyObject *object, char precision, bool isWritten) {
-  bool isRead = Py_TYPE(object) == numPyType ? readNumPy(object, isWritten)
-                                             : readExchanged(object, precision);
+static bool isTensorOfTVMFFI(PyTypeObject *type) {
+  PyObject *modules = PyImport_GetModuleDict();
+  PyObject *module = PyDict_GetItemString(modules, "tvm_ffi");
+  nb::object tensor;
+  if (module)
+    tensor = nb::steal(PyObject_GetAttrString(module, "Tensor"));
+  PyErr_Clear();
+  return tensor.ptr() == reinterpret_cast<PyObject *>(type);
+}
+
+static ArrayType describeType(PyTypeObject *type) {
+  static std::unordered_map<PyTypeObject *, ArrayType> known;
+  auto found = known.find(type);
+  if (found != known.end())
+    return found->second;
+  Py_INCREF(type);
+  return known[type] = {findExchangeAPI(type), isTensorOfTVMFFI(type)};
+}
+
+bool ArrayView::read(PyObject *object, char precision, bool isWritten,
+                     bool isOnGPU) {
+  bool isRead = Py_TYPE(object) == numPyType
+                    ? !isOnGPU && readNumPy(object, isWritten)
+                    : readTensor(object, precision, isOnGPU);
   // Checks read integers.
   if (!isRead || getAddress() % getBytes() != 0)
     return false;
@@ -126,23 +139,57 @@ bool ArrayView::readNumPy(PyObject *object, bool isWritten) {
   return true;
 }
 
-bool ArrayView::readExchanged(PyObject *object, char precision) {
-  const ExchangeAPI *api = findExchangeAPI(Py_TYPE(object));
-  if (!api || isSpecialTensor(object, precision))
-    return false;
-  if (api->view(object, &tensor) != 0) {
-    PyErr_Clear();
-    return false;
-  }
-  return tensor.rank <= kMostRank && (tensor.device.type == ffi::kCPU ||
-                                      tensor.device.type == ffi::kCUDAHost);
+/// The tensor of an object of TVM-FFI; null, without an exception, for none.
+static const ffi::DLTensor *getTensorOfTVMFFI(PyObject *object) {
+  static PyObject *const name = PyUnicode_InternFromString("__chandle__");
+  nb::object address = nb::steal(PyObject_CallMethodNoArgs(object, name));
+  void *handle = address.ptr() ? PyLong_AsVoidPtr(address.ptr()) : nullptr;
+  PyErr_Clear();
+  auto *held = static_cast<const ffi::Tensor *>(handle);
+  return held && held->type == ffi::kTensor ? &held->tensor : nullptr;
 }
 
-void ArrayView::fill(float *values, int64_t size) {
+/// Whether memory is of a GPU.
+static bool isOfGPU(ffi::Device device) {
+  return device.type == ffi::kCUDA || device.type == ffi::kCUDAManaged;
+}
+
+static bool isOfHost(ffi::Device device) {
+  return device.type == ffi::kCPU || device.type == ffi::kCUDAHost;
+}
+
+bool ArrayView::readTensor(PyObject *object, char precision, bool isOnGPU) {
+  ArrayType type = describeType(Py_TYPE(object));
+  if (type.isTVMFFI) {
+    const ffi::DLTensor *held = getTensorOfTVMFFI(object);
+    if (!held)
+      return false;
+    tensor = *held;
+  } else {
+    if (!type.exchange || isSpecialTensor(object, precision))
+      return false;
+    if (type.exchange->view(object, &tensor) != 0) {
+      PyErr_Clear();
+      return false;
+    }
+    exchange = type.exchange;
+  }
+  return tensor.rank <= kMostRank &&
+         (isOnGPU ? isOfGPU(tensor.device) : isOfHost(tensor.device));
+}
+
+bool ArrayView::getStream(void *&stream) const {
+  int32_t type = tensor.device.type, number = tensor.device.id;
+  bool isFound = exchange->getStream(type, number, &stream) == 0;
+  PyErr_Clear();
+  return isFound;
+}
+
+void ArrayView::fill(float *values, int64_t size, ffi::Device device) {
   sizes[0] = values ? size : 0;
   sizes[1] = size;
-  tensor = {values,     {ffi::kCPU, 0}, values ? 1 : 2,
-            {2, 32, 1}, sizes,          /*strides=*/nullptr,
+  tensor = {values,     device, values ? 1 : 2,
+            {2, 32, 1}, sizes,  /*strides=*/nullptr,
             0};
   computeRange();
 }
@@ -161,8 +208,8 @@ bool ArrayView::isEmpty() const {
          tensor.shape + tensor.rank;
 }
 
-bool ArrayView::isVectorOfInts() const {
-  return tensor.rank == 1 && tensor.dtype.bits == 32 &&
+bool ArrayView::isVectorOfInts(int bits) const {
+  return tensor.rank == 1 && tensor.dtype.bits == bits &&
          tensor.dtype.code <= 1 && tensor.dtype.lanes == 1 &&
          (tensor.shape[0] <= 1 || getStride(0) == 1);
 }

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <structmember.h>
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -27,7 +28,8 @@ struct CheckedObject {
   PyObject_HEAD;
   vectorcallfunc call;
   CheckedOperation *operation;
-  PyObject *function;
+  /// The objects that the operation refers to.
+  PyObject *function, *placeScale, *findWorkspace;
 };
 
 /// `bound_call` in _kvcache.pyi.
@@ -70,6 +72,8 @@ static void destroyChecked(PyObject *object) {
   PyTypeObject *type = Py_TYPE(object);
   delete self->operation;
   Py_CLEAR(self->function);
+  Py_CLEAR(self->placeScale);
+  Py_CLEAR(self->findWorkspace);
   type->tp_free(object);
   Py_DECREF(type);
 }
@@ -97,13 +101,14 @@ static PyTypeObject *getCheckedType() {
 /// A parameter: its name, argument, kind, and size.
 using ParameterTuple = std::tuple<std::string, int, std::string, int64_t>;
 
-static nb::object makeCheckedCall(nb::handle function,
-                                  const std::vector<ParameterTuple> &parameters,
-                                  const std::string &operands,
-                                  const std::string &form,
-                                  const std::string &formWithoutTable,
-                                  int layer, int offsets, bool needsPages,
-                                  bool hasPositions) {
+static nb::object
+makeCheckedCall(nb::handle function,
+                const std::vector<ParameterTuple> &parameters,
+                const std::string &operands, const std::string &form,
+                const std::string &formWithoutTable, int layer, int offsets,
+                bool needsPages, bool hasPositions,
+                std::pair<int64_t, int64_t> workspaceBytes,
+                nb::handle placeScale, nb::handle findWorkspace) {
   const NativeFunction *native = getNativeFunction(function.ptr());
   if (!native)
     throw nb::type_error("expects a native function");
@@ -117,7 +122,11 @@ static nb::object makeCheckedCall(nb::handle function,
                                                           layer,
                                                           offsets,
                                                           needsPages,
-                                                          hasPositions});
+                                                          hasPositions,
+                                                          workspaceBytes.first,
+                                                          workspaceBytes.second,
+                                                          placeScale.ptr(),
+                                                          findWorkspace.ptr()});
   for (const auto &[name, argument, kind, size] : parameters) {
     operation->names.push_back(name);
     operation->parameters.push_back(
@@ -129,6 +138,8 @@ static nb::object makeCheckedCall(nb::handle function,
   self->call = &callChecked;
   self->operation = operation.release();
   self->function = function.inc_ref().ptr();
+  self->placeScale = placeScale.inc_ref().ptr();
+  self->findWorkspace = findWorkspace.inc_ref().ptr();
   return nb::steal(reinterpret_cast<PyObject *>(self));
 }
 
@@ -274,7 +285,8 @@ void mlir::kvcache::python::addCheckedCalls(nb::module_ &module) {
              nb::arg("parameters"), nb::arg("operands"), nb::arg("form"),
              nb::arg("form_without_table"), nb::arg("layer"),
              nb::arg("offsets"), nb::arg("needs_pages"),
-             nb::arg("has_positions"));
+             nb::arg("has_positions"), nb::arg("workspace_bytes"),
+             nb::arg("place_scale"), nb::arg("find_workspace").none());
   module.def("bound_call", &makeBoundCall, nb::arg("checked"),
              nb::arg("inputs").none(), nb::arg("layer").none(),
              nb::arg("given"), nb::arg("positional"), nb::arg("fallback"),

@@ -26,7 +26,8 @@ public:
 
   CallResult run(PyObject *inputs, PyObject *layer, PyObject *const *values) {
     bool isRight = readInputs(inputs, layer) && readParameters(values) &&
-                   checkSteps() && checkParameters() && areApart();
+                   checkSteps() && checkParameters() && findWorkspace() &&
+                   areApart();
     return isRight ? function.call(arguments) : CallResult::Refused;
   }
 
@@ -35,14 +36,23 @@ private:
   bool readOperands(PyObject *operands);
   bool readParameters(PyObject *const *values);
   bool readParameter(const Parameter &parameter, PyObject *value);
-  bool fillScale(const Parameter &parameter, PyObject *value);
+  bool readScale(const Parameter &parameter, PyObject *value);
+  /// Reads an array that Python has made; null for an error.
+  bool readMade(int argument, PyObject *array);
+  bool findWorkspace();
+  int64_t countWorkspaceBytes() const;
 
   bool checkSteps();
+  bool checkHostSteps();
+  bool checkOffsets(const ArrayView &starts);
+  bool checkTotals(const ArrayView &totals);
   bool checkIndex() const;
   bool checkPages();
   bool checkParameters();
   bool checkParameter(const Parameter &parameter);
   bool checkRows(const ArrayView &view, int dimension);
+  bool areOutside(const ArrayView &view, bool areColumns, int64_t least,
+                  int64_t end) const;
   bool checkLengths(const ArrayView &view);
   bool areApart() const;
 
@@ -76,6 +86,13 @@ private:
   static constexpr int64_t kMostScales = 512;
   float scales[kMostScales];
   int64_t numScales = 0;
+  /// The arrays that Python gives for numbers and for no workspace.
+  std::vector<nb::object> made;
+  /// The argument of a workspace that is not given; negative for none.
+  int workspace = -1;
+  /// The copies of offsets and totals in host memory, or None. The inputs own
+  /// them.
+  PyObject *hostOffsets = Py_None, *hostTotals = Py_None;
 };
 
 } // namespace
@@ -99,10 +116,12 @@ bool CheckedCall::readInputs(PyObject *inputs, PyObject *layer) {
   Py_ssize_t index = readIndex(layer);
   nb::object found = nb::steal(PyObject_GetAttr(inputs, name));
   if (index < 0 || !found.ptr() || !PyTuple_Check(found.ptr()) ||
-      PyTuple_GET_SIZE(found.ptr()) != 2) {
+      PyTuple_GET_SIZE(found.ptr()) != 4) {
     PyErr_Clear();
     return false;
   }
+  hostOffsets = PyTuple_GET_ITEM(found.ptr(), 2);
+  hostTotals = PyTuple_GET_ITEM(found.ptr(), 3);
   PyObject *form = PyTuple_GET_ITEM(found.ptr(), 0);
   const char *text = PyUnicode_AsUTF8(form);
   if (!text) {
@@ -160,25 +179,34 @@ bool CheckedCall::readParameters(PyObject *const *values) {
   return true;
 }
 
+/// A number that is surely one: no bool, and of no type of NumPy.
+static bool isNumber(PyObject *object) {
+  return PyFloat_CheckExact(object) || PyLong_CheckExact(object);
+}
+
 bool CheckedCall::readParameter(const Parameter &parameter, PyObject *value) {
   int argument = parameter.argument;
   if (argument < 0)
     return value == Py_None;
-  bool isNumber = PyFloat_CheckExact(value) || PyLong_CheckExact(value);
   switch (parameter.kind) {
   case ParameterKind::Number:
-    return isNumber && std::isfinite(PyFloat_AsDouble(value)) &&
+    return isNumber(value) && std::isfinite(PyFloat_AsDouble(value)) &&
            function.read(argument, value, arguments);
   case ParameterKind::Scale:
-    if (isNumber)
-      return fillScale(parameter, value);
-    break;
+  case ParameterKind::OptionalScale:
+    return readScale(parameter, value);
   case ParameterKind::OptionalRows:
     if (value != Py_None)
       break;
-    getView(argument).fill(nullptr, parameter.size);
+    getView(argument).fill(nullptr, parameter.size,
+                           getView(0).getTensor().device);
     missing = argument;
     function.pass(argument, arguments);
+    return true;
+  case ParameterKind::Workspace:
+    if (value != Py_None)
+      break;
+    workspace = argument;
     return true;
   case ParameterKind::Rope:
     rope = argument;
@@ -189,17 +217,57 @@ bool CheckedCall::readParameter(const Parameter &parameter, PyObject *value) {
   return function.read(argument, value, arguments);
 }
 
-bool CheckedCall::fillScale(const Parameter &parameter, PyObject *value) {
-  double scale = PyFloat_AsDouble(value);
+bool CheckedCall::readScale(const Parameter &parameter, PyObject *value) {
+  int argument = parameter.argument;
+  bool isDefault =
+      parameter.kind == ParameterKind::OptionalScale && value == Py_None;
+  if (!isDefault && !isNumber(value))
+    return function.read(argument, value, arguments);
+  double scale = isDefault ? 1.0 : PyFloat_AsDouble(value);
   if (!std::isfinite(scale) || numScales + parameter.size > kMostScales) {
     PyErr_Clear();
     return false;
   }
+  if (function.isOnGPU()) {
+    int32_t device = getView(0).getTensor().device.id;
+    return readMade(argument,
+                    PyObject_CallFunction(operation.placeScale, "dLi", scale,
+                                          parameter.size, device));
+  }
   std::fill_n(scales + numScales, parameter.size, static_cast<float>(scale));
-  getView(parameter.argument).fill(scales + numScales, parameter.size);
-  function.pass(parameter.argument, arguments);
+  getView(argument).fill(scales + numScales, parameter.size,
+                         getView(0).getTensor().device);
+  function.pass(argument, arguments);
   numScales += parameter.size;
   return true;
+}
+
+bool CheckedCall::readMade(int argument, PyObject *array) {
+  made.push_back(nb::steal(array));
+  // Python's way raises the error of what has made none.
+  PyErr_Clear();
+  return array && function.read(argument, array, arguments);
+}
+
+int64_t CheckedCall::countWorkspaceBytes() const {
+  return operation.fixedWorkspaceBytes + batch * operation.workspaceBytes;
+}
+
+/// Finds the workspace of the stream, where none is given.
+bool CheckedCall::findWorkspace() {
+  if (workspace < 0)
+    return true;
+  DirectCall direct;
+  if (!function.findStream(arguments, direct))
+    return false;
+  // Without a framework, TVM-FFI has the stream: Python asks it.
+  nb::object stream = direct.hasStream
+                          ? nb::steal(PyLong_FromVoidPtr(direct.stream))
+                          : nb::none();
+  int32_t device = getView(0).getTensor().device.id;
+  return readMade(workspace, PyObject_CallFunction(operation.findWorkspace,
+                                                   "LiO", countWorkspaceBytes(),
+                                                   device, stream.ptr()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -228,8 +296,45 @@ bool CheckedCall::checkSteps() {
                                    : getView(tableIndex).getSize(0) - isCSR;
   if (numRows != batch)
     return false;
-  total = starts.getInts()[batch];
-  return starts.getInts()[0] == 0 && checkIndex() && checkPages();
+  if (function.isOnGPU())
+    return checkHostSteps();
+  return checkOffsets(starts) && checkIndex() && checkPages();
+}
+
+/// Reads offsets, which begin with 0 and do not decrease.
+bool CheckedCall::checkOffsets(const ArrayView &starts) {
+  const uint32_t *first = starts.getInts();
+  total = first[batch];
+  return *first == 0 && std::is_sorted(first, first + batch + 1);
+}
+
+/// Checks what a step whose arrays are on a GPU has in host memory.
+bool CheckedCall::checkHostSteps() {
+  ArrayView starts, totals;
+  auto read = [](ArrayView &view, PyObject *array) {
+    return view.read(array, /*precision=*/0, /*isWritten=*/false,
+                     /*isOnGPU=*/false);
+  };
+  if (hostOffsets != Py_None &&
+      (!read(starts, hostOffsets) || !starts.isVectorOfInts() ||
+       starts.getSize(0) != batch + 1 || !checkOffsets(starts)))
+    return false;
+  return hostTotals == Py_None ||
+         (read(totals, hostTotals) && totals.isVectorOfInts(/*bits=*/64) &&
+          totals.getSize(0) == batch && checkTotals(totals));
+}
+
+/// Sequences have pages for their tokens, where their number is known.
+bool CheckedCall::checkTotals(const ArrayView &totals) {
+  const ArrayView &entries = getView(table);
+  bool isCSR = entries.getTensor().rank == 1;
+  auto *counts = reinterpret_cast<const uint64_t *>(totals.getAddress());
+  for (int64_t b = 0; b < batch; ++b) {
+    longest = std::max(longest, counts[b]);
+    if (operation.needsPages && !isCSR && counts[b] > getRoom(b))
+      return false;
+  }
+  return true;
 }
 
 /// Sequences have entries or a row of the table.
@@ -247,11 +352,8 @@ bool CheckedCall::checkIndex() const {
 
 bool CheckedCall::checkPages() {
   const uint32_t *counts = getView(lengths).getInts();
-  const uint32_t *starts = getView(operation.offsets).getInts();
   for (int64_t b = 0; b < batch; ++b) {
     uint64_t tokens = uint64_t(counts[b]) + getNew(b);
-    if (starts[b + 1] < starts[b])
-      return false;
     longest = std::max(longest, tokens);
     if (operation.needsPages && tokens > getRoom(b))
       return false;
@@ -323,6 +425,13 @@ static bool areBetween(const ArrayView &view, int64_t rows, bool areColumns,
   return true;
 }
 
+/// Whether the integers of an array may be read, and are not in [least, end).
+bool CheckedCall::areOutside(const ArrayView &view, bool areColumns,
+                             int64_t least, int64_t end) const {
+  return !function.isOnGPU() &&
+         !areBetween(view, total, areColumns, least, end);
+}
+
 bool CheckedCall::checkParameter(const Parameter &parameter) {
   const ArrayView &view = getView(parameter.argument);
   constexpr int64_t any = std::numeric_limits<int64_t>::min();
@@ -334,14 +443,22 @@ bool CheckedCall::checkParameter(const Parameter &parameter) {
   case ParameterKind::Slots:
   case ParameterKind::SeenSlots:
     return checkRows(view, 0) &&
-           areBetween(view, total, false, any, numPages * pageSize);
+           !areOutside(view, false, any, numPages * pageSize);
   case ParameterKind::Positions:
     return view.getTensor().rank > 0 &&
            checkRows(view, view.getTensor().rank - 1) && rope >= 0 &&
            getView(rope).getTensor().rank == 2 &&
-           areBetween(view, total, true, 0, getView(rope).getSize(0));
+           !areOutside(view, true, 0, getView(rope).getSize(0));
   case ParameterKind::Lengths:
     return checkLengths(view);
+  case ParameterKind::RegionArray:
+    return !view.isEmpty() && view.getTensor().dtype.code != 1;
+  case ParameterKind::UnsignedArray:
+    return !view.isEmpty() && view.getTensor().dtype.code != 0;
+  case ParameterKind::Workspace:
+    return parameter.argument == workspace ||
+           (view.getTensor().rank == 1 &&
+            view.getSize(0) >= countWorkspaceBytes());
   default:
     return true;
   }
@@ -350,7 +467,7 @@ bool CheckedCall::checkParameter(const Parameter &parameter) {
 bool CheckedCall::checkLengths(const ArrayView &view) {
   if (!view.isVectorOfInts() || view.getSize(0) != batch)
     return false;
-  for (int64_t b = 0; b < batch; ++b) {
+  for (int64_t b = 0; b < batch && !function.isOnGPU(); ++b) {
     uint64_t length = view.getInts()[b];
     uint64_t least = operation.hasPositions ? getNew(b) : 0;
     if (length < least || length > getRoom(b) ||

@@ -34,7 +34,15 @@ enum class ParameterKind : char {
   Rope = 'c',
   Lengths = 'l',
   /// An array of f32 for each head, or a number for all.
-  Scale = 'f'
+  Scale = 'f',
+  /// Likewise; 1 if it is None.
+  OptionalScale = 'e',
+  /// The array of a region, which has elements; of signed or of unsigned ones,
+  /// if they are integers.
+  RegionArray = 'g',
+  UnsignedArray = 'u',
+  /// The workspace of a step; that of the stream if it is None.
+  Workspace = 'w'
 };
 
 struct Parameter {
@@ -68,6 +76,10 @@ struct CheckedOperation {
   bool needsPages;
   /// Whether given lengths include the new tokens.
   bool hasPositions;
+  /// The bytes of a workspace for each sequence, and those for all.
+  int64_t workspaceBytes, fixedWorkspaceBytes;
+  /// See `checked_call` in _kvcache.pyi.
+  PyObject *placeScale, *findWorkspace;
 
   /// Calls the function, if the call is surely right. `values` are those of the
   /// parameters.

@@ -21,10 +21,10 @@ static PyObject *checkError = nullptr;
 
 NativeFunction::NativeFunction(const JIT &jit, const std::string &name,
                                std::string kinds, std::string precisions,
-                               std::string written)
+                               std::string written, bool isOnGPU)
     : function(reinterpret_cast<decltype(function)>(jit.lookup(name))),
       kinds(std::move(kinds)), precisions(std::move(precisions)),
-      written(std::move(written)) {
+      written(std::move(written)), onGPU(isOnGPU) {
   if (!function || this->kinds.size() > NativeArguments::kMost ||
       this->precisions.size() != this->kinds.size() ||
       this->written.size() != this->kinds.size())
@@ -58,7 +58,8 @@ bool NativeFunction::read(int index, PyObject *value,
     return readInteger(value, arguments.values[index]);
   if (kinds[index] == 'f')
     return readFloat(value, arguments.values[index]);
-  if (!arguments.views[index].read(value, precisions[index], isWritten(index)))
+  if (!arguments.views[index].read(value, precisions[index], isWritten(index),
+                                   onGPU))
     return false;
   pass(index, arguments);
   return true;
@@ -70,21 +71,35 @@ void NativeFunction::pass(int index, NativeArguments &arguments) const {
   value.pointer = &arguments.views[index].getTensor();
 }
 
+bool NativeFunction::findStream(const NativeArguments &arguments,
+                                DirectCall &direct) const {
+  for (int index = 0; index < getCount() && onGPU; ++index) {
+    const ArrayView &view = arguments.views[index];
+    if (!isArray(index) || !view.hasStream())
+      continue;
+    direct.hasStream = true;
+    return view.getStream(direct.stream);
+  }
+  return true;
+}
+
 CallResult NativeFunction::call(NativeArguments &arguments) const {
-  CallError error;
+  DirectCall direct;
+  if (!findStream(arguments, direct))
+    return CallResult::Refused;
   ffi::Any result;
   int32_t status;
   {
     ReleasedGIL released;
-    expectError(error);
+    expectCall(direct);
     status = function(nullptr, arguments.values, getCount(), &result);
   }
   if (status == 0)
     return CallResult::Done;
   // All other errors are of arguments, before the function runs.
-  if (error.kind != "kvcache.CheckError")
+  if (direct.errorKind != "kvcache.CheckError")
     return CallResult::Refused;
-  PyErr_SetObject(checkError, toStr(error.message).ptr());
+  PyErr_SetObject(checkError, toStr(direct.message).ptr());
   return CallResult::Failed;
 }
 
@@ -112,12 +127,12 @@ void mlir::kvcache::python::addNativeCalls(nb::module_ &module) {
   module.def(
       "native_function",
       [](const JIT &jit, const std::string &name, nb::bytes kinds,
-         nb::bytes precisions, nb::bytes written) {
+         nb::bytes precisions, nb::bytes written, bool isOnGPU) {
         return NativeFunction(jit, name, toString(kinds), toString(precisions),
-                              toString(written));
+                              toString(written), isOnGPU);
       },
       nb::arg("jit"), nb::arg("name"), nb::arg("kinds"), nb::arg("precisions"),
-      nb::arg("written"), nb::keep_alive<0, 1>());
+      nb::arg("written"), nb::arg("is_on_gpu"), nb::keep_alive<0, 1>());
   module.def(
       "register_native",
       [](nb::handle array, nb::dict dtypes, nb::handle error) {

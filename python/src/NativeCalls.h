@@ -24,6 +24,8 @@ enum class CallResult {
   Failed
 };
 
+using runtime::DirectCall;
+
 /// The arguments of one call.
 struct NativeArguments {
   static constexpr int kMost = 32;
@@ -32,18 +34,24 @@ struct NativeArguments {
   ArrayView views[kMost];
 };
 
-/// A function of a module for the CPU without results.
+/// A function of a module for the CPU or a GPU without results.
 class NativeFunction {
 public:
   /// `kinds` has a letter for each argument: `m` for a memref, `i` for an
   /// integer, `f` for a float. `written` has a 1 for memrefs that the function
   /// writes to, and `precisions` is as for `needs_adapting`.
   NativeFunction(const JIT &jit, const std::string &name, std::string kinds,
-                 std::string precisions, std::string written);
+                 std::string precisions, std::string written, bool isOnGPU);
 
   int getCount() const { return static_cast<int>(kinds.size()); }
   bool isArray(int index) const { return kinds[index] == 'm'; }
   bool isWritten(int index) const { return written[index] != 0; }
+  /// Whether arrays are memory of a GPU.
+  bool isOnGPU() const { return onGPU; }
+
+  /// Gets the current stream of the first framework that has one. False,
+  /// without an exception, if it can't say.
+  bool findStream(const NativeArguments &arguments, DirectCall &direct) const;
 
   /// Reads an argument. False, without an exception, if another way must be
   /// tried.
@@ -62,6 +70,7 @@ private:
   int32_t (*function)(void *self, const void *arguments, int32_t count,
                       void *result);
   std::string kinds, precisions, written;
+  bool onGPU;
 };
 
 /// The function of an object; null if it is none.

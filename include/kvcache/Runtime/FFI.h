@@ -88,14 +88,19 @@ enum DeviceType : int32_t {
 };
 } // namespace ffi
 
-/// An error of a call: its kind, such as `kvcache.CheckError`, and its message.
-struct CallError {
-  std::string kind, message;
+/// A call by a caller without TVM-FFI.
+struct DirectCall {
+  /// The error of the call: its kind, such as `kvcache.CheckError`, and its
+  /// message.
+  std::string errorKind, message;
+  /// The stream of work on a GPU; the one of TVM-FFI unless `hasStream`.
+  void *stream = nullptr;
+  bool hasStream = false;
 };
 
-/// Lets the next call of this thread put its error into `error`, for callers
-/// without TVM-FFI. Calls inside that call do not.
-void expectError(CallError &error);
+/// Makes the next call of this thread a direct one. Calls inside that call are
+/// not.
+void expectCall(DirectCall &call);
 
 } // namespace mlir::kvcache::runtime
 

@@ -19,7 +19,7 @@
 
 namespace mlir::kvcache::runtime {
 
-/// Sets the error of the calling thread, or of its `CallError`. Returns false.
+/// Sets the error of the calling thread, or of its direct call. Returns false.
 bool raise(const char *kind, const std::string &message);
 
 /// Raises an error that names an argument: `f: argument 0 ('m') expects

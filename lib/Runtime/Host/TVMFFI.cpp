@@ -32,15 +32,15 @@ void *runtime::lookupTVMFFI(const char *name) {
   return library ? dlsym(library, name) : nullptr;
 }
 
-/// Where the next call of this thread puts its error, and where the current one
-/// does; null for TVM-FFI.
-static thread_local CallError *nextError = nullptr, *currentError = nullptr;
+/// The next and the current call of this thread; null for those of TVM-FFI.
+static thread_local DirectCall *nextCall = nullptr, *currentCall = nullptr;
 
-void runtime::expectError(CallError &error) { nextError = &error; }
+void runtime::expectCall(DirectCall &call) { nextCall = &call; }
 
 bool runtime::raise(const char *kind, const std::string &message) {
-  if (currentError) {
-    *currentError = {kind, message};
+  if (currentCall) {
+    currentCall->errorKind = kind;
+    currentCall->message = message;
     return false;
   }
   using SetRaised = void (*)(const char *, const char *);
@@ -239,6 +239,8 @@ static bool runChecked(KVCacheEntry entry, int64_t *words) {
 
 /// The framework's current stream on a device.
 static void *getStream(int32_t deviceType, int32_t device) {
+  if (currentCall && currentCall->hasStream)
+    return currentCall->stream;
   using GetStream = void *(*)(int32_t, int32_t);
   static const auto getStream =
       reinterpret_cast<GetStream>(lookupTVMFFI("TVMFFIEnvGetStream"));
@@ -375,14 +377,14 @@ extern "C" int32_t kvcacheCallTVMFFI(const KVCacheFunction *function,
     far = std::make_unique<int64_t[]>(function->numWords);
     words = far.get();
   }
-  CallError *outer =
-      std::exchange(currentError, std::exchange(nextError, nullptr));
+  DirectCall *outer =
+      std::exchange(currentCall, std::exchange(nextCall, nullptr));
   const auto *values = static_cast<const ffi::Any *>(args);
   bool succeeded =
       unpack(*function, values, numArgs, words) &&
       run(*function, entry, values, words) &&
       pack(*function, words + function->numWords - function->numResults,
            *static_cast<ffi::Any *>(result));
-  currentError = outer;
+  currentCall = outer;
   return succeeded ? 0 : -1;
 }

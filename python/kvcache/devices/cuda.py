@@ -183,12 +183,16 @@ def current_stream(values: Sequence[Any], device: int) -> int:
 
 def find_device(values: Sequence[Any]) -> int:
     """Returns the device that the first array among ``values`` is on, or else 0."""
-    for value in values:
-        if hasattr(value, "__dlpack_device__"):
-            kind, number = value.__dlpack_device__()
-            if kind in _CUDA:
-                return int(number)
-    return 0
+    found = (find_gpu(value) for value in values)
+    return next((device for device in found if device is not None), 0)
+
+
+def find_gpu(value: Any) -> int | None:
+    """Returns the device that an array is on; None for other memory."""
+    if not hasattr(value, "__dlpack_device__"):
+        return None
+    kind, number = value.__dlpack_device__()
+    return int(number) if kind in _CUDA else None
 
 
 @contextmanager

@@ -218,9 +218,9 @@ class JitModule:
         # The functions that can be called directly, by name: those of TVM-FFI from
         # their first call on.
         natives = {
-            signature.name: signature.make_native(compiled)
+            signature.name: signature.make_native(compiled, is_on_gpu=device == "cuda")
             for signature in signatures
-            if not device
+            if device != "emulator"
         }
         self._plain: dict[str, Any] = {
             name: (native, b"", False) for name, native in natives.items() if native
@@ -248,7 +248,7 @@ class JitModule:
         """Returns a function for ``kvcache.ops``, or None. Raises as ``function`` does."""
         self._find(name)
         function, *_ = self._plain.get(name, (None,))
-        return function if self._device == "" else None
+        return function if self._device != "emulator" else None
 
     def signature(self, name: str) -> Signature:
         """Describes a function and its arguments. Raises as ``function`` does."""

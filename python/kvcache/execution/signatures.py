@@ -94,8 +94,8 @@ class Signature:
             description["num_results"],
         )
 
-    def make_native(self, compiled: JIT) -> NativeFunction | None:
-        """Makes a function that is called without TVM-FFI, for the CPU.
+    def make_native(self, compiled: JIT, *, is_on_gpu: bool) -> NativeFunction | None:
+        """Makes a function that is called without TVM-FFI.
 
         None for a function with results, or with arguments that can't be passed so.
         """
@@ -109,6 +109,7 @@ class Signature:
             "".join(kinds).encode(),
             self.precisions,
             bytes(not argument.readonly for argument in self.arguments),
+            is_on_gpu,
         )
 
     @functools.cached_property

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from ..checks import check_positive
@@ -38,11 +39,11 @@ class Attention(LayerOperation):
         "mask": "r",
         "rows": "v",
         "kv_lengths": "l",
-        "workspace": "a",
+        "workspace": "w",
         "key_scale": "f",
         "value_scale": "f",
-        "query_scale": "f",
-        "out_scale": "f",
+        "query_scale": "e",
+        "out_scale": "e",
     }
     positional = ("q",)
 
@@ -58,10 +59,21 @@ class Attention(LayerOperation):
         self._workspaces = Workspaces(spec, build.target)
         self._has_positions = spec.has_positions
 
-    @property
-    def _names(self) -> frozenset[str]:
-        regions = (name for name, *_ in self._spec.regions.arrays)
-        return frozenset((*self.parameters, *regions))
+    @functools.cached_property
+    def _kinds(self) -> dict[str, str]:
+        arrays = self._spec.regions.arrays
+        regions = {name: "u" if element[0] == "u" else "g" for name, element, _ in arrays}
+        return {**self.parameters, **regions}
+
+    @functools.cached_property
+    def _region_names(self) -> list[str]:
+        return [name for name, *_ in self._spec.regions.arrays]
+
+    def _get_workspace(self) -> dict[str, Any]:
+        return {
+            "workspace_bytes": self._spec.workspace_bytes,
+            "find_workspace": self._workspaces.find,
+        }
 
     def _count_elements(self, name: str) -> int:
         if name in ("key_scale", "value_scale"):
@@ -115,7 +127,8 @@ class Attention(LayerOperation):
             out: The output, [total, query_heads, value_dim], written; zeros for a query
                 that sees no token.
             lse: The natural logarithm of the denominator, float32 [total, query_heads],
-                written unless None; -inf for a query that sees no token.
+                written unless None; that of its sink, or -inf, for a query that sees no
+                token.
             scale: The factor of scores.
             sinks: The logits of the sinks, [query_heads], of float32 or the dtype that
                 the operation was made with.
@@ -144,7 +157,9 @@ class Attention(LayerOperation):
                 one, of a key that is seen, reads its nearest element.
         """
         checked = self._checked
-        if checked is not None and type(device) is int and not device and not arrays:
+        names = self._region_names
+        is_plain = type(device) is int and not device and len(arrays) == len(names)
+        if checked is not None and is_plain:
             try:
                 if checked(
                     inputs,
@@ -162,6 +177,7 @@ class Attention(LayerOperation):
                     value_scale,
                     query_scale,
                     out_scale,
+                    *map(arrays.get, names),
                 ):
                     return
             except CheckError as error:

@@ -112,14 +112,14 @@ class AttentionSpec:
 
     def count_bytes(self, batch: int) -> int:
         """The bytes of the workspace for ``batch`` sequences; 0 without splits."""
-        if self.splits is None:
-            return 0
-        per_sequence, fixed = self._workspace_bytes
+        per_sequence, fixed = self.workspace_bytes
         return batch * per_sequence + fixed
 
     @cached_property
-    def _workspace_bytes(self) -> tuple[int, int]:
-        assert self.splits is not None
+    def workspace_bytes(self) -> tuple[int, int]:
+        """The bytes of the workspace for each sequence, and those for all."""
+        if self.splits is None:
+            return 0, 0
         sizes = self.query_heads, self.value_dim, self.splits.most, self.splits.rows
         return extension().workspace_bytes(*sizes)
 
@@ -149,8 +149,9 @@ class Workspaces:
             return ()
         size = self._spec.count_bytes(batch)
         if given is None:
-            own = self._find_on_gpu if self._is_on_gpu else self._find_on_host
-            given = own(size, arrays)
+            device = cuda.find_device(arrays) if self._is_on_gpu else 0
+            stream = cuda.current_stream(arrays, device) if self._is_on_gpu else 0
+            given = self.find(size, device, stream)
         elif (sizes := get_sizes(given)) and sizes[0] < size:
             raise ValueError(
                 f"expects 'workspace' to have at least {size} bytes for {batch} "
@@ -165,15 +166,24 @@ class Workspaces:
         """
         self._thread_workspace.array = None
 
-    def _find_on_host(self, size: int, _: Sequence[Array]) -> Array:
+    def find(self, size: int, device: int, stream: int | None) -> Array:
+        """Finds the workspace of a stream of a GPU, or of this thread of the CPU.
+
+        The stream is None for the one of TVM-FFI.
+        """
+        if not self._is_on_gpu:
+            return self._find_on_host(size)
+        if stream is None:
+            stream = cuda.current_stream((), device)
+        return self._find_on_gpu(size, device, stream)
+
+    def _find_on_host(self, size: int) -> Array:
         array = getattr(self._thread_workspace, "array", None)
         if array is None or array.size < size:
             array = self._thread_workspace.array = np.zeros(size, np.int8)
         return array
 
-    def _find_on_gpu(self, size: int, arrays: Sequence[Array]) -> Array:
-        device = cuda.find_device(arrays)
-        stream = cuda.current_stream(arrays, device)
+    def _find_on_gpu(self, size: int, device: int, stream: int) -> Array:
         with self._lock:
             memories = self._stream_workspaces.setdefault((device, stream), [])
             have = memories[-1].tensor.shape[0] if memories else 0

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from .._native import extension
 from ..execution.runtime import JitModule
 from ..pages.inputs import make_form
 from .cache_forms import CacheForm
+from .constant_arrays import place_scale
 
 _TABLE_LETTERS = {"lengths": "n", "lut": "t", "table_index": "x"}
 _WITHOUT_TABLE = ("slots", "kv_lengths", "rows")
@@ -22,20 +24,25 @@ def make_checked_call(
     parameters: Mapping[str, tuple[str, int]],
     *,
     has_positions: bool,
+    workspace_bytes: tuple[int, int] = (0, 0),
+    find_workspace: Callable[[int, int, int | None], Any] | None = None,
 ) -> Callable[..., bool] | None:
     """Makes a call for a function of an operation on a layer.
 
     The call returns False if a check of Python may fail, or if only Python can check.
-    It is None if the function can't be called without TVM-FFI, or has a workspace or
-    arguments that are not among the parameters.
+    It is None if the function can't be called without TVM-FFI, or has arguments that are
+    not among the parameters.
 
     Args:
-        program: The program for the CPU.
+        program: The program, for the CPU or for GPUs.
         name: The name of the function.
         cache: The form of the cache.
         parameters: The kind and the elements of each parameter after the layer, as for
             ``_kvcache.checked_call``.
         has_positions: Whether given lengths include the new tokens.
+        workspace_bytes: The bytes of a workspace for each sequence, and those for all.
+        find_workspace: The function that finds a workspace, as for
+            ``_kvcache.checked_call``.
     """
     native = program.native(name)
     arguments = program.signature(name).arguments
@@ -44,7 +51,7 @@ def make_checked_call(
     offsets = places.pop("row_offsets", None)
     if offsets is None:
         offsets = places.pop("rows")
-    known = {*cache.arguments, *parameters} - {"workspace"}
+    known = {*cache.arguments, *parameters}
     if native is None or not places.keys() <= known:
         return None
     letters = {**_TABLE_LETTERS, **dict.fromkeys(cache.tensors, "c")}
@@ -63,5 +70,8 @@ def make_checked_call(
         offsets,
         places.keys().isdisjoint(_WITHOUT_TABLE),
         has_positions,
+        workspace_bytes,
+        place_scale,
+        find_workspace,
     )
     return made

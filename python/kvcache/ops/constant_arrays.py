@@ -49,6 +49,16 @@ def _fill_device(constant: ConstantArray, device: int) -> cuda.DeviceArray:
     return cuda.DeviceArray(_fill(constant), device, "a number for a kernel")
 
 
+def place_scale(scale: float, elements: int, device: int) -> Any:
+    """Places an array of equal elements of f32 in the memory of a GPU."""
+    return _fill_scale(scale, elements, device).tensor
+
+
+@functools.lru_cache(maxsize=1024)
+def _fill_scale(scale: float, elements: int, device: int) -> cuda.DeviceArray:
+    return _fill_device(ConstantArray(scale, (elements,)), device)
+
+
 def expand_scale(name: str, scale: Scale, heads: int) -> Any:
     """Expands a scale to f32 [heads]."""
     if isinstance(scale, int | float | np.number):

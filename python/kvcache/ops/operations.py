@@ -145,28 +145,26 @@ class LayerOperation(Operation):
         bound: Callable[..., None] = functools.partial(
             operation, inputs, layer, device=device, **given
         )
-        if unknown := sorted(given.keys() - self._names):
+        if unknown := sorted(given.keys() - self._kinds.keys()):
             raise TypeError(f"the operation has no argument {unknown[0]!r}")
         checked = self._checked
         if checked is None or type(device) is not int or device:
             return bound
-        known = {name: each for name, each in given.items() if name in self.parameters}
-        if len(known) < len(given):
-            return bound
         names = takewhile(lambda name: name not in given, self.positional)
         call: Callable[..., None] = extension().bound_call(
-            checked, inputs, layer, known, len(list(names)), bound, self._explain
+            checked, inputs, layer, given, len(list(names)), bound, self._explain
         )
         return call
 
     @property
-    def _names(self) -> frozenset[str]:
-        return frozenset(self.parameters)
+    def _kinds(self) -> dict[str, str]:
+        """The kind of each parameter, as for ``checked_call``."""
+        return self.parameters
 
     @functools.cached_property
     def _checked(self) -> Callable[..., bool] | None:
         """The call without Python's checks; None where only Python can check."""
-        if self.target != "cpu":
+        if self.target.startswith("emulator:"):
             return None
         return make_checked_call(
             self.program,
@@ -174,12 +172,17 @@ class LayerOperation(Operation):
             self._layer().cache,
             {
                 name: (kind, self._count_elements(name))
-                for name, kind in self.parameters.items()
+                for name, kind in self._kinds.items()
             },
             has_positions=self._has_positions,
+            **self._get_workspace(),
         )
 
     _has_positions = True
+
+    def _get_workspace(self) -> dict[str, Any]:
+        """The arguments of ``make_checked_call`` for operations with a workspace."""
+        return {}
 
     def _count_elements(self, name: str) -> int:
         """The elements of a row of an optional array, or of an expanded scale."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable
 from collections.abc import Sequence as Tensors
 from dataclasses import dataclass
@@ -12,15 +13,33 @@ from typing import Any
 import numpy as np
 
 from ..checks import check_integer
+from ..devices import cuda
 from ..execution.arrays import Array, read_integers
 from .step_tables import TABLES, StepTable, check_tensors, pick_table, to_tensors
 
 __all__ = ["TABLES", "StepInputs", "make_form"]
 
 _NO_TABLE = StepTable(None, None, None)
-_BLANKS = np.zeros(1, np.int32), np.zeros((1, 1), np.int32)
-"""Lengths and a table for functions that do not read them."""
-_BLANK_OFFSETS = np.array([0, 2**31 - 1], np.int32)
+_BLANKS = (
+    np.zeros(1, np.int32),
+    np.zeros((1, 1), np.int32),
+    np.array([0, 2**31 - 1], np.int32),
+)
+"""Lengths, a table and offsets for functions that do not read them."""
+
+
+@functools.cache
+def _copy_blanks(device: int) -> tuple[cuda.DeviceArray, ...]:
+    what = "a step without a table"
+    return tuple(cuda.DeviceArray(array, device, what) for array in _BLANKS)
+
+
+def _find_blanks(tensor: Array) -> tuple[Any, ...]:
+    """Returns ``_BLANKS`` in the memory of a tensor of the cache."""
+    device = cuda.find_gpu(tensor)
+    if device is None:
+        return _BLANKS
+    return tuple(copy.tensor for copy in _copy_blanks(device))
 
 
 def make_form(is_separate: bool, table: str, count: int) -> str:
@@ -234,20 +253,26 @@ class StepInputs:
         )
 
     @cached_property
-    def _operands(self) -> tuple[str, tuple[tuple[Any, ...], ...]]:
+    def _operands(
+        self,
+    ) -> tuple[str, tuple[tuple[Any, ...], ...], np.ndarray | None, np.ndarray | None]:
         """The form of the inputs, and the operands of each layer, or of device 0.
 
-        Offsets follow them. The extension reads this, for programs of the CPU.
+        Offsets follow the operands. Then come offsets in host memory, and totals, or
+        None. The extension reads this.
         """
         layers = len(self.key_blocks)
         given = [self.views(layer) for layer in range(layers)] or [self.collection()]
         own = given[0]
+        offsets = self.placed_offsets
         if not self.has_table:
-            blocks = 1 + bool(self.value_blocks)
-            given = [(*each[:blocks], *_BLANKS, *each[blocks + 2 :]) for each in given]
-        offsets = self.placed_offsets if self.has_table else _BLANK_OFFSETS
+            count = 1 + bool(self.value_blocks)
+            *blanks, offsets = _find_blanks(own[0])
+            given = [(*each[:count], *blanks, *each[count + 2 :]) for each in given]
         form = make_form(self.is_separate, self.table if self.has_table else "", len(own))
-        return form, tuple((*each, offsets) for each in given)
+        host = self.row_offsets if isinstance(self.row_offsets, np.ndarray) else None
+        operands = tuple((*each, offsets) for each in given)
+        return form, operands, host, self._totals
 
     def collection(self, device: int = 0) -> tuple[Any, ...]:
         """The operands of ``kvcache.paged_collection`` on a device, in its order.

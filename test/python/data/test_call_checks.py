@@ -86,6 +86,13 @@ def make_attention(**more):
     }
 
 
+def make_workspace():
+    """A workspace aligned to 16 bytes."""
+    size = make_operation("attention, workspace").workspace_size(2)
+    memory = np.zeros(size + 16, np.int8)
+    return memory[(start := -memory.ctypes.data % 16) : start + size]
+
+
 @functools.cache
 def make_operation(name):
     append, attend = kvcache.ops.append, functools.partial(kvcache.ops.attention, query_heads=QUERY_HEADS)
@@ -103,6 +110,11 @@ def make_operation(name):
         "attention, rows": lambda: attend(PARAMS, rows=True),
         "attention, static": lambda: attend(FP8, static_scales=True, dtype="bf16"),
         "attention, splits": lambda: attend(PARAMS, split_tokens=64),
+        "attention, workspace": lambda: attend(PARAMS, split_tokens=64),
+        "attention, fp8": lambda: attend(FP8, dtype="f8E4M3FN", out_dtype="f8E5M2", static_scales=True),
+        "attention, unsigned": lambda: attend(
+            PARAMS, score=lambda s, b, h, q, k, factors: s * factors[b, h], arrays={"factors": "uint32[?, ?]"}
+        ),
         "attention, score": lambda: attend(
             PARAMS, score=lambda s, b, h, q, k, slopes: s + slopes[h] * (k - q), arrays={"slopes": f"f32[{QUERY_HEADS}]"}
         ),
@@ -138,6 +150,16 @@ CALLS = {
         lambda: make_attention(key_scale=2, value_scale=0.5),
     ),
     "attention, splits": (make_step, make_attention),
+    "attention, workspace": (make_step, lambda: make_attention(workspace=make_workspace())),
+    "attention, fp8": (
+        functools.partial(make_step, FP8),
+        lambda: make_attention(
+            q=draw(np.random.default_rng(3), TOTAL, QUERY_HEADS, WIDTH).astype(ml_dtypes.float8_e4m3fn),
+            out=np.zeros((TOTAL, QUERY_HEADS, WIDTH), ml_dtypes.float8_e5m2),
+            **{"key_scale": 2, "value_scale": 0.5, "out_scale": 0.25},
+        ),
+    ),
+    "attention, unsigned": (make_step, lambda: make_attention(factors=np.ones((2, QUERY_HEADS), np.uint32))),
     "attention, score": (make_step, lambda: make_attention(slopes=np.ones(QUERY_HEADS, np.float32))),
 }
 
@@ -167,7 +189,7 @@ def change_array(array):
     swapped = array.astype(array.dtype.newbyteorder()) if array.dtype != BF16 else array.astype(">f4")
     yield "other byte order", swapped
     if array.dtype.kind in "iu":
-        for number in (-1, -(2**31), 8, 32, 40, 2**31 - 1):
+        for number in np.array([-1, -(2**31), 8, 32, 40, 2**31 - 1]).astype(array.dtype):
             changed = array.copy()
             changed.flat[0] = number
             yield f"first {number}", changed
@@ -333,12 +355,12 @@ def test_calls_with_another_step_agree(name):
             assert result == expected, (layer, way)
 
 
-@pytest.mark.parametrize("name", [name for name in CALLS if name not in ("attention, splits", "attention, score")])
+@pytest.mark.parametrize("name", CALLS)
 def test_the_extension_calls_what_is_right(name):
     """Calls of the usual kind need no Python, also of slices of a fused projection."""
     make_inputs, make_given = CALLS[name]
     operation, given = make_operation(name), make_given()
-    values = [given.get(parameter) for parameter in operation.parameters]
+    values = [given.get(parameter) for parameter in operation._kinds]
     assert operation._checked(make_inputs(), 1, *values)
 
 
