@@ -216,22 +216,38 @@ void AttentionOp::build(OpBuilder &b, OperationState &state, Value q,
         rowOffsets, scale, out, lse, /*workspace=*/Value(), /*sinks=*/Value(),
         /*mask=*/Value(), /*rows=*/Value(), /*lengths=*/Value(),
         /*key_scale=*/Value(), /*value_scale=*/Value(), /*query_scale=*/Value(),
-        /*out_scale=*/Value(), UnitAttr(), IntegerAttr(), FloatAttr(),
-        IntegerAttr(), SplitAttr(), AttentionConfigAttr(),
+        /*out_scale=*/Value(), /*q_rope=*/Value(), /*rope_cache=*/Value(),
+        UnitAttr(), IntegerAttr(), FloatAttr(), IntegerAttr(), SplitAttr(),
+        AttentionConfigAttr(),
         /*modifiersCount=*/0);
 }
 
 void MergeStatesOp::build(OpBuilder &b, OperationState &state, Value parts,
                           Value lses, Value out, Value lse) {
   build(b, state, getTensorTypes({out, lse}), parts, lses, out, lse,
-        IntegerAttr());
+        /*out_scale=*/Value(), IntegerAttr());
 }
 
 //===----------------------------------------------------------------------===//
 // attention
 //===----------------------------------------------------------------------===//
 
-/// (C1).
+/// The last size of rows.
+static int64_t countElements(Value rows) {
+  return cast<ShapedType>(rows.getType()).getDimSize(2);
+}
+
+int64_t AttentionOp::getKeySize() {
+  return countElements(getQ()) + (getQRope() ? countElements(getQRope()) : 0);
+}
+
+int64_t AttentionOp::getRopeSize() {
+  return getRopeCache()
+             ? cast<CacheTypeInterface>(getRopeCache().getType()).getHeadSize()
+             : 0;
+}
+
+/// (C1), (C18).
 static LogicalResult verifyQueries(AttentionOp op, CacheTypeInterface cache) {
   auto q = cast<ShapedType>(op.getQ().getType());
   int64_t heads = q.getDimSize(1), own = cache.getNumHeads();
@@ -243,7 +259,45 @@ static LogicalResult verifyQueries(AttentionOp op, CacheTypeInterface cache) {
       error << ", got " << heads;
     return error;
   }
-  return verifyDense(op, "q", q, heads, cache.getHeadSize());
+  int64_t size = cache.getHeadSize() + op.getRopeSize();
+  if (!op.getQRope())
+    return verifyRows(op, "q", q, heads, size);
+  if (!cache.isMLA())
+    return op.emitOpError("expects 'q_rope' only for a latent cache");
+  auto rope = cast<ShapedType>(op.getQRope().getType());
+  if (rope.getElementType() != q.getElementType())
+    return op.emitOpError() << "expects 'q_rope' to have the element type of "
+                            << "'q' (" << q.getElementType() << "), got "
+                            << rope.getElementType();
+  int64_t first = q.getDimSize(2);
+  if (ShapedType::isDynamic(first) || first < 1 || first >= size)
+    return op.emitOpError() << "expects 'q' to have a static number of less "
+                            << "than " << size << " elements of a head with "
+                            << "'q_rope'";
+  return success(
+      succeeded(verifyRows(op, "q", q, heads, first)) &&
+      succeeded(verifyRows(op, "q_rope", rope, heads, size - first)));
+}
+
+/// (C19), (C20).
+static LogicalResult verifyRopeCache(AttentionOp op, CacheTypeInterface keys) {
+  if (!op.getRopeCache())
+    return success();
+  auto rope = cast<CacheTypeInterface>(op.getRopeCache().getType());
+  if (!keys.isMLA() || !rope.isMLA())
+    return op.emitOpError("expects 'rope_cache' only for a latent cache, and "
+                          "latent itself");
+  if (keys.isPaged() != rope.isPaged() ||
+      (keys.isPaged() && keys.getPageSize() != rope.getPageSize()))
+    return op.emitOpError() << "expects 'rope_cache' to have the pages of "
+                            << "'key_cache', got " << rope << " and " << keys;
+  if (rope.isQuantized() || !isa<FloatType>(rope.getElementType()) ||
+      rope.getElementType().getIntOrFloatBitWidth() < 16)
+    return op.emitOpError() << "expects 'rope_cache' to have elements of f32, "
+                            << "f16 or bf16 without scales, got " << rope;
+  if (op.getKeyScale())
+    return op.emitOpError("expects no 'key_scale' with 'rope_cache'");
+  return success();
 }
 
 /// (C2), (C3).
@@ -323,24 +377,6 @@ SplitAttr AttentionOp::getSplitOrDefault() {
 AttentionConfig AttentionOp::getFields() {
   AttentionConfigAttr config = getConfigAttr();
   return config ? config.getConfig() : AttentionConfig();
-}
-
-/// (C9).
-static LogicalResult verifyScaleOfRows(AttentionOp op, StringRef name,
-                                       Value scale, StringRef ofName,
-                                       Value rows) {
-  if (!scale)
-    return success();
-  auto type = cast<ShapedType>(rows.getType());
-  if (type.getElementTypeBitWidth() != 8)
-    return op.emitOpError() << "expects '" << name << "' only for '" << ofName
-                            << "' of fp8, got " << type;
-  auto perHead = dyn_cast<ShapedType>(scale.getType());
-  if (perHead && perHead.getDimSize(0) != type.getDimSize(1))
-    return op.emitOpError()
-           << "expects '" << name << "' to have the " << type.getDimSize(1)
-           << " heads of '" << ofName << "', got " << perHead;
-  return success();
 }
 
 /// (C7).
@@ -466,7 +502,8 @@ LogicalResult AttentionOp::verifyRegions() {
 
 LogicalResult AttentionOp::verify() {
   auto cache = cast<CacheTypeInterface>(getKeyCache().getType());
-  if (failed(verifyQueries(*this, cache)) ||
+  if (failed(verifyRopeCache(*this, cache)) ||
+      failed(verifyQueries(*this, cache)) ||
       failed(verifyOutputs(*this, cache)) || failed(verifySparseRows(*this)) ||
       failed(verifyWorkspace(*this)))
     return failure();
@@ -478,7 +515,7 @@ LogicalResult AttentionOp::verify() {
                  "expects 'soft_cap' to be between 2^-16 and 2^16, got ")
              << value;
   }
-  // (C8)
+  // (C8), (C9)
   if (failed(verifyStaticScale(*this, "key_scale", getKeyScale(),
                                getKeyCache())) ||
       failed(verifyStaticScale(*this, "value_scale", getValueScale(),
@@ -506,12 +543,14 @@ LogicalResult AttentionOp::verify() {
            << obstacle << ", got " << getConfigAttr();
   if (failed(verifyCommonSize(*this, "rows",
                               {{getQ(), 0},
+                               {getQRope(), 0},
                                {getOut(), 0},
                                {getLse(), 0},
                                {getMask(), 0},
                                {getRows(), 0}})))
     return failure();
-  if (failed(verifyApart(*this, {"out", getOut()}, {{"q", getQ()}})))
+  if (failed(verifyApart(*this, {"out", getOut()},
+                         {{"q", getQ()}, {"q_rope", getQRope()}})))
     return failure();
   return verifyResults(*this);
 }
@@ -532,6 +571,10 @@ LogicalResult MergeStatesOp::verify() {
   for (Value value : {getLses(), getLse()})
     if (cast<ShapedType>(value.getType()).getShape().back() != heads)
       return emitOpError() << "expects logarithms of " << heads << " heads";
+  // (C3)
+  if (failed(verifyScaleOfRows(*this, "out_scale", getOutScale(), "out",
+                               getOut())))
+    return failure();
   if (failed(verifyCommonSize(*this, "parts",
                               {{getParts(), 0}, {getLses(), 0}})) ||
       failed(verifyCommonSize(

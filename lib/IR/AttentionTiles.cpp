@@ -50,17 +50,25 @@ std::string AttentionOp::getTileObstacle() {
   bool isNarrow = query.getIntOrFloatBitWidth() == 8;
   if (!isNarrow && (!getSixteenBits(query) || (key && query != key)))
     return llvm::formatv("queries of {0}", query);
-  for (Value cache : {Value(getKeyCache()), getValues()})
-    if (!getTileElement(cache))
+  for (Value cache : {Value(getKeyCache()), getValues(), Value(getRopeCache())})
+    if (cache && !getTileElement(cache))
       return llvm::formatv("a cache of type {0}", cache.getType());
+  // Elements of 16 bits are not rounded to another type of 16 bits.
+  if (getRopeCache() && getTileElement(getRopeCache()) != key)
+    return llvm::formatv("queries of {0}, or ropes of {1}", query,
+                         getTileElement(getRopeCache()));
   auto getSize = [](Value rows) {
     return cast<ShapedType>(rows.getType()).getDimSize(2);
   };
-  int64_t size = getSize(getQ()), ofValue = getSize(getOut());
+  int64_t size = getKeySize(), ofValue = getSize(getOut());
   if (size % 16 || size > (isLatent ? kMostLatent : kMostElements))
     return llvm::formatv("heads of {0} elements", size);
   if (ofValue % (ofValue > kMostElements ? 32 : 16) ||
       ofValue > (isLatent ? kMostOfLatent : kMostElements))
     return llvm::formatv("heads of {0} elements", ofValue);
+  for (int64_t border : {getSize(getQ()), size - getRopeSize()})
+    if (border % 16)
+      return llvm::formatv("the first {0} elements of heads in one array",
+                           border);
   return "";
 }

@@ -29,10 +29,12 @@ SmallVector<DenseOperand> kvcache::getVectorOperands(Operation *op) {
                     {"norm", append.getNorm()},
                     {"query_norm", append.getQueryNorm()},
                     {"rope", append.getRope()},
-                    {"queries", append.getQueries()}};
+                    {"queries", append.getQueries()},
+                    {"query_out", append.getQueryOut()}};
           })
           .Case([](AttentionOp attention) -> Operands {
             return {{"q", attention.getQ()},
+                    {"q_rope", attention.getQRope()},
                     {"out", attention.getOut()},
                     {"workspace", attention.getWorkspace()}};
           })

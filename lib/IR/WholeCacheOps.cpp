@@ -46,7 +46,8 @@ void AppendOp::build(OpBuilder &b, OperationState &state, Value keys,
         /*latent_rope=*/Value(), keyCache, valueCache, rowOffsets,
         /*slots=*/Value(), /*norm=*/Value(), /*query_norm=*/Value(),
         /*rope=*/Value(), /*positions=*/Value(), queries, /*key_scale=*/Value(),
-        /*value_scale=*/Value(), FloatAttr(), IntegerAttr(), UnitAttr(),
+        /*value_scale=*/Value(), /*query_out=*/Value(),
+        /*query_scale=*/Value(), FloatAttr(), IntegerAttr(), UnitAttr(),
         UnitAttr(), DenseI64ArrayAttr(), IntegerAttr());
 }
 
@@ -139,6 +140,22 @@ static LogicalResult verifyNorm(Operation *op, StringRef name, Value weights,
   return success();
 }
 
+/// (C14).
+static LogicalResult verifyQueryOut(AppendOp op) {
+  if (!op.getQueryOut())
+    return op.getQueryScale()
+               ? op.emitOpError("expects 'query_out' for 'query_scale'")
+               : success();
+  if (!op.getQueries())
+    return op.emitOpError("expects 'queries' for 'query_out'");
+  auto queries = cast<ShapedType>(op.getQueries().getType());
+  return success(
+      succeeded(verifyDense(op, "query_out", op.getQueryOut().getType(),
+                            queries.getDimSize(1), queries.getDimSize(2))) &&
+      succeeded(verifyScaleOfRows(op, "query_scale", op.getQueryScale(),
+                                  "query_out", op.getQueryOut())));
+}
+
 /// (C2).
 static LogicalResult verifyAppendedValues(AppendOp op) {
   if (!op.getValues() != !op.getValueCache())
@@ -193,6 +210,8 @@ LogicalResult AppendOp::verify() {
         failed(verifyNorm(*this, "query_norm", getQueryNorm(), size)))
       return failure();
   }
+  if (failed(verifyQueryOut(*this)))
+    return failure();
   // (C8)
   if (getPowerOfTwo())
     for (Value of : {getKeyCache(), getValueCache()})
@@ -216,7 +235,8 @@ LogicalResult AppendOp::verify() {
                                {getLatentRope(), 0},
                                {getSlots(), 0},
                                {getPositions(), -1},
-                               {getQueries(), 0}})))
+                               {getQueries(), 0},
+                               {getQueryOut(), 0}})))
     return failure();
   if (failed(verifyApart(*this, {"queries", getQueries()},
                          {{"keys", getKeys()},

@@ -71,6 +71,17 @@ LogicalResult kvcache::verifyDense(Operation *op, StringRef name, Type type,
                  succeeded(verifyPacked(op, name, type)));
 }
 
+LogicalResult kvcache::verifyRows(Operation *op, StringRef name, Type type,
+                                  int64_t heads, int64_t elements) {
+  if (failed(verifyHeads(op, name, type, heads, elements)))
+    return failure();
+  auto memref = dyn_cast<MemRefType>(type);
+  if (!memref || memref.isLastDimUnitStride())
+    return success();
+  return op->emitOpError() << "expects the elements of a head of '" << name
+                           << "' to be contiguous, got " << type;
+}
+
 LogicalResult
 kvcache::verifyCommonSize(Operation *op, StringRef name,
                           ArrayRef<std::pair<Value, int64_t>> dimensions) {
@@ -137,5 +148,22 @@ LogicalResult kvcache::verifyStaticScale(Operation *op, StringRef name,
   if (perHead && perHead.getDimSize(0) != type.getNumHeads())
     return op->emitOpError() << "expects '" << name << "' to have the "
                              << type.getNumHeads() << " heads of its cache";
+  return success();
+}
+
+LogicalResult kvcache::verifyScaleOfRows(Operation *op, StringRef name,
+                                         Value scale, StringRef rowsName,
+                                         Value rows) {
+  if (!scale)
+    return success();
+  auto type = cast<ShapedType>(rows.getType());
+  if (type.getElementTypeBitWidth() != 8)
+    return op->emitOpError() << "expects '" << name << "' only for '"
+                             << rowsName << "' of fp8, got " << type;
+  auto perHead = dyn_cast<ShapedType>(scale.getType());
+  if (perHead && perHead.getDimSize(0) != type.getDimSize(1))
+    return op->emitOpError()
+           << "expects '" << name << "' to have the " << type.getDimSize(1)
+           << " heads of '" << rowsName << "', got " << perHead;
   return success();
 }

@@ -35,6 +35,11 @@ LogicalResult verifyPacked(Operation *op, StringRef name, Type type);
 LogicalResult verifyDense(Operation *op, StringRef name, Type type,
                           int64_t heads, int64_t elements);
 
+/// Checks such sizes of rows whose heads may be any distance apart: the
+/// elements of a head are contiguous.
+LogicalResult verifyRows(Operation *op, StringRef name, Type type,
+                         int64_t heads, int64_t elements);
+
 /// Checks that values agree in a size that they have in common: each with the
 /// number of its dimension, -1 for the last one; values may be null.
 LogicalResult verifyCommonSize(Operation *op, StringRef name,
@@ -54,6 +59,10 @@ LogicalResult verifyResults(DestinationStyleOpInterface op);
 /// Checks that a static scale suits its cache.
 LogicalResult verifyStaticScale(Operation *op, StringRef name, Value scale,
                                 Value cache);
+
+/// Checks that a scale is for rows of fp8, and has one number or their heads.
+LogicalResult verifyScaleOfRows(Operation *op, StringRef name, Value scale,
+                                StringRef rowsName, Value rows);
 
 } // namespace mlir::kvcache
 

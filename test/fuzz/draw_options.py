@@ -79,7 +79,8 @@ def draw_attention(draw, params):
         soft_cap=maybe(draw, [3.0]), sinks=draw.random() < 0.2, static_scales=draw.random() < 0.3,
         tile_rows=maybe(draw, [0, 16, 32, 64, 128], 0.6), swap_operands=maybe(draw, [True, False]),
         scheduled_blocks=maybe(draw, [0, 1, 77]) if is_split else None,
-        l2_hint=maybe(draw, ["evict_first", "evict_normal", "evict_last"]), **more,
+        l2_hint=maybe(draw, ["evict_first", "evict_normal", "evict_last"]),
+        query_rope=maybe(draw, [*range(1, min(size, 100)), 64]) if params.is_mla else None, **more,
     )
 
 
@@ -94,7 +95,7 @@ def draw_append(draw, params):
         interleaved=is_roped and draw.random() < 0.5, query_heads=maybe(draw, [params.n_kv_heads_per_device * 2]),
         latent_rope=maybe(draw, range(1, size)) if params.is_mla and size > 1 else None,
         slots=slots, positions="i32" if slots and is_roped else maybe(draw, ["i32"]) if is_roped else None,
-        block_threads=maybe(draw, [32, 64, 1024]),
+        block_threads=maybe(draw, [32, 64, 1024]), query_dtype=maybe(draw, ["f8E4M3FN"]),
     )
 
 

@@ -67,6 +67,12 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     The value of a token of a latent cache is the first elements of its key, as
     many as `out` has. So are those of `value_cache` if `out` has fewer.
 
+    A query of a latent cache may lie in two arrays: `q` has its first elements,
+    and `q_rope` the others. So may a key: with `rope_cache`, the first elements
+    are those of `key_cache`, and the others those of `rope_cache`, at the same
+    token. A row of FlashMLA's cache is such a pair: elements of fp8 with scales,
+    and elements of bf16 in the same bytes. Neither pair needs the other.
+
     `out`, `lse` and `workspace` share no memory with each other or with another
     operand, also not with `q`.
 
@@ -93,7 +99,9 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
 
     Constraints:
     - (C1) `q` has the head size of `key_cache`, and a multiple of its heads;
-      the sizes of heads and elements are static.
+      the sizes of heads and elements are static. With `q_rope` and `rope_cache`,
+      the sizes of each pair add up. The elements of a head are contiguous; heads
+      and rows may be any distance apart.
     - (C2) `value_cache` has the heads of `key_cache`. A latent cache has none.
     - (C3) `out` has the heads of `q` and at most the elements of a value, an
       even number for values of 4 bits; `lse` and `sinks` have the heads of `q`.
@@ -119,7 +127,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
       Otherwise, `config` has no `rows`, and no `mma` but `none`.
     - (C11) `split`, and `persistent` above 0 in `config`, are only with
       `workspace`.
-    - (C12) `out` and `q` are not one memref.
+    - (C12) `out` is not the memref `q` or `q_rope`.
     - (C13) there is at most one region of each kind, `score` before `mask`.
       `score` takes (f32, index, index, index, index) and yields an f32, `mask`
       takes (index, index, index, index) and yields an i1.
@@ -128,6 +136,11 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     - (C15) the regions do not use `out`, `lse` and `workspace`.
     - (C16) no value in the regions is a tensor.
     - (C17) `rows` exclude the regions: such rows have no positions.
+    - (C18) `q_rope` is for a latent cache, and has the heads and the element type
+      of `q`. Tensor cores take a `q` with a multiple of 16 elements then.
+    - (C19) `rope_cache` and `key_cache` are latent, and of one page size if they
+      are paged. `rope_cache` has elements of f32, f16 or bf16 without scales.
+    - (C20) `rope_cache` excludes `key_scale`, which would be a scale of both.
 
     Example:
 
@@ -170,6 +183,28 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
           memref<?x32x128xbf16>
       return
     }
+
+    // DeepSeek V3.2: 512 elements of fp8, and 64 of rope, in rows of 656 bytes.
+    #latent = #kvcache.params<num_heads = 1, head_size = 512, is_mla = true>
+    #rope = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
+    !content = !kvcache.paged<f8E4M3FN, #latent, page_size = 64,
+                              scale = f32, granularity = 128,
+                              layout = [token = 656],
+                              scale_layout = [token = 164]>
+    !rope = !kvcache.paged<bf16, #rope, page_size = 64,
+                           layout = [token = 328]>
+    !q = memref<?x128x512xbf16, strided<[?, ?, 1], offset: ?>>
+    !q_rope = memref<?x128x64xbf16, strided<[?, ?, 1], offset: ?>>
+
+    func.func @attend_to_fields(%q: !q, %q_rope: !q_rope, %keys: !content,
+                                %ropes: !rope, %offsets: memref<?xi32>,
+                                %scale: f32, %out: memref<?x128x512xbf16>) {
+      kvcache.attention %q, %keys, %offsets, %scale outs(%out) {causal}
+        q_rope %q_rope rope_cache %ropes
+        : !q, !content, memref<?xi32>, f32, memref<?x128x512xbf16>, !q_rope,
+          !rope
+      return
+    }
     ```
   }];
   let arguments = (ins
@@ -196,6 +231,10 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
         :$query_scale,
     Arg<Optional<KVCache_StaticScale>, "a scale of the output, or [Hq]">
         :$out_scale,
+    Arg<Optional<KVCache_NarrowRows>, "the last elements of queries, [total, Hq, R]">
+        :$q_rope,
+    Arg<Optional<KVCache_AnyConvertingCache>, "the last elements of a layer's keys">
+        :$rope_cache,
     UnitAttr:$causal,
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$window,
     OptionalAttr<F64Attr>:$soft_cap,
@@ -217,6 +256,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     (`rows` $rows^)? (`lengths` $lengths^)?
     (`key_scale` $key_scale^)? (`value_scale` $value_scale^)?
     (`query_scale` $query_scale^)? (`out_scale` $out_scale^)?
+    (`q_rope` $q_rope^)? (`rope_cache` $rope_cache^)?
     `:` type(operands) (`->` type($results)^)?
   }];
   let extraClassDeclaration = [{
@@ -229,6 +269,10 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     Value getValues() {
       return getValueCache() ? getValueCache() : getKeyCache();
     }
+    /// The number of elements of a query, also if they are in two arrays.
+    int64_t getKeySize();
+    /// The number of elements of a key that `rope_cache` has; 0 without it.
+    int64_t getRopeSize();
     /// The regions that change scores and exclude tokens; null if there is none.
     Region *getScoreRegion();
     Region *getMaskRegion();
@@ -293,6 +337,10 @@ def KVCache_MergeStatesOp : KVCache_WholeCacheOp<"merge_states", [KVCache_TiledO
     whose `lses` is +inf, which some kernels store for a row without keys. If no
     part has keys, `out` is 0 and `lse` is -inf.
 
+    An output of fp8 is divided by `out_scale`, rounded to the nearest number, of
+    two to the even one, and saturates: `out_scale` is one number, or one for each
+    head. NaN stays NaN.
+
     The outputs share no memory with each other, `parts` or `lses`: another thread
     may still read what one has written.
 
@@ -303,6 +351,7 @@ def KVCache_MergeStatesOp : KVCache_WholeCacheOp<"merge_states", [KVCache_TiledO
     - (C1) `out` has the last three dimensions of `parts`, and `lse` the last two
       of `lses`; the sizes of heads and elements are static.
     - (C2) `block_threads` is a multiple of 32 from 32 to 1024.
+    - (C3) `out_scale` is for `out` of fp8, and has one factor or its heads.
 
     Example:
 
@@ -320,16 +369,17 @@ def KVCache_MergeStatesOp : KVCache_WholeCacheOp<"merge_states", [KVCache_TiledO
     Arg<KVCache_DenseOf<[F32, F16, BF16], 4>, "outputs, [parts, total, H, E]">
         :$parts,
     Arg<KVCache_DenseOf<[F32], 3>, "logarithms of sums, [parts, total, H]">:$lses,
-    Arg<KVCache_DenseRows, "the merged output, [total, H, E]">:$out,
-    Arg<KVCache_DenseOf<[F32], 2>, "the merged logarithms, [total, H]">:$lse
+    Arg<KVCache_NarrowRows, "the merged output, [total, H, E]">:$out,
+    Arg<KVCache_DenseOf<[F32], 2>, "the merged logarithms, [total, H]">:$lse,
+    Arg<Optional<KVCache_StaticScale>, "a scale of the output, or [H]">:$out_scale
   ), KVCache_BlockThreadsArgument);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let builders = [OpBuilder<(ins
     "::mlir::Value":$parts, "::mlir::Value":$lses, "::mlir::Value":$out,
     "::mlir::Value":$lse)>];
   let assemblyFormat = [{
-    $parts `,` $lses `outs` `(` $out `,` $lse `)` attr-dict `:` type(operands)
-    (`->` type($results)^)?
+    $parts `,` $lses `outs` `(` $out `,` $lse `)` (`out_scale` $out_scale^)?
+    attr-dict `:` type(operands) (`->` type($results)^)?
   }];
   let extraClassDeclaration = [{
     MutableOperandRange getDpsInitsMutable() {

@@ -33,6 +33,8 @@ def KVCache_Positions
     : AnyTypeOf<[KVCache_WideNumbers, KVCache_DenseOf<[I32, I64], 2>]>;
 /// Such rows as attention reads and writes.
 def KVCache_NarrowRows : KVCache_DenseOf<[F32, F16, BF16, F8E4M3FN, F8E5M2], 3>;
+/// Such rows of fp8.
+def KVCache_FP8Rows : KVCache_DenseOf<[F8E4M3FN, F8E5M2], 3>;
 /// A factor of all elements of a cache, or one for each head.
 def KVCache_StaticScale : AnyTypeOf<[F32, KVCache_DenseOf<[F32], 1>]>;
 /// Threads of a block of a GPU: whole warps.

@@ -54,12 +54,15 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [
       `quantize`. `key_scale` and `value_scale` are static scales, the
       `tensor_scale` of `store_quantized`: one, or one for each head.
 
-    `queries` are normed by `query_norm`, roped and written back in place.
+    `queries` are normed by `query_norm`, roped and written back in place. With
+    `query_out`, they stay as they are, and the results are written there: divided
+    by `query_scale`, one number or one for each head, rounded to the nearest
+    number of fp8, of two to the even one, and saturated.
     `latent_rope` are the last elements of the rows of a latent cache (MLA),
     whose first elements are `keys`.
 
-    Only `queries` are read and written at one address. They and the caches
-    share no memory with each other or with another operand.
+    Only `queries` are read and written at one address. They, `query_out` and the
+    caches share no memory with each other or with another operand.
 
     On a GPU, a block appends one row. `block_threads` is the number of its
     threads, at most, unless those of one head are more: by default 256.
@@ -89,6 +92,8 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [
     - (C12) `block_threads` is a multiple of 32 from 32 to 1024.
     - (C13) `queries` are no memref that is also `keys`, `values` or
       `latent_rope`.
+    - (C14) `query_out` requires `queries`, and has their sizes. `query_scale`
+      requires `query_out`, and has one number or its heads.
 
     Example:
 
@@ -125,13 +130,16 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [
     Arg<Optional<KVCache_DenseRows>, "queries, [total, Hq, E]">:$queries,
     Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$key_scale,
     Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$value_scale,
+    Arg<Optional<KVCache_FP8Rows>, "queries of fp8, [total, Hq, E]">:$query_out,
+    Arg<Optional<KVCache_StaticScale>, "a scale of queries, or [Hq]">
+        :$query_scale,
     DefaultValuedAttr<F32Attr, "1.0e-6f">:$epsilon,
     DefaultValuedAttr<I64Attr, "0">:$rope_begin,
     UnitAttr:$interleaved,
     UnitAttr:$power_of_two,
     OptionalAttr<DenseI64ArrayAttr>:$rope_axes
   ), KVCache_BlockThreadsArgument);
-  let results = (outs Optional<KVCache_DenseOf<[F32, F16, BF16], 3>>:$result);
+  let results = (outs Optional<KVCache_NarrowRows>:$result);
   let builders = [OpBuilder<(ins
     "::mlir::Value":$keys, "::mlir::Value":$values, "::mlir::Value":$keyCache,
     "::mlir::Value":$valueCache, "::mlir::Value":$rowOffsets,
@@ -141,11 +149,14 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [
     (`,` $value_cache^)? `rows` $row_offsets (`slots` $slots^)?
     (`norm` $norm^)? (`query_norm` $query_norm^)? (`rope` $rope^)?
     (`positions` $positions^)? (`queries` $queries^)?
-    (`key_scale` $key_scale^)? (`value_scale` $value_scale^)? attr-dict
+    (`key_scale` $key_scale^)? (`value_scale` $value_scale^)?
+    (`query_out` $query_out^)? (`query_scale` $query_scale^)? attr-dict
     `:` type(operands) (`->` type($result)^)?
   }];
   let extraClassDeclaration = [{
-    MutableOperandRange getDpsInitsMutable() { return getQueriesMutable(); }
+    MutableOperandRange getDpsInitsMutable() {
+      return getQueryOut() ? getQueryOutMutable() : getQueriesMutable();
+    }
   }];
   let hasVerifier = 1;
 }

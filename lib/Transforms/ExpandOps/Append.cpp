@@ -183,11 +183,12 @@ private:
                        {{"values", op.getValues()},
                         {"latent_rope", op.getLatentRope()},
                         {"slots", op.getSlots()},
-                        {"queries", op.getQueries()}});
+                        {"queries", op.getQueries()},
+                        {"query_out", op.getQueryOut()}});
       SmallVector<Value> positions = loadPositions(row);
       if (op.getSlots()) {
         checkPositions(positions);
-        appendHeads(op.getQueries(), row, positions, thread);
+        computeQueries(row, positions, thread);
         Value slot = frame.loadSigned(op.getSlots(), row);
         frame.runIf(frame.less(frame.index(-1), slot), [&] {
           checkSlot(row, slot);
@@ -203,7 +204,7 @@ private:
       if (positions.empty())
         positions.push_back(token);
       checkPositions(positions);
-      appendHeads(op.getQueries(), row, positions, thread);
+      computeQueries(row, positions, thread);
       appendToCaches(row, {b, token, Value()}, positions, thread);
     });
   }
@@ -325,10 +326,10 @@ private:
         });
   }
 
-  /// Norms and ropes the queries of a row in place.
-  void appendHeads(Value queries, Value row, ArrayRef<Value> positions,
-                   ValueRange thread) {
-    if (!queries || (!op.getQueryNorm() && !op.getRope()))
+  /// Norms and ropes the queries of a row, in place or into `query_out`.
+  void computeQueries(Value row, ArrayRef<Value> positions, ValueRange thread) {
+    Value queries = op.getQueries();
+    if (!queries || (!op.getQueryNorm() && !op.getRope() && !op.getQueryOut()))
       return;
     Norm norm = getNorm(op.getQueryNorm());
     Rope rope = getRope(positions);
@@ -338,7 +339,25 @@ private:
       };
       HeadMath math(frame, load, norm, rope, getSize(queries, 2),
                     queryPart.split, share.lane);
-      storeInPlace(math, queries, row, share);
+      if (op.getQueryOut())
+        storeQuantized(math, row, share);
+      else
+        storeInPlace(math, queries, row, share);
+    });
+  }
+
+  /// Stores a thread's share of a head, divided by the scale of queries.
+  void storeQuantized(const HeadMath &math, Value row, const Share &share) {
+    FloatBuilder f(builder, loc);
+    Value scale = loadStaticScale(frame, op.getQueryScale(), share.head);
+    forUnits(queryPart, share.lane, [&](Value d) {
+      Value unit = convertLanes(frame, computeUnit(math, d, queryPart.split),
+                                builder.getF32Type());
+      if (scale)
+        unit = f.div(unit, f.broadcast(scale, unit));
+      runIfGiven(frame, share.hasOwn, [&] {
+        storeDense(frame, unit, op.getQueryOut(), {row, share.head}, d);
+      });
     });
   }
 

@@ -32,8 +32,9 @@ static int64_t getSize(Value memref, int64_t position) {
 AttentionBase::AttentionBase(AttentionOp op, const Frame &frame)
     : op(op), frame(frame), builder(frame.builder), loc(frame.loc), f(frame),
       heads(cast<CacheTypeInterface>(op.getKeyCache().getType()).getNumHeads()),
-      group(getSize(op.getQ(), 1) / heads), keySize(getSize(op.getQ(), 2)),
+      group(getSize(op.getQ(), 1) / heads), keySize(op.getKeySize()),
       valueSize(getSize(op.getOut(), 2)),
+      contentSize(keySize - op.getRopeSize()),
       shape{heads * group, valueSize,
             static_cast<int64_t>(op.getSplitOrDefault().getMax()),
             static_cast<int64_t>(op.getSplitOrDefault().getRows())} {}
@@ -41,6 +42,7 @@ AttentionBase::AttentionBase(AttentionOp op, const Frame &frame)
 void AttentionBase::checkRow(Value row) {
   frame.checkFirst(row, "row",
                    {{"q", op.getQ()},
+                    {"q_rope", op.getQRope()},
                     {"out", op.getOut()},
                     {"mask", op.getMask()},
                     {"rows", op.getRows()}});
@@ -113,6 +115,21 @@ Place AttentionBase::getPlace(const QueryRows &rows, Value token, Value id) {
   if (!id)
     return {rows.batch, token, Value()};
   return getPlaceOfRow(frame, op.getKeyCache(), id);
+}
+
+// A scale of tokens is not one of the elements of their rope.
+bool AttentionBase::scalesScores(Value cache) {
+  return !op.getRopeCache() &&
+         hasTokenScales(cast<CacheTypeInterface>(cache.getType()));
+}
+
+Value AttentionBase::loadRow(Value cache, const Place &place, Value d,
+                             int64_t count, Type lane, bool nontemporal) {
+  return scalesScores(cache)
+             ? loadUnscaled(frame, cache, place, head, d, count, lane,
+                            nontemporal)
+             : loadElements(frame, cache, place, head, d, count, lane,
+                            /*factor=*/Value(), nontemporal);
 }
 
 Value AttentionBase::getFactor() {

@@ -65,6 +65,15 @@ protected:
 
   /// The place of a token of the rows. With sparse rows, `id` is the token's.
   Place getPlace(const QueryRows &rows, Value token, Value id);
+  /// The elements of queries, in one array or two.
+  JoinedRows getQueries() { return {op.getQ(), op.getQRope()}; }
+  /// Whether scores and weights are multiplied by the scales of the tokens of a
+  /// cache, and elements are loaded without them.
+  bool scalesScores(Value cache);
+  /// Loads such elements of a key or a value.
+  Value loadRow(Value cache, const Place &place, Value d, int64_t count,
+                Type lane, bool nontemporal = false);
+
   /// The encoded row of a column of a sparse row, signed.
   Value loadId(const QueryRows &rows, Value column);
 
@@ -123,6 +132,8 @@ protected:
   Location loc;
   DeviceMath f;
   int64_t heads, group, keySize, valueSize;
+  /// Elements of a key before those of `rope_cache`: all without it.
+  int64_t contentSize;
   /// The head of the caches that is computed.
   Value head;
   WorkspaceShape shape;

@@ -43,8 +43,7 @@ constexpr int64_t kTokenBytes = 1 << 10;
 class CPUAttention : AttentionBase {
 public:
   CPUAttention(AttentionOp op, const Frame &frame)
-      : AttentionBase(op, frame),
-        keyLanes(getLanes(op.getKeyCache(), keySize, kLanes)),
+      : AttentionBase(op, frame), keyLanes(getKeyLanes(op, contentSize)),
         valueLanes(getLanes(op.getValues(), valueSize, kLanes)),
         together(std::gcd(group, 4)),
         columns(std::min<int64_t>(8, kVectors / together)) {
@@ -86,6 +85,14 @@ public:
   }
 
 private:
+  /// Elements of a key, or a query, that are loaded at once: those of one
+  /// array.
+  static int64_t getKeyLanes(AttentionOp op, int64_t contentSize) {
+    int64_t own = cast<MemRefType>(op.getQ().getType()).getDimSize(2);
+    int64_t border = std::gcd(std::gcd(own, op.getKeySize()), contentSize);
+    return getLanes(op.getKeyCache(), border, kLanes);
+  }
+
   /// Where a row of the block is among queries and outputs, or the first of
   /// several rows of a token.
   struct Row {
@@ -112,9 +119,7 @@ private:
     keyTile = allocate({kTile, keySize});
     valueTile = op.getValueCache() ? allocate({kTile, valueSize}) : keyTile;
     auto allocateScales = [&](Value cache) {
-      return hasTokenScales(cast<CacheTypeInterface>(cache.getType()))
-                 ? allocate({kTile})
-                 : Value();
+      return scalesScores(cache) ? allocate({kTile}) : Value();
     };
     keyScales = allocateScales(op.getKeyCache());
     valueScales =
@@ -263,7 +268,10 @@ private:
     }
     runIfGiven(frame, isToken, [&] {
       Place place = getPlace(rows, token, id);
-      prefetchElements(frame, op.getKeyCache(), place, head, keySize);
+      prefetchElements(frame, op.getKeyCache(), place, head, contentSize);
+      if (op.getRopeCache())
+        prefetchElements(frame, op.getRopeCache(), place, head,
+                         op.getRopeSize());
       if (op.getValueCache())
         prefetchElements(frame, op.getValueCache(), place, head, valueSize);
     });
@@ -287,20 +295,27 @@ private:
 
   /// Stores row `j` of the tiles: a token, or zeros.
   void loadToken(Value j, const std::optional<Place> &place) {
+    auto loadElements = [&](Value cache, Value tile, int64_t first,
+                            int64_t size, int64_t lanes) {
+      forPieces(size, lanes, [&](Value d) {
+        storeVector(place
+                        ? loadRow(cache, *place, d, lanes, builder.getF32Type())
+                        : f.constant(f.vectorOf(lanes), 0),
+                    tile, j, first ? frame.add(d, frame.index(first)) : d);
+      });
+    };
     auto load = [&](Value cache, Value tile, Value scales, int64_t size,
                     int64_t lanes) {
-      forPieces(size, lanes, [&](Value d) {
-        storeVector(place ? loadUnscaled(frame, cache, *place, head, d, lanes,
-                                         builder.getF32Type())
-                          : f.constant(f.vectorOf(lanes), 0),
-                    tile, j, d);
-      });
+      loadElements(cache, tile, 0, size, lanes);
       if (scales)
         store(place ? loadTokenScale(frame, cache, *place, head)
                     : f.constant(0),
               scales, j);
     };
-    load(op.getKeyCache(), keyTile, keyScales, keySize, keyLanes);
+    load(op.getKeyCache(), keyTile, keyScales, contentSize, keyLanes);
+    if (op.getRopeCache())
+      loadElements(op.getRopeCache(), keyTile, contentSize, op.getRopeSize(),
+                   keyLanes);
     if (op.getValueCache())
       load(op.getValueCache(), valueTile, valueScales, valueSize, valueLanes);
   }
@@ -314,7 +329,8 @@ private:
     Type f32 = builder.getF32Type();
     Value factors = f.splat(getFactor(factor, row.head), keyLanes);
     forPieces(keySize, keyLanes, [&](Value d) {
-      Value q = loadDense(frame, op.getQ(), {row.row, row.head}, d, keyLanes);
+      Value q =
+          loadJoined(frame, getQueries(), {row.row, row.head}, d, keyLanes);
       storeVector(f.mul(convertLanes(frame, q, f32), factors), queries,
                   row.inBlock, d);
     });

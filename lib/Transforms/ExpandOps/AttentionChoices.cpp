@@ -244,7 +244,7 @@ struct Shape {
         heads(
             getSizeOf(op.getQ(), 1) /
             cast<CacheTypeInterface>(op.getKeyCache().getType()).getNumHeads()),
-        ofKey(getSizeOf(op.getQ(), 2)), ofValue(getSizeOf(op.getOut(), 2)),
+        ofKey(op.getKeySize()), ofValue(getSizeOf(op.getOut(), 2)),
         bits(std::min(getBits(op.getKeyCache()), getBits(op.getValues()))),
         isPlain(!op.getWindow() && !op.getChunk() && !op.getMask() &&
                 op.getModifiers().empty()) {}
@@ -616,12 +616,18 @@ AttentionConfig kvcache::getConfig(const WarpPlan &plan) {
 WarpPlan kvcache::chooseWarps(AttentionOp op) {
   Shape shape(op);
   int64_t bits = 8;
-  for (Value cache : {Value(op.getKeyCache()), op.getValues()}) {
+  SmallVector<Value> caches{op.getKeyCache(), op.getValues()};
+  if (op.getRopeCache())
+    caches.push_back(op.getRopeCache());
+  for (Value cache : caches) {
     Type element = cast<CacheTypeInterface>(cache.getType()).getElementType();
     bits = std::max<int64_t>(bits, element.getIntOrFloatBitWidth());
   }
   int64_t most = std::min<int64_t>(8, 128 / bits);
-  int64_t common = std::gcd(getLanes(op.getKeyCache(), shape.ofKey, most),
+  // A piece of a key, or a query, is of one array.
+  int64_t border = std::gcd(std::gcd(shape.ofKey, getSizeOf(op.getQ(), 2)),
+                            shape.ofKey - op.getRopeSize());
+  int64_t common = std::gcd(getLanes(op.getKeyCache(), border, most),
                             getLanes(op.getValues(), shape.ofValue, most));
   // A lane loads whole bytes.
   int64_t leastOfKey = getLanesPerStored(op.getKeyCache()),

@@ -213,8 +213,8 @@ private:
       Value queryHead = getQueryHead(g);
       Value factors = f.splat(getFactor(factor, queryHead), plan.keyWidth);
       for (int64_t p = 0; p < keyPieces; ++p) {
-        Value q = loadDense(frame, op.getQ(), {row, queryHead},
-                            getElement(p, plan.keyWidth), plan.keyWidth);
+        Value q = loadJoined(frame, getQueries(), {row, queryHead},
+                             getElement(p, plan.keyWidth), plan.keyWidth);
         queries.push_back(
             f.mul(convertLanes(frame, q, builder.getF32Type()), factors));
       }
@@ -259,14 +259,11 @@ private:
     if (op.getMask())
       restrict(isUnmasked(rows, i, number));
     Place place = getPlace(rows, number, id);
-    Type f32 = builder.getF32Type();
     auto load = [&](Value cache, int64_t pieces, int64_t width, Value &scale) {
       SmallVector<Value> values;
       for (int64_t p = 0; p < pieces; ++p)
-        values.push_back(loadUnscaled(frame, cache, place, head,
-                                      getElement(p, width), width, f32,
-                                      isStreamed(plan.hint)));
-      if (hasTokenScales(cast<CacheTypeInterface>(cache.getType())))
+        values.push_back(loadPiece(cache, place, p, width));
+      if (scalesScores(cache))
         scale = loadTokenScale(frame, cache, place, head);
       return values;
     };
@@ -280,6 +277,27 @@ private:
       token.valueScale = token.keyScale;
     }
     return token;
+  }
+
+  /// A piece of a key or a value as f32. Keys may end with those of a rope.
+  Value loadPiece(Value cache, const Place &place, int64_t piece,
+                  int64_t width) {
+    Value d = getElement(piece, width);
+    auto load = [&](Value from, Value element) {
+      return loadRow(from, place, element, width, builder.getF32Type(),
+                     isStreamed(plan.hint));
+    };
+    int64_t first = piece * plan.lanes * width;
+    if (!op.getRopeCache() || first + plan.lanes * width <= contentSize)
+      return load(cache, d);
+    Value border = frame.index(contentSize);
+    auto loadRope = [&] {
+      return load(op.getRopeCache(), frame.sub(d, border));
+    };
+    if (first >= contentSize)
+      return loadRope();
+    return frame.selectIf(
+        frame.below(d, border), [&] { return load(cache, d); }, loadRope);
   }
 
   Value reduceElements(Value vector, int64_t size, int64_t stride) {

@@ -53,7 +53,7 @@ public:
         keys(frame, op, op.getKeyCache(), keySize, plan),
         values(frame, op, op.getValues(), valueSize, plan),
         raw(frame, op, plan, keys, values),
-        queries(frame, op.getQ(), keys.getLane(), plan.rows, keySize,
+        queries(frame, getQueries(), keys.getLane(), plan.rows, keySize,
                 plan.multipliesRaw) {
     if (plan.isSwapped)
       swapped.emplace(frame, plan, values.getLane());

@@ -80,6 +80,21 @@ Value kvcache::loadDense(const Frame &frame, Value memref, ValueRange indices,
       llvm::MaybeAlign(getAlignment(frame, type, count)));
 }
 
+Value kvcache::loadJoined(const Frame &frame, const JoinedRows &rows,
+                          ValueRange indices, Value d, int64_t count) {
+  if (!rows.second)
+    return loadDense(frame, rows.first, indices, d, count);
+  Value border =
+      frame.index(cast<MemRefType>(rows.first.getType()).getShape().back());
+  return frame.selectIf(
+      frame.below(d, border),
+      [&] { return loadDense(frame, rows.first, indices, d, count); },
+      [&] {
+        return loadDense(frame, rows.second, indices, frame.sub(d, border),
+                         count);
+      });
+}
+
 void kvcache::storeDense(const Frame &frame, Value values, Value memref,
                          ValueRange indices, Value d) {
   auto type = cast<MemRefType>(memref.getType());

@@ -32,6 +32,14 @@ Value convertLanes(const Frame &frame, Value value, Type lane);
 /// Loads `count` elements from `d` on of a head of dense memory.
 Value loadDense(const Frame &frame, Value memref, ValueRange indices, Value d,
                 int64_t count);
+/// Rows in one memref, or in two: the second has the last elements of each row,
+/// and is null for one.
+struct JoinedRows {
+  Value first, second;
+};
+/// Loads such elements of joined rows. Both memrefs have a multiple of `count`.
+Value loadJoined(const Frame &frame, const JoinedRows &rows, ValueRange indices,
+                 Value d, int64_t count);
 /// Stores such elements, converted to the memref's type.
 void storeDense(const Frame &frame, Value values, Value memref,
                 ValueRange indices, Value d);

@@ -40,7 +40,10 @@ public:
     Value d = frame.mul(lane, frame.index(split.unit));
     auto [total, sums] = addParts(row, head, d, base, split.unit);
     Value divisor = f.select(isEmpty, f.constant(1), total);
-    Value factors = f.splat(f.div(f.constant(1), divisor), split.unit);
+    Value scaled = divisor;
+    if (Value scale = loadStaticScale(frame, op.getOutScale(), head))
+      scaled = f.select(isEmpty, f.constant(1), f.mul(total, scale));
+    Value factors = f.splat(f.div(f.constant(1), scaled), split.unit);
     Value merged = f.mul(sums, factors);
     storeDense(frame, merged, op.getOut(), {row, head}, d);
     frame.runIf(frame.equal(lane, frame.index(0)), [&] {

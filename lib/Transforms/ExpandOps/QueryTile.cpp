@@ -8,7 +8,6 @@
 
 #include "QueryTile.h"
 #include "AttentionChoices.h"
-#include "Heads.h"
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/FloatBuilder.h"
 
@@ -30,11 +29,11 @@ static bool needsFactors(Value queries) {
   return cast<ShapedType>(queries.getType()).getElementType().isBF16();
 }
 
-QueryTile::QueryTile(const Frame &frame, Value queries, FloatType lane,
-                     int64_t rows, int64_t size, bool isForRaw)
+QueryTile::QueryTile(const Frame &frame, const JoinedRows &queries,
+                     FloatType lane, int64_t rows, int64_t size, bool isForRaw)
     : frame(frame), builder(frame.builder), loc(frame.loc), queries(queries),
       lane(lane), rows(rows), size(size), isForRaw(isForRaw),
-      hasFactors(isForRaw && needsFactors(queries)) {}
+      hasFactors(isForRaw && needsFactors(queries.first)) {}
 
 bool QueryTile::canBeForRaw(Value queries, int64_t size) {
   int64_t units = size / kStored;
@@ -63,7 +62,7 @@ void QueryTile::store(
                Value ofRow = frame.rem(unit, units);
                Value d = frame.mul(ofRow, kStored);
                auto [row, head] = getRow(ofTile);
-               Value q = loadDense(frame, queries, {row, head}, d, kStored);
+               Value q = loadJoined(frame, queries, {row, head}, d, kStored);
                if (hasFactors)
                  q = scaleRow(q, ofTile, ofRow);
                storeUnit(convertLanes(frame, q, lane), ofTile, d);

@@ -9,6 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_QUERYTILE_H
 #define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_QUERYTILE_H
 
+#include "Heads.h"
 #include "TensorCores.h"
 
 namespace mlir::kvcache {
@@ -22,8 +23,8 @@ namespace mlir::kvcache {
 class QueryTile {
 public:
   /// `rows` rows of `size` elements, which become `lane`.
-  QueryTile(const Frame &frame, Value queries, FloatType lane, int64_t rows,
-            int64_t size, bool isForRaw);
+  QueryTile(const Frame &frame, const JoinedRows &queries, FloatType lane,
+            int64_t rows, int64_t size, bool isForRaw);
 
   /// Whether the threads that store a row find its largest element together, or
   /// rows need no factors.
@@ -52,7 +53,7 @@ private:
   Frame frame;
   OpBuilder &builder;
   Location loc;
-  Value queries;
+  JoinedRows queries;
   FloatType lane;
   int64_t rows, size;
   bool isForRaw, hasFactors;

@@ -27,7 +27,7 @@ RawCores::RawCores(const Frame &frame, AttentionOp op, const TilePlan &plan,
                    const TiledCache &keys, const TiledCache &values)
     : frame(frame), builder(frame.builder), loc(frame.loc), keys(keys),
       values(values), ofSums(LaneLayout::ofSums(plan)),
-      keySize(getSize(op.getQ())), partSize(getSize(op.getOut()) / plan.parts),
+      keySize(op.getKeySize()), partSize(getSize(op.getOut()) / plan.parts),
       tokens(plan.tokens),
       keyScales(frame, op.getKeyCache(), keySize, plan, /*hasUnits=*/false),
       // Warps that share the sums of a row share its only group.

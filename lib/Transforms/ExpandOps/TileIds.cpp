@@ -24,8 +24,8 @@ constexpr int64_t kBytes = 4;
 TileIds::TileIds(const Frame &frame, AttentionOp op, int64_t tokens,
                  int64_t tiles, int64_t threads)
     : frame(frame), builder(frame.builder), loc(frame.loc), rows(op.getRows()),
-      keys(op.getKeyCache()), values(op.getValues()), tokens(tokens),
-      tiles(tiles), threads(threads) {}
+      keys(op.getKeyCache()), values(op.getValues()), rope(op.getRopeCache()),
+      tokens(tokens), tiles(tiles), threads(threads) {}
 
 void TileIds::allocate() {
   auto type = TileType::get(builder.getContext(), tiles, tokens,
@@ -68,7 +68,9 @@ void TileIds::check(Value id) const {
   if (!frame.hasChecks)
     return;
   Value row = frame.fromI32(frame.max(id, frame.i32(0)));
-  for (Value cache : {keys, values}) {
+  for (Value cache : {keys, values, rope}) {
+    if (!cache)
+      continue;
     Value pages = builder.createOrFold<ExtentOp>(loc, builder.getIndexType(),
                                                  Extent::Pages, cache);
     CheckOp::create(builder, loc, frame.div(row, frame.getPageSize(cache)),

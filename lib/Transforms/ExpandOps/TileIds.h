@@ -42,7 +42,7 @@ private:
   Frame frame;
   OpBuilder &builder;
   Location loc;
-  Value rows, keys, values;
+  Value rows, keys, values, rope;
   int64_t tokens, tiles, threads;
   /// The ids: a row for each of some tiles.
   Value ids;

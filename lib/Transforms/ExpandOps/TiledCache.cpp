@@ -35,6 +35,7 @@ constexpr int64_t kRawLoads = 6, kGatheredRawLoads = 2;
 TiledCache::TiledCache(const Frame &frame, AttentionOp op, Value cache,
                        int64_t size, const TilePlan &plan)
     : frame(frame), builder(frame.builder), loc(frame.loc), cache(cache),
+      rope(op.getRopeCache()),
       lane(plan.multipliesRaw ? FloatType(builder.getF16Type())
                               : op.getTileElement(cache)),
       size(size), tokensOfTile(plan.tokens), stages(plan.stages),
@@ -56,19 +57,20 @@ CacheTypeInterface TiledCache::getType() const { return getCacheType(cache); }
 bool TiledCache::isCopied(AttentionOp op, Value cache) {
   CacheTypeInterface type = getCacheType(cache);
   return type.getElementType() == op.getTileElement(cache) &&
-         !type.isQuantized() && !type.getLayout();
+         !type.isQuantized() && !type.getLayout() && !op.getRopeCache();
 }
 
 bool TiledCache::canBeRaw(AttentionOp op, Value cache) {
   CacheTypeInterface type = getCacheType(cache);
   return type.getElementType().getIntOrFloatBitWidth() == 8 &&
-         !type.getLayout() && (!type.isQuantized() || isUnscaled(op, cache));
+         !type.getLayout() && !op.getRopeCache() &&
+         (!type.isQuantized() || isUnscaled(op, cache));
 }
 
 bool TiledCache::isUnscaled(AttentionOp op, Value cache) {
   // Scales may make weights of f16 infinite.
   bool isWeighed = !op.getValueCache() || cache == op.getValueCache();
-  return hasTokenScales(getCacheType(cache)) &&
+  return !op.getRopeCache() && hasTokenScales(getCacheType(cache)) &&
          !(isWeighed && op.getTileElement(cache).isF16());
 }
 
@@ -169,19 +171,34 @@ void TiledCache::fill(Value thread, Value use, Value tile, Value token,
   if (raw) {
     useOfPipe(use, {}, [&](Value rawTile) {
       clearUnseen(thread, rawTile, token, tokens);
-      storeUnits(thread, kUnit, gathered ? kGatheredRawLoads : kRawLoads,
+      storeUnits(thread, size, kUnit, gathered ? kGatheredRawLoads : kRawLoads,
                  [&](Value number) { return loadRawUnit(rawTile, number); });
       return SmallVector<Value>();
     });
   } else {
-    int64_t bits = getType().getElementType().getIntOrFloatBitWidth();
-    int64_t width =
-        getLanes(cache, size, std::min<int64_t>(2 * kUnit, 128 / bits));
-    storeUnits(thread, width, mostLoads,
-               [&](Value number) { return loadUnit(source, width, number); });
+    for (const Field &field : getFields())
+      fillField(thread, source, field);
   }
   if (storeScales)
     storeScales();
+}
+
+SmallVector<TiledCache::Field> TiledCache::getFields() const {
+  if (!rope)
+    return {{cache, 0, size}};
+  int64_t ropeSize = getCacheType(rope).getHeadSize();
+  return {{cache, 0, size - ropeSize}, {rope, size - ropeSize, ropeSize}};
+}
+
+void TiledCache::fillField(Value thread, const Source &source,
+                           const Field &field) const {
+  int64_t bits =
+      getCacheType(field.cache).getElementType().getIntOrFloatBitWidth();
+  int64_t width = getLanes(field.cache, field.size,
+                           std::min<int64_t>(2 * kUnit, 128 / bits));
+  storeUnits(thread, field.size, width, mostLoads, [&](Value number) {
+    return loadUnit(source, field, width, number);
+  });
 }
 
 void TiledCache::clearUnseen(Value thread, Value copiedTile, Value firstToken,
@@ -220,9 +237,10 @@ void TiledCache::clearUnseen(Value thread, Value copiedTile, Value firstToken,
   });
 }
 
-void TiledCache::storeUnits(Value thread, int64_t width, int64_t mostLoads,
+void TiledCache::storeUnits(Value thread, int64_t columns, int64_t width,
+                            int64_t mostLoads,
                             function_ref<Unit(Value number)> load) const {
-  int64_t all = tokensOfTile * (size / width);
+  int64_t all = tokensOfTile * (columns / width);
   int64_t loads =
       raw ? getDivisorUpTo(std::max<int64_t>(all / threads, 1), mostLoads)
           : std::clamp<int64_t>(all / threads, 1, mostLoads);
@@ -271,18 +289,20 @@ static Value selectIfGiven(const Frame &frame, Value condition, Value value) {
                                  zero);
 }
 
-TiledCache::Unit TiledCache::loadUnit(const Source &source, int64_t width,
-                                      Value number) const {
-  int64_t units = size / width;
+TiledCache::Unit TiledCache::loadUnit(const Source &source, const Field &field,
+                                      int64_t width, Value number) const {
+  int64_t units = field.size / width;
   Value row = frame.div(number, units);
   Value d = frame.mul(frame.rem(number, units), width);
   auto [place, isRow] = getPlace(source, row);
   Value head = source.tokens.head;
-  Value elements = unscaled
-                       ? loadUnscaled(frame, cache, place, head, d, width, lane,
-                                      isStreamed(hint))
-                       : loadElements(frame, cache, place, head, d, width, lane,
-                                      /*factor=*/Value(), isStreamed(hint));
+  Value elements =
+      unscaled ? loadUnscaled(frame, field.cache, place, head, d, width, lane,
+                              isStreamed(hint))
+               : loadElements(frame, field.cache, place, head, d, width, lane,
+                              /*factor=*/Value(), isStreamed(hint));
+  if (field.first)
+    d = frame.add(d, frame.index(field.first));
   return {row, d, selectIfGiven(frame, isRow, elements)};
 }
 

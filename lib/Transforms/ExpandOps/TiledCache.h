@@ -100,15 +100,26 @@ private:
   std::pair<Place, Value> getPlace(const Source &source, Value row) const {
     return getPlace(source.tile, source.first, source.tokens, row);
   }
-  /// Unit `number` of the elements of a tile in the cache, or in a raw tile.
-  Unit loadUnit(const Source &source, int64_t width, Value number) const;
+  /// The columns of a tile whose elements are those of one cache.
+  struct Field {
+    Value cache;
+    int64_t first, size;
+  };
+  /// Those of the cache, and those of its rope if there is one.
+  SmallVector<Field> getFields() const;
+  /// Stores the elements of a field, which threads load from its cache.
+  void fillField(Value thread, const Source &source, const Field &field) const;
+  /// Unit `number` of the elements of a field in its cache, or in a raw tile.
+  Unit loadUnit(const Source &source, const Field &field, int64_t width,
+                Value number) const;
   Unit loadRawUnit(Value rawTile, Value number) const;
   TileType getRawTile() const;
   TileType getRawTile(Swizzle swizzle) const;
   /// The swizzle of raw tiles that have one.
   Swizzle getRawSwizzle() const;
-  /// Stores all units of a tile, of so many elements.
-  void storeUnits(Value thread, int64_t width, int64_t mostLoads,
+  /// Stores all units of so many columns of a tile, of `width` elements.
+  void storeUnits(Value thread, int64_t columns, int64_t width,
+                  int64_t mostLoads,
                   function_ref<Unit(Value number)> load) const;
   void storeUnit(const Unit &unit) const;
   /// Loads the scales of the tokens, and returns a function that stores them.
@@ -117,7 +128,7 @@ private:
   Frame frame;
   OpBuilder &builder;
   Location loc;
-  Value cache;
+  Value cache, rope;
   FloatType lane;
   int64_t size, tokensOfTile, stages, threads, mostLoads;
   bool unscaled, gathered, copied, raw, multipliesRaw;

@@ -84,8 +84,10 @@ def append(
     slots: DTypeLike | None = None,
     positions: DTypeLike | None = None,
     rope_axes: Sequence[int] | None = None,
+    query_dtype: DTypeLike | None = None,
     separate: bool = False,
     value_params: KVCacheParams | None = None,
+    rope_params: KVCacheParams | None = None,
     table: str = "dense",
     block_threads: int | None = None,
     bounds_checks: bool = False,
@@ -125,10 +127,16 @@ def append(
         rope_axes: The axis of each pair of rotated elements, if positions have several
             (M-RoPE), such as ``[0] * 16 + [1] * 24 + [2] * 24`` for time, height and
             width. None for one axis.
+        query_dtype: The type of fp8 to which calls quantize queries, into
+            ``query_out``. None for queries in place.
         separate: Whether keys and values of a layer have tensors of their own, as in
             ``StepInputs.of(keys=, values=)``.
         value_params: With ``separate``, the parameters of values that differ in dtype,
             ``head_dim``, scales or layout; by default ``params``.
+        rope_params: With ``separate``, the parameters of the last elements of latent
+            rows, if they have a tensor of their own, as in FlashMLA's cache: f32, f16 or
+            bf16. Steps give it as ``values``, and calls give ``latent_rope``. None for
+            one tensor of latent rows.
         table: The table of steps: ``"dense"``, ``"csr"`` for ``indptr``, or ``"rows"``
             for ``table_rows``.
         block_threads: On a GPU, the most threads of a thread block: a multiple of 32
@@ -145,7 +153,7 @@ def append(
         TypeError: An argument is not a number, or not a flag.
     """
     check_flag(static_scales=static_scales, bounds_checks=bounds_checks)
-    cache = CacheForm.of(params, separate, value_params, table)
+    cache = CacheForm.of(params, separate, value_params, table, rope_params)
     name = _check_cache(cache, dtype, static_scales)
     options = AppendOptions(
         power_of_two=power_of_two,
@@ -160,7 +168,8 @@ def append(
         slots=slots,
         positions=positions,
         rope_axes=rope_axes,
-    ).checked(params)
+        query_dtype=query_dtype,
+    ).checked(cache)
     if options.power_of_two:
         check_powers(cache.values)
     spec = LayerSpec(
@@ -245,6 +254,7 @@ def merge_states(
     target: str = "cpu",
     dtype: DTypeLike = "bf16",
     *,
+    out_dtype: DTypeLike | None = None,
     block_threads: int | None = None,
     threads: int | None = None,
 ) -> MergeStates:
@@ -254,13 +264,16 @@ def merge_states(
         heads: The number of heads of the queries.
         head_dim: The number of elements of a value.
         target: As in ``jit``.
-        dtype: The type of the outputs: f32, f16 or bf16.
+        dtype: The type of the outputs of splits: f32, f16 or bf16.
+        out_dtype: The type of merged outputs: ``dtype`` by default, or another one of
+            these, or fp8. Calls give ``out_scale`` for fp8.
         block_threads: As for ``append``.
         threads: As in ``jit``.
     """
     check_positive(heads=heads, head_dim=head_dim)
     name = check_dense("dtype", dtype)
-    spec = MergeSpec(int(heads), int(head_dim), Tiling(block_threads).checked())
+    out = name if out_dtype is None else check_converted("out_dtype", out_dtype)
+    spec = MergeSpec(int(heads), int(head_dim), out, Tiling(block_threads).checked())
     return _make(MergeStates, spec, name, target, threads=threads)
 
 
@@ -292,8 +305,10 @@ def attention(
     kv_lengths: bool = False,
     score: Function | None = None,
     arrays: Mapping[str, str] | None = None,
+    query_rope: int | None = None,
     separate: bool = False,
     value_params: KVCacheParams | None = None,
+    rope_params: KVCacheParams | None = None,
     table: str = "dense",
     bounds_checks: bool = False,
     threads: int | None = None,
@@ -360,8 +375,12 @@ def attention(
         arrays: The type of each array that ``score`` or ``mask`` takes as a further
             parameter, by name: ``{"slopes": "f32[32]", "documents": "i32[?, ?]"}``.
             Calls give these arrays by the same names.
-        separate: As for ``append``, like ``value_params`` and ``table``.
+        query_rope: For a latent cache, the number of last elements of queries that
+            calls give as an array of their own, ``q_rope``. None for one array.
+        separate: As for ``append``, like ``value_params``, ``rope_params`` and
+            ``table``.
         value_params: As for ``append``.
+        rope_params: As for ``append``. Queries have the elements of both tensors.
         table: As for ``append``.
         bounds_checks: As in ``jit``.
         threads: As in ``jit``.
@@ -379,7 +398,7 @@ def attention(
         from .score_regions import trace_regions  # needs time to import
 
         regions = trace_regions(score, function, arrays, _RESERVED)
-    cache = CacheForm.of(params, separate, value_params, table)
+    cache = CacheForm.of(params, separate, value_params, table, rope_params)
     name = _check_cache(cache, None, static_scales)
     if dtype is not None:
         name = check_converted("dtype", dtype)
@@ -403,6 +422,7 @@ def attention(
         (name, out),
         make_config(config, tile_rows, scheduled_blocks, swap_operands, l2_hint),
         regions,
+        query_rope,
     )
     return _make(Attention, (cache, spec), name, target, bounds_checks, threads)
 
@@ -413,6 +433,8 @@ def _check_cache(
     """Checks the cache of an operation; returns the MLIR type of its rows."""
     name = dense_dtype(cache.params, dtype)
     check_static(cache.params, static_scales)
+    if static_scales and cache.rope is not None:
+        raise ValueError("expects no 'static_scales' with 'rope_params'")
     if cache.values is not cache.params:
         dense_dtype(cache.values, dtype)
         check_static(cache.values, static_scales)

@@ -16,7 +16,14 @@ from ..checks import (
     check_size,
 )
 from ..dtypes import DTypeLike
-from .arguments import check_powers, check_query_heads, number_dtype, rows_type
+from .arguments import (
+    check_powers,
+    check_query_heads,
+    fp8_dtype,
+    number_dtype,
+    rows_type,
+)
+from .cache_forms import CacheForm
 
 
 @dataclass(frozen=True)
@@ -35,18 +42,20 @@ class AppendOptions:
     slots: DTypeLike | None = None
     positions: DTypeLike | None = None
     rope_axes: Sequence[int] | None = None
+    query_dtype: DTypeLike | None = None
 
-    def checked(self, params: KVCacheParams) -> AppendOptions:
+    def checked(self, cache: CacheForm) -> AppendOptions:
         """Returns the checked options in a normal form. Raises as ``append`` does."""
+        params = cache.params
         check_flag(power_of_two=self.power_of_two, interleaved=self.interleaved)
         check_positive_f32(epsilon=self.epsilon)
         if self.power_of_two:
             check_powers(params)
-        own = params.head_dim - self._check_latent_rope(params)
-        self._check_queries(params)
-        _check_size("norm", self.norm, own)
+        latent_rope = self._check_latent_rope(cache)
+        self._check_queries(cache)
+        _check_size("norm", self.norm, cache.row_dim - latent_rope)
         _check_size("query_norm", self.query_norm, params.head_dim)
-        self._check_rope(params)
+        self._check_rope(cache.row_dim, latent_rope)
         slots = number_dtype("slots", self.slots)
         positions = number_dtype("positions", self.positions)
         if self.rope is not None and slots and not positions:
@@ -62,10 +71,11 @@ class AppendOptions:
             bool(self.interleaved),
             float(self.epsilon),
             _to_int(self.query_heads),
-            _to_int(self.latent_rope),
+            latent_rope or None,
             slots,
             positions,
             self._checked_axes(),
+            self._checked_query_dtype(),
         )
 
     def _checked_axes(self) -> tuple[int, ...] | None:
@@ -85,29 +95,50 @@ class AppendOptions:
             )
         return tuple(int(axis) for axis in self.rope_axes)
 
-    def _check_latent_rope(self, params: KVCacheParams) -> int:
+    def _check_latent_rope(self, cache: CacheForm) -> int:
         """The number of elements of a row that are a separate input."""
+        if cache.rope is not None:
+            return self._check_rope_tensor(cache.rope)
         if self.latent_rope is None:
             return 0
-        if not params.is_mla:
+        if not cache.params.is_mla:
             raise ValueError("expects 'latent_rope' only for a latent cache")
-        _check_size("latent_rope", self.latent_rope, params.head_dim - 1)
-        return self.latent_rope
+        _check_size("latent_rope", self.latent_rope, cache.params.head_dim - 1)
+        return int(self.latent_rope)
 
-    def _check_queries(self, params: KVCacheParams) -> None:
+    def _check_rope_tensor(self, rope: KVCacheParams) -> int:
+        """The number of elements of a separate input that has a tensor of its own."""
+        if self.latent_rope not in (None, rope.head_dim):
+            raise ValueError(
+                "expects 'latent_rope' to be 'head_dim' of 'rope_params' "
+                f"({rope.head_dim}), got {self.latent_rope!r}"
+            )
+        return rope.head_dim
+
+    def _checked_query_dtype(self) -> str | None:
+        if self.query_dtype is None:
+            return None
+        if self.query_heads is None:
+            raise ValueError("expects 'query_heads' with 'query_dtype'")
+        return fp8_dtype("query_dtype", self.query_dtype)
+
+    def _check_queries(self, cache: CacheForm) -> None:
+        params = cache.params
+        if self.query_heads is not None and cache.rope is not None:
+            raise ValueError("expects no 'query_heads' with 'rope_params'")
         if self.query_heads is None:
             if self.query_norm is not None:
                 raise ValueError("expects 'query_heads' with 'query_norm'")
             return
         check_positive(query_heads=self.query_heads)
         check_query_heads(params, self.query_heads)
-        if self.query_norm is None and self.rope is None:
+        if self.query_norm is None and self.rope is None and self.query_dtype is None:
             raise ValueError(
-                "expects 'query_norm' or 'rope' with 'query_heads': otherwise queries "
-                "stay as they are"
+                "expects 'query_norm', 'rope' or 'query_dtype' with 'query_heads': "
+                "otherwise queries stay as they are"
             )
 
-    def _check_rope(self, params: KVCacheParams) -> None:
+    def _check_rope(self, row_dim: int, latent_rope: int) -> None:
         check_integer(rope_begin=self.rope_begin)
         if self.rope is None:
             if self.interleaved or self.rope_begin or self.positions is not None:
@@ -118,11 +149,11 @@ class AppendOptions:
         check_positive(rope=self.rope)
         if self.rope % 2:
             raise ValueError(f"expects 'rope' to be even, got {self.rope}")
-        first = params.head_dim - self.latent_rope if self.latent_rope else 0
-        if not first <= self.rope_begin <= params.head_dim - self.rope:
+        first = row_dim - latent_rope if latent_rope else 0
+        if not first <= self.rope_begin <= row_dim - self.rope:
             raise ValueError(
                 f"expects 'rope_begin' and 'rope' to be in elements {first} to "
-                f"{params.head_dim} of a row, got {self.rope_begin} to "
+                f"{row_dim} of a row, got {self.rope_begin} to "
                 f"{self.rope_begin + self.rope}"
             )
 
@@ -155,6 +186,11 @@ class AppendOptions:
             "rope": (self.rope, f"memref<?x{self.rope}xf32>"),
             "positions": (self.positions, f"memref<{axes}x{self.positions}>"),
             "queries": (heads, rows_type("?", heads, head_dim, dtype)),
+            "query_out": (
+                self.query_dtype,
+                rows_type("?", heads, head_dim, str(self.query_dtype)),
+            ),
+            "query_scale": (self.query_dtype, f"memref<{heads}xf32>"),
         }
         return {name: type_ for name, (wanted, type_) in types.items() if wanted}
 

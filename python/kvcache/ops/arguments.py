@@ -101,6 +101,10 @@ def check_converted(name: str, dtype: DTypeLike) -> str:
     return _check_dtype(name, dtype, _CONVERTED)
 
 
+def fp8_dtype(name: str, dtype: DTypeLike) -> str:
+    return _check_dtype(name, dtype, dtypes.formats("FP8"))
+
+
 def number_dtype(name: str, dtype: DTypeLike | None) -> str | None:
     """The MLIR type of an optional array of numbers."""
     return None if dtype is None else _check_dtype(name, dtype, _NUMBERS)
@@ -471,13 +475,17 @@ def check_leading(sizes: tuple[int, ...], of: str, **arrays: object) -> None:
             )
 
 
-def rows_type(leading: str, heads: int, elements: int, dtype: str) -> str:
+def rows_type(
+    leading: str, heads: int, elements: int, dtype: str, *, has_open_heads: bool = False
+) -> str:
     """The type of dense rows: heads are packed, and other strides are dynamic.
 
-    So a slice of a fused projection needs no copy.
+    So a slice of a fused projection needs no copy. With ``has_open_heads``, heads are
+    any distance apart.
     """
     open_strides = "?, " * len(leading.split("x"))
+    head = "?" if has_open_heads else elements
     return (
         f"memref<{leading}x{heads}x{elements}x{dtype}, "
-        f"strided<[{open_strides}{elements}, 1]>>"
+        f"strided<[{open_strides}{head}, 1]>>"
     )

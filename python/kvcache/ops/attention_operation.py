@@ -12,6 +12,7 @@ from ..execution.arrays import Array, as_32_bits, check_32_bits
 from ..pages.inputs import StepInputs
 from .arguments import (
     check_factor,
+    check_given,
     check_kv_lengths,
     check_rows,
     check_slots,
@@ -44,6 +45,7 @@ class Attention(LayerOperation):
         "value_scale": "f",
         "query_scale": "e",
         "out_scale": "e",
+        "q_rope": "r",
     }
     positional = ("q",)
 
@@ -111,6 +113,7 @@ class Attention(LayerOperation):
         value_scale: Scale = None,
         query_scale: Scale = None,
         out_scale: Scale = None,
+        q_rope: Array | None = None,
         device: int = 0,
         **arrays: Array,
     ) -> None:
@@ -152,6 +155,9 @@ class Attention(LayerOperation):
             query_scale: The factor of fp8 queries: a number, or float32 [query_heads];
                 1 by default.
             out_scale: The divisor of fp8 outputs, as ``query_scale``.
+            q_rope: The last elements of the queries, [total, query_heads, query_rope],
+                if the operation was made with ``query_rope``. ``q`` has the others
+                then, and the heads of both arrays may be any distance apart.
             device: The device whose tensors it reads.
             arrays: The arrays of ``score`` and ``mask``, by name. An index outside of
                 one, of a key that is seen, reads its nearest element.
@@ -177,6 +183,7 @@ class Attention(LayerOperation):
                     value_scale,
                     query_scale,
                     out_scale,
+                    q_rope,
                     *map(arrays.get, names),
                 ):
                     return
@@ -199,7 +206,10 @@ class Attention(LayerOperation):
                     f"this operation was made with {name}={made}: expects "
                     f"{'' if made else 'no '}'{name}'"
                 )
-        check_rows(inputs.row_offsets, q=q, out=out, lse=lse, mask=mask, rows=rows)
+        check_given("q_rope", q_rope, self._spec.query_rope > 0)
+        check_rows(
+            inputs.row_offsets, q=q, q_rope=q_rope, out=out, lse=lse, mask=mask, rows=rows
+        )
         if not self.bounds_checks:
             check_slots("rows", rows, inputs.row_offsets, step.blocks)
         page_size = cache.params.page_size or 0
@@ -209,6 +219,7 @@ class Attention(LayerOperation):
             {"out": out, "lse": lse, "workspace": workspace},
             {
                 "q": q,
+                "q_rope": q_rope,
                 **given,
                 **step.tensors,
                 **step.tables,
@@ -226,9 +237,17 @@ class Attention(LayerOperation):
         dense = q, step.offsets, out, logarithms, check_factor("scale", scale), *workspaces, *more
         scales = self._scales(key_scale, value_scale)
         row_scales = self._get_row_scales(query_scale=query_scale, out_scale=out_scale)
+        ropes = () if q_rope is None else (q_rope,)
         try:
             self._call_on_layer(
-                inputs, layer, step, *dense, *scales, *row_scales, *region_arrays
+                inputs,
+                layer,
+                step,
+                *dense,
+                *scales,
+                *row_scales,
+                *ropes,
+                *region_arrays,
             )
         except BaseException:
             self._workspaces.drop()

@@ -11,7 +11,6 @@ from functools import cached_property
 import numpy as np
 
 from .._native import extension
-from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_positive, check_positive_real, check_size
 from ..devices import cuda
 from ..dtypes import DTypeLike
@@ -66,6 +65,8 @@ class AttentionSpec:
         dtypes: The types of queries and outputs.
         config: How kernels compute.
         regions: The user's functions of scores and masks.
+        key_dim: The number of elements of a key and a query.
+        query_rope: The number of last elements of queries in an array of their own.
     """
 
     query_heads: int
@@ -82,7 +83,9 @@ class AttentionSpec:
     static_scales: bool
     dtypes: tuple[str, str]
     config: AttentionConfig
-    regions: ScoreRegions = ScoreRegions()
+    regions: ScoreRegions
+    key_dim: int
+    query_rope: int = 0
 
     @property
     def scaled_rows(self) -> tuple[str, ...]:
@@ -215,6 +218,7 @@ def make_spec(
     dtypes: tuple[str, str],
     config: AttentionConfig,
     regions: ScoreRegions,
+    query_rope: int | None,
 ) -> AttentionSpec:
     """Checks the arguments of ``kvcache.ops.attention``."""
     params = cache.params
@@ -243,6 +247,10 @@ def make_spec(
         raise ValueError("expects no 'kv_lengths' with 'rows', which are the tokens seen")
     if value_dim is None and params.is_mla:
         raise ValueError("attention to a latent cache needs 'value_dim'")
+    if query_rope is not None:
+        if not params.is_mla:
+            raise ValueError("expects 'query_rope' only for a latent cache")
+        check_size(cache.row_dim - 1, query_rope=query_rope)
     most = cache.values.head_dim
     value_dim = most if value_dim is None else value_dim
     check_positive(value_dim=value_dim)
@@ -266,6 +274,8 @@ def make_spec(
         dtypes,
         config,
         regions,
+        cache.row_dim,
+        int(query_rope or 0),
     )
 
 
@@ -289,19 +299,18 @@ def make_splits(
     return Splits(int(split_tokens), int(max_splits), int(split_rows))
 
 
-def attention_arguments(
-    spec: AttentionSpec, params: KVCacheParams, scales: dict[str, str]
-) -> dict[str, str]:
+def attention_arguments(spec: AttentionSpec, scales: dict[str, str]) -> dict[str, str]:
     """The types of the arguments after the collection and the layer, by name."""
-    q, out, lse = _types(spec, params)
+    q, out, lse = _types(spec)
     types = {"q": q, "row_offsets": "memref<?xi32>", "out": out, "lse": lse}
     more = {**_workspace(spec), **spec.extra, **scales, **_row_scales(spec)}
+    more |= _query_rope(spec)
     return {**types, "scale": "f32", **more, **spec.regions.types}
 
 
 def attention_op(spec: AttentionSpec, cache: CacheForm, scales: dict[str, str]) -> str:
     """The op over the views; ``scales`` are the types of static scales by name."""
-    q, out, lse = _types(spec, cache.params)
+    q, out, lse = _types(spec)
     soft_cap, splits = spec.soft_cap, spec.splits
     given = {
         "window": spec.window,
@@ -313,14 +322,17 @@ def attention_op(spec: AttentionSpec, cache: CacheForm, scales: dict[str, str]) 
     options = ["causal"] if spec.causal else []
     options += [f"{name} = {value}" for name, value in given.items() if value is not None]
     attributes = f" {{{', '.join(options)}}}" if options else ""
-    more = {**spec.extra, **scales, **_row_scales(spec)}
+    more = {**spec.extra, **scales, **_row_scales(spec), **_query_rope(spec)}
     workspace = _workspace(spec)
     # The lengths of the function are those of the cache.
     front, back = (
         "".join(f" {name.removeprefix('kv_')} %{name}" for name in names)
         for names in (workspace, more)
     )
-    views = cache.view_types
+    views = dict(cache.view_types)
+    if cache.rope:
+        more["rope_cache"] = views.pop("rope_view")
+        back += " rope_cache %rope_view"
     types = [q, *views.values(), "memref<?xi32>", "f32", out, lse]
     types += [*workspace.values(), *more.values()]
     return (
@@ -338,9 +350,21 @@ def _row_scales(spec: AttentionSpec) -> dict[str, str]:
     return dict.fromkeys(spec.scaled_rows, f"memref<{spec.query_heads}xf32>")
 
 
-def _types(spec: AttentionSpec, params: KVCacheParams) -> tuple[str, str, str]:
+def _query_rope(spec: AttentionSpec) -> dict[str, str]:
+    heads, size = spec.query_heads, spec.query_rope
+    type_ = rows_type("?", heads, size, spec.dtypes[0], has_open_heads=True)
+    return {"q_rope": type_} if size else {}
+
+
+def _types(spec: AttentionSpec) -> tuple[str, str, str]:
     heads = spec.query_heads
     query_dtype, out_dtype = spec.dtypes
-    q = rows_type("?", heads, params.head_dim, query_dtype)
+    q = rows_type(
+        "?",
+        heads,
+        spec.key_dim - spec.query_rope,
+        query_dtype,
+        has_open_heads=spec.query_rope > 0,
+    )
     out = rows_type("?", heads, spec.value_dim, out_dtype)
     return q, out, f"memref<?x{heads}xf32>"

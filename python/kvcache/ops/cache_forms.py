@@ -18,7 +18,7 @@ _TABLE = "memref<?x?xi32, strided<[?, 1]>>"
 FUNCTION_NAMES = (
     *("blocks", "lengths", "lut", "table_index", "max_seq", "max_cache", "scales"),
     *("key_blocks", "value_blocks", "key_scales", "value_scales", "row_offsets"),
-    *("cache", "layers", "key_view", "value_view"),
+    *("cache", "layers", "key_view", "value_view", "rope_blocks", "rope_view"),
 )
 """Names in the functions, which arrays of users can't have."""
 
@@ -32,12 +32,15 @@ class CacheForm:
         values: The parameters of values.
         separate: Whether each layer has a tensor of keys and another of values.
         table: The kind of lookup table, one of ``TABLES``.
+        rope: The parameters of the last elements of latent rows, if they have a tensor
+            of their own.
     """
 
     params: KVCacheParams
     values: KVCacheParams
     separate: bool = False
     table: str = "dense"
+    rope: KVCacheParams | None = None
 
     @classmethod
     def of(
@@ -46,6 +49,7 @@ class CacheForm:
         separate: bool = False,
         value_params: KVCacheParams | None = None,
         table: str = "dense",
+        rope_params: KVCacheParams | None = None,
     ) -> CacheForm:
         """Checks the arguments of the functions of ``kvcache.ops``."""
         check_instance(KVCacheParams, params=params)
@@ -58,14 +62,28 @@ class CacheForm:
             if not separate:
                 raise ValueError("expects 'value_params' only with 'separate'")
             _check_values(params, value_params)
-        return cls(params, value_params or params, bool(separate), table)
+        if rope_params is not None:
+            check_instance(KVCacheParams, rope_params=rope_params)
+            if not separate:
+                raise ValueError("expects 'rope_params' only with 'separate'")
+            _check_rope(params, rope_params)
+        return cls(params, value_params or params, bool(separate), table, rope_params)
 
     @cached_property
     def roles(self) -> tuple[str, ...]:
+        if self.rope is not None:
+            return ("key", "rope")
         return ("key",) if self.params.is_mla else ("key", "value")
 
+    @property
+    def row_dim(self) -> int:
+        """The number of elements of a key, also if they are in two tensors."""
+        return self.params.head_dim + (self.rope.head_dim if self.rope else 0)
+
     def get_params(self, role: str) -> KVCacheParams:
-        """The parameters of keys or values."""
+        """The parameters of keys, values or ropes."""
+        if role == "rope" and self.rope is not None:
+            return self.rope
         return self.values if role == "value" else self.params
 
     def view_type(self, role: str) -> str:
@@ -183,6 +201,23 @@ def _check_values(params: KVCacheParams, values: KVCacheParams) -> None:
                 f"expects {name!r} of 'value_params' to be that of 'params' ({wanted}), "
                 f"got {found}"
             )
+
+
+def _check_rope(params: KVCacheParams, rope: KVCacheParams) -> None:
+    if not (params.is_mla and rope.is_mla):
+        raise ValueError(
+            "expects 'rope_params' only for a latent cache, and latent themselves"
+        )
+    if rope.page_size != params.page_size:
+        raise ValueError(
+            "expects 'page_size' of 'rope_params' to be that of 'params' "
+            f"({params.page_size}), got {rope.page_size}"
+        )
+    if rope.kvcache_quant_config or rope.dtype_shorthand not in ("f32", "f16", "bf16"):
+        raise ValueError(
+            "expects 'rope_params' of f32, f16 or bf16 without scales, got "
+            f"{rope.cache_type}"
+        )
 
 
 def write_function(

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ..compilation.modules import CompiledModule
 
 _CACHE = ("blocks", "scales")
-_SEPARATE = ("key_blocks", "value_blocks", "key_scales", "value_scales")
+_SEPARATE = ("key_blocks", "value_blocks", "key_scales", "value_scales", "rope_blocks")
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class LayerOperation(Operation):
 class Append(LayerOperation):
     write = staticmethod(append_source)
     functions = ("append",)
-    mutates = (*_CACHE, *_SEPARATE, "queries")
+    mutates = (*_CACHE, *_SEPARATE, "queries", "query_out")
     parameters = {
         "keys": "r",
         "values": "r",
@@ -241,6 +241,8 @@ class Append(LayerOperation):
         "positions": "p",
         "key_scale": "f",
         "value_scale": "f",
+        "query_out": "r",
+        "query_scale": "e",
     }
     positional = ("keys", "values", "queries")
 
@@ -248,6 +250,11 @@ class Append(LayerOperation):
         super().__init__(source, build, spec)
         head_dim = spec.cache.params.head_dim
         self._extra = frozenset(spec.options.extra(head_dim, ""))
+
+    def _count_elements(self, name: str) -> int:
+        if name == "query_scale":
+            return self._spec.options.query_heads or 0
+        return super()._count_elements(name)
 
     def __call__(
         self,
@@ -266,12 +273,15 @@ class Append(LayerOperation):
         positions: Array | None = None,
         key_scale: Scale = None,
         value_scale: Scale = None,
+        query_out: Array | None = None,
+        query_scale: Scale = None,
     ) -> None:
         """Writes the pending tokens of a step to a layer.
 
         Calls give exactly the optional arguments that the operation was made with. Keys
         are normed, roped and rounded, in this order; values are rounded.
-        ``queries`` and the cache share no memory with each other or with another array.
+        ``queries``, ``query_out`` and the cache share no memory with each other or with
+        another array.
 
         Args:
             inputs: The inputs of a manager, or of ``StepInputs.of``.
@@ -279,7 +289,8 @@ class Append(LayerOperation):
             keys: New keys [total, heads, head_dim], in the order of the inputs' tokens;
                 without the elements of ``latent_rope``.
             values: New values, as ``keys``; None for a latent cache.
-            queries: Queries [total, query_heads, head_dim], normed and roped in place.
+            queries: Queries [total, query_heads, head_dim], normed and roped in place,
+                or into ``query_out``.
             device: The device whose tensors it writes.
             latent_rope: The last elements of latent rows, [total, 1, elements].
             slots: The slot of each row, page * page_size + offset, [total]. A row with
@@ -298,6 +309,11 @@ class Append(LayerOperation):
             key_scale: The divisor of keys, if the operation was made with static
                 scales: a number, or float32 [heads].
             value_scale: The divisor of values; None for a latent cache.
+            query_out: The queries of fp8, [total, query_heads, head_dim], written, if
+                the operation was made with ``query_dtype``. ``queries`` stay then.
+            query_scale: The divisor of queries of fp8: a number, or float32
+                [query_heads]; 1 by default. Quotients are rounded to nearest even, and
+                saturate. Attention takes the same scale.
         """
         checked = self._checked
         if checked is not None and type(device) is int and not device:
@@ -316,6 +332,8 @@ class Append(LayerOperation):
                     positions,
                     key_scale,
                     value_scale,
+                    query_out,
+                    query_scale,
                 ):
                     return
             except CheckError as error:
@@ -328,9 +346,11 @@ class Append(LayerOperation):
             "rope": rope,
             "positions": positions,
             "queries": queries,
+            "query_out": query_out,
         }
         for name, array in given.items():
             check_given(name, array, name in self._extra)
+        query_scales = self._get_query_scales(query_scale)
         scales = self._scales(key_scale, value_scale)
         step = take_step(
             inputs, self._spec.cache, layer, device, needs_table=slots is None
@@ -345,6 +365,7 @@ class Append(LayerOperation):
             slots=slots,
             positions=positions,
             queries=queries,
+            query_out=query_out,
         )
         if rope is not None and positions is None:
             check_positions(inputs, rope)
@@ -358,15 +379,17 @@ class Append(LayerOperation):
             "values": values,
             "key_scale": key_scale,
             "value_scale": value_scale,
+            "query_scale": query_scale,
             **step.tables,
         }
-        written = {"queries": read.pop("queries")}
+        written = {name: read.pop(name) for name in ("queries", "query_out")}
         check_apart(written, {**read, **step.tensors})
         for name, tensor in step.tensors.items():
             check_apart({name: tensor}, read)
         dense = (keys,) if values is None else (keys, values)
         if latent_rope is not None:
             dense = (*dense, given.pop("latent_rope"))
+        last = () if given.pop("query_out") is None else (query_out, *query_scales)
         self._call_on_layer(
             inputs,
             layer,
@@ -375,7 +398,17 @@ class Append(LayerOperation):
             step.offsets,
             *(array for array in given.values() if array is not None),
             *scales,
+            *last,
         )
+
+    def _get_query_scales(self, scale: Scale) -> tuple[Any, ...]:
+        options = self._spec.options
+        if options.query_dtype:
+            given = 1.0 if scale is None else scale
+            return (expand_scale("query_scale", given, options.query_heads),)
+        if scale is not None:
+            raise ValueError("expects 'query_scale' only with 'query_dtype'")
+        return ()
 
 
 class Gather(LayerOperation):
@@ -496,7 +529,14 @@ class MergeStates(Operation):
     functions = ("merge_states",)
     mutates = ("out", "lse")
 
-    def __call__(self, outs: Array, lses: Array, out: Array, lse: Array) -> None:
+    def __call__(
+        self,
+        outs: Array,
+        lses: Array,
+        out: Array,
+        lse: Array,
+        out_scale: Scale = None,
+    ) -> None:
         """Merges attention over splits of the keys.
 
         The outputs share no memory with each other or with the inputs: an output in place
@@ -508,9 +548,22 @@ class MergeStates(Operation):
                 logarithms of the sums of exponentials; -inf for a split without keys.
             out: The merged output, [total, heads, head_dim], written.
             lse: The merged ``lse``, float32 [total, heads], written.
+            out_scale: The divisor of fp8 outputs: a number, or float32 [heads]; 1 by
+                default. Quotients are rounded to nearest even, and saturate.
         """
         splits = get_sizes(outs)[:3]
         check_leading(splits, "'outs'", lses=lses)
         check_leading(splits[1:], "each of 'outs'", out=out, lse=lse)
-        check_apart({"out": out, "lse": lse}, {"outs": outs, "lses": lses})
-        self._call(outs, lses, out, lse)
+        check_apart(
+            {"out": out, "lse": lse},
+            {"outs": outs, "lses": lses, "out_scale": out_scale},
+        )
+        self._call(outs, lses, out, lse, *self._expand_scale(out_scale))
+
+    def _expand_scale(self, scale: Scale) -> tuple[Any, ...]:
+        if self._spec.has_scale:
+            given = 1.0 if scale is None else scale
+            return (expand_scale("out_scale", given, self._spec.heads),)
+        if scale is not None:
+            raise ValueError("expects 'out_scale' only for fp8")
+        return ()

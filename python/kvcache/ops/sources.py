@@ -7,12 +7,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .append_options import AppendOptions
 from .arguments import Tiling, attributes_text, rows_type
 from .attention_options import AttentionSpec, attention_arguments, attention_op
 from .cache_forms import NUMBERS, CacheForm, write_function
+
+_AFTER_SCALES = ("query_out", "query_scale")
+"""Operands of ``append`` after the static scales of caches."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,8 @@ class LayerSpec:
     @property
     def dense(self) -> tuple[str, ...]:
         """The names of the arrays of rows."""
-        return tuple(f"{role}s" for role in self.cache.roles)
+        roles = (role for role in self.cache.roles if role != "rope")
+        return tuple(f"{role}s" for role in roles)
 
     @property
     def scales(self) -> tuple[str, ...]:
@@ -47,11 +51,20 @@ class PagesSpec:
 
 @dataclass(frozen=True)
 class MergeSpec:
-    """The spec of an operation that merges attention."""
+    """The spec of an operation that merges attention.
+
+    ``out_dtype`` is the type of the merged outputs.
+    """
 
     heads: int
     head_dim: int
+    out_dtype: str
     tiling: Tiling = Tiling()
+
+    @property
+    def has_scale(self) -> bool:
+        """Whether calls give a scale of the merged outputs."""
+        return self.out_dtype.startswith("f8")
 
 
 @dataclass(frozen=True)
@@ -70,17 +83,56 @@ class _Operands:
 
 
 def append_source(spec: LayerSpec, dtype: str, mutates: Sequence[str]) -> str:
+    if spec.cache.rope is not None:
+        return _append_pair_source(spec, dtype, mutates)
     params = spec.cache.params
     extra = spec.options.extra(params.head_dim, dtype)
     latent = extra.pop("latent_rope", None)
+    last = {name: extra.pop(name) for name in _AFTER_SCALES if name in extra}
     operands = [
         _Operands("{}", _dense_types(spec, dtype, "?", spec.options.latent_rope or 0)),
         _Operands("with {}", {"latent_rope": latent} if latent else {}),
         _Operands("to {}", spec.cache.view_types),
         _Operands("rows {}", {"rows": NUMBERS}),
-        *(_Operands(f"{name} {{}}", {name: type_}) for name, type_ in extra.items()),
+        *_make_operands(extra),
+        *_make_operands(_scale_types(spec)),
+        *_make_operands(last),
     ]
     return _layer_source("append", spec, operands, mutates)
+
+
+def _append_pair_source(spec: LayerSpec, dtype: str, mutates: Sequence[str]) -> str:
+    """Writes appends to both tensors of latent rows, which have norm and rope apart."""
+    options, params = spec.options, spec.cache.params
+    views = spec.cache.view_types
+    content = replace(
+        options, latent_rope=None, rope=None, rope_begin=0, interleaved=False,
+        positions=None, rope_axes=None,
+    )  # fmt: skip
+    rope = replace(
+        options, latent_rope=None, norm=None, power_of_two=False,
+        rope_begin=options.rope_begin - params.head_dim if options.rope else 0,
+    )  # fmt: skip
+    rows = {
+        "keys": rows_type("?", 1, params.head_dim, dtype),
+        "latent_rope": rows_type("?", 1, options.latent_rope or 0, dtype),
+    }
+    arguments, bodies = dict(rows), []
+    for name, view, own in (
+        ("keys", "key_view", content),
+        ("latent_rope", "rope_view", rope),
+    ):
+        extra = own.extra(params.head_dim, dtype)
+        operands = [
+            _Operands("{}", {name: rows[name]}),
+            _Operands("to {}", {view: views[view]}),
+            _Operands("rows {}", {"rows": NUMBERS}),
+            *_make_operands(extra),
+        ]
+        bodies.append(_op_text("append", operands, [*own.attributes, *spec.tiling.attributes]))
+        arguments |= {"rows": NUMBERS, **extra}
+    lines = [*spec.cache.views(), *bodies]
+    return write_function("append", spec.cache.arguments, arguments, mutates, lines)
 
 
 def gather_source(spec: LayerSpec, dtype: str, mutates: Sequence[str]) -> str:
@@ -91,6 +143,7 @@ def gather_source(spec: LayerSpec, dtype: str, mutates: Sequence[str]) -> str:
         _Operands("rows {}", {"rows": NUMBERS}),
         _Operands("outs({})", _dense_types(spec, dtype, leading)),
         _Operands("output_offsets {}", offsets),
+        *_make_operands(_scale_types(spec)),
     ]
     return _layer_source("gather", spec, operands, mutates)
 
@@ -101,22 +154,35 @@ def _layer_source(
     operands: list[_Operands],
     mutates: Sequence[str],
 ) -> str:
-    """A function of an op with these operands, in their order, and static scales.
+    """A function of an op with these operands, in their order.
 
     The arrays of rows are the first arguments after those of the cache.
     """
-    scale = f"memref<{spec.cache.params.n_kv_heads_per_device}xf32>"
-    scales = [_Operands(f"{name} {{}}", {name: scale}) for name in spec.scales]
-    given = [each for each in (*operands, *scales) if each.types]
-    types = [item for each in given for item in each.types.items()]
+    types = [item for each in operands for item in each.types.items()]
     views = spec.cache.view_types
     arguments = [(name, type_) for name, type_ in types if name not in views]
     arguments.sort(key=lambda argument: argument[0] not in spec.dense)
     attributes = [*spec.options.attributes, *spec.tiling.attributes]
-    body = f"""kvcache.{name} {' '.join(map(str, given))}{attributes_text(attributes)}
-      : {', '.join(type_ for _, type_ in types)}"""
-    lines = [*spec.cache.views(), body]
+    lines = [*spec.cache.views(), _op_text(name, operands, attributes)]
     return write_function(name, spec.cache.arguments, dict(arguments), mutates, lines)
+
+
+def _op_text(name: str, operands: list[_Operands], attributes: list[str]) -> str:
+    given = [each for each in operands if each.types]
+    types = ", ".join(type_ for each in given for type_ in each.types.values())
+    return f"""kvcache.{name} {' '.join(map(str, given))}{attributes_text(attributes)}
+      : {types}"""
+
+
+def _make_operands(types: Mapping[str, str]) -> list[_Operands]:
+    """Operands after their names."""
+    return [_Operands(f"{name} {{}}", {name: type_}) for name, type_ in types.items()]
+
+
+def _scale_types(spec: LayerSpec) -> dict[str, str]:
+    """The types of static scales, by name."""
+    scale = f"memref<{spec.cache.params.n_kv_heads_per_device}xf32>"
+    return dict.fromkeys(spec.scales, scale)
 
 
 def copy_pages_source(spec: PagesSpec, dtype: str, mutates: Sequence[str]) -> str:
@@ -134,12 +200,16 @@ def merge_states_source(spec: MergeSpec, dtype: str, mutates: Sequence[str]) -> 
     heads, head_dim = spec.heads, spec.head_dim
     attributes = attributes_text(spec.tiling.attributes)
     parts = rows_type("?x?", heads, head_dim, dtype)
-    out = rows_type("?", heads, head_dim, dtype)
+    out = rows_type("?", heads, head_dim, spec.out_dtype)
     lses = f"memref<?x?x{heads}xf32, strided<[?, ?, 1]>>"
     lse = f"memref<?x{heads}xf32, strided<[?, 1]>>"
     types = {"parts": parts, "lses": lses, "out": out, "lse": lse}
-    body = f"""kvcache.merge_states %parts, %lses outs(%out, %lse){attributes}
-      : {parts}, {lses}, {out}, {lse}"""
+    scale = ""
+    if spec.has_scale:
+        types["out_scale"] = f"memref<{heads}xf32>"
+        scale = " out_scale %out_scale"
+    body = f"""kvcache.merge_states %parts, %lses outs(%out, %lse){scale}{attributes}
+      : {', '.join(types.values())}"""
     return write_function("merge_states", {}, types, mutates, [body])
 
 
@@ -147,9 +217,8 @@ def attention_source(
     subject: tuple[CacheForm, AttentionSpec], dtype: str, mutates: Sequence[str]
 ) -> str:
     cache, spec = subject
-    names = LayerSpec(cache, static_scales=spec.static_scales).scales
-    scales = dict.fromkeys(names, f"memref<{cache.params.n_kv_heads_per_device}xf32>")
-    others = attention_arguments(spec, cache.params, scales)
+    scales = _scale_types(LayerSpec(cache, static_scales=spec.static_scales))
+    others = attention_arguments(spec, scales)
     body = attention_op(spec, cache, scales)
     lines = [*cache.views(), body]
     return write_function("attention", cache.arguments, others, mutates, lines)

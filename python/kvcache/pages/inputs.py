@@ -188,8 +188,9 @@ class StepInputs:
             keys: The keys of the only layer, or a sequence with one tensor per layer:
                 [pages, page_size, heads, head_dim], or [tokens, heads, head_dim] for
                 pages of one token. Operations name them ``key_blocks``.
-            values: The values, as ``keys``; none for a latent cache. Operations name
-                them ``value_blocks``.
+            values: The values, as ``keys``. Operations name them ``value_blocks``. A
+                latent cache has none, or the last elements of its rows for operations
+                with ``rope_params``, which name them ``rope_blocks``.
             lengths: Tokens in the cache before this step, integers [batch].
             lut: The lookup table: the pages of each sequence in order, integers
                 [batch, columns].

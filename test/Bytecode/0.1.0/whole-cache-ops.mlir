@@ -4,6 +4,8 @@
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 #kv1 = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+#kv2 = #kvcache.params<num_heads = 1, head_size = 512, is_mla = true>
+#kv3 = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
 module {
   func.func @append(%arg0: memref<?x8x128xbf16>, %arg1: memref<?x8x128xbf16>, %arg2: !kvcache.paged<bf16, #kv, page_size = 64>, %arg3: !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, %arg4: memref<?xi32>, %arg5: memref<?xi64>, %arg6: memref<128xbf16>, %arg7: memref<?x64xf32>, %arg8: memref<3x?xi32>, %arg9: memref<?x32x128xbf16>) {
     kvcache.append %arg0, %arg1 to %arg2, %arg2 rows %arg4 : memref<?x8x128xbf16>, memref<?x8x128xbf16>, !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<bf16, #kv, page_size = 64>, memref<?xi32>
@@ -51,6 +53,19 @@ module {
   }
   func.func @narrow_attention(%arg0: memref<?x32x128xf8E4M3FN>, %arg1: !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, %arg2: memref<?xi32>, %arg3: f32, %arg4: memref<?x32x128xf8E5M2>, %arg5: memref<32xf32>) {
     kvcache.attention %arg0, %arg1, %arg1, %arg2, %arg3 outs(%arg4) query_scale %arg3 out_scale %arg5 : memref<?x32x128xf8E4M3FN>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, memref<?xi32>, f32, memref<?x32x128xf8E5M2>, f32, memref<32xf32>
+    return
+  }
+  func.func @attention_to_fields(%arg0: memref<?x16x512xbf16, strided<[?, ?, 1]>>, %arg1: memref<?x16x64xbf16, strided<[?, ?, 1]>>, %arg2: !kvcache.paged<f8E4M3FN, #kv2, page_size = 64, scale = f32, granularity = 128, layout = [token = 656], scale_layout = [token = 164]>, %arg3: !kvcache.paged<bf16, #kv3, page_size = 64, layout = [token = 328]>, %arg4: memref<?xi32>, %arg5: f32, %arg6: memref<?x16x512xbf16>, %arg7: tensor<?x16x576xbf16>, %arg8: tensor<?xi32>, %arg9: tensor<?x16x512xbf16>) -> tensor<?x16x512xbf16> {
+    kvcache.attention %arg0, %arg2, %arg4, %arg5 outs(%arg6) {causal} q_rope %arg1 rope_cache %arg3 : memref<?x16x512xbf16, strided<[?, ?, 1]>>, !kvcache.paged<f8E4M3FN, #kv2, page_size = 64, scale = f32, granularity = 128, layout = [token = 656], scale_layout = [token = 164]>, memref<?xi32>, f32, memref<?x16x512xbf16>, memref<?x16x64xbf16, strided<[?, ?, 1]>>, !kvcache.paged<bf16, #kv3, page_size = 64, layout = [token = 328]>
+    %0 = kvcache.attention %arg7, %arg2, %arg8, %arg5 outs(%arg9) rope_cache %arg3 : tensor<?x16x576xbf16>, !kvcache.paged<f8E4M3FN, #kv2, page_size = 64, scale = f32, granularity = 128, layout = [token = 656], scale_layout = [token = 164]>, tensor<?xi32>, f32, tensor<?x16x512xbf16>, !kvcache.paged<bf16, #kv3, page_size = 64, layout = [token = 328]> -> tensor<?x16x512xbf16>
+    return %0 : tensor<?x16x512xbf16>
+  }
+  func.func @queries_of_fp8(%arg0: memref<?x8x128xbf16>, %arg1: !kvcache.paged<bf16, #kv, page_size = 64>, %arg2: memref<?xi32>, %arg3: memref<?x32x128xbf16>, %arg4: memref<?x32x128xf8E4M3FN>, %arg5: memref<32xf32>) {
+    kvcache.append %arg0 to %arg1 rows %arg2 queries %arg3 query_out %arg4 query_scale %arg5 : memref<?x8x128xbf16>, !kvcache.paged<bf16, #kv, page_size = 64>, memref<?xi32>, memref<?x32x128xbf16>, memref<?x32x128xf8E4M3FN>, memref<32xf32>
+    return
+  }
+  func.func @merge_to_fp8(%arg0: memref<?x?x32x128xbf16>, %arg1: memref<?x?x32xf32>, %arg2: memref<?x32x128xf8E5M2>, %arg3: memref<?x32xf32>, %arg4: f32) {
+    kvcache.merge_states %arg0, %arg1 outs(%arg2, %arg3) out_scale %arg4 {block_threads = 64 : i64} : memref<?x?x32x128xbf16>, memref<?x?x32xf32>, memref<?x32x128xf8E5M2>, memref<?x32xf32>, f32
     return
   }
   func.func @split_attention(%arg0: memref<?x32x128xbf16>, %arg1: !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, %arg2: memref<?xi32>, %arg3: f32, %arg4: memref<?x32x128xbf16>, %arg5: memref<?xi8>, %arg6: memref<8xf32>, %arg7: index) -> (index, index) {

@@ -603,3 +603,69 @@ func.func @c3_target_of_integers(%from: !cache, %to: !i8) {
   kvcache.copy %from to %to : !cache, !i8
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C14) of append
+func.func @c14_output_without_queries(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %o: memref<?x8x128xf8E4M3FN>) {
+  // expected-error @below {{expects 'queries' for 'query_out'}}
+  kvcache.append %k to %cache rows %n query_out %o : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?x8x128xf8E4M3FN>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C14) of append
+func.func @c14_scale_without_output(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %q: memref<?x8x128xbf16>, %s: f32) {
+  // expected-error @below {{expects 'query_out' for 'query_scale'}}
+  kvcache.append %k to %cache rows %n queries %q query_scale %s : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?x8x128xbf16>, f32
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C14) of append
+func.func @c14_sizes_of_output(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %q: memref<?x8x128xbf16>, %o: memref<?x8x64xf8E4M3FN>) {
+  // expected-error @below {{expects 'query_out' to have 8 heads of 128 elements, got 8 of 64}}
+  kvcache.append %k to %cache rows %n queries %q query_out %o : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?x8x128xbf16>, memref<?x8x64xf8E4M3FN>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C14) of append
+func.func @c14_heads_of_scale(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %q: memref<?x8x128xbf16>, %o: memref<?x8x128xf8E4M3FN>, %s: memref<4xf32>) {
+  // expected-error @below {{expects 'query_scale' to have the 8 heads of 'query_out', got 'memref<4xf32>'}}
+  kvcache.append %k to %cache rows %n queries %q query_out %o query_scale %s : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?x8x128xbf16>, memref<?x8x128xf8E4M3FN>, memref<4xf32>
+  return
+}
+
+// -----
+
+// (C3) of merge_states
+func.func @c3_scale_of_bf16(%p: memref<?x?x32x128xbf16>, %l: memref<?x?x32xf32>, %o: memref<?x32x128xbf16>, %s: memref<?x32xf32>, %f: f32) {
+  // expected-error @below {{expects 'out_scale' only for 'out' of fp8, got 'memref<?x32x128xbf16>'}}
+  kvcache.merge_states %p, %l outs(%o, %s) out_scale %f : memref<?x?x32x128xbf16>, memref<?x?x32xf32>, memref<?x32x128xbf16>, memref<?x32xf32>, f32
+  return
+}
+
+// -----
+
+// (C3) of merge_states
+func.func @c3_heads_of_scale(%p: memref<?x?x32x128xbf16>, %l: memref<?x?x32xf32>, %o: memref<?x32x128xf8E4M3FN>, %s: memref<?x32xf32>, %f: memref<8xf32>) {
+  // expected-error @below {{expects 'out_scale' to have the 32 heads of 'out', got 'memref<8xf32>'}}
+  kvcache.merge_states %p, %l outs(%o, %s) out_scale %f : memref<?x?x32x128xbf16>, memref<?x?x32xf32>, memref<?x32x128xf8E4M3FN>, memref<?x32xf32>, memref<8xf32>
+  return
+}

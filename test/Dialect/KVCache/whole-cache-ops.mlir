@@ -7,6 +7,10 @@
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 !fp8 = !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>
 !mla = !kvcache.paged<bf16, #latent, page_size = 64>
+#content = #kvcache.params<num_heads = 1, head_size = 512, is_mla = true>
+#rope = #kvcache.params<num_heads = 1, head_size = 64, is_mla = true>
+!content = !kvcache.paged<f8E4M3FN, #content, page_size = 64, scale = f32, granularity = 128, layout = [token = 656], scale_layout = [token = 164]>
+!rope = !kvcache.paged<bf16, #rope, page_size = 64, layout = [token = 328]>
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 !rows = memref<?x8x128xbf16>
 
@@ -124,6 +128,38 @@ func.func @narrow_attention(%q: memref<?x32x128xf8E4M3FN>, %cache: !fp8, %n: mem
                             %out: memref<?x32x128xf8E5M2>, %each: memref<32xf32>) {
   kvcache.attention %q, %cache, %cache, %n, %scale outs(%out) query_scale %scale out_scale %each
       : memref<?x32x128xf8E4M3FN>, !fp8, !fp8, memref<?xi32>, f32, memref<?x32x128xf8E5M2>, f32, memref<32xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @attention_to_fields(
+// CHECK:         kvcache.attention {{.*}} outs(%{{.*}}) {causal} q_rope %{{.*}} rope_cache %{{.*}} : memref<?x16x512xbf16, strided<[?, ?, 1]>>, {{.*}}, memref<?x16x64xbf16, strided<[?, ?, 1]>>,
+// CHECK:         kvcache.attention {{.*}} rope_cache %{{.*}} : tensor<?x16x576xbf16>, {{.*}} -> tensor<?x16x512xbf16>
+func.func @attention_to_fields(%q: memref<?x16x512xbf16, strided<[?, ?, 1]>>, %p: memref<?x16x64xbf16, strided<[?, ?, 1]>>,
+                               %keys: !content, %ropes: !rope, %n: memref<?xi32>, %scale: f32, %out: memref<?x16x512xbf16>,
+                               %whole: tensor<?x16x576xbf16>, %rows: tensor<?xi32>, %init: tensor<?x16x512xbf16>) -> tensor<?x16x512xbf16> {
+  kvcache.attention %q, %keys, %n, %scale outs(%out) {causal} q_rope %p rope_cache %ropes
+      : memref<?x16x512xbf16, strided<[?, ?, 1]>>, !content, memref<?xi32>, f32, memref<?x16x512xbf16>,
+        memref<?x16x64xbf16, strided<[?, ?, 1]>>, !rope
+  %r = kvcache.attention %whole, %keys, %rows, %scale outs(%init) rope_cache %ropes
+      : tensor<?x16x576xbf16>, !content, tensor<?xi32>, f32, tensor<?x16x512xbf16>, !rope -> tensor<?x16x512xbf16>
+  return %r : tensor<?x16x512xbf16>
+}
+
+// CHECK-LABEL: func.func @queries_of_fp8(
+// CHECK:         kvcache.append {{.*}} queries %{{.*}} query_out %{{.*}} query_scale %{{.*}} : {{.*}}, memref<?x32x128xf8E4M3FN>, memref<32xf32>
+func.func @queries_of_fp8(%k: !rows, %cache: !cache, %n: memref<?xi32>, %q: memref<?x32x128xbf16>, %out: memref<?x32x128xf8E4M3FN>,
+                          %scale: memref<32xf32>) {
+  kvcache.append %k to %cache rows %n queries %q query_out %out query_scale %scale
+      : !rows, !cache, memref<?xi32>, memref<?x32x128xbf16>, memref<?x32x128xf8E4M3FN>, memref<32xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @merge_to_fp8(
+// CHECK:         kvcache.merge_states %{{.*}}, %{{.*}} outs(%{{.*}}, %{{.*}}) out_scale %{{.*}} {block_threads = 64 : i64} : {{.*}}, memref<?x32x128xf8E5M2>, memref<?x32xf32>, f32
+func.func @merge_to_fp8(%parts: memref<?x?x32x128xbf16>, %lses: memref<?x?x32xf32>, %out: memref<?x32x128xf8E5M2>,
+                        %lse: memref<?x32xf32>, %scale: f32) {
+  kvcache.merge_states %parts, %lses outs(%out, %lse) out_scale %scale {block_threads = 64}
+      : memref<?x?x32x128xbf16>, memref<?x?x32xf32>, memref<?x32x128xf8E5M2>, memref<?x32xf32>, f32
   return
 }
 

@@ -489,7 +489,7 @@ def test_checks_find_slots_that_repeat_or_are_past_the_end(dtype, target):
         ({"norm": 65}, "expects 'norm' to be at most 64, got 65"),
         ({"norm": 0}, "expects 'norm' to be positive, got 0"),
         ({"query_norm": 64}, "expects 'query_heads' with 'query_norm'"),
-        ({"query_heads": 4}, "expects 'query_norm' or 'rope' with 'query_heads'"),
+        ({"query_heads": 4}, "expects 'query_norm', 'rope' or 'query_dtype' with 'query_heads'"),
         ({"query_heads": 3, "rope": 64}, "multiple of the cache's heads [(]2[)], got 3"),
         ({"rope_axes": [0, 1]}, "expects 'rope' and 'positions' with 'rope_axes'"),
         ({"rope_axes": [0] * 31, **ROPE}, "number for each of 32 pairs, got 31"),
