@@ -7,10 +7,14 @@ from typing import Any, ClassVar
 
 import torch
 from vllm.config import get_current_vllm_config
+from vllm.model_executor.layers.quantization.utils.quant_utils import (
+    kFp8StaticTensorSym,
+)
 from vllm.v1.attention.backend import AttentionBackend, AttentionImpl, AttentionType
 
 from .configurations import Configuration, check_capability, count_query_rows
 from .formats import (
+    FP8_NAMES,
     ROW_DTYPES,
     LayerCache,
     cache_dtypes,
@@ -133,6 +137,11 @@ class Attention(AttentionImpl[StepMetadata]):
         )
         self._cache: LayerCache | None = None
         self._tensor: Any = None
+        self._output_scale: float | None = None
+
+    def fused_output_quant_supported(self, quant_key: Any) -> bool:
+        """Whether outputs may be quantized so: to fp8, by one scale of the layer."""
+        return bool(quant_key == kFp8StaticTensorSym)
 
     def process_weights_after_loading(self, act_dtype: torch.dtype) -> None:
         """Converts sinks to f32: kernels read no others."""
@@ -176,6 +185,14 @@ class Attention(AttentionImpl[StepMetadata]):
             "value_scale": layer._v_scale_float,
         }
 
+    def _read_output_scale(self, scale: Any) -> float | None:
+        """Reads the scale once: it is a constant, and graphs may be captured later."""
+        if scale is None:
+            return None
+        if self._output_scale is None:
+            self._output_scale = float(scale)
+        return self._output_scale
+
     def do_kv_cache_update(
         self, layer: Any, key: Any, value: Any, kv_cache: Any, slot_mapping: Any
     ) -> None:
@@ -184,7 +201,7 @@ class Attention(AttentionImpl[StepMetadata]):
         if not rows:
             return
         cache = self._view(kv_cache)
-        self._configuration.make_append(cache.params)(
+        self._configuration.make_append(cache)(
             self._append_inputs(rows),
             0,
             key[:rows],
@@ -205,15 +222,24 @@ class Attention(AttentionImpl[StepMetadata]):
         output_scale: Any = None,
         output_block_scale: Any = None,
     ) -> Any:
-        """Attends to the cache: ``output``, [tokens, heads, elements], is written."""
-        if output_scale is not None or output_block_scale is not None:
-            raise NotImplementedError("kvcache expects no scale of outputs")
+        """Attends to the cache: ``output``, [tokens, heads, elements], is written.
+
+        With ``output_scale``, a tensor of one f32, outputs of fp8 are divided by it.
+        """
+        if output_block_scale is not None:
+            raise NotImplementedError("kvcache expects no scales of blocks of outputs")
+        if (output_scale is not None) != (output.dtype in FP8_NAMES):
+            raise NotImplementedError(
+                "kvcache expects a scale of outputs exactly for fp8, got "
+                f"{'one' if output_scale is not None else 'none'} for {output.dtype}"
+            )
         if attn_metadata is None:  # a profiling run
             return output.zero_()
         rows = attn_metadata.num_tokens
         cache = self._view(kv_cache)
-        causal = attn_metadata.causal
-        operation = self._configuration.make_attention(cache.params, causal)
+        operation = self._configuration.make_attention(
+            cache, attn_metadata.causal, out_dtype=FP8_NAMES.get(output.dtype)
+        )
         operation(
             attn_metadata.inputs(cache),
             0,
@@ -223,6 +249,7 @@ class Attention(AttentionImpl[StepMetadata]):
             kv_lengths=attn_metadata.seq_lens,
             sinks=self.sinks,
             workspace=attn_metadata.workspaces.take(operation, attn_metadata.batch),
+            out_scale=self._read_output_scale(output_scale),
             **self._scales(layer),
             **self._arrays,
         )

@@ -13,7 +13,7 @@ from .. import ops
 from ..cache.params import KVCacheParams
 from ..ops.attention_operation import Attention
 from ..ops.operations import Append
-from .formats import has_static_scales
+from .formats import LayerCache, has_static_scales
 from .options import Options
 
 _LOGGER = init_logger("vllm.kvcache")
@@ -72,17 +72,28 @@ class Configuration:
     def has_static_scales(self) -> bool:
         return has_static_scales(self.cache_dtype)
 
-    def make_append(self, params: KVCacheParams) -> Append:
+    def make_append(self, cache: LayerCache) -> Append:
         """Compiles the append to a cache, once for equal arguments."""
-        return _make_append(self, params)
+        return _make_append(self, cache.params, cache.rope_params)
 
-    def make_attention(self, params: KVCacheParams, causal: bool) -> Attention:
+    def make_attention(
+        self,
+        cache: LayerCache,
+        causal: bool,
+        *,
+        out_dtype: str | None = None,
+        query_rope: int | None = None,
+    ) -> Attention:
         """Compiles attention to a cache, once for equal arguments, and logs it."""
-        return _make_attention(self, params, causal)
+        return _make_attention(
+            self, cache.params, cache.rope_params, causal, out_dtype, query_rope
+        )
 
 
 @functools.lru_cache(maxsize=None)
-def _make_append(layer: Configuration, params: KVCacheParams) -> Append:
+def _make_append(
+    layer: Configuration, params: KVCacheParams, rope_params: KVCacheParams | None
+) -> Append:
     return ops.append(
         params,
         layer.options.target,
@@ -90,12 +101,19 @@ def _make_append(layer: Configuration, params: KVCacheParams) -> Append:
         static_scales=layer.has_static_scales,
         latent_rope=layer.latent_rope,
         slots="i64",
+        separate=rope_params is not None,
+        rope_params=rope_params,
     )
 
 
 @functools.lru_cache(maxsize=None)
 def _make_attention(
-    layer: Configuration, params: KVCacheParams, causal: bool
+    layer: Configuration,
+    params: KVCacheParams,
+    rope_params: KVCacheParams | None,
+    causal: bool,
+    out_dtype: str | None,
+    query_rope: int | None,
 ) -> Attention:
     options = layer.options
     operation = ops.attention(
@@ -108,6 +126,10 @@ def _make_attention(
         value_dim=layer.value_dim,
         target=options.target,
         dtype=layer.dtype,
+        out_dtype=out_dtype,
+        query_rope=query_rope,
+        separate=rope_params is not None,
+        rope_params=rope_params,
         split_tokens=options.split_tokens or None,
         max_splits=options.max_splits,
         split_rows=layer.query_rows,
@@ -122,12 +144,12 @@ def _make_attention(
         params.cache_type,
         layer.query_heads,
         layer.dtype,
-        _describe(layer, causal),
+        _describe(layer, causal, out_dtype),
     )
     return operation
 
 
-def _describe(layer: Configuration, causal: bool) -> str:
+def _describe(layer: Configuration, causal: bool, out_dtype: str | None) -> str:
     """Describes the options that differ from plain causal attention."""
     options = layer.options
     parts = {
@@ -137,6 +159,7 @@ def _describe(layer: Configuration, causal: bool) -> str:
         "sinks": layer.sinks,
         "ALiBi": layer.alibi,
         "static scales": layer.has_static_scales,
+        f"outputs of {out_dtype}": out_dtype,
         f"splits of {options.split_tokens} tokens": options.split_tokens,
     }
     return "".join(f", {part}" for part, is_used in parts.items() if is_used)

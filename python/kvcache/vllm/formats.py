@@ -11,6 +11,7 @@ import torch
 from ..cache.layouts import describe
 from ..cache.params import KVCacheParams
 from ..cache.quantization import KVCacheQuantizationConfig
+from ..cache.rows import LAYOUTS
 
 ROW_DTYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
 """MLIR's names of the dtypes of queries, keys and values."""
@@ -30,6 +31,13 @@ _NAMES = {
     torch.float8_e5m2: "f8E5M2",
     torch.int8: "i8",
 }
+
+FP8_NAMES = {kind: name for kind, name in _NAMES.items() if name.startswith("f8")}
+"""MLIR's names of the dtypes of fp8."""
+
+FIELDS = "fp8_ds_mla"
+"""FlashMLA's format: rows of fp8 elements, their scales, and elements of rope."""
+_FIELDS_LAYOUT = LAYOUTS["FlashMLA-V3.2"]
 
 SCALE_BYTES = 4
 """Bytes of the f32 scale after the elements of a head."""
@@ -62,7 +70,7 @@ def cache_dtypes() -> list[str]:
 
 def latent_dtypes() -> list[str]:
     """The values of ``--kv-cache-dtype`` of latent caches."""
-    return ["auto", "float16", "bfloat16", *_FP8]
+    return ["auto", "float16", "bfloat16", *_FP8, FIELDS]
 
 
 @dataclass(frozen=True)
@@ -74,11 +82,16 @@ class LayerCache:
         blocks: A view of vLLM's tensor, [pages, roles, 1, tokens, heads, elements].
         scales: A view of its scales, f32 [pages, roles, 1, tokens, heads, 1], if each
             head of a token has one.
+        ropes: A view of the elements of rope of ``fp8_ds_mla``, bf16 [pages, tokens, 1,
+            elements]. The other views have no dimensions of roles and layers then.
+        rope_params: The parameters of ``ropes``.
     """
 
     params: KVCacheParams
     blocks: Any
     scales: Any = None
+    ropes: Any = None
+    rope_params: KVCacheParams | None = None
 
     @classmethod
     def from_pairs(cls, tensor: Any, kv_cache_dtype: str) -> LayerCache:
@@ -95,9 +108,33 @@ class LayerCache:
 
     @classmethod
     def from_latent(cls, tensor: Any, kv_cache_dtype: str) -> LayerCache:
-        """Views latent rows, [pages, tokens, elements] with any strides."""
+        """Views latent rows, [pages, tokens, elements] with any strides.
+
+        The elements of ``fp8_ds_mla`` are the bytes of a row.
+        """
+        if kv_cache_dtype == FIELDS:
+            return cls._from_fields(tensor)
         elements = tensor.view(_FP8.get(kv_cache_dtype, tensor.dtype))
         return cls._describe(elements, "page token element", is_mla=True)
+
+    @classmethod
+    def _from_fields(cls, tensor: Any) -> LayerCache:
+        layout = _FIELDS_LAYOUT
+        row_bytes = layout.page_bytes(1)
+        if tensor.shape[-1] != row_bytes or tensor.stride()[1:] != (row_bytes, 1):
+            raise ValueError(
+                f"kvcache expects rows of {row_bytes} bytes for {FIELDS}, got "
+                f"{tuple(tensor.shape)} with strides {tensor.stride()}"
+            )
+        views, kinds = {}, {name: kind for kind, name in _NAMES.items()}
+        for field in layout.fields:
+            kind = kinds[field.dtype]
+            size = field.columns * kind.itemsize
+            views[field.name] = (
+                tensor.narrow(-1, field.offset, size).view(kind).unsqueeze(2)
+            )
+        content, rope = layout.params(tensor.shape[1])
+        return cls(content, views["content"], views["scales"], views["rope"], rope)
 
     @classmethod
     def _from_packed_pairs(cls, tensor: Any, dtype: Any) -> LayerCache:

@@ -19,7 +19,7 @@ from vllm.model_executor.layers.attention.mla_attention import (
 from vllm.v1.attention.backend import AttentionCGSupport, CommonAttentionMetadata
 
 from .configurations import Configuration, check_capability, count_query_rows
-from .formats import ROW_DTYPES, LayerCache, latent_dtypes
+from .formats import FIELDS, ROW_DTYPES, LayerCache, latent_dtypes
 from .options import Options
 from .steps import StepMetadata, Workspaces, allocate_ranges, cache_append_inputs
 
@@ -45,6 +45,24 @@ class LatentBackend(MLACommonBackend):
     @classmethod
     def supports_compute_capability(cls, capability: Any) -> bool:
         return check_capability(capability)
+
+    @classmethod
+    def supports_combination(
+        cls,
+        head_size: int,
+        dtype: Any,
+        kv_cache_dtype: Any,
+        block_size: int | None,
+        use_mla: bool,
+        has_sink: bool,
+        use_sparse: bool,
+        use_mm_prefix: bool,
+        device_capability: Any,
+    ) -> str | None:
+        """Returns why rows are not those of ``fp8_ds_mla``, or None."""
+        if kv_cache_dtype != FIELDS or (head_size == 576 and dtype == torch.bfloat16):
+            return None
+        return f"{FIELDS} needs rows of 576 elements of bfloat16, got {head_size} of {dtype}"
 
     @classmethod
     def supports_batch_invariance(cls) -> bool:
@@ -191,7 +209,8 @@ class LatentAttention(MLACommonImpl[MLACommonMetadata]):
             row[:, 0], rope, cache, slots, self.kv_cache_dtype, scale
         )
         step = StepMetadata.single(workspaces, cache.device)
-        self._attend(queries, cache, step, layer)
+        pair = queries.split([self.kv_lora_rank, self.qk_rope_head_dim], -1)
+        self._attend(tuple(pair), cache, step, layer)
         self._is_prepared = True
 
     def _view(self, kv_cache: Any) -> LayerCache:
@@ -222,7 +241,7 @@ class LatentAttention(MLACommonImpl[MLACommonMetadata]):
             more["key_scale"] = k_scale.reshape(1)
         if self.qk_rope_head_dim:
             more["latent_rope"] = k_pe.view(-1, 1, self.qk_rope_head_dim)[:rows]
-        self._configuration.make_append(cache.params)(
+        self._configuration.make_append(cache)(
             self._append_inputs(rows),
             0,
             kv_c_normed[:rows, None],
@@ -241,25 +260,28 @@ class LatentAttention(MLACommonImpl[MLACommonMetadata]):
 
         Args:
             q: The queries, [tokens, heads, rank + rope], or a pair of both parts.
-            kv_c_and_k_pe_cache: The cache, [pages, page_size, rank + rope].
+            kv_c_and_k_pe_cache: The cache, [pages, page_size, rank + rope], or with
+                the bytes of a row of ``fp8_ds_mla``.
             attn_metadata: The metadata of ``LatentBuilder``.
             layer: The layer, with its scale.
 
         Returns:
             The outputs, [tokens, heads, rank], and None for their logarithms.
         """
-        queries = torch.cat(q, -1) if isinstance(q, tuple) else q
         decode = attn_metadata.decode
         assert isinstance(decode, LatentDecode) and decode.step is not None
-        return self._attend(queries, kv_c_and_k_pe_cache, decode.step, layer), None
+        return self._attend(q, kv_c_and_k_pe_cache, decode.step, layer), None
 
-    def _attend(self, queries: Any, kv_cache: Any, step: StepMetadata, layer: Any) -> Any:
+    def _attend(self, q: Any, kv_cache: Any, step: StepMetadata, layer: Any) -> Any:
         cache = self._view(kv_cache)
-        operation = self._configuration.make_attention(cache.params, True)
+        queries, rope = _split_queries(q)
+        operation = self._configuration.make_attention(
+            cache, True, query_rope=None if rope is None else rope.shape[-1]
+        )
         out = queries.new_empty((*queries.shape[:2], self.kv_lora_rank))
-        scales: dict[str, Any] = {}
+        more: dict[str, Any] = {} if rope is None else {"q_rope": rope}
         if self._configuration.has_static_scales:
-            scales["key_scale"] = layer._k_scale_float
+            more["key_scale"] = layer._k_scale_float
         operation(
             step.inputs(cache),
             0,
@@ -268,6 +290,30 @@ class LatentAttention(MLACommonImpl[MLACommonMetadata]):
             scale=self.scale,
             kv_lengths=step.seq_lens,
             workspace=step.workspaces.take(operation, step.batch),
-            **scales,
+            **more,
         )
         return out
+
+
+_ROW_BYTES = 16
+"""The bytes that distances of rows are multiples of on a GPU."""
+
+
+def _split_queries(q: Any) -> tuple[Any, Any]:
+    """The arrays of queries; the second is None if the first has all elements.
+
+    Joins both parts only if kernels of a GPU cannot read them where they are.
+    """
+    if not isinstance(q, tuple):
+        return q, None
+    if not q[1].shape[-1]:
+        return q[0], None
+    if all(part.device.type == "cpu" or _is_aligned(part) for part in q):
+        return q
+    return torch.cat(q, -1), None
+
+
+def _is_aligned(rows: Any) -> bool:
+    """Whether heads of rows begin at multiples of 16 bytes, and are contiguous."""
+    places = rows.data_ptr(), *(s * rows.itemsize for s in rows.stride()[:-1])
+    return rows.stride(-1) == 1 and all(place % _ROW_BYTES == 0 for place in places)

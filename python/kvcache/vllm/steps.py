@@ -114,8 +114,7 @@ class StepMetadata(AttentionMetadata):
         """The inputs of attention to a layer: lengths are given as ``kv_lengths``."""
         if self._inputs is None:
             self._inputs = StepInputs.of(
-                blocks=cache.blocks,
-                scales=() if cache.scales is None else cache.scales,
+                blocks=_make_blocks(cache.blocks.device),
                 lengths=self.seq_lens,
                 lut=self.block_table,
                 row_offsets=self.query_start_loc,
@@ -189,11 +188,17 @@ def _make_zero(device: Any) -> Any:
     return torch.zeros((1, 1), dtype=torch.int32, device=device)
 
 
+@functools.lru_cache(maxsize=None)
+def _make_blocks(device: Any) -> Any:
+    """Makes empty blocks, in the place of those of a layer."""
+    return torch.empty((0,) * 6, device=device)
+
+
 @functools.lru_cache(maxsize=8192)
-def _append_inputs(device: Any, rows: int, blocks_rank: int) -> StepInputs:
+def _append_inputs(device: Any, rows: int) -> StepInputs:
     zero = _make_zero(device)
     return StepInputs.of(
-        blocks=torch.empty((0,) * blocks_rank, device=device),
+        blocks=_make_blocks(device),
         lengths=zero[0],
         lut=zero,
         row_offsets=row_ranges(device, _round_rows(rows))[rows],
@@ -211,11 +216,20 @@ def cache_append_inputs(cache: LayerCache) -> Callable[[int], StepInputs]:
 
     @functools.lru_cache(maxsize=256)
     def make(rows: int) -> StepInputs:
-        return _with_cache(_append_inputs(blocks.device, rows, blocks.ndim), cache)
+        return _with_cache(_append_inputs(blocks.device, rows), cache)
 
     return make
 
 
 def _with_cache(inputs: StepInputs, cache: LayerCache) -> StepInputs:
     scales = () if cache.scales is None else (cache.scales,)
-    return replace(inputs, blocks=(cache.blocks,), scales=scales)
+    if cache.ropes is None:
+        return replace(inputs, blocks=(cache.blocks,), scales=scales)
+    return replace(
+        inputs,
+        blocks=(),
+        scales=(),
+        key_blocks=(cache.blocks,),
+        key_scales=scales,
+        value_blocks=(cache.ropes,),
+    )

@@ -109,6 +109,7 @@ SELECTIONS = [
     ({"has_sink": True, "has_sliding_window": True, "block_size": 5}, "kvcache.vllm.backend.Backend"),
     ({"kv_cache_dtype": "int8_per_token_head"}, "kvcache.vllm.backend.Backend"),
     ({"use_mla": True, "head_size": 576}, "kvcache.vllm.latent.LatentBackend"),
+    ({"use_mla": True, "head_size": 576, "kv_cache_dtype": "fp8_ds_mla"}, "kvcache.vllm.latent.LatentBackend"),
 ]
 FALLBACKS = [
     ({"use_mm_prefix": True}, "partial multimodal token full attention not supported"),
@@ -119,6 +120,7 @@ FALLBACKS = [
     ({"use_rswa": True}, "R-SWA not supported"),
     ({"use_mla": True, "use_sparse": True, "head_size": 576}, "sparse not supported"),
     ({"use_mla": True, "head_size": 577}, "head_size not supported"),
+    ({"use_mla": True, "head_size": 320, "kv_cache_dtype": "fp8_ds_mla"}, "needs rows of 576 elements of bfloat16, got 320"),
     ({"head_size": 63, "kv_cache_dtype": "fp8_per_token_head"}, "a multiple of 4"),
 ]
 
@@ -265,7 +267,8 @@ def call_layer(change):
         ({"attn_type": "encoder"}, "kvcache expects 'attn_type' to be decoder, got encoder"),
         ({"width": 12}, "kvcache expects keys and values of 12 elements each in vLLM's cache, got 32 elements for both"),
         ({"causal": [True]}, "kvcache expects 'causal' to be one flag of a step, got a list"),
-        ({"output_scale": 1.0}, "kvcache expects no scale of outputs"),
+        ({"output_scale": 1.0}, "kvcache expects a scale of outputs exactly for fp8, got one for torch.float32"),
+        ({"output_block_scale": 1.0}, "kvcache expects no scales of blocks of outputs"),
         ({"slots": 16 * 24}, "expects 'slots' to be below 384, the slots of the cache's 24 pages, got"),
     ],
 )

@@ -62,6 +62,23 @@ def test_options_of_attention(tmp_path, target, options, kv_heads, width, dtype,
     check(layer, tmp_path)
 
 
+@pytest.mark.parametrize(
+    "target, dtype, scale, splits",
+    [
+        ("cpu", "float32", 0.5, "default"),
+        ("cpu", "bfloat16", 0.01, "default"),
+        ("emulator:sm_90a", "bfloat16", 0.5, "16"),
+        ("emulator:sm_100a", "float16", 0.01, "none"),
+    ],
+)
+def test_outputs_of_fp8(tmp_path, target, dtype, scale, splits):
+    """Outputs are divided by the scale, and those of the smaller one reach 448."""
+    layer = Layer(target, dtype, width=64, output_scale=scale, kvcache=SPLITS[splits])
+    outputs, _ = run_forked(compare, layer, log=tmp_path / "log")
+    # A step of e4m3 at the largest magnitude.
+    assert outputs <= (0.5 if scale == 0.5 else 32)
+
+
 LATENT_FORMATS = {"float32": ["auto"], "bfloat16": ["auto", "fp8", "fp8_e5m2"], "float16": ["auto", "fp8_e4m3"]}
 
 
@@ -81,5 +98,15 @@ def test_latent_rows_of_each_layout_and_format(tmp_path, target, order, tokens, 
     layer = Layer(
         target, dtype, cache_dtype, order, tokens, heads=16, kv_heads=1, width=width,
         options={"value_dim": value_dim},
+    )  # fmt: skip
+    check(layer, tmp_path)
+
+
+@pytest.mark.parametrize("target, order, tokens", pairwise(TARGETS, ["LBHNC", "BLHNC"], [16, 64]))
+def test_rows_of_fields(tmp_path, target, order, tokens):
+    """``fp8_ds_mla``: 512 elements of fp8, 4 scales, and 64 elements of bf16."""
+    layer = Layer(
+        target, "bfloat16", "fp8_ds_mla", order, tokens, heads=16, kv_heads=1, width=576,
+        options={"value_dim": 512},
     )  # fmt: skip
     check(layer, tmp_path)

@@ -16,6 +16,7 @@ class Layer:
 
     Attributes:
         order: The order of the dimensions in memory, by vLLM's letters.
+        output_scale: The scale of outputs of fp8; None for outputs of ``dtype``.
         options: More arguments of the backend's class; ``sinks`` is a flag.
         kvcache: Options of the backend in ``additional_config``.
     """
@@ -29,6 +30,7 @@ class Layer:
     kv_heads: int = 2
     width: int = 32
     causal: bool = True
+    output_scale: float | None = None
     options: dict = field(default_factory=dict)
     kvcache: dict = field(default_factory=dict)
 
@@ -92,7 +94,7 @@ def make_cache(layer, roles=2):
 
     name = layer.dtype if layer.cache_dtype == "auto" else layer.cache_dtype
     dtype = getattr(torch, name, None) or STR_DTYPE_TO_TORCH_DTYPE[name]
-    content = roles * (layer.width + (4 if name.endswith("per_token_head") else 0))
+    content = 656 if name == "fp8_ds_mla" else roles * (layer.width + (4 if name.endswith("per_token_head") else 0))
     sizes = {"L": LAYERS, "B": PAGES, "H": layer.kv_heads, "N": layer.tokens, "C": content}
     memory = torch.zeros([sizes[letter] for letter in layer.order], dtype=dtype)
     return memory, memory.permute([layer.order.index(letter) for letter in "LBHNC"])[1]
@@ -134,8 +136,11 @@ def run_layer(layer, steps, backend):
         common = steps.metadata(number)
         parts = fused.unflatten(-1, (-1, layer.width)).split([layer.heads, *[layer.kv_heads] * 2], 1)
         attention.do_kv_cache_update(owner, *parts[1:], cache, common.slot_mapping)
-        out = torch.full_like(parts[0].contiguous(), 7.0)
-        attention.forward(owner, *parts, cache, builder.build(0, common), output=out)
+        given = layer.output_scale
+        scale = None if given is None else torch.tensor([given], dtype=torch.float32)
+        kind = parts[0].dtype if scale is None else torch.float8_e4m3fn
+        out = torch.full(parts[0].shape, 7.0).to(kind)
+        attention.forward(owner, *parts, cache, builder.build(0, common), output=out, output_scale=scale)
         outputs.append(out)
     return outputs, memory
 
@@ -193,8 +198,8 @@ def compare(layer, **counts):
         run, names = run_latent, (latent.LatentBackend, reference.LatentBackend)
     (ours, our_memory), (theirs, their_memory) = (run(layer, steps, each) for each in names)
     for out, expected in zip(ours, theirs, strict=True):
-        assert (out[-PADDING:] == 7).all()  # rows of padding stay
-        assert expected[:-PADDING].isfinite().all()
+        assert (out[-PADDING:].float() == 7).all()  # rows of padding stay
+        assert expected[:-PADDING].float().isfinite().all()
     outputs = max((out.float() - expected.float()).abs().max().item() for out, expected in zip(ours, theirs))
     same = (our_memory.view(torch.uint8) == their_memory.view(torch.uint8)).float().mean().item()
     return outputs, same

@@ -13,7 +13,7 @@ from vllm.model_executor.layers.attention.mla_attention import (
 from vllm.v1.attention.backend import AttentionImpl, AttentionType
 
 from ..backend import Backend as CustomBackend
-from ..formats import SCALE_BYTES, has_packed_scales, has_static_scales
+from ..formats import FIELDS, SCALE_BYTES, has_packed_scales, has_static_scales
 from ..latent import LatentBackend as CustomLatentBackend
 from ..steps import StepMetadata
 
@@ -125,12 +125,16 @@ class Attention(AttentionImpl[StepMetadata]):
             pages = attn_metadata.block_table[b, : -(-length // kv_cache.shape[2])]
             tokens = kv_cache[pages.long()].permute(0, 2, 1, 3).flatten(0, 1)[:length]
             keys, values = tokens.chunk(2, -1)
-            output[rows] = self._attend(
+            out = self._attend(
                 query[rows].float(),
                 self._decode(keys, layer._k_scale_float),
                 self._decode(values, layer._v_scale_float),
                 attn_metadata.causal,
-            ).to(output.dtype)
+            )
+            if output_scale is not None:
+                most = torch.finfo(output.dtype).max
+                out = (out / output_scale).clamp(-most, most)
+            output[rows] = out.to(output.dtype)
         return output
 
     def _attend(self, query: Any, keys: Any, values: Any, causal: bool) -> Any:
@@ -156,6 +160,30 @@ class Attention(AttentionImpl[StepMetadata]):
 
 
 # --- Latent rows -----------------------------------------------------------------------
+
+_GROUP, _CONTENT = 128, 512
+
+
+def _encode_fields(rows: Any) -> Any:
+    """Encodes latent rows as vLLM's ``concat_and_cache_ds_mla`` does: a scale is the
+    largest magnitude of 128 elements over 448.
+    """
+    content, rope = rows[:, :_CONTENT].float(), rows[:, _CONTENT:].to(torch.bfloat16)
+    groups = content.unflatten(-1, (-1, _GROUP))
+    scales = groups.abs().amax(-1) / _MAXIMA[torch.float8_e4m3fn]
+    scales = torch.where(scales > 0, scales, 1.0)
+    elements = (groups / scales[..., None]).flatten(1).to(torch.float8_e4m3fn)
+    parts = elements, scales, rope.contiguous()
+    return torch.cat([part.view(torch.uint8) for part in parts], -1)
+
+
+def _decode_fields(rows: Any) -> Any:
+    """Decodes such rows to f32."""
+    content, rest = rows[:, :_CONTENT], rows[:, _CONTENT:]
+    scales, rope = rest.split([4 * (_CONTENT // _GROUP), rest.shape[1] - 16], -1)
+    groups = content.contiguous().view(torch.float8_e4m3fn).float()
+    scales = scales.contiguous().view(torch.float32).repeat_interleave(_GROUP, -1)
+    return torch.cat([groups * scales, rope.contiguous().view(torch.bfloat16).float()], -1)
 
 
 class LatentBackend(CustomLatentBackend):
@@ -194,6 +222,8 @@ class LatentAttention(MLACommonImpl[MLACommonMetadata]):
         slots, rows = slots[kept], rows[kept]
         if has_static_scales(kv_cache_dtype):
             rows = (rows.float() / k_scale).to(_DTYPES[kv_cache_dtype])
+        if kv_cache_dtype == FIELDS:
+            rows = _encode_fields(rows)
         kv_cache.view(rows.dtype)[slots // tokens, slots % tokens] = rows
 
     def forward_mqa(
@@ -209,7 +239,9 @@ class LatentAttention(MLACommonImpl[MLACommonMetadata]):
         for b, length in enumerate(step.seq_lens.tolist()):
             rows = slice(starts[b], starts[b + 1])
             pages = step.block_table[b, : -(-length // cache.shape[1])].long()
-            keys = cache[pages].flatten(0, 1)[:length].float()
+            stored = cache[pages].flatten(0, 1)[:length]
+            is_fields = self.kv_cache_dtype == FIELDS
+            keys = _decode_fields(stored) if is_fields else stored.float()
             if has_static_scales(self.kv_cache_dtype):
                 keys = keys * layer._k_scale_float
             scores = torch.einsum("qhd,kd->hqk", queries[rows].float(), keys)
