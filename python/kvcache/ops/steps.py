@@ -10,7 +10,7 @@ import numpy as np
 
 from ..checks import check_instance, check_integer
 from ..pages.inputs import StepInputs
-from ..pages.step_tables import check_index, check_offsets
+from ..pages.step_tables import StepTable, check_index, check_offsets
 from .arguments import check_layer
 from .cache_forms import CacheForm
 from .constant_arrays import ConstantArray
@@ -103,7 +103,10 @@ def _take_cache(
 
 
 def _check_tables(inputs: StepInputs) -> None:
-    """Checks offsets and indices in host memory, which may have changed in place."""
+    """Checks sizes, and offsets and indices in host memory, which may change in place."""
+    if inputs.has_table:
+        table = inputs.lengths, inputs.lut, inputs.placed_offsets
+        StepTable(*table, inputs.table, inputs.table_index).check_counts()
     if isinstance(inputs.row_offsets, np.ndarray):
         as_read = inputs.row_offsets.astype(np.uint32)  # by kernels
         check_offsets(as_read.astype(np.int64))

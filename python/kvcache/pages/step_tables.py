@@ -57,11 +57,16 @@ class StepTable:
         """Checks that arrays are of integers, and that their sizes agree."""
         check_integers(1, lengths=self.lengths, row_offsets=self.row_offsets)
         check_integers(1 if self.kind == "csr" else 2, lut=self.lut)
+        if self.index is not None:
+            check_integers(1, **{self.index_name: self.index})
+        self.check_counts()
+
+    def check_counts(self) -> None:
+        """Raises ``ValueError`` for arrays of different numbers of sequences."""
         batch = self.batch
         sized = {"lut": (self.lut, batch)} if self.kind == "dense" else {}
         sized["row_offsets"] = self.row_offsets, batch + 1
         if self.index is not None:
-            check_integers(1, **{self.index_name: self.index})
             sized[self.index_name] = self.index, batch + (self.kind == "csr")
         for name, (array, size) in sized.items():
             if array.shape[0] != size:

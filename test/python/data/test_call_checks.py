@@ -4,14 +4,17 @@ Each case changes one argument, or the contents of an array of the step. Calls m
 same exception.
 """
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import functools
 import re
 
+import hostile_arrays
 import ml_dtypes
 import numpy as np
 import pytest
+from hostile_arrays import draw_numbers, draw_sizes, draw_view
 
 import kvcache
 from kvcache import KVCacheParams, KVCacheQuantizationConfig, StepInputs
@@ -362,6 +365,80 @@ def test_the_extension_calls_what_is_right(name):
     operation, given = make_operation(name), make_given()
     values = [given.get(parameter) for parameter in operation._kinds]
     assert operation._checked(make_inputs(), 1, *values)
+
+
+STEP_ARRAYS = "lengths", "lut", "row_offsets", "table_index"
+
+
+def draw_call(rng, make_inputs, make_given):
+    """A step and the arguments of a call, of which one or two are drawn."""
+    step, given = make_inputs(), make_given()
+    for _ in range(int(rng.integers(1, 3))):
+        arrays = [name for name, value in given.items() if isinstance(value, np.ndarray)]
+        step_names = [name for name in STEP_ARRAYS if isinstance(getattr(step, name), np.ndarray)]
+        if rng.random() < 0.3:
+            name = str(rng.choice(step_names))
+            # A page that the cache lacks is undefined.
+            change = rng.choice([draw_view, draw_sizes, *([draw_numbers] if name != "lut" else [])])
+            array = change(rng, getattr(step, name))
+            placed = {"_placed_offsets": array} if name == "row_offsets" else {}
+            step = dataclasses.replace(step, **{name: array}, **placed)
+        else:
+            name = str(rng.choice(arrays))
+            given[name] = hostile_arrays.draw(rng, given[name])
+    return step, given
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_with_random_arrays_agree(name, seed):
+    operation = make_operation(name)
+    for number in range(25):
+
+        def make(number=number):
+            return draw_call(np.random.default_rng((seed, number)), *CALLS[name])
+
+        expected, *found = call_all(operation, make)
+        for way, result in enumerate(found):
+            assert result == expected, (number, way)
+
+
+@pytest.mark.parametrize("name", ["keys", "lengths", "lut", "row_offsets"])
+@pytest.mark.parametrize("rows", [0, 1, 2, 4, 8])
+def test_calls_agree_on_arrays_that_are_resized_in_place(name, rows):
+    append = make_operation("append")
+
+    def resize(step, given):
+        array = given.get(name, getattr(step, name, None))
+        array.resize((rows, *array.shape[1:]), refcheck=False)
+
+    step, given = make_step(), {key: value.copy() for key, value in make_append().items()}
+    bound = append.bind(step, 1, **given)
+    resize(step, given)
+    found = run(bound, step, given)
+    step, given = make_step(), {key: value.copy() for key, value in make_append().items()}
+    resize(step, given)
+    with without_extension(append):
+        assert run(lambda: append(step, 1, **given), step, given) == found
+
+
+def test_threads_share_a_bound_call():
+    step, attend = make_step(), make_operation("attention, splits")
+    bound = attend.bind(step, 1, scale=0.25)
+    queries = [draw(np.random.default_rng(seed), TOTAL, QUERY_HEADS, WIDTH) for seed in range(8)]
+    wanted = [np.zeros_like(q) for q in queries]
+    for q, out in zip(queries, wanted):
+        bound(q, out=out)
+
+    def work(q):
+        out = np.zeros_like(q)
+        for _ in range(50):
+            bound(q, out=out)
+        return out
+
+    with concurrent.futures.ThreadPoolExecutor(len(queries)) as pool:
+        for found, out in zip(pool.map(work, queries), wanted):
+            np.testing.assert_array_equal(found, out)
 
 
 def test_a_bound_call_sees_changes_of_the_step():
