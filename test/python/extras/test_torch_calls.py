@@ -189,3 +189,68 @@ def test_operations_take_tensors_whose_memory_is_their_value(make, message, is_b
     with pytest.raises((ValueError, TypeError), match=message):
         call(make(new.clone()), new)
     assert not blocks.any()
+
+
+# --- Operations ------------------------------------------------------------------------------------------------------
+
+
+def draw_tensor(rng, tensor):
+    """A tensor in place of another one: of other strides, sizes, dtypes, devices and kinds."""
+    other = torch.stack([tensor, tensor], -1)
+    changes = [
+        lambda: other.permute(-1, *range(tensor.dim()))[0],
+        lambda: tensor[:1].expand(tensor.shape),
+        lambda: tensor[:-1],
+        lambda: tensor[:0],
+        lambda: tensor[None].expand(*([1] * 9), *tensor.shape),
+        lambda: tensor.to(torch.float64),
+        lambda: tensor.to(torch.complex64).imag if tensor.is_floating_point() else tensor,
+        lambda: tensor.to("meta"),
+        lambda: tensor.to_sparse(),
+        lambda: tensor.clone().requires_grad_() if tensor.is_floating_point() else tensor,
+        lambda: torch.nn.Parameter(tensor.clone(), requires_grad=False),
+        lambda: torch._neg_view(tensor) if tensor.is_floating_point() else tensor,
+        lambda: tensor.view(torch.int16) if tensor.element_size() == 2 else tensor,
+        lambda: torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage(), 0, tensor.shape, tensor.stride()),
+        lambda: tensor.numpy() if tensor.dtype != torch.bfloat16 else None,
+    ]
+    return changes[rng.integers(len(changes))]()
+
+
+def make_call():
+    torch.manual_seed(0)
+    params = kvcache.KVCacheParams("bf16", 2, 32, page_size=4, total_num_layers=1)
+    step = kvcache.StepInputs.of(
+        blocks=torch.zeros(8, 2, 1, 4, 2, 32, dtype=torch.bfloat16), lengths=torch.tensor([3, 0], dtype=torch.int32),
+        lut=torch.tensor([[5, 2], [7, 0]], dtype=torch.int32), row_offsets=torch.tensor([0, 2, 5], dtype=torch.int32),
+    )
+    keys, values = torch.randn(2, 5, 2, 32).bfloat16()
+    queries = torch.randn(5, 4, 32).bfloat16()
+    slots = torch.tensor([20, 3, -1, 0, 31], dtype=torch.int32)
+    return params, step, {"keys": keys, "values": values, "queries": queries, "slots": slots, "rope": torch.randn(9, 32),
+                          "positions": torch.tensor([3, 4, 0, 1, 2], dtype=torch.int32)}
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_calls_with_random_tensors_agree(seed):
+    """Calls with the extension's checks, bound or not, end as those with Python's do."""
+    def run(way):
+        rng = np.random.default_rng(seed)
+        params, step, given = make_call()
+        append = kvcache.ops.append(params, rope=32, query_heads=4, slots="i32", positions="i32")
+        name = str(rng.choice([*given]))
+        given[name] = draw_tensor(rng, given[name])
+        checked = append._checked
+        try:
+            if way == "Python":
+                append.__dict__["_checked"] = None
+            (append.bind(step, 0) if way == "bound" else lambda **rows: append(step, 0, **rows))(**given)
+        except Exception as error:
+            return type(error), str(error).partition(", got")[0]
+        finally:
+            append.__dict__["_checked"] = checked
+        return step.blocks[0].view(torch.int16).tolist()
+
+    wanted = run("Python")
+    assert run("direct") == wanted
+    assert run("bound") == wanted
