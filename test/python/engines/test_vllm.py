@@ -100,6 +100,7 @@ FORMATS = [
     ("llama-64", "bfloat16", "fp8_per_token_head"),
     ("llama-64", "bfloat16", "int8_per_token_head"),
     ("deepseek", "float32", "fp8_e5m2"),
+    ("deepseek-512", "bfloat16", "fp8_ds_mla"),
 ]
 
 

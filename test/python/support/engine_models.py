@@ -41,6 +41,7 @@ MODELS = {
     "gemma3": ("Gemma3TextConfig", GEMMA | {"num_hidden_layers": 6}),
     "gemma3n": ("Gemma3nTextConfig", SHARED),
     "deepseek": ("DeepseekV2Config", LATENT),
+    "deepseek-512": ("DeepseekV2Config", LATENT | {"kv_lora_rank": 512}),
 }
 
 
