@@ -389,14 +389,17 @@ int64_t countLoads(const TilesChoice &choice, const Shape &shape) {
 }
 
 /// The bytes of queries and tiles. Those of latent rows are keys and values.
-int64_t countBytes(const Shape &shape, const TilePlan &plan) {
+int64_t countBytes(AttentionOp op, const Shape &shape, const TilePlan &plan) {
   bool isLatent = shape.caches == Caches::Latent;
   int64_t ofToken = shape.ofKey + (isLatent ? 0 : shape.ofValue);
   int64_t elements =
       plan.rows * shape.ofKey + plan.stages * plan.tokens * ofToken;
   if (plan.isSwapped)
     elements += plan.rows * plan.tokens;
-  return 2 * elements + plan.raw * plan.tokens * ofToken;
+  int64_t raw = op.getRopeCache()
+                    ? TiledCache::countPairBytes(op, plan.tokens, plan.raw)
+                    : plan.raw * plan.tokens * ofToken;
+  return 2 * elements + raw;
 }
 
 /// Groups of elements of a key or a value that have scales of their own.
@@ -420,7 +423,7 @@ int64_t countRawBytes(AttentionOp op, const Shape &shape,
 int64_t countSharedBytes(AttentionOp op, const Shape &shape,
                          const TilePlan &plan) {
   return plan.multipliesRaw ? countRawBytes(op, shape, plan)
-                            : countBytes(shape, plan);
+                            : countBytes(op, shape, plan);
 }
 
 /// Whether warps multiply raw tiles: each of them converts all elements.
@@ -478,7 +481,7 @@ TilePlan makePlan(AttentionOp op, const Shape &shape, const TilesChoice &choice,
   plan.hint = chooseHint(op, shape, plan.rows);
   int64_t most =
       choice.bytes == kChip ? target.sharedBytes - kBesideTiles : choice.bytes;
-  auto hasRoom = [&] { return countBytes(shape, plan) <= most; };
+  auto hasRoom = [&] { return countBytes(op, shape, plan) <= most; };
   if (multipliesRaw(op, shape, plan)) {
     plan.multipliesRaw = true;
     // Products of each group with scales of its own take registers, and so do
@@ -503,7 +506,7 @@ TilePlan makePlan(AttentionOp op, const Shape &shape, const TilesChoice &choice,
          ++raw) {
       TilePlan more = plan;
       more.raw = raw;
-      if (countBytes(shape, more) <= most)
+      if (countBytes(op, shape, more) <= most)
         plan = more;
     }
   return plan;

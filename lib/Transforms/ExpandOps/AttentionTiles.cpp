@@ -202,6 +202,9 @@ private:
     // The copies take longer than the next unit.
     Value taken = schedule ? schedule->take() : Value();
     loadScales(frame.index(0), frame.below(frame.index(0), tiles));
+    if (keys.hasGroupScales())
+      frame.runIf(frame.below(frame.index(0), tiles),
+                  [&] { loadGroupScales(frame.index(0))(); });
     storeBounds();
     loadQueries();
     if (schedule)
@@ -435,6 +438,12 @@ private:
       if (!copiesMeanwhile(/*isRaw=*/true))
         produceNext(tile, /*isRaw=*/true);
     }
+    if (keys.hasGroupScales()) {
+      auto storeNext = loadGroupScales(frame.add(tile, frame.index(1)));
+      State next = useTile(tile, state);
+      storeNext();
+      return next;
+    }
     if (plan.raw)
       return useTile(tile, state);
     loadNextIds();
@@ -443,6 +452,12 @@ private:
     State next = useTile(tile, state);
     storeIds();
     return next;
+  }
+
+  /// Loads the scales of groups of raw keys. Behind the last tile, they are
+  /// those of its last token again.
+  std::function<void()> loadGroupScales(Value tile) {
+    return keys.loadGroupScales(thread, tile, getToken(tile), tokens);
   }
 
   void loadScales(Value tile, Value condition) {

@@ -35,7 +35,7 @@ constexpr int64_t kRawLoads = 6, kGatheredRawLoads = 2;
 TiledCache::TiledCache(const Frame &frame, AttentionOp op, Value cache,
                        int64_t size, const TilePlan &plan)
     : frame(frame), builder(frame.builder), loc(frame.loc), cache(cache),
-      rope(op.getRopeCache()),
+      rope(size == op.getKeySize() ? op.getRopeCache() : Value()),
       lane(plan.multipliesRaw ? FloatType(builder.getF16Type())
                               : op.getTileElement(cache)),
       size(size), tokensOfTile(plan.tokens), stages(plan.stages),
@@ -46,6 +46,9 @@ TiledCache::TiledCache(const Frame &frame, AttentionOp op, Value cache,
       hint(plan.hint) {
   if (raw)
     stages = plan.raw;
+  if (raw && rope)
+    groupScales.emplace(frame, cache, size - op.getRopeSize(), tokensOfTile,
+                        threads);
 }
 
 static CacheTypeInterface getCacheType(Value cache) {
@@ -60,11 +63,33 @@ bool TiledCache::isCopied(AttentionOp op, Value cache) {
          !type.isQuantized() && !type.getLayout() && !op.getRopeCache();
 }
 
+/// Whether threads can dequantize the elements of rows in two caches from raw
+/// tiles, in units of one group.
+static bool canStagePair(AttentionOp op) {
+  CacheTypeInterface type = getCacheType(op.getKeyCache());
+  int64_t size = op.getKeySize() - op.getRopeSize();
+  if (type.getElementType().getIntOrFloatBitWidth() != 8)
+    return false;
+  return !type.isQuantized() ||
+         (!type.hasZeroPoints() && type.getTokenGranularity() == 1 &&
+          multipliesInF32(type) && type.getGranularity() % kUnit == 0 &&
+          size % type.getGranularity() == 0);
+}
+
+int64_t TiledCache::countPairBytes(AttentionOp op, int64_t tokens,
+                                   int64_t tiles) {
+  int64_t ropeSize = op.getRopeSize(), size = op.getKeySize() - ropeSize;
+  constexpr int64_t ropeBytes = 2;
+  return tiles * tokens * (size + ropeBytes * ropeSize) +
+         GroupScales::countBytes(op.getKeyCache(), size, tokens);
+}
+
 bool TiledCache::canBeRaw(AttentionOp op, Value cache) {
+  if (op.getRopeCache())
+    return canStagePair(op);
   CacheTypeInterface type = getCacheType(cache);
   return type.getElementType().getIntOrFloatBitWidth() == 8 &&
-         !type.getLayout() && !op.getRopeCache() &&
-         (!type.isQuantized() || isUnscaled(op, cache));
+         !type.getLayout() && (!type.isQuantized() || isUnscaled(op, cache));
 }
 
 bool TiledCache::isUnscaled(AttentionOp op, Value cache) {
@@ -118,14 +143,23 @@ Swizzle TiledCache::getRawSwizzle() const {
 
 void TiledCache::allocate() {
   TileType type = TensorCores::getTile(lane, tokensOfTile, size);
-  auto allocatePipe = [&](TileType type) {
+  auto allocatePipe = [&](ArrayRef<Type> types) {
     pipe = PipeOp::create(
-        builder, loc, PipeType::get(builder.getContext(), stages, {type}, 0));
+        builder, loc, PipeType::get(builder.getContext(), stages, types, 0));
   };
   if (isCopied())
-    return allocatePipe(multipliesRaw ? getRawTile() : type);
-  if (raw)
-    allocatePipe(getRawTile());
+    return allocatePipe(Type(multipliesRaw ? getRawTile() : type));
+  if (groupScales) {
+    SmallVector<Type> types;
+    for (const Field &field : getFields())
+      types.push_back(TileType::get(
+          builder.getContext(), tokensOfTile, field.size,
+          getCacheType(field.cache).getElementType(), Swizzle::None));
+    allocatePipe(types);
+    groupScales->allocate();
+  } else if (raw) {
+    allocatePipe(Type(getRawTile()));
+  }
   auto allocateTile = [&](TileType type) {
     return AllocTileOp::create(builder, loc, type, IntegerAttr());
   };
@@ -135,25 +169,39 @@ void TiledCache::allocate() {
                                         builder.getF32Type(), Swizzle::None));
 }
 
+/// Creates the block of a region that has the tiles of a pipe.
+static Block *createPipeBody(OpBuilder &builder, Location loc, Region &region,
+                             Value pipe) {
+  ArrayRef<Type> types = cast<PipeType>(pipe.getType()).getTiles();
+  SmallVector<Location> locs(types.size(), loc);
+  return builder.createBlock(&region, {}, types, locs);
+}
+
+void TiledCache::copyField(Value from, Value target, Value tile, Value token,
+                           const TiledTokens &tokens) const {
+  if (tokens.ids)
+    AsyncGatherTileOp::create(builder, loc, from, tokens.head, frame.index(0),
+                              tokens.ids->getMemory(tile), target,
+                              /*descriptor=*/Value(), CopyKindAttr(), hint);
+  else
+    AsyncLoadTileOp::create(
+        builder, loc, from, tokens.batch, tokens.head, token, frame.index(0),
+        frame.sub(tokens.all.to, token), target,
+        /*descriptor=*/Value(), /*zeros=*/Value(),
+        builder.getI64IntegerAttr(tokens.alignment), CopyKindAttr(),
+        /*multicast=*/false, hint);
+}
+
 void TiledCache::copy(Value use, Value tile, Value token,
                       const TiledTokens &tokens) const {
   if (!pipe)
     return;
   auto produce = ProduceOp::create(builder, loc, pipe, use);
   OpBuilder::InsertionGuard guard(builder);
-  Type type = cast<PipeType>(pipe.getType()).getTiles()[0];
-  Block *body = builder.createBlock(&produce.getBody(), {}, type, {loc});
-  if (tokens.ids)
-    AsyncGatherTileOp::create(builder, loc, cache, tokens.head, frame.index(0),
-                              tokens.ids->getMemory(tile), body->getArgument(0),
-                              /*descriptor=*/Value(), CopyKindAttr(), hint);
-  else
-    AsyncLoadTileOp::create(
-        builder, loc, cache, tokens.batch, tokens.head, token, frame.index(0),
-        frame.sub(tokens.all.to, token), body->getArgument(0),
-        /*descriptor=*/Value(), /*zeros=*/Value(),
-        builder.getI64IntegerAttr(tokens.alignment), CopyKindAttr(),
-        /*multicast=*/false, hint);
+  Block *body = createPipeBody(builder, loc, produce.getBody(), pipe);
+  for (auto [field, target] :
+       llvm::zip_equal(getFields(), body->getArguments()))
+    copyField(field.cache, target, tile, token, tokens);
   YieldOp::create(builder, loc);
 }
 
@@ -169,10 +217,14 @@ void TiledCache::fill(Value thread, Value use, Value tile, Value token,
   else if (scales)
     storeScales = loadScales(thread, source);
   if (raw) {
-    useOfPipe(use, {}, [&](Value rawTile) {
-      clearUnseen(thread, rawTile, token, tokens);
-      storeUnits(thread, size, kUnit, gathered ? kGatheredRawLoads : kRawLoads,
-                 [&](Value number) { return loadRawUnit(rawTile, number); });
+    useOfPipe(use, {}, [&](ValueRange rawTiles) {
+      clearUnseen(thread, rawTiles, token, tokens);
+      if (groupScales)
+        fillFromPair(thread, rawTiles, tile);
+      else
+        storeUnits(
+            thread, size, kUnit, gathered ? kGatheredRawLoads : kRawLoads,
+            [&](Value number) { return loadRawUnit(rawTiles[0], number); });
       return SmallVector<Value>();
     });
   } else {
@@ -201,32 +253,35 @@ void TiledCache::fillField(Value thread, const Source &source,
   });
 }
 
-void TiledCache::clearUnseen(Value thread, Value copiedTile, Value firstToken,
-                             const TiledTokens &tokens) const {
-  if (!tokens.begin || !hasCopies())
-    return;
+// One tile of a thread block needs it: few instructions matter.
+void TiledCache::clearRows(Value thread, Value copiedTile, Value rows) const {
   constexpr int64_t unitBits = 128;
   auto type = cast<TileType>(copiedTile.getType());
   Type element = type.getElementType();
   int64_t width = unitBits / element.getIntOrFloatBitWidth();
-  int64_t units = size / width;
+  int64_t units = type.getColumns() / width;
   auto vector = VectorType::get(width, element);
+  Value zeros =
+      arith::ConstantOp::create(builder, loc, builder.getZeroAttr(vector));
+  auto loop = scf::ForOp::create(builder, loc, thread, frame.mul(rows, units),
+                                 frame.index(threads));
+  disableUnrolling(loop);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  Value number = loop.getInductionVar();
+  TileStoreOp::create(builder, loc, zeros, copiedTile, frame.div(number, units),
+                      frame.mul(frame.rem(number, units), width));
+}
+
+void TiledCache::clearUnseen(Value thread, ValueRange copiedTiles,
+                             Value firstToken,
+                             const TiledTokens &tokens) const {
+  if (!tokens.begin || !hasCopies())
+    return;
   Value rows = frame.sub(tokens.begin, firstToken);
   frame.runIf(frame.less(frame.index(0), rows), [&] {
-    Value zeros =
-        arith::ConstantOp::create(builder, loc, builder.getZeroAttr(vector));
-    // One tile of a thread block needs it: few instructions matter.
-    auto loop = scf::ForOp::create(builder, loc, thread, frame.mul(rows, units),
-                                   frame.index(threads));
-    disableUnrolling(loop);
-    {
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointToStart(loop.getBody());
-      Value number = loop.getInductionVar();
-      TileStoreOp::create(builder, loc, zeros, copiedTile,
-                          frame.div(number, units),
-                          frame.mul(frame.rem(number, units), width));
-    }
+    for (Value copiedTile : copiedTiles)
+      clearRows(thread, copiedTile, rows);
     // Products of whole tiles, and the next copy, are of another proxy.
     if (frame.target.has(Feature::TMA))
       NVVM::FenceProxyOp::create(
@@ -335,6 +390,40 @@ TiledCache::Unit TiledCache::loadRawUnit(Value rawTile, Value number) const {
                                elements, one, /*tensor_scale=*/Value())};
 }
 
+// Threads beside each other have units of one row: no bank serves two of them.
+void TiledCache::fillFromPair(Value thread, ValueRange rawTiles,
+                              Value tile) const {
+  for (auto [field, rawTile] : llvm::zip_equal(getFields(), rawTiles)) {
+    int64_t units = field.size / kUnit, all = tokensOfTile * units;
+    auto vector = VectorType::get(
+        kUnit, cast<TileType>(rawTile.getType()).getElementType());
+    bool isContent = field.cache == cache;
+    auto load = [&, &field = field, rawTile = rawTile](Value number) -> Unit {
+      // Some threads have units behind the last.
+      if (all % threads)
+        number = frame.min(number, frame.index(all - 1));
+      Value row = frame.div(number, units);
+      Value d = frame.mul(frame.rem(number, units), kUnit);
+      Value elements =
+          TileLoadOp::create(builder, loc, vector, rawTile, row, d);
+      if (isContent)
+        elements = DequantizeOp::create(
+            builder, loc, VectorType::get(kUnit, lane), elements,
+            groupScales->get(tile, row, d), /*tensor_scale=*/Value());
+      return {row, frame.add(d, frame.index(field.first)), elements};
+    };
+    storeUnits(thread, field.size, kUnit, mostLoads, load);
+  }
+}
+
+std::function<void()>
+TiledCache::loadGroupScales(Value thread, Value tile, Value token,
+                            const TiledTokens &tokens) const {
+  return groupScales->load(thread, tokens.head, tile, [&](Value row) {
+    return getPlace(tile, token, tokens, row);
+  });
+}
+
 void TiledCache::storeUnit(const Unit &unit) const {
   int64_t width = cast<VectorType>(unit.elements.getType()).getNumElements();
   for (int64_t i = 0; i < width; i += kUnit) {
@@ -375,17 +464,17 @@ TiledCache::use(Value number, size_t numResults,
   if (tile)
     return body(tile);
   SmallVector<Type> types(numResults, builder.getF32Type());
-  return useOfPipe(number, types, body);
+  return useOfPipe(number, types,
+                   [&](ValueRange tiles) { return body(tiles[0]); });
 }
 
 SmallVector<Value>
 TiledCache::useOfPipe(Value number, TypeRange types,
-                      function_ref<SmallVector<Value>(Value)> body) const {
+                      function_ref<SmallVector<Value>(ValueRange)> body) const {
   auto consume = ConsumeOp::create(builder, loc, types, pipe, number);
   OpBuilder::InsertionGuard guard(builder);
-  Type type = cast<PipeType>(pipe.getType()).getTiles()[0];
-  Block *block = builder.createBlock(&consume.getBody(), {}, type, {loc});
-  YieldOp::create(builder, loc, body(block->getArgument(0)));
+  Block *block = createPipeBody(builder, loc, consume.getBody(), pipe);
+  YieldOp::create(builder, loc, body(block->getArguments()));
   return SmallVector<Value>(consume.getResults());
 }
 

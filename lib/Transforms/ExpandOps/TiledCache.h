@@ -9,6 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEDCACHE_H
 #define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEDCACHE_H
 
+#include "GroupScales.h"
 #include "LaneLayout.h"
 #include "TileIds.h"
 
@@ -45,6 +46,8 @@ public:
   /// Whether copies bring raw elements, or could bring them.
   bool isRaw() const { return raw; }
   static bool canBeRaw(AttentionOp op, Value cache);
+  /// The bytes of raw tiles of so many tokens, where rows are in two caches.
+  static int64_t countPairBytes(AttentionOp op, int64_t tokens, int64_t tiles);
   /// Whether tiles have elements without the scales of their tokens.
   bool isUnscaled() const { return unscaled; }
   /// Whether warps can multiply raw elements of a row, which copies bring.
@@ -64,10 +67,15 @@ public:
   /// there is no sparse row, it has zeros. Barriers around it are the caller's.
   void fill(Value thread, Value use, Value tile, Value token,
             const TiledTokens &tokens) const;
-  /// Stores zeros into the rows of a tile that copies brought before the first
+  /// Whether `fill` reads scales of groups from shared memory.
+  bool hasGroupScales() const { return groupScales.has_value(); }
+  /// Loads those of a tile, and returns a function that stores them.
+  std::function<void()> loadGroupScales(Value thread, Value tile, Value token,
+                                        const TiledTokens &tokens) const;
+  /// Stores zeros into the rows of tiles that copies brought before the first
   /// token that is seen, and synchronizes the thread block if there are any. A
   /// weight of zero times a value that is not finite would be NaN.
-  void clearUnseen(Value thread, Value copiedTile, Value firstToken,
+  void clearUnseen(Value thread, ValueRange copiedTiles, Value firstToken,
                    const TiledTokens &tokens) const;
   /// Runs `body` with a tile, that of a use of the pipe.
   SmallVector<Value> use(Value number, size_t numResults,
@@ -85,7 +93,7 @@ public:
 private:
   SmallVector<Value>
   useOfPipe(Value number, TypeRange types,
-            function_ref<SmallVector<Value>(Value)> body) const;
+            function_ref<SmallVector<Value>(ValueRange)> body) const;
   /// Elements of a row of a tile, from `d` on.
   struct Unit {
     Value row, d, elements;
@@ -107,12 +115,19 @@ private:
   };
   /// Those of the cache, and those of its rope if there is one.
   SmallVector<Field> getFields() const;
+  /// Copies the tokens from one on, or those of ids, into a tile.
+  void copyField(Value from, Value target, Value tile, Value token,
+                 const TiledTokens &tokens) const;
+  /// Stores zeros into the first rows of a tile.
+  void clearRows(Value thread, Value copiedTile, Value rows) const;
   /// Stores the elements of a field, which threads load from its cache.
   void fillField(Value thread, const Source &source, const Field &field) const;
   /// Unit `number` of the elements of a field in its cache, or in a raw tile.
   Unit loadUnit(const Source &source, const Field &field, int64_t width,
                 Value number) const;
   Unit loadRawUnit(Value rawTile, Value number) const;
+  /// Stores the elements of all fields, from their raw tiles.
+  void fillFromPair(Value thread, ValueRange rawTiles, Value tile) const;
   TileType getRawTile() const;
   TileType getRawTile(Swizzle swizzle) const;
   /// The swizzle of raw tiles that have one.
@@ -132,6 +147,8 @@ private:
   FloatType lane;
   int64_t size, tokensOfTile, stages, threads, mostLoads;
   bool unscaled, gathered, copied, raw, multipliesRaw;
+  /// The scales of the groups of raw tiles of rows in two caches.
+  std::optional<GroupScales> groupScales;
   EvictionAttr hint;
   /// A pipe of tiles that copies fill, and a tile that threads fill and the
   /// scales of its tokens.

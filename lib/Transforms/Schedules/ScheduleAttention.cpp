@@ -310,7 +310,7 @@ private:
 // The pass
 //===----------------------------------------------------------------------===//
 
-remark::RemarkOpts getRemarkOptions() {
+remark::RemarkOpts getScheduleRemark() {
   return remark::RemarkOpts::name("schedule")
       .category("kvcache-schedule-attention");
 }
@@ -404,22 +404,22 @@ private:
     std::string reason;
     FailureOr<TileLoop> tiles = TileLoop::match(loop, reason);
     if (failed(tiles)) {
-      remark::missed(loop.getLoc(), getRemarkOptions())
+      remark::missed(loop.getLoc(), getScheduleRemark())
           << "no products overlap" << remark::reason("{0}", reason);
       return;
     }
     if (!tiles->exponentials)
-      remark::missed(loop.getLoc(), getRemarkOptions())
+      remark::missed(loop.getLoc(), getScheduleRemark())
           << "exponentials may not overlap"
           << remark::reason("{0}", "the loop carries no sum of exponentials");
     FailureOr<int64_t> turns = failure();
     if (given.getValue() == Schedule::PingPong) {
       turns = findTurns(*tiles, reason);
       if (failed(turns))
-        remark::missed(loop.getLoc(), getRemarkOptions())
+        remark::missed(loop.getLoc(), getScheduleRemark())
             << "no turns" << remark::reason("{0}", reason);
     }
-    remark::passed(loop.getLoc(), getRemarkOptions())
+    remark::passed(loop.getLoc(), getScheduleRemark())
         << (succeeded(turns) ? "products overlap, in turns"
                              : "products overlap");
     Rotation(*tiles, turns).rotate();

@@ -102,7 +102,22 @@ def make_queries(rng, total, heads, sizes, dtype, order):
     return [(2 * rng.standard_normal((heads, total, size))).astype(kind).swapaxes(0, 1) for size in sizes]
 
 
-def check(form, dtype, heads, target, query_rope=None, value_dim=None, order="fused", lengths=FEW, new=FEW_NEW, page_size=16, rows=False, **options):
+def fill_unseen(cache, table, totals, new, window, ids):
+    """Fills all rows of the cache that no query sees with NaN."""
+    seen = np.zeros(cache.rows.shape[:2], bool)
+    if ids is not None:
+        seen.reshape(-1)[ids[ids >= 0]] = True
+    for b, total in enumerate(totals if ids is None else []):
+        tokens = np.arange(max(total - new[b] + 1 - window, 0) if window else 0, total)
+        seen[table[b, tokens // seen.shape[1]], tokens % seen.shape[1]] = True
+    for tensor in cache.tensors.values():
+        tensor[~seen] = np.nan
+
+
+def check(
+    form, dtype, heads, target, query_rope=None, value_dim=None, order="fused", lengths=FEW, new=FEW_NEW, page_size=16,
+    rows=False, **options,
+):  # fmt: skip
     rng = np.random.default_rng(5)
     totals = [length + more for length, more in zip(lengths, new)]
     columns = max(totals) // page_size + 1
@@ -131,6 +146,8 @@ def check(form, dtype, heads, target, query_rope=None, value_dim=None, order="fu
             tokens = rng.permutation(pages * page_size)[: rng.integers(0, 21)]
             ids[row, rng.permutation(21)[: len(tokens)]] = tokens
         more["rows"] = ids
+    if cache.rope:
+        fill_unseen(cache, table, totals, new, options.get("window"), None if ids is None else ids[:total])
     operation = kvcache.ops.attention(
         cache.params, heads, dtype=dtype, target=target, value_dim=value_dim, query_rope=query_rope,
         separate=cache.rope is not None, rope_params=cache.rope, rows=rows, **options,
@@ -220,6 +237,11 @@ def test_kernels_of_one_and_two_arrays_have_one_configuration(target):
         ("V3.2", "bf16", 64, SM_100A, 64, {"lengths": (20,), "new": (1,), "window": 9}),
         ("V3.2", "bf16", 16, SM_120A, 64, {"lengths": (20,), "new": (2,)}),
         ("V3.2", "bf16", 16, SM_90A, 64, {"lengths": (20,), "new": (2,), "rows": True, "page_size": 8}),
+        ("V3.2", "bf16", 16, SM_90A, 64, {"lengths": (150, 90), "new": (1, 1), "window": 70, "page_size": 64, **SPLITS}),
+        ("V3.2", "bf16", 4, SM_80, None, {"lengths": (40,), "new": (2,), "window": 30, "page_size": 64}),
+        ("V4", "bf16", 64, SM_100A, 64, {"lengths": (90,), "new": (1,), "window": 70, "page_size": 64, "value_dim": 384}),
+        ("V4", "f8E4M3FN", 16, SM_90A, None, {"lengths": (20,), "new": (2,), "rows": True, "page_size": 1}),
+        ("V4", "bf16", 16, SM_120A, None, {"lengths": (33,), "new": (1,), "page_size": 3, "value_dim": 448}),
         ("V3.2", "bf16", 2, SM_80, None, {"lengths": (20,), "new": (1,), "tile_rows": 0}),
         ("bf16-pair 48 16", "bf16", 5, SM_80, 16, {}),
         ("bf16-pair 64 16", "bf16", 16, SM_90A, None, {**SPLITS}),
