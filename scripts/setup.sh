@@ -10,7 +10,7 @@
 #   kvcache_docs_packages   the packages for the documentation site, into build/venv
 #   kvcache_peers   the compilers for the comparison of scripts/bench, in build/bench-venv
 #   kvcache_extras  PyTorch and other frameworks, in build/extras-venv
-#   kvcache_engines vLLM with its requirements, in build/engines-venv
+#   kvcache_engines vLLM and SGLang with requirements, in build/engines-venv
 #   kvcache_step    run one named command, logged and timed
 #
 # Progress goes to stderr, so that stdout has only the output of the script.

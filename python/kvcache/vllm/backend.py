@@ -12,6 +12,7 @@ from vllm.model_executor.layers.quantization.utils.quant_utils import (
 )
 from vllm.v1.attention.backend import AttentionBackend, AttentionImpl, AttentionType
 
+from ..torch.workspaces import Workspaces
 from .configurations import Configuration, check_capability, count_query_rows
 from .formats import (
     FP8_NAMES,
@@ -23,7 +24,7 @@ from .formats import (
     has_packed_scales,
 )
 from .options import Options
-from .steps import StepBuilder, StepMetadata, Workspaces, cache_append_inputs
+from .steps import StepBuilder, StepMetadata, cache_append_inputs
 
 
 class Backend(AttentionBackend):

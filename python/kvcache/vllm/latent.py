@@ -18,10 +18,11 @@ from vllm.model_executor.layers.attention.mla_attention import (
 )
 from vllm.v1.attention.backend import AttentionCGSupport, CommonAttentionMetadata
 
+from ..torch.workspaces import Workspaces
 from .configurations import Configuration, check_capability, count_query_rows
 from .formats import FIELDS, ROW_DTYPES, LayerCache, latent_dtypes
 from .options import Options
-from .steps import StepMetadata, Workspaces, allocate_ranges, cache_append_inputs
+from .steps import StepMetadata, allocate_ranges, cache_append_inputs
 
 
 class LatentBackend(MLACommonBackend):

@@ -17,30 +17,8 @@ from vllm.v1.attention.backend import (
 )
 
 from ..pages.inputs import StepInputs
+from ..torch.workspaces import Workspaces
 from .formats import LayerCache
-
-
-class Workspaces:
-    """The workspaces of a builder's operations, one for each.
-
-    Those of a step for ``max_num_seqs`` sequences exist before graphs are captured.
-    Earlier ones are kept, because graphs may use them.
-    """
-
-    def __init__(self, batch: int, device: Any) -> None:
-        self._batch = batch
-        self._device = device
-        self._tensors: dict[Any, list[Any]] = {}
-
-    def take(self, operation: Any, batch: int) -> Any:
-        """The workspace for ``batch`` sequences, int8; None without splits."""
-        tensors = self._tensors.setdefault(operation, [])
-        size = operation.workspace_size(max(batch, 1))
-        if size and (not tensors or tensors[-1].shape[0] < size):
-            size = operation.workspace_size(max(batch, self._batch))
-            zeros = torch.zeros(size, dtype=torch.int8, device=self._device)
-            tensors.append(zeros)
-        return tensors[-1] if tensors else None
 
 
 @dataclass

@@ -78,7 +78,7 @@ def test_vllm_and_extras_have_common_versions(index, extras):
     assert chosen["torch"] == "2.14.0" and chosen["apache-tvm-ffi"] == "0.1.11"
 
 
-@pytest.mark.parametrize("extras", ["torch", "transformers"])
+@pytest.mark.parametrize("extras", ["torch", "transformers", "sglang", "torch,transformers,sglang"])
 def test_sglang_and_extras_have_common_versions(index, extras):
     chosen = resolve(index, f"kvcache[{extras}]", "sglang")
     assert chosen["torch"] == "2.14.1" and chosen["apache-tvm-ffi"] == "0.1.11"
@@ -90,6 +90,7 @@ def test_tested_versions_are_in_the_bounds(index, end):
     assert "kvcache" in resolve(index, "kvcache[torch,transformers]", *pins)
 
 
-def test_extra_for_vllm_names_no_torch():
-    names = {find_name(line) for line in PROJECT["optional-dependencies"]["vllm"]}
-    assert names == {"vllm"}
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_extra_for_an_engine_names_no_torch(engine):
+    names = {find_name(line) for line in PROJECT["optional-dependencies"][engine]}
+    assert names == {engine}

@@ -41,7 +41,7 @@ EMULATORS = itertools.cycle(TARGETS[1:])
     "name, target", [(name, target) for name in MODELS for target in ("cpu", next(EMULATORS))]
 )
 def test_model_generates_tokens_of_transformers(run, root, name, target):
-    model, expected = get_model(name, root)
+    model, expected = get_model(name, root, run_forked)
     assert run(model, target=target) == expected
 
 
@@ -62,7 +62,7 @@ WAYS = [
 @pytest.mark.parametrize("name, target, options", WAYS)
 def test_engine_runs_in_each_way(run, root, name, target, options):
     """Tests chunks of prompts, shared prefixes, pages, drafts and Dynamo."""
-    model, expected = get_model(name, root)
+    model, expected = get_model(name, root, run_forked)
     assert run(model, target=target, **options) == expected
 
 
@@ -82,7 +82,7 @@ def generate_with_few_pages(model):
 
 
 def test_preempted_requests_generate_equal_tokens(root, tmp_path):
-    model, expected = get_model("llama", root)
+    model, expected = get_model("llama", root, run_forked)
     tokens, preempted = run_forked(generate_with_few_pages, model, log=tmp_path / "log")
     assert tokens == expected
     assert preempted
@@ -90,7 +90,7 @@ def test_preempted_requests_generate_equal_tokens(root, tmp_path):
 
 @pytest.mark.parametrize("order", ["LBHNC", "LBNHC", "LHBNC", "BLHNC", "BLNHC", "BHLNC"])
 def test_engine_allocates_each_layout(run, root, order):
-    model, expected = get_model("llama", root)
+    model, expected = get_model("llama", root, run_forked)
     assert run(model, {"VLLM_KV_CACHE_LAYOUT": order}) == expected
 
 
@@ -106,7 +106,7 @@ FORMATS = [
 
 @pytest.mark.parametrize("name, dtype, format", FORMATS)
 def test_format_generates_tokens_of_the_reference(run, root, name, dtype, format):
-    model, _ = get_model(name, root)
+    model, _ = get_model(name, root, run_forked)
     options = {"dtype": dtype, "kv_cache_dtype": format}
     expected = run(model, backend="TORCH_SDPA", **options)
     assert run(model, target=next(EMULATORS), **options) == expected

@@ -31,6 +31,10 @@ LATENT = {
     "kv_lora_rank": 256, "q_lora_rank": 16, "qk_rope_head_dim": 64, "qk_nope_head_dim": 16,
     "v_head_dim": 16, "head_dim": 64, "num_key_value_heads": 4, "first_k_dense_replace": 2, "n_routed_experts": 4,
     "num_experts_per_tok": 4, "n_group": 1, "topk_group": 1, "topk_method": "greedy",
+    "rope_parameters": {
+        "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 64,
+        "mscale": 0.707, "mscale_all_dim": 0.707,
+    },
 }  # fmt: skip
 MODELS = {
     "llama": ("LlamaConfig", {}),
@@ -105,9 +109,7 @@ def save_tokenizer(folder):
 
 
 @functools.cache
-def get_model(name, root, dtype="float32"):
+def get_model(name, root, run_forked, dtype="float32"):
     """The folder of a model, and the tokens of transformers."""
-    from engines import run_forked
-
     folder = root / f"{name}-{dtype}"
     return folder, run_forked(save, name, folder, dtype, log=root / f"{name}-{dtype}.log")

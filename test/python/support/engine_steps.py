@@ -161,7 +161,8 @@ def run_latent(layer, steps, backend):
             qk_head_dim=16 + layer.width - rank, v_head_dim=16, kv_b_proj=None,
         )  # fmt: skip
     from kvcache.vllm.latent import LatentDecode
-    from kvcache.vllm.steps import StepMetadata, Workspaces
+    from kvcache.torch.workspaces import Workspaces
+    from kvcache.vllm.steps import StepMetadata
 
     workspaces = Workspaces(len(steps.counts[0]), torch.device("cpu"))
     owner = SimpleNamespace(kv_cache=cache, **SCALES)

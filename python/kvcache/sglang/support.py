@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The checks of a model runner: what the backend supports, asked once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from sglang.srt.layers.radix_attention import AttentionType, RadixAttention
+from sglang.srt.runtime_context import get_exec, get_parallel
+
+_OLDEST_CAPABILITY = (8, 0)
+
+
+def check_runner(runner: Any) -> None:
+    """Raises ``NotImplementedError`` for a runner with an unsupported option."""
+    _check_device(runner.device)
+    if runner.model_config.is_encoder_decoder:
+        raise NotImplementedError(
+            "kvcache expects a decoder, got an encoder-decoder model, whose layers have "
+            "cross-attention"
+        )
+    if runner.is_draft_worker:
+        raise NotImplementedError(
+            "kvcache expects another backend for a draft model: add "
+            "--speculative-draft-attention-backend triton"
+        )
+    if get_parallel().attn_dcp_size > 1:
+        raise NotImplementedError(
+            f"kvcache expects --dcp-size to be 1, got {get_parallel().attn_dcp_size}"
+        )
+    if get_exec().dllm.dllm_algorithm is not None:
+        raise NotImplementedError("kvcache expects no --dllm-algorithm")
+    if runner.kv_index_translator.is_translating:
+        raise NotImplementedError("kvcache expects no --enable-unified-memory")
+    for name, layer in runner.model.named_modules():
+        if isinstance(layer, RadixAttention):
+            check_layer(name, layer)
+
+
+def _check_device(device: str) -> None:
+    if device == "cpu":
+        return
+    if device != "cuda" or torch.version.hip is not None:
+        raise NotImplementedError(
+            f"kvcache has kernels for NVIDIA's GPUs and for CPUs, got {device!r}"
+        )
+    capability = torch.cuda.get_device_capability()
+    if capability < _OLDEST_CAPABILITY:
+        raise NotImplementedError(
+            f"kvcache expects compute capability {_OLDEST_CAPABILITY} or newer, got "
+            f"{capability}"
+        )
+
+
+def check_layer(name: str, layer: Any) -> None:
+    """Raises ``NotImplementedError`` for an unsupported layer, with its name."""
+    if layer.is_cross_attention:
+        reason = "no cross-attention"
+    elif layer.attn_type != AttentionType.DECODER:
+        reason = f"the attention type decoder, got {layer.attn_type.value}"
+    elif layer.logit_cap and layer.logit_capping_method != "tanh":
+        reason = f"a cap of logits by tanh, got {layer.logit_capping_method!r}"
+    elif layer.xai_temperature_len > 0:
+        reason = "no temperature by length"
+    elif layer.use_irope:
+        reason = "no chunks of attention"
+    else:
+        return
+    raise NotImplementedError(f"kvcache expects {reason}, in layer {name}")
