@@ -28,13 +28,11 @@ class Step:
         sizes: The new tokens.
         full: The reads of layers that see all tokens.
         window: The reads of layers whose windows have a pool of their own, or None.
-        tree: The drafts that each draft sees, int32 [rows, words], or None.
     """
 
     sizes: Sizes
     full: Reads | None
     window: Reads | None
-    tree: Any = None
 
 
 class Backend(AttentionBackend):
@@ -75,6 +73,11 @@ class Backend(AttentionBackend):
     def get_cuda_graph_seq_len_fill_value(self) -> int:
         """Returns the tokens of a sequence of padding, which reads slot 0."""
         return 1
+
+    def update_verify_buffers_to_fill_after_draft(
+        self, spec_info: Any, cuda_graph_bs: int | None
+    ) -> None:
+        """Updates nothing: a chain of drafts needs no mask."""
 
     def init_forward_metadata_in_graph(self, forward_batch: Any) -> None:
         """Computes the metadata of a step.

@@ -58,7 +58,6 @@ class Configuration:
         window: The most tokens that a token sees, including itself; None for all.
         soft_cap: The bound of scores; None for no bound.
         sinks: The dtype of a sink of each head; None for no sinks.
-        has_tree: Whether calls give the drafts that each draft sees.
     """
 
     options: Options
@@ -67,8 +66,7 @@ class Configuration:
     query_rows: int
     window: int | None
     soft_cap: float | None
-    sinks: str | None = None
-    has_tree: bool = False
+    sinks: str | None
 
     def make_append(self, cache: CacheConfiguration) -> Append:
         """Compiles the append to a cache, once for equal arguments."""
@@ -89,8 +87,6 @@ def _make_attention(layer: Configuration, cache: CacheConfiguration) -> Attentio
     options = layer.options
     operation = ops.attention(
         query_heads=layer.query_heads,
-        causal=not layer.has_tree,
-        mask=layer.has_tree,
         window=layer.window,
         soft_cap=layer.soft_cap,
         sinks=layer.sinks or False,
@@ -123,7 +119,6 @@ def _describe(layer: Configuration, cache: CacheConfiguration) -> str:
         f"window {layer.window}": layer.window,
         f"soft cap {layer.soft_cap}": layer.soft_cap,
         "sinks": layer.sinks,
-        "trees of drafts": layer.has_tree,
         "static scales": cache.has_static_scales,
         f"splits of {split} tokens": split,
     }

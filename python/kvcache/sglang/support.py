@@ -7,9 +7,11 @@ from typing import Any
 
 import torch
 from sglang.srt.layers.radix_attention import AttentionType, RadixAttention
-from sglang.srt.runtime_context import get_exec, get_parallel
+from sglang.srt.runtime_context import get_exec, get_parallel, get_spec
 
 _OLDEST_CAPABILITY = (8, 0)
+_DRAFT_ALGORITHMS = (None, "EAGLE", "EAGLE3", "STANDALONE")
+"""The values of ``--speculative-algorithm`` whose drafts may be chains."""
 
 
 def check_runner(runner: Any) -> None:
@@ -25,6 +27,7 @@ def check_runner(runner: Any) -> None:
             "kvcache expects another backend for a draft model: add "
             "--speculative-draft-attention-backend triton"
         )
+    _check_drafts()
     if get_parallel().attn_dcp_size > 1:
         raise NotImplementedError(
             f"kvcache expects --dcp-size to be 1, got {get_parallel().attn_dcp_size}"
@@ -50,6 +53,20 @@ def _check_device(device: str) -> None:
         raise NotImplementedError(
             f"kvcache expects compute capability {_OLDEST_CAPABILITY} or newer, got "
             f"{capability}"
+        )
+
+
+def _check_drafts() -> None:
+    spec = get_spec()
+    if spec.speculative_algorithm not in _DRAFT_ALGORITHMS:
+        raise NotImplementedError(
+            "kvcache expects --speculative-algorithm to be EAGLE, EAGLE3 or STANDALONE, "
+            f"got {spec.speculative_algorithm}"
+        )
+    if (spec.speculative_eagle_topk or 1) > 1:
+        raise NotImplementedError(
+            "kvcache expects chains of drafts, with --speculative-eagle-topk 1, got "
+            f"{spec.speculative_eagle_topk}"
         )
 
 
