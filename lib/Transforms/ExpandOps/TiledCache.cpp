@@ -63,14 +63,14 @@ bool TiledCache::isCopied(AttentionOp op, Value cache) {
          !type.isQuantized() && !type.getLayout() && !op.getRopeCache();
 }
 
-/// Whether threads can dequantize the elements of rows in two caches from raw
+/// Whether threads can convert the elements of rows in two caches from raw
 /// tiles, in units of one group.
 static bool canStagePair(AttentionOp op) {
   CacheTypeInterface type = getCacheType(op.getKeyCache());
   int64_t size = op.getKeySize() - op.getRopeSize();
-  if (type.getElementType().getIntOrFloatBitWidth() != 8)
-    return false;
-  return !type.isQuantized() ||
+  if (!type.isQuantized())
+    return true;
+  return type.getElementType().getIntOrFloatBitWidth() == 8 &&
          (!type.hasZeroPoints() && type.getTokenGranularity() == 1 &&
           multipliesInF32(type) && type.getGranularity() % kUnit == 0 &&
           size % type.getGranularity() == 0);
@@ -79,8 +79,13 @@ static bool canStagePair(AttentionOp op) {
 int64_t TiledCache::countPairBytes(AttentionOp op, int64_t tokens,
                                    int64_t tiles) {
   int64_t ropeSize = op.getRopeSize(), size = op.getKeySize() - ropeSize;
-  constexpr int64_t ropeBytes = 2;
-  return tiles * tokens * (size + ropeBytes * ropeSize) +
+  auto countBytes = [](Value cache, int64_t elements) {
+    Type element = getCacheType(cache).getElementType();
+    return elements * element.getIntOrFloatBitWidth() / 8;
+  };
+  return tiles * tokens *
+             (countBytes(op.getKeyCache(), size) +
+              countBytes(op.getRopeCache(), ropeSize)) +
          GroupScales::countBytes(op.getKeyCache(), size, tokens);
 }
 
@@ -397,7 +402,7 @@ void TiledCache::fillFromPair(Value thread, ValueRange rawTiles,
     int64_t units = field.size / kUnit, all = tokensOfTile * units;
     auto vector = VectorType::get(
         kUnit, cast<TileType>(rawTile.getType()).getElementType());
-    bool isContent = field.cache == cache;
+    bool isNarrow = vector.getElementTypeBitWidth() == 8;
     auto load = [&, &field = field, rawTile = rawTile](Value number) -> Unit {
       // Some threads have units behind the last.
       if (all % threads)
@@ -406,7 +411,7 @@ void TiledCache::fillFromPair(Value thread, ValueRange rawTiles,
       Value d = frame.mul(frame.rem(number, units), kUnit);
       Value elements =
           TileLoadOp::create(builder, loc, vector, rawTile, row, d);
-      if (isContent)
+      if (isNarrow)
         elements = DequantizeOp::create(
             builder, loc, VectorType::get(kUnit, lane), elements,
             groupScales->get(tile, row, d), /*tensor_scale=*/Value());

@@ -124,8 +124,11 @@ def check(
     pages = len(lengths) * columns + 1
     cache = make_cache(form, page_size, pages, rng)
     table = rng.permutation(pages)[: len(lengths) * columns].astype(np.int32).reshape(-1, columns)
+    entries = {"lut": table}
+    if options.get("table") == "csr":
+        entries = {"lut": table.ravel(), "indptr": np.arange(len(table) + 1, dtype=np.int32) * columns}
     inputs = StepInputs.of(
-        **cache.tensors, lut=table, lengths=np.array(lengths, np.int32),
+        **cache.tensors, **entries, lengths=np.array(lengths, np.int32),
         row_offsets=np.cumsum((0, *new)).astype(np.int32),
     )
     size = cache.rows.shape[-1]
@@ -244,6 +247,8 @@ def test_kernels_of_one_and_two_arrays_have_one_configuration(target):
         ("V4", "bf16", 16, SM_120A, None, {"lengths": (33,), "new": (1,), "page_size": 3, "value_dim": 448}),
         ("V3.2", "bf16", 2, SM_80, None, {"lengths": (20,), "new": (1,), "tile_rows": 0}),
         ("bf16-pair 48 16", "bf16", 5, SM_80, 16, {}),
+        ("bf16-pair 48 16", "bf16", 5, "cpu", 16, {"table": "csr"}),
+        ("V3.2", "bf16", 16, SM_90A, None, {"lengths": (20, 3), "new": (1, 1), "table": "csr"}),
         ("bf16-pair 64 16", "bf16", 16, SM_90A, None, {**SPLITS}),
         ("f16-pair 40 9", "f16", 2, "cpu", 5, {}),
         ("f32-pair 40 24", "f32", 3, SM_90A, 8, {}),
