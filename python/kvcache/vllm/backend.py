@@ -164,6 +164,9 @@ class Attention(AttentionImpl[StepMetadata]):
         self.do_kv_cache_update(layer, k, v, cache, slots)
         step = StepMetadata.single(workspaces, cache.device)
         self.forward(layer, q, k, v, cache, step, output=torch.empty_like(q))
+        if (scale := self._output_scale) is not None:
+            out = torch.empty_like(q, dtype=kFp8StaticTensorSym.dtype)
+            self.forward(layer, q, k, v, cache, step, output=out, output_scale=scale)
         self._is_prepared = True
 
     def _view(self, kv_cache: Any) -> LayerCache:
@@ -187,7 +190,9 @@ class Attention(AttentionImpl[StepMetadata]):
         }
 
     def _read_output_scale(self, scale: Any) -> float | None:
-        """Reads the scale once: it is a constant, and graphs may be captured later."""
+        """Reads the scale once, in a profiling run: graphs are captured later, when a
+        GPU may not be read.
+        """
         if scale is None:
             return None
         if self._output_scale is None:
@@ -234,6 +239,7 @@ class Attention(AttentionImpl[StepMetadata]):
                 "kvcache expects a scale of outputs exactly for fp8, got "
                 f"{'one' if output_scale is not None else 'none'} for {output.dtype}"
             )
+        out_scale = self._read_output_scale(output_scale)
         if attn_metadata is None:  # a profiling run
             return output.zero_()
         rows = attn_metadata.num_tokens
@@ -250,7 +256,7 @@ class Attention(AttentionImpl[StepMetadata]):
             kv_lengths=attn_metadata.seq_lens,
             sinks=self.sinks,
             workspace=attn_metadata.workspaces.take(operation, attn_metadata.batch),
-            out_scale=self._read_output_scale(output_scale),
+            out_scale=out_scale,
             **self._scales(layer),
             **self._arrays,
         )

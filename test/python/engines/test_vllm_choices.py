@@ -195,6 +195,35 @@ def test_workspaces_for_all_sequences_precede_a_capture(tmp_path, sequences, add
     assert len(after) == len(before) + added
 
 
+def capture_after_profiling(scale):
+    """Profiles and captures; returns the dtypes of outputs for which kernels exist, and the scale."""
+    import torch
+    from vllm.config import set_current_vllm_config
+
+    from kvcache.vllm import configurations
+    from kvcache.vllm.backend import Attention
+    from kvcache.vllm.steps import Workspaces
+
+    layer = Layer(width=16)
+    _, cache = make_cache(layer)
+    with set_current_vllm_config(make_config(layer)):
+        attention = Attention(layer.heads, layer.width, 1.0, layer.kv_heads)
+    made, make = [], configurations._make_attention
+    configurations._make_attention = lambda *arguments: made.append(arguments[4]) or make(*arguments)
+    q = torch.ones(3, layer.heads, layer.width)
+    given, out = {}, q
+    if scale is not None:
+        given, out = {"output_scale": torch.tensor([scale])}, q.to(torch.float8_e4m3fn)
+    assert not attention.forward(None, q, None, None, cache, None, output=out, **given).float().any()
+    attention.prepare(SimpleNamespace(kv_cache=cache), Workspaces(1, torch.device("cpu")))
+    return made, attention._output_scale
+
+
+@pytest.mark.parametrize("scale, dtypes", [(None, [None]), (0.5, [None, "f8E4M3FN"])])
+def test_kernels_of_fused_outputs_precede_a_capture(tmp_path, scale, dtypes):
+    assert run_forked(capture_after_profiling, scale, log=tmp_path / "log") == (dtypes, scale)
+
+
 def attend_with_bounds(target, dtype, options):
     """Attention to two sequences, with true bounds of their lengths and with bounds of 1."""
     import dataclasses
