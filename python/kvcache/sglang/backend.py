@@ -13,7 +13,7 @@ from sglang.srt.layers.attention.base_attn_backend import (
 from sglang.srt.runtime_context import get_spec
 
 from ..torch.workspaces import Workspaces
-from .configurations import CacheConfiguration, Configuration
+from .configurations import CacheConfiguration, Configuration, LayerOperations
 from .options import Options
 from .pools import Pool, make_params, name_dtype, split_pool
 from .steps import Reads, Sizes, TokenTable, make_dense_inputs
@@ -49,7 +49,9 @@ class Backend(AttentionBackend):
         self.token_to_kv_pool = pool
         self.req_to_token_pool = runner.req_to_token_pool
         self._full = Pool.of(full, page_size) if full.layer_num else None
-        self._window = Pool.of(window, page_size) if window is not None else None
+        self._window = None
+        if window is not None and window.layer_num:
+            self._window = Pool.of(window, page_size)
         self._places = getattr(pool, "layers_mapping", {})
         self._window_tokens = (runner.sliding_window_size or 0) + 1
         self._table = TokenTable(runner.req_to_token_pool.req_to_token, page_size)
@@ -57,6 +59,7 @@ class Backend(AttentionBackend):
         self._options = Options.read(runner.device == "cuda")
         self._query_rows = get_spec().speculative_num_draft_tokens or 1
         self._step: Step | None = None
+        self._operations: dict[Any, LayerOperations] = {}
 
     # --- Steps ---------------------------------------------------------------------------
 
@@ -159,43 +162,46 @@ class Backend(AttentionBackend):
     ) -> None:
         step = self._step
         assert step is not None
-        rows = step.sizes.rows
-        key, value = k[:rows].contiguous(), v[:rows].contiguous()
-        params, value_params = (make_params((each[:, None],)) for each in (key, value))
-        cache = CacheConfiguration(params, value_params, "csr")
+        key, value = (each[: step.sizes.rows].contiguous() for each in (k, v))
+        name = layer.layer_id, q.dtype, "new"
+        if name not in self._operations:
+            params, value_params = (make_params((each[:, None],)) for each in (key, value))
+            cache = CacheConfiguration(params, value_params, "csr")
+            attention = self._configure(q, layer, sinks).make_attention(cache)
+            self._operations[name] = LayerOperations(0, False, attention)
         inputs = make_dense_inputs(key, value, step.sizes)
-        self._attend(q, layer, out, sinks, cache, 0, inputs, step.sizes.lengths, {})
+        operations = self._operations[name]
+        self._attend(q, layer, out, sinks, operations, inputs, step.sizes.lengths)
 
     def _attend_to_pool(
         self, q: Any, k: Any, v: Any, layer: Any, out: Any, sinks: Any
     ) -> None:
         step = self._step
         assert step is not None
-        index, in_window = self._places.get(
-            layer.layer_id, (layer.layer_id - self.token_to_kv_pool.start_layer, False)
-        )
         if self.token_to_kv_pool.layer_transfer_counter is not None:
-            self.token_to_kv_pool.get_key_buffer(layer.layer_id)  # waits for the layer's transfer
+            self.token_to_kv_pool.get_key_buffer(layer.layer_id)  # waits for its transfer
+        name = layer.layer_id, q.dtype, None if sinks is None else sinks.dtype
+        operations = self._operations.get(name)
+        if operations is None:
+            operations = self._make_operations(q, layer, sinks)
+            self._operations[name] = operations
         pool, reads = (
-            (self._window, step.window) if in_window else (self._full, step.full)
+            (self._window, step.window)
+            if operations.in_window
+            else (self._full, step.full)
         )
         assert pool is not None and reads is not None
-        cache = CacheConfiguration(
-            pool.params,
-            pool.value_params,
-            reads.inputs.table,
-            pool.value_dim,
-            pool.has_static_scales,
-        )
-        scales = _find_scales(layer, pool)
-        rows = step.sizes.rows
         if k is not None:
-            dense = (k[:rows],) if pool.value_dim else (k[:rows], v[:rows])
-            append = self._configure(q, layer, sinks).make_append(cache)
-            append(pool.slots, index, *dense, slots=reads.slots[:rows], **scales)
-        self._attend(
-            q, layer, out, sinks, cache, index, reads.inputs, reads.lengths, scales
-        )
+            assert operations.append is not None
+            rows = step.sizes.rows
+            operations.append(
+                pool.slots,
+                operations.index,
+                *((k[:rows],) if pool.value_dim else (k[:rows], v[:rows])),
+                slots=reads.slots[:rows],
+                **operations.scales,
+            )
+        self._attend(q, layer, out, sinks, operations, reads.inputs, reads.lengths)
 
     def _attend(
         self,
@@ -203,26 +209,49 @@ class Backend(AttentionBackend):
         layer: Any,
         out: Any,
         sinks: Any,
-        cache: CacheConfiguration,
-        index: int,
+        operations: LayerOperations,
         inputs: Any,
         lengths: Any,
-        scales: dict[str, Any],
     ) -> None:
         step = self._step
         assert step is not None
-        rows = step.sizes.rows
-        operation = self._configure(q, layer, sinks).make_attention(cache)
-        operation(
+        rows, attention = step.sizes.rows, operations.attention
+        attention(
             inputs,
-            index,
+            operations.index,
             q.view(-1, layer.tp_q_head_num, layer.qk_head_dim)[:rows],
             out=out.view(-1, layer.tp_q_head_num, layer.v_head_dim)[:rows],
             scale=layer.scaling,
             sinks=sinks,
             kv_lengths=lengths,
-            workspace=self._workspaces.take(operation, step.sizes.batch),
-            **scales,
+            workspace=self._workspaces.take(attention, step.sizes.batch),
+            **operations.scales,
+        )
+
+    # --- Operations ----------------------------------------------------------------------
+
+    def _make_operations(self, q: Any, layer: Any, sinks: Any) -> LayerOperations:
+        """Makes the operations of a layer on its pool."""
+        first = getattr(self.token_to_kv_pool, "start_layer", 0)
+        own = layer.layer_id - first, False
+        index, in_window = self._places.get(layer.layer_id, own)
+        pool = self._window if in_window else self._full
+        assert pool is not None
+        is_copied = in_window or self._table.page_size > 1
+        cache = CacheConfiguration(
+            pool.params,
+            pool.value_params,
+            "dense" if is_copied else "rows",
+            pool.value_dim,
+            pool.has_static_scales,
+        )
+        configuration = self._configure(q, layer, sinks)
+        return LayerOperations(
+            index,
+            in_window,
+            configuration.make_attention(cache),
+            configuration.make_append(cache),
+            _find_scales(layer, pool),
         )
 
     def _configure(self, q: Any, layer: Any, sinks: Any) -> Configuration:
@@ -239,11 +268,12 @@ class Backend(AttentionBackend):
 
 
 def _find_scales(layer: Any, pool: Pool) -> dict[str, Any]:
-    """The scales of a layer of fp8."""
+    """The scales of a layer of fp8; 1 unless the model has both."""
     if not pool.has_static_scales:
         return {}
-    names = ("key_scale",) if pool.value_dim else ("key_scale", "value_scale")
-    given = layer.k_scale_float, layer.v_scale_float
-    if None in given:
-        given = (1.0, 1.0)
-    return dict(zip(names, given))
+    if pool.value_dim:
+        return {"key_scale": 1.0}
+    key, value = layer.k_scale_float, layer.v_scale_float
+    if key is None or value is None:
+        key = value = 1.0
+    return {"key_scale": key, "value_scale": value}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .. import ops
@@ -75,6 +75,25 @@ class Configuration:
     def make_attention(self, cache: CacheConfiguration) -> Attention:
         """Compiles attention to a cache, once for equal arguments, and logs it."""
         return _make_attention(self, cache)
+
+
+@dataclass(frozen=True)
+class LayerOperations:
+    """The operations of a layer, made once.
+
+    Attributes:
+        index: The index of the layer in its pool.
+        in_window: Whether the pool is that of layers with windows.
+        attention: The operation that attends.
+        append: The operation that stores new rows; None if they are not stored.
+        scales: The static scales of both operations.
+    """
+
+    index: int
+    in_window: bool
+    attention: Attention
+    append: Append | None = None
+    scales: dict[str, Any] = field(default_factory=dict)
 
 
 @functools.lru_cache(maxsize=None)

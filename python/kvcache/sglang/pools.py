@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +47,7 @@ class Pool:
     def has_static_scales(self) -> bool:
         return self.keys[0].dtype in FP8
 
-    @property
+    @functools.cached_property
     def slots(self) -> StepInputs:
         """The inputs of appends with slots."""
         return StepInputs.of(keys=self.keys, values=self.values)

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from sglang.srt.layers.radix_attention import AttentionType, RadixAttention
+from sglang.srt.mem_cache.memory_pool import MLATokenToKVPool
 from sglang.srt.runtime_context import get_exec, get_parallel, get_spec
 
 _OLDEST_CAPABILITY = (8, 0)
@@ -39,6 +40,8 @@ def check_runner(runner: Any) -> None:
     for name, layer in runner.model.named_modules():
         if isinstance(layer, RadixAttention):
             check_layer(name, layer)
+            if isinstance(runner.token_to_kv_pool, MLATokenToKVPool):
+                _check_latent_scale(name, layer)
 
 
 def _check_device(device: str) -> None:
@@ -67,6 +70,15 @@ def _check_drafts() -> None:
         raise NotImplementedError(
             "kvcache expects chains of drafts, with --speculative-eagle-topk 1, got "
             f"{spec.speculative_eagle_topk}"
+        )
+
+
+def _check_latent_scale(name: str, layer: Any) -> None:
+    """SGLang stores latent rows of prompts itself, and ignores a scale."""
+    if layer.k_scale_float not in (None, 1.0):
+        raise NotImplementedError(
+            f"kvcache expects the scale of latent rows to be 1, got "
+            f"{layer.k_scale_float}, in layer {name}"
         )
 
 

@@ -74,8 +74,7 @@ def test_retracted_requests_generate_equal_tokens(run):
     assert "retract" in text.lower()
 
 
-@pytest.mark.parametrize("page_size", [1, 16])
-@pytest.mark.parametrize("target", ["cpu", "emulator:sm_100a"])
+@pytest.mark.parametrize("target, page_size", [("cpu", 1), ("cpu", 16), ("emulator:sm_100a", 16)])
 def test_layers_with_windows_have_a_pool_of_their_own(run, target, page_size):
     text = run("gemma3", HYBRID, target=target, page_size=page_size, chunked_prefill_size=32)
     assert "hybrid_swa=True" in text

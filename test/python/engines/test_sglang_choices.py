@@ -96,7 +96,7 @@ def find_error(change):
     from kvcache.sglang.backend import Backend
 
     publish_options(**change.get("spec", {}))
-    layer = Layer(page_size=16)
+    layer = Layer(page_size=16, latent=change.get("latent"))
     slots = Slots(layer, [20, 30], seed=0)
     module, pool = make_layer(layer), make_pool(layer, slots)
     types = {each.value: each for each in AttentionType}
@@ -126,6 +126,10 @@ def find_error(change):
         ({"layer": {"xai_temperature_len": 4}}, "no temperature by length"),
         ({"layer": {"use_irope": True}}, "no chunks of attention"),
         ({"pool": {"kv_cache_layout": "hnd"}}, "the cache layout nhd, got hnd"),
+        ({"latent": 16, "pool": {"use_dsa": True}}, "expects no sparse attention (DSA)"),
+        ({"latent": 16, "layer": {"k_scale_float": 0.5}}, "scale of latent rows to be 1, got 0.5, in layer model.layers"),
+        ({"latent": 16, "layer": {"k_scale_float": 1.0}}, None),
+        ({"layer": {"k_scale_float": 0.5}}, None),
         ({"spec": {"speculative_algorithm": "NGRAM"}}, "EAGLE, EAGLE3 or STANDALONE, got NGRAM"),
         ({"spec": {"speculative_algorithm": "EAGLE", "speculative_eagle_topk": 4}}, "--speculative-eagle-topk 1, got 4"),
         ({"spec": {"speculative_algorithm": "EAGLE", "speculative_eagle_topk": 1}}, None),
