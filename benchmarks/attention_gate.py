@@ -65,21 +65,6 @@ def hash_ptx(kernels: list[Any]) -> str:
     return hashlib.sha256("".join(kernel.ptx for kernel in kernels).encode()).hexdigest()[:16]
 
 
-def count_overlap(listing: str) -> int:
-    """Counts exponentials between a wait for all MMAs but one, and the wait for that one."""
-    most = found = 0
-    is_open = False
-    for line in listing.splitlines():
-        if "WARPGROUP.DEPBAR" in line:
-            is_open, found = "gsb0, 0x1" in line, 0
-        elif "HGMMA" in line:
-            is_open = False
-        elif is_open and "MUFU.EX2" in line:
-            found += 1
-            most = max(most, found)
-    return most
-
-
 def assemble(kernels: list[Any], chip: str) -> Row:
     """Measures the first kernel of a row. The second one merges splits, and only its PTX is compared."""
     assembly = toolchain.assemble(kernels[0].ptx, chip)
@@ -93,7 +78,7 @@ def assemble(kernels: list[Any], chip: str) -> Row:
         "registers": resources.registers,
         "spill_bytes": resources.spill_bytes,
         "smallest_mma": list(min(shapes)) if shapes else None,
-        "overlap": count_overlap(listing),
+        "overlap": sass.count_overlap(listing),
     }
 
 

@@ -233,6 +233,21 @@ def _find_dominators(reachable: set[int], predecessors: dict[int, set[int]]) -> 
     return dominators
 
 
+def count_overlap(listing: str) -> int:
+    """Counts exponentials between a wait for all MMAs but one, and the wait for that one."""
+    most = found = 0
+    is_open = False
+    for line in listing.splitlines():
+        if "WARPGROUP.DEPBAR" in line:
+            is_open, found = "gsb0, 0x1" in line, 0
+        elif "HGMMA" in line:
+            is_open = False
+        elif is_open and "MUFU.EX2" in line:
+            found += 1
+            most = max(most, found)
+    return most
+
+
 def _find_loops(blocks: list[Block], reachable: set[int]) -> list[set[int]]:
     """The blocks of each loop; loops with the same start are one."""
     predecessors: dict[int, set[int]] = {index: set() for index in reachable}

@@ -211,6 +211,7 @@ mlirKVCacheCopyKindAttrGetValue(MlirAttribute attr);
 typedef enum MlirKVCacheSchedule {
   MlirKVCacheSchedulePipelined = 0,
   MlirKVCacheSchedulePingPong = 1,
+  MlirKVCacheSchedulePrefetch = 2,
 } MlirKVCacheSchedule;
 
 MLIR_CAPI_EXPORTED bool mlirAttributeIsAKVCacheScheduleAttr(MlirAttribute attr);

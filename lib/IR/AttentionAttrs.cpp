@@ -102,6 +102,10 @@ static ParseResult parseValue(AsmParser &parser,
                               std::optional<Eviction> &value) {
   return parseCase(parser, value, symbolizeEviction);
 }
+static ParseResult parseValue(AsmParser &parser,
+                              std::optional<Schedule> &value) {
+  return parseCase(parser, value, symbolizeSchedule);
+}
 
 static int64_t toText(int64_t value) { return value; }
 static StringRef toText(bool value) { return value ? "true" : "false"; }
@@ -214,7 +218,8 @@ LogicalResult AttentionConfigAttr::verify(EmitError emitError,
   };
   if ((config.mma && stringifyEnum(*config.mma).empty()) ||
       (config.dequant && stringifyEnum(*config.dequant).empty()) ||
-      (config.l2Hint && stringifyEnum(*config.l2Hint).empty()))
+      (config.l2Hint && stringifyEnum(*config.l2Hint).empty()) ||
+      (config.schedule && stringifyEnum(*config.schedule).empty()))
     return emitError() << "expects the numbers of enum cases";
   // (C1)
   if (config.rows && !llvm::is_contained({16, 32, 64, 128}, *config.rows))

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/IR/FragmentOps.h"
+#include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/PipeOps.h"
 
@@ -210,10 +211,11 @@ LogicalResult MapOp::verify() {
   return failure(failed(verifyShapes(*this)) || failed(verifyArguments(*this)));
 }
 
-/// (C4)
-static LogicalResult verifyMapped(Operation *op) {
+/// Verifies an op in a region of `map` or `store_rows`.
+static LogicalResult verifyMapped(Operation *op, Operation *parent) {
   auto refuse = [&]() {
-    return op->emitOpError("is not allowed in a region of 'kvcache.map', ");
+    return op->emitOpError("is not allowed in a region of '")
+           << parent->getName() << "', ";
   };
   if (isa<CallOpInterface>(op))
     return refuse() << "which contains no calls";
@@ -228,9 +230,10 @@ static LogicalResult verifyMapped(Operation *op) {
   return isRead ? success() : refuse() << "whose ops at most read memory";
 }
 
+// (C4)
 LogicalResult MapOp::verifyRegions() {
   WalkResult result = getBody().walk(
-      [](Operation *op) { return WalkResult(verifyMapped(op)); });
+      [&](Operation *op) { return WalkResult(verifyMapped(op, *this)); });
   if (result.wasInterrupted())
     return failure();
   return verifyPartial(*this);
@@ -361,6 +364,68 @@ LogicalResult FragmentStoreOp::verify() {
   if (failed(verifyAccess(*this, getValue().getType(), getTile())))
     return failure();
   return getPart().verifySize(*this);
+}
+
+//===----------------------------------------------------------------------===//
+// store_rows
+//===----------------------------------------------------------------------===//
+
+/// (C2)
+static LogicalResult verifyPlaces(StoreRowsOp op) {
+  Block &body = op.getBody().front();
+  Type index = IndexType::get(op.getContext());
+  if (!llvm::equal(body.getArgumentTypes(), ArrayRef(index)))
+    return op.emitOpError("expects the argument of the region to be an index, "
+                          "got ")
+           << body.getArgumentTypes();
+  auto yield = dyn_cast<YieldOp>(body.getTerminator());
+  if (!yield)
+    return op.emitOpError("expects the region to end with 'kvcache.yield'");
+  bool hasColumns = op.getValue().getType().hasColumns();
+  int64_t rank = cast<MemRefType>(op.getMemref().getType()).getRank();
+  SmallVector<Type> types(std::max<int64_t>(rank - hasColumns, 0), index);
+  types.push_back(IntegerType::get(op.getContext(), 1));
+  if (rank < hasColumns || !llvm::equal(yield.getOperandTypes(), types))
+    return op.emitOpError("expects the region to yield ")
+           << types << ", got " << yield.getOperandTypes();
+  return success();
+}
+
+LogicalResult StoreRowsOp::verify() {
+  FragmentType type = getValue().getType();
+  // (C1)
+  if (type.getPartial())
+    return emitOpError("expects a fragment that is not partial, got ") << type;
+  if (type.hasColumns() != static_cast<bool>(getColumn()))
+    return emitOpError("expects 'at' to have a row, and a column if the "
+                       "fragment has columns");
+  auto memref = cast<MemRefType>(getMemref().getType());
+  // (C4)
+  Type from = type.getElementType(), to = memref.getElementType();
+  bool isRounded = from.isF32() && isa<FloatType>(to);
+  if ((from != to && !isRounded) || !to.isIntOrFloat() ||
+      to.getIntOrFloatBitWidth() % 8)
+    return emitOpError("expects elements of whole bytes, of the fragment f32 "
+                       "or those of the memref, got ")
+           << from << " and " << to;
+  // (C5)
+  if (type.hasColumns() && !memref.isLastDimUnitStride())
+    return emitOpError("expects the elements of the last dimension of 'memref' "
+                       "to be side by side, got ")
+           << memref;
+  // (C6)
+  if (getAlignment() && !llvm::isPowerOf2_64(*getAlignment()))
+    return emitOpError("expects 'alignment' to be a power of two, got ")
+           << *getAlignment();
+  return verifyPlaces(*this);
+}
+
+// (C3)
+LogicalResult StoreRowsOp::verifyRegions() {
+  WalkResult result = getBody().walk([&](Operation *op) {
+    return WalkResult(isa<CheckOp>(op) ? success() : verifyMapped(op, *this));
+  });
+  return failure(result.wasInterrupted());
 }
 
 //===----------------------------------------------------------------------===//

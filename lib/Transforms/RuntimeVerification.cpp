@@ -171,6 +171,31 @@ public:
     }
   }
 
+  /// Rows that are stored are inside the memref. The region has their places.
+  void checkRows(StoreRowsOp op) {
+    OpBuilder::InsertionGuard guard(builder);
+    Operation *yield = op.getBody().front().getTerminator();
+    builder.setInsertionPoint(yield);
+    Value memref = op.getMemref();
+    Value isStored = yield->getOperands().back();
+    auto check = [&](Value place, int64_t dim, StringRef what) {
+      Value checked =
+          arith::SelectOp::create(builder, loc, isStored, place, index(0));
+      Value bound = arith::SelectOp::create(builder, loc, isStored,
+                                            size(memref, dim), index(1));
+      below(checked, bound, (what + " of dimension " + Twine(dim)).str());
+    };
+    ValueRange indices = yield->getOperands().drop_back();
+    for (auto [dim, place] : llvm::enumerate(indices))
+      check(place, dim, "index");
+    if (!op.getColumn())
+      return;
+    int64_t columns = op.getValue().getType().getColumns();
+    Value last =
+        arith::AddIOp::create(builder, loc, op.getColumn(), index(columns - 1));
+    check(last, indices.size(), "last index");
+  }
+
   /// A fragment of `lanes` elements of a tile in tensor memory.
   template <typename OpTy> void checkFragment(OpTy op, int64_t lanes) {
     TmemTileType tile = op.getTile().getType();
@@ -568,6 +593,7 @@ unsigned kvcache::insertRuntimeChecks(OpBuilder &builder, Location loc,
           [&](auto op) { checker.checkMatrices(op.getParts()); })
       .Case<FragmentLoadOp, FragmentStoreOp>(
           [&](auto op) { checker.checkMatrices(op.getPart()); })
+      .Case([&](StoreRowsOp op) { checker.checkRows(op); })
       .Case([&](TmemLoadOp op) {
         checker.checkFragment(op, getNumLanes(op.getResult().getType()));
       })

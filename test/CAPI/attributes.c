@@ -133,6 +133,8 @@ static void testEnums(MlirLocation loc) {
   SHOW_ENUM(Schedule, MlirKVCacheSchedulePipelined);
   // CHECK-NEXT: #kvcache.schedule<ping_pong> 1 1
   SHOW_ENUM(Schedule, MlirKVCacheSchedulePingPong);
+  // CHECK-NEXT: #kvcache.schedule<prefetch> 1 1
+  SHOW_ENUM(Schedule, MlirKVCacheSchedulePrefetch);
   // CHECK-NEXT: type ids 1 1 1 1
   printf(
       "type ids %d %d %d %d\n",
@@ -179,9 +181,9 @@ static void testInvalid(MlirLocation loc) {
   // CHECK-NEXT: model.c:7:3: unknown copy kind 5
   // CHECK-NEXT: null
   expectNull(mlirKVCacheCopyKindAttrGetChecked(loc, (MlirKVCacheCopyKind)5));
-  // CHECK-NEXT: model.c:7:3: unknown schedule 2
+  // CHECK-NEXT: model.c:7:3: unknown schedule 3
   // CHECK-NEXT: null
-  expectNull(mlirKVCacheScheduleAttrGetChecked(loc, (MlirKVCacheSchedule)2));
+  expectNull(mlirKVCacheScheduleAttrGetChecked(loc, (MlirKVCacheSchedule)3));
 }
 
 /// In a context that has not loaded the dialect.

@@ -45,3 +45,23 @@ func.func @fragments(%kt: !kt, %i: index, %j: index) -> !fly {
   kvcache.fragment_store %q, %kt[%i, %j] : !q, !kt
   return %s : !fly
 }
+
+// Places of rows that are not stored mean nothing.
+// CHECK-LABEL: func.func @stored_rows(
+// CHECK-SAME:    %{{.*}}, %[[COLUMN:.*]]: index, %[[OUT:.*]]: memref<?x64xf32>, %[[STORED:.*]]: i1)
+// CHECK:         kvcache.store_rows
+// CHECK-NEXT:    ^bb0(%[[ROW:.*]]: index):
+// CHECK:         %[[CHECKED:.*]] = arith.select %[[STORED]], %[[ROW]], %c0
+// CHECK:         %[[SIZE:.*]] = memref.dim %[[OUT]], %c0
+// CHECK:         %[[BOUND:.*]] = arith.select %[[STORED]], %[[SIZE]], %c1
+// CHECK:         kvcache.check %[[CHECKED]] below %[[BOUND]], "'kvcache.store_rows' op index of dimension 0"
+// CHECK:         %[[LAST:.*]] = arith.addi %[[COLUMN]], %c31
+// CHECK:         kvcache.check {{.*}}, "'kvcache.store_rows' op last index of dimension 1"
+// CHECK:         kvcache.yield %[[ROW]], %[[STORED]]
+func.func @stored_rows(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %column: index, %out: memref<?x64xf32>, %is: i1) {
+  kvcache.store_rows %a at(%column, %column) to %out : !kvcache.fragment<64x32xf32, wgmma_acc>, memref<?x64xf32> {
+  ^bb0(%row: index):
+    kvcache.yield %row, %is : index, i1
+  }
+  return
+}

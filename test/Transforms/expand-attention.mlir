@@ -99,7 +99,7 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 // GPU-NOT:             nvvm.mma.sync
 // GPU:             vector.store {{.*}} : memref<?x32x128xbf16>, vector<2xbf16>
 // The two warpgroups of a block of Hopper multiply whole tiles. The next copies begin while scores are computed.
-// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = wgmma, swap_ab = false, rows = 128, keys = 64, stages = 2, acc_shares = 1, dequant = tile, raw_stages = 0, convert_loads = 4, persistent = 0, l2_hint = evict_normal>"
+// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = wgmma, swap_ab = false, rows = 128, keys = 64, stages = 2, acc_shares = 1, dequant = tile, raw_stages = 0, convert_loads = 4, persistent = 0, l2_hint = evict_normal, schedule = prefetch>"
 // HOPPER-LABEL: func.func @attend_in_tiles(
 // HOPPER:         scf.parallel (%{{.*}}) = (%{{.*}}) to (%c256
 // HOPPER:         kvcache.consume
@@ -147,7 +147,7 @@ func.func @attend_in_tiles(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !c
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
   scf.for %i = %c0 to %c4 step %c1 {
-    kvcache.attention %q, %keys, %values, %n, %scale outs(%out) {causal}
+    kvcache.attention %q, %keys, %values, %n, %scale outs(%out) {causal, config = #kvcache.attention_config<schedule = prefetch>}
         : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   }
   return
@@ -442,11 +442,11 @@ func.func @take_units(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?xi32
 
 // The L2 cache evicts first what one block alone reads: tokens of sequences of few rows, of which it has all. Prompts and
 // sparse rows have no hint, unless the op has one.
-// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = mma_sync, rows = 16, {{.*}}persistent = 576, l2_hint = evict_first>
-// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = mma_sync, rows = 16, {{.*}}persistent = 576, l2_hint = evict_normal>
-// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = mma_sync, rows = 16, {{.*}}persistent = 576, l2_hint = evict_normal>
+// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = mma_sync, rows = 16, {{.*}}persistent = 576, l2_hint = evict_first, schedule = prefetch>
+// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = mma_sync, rows = 16, {{.*}}persistent = 576, l2_hint = evict_normal, schedule = prefetch>
+// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = mma_sync, rows = 16, {{.*}}persistent = 576, l2_hint = evict_normal, schedule = prefetch>
 // REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = none, l2_hint = evict_{{first|normal}}>"
-// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = wgmma, {{.*}}persistent = 0, l2_hint = evict_last>
+// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = wgmma, {{.*}}persistent = 0, l2_hint = evict_last, schedule = {{prefetch|ping_pong}}>
 // GPU-LABEL: func.func @streams(
 // GPU-COUNT-4: kvcache.async_load_tile {{.*}} {base_alignment = 64 : i64, l2_hint = #kvcache.eviction<evict_first>}
 // GPU-COUNT-8: kvcache.async_load_tile {{.*}} {base_alignment = 64 : i64} :

@@ -63,6 +63,30 @@ func.func @shares(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: 
 
 // -----
 
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @schedule_of_window(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'config' to have 'schedule' = prefetch here, got ping_pong}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {causal, window = 64, config = #kvcache.attention_config<rows = 128, schedule = ping_pong>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @turns_of_one_warpgroup(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'config' to have 'schedule' = prefetch here, got ping_pong}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {causal, config = #kvcache.attention_config<rows = 64, schedule = ping_pong>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
 #mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
 !latent = !kvcache.paged<bf16, #mla, page_size = 64>
 

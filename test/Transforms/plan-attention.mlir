@@ -18,8 +18,8 @@
 !wide = !kvcache.paged<f32, #kv, page_size = 64>
 
 // CHECK-LABEL: func.func @prompt(
-// SM80:          config = #kvcache.attention_config<mma = mma_sync, rows = 64, keys = 64, stages = 2, acc_shares = 1, dequant = tile, raw_stages = 0, convert_loads = 4, persistent = 0, l2_hint = evict_normal>
-// SM90:          config = #kvcache.attention_config<mma = wgmma, swap_ab = false, rows = 128, keys = 64, stages = 2,
+// SM80:          config = #kvcache.attention_config<mma = mma_sync, rows = 64, keys = 64, stages = 2, acc_shares = 1, dequant = tile, raw_stages = 0, convert_loads = 4, persistent = 0, l2_hint = evict_normal, schedule = prefetch>
+// SM90:          config = #kvcache.attention_config<mma = wgmma, swap_ab = false, rows = 128, keys = 128, stages = 2, {{.*}} schedule = ping_pong>
 // SM100:         config = #kvcache.attention_config<mma = tcgen05, rows = 128, keys = 64, stages = 2,
 // BOTH:          config = #kvcache.attention_config<mma = mma_sync, rows = 64, keys = 64, stages = 2,
 func.func @prompt(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {

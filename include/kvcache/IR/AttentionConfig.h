@@ -21,6 +21,7 @@ namespace mlir::kvcache {
 enum class DequantPlace : uint32_t;
 enum class Eviction : uint32_t;
 enum class MmaKind : uint32_t;
+enum class Schedule : uint32_t;
 
 /// The fields of `#kvcache.attention_config`. Unset ones are chosen for each
 /// chip by `kvcache-plan-attention`.
@@ -31,6 +32,7 @@ struct AttentionConfig {
   std::optional<DequantPlace> dequant;
   std::optional<int64_t> rawStages, convertLoads, persistent;
   std::optional<Eviction> l2Hint;
+  std::optional<Schedule> schedule;
 
   /// Calls a function with the name and the value of each field, in the order
   /// of the text.
@@ -47,6 +49,7 @@ struct AttentionConfig {
     function("convert_loads", config.convertLoads);
     function("persistent", config.persistent);
     function("l2_hint", config.l2Hint);
+    function("schedule", config.schedule);
   }
 
   /// Returns the fields as numbers, with -1 for unset ones.

@@ -289,6 +289,80 @@ def KVCache_FragmentStoreOp : KVCache_Op<"fragment_store"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Rows in memory
+//===----------------------------------------------------------------------===//
+
+def KVCache_StoreRowsOp : KVCache_Op<"store_rows", [
+    RecursiveMemoryEffects, SingleBlock]> {
+  let summary = "Stores the rows of a fragment into a memref";
+  let description = [{
+    Stores the elements of each row of a fragment, rounded to the memref's type,
+    side by side in the memref's last dimension. The region computes the other
+    indices of a row from its number: the row of the fragment plus `row`. It also
+    yields whether the row is stored. Column 0 is stored at index `column`. A
+    fragment of one dimension has one element for each row, and the region
+    yields all indices.
+
+    Each thread stores its elements of a row that lie side by side at once, two
+    of an accumulator. `alignment` is the number of bytes of which their
+    addresses are multiples, by default an element's size.
+
+    Constraints:
+    - (C1) the fragment is not `partial`. There is a `column` if it has columns,
+      and only then.
+    - (C2) the argument of the region is an index. It yields an index for each
+      dimension of the memref, but for the last if the fragment has columns, and
+      an `i1`.
+    - (C3) the ops of the region at most read memory, are no calls, and have no
+      fragments. `kvcache.check` is allowed.
+    - (C4) elements are floats, of the fragment f32 or those of the memref, or
+      integers of one type. They have whole bytes.
+    - (C5) with columns, elements that follow one another in the last dimension
+      are side by side.
+    - (C6) `alignment` is a power of two.
+    - (C7) stored elements are inside the memref. The bounds checks check it.
+
+    Example:
+
+    ```mlir
+    !s = !kvcache.fragment<64x128xf32, wgmma_acc>
+    !row = !kvcache.fragment<64xf32, wgmma_acc>
+
+    func.func @store(%sums: !s, %lse: !row, %first: index, %count: index,
+                     %out: memref<?x128xbf16>, %logs: memref<?xf32>) {
+      %c0 = arith.constant 0 : index
+      kvcache.store_rows %sums at(%first, %c0) to %out {alignment = 4 : i64}
+          : !s, memref<?x128xbf16> {
+      ^bb0(%row: index):
+        %exists = arith.cmpi ult, %row, %count : index
+        kvcache.yield %row, %exists : index, i1
+      }
+      kvcache.store_rows %lse at(%first) to %logs : !row, memref<?xf32> {
+      ^bb0(%row: index):
+        %exists = arith.cmpi ult, %row, %count : index
+        kvcache.yield %row, %exists : index, i1
+      }
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<KVCache_FragmentType, "the fragment">:$value,
+    Arg<Index, "the number of row 0">:$row,
+    Arg<Optional<Index>, "the index of column 0">:$column,
+    Arg<AnyMemRef, "the memory", [MemWrite]>:$memref,
+    OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$alignment
+  );
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $value `at` `(` $row (`,` $column^)? `)` `to` $memref attr-dict `:`
+    qualified(type($value)) `,` type($memref) $body
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
 

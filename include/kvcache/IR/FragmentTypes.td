@@ -42,8 +42,10 @@ def KVCache_Reduction : I32EnumAttr<"Reduction", "how elements are combined", [
 
 def KVCache_SchedulePipelined : I32EnumAttrCase<"Pipelined", 0, "pipelined">;
 def KVCache_SchedulePingPong : I32EnumAttrCase<"PingPong", 1, "ping_pong">;
+def KVCache_SchedulePrefetch : I32EnumAttrCase<"Prefetch", 2, "prefetch">;
 def KVCache_Schedule : I32EnumAttr<"Schedule", "overlap of products", [
-    KVCache_SchedulePipelined, KVCache_SchedulePingPong]> {
+    KVCache_SchedulePipelined, KVCache_SchedulePingPong,
+    KVCache_SchedulePrefetch]> {
   let cppNamespace = "::mlir::kvcache";
   let genSpecializedAttr = 0;
 }
@@ -58,6 +60,8 @@ def KVCache_ScheduleAttr
     - `pipelined`: the scores of a tile start before the sums of the tile before,
       and the softmax is computed while these are in flight.
     - `ping_pong`: the same, and two warpgroups start their products in turns.
+    - `prefetch`: the loop stays as it is. It copies the next tiles while it
+      multiplies.
 
     Example:
 

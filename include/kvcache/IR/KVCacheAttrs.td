@@ -277,6 +277,8 @@ def KVCache_AttentionConfigAttr
     - `l2_hint`: the priority of the cache's lines in the L2 cache. Copies of
       tiles have it as `async_load_tile` has, and other loads are `nontemporal`
       with `evict_first`.
+    - `schedule`: the overlap of a tile's products, as `#kvcache.schedule` says.
+      With `pipelined` and `ping_pong`, a warpgroup of its own copies tiles.
 
     Constraints:
     - (C1) `rows` is 16, 32, 64 or 128; `keys` is a multiple of 16 up to 128;

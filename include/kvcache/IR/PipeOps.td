@@ -199,12 +199,13 @@ def KVCache_ConsumeOp : KVCache_PipeRegionOp<"consume", []> {
 def KVCache_YieldOp : KVCache_Op<"yield", [
     Pure, Terminator,
     ParentOneOf<["::mlir::kvcache::ProduceOp", "::mlir::kvcache::ConsumeOp",
-                 "::mlir::kvcache::AttentionOp", "::mlir::kvcache::MapOp"]>]> {
-  let summary = "Ends a region of produce, consume, attention or map";
+                 "::mlir::kvcache::AttentionOp", "::mlir::kvcache::MapOp",
+                 "::mlir::kvcache::StoreRowsOp"]>]> {
+  let summary = "Ends a region of the dialect";
   let description = [{
     The operands become the results of `consume`, the score or condition that a
-    region of `attention` computes, or the element of `map`. Without operands, the op is
-    optional in the text.
+    region of `attention` computes, the element of `map`, or the place of a row of
+    `store_rows`. Without operands, the op is optional in the text.
 
     Example:
 

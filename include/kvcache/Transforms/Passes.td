@@ -79,6 +79,40 @@ def ScheduleAttention : Pass<"kvcache-schedule-attention"> {
   ];
 }
 
+def TileAttention : Pass<"kvcache-tile-attention"> {
+  let summary = "Expand attention to loops over fragments";
+  let description = [{
+    Replaces each `attention` whose config has the schedule `pipelined` or
+    `ping_pong`, or gets it by the tables, by the parallel loops of a kernel on
+    fragments. `kvcache-expand-ops` does the same with these ops, and replaces the
+    others.
+
+    A thread block stages its query rows in a tile. A warpgroup copies tiles of
+    keys and values, and others have a loop over them: scores by `fragment_mma`,
+    masks and softmax by `map` and `reduce`, sums by `fragment_mma`. `store_rows`
+    stores the results. The loop has its schedule as `kvcache.schedule`, by which
+    `kvcache-schedule-attention` rotates it.
+
+    The chips and the checks are those of `kvcache-expand-ops`.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::kvcache::KVCacheDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+  let options = [
+    Option<"checks", "checks", "bool", /*default=*/"false",
+           "Check rules that the bounds of accesses do not cover">,
+    ListOption<"chips", "chip", "std::string",
+               "The chips that the kernels are for, such as sm_90a">
+  ];
+  let statistics = [
+    Statistic<"numTiled", "num-tiled", "Number of ops expanded">
+  ];
+}
+
 def ExpandOps : Pass<"kvcache-expand-ops"> {
   let summary = "Expand ops on whole caches to parallel loops of accesses";
   let description = [{

@@ -88,13 +88,14 @@ struct LowerFragments : kvcache::impl::LowerFragmentsBase<LowerFragments> {
     ConversionTarget target(*context);
     populateElementPatterns(converter, patterns);
     populateTileAccessPatterns(converter, patterns);
+    populateRowPatterns(converter, patterns);
     populateSyncPatterns(converter, patterns);
     populateWgmmaPatterns(converter, patterns);
     patterns.add<ExpandConsume, ExpandYield>(converter, context);
     populateControlFlowPatterns(converter, patterns, target);
     target.addIllegalOp<FragmentLoadOp, FragmentMmaOp, FragmentStoreOp,
                         FragmentWaitOp, MapOp, ReduceOp, ScheduleFenceOp,
-                        SplatOp, ToOperandOp>();
+                        SplatOp, StoreRowsOp, ToOperandOp>();
     DiagnosticHints hints(context);
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))

@@ -23,6 +23,10 @@ SmallVector<Value> unpack(OpBuilder &builder, Location loc, FragmentType type,
 SmallVector<Value> pack(OpBuilder &builder, Location loc, FragmentType type,
                         ArrayRef<Value> elements);
 
+/// Returns the number of elements of a thread that lie side by side in a row,
+/// from each multiple of the number on: at most 16 bytes.
+int64_t getRunSize(FragmentType type);
+
 /// Makes a vector of all registers, and elements of words.
 Value join(OpBuilder &builder, Location loc, FragmentType type,
            ValueRange registers);
@@ -49,6 +53,9 @@ void populateElementPatterns(const TypeConverter &converter,
 /// Adds the patterns for loads from tiles and stores into them.
 void populateTileAccessPatterns(const TypeConverter &converter,
                                 RewritePatternSet &patterns);
+/// Adds the pattern for stores of rows into memrefs.
+void populateRowPatterns(const TypeConverter &converter,
+                         RewritePatternSet &patterns);
 /// Adds the patterns for products by mma.sync.
 void populateSyncPatterns(const TypeConverter &converter,
                           RewritePatternSet &patterns);

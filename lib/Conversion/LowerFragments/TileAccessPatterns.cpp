@@ -57,9 +57,7 @@ SmallVector<Value> MatrixLoader::load(Value firstRow, Value firstColumn,
 // Runs of elements
 //===----------------------------------------------------------------------===//
 
-/// The number of elements of a thread that lie side by side in a row, from each
-/// multiple of the number on: at most 16 bytes.
-static int64_t getRunSize(FragmentType type) {
+int64_t kvcache::getRunSize(FragmentType type) {
   int64_t size = 1;
   for (LayoutDigit digit : LayoutDigits::get(type.getLayout()).element) {
     if (digit.isRow || digit.distance != size)

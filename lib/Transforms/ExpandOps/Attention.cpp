@@ -8,6 +8,8 @@
 
 #include "Attention.h"
 
+#include "../TileAttention/PromptKernel.h"
+
 #include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/QueryOps.h"
 
@@ -191,17 +193,20 @@ Value AttentionBase::getQuotient(const RowSum &sum, Value queryHead) {
   return f.select(f.isZero(sum.total), f.constant(0), f.div(factor, total));
 }
 
+Value AttentionBase::getLogarithm(const RowSum &sum) {
+  Value log =
+      f.mul(f.add(sum.max, f.log2(sum.total)), f.constant(llvm::numbers::ln2));
+  Value none = f.constant(-std::numeric_limits<float>::infinity());
+  return f.select(f.isZero(sum.total), none, log);
+}
+
 void AttentionBase::storeLogarithm(const RowSum &sum, Value row,
                                    Value queryHead) {
   if (!op.getLse())
     return;
   frame.runIf(frame.below(row, frame.dim(op.getLse(), 0)), [&] {
-    Value log = f.mul(f.add(sum.max, f.log2(sum.total)),
-                      f.constant(llvm::numbers::ln2));
-    Value none = f.constant(-std::numeric_limits<float>::infinity());
-    memref::StoreOp::create(builder, loc,
-                            f.select(f.isZero(sum.total), none, log),
-                            op.getLse(), ValueRange{row, queryHead});
+    memref::StoreOp::create(builder, loc, getLogarithm(sum), op.getLse(),
+                            ValueRange{row, queryHead});
   });
 }
 
@@ -302,7 +307,8 @@ void kvcache::expand(AttentionOp op, const Frame &frame) {
   std::optional<TilePlan> tiles = *planTiles(op, frame.target);
   if (tiles) {
     remarkConfig(op, getConfig(*tiles));
-    return expandForTensorCores(op, frame, *tiles);
+    return tiles->hasFragments() ? tilePrompt(op, frame, *tiles)
+                                 : expandForTensorCores(op, frame, *tiles);
   }
   if (std::string obstacle = op.getTileObstacle(); !obstacle.empty())
     remark::missed(op.getLoc(), getRemarkOptions())

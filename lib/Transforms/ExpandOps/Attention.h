@@ -47,7 +47,7 @@ struct RowSum {
 
 /// What the expansions of attention for the CPU and for GPUs share.
 class AttentionBase {
-protected:
+public:
   AttentionBase(AttentionOp op, const Frame &frame);
 
   /// With checks, the arrays have this row.
@@ -95,6 +95,8 @@ protected:
   /// What the weighted values of a row are multiplied by, with the static scale
   /// of values; 0 without tokens.
   Value getQuotient(const RowSum &sum, Value queryHead);
+  /// The natural logarithm of a row's sum, -inf without tokens.
+  Value getLogarithm(const RowSum &sum);
   /// Stores the logarithm of a row, if there is room for it.
   void storeLogarithm(const RowSum &sum, Value row, Value queryHead);
 

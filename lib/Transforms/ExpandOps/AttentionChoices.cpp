@@ -113,8 +113,8 @@ struct TilesChoice {
   /// Tiles of raw elements of 8 bits, at most, if there is room for these.
   int64_t raw;
   Swap swap = Swap::Never;
-  /// Only elements of 16 bits, of heads of more than 64, without a window.
-  bool isLong = false;
+  /// Only elements of 16 bits, without a window, masks or regions.
+  bool isOverlapped = false;
 };
 
 constexpr Feature kWgmma = Feature::WGMMA, kTmem = Feature::TensorMemory,
@@ -137,14 +137,16 @@ constexpr int64_t kChip = 0, kEvery = 96 << 10;
 // Raw tiles are for blocks that have a multiprocessor alone or with few others:
 // loads of several blocks are under way while one computes.
 //
-// Measured on H200 for prompts, in % of the peak of tensor cores, with 64 and
-// 128 rows: heads of 128 46 and 60, with a window 39 and 37; heads of 64 39 and
-// 37; heads of 256, in tiles of 32 tokens, 41 and 40.
+// Measured on H200 for prompts whose products do not overlap, in % of the peak
+// of tensor cores, with 64 and 128 rows: heads of 128 46 and 60, with a window
+// 39 and 37; heads of 64 39 and 37; heads of 256, in tiles of 32 tokens, 41 and
+// 40. Those that overlap have the rows and tokens of FlashAttention-3, or fewer
+// tokens where registers are missing.
 constexpr TilesChoice kTiles[] = {
     // clang-format off
     // chips, caches, heads, tokens, rows from and to, size;
     // unit, rows, tokens of a tile, tiles, bytes, sums without and with parts,
-    // raw tiles, swap, only long rows
+    // raw tiles, swap, only if products overlap
     {kWgmma, kLatent, 1,  kTokens,   16,  32,  kAny, kGroups, 0,   64, 2, kChip,  512, 512, 2, Swap::OnRequest},
     {kWgmma, kValues, 1,  kTokens,   16,  32,  kAny, kGroups, 0,   64, 2, kChip,  256, 256, 0, Swap::OnRequest},
     {kTmem,  kLatent, 64, kTokens,   0,   32,  kAny, kTensor, 64,  64, 2, kChip,  512, 512, 2},
@@ -152,7 +154,7 @@ constexpr TilesChoice kTiles[] = {
     {kTmem,  kValues, 1,  kTokens,   64,  128, kAny, kTensor, 0,   64, 2, kChip,  256, 256, 0},
     {kWgmma, kLatent, 64, kTokens,   0,   32,  kAny, kGroups, 64,  64, 2, kChip,  256, 256, 2},
     {kWgmma, kLatent, 1,  kTokens,   16,  32,  kAny, kGroups, 0,   64, 2, kChip,  512, 512, 2, Swap::ByDefault},
-    {kWgmma, kValues, 1,  kSequence, 64,  64,  128,  kGroups, 128, 64, 2, kChip,  256, 256, 0, Swap::Never, true},
+    {kWgmma, kValues, 1,  kSequence, 64,  64,  256,  kGroups, 128, 64, 2, kChip,  256, 256, 0, Swap::Never, true},
     {kWgmma, kValues, 1,  kTokens,   64,  128, 128,  kGroups, 0,   64, 2, kChip,  256, 256, 0},
     {kWgmma, kValues, 1,  kTokens,   64,  64,  256,  kGroups, 0,   32, 2, kChip,  256, 256, 0},
     {kWgmma, kValues, 1,  kTokens,   128, 128, 256,  kGroups, 0,   64, 2, kChip,  256, 256, 0},
@@ -174,6 +176,8 @@ constexpr int64_t kBesideTiles = 4 << 10;
 constexpr int64_t kMostFewRows = 64;
 /// The fewest rows of a block, and tokens of a tile: those of a product.
 constexpr int64_t kLeastRows = 16, kLeastTokens = 16;
+/// The most tokens of a tile.
+constexpr int64_t kMostTokens = 128;
 /// The fewest elements of a value whose sums a warp keeps.
 constexpr int64_t kLeastColumns = 16;
 
@@ -326,11 +330,11 @@ bool fitsSwap(const TilesChoice &choice, const Shape &shape) {
          shape.ofValue % kRowsOfWarpgroup == 0;
 }
 
-/// Prompts that 128 rows of a block were measured to be faster for.
-bool isLong(const Shape &shape) {
-  constexpr int64_t bits = 16, size = 64;
-  return shape.isPlain && shape.bits == bits &&
-         std::min(shape.ofKey, shape.ofValue) > size;
+/// Prompts whose products overlap the softmax: two warpgroups take turns, so
+/// that a block has 128 rows.
+bool isOverlapped(const Shape &shape) {
+  constexpr int64_t bits = 16;
+  return shape.isPlain && shape.bits == bits;
 }
 
 MmaKind getMma(TileUnit unit) {
@@ -366,13 +370,19 @@ bool fits(const TilesChoice &choice, const Shape &shape, int64_t rows,
   return target.has(choice.chips) && fitsSwap(choice, shape) &&
          shape.isOf(choice.caches) && shape.isOf(choice.tokens) &&
          shape.heads % choice.heads == 0 && hasRows &&
-         (!choice.isLong || isLong(shape)) &&
+         (!choice.isOverlapped || isOverlapped(shape)) &&
          std::max(shape.ofKey, shape.ofValue) <= choice.size;
 }
 
 /// Whether copies bring tiles of keys or values as they are.
 bool isAnyCopied(AttentionOp op) {
   return TiledCache::isCopied(op, op.getKeyCache()) ||
+         TiledCache::isCopied(op, op.getValues());
+}
+
+/// Whether copies bring all tiles as they are.
+bool areAllCopied(AttentionOp op) {
+  return TiledCache::isCopied(op, op.getKeyCache()) &&
          TiledCache::isCopied(op, op.getValues());
 }
 
@@ -512,6 +522,49 @@ TilePlan makePlan(AttentionOp op, const Shape &shape, const TilesChoice &choice,
   return plan;
 }
 
+/// Whether the softmax of a tile can overlap products, in
+/// `kvcache-tile-attention`: warpgroups multiply tiles as the caches have them.
+/// The threads of a block clear what precedes a window together, which roles
+/// can't.
+bool canOverlap(Schedule schedule, AttentionOp op, const Shape &shape,
+                const TilePlan &plan) {
+  constexpr int64_t groups = 2;
+  return plan.unit == TileUnit::Warpgroups && !plan.isSwapped &&
+         plan.parts == 1 && plan.stages > 1 &&
+         shape.tokens == Tokens::OfSequence &&
+         shape.caches == Caches::OfValues && areAllCopied(op) &&
+         !op.getRopeCache() && !op.getWindow() && !op.getChunk() &&
+         !op.getMaskRegion() &&
+         (schedule == Schedule::Pipelined ||
+          plan.rows == groups * kRowsOfWarpgroup);
+}
+
+/// Chooses the tokens of a tile whose products overlap: as many as shared
+/// memory and registers have room for. A thread has the accumulator, the scores
+/// of a tile and the weights of another.
+void chooseTokens(const Shape &shape, TilePlan &plan, const Target &target) {
+  constexpr int64_t mostRegisters = 176;
+  auto fits = [&] {
+    return shape.ofValue / 2 + plan.tokens * 3 / 4 <= mostRegisters &&
+           countBytes(shape, plan) + kReserved <= target.sharedBytes;
+  };
+  plan.tokens = kMostTokens;
+  while (plan.tokens > kLeastTokens && !fits())
+    plan.tokens -= kLeastTokens;
+}
+
+/// Chooses the schedule, and with it the tokens of a tile.
+void chooseSchedule(AttentionOp op, const Shape &shape, TilePlan &plan,
+                    const Target &target) {
+  Schedule wanted = shape.config.schedule.value_or(
+      isOverlapped(shape) ? Schedule::PingPong : Schedule::Prefetch);
+  if (wanted == Schedule::Prefetch || !canOverlap(wanted, op, shape, plan))
+    return;
+  plan.schedule = wanted;
+  if (!shape.config.keys)
+    chooseTokens(shape, plan, target);
+}
+
 /// The reason why a kernel of this plan can't have a field of the config, or an
 /// empty text.
 std::string findConfigObstacle(AttentionOp op, const Shape &shape,
@@ -540,6 +593,11 @@ std::string findConfigObstacle(AttentionOp op, const Shape &shape,
                            plan.tokens)
           .str();
   }
+  if (config.schedule.value_or(plan.schedule) != plan.schedule)
+    return llvm::formatv("'schedule' = {0} here, got {1}",
+                         stringifySchedule(plan.schedule),
+                         stringifySchedule(*config.schedule))
+        .str();
   int64_t bytes = countSharedBytes(op, shape, plan);
   // No chips are given, or there is room.
   if (!target.sharedBytes || bytes + kReserved <= target.sharedBytes)
@@ -561,6 +619,7 @@ FailureOr<std::optional<TilePlan>> kvcache::planTiles(AttentionOp op,
     warps.keys = warps.stages = warps.accShares = warps.rawStages =
         warps.convertLoads = std::nullopt;
     warps.dequant = std::nullopt;
+    warps.schedule = std::nullopt;
     if (warps == shape.config)
       return std::optional<TilePlan>();
     op.emitOpError("expects 'config' to have an 'mma', or no fields of tiles, "
@@ -582,6 +641,7 @@ FailureOr<std::optional<TilePlan>> kvcache::planTiles(AttentionOp op,
   plan.tokens = shape.config.keys.value_or(plan.tokens);
   plan.stages = shape.config.stages.value_or(plan.stages);
   plan.loads = shape.config.convertLoads.value_or(plan.loads);
+  chooseSchedule(op, shape, plan, target);
   std::string obstacle = findConfigObstacle(op, shape, plan, target);
   if (!obstacle.empty() && op.getConfigAttr()) {
     op.emitOpError("expects 'config' to have ") << obstacle;
@@ -605,6 +665,7 @@ AttentionConfig kvcache::getConfig(const TilePlan &plan) {
   config.rawStages = plan.raw;
   config.convertLoads = plan.loads;
   config.persistent = plan.blocks;
+  config.schedule = plan.schedule;
   config.l2Hint = plan.hint ? plan.hint.getValue() : Eviction::Normal;
   return config;
 }

@@ -11,6 +11,7 @@
 
 #include "Frame.h"
 #include "kvcache/IR/AttentionOps.h"
+#include "kvcache/IR/KVCacheDialect.h"
 
 #include <algorithm>
 
@@ -50,12 +51,20 @@ struct TilePlan {
   /// Whether warps convert elements of 8 bits in registers, to f16: tiles are
   /// as the caches have them.
   bool multipliesRaw = false;
+  /// The overlap of the products of a tile.
+  Schedule schedule = Schedule::Prefetch;
   /// How long lines of the cache stay in the L2 cache; null without a hint.
   EvictionAttr hint = {};
 
   int64_t countThreads() const {
     return isSwapped ? kWarpgroup : rows / kRowsOfWarp * parts * kWarp;
   }
+  /// Warps that do nothing but copy tiles; 0 where all do.
+  int64_t countProducerWarps() const {
+    return schedule == Schedule::Prefetch ? 0 : kWarpgroup / kWarp;
+  }
+  /// Whether `kvcache-tile-attention` makes the kernel.
+  bool hasFragments() const { return schedule != Schedule::Prefetch; }
   /// Tiles whose copies are under way while one is used, at most.
   int64_t countAhead() const { return std::max(stages - 1, raw); }
 };

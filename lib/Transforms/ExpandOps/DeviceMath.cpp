@@ -54,12 +54,8 @@ Value DeviceMath::exp2Polynomial(Value power) const {
 /// A chip's own has an error of 2^-22 (PTX ISA, "lg2.approx"); another needs
 /// CUDA's libdevice.
 Value DeviceMath::log2(Value value) const {
-  if (!isGPU)
-    return math::Log2Op::create(builder, loc, value);
-  auto call = LLVM::CallIntrinsicOp::create(
-      builder, loc, builder.getF32Type(),
-      builder.getStringAttr("llvm.nvvm.lg2.approx.f"), ValueRange{value});
-  return call.getResult(0);
+  auto flags = isGPU ? arith::FastMathFlags::afn : arith::FastMathFlags::none;
+  return math::Log2Op::create(builder, loc, value, flags);
 }
 
 Value DeviceMath::log(Value value) const {

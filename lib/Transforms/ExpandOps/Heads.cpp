@@ -54,10 +54,10 @@ Place kvcache::getPlaceOfRow(const Frame &frame, Value cache, Value row) {
 // Dense memory
 //===----------------------------------------------------------------------===//
 
-/// The alignment of a part of a head of dense memory: on a GPU, rows are
-/// aligned to 16 bytes if heads are. On the CPU, wide accesses need none.
-static int64_t getAlignment(const Frame &frame, MemRefType type,
-                            int64_t count) {
+// On a GPU, rows are aligned to 16 bytes if heads are. On the CPU, wide
+// accesses need no alignment.
+int64_t kvcache::getDenseAlignment(const Frame &frame, MemRefType type,
+                                   int64_t count) {
   int64_t bytes = type.getElementTypeBitWidth() / 8;
   if (!frame.isGPU)
     return bytes;
@@ -77,7 +77,7 @@ Value kvcache::loadDense(const Frame &frame, Value memref, ValueRange indices,
   return vector::LoadOp::create(
       frame.builder, frame.loc, vector, memref, appendIndex(indices, d),
       /*nontemporal=*/false,
-      llvm::MaybeAlign(getAlignment(frame, type, count)));
+      llvm::MaybeAlign(getDenseAlignment(frame, type, count)));
 }
 
 Value kvcache::loadJoined(const Frame &frame, const JoinedRows &rows,
@@ -102,7 +102,7 @@ void kvcache::storeDense(const Frame &frame, Value values, Value memref,
   vector::StoreOp::create(frame.builder, frame.loc, values, memref,
                           appendIndex(indices, d),
                           /*nontemporal=*/false,
-                          llvm::MaybeAlign(getAlignment(
+                          llvm::MaybeAlign(getDenseAlignment(
                               frame, type, getNumLanes(values.getType()))));
 }
 

@@ -29,6 +29,9 @@ Place getPlaceOfRow(const Frame &frame, Value cache, Value row);
 /// neither contains the other.
 Value convertLanes(const Frame &frame, Value value, Type lane);
 
+/// The alignment in bytes of `count` elements of a head of dense memory, from a
+/// multiple of their number on.
+int64_t getDenseAlignment(const Frame &frame, MemRefType type, int64_t count);
 /// Loads `count` elements from `d` on of a head of dense memory.
 Value loadDense(const Frame &frame, Value memref, ValueRange indices, Value d,
                 int64_t count);

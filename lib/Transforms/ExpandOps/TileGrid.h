@@ -42,8 +42,8 @@ struct SeenTokens {
 
 /// The grid of attention on tensor cores: a block takes some tokens of a
 /// sequence, for some heads of a group each.
-class TileGrid : protected AttentionBase {
-protected:
+class TileGrid : public AttentionBase {
+public:
   TileGrid(AttentionOp op, const Frame &frame, const TilePlan &plan);
 
   /// Runs `body` in the threads of each block, with a schedule for each unit

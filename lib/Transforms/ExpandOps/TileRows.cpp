@@ -42,6 +42,8 @@ void TileRows::findRows(const TileWork &work) {
   count = frame.min(frame.sub(rows.count, first), frame.index(perBlock));
 }
 
+void TileRows::clampRows() { count = frame.max(count, frame.index(0)); }
+
 std::pair<Value, Value> TileRows::getRow(Value ofBlock) {
   Value last = frame.sub(count, frame.index(1));
   Value i = frame.add(first, frame.min(frame.div(ofBlock, packed), last));
@@ -83,6 +85,9 @@ void TileRows::findTokens() {
   SeenTokens seen = findSeen(rows, first, count);
   seenByAll = seen.byAll;
   admittedForAll = seen.admitted;
+  // A block without rows computes, too, where its threads have roles.
+  if (plan.countProducerWarps())
+    seen.all.to = frame.min(seen.all.to, rows.tokens);
   tokens = {rows.batch,     head,       seen.all,
             seen.alignment, seen.begin, ids ? &*ids : nullptr};
 }

@@ -18,13 +18,15 @@
 namespace mlir::kvcache {
 
 /// The rows of a block of tiles, and the tokens that they see.
-class TileRows : protected TileGrid {
-protected:
+class TileRows : public TileGrid {
+public:
   TileRows(AttentionOp op, const Frame &frame, const TilePlan &plan);
 
   /// Finds the sequence of a block, and the first of its rows; then its rows.
   void findSequence(const TileWork &work);
   void findRows(const TileWork &work);
+  /// Gives a block behind the last row of a sequence no rows.
+  void clampRows();
   /// The token and the query head of a row of the block. Those behind the last
   /// repeat its token.
   std::pair<Value, Value> getRow(Value ofBlock);

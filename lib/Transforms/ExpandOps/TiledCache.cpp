@@ -39,9 +39,9 @@ TiledCache::TiledCache(const Frame &frame, AttentionOp op, Value cache,
       lane(plan.multipliesRaw ? FloatType(builder.getF16Type())
                               : op.getTileElement(cache)),
       size(size), tokensOfTile(plan.tokens), stages(plan.stages),
-      threads(plan.countThreads()), mostLoads(plan.loads),
-      unscaled(isUnscaled(op, cache)), gathered(op.getRows()),
-      copied(isCopied(op, cache) || plan.multipliesRaw),
+      producers(plan.countProducerWarps()), threads(plan.countThreads()),
+      mostLoads(plan.loads), unscaled(isUnscaled(op, cache)),
+      gathered(op.getRows()), copied(isCopied(op, cache) || plan.multipliesRaw),
       raw(plan.raw && canBeRaw(op, cache)), multipliesRaw(plan.multipliesRaw),
       hint(plan.hint) {
   if (raw)
@@ -150,7 +150,8 @@ void TiledCache::allocate() {
   TileType type = TensorCores::getTile(lane, tokensOfTile, size);
   auto allocatePipe = [&](ArrayRef<Type> types) {
     pipe = PipeOp::create(
-        builder, loc, PipeType::get(builder.getContext(), stages, types, 0));
+        builder, loc,
+        PipeType::get(builder.getContext(), stages, types, producers));
   };
   if (isCopied())
     return allocatePipe(Type(multipliesRaw ? getRawTile() : type));

@@ -58,6 +58,8 @@ public:
   int64_t countAhead() const;
 
   void allocate();
+  /// The pipe of tiles that copies fill, if there is one.
+  Value getPipe() const { return pipe; }
   /// Starts copies of the tile that begins at a token, in a use of the pipe.
   void copy(Value use, Value tile, Value token,
             const TiledTokens &tokens) const;
@@ -145,7 +147,7 @@ private:
   Location loc;
   Value cache, rope;
   FloatType lane;
-  int64_t size, tokensOfTile, stages, threads, mostLoads;
+  int64_t size, tokensOfTile, stages, producers, threads, mostLoads;
   bool unscaled, gathered, copied, raw, multipliesRaw;
   /// The scales of the groups of raw tiles of rows in two caches.
   std::optional<GroupScales> groupScales;

@@ -27,6 +27,7 @@ class Schedule(StrEnum):
 
     PIPELINED = "pipelined"
     PING_PONG = "ping_pong"
+    PREFETCH = "prefetch"
 
 
 @dataclass(frozen=True, init=False, eq=False)

@@ -14,6 +14,7 @@ _WORDS = {
     "mma": ("none", "mma_sync", "wgmma", "tcgen05"),
     "dequant": ("tile", "registers"),
     "l2_hint": ("evict_first", "evict_normal", "evict_last"),
+    "schedule": ("pipelined", "ping_pong", "prefetch"),
 }
 _NUMBERS: dict[str, tuple[int, ...] | range] = {
     "rows": (16, 32, 64, 128),
@@ -50,6 +51,8 @@ class AttentionConfig:
         persistent: Thread blocks of a persistent kernel; 0 for a grid.
         l2_hint: The eviction priority of the cache in L2: ``"evict_first"``,
             ``"evict_normal"`` or ``"evict_last"``.
+        schedule: The overlap of products: ``"prefetch"``, or with a warpgroup that
+            copies tiles ``"pipelined"``, or ``"ping_pong"`` for two warpgroups in turns.
     """
 
     mma: str | None = None
@@ -63,6 +66,7 @@ class AttentionConfig:
     convert_loads: int | None = None
     persistent: int | None = None
     l2_hint: str | None = None
+    schedule: str | None = None
 
     def __post_init__(self) -> None:
         for name, value in self._given.items():

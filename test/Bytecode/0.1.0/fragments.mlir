@@ -36,6 +36,23 @@ module {
     %9 = kvcache.reduce addf %8 : !kvcache.fragment<64xf32, wgmma_acc, partial> -> !kvcache.fragment<64xf32, wgmma_acc>
     return %1, %8 : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<64xf32, wgmma_acc, partial>
   }
+  func.func @rows(%arg0: !kvcache.fragment<64x128xf32, wgmma_acc>, %arg1: !kvcache.fragment<64xf32, wgmma_acc>, %arg2: index, %arg3: index, %arg4: memref<?x4x128xbf16>, %arg5: memref<?xf32>) {
+    %c0 = arith.constant 0 : index
+    kvcache.store_rows %arg0 at(%arg2, %c0) to %arg4 {alignment = 4 : i64} : !kvcache.fragment<64x128xf32, wgmma_acc>, memref<?x4x128xbf16> {
+    ^bb0(%arg6: index):
+      %c4 = arith.constant 4 : index
+      %0 = arith.divui %arg6, %c4 : index
+      %1 = arith.remui %arg6, %c4 : index
+      %2 = arith.cmpi ult, %0, %arg3 : index
+      kvcache.yield %0, %1, %2 : index, index, i1
+    }
+    kvcache.store_rows %arg1 at(%arg2) to %arg5 : !kvcache.fragment<64xf32, wgmma_acc>, memref<?xf32> {
+    ^bb0(%arg6: index):
+      %0 = arith.cmpi ult, %arg6, %arg3 : index
+      kvcache.yield %arg6, %0 : index, i1
+    }
+    return
+  }
   func.func @tiles(%arg0: !kvcache.tile<128x128xbf16, swizzle_128b>, %arg1: index, %arg2: !kvcache.fragment<64x128xbf16, wgmma_a16>) -> !kvcache.fragment<16x128xbf16, mma_a16> {
     kvcache.fragment_store %arg2, %arg0[%arg1, %arg1] : !kvcache.fragment<64x128xbf16, wgmma_a16>, !kvcache.tile<128x128xbf16, swizzle_128b>
     %0 = kvcache.fragment_load %arg0[%arg1, %arg1] : !kvcache.tile<128x128xbf16, swizzle_128b> -> !kvcache.fragment<16x128xbf16, mma_a16>

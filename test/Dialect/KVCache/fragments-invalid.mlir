@@ -455,6 +455,117 @@ func.func @store_c2_size(%t: !kvcache.tile<32x64xbf16, swizzle_128b>, %i: index,
 
 // -----
 
+func.func @store_rows_c1_partial(%a: !kvcache.fragment<64xf32, wgmma_acc, partial>, %i: index, %x: i1, %m: memref<?xf32>) {
+  // expected-error @below {{'kvcache.store_rows' op expects a fragment that is not partial, got '!kvcache.fragment<64xf32, wgmma_acc, partial>'}}
+  kvcache.store_rows %a at(%i) to %m : !kvcache.fragment<64xf32, wgmma_acc, partial>, memref<?xf32> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_rows_c1_column(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %i: index, %x: i1, %m: memref<?x32xf32>) {
+  // expected-error @below {{'kvcache.store_rows' op expects 'at' to have a row, and a column if the fragment has columns}}
+  kvcache.store_rows %a at(%i) to %m : !kvcache.fragment<64x32xf32, wgmma_acc>, memref<?x32xf32> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_rows_c2(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %i: index, %x: i1, %m: memref<?x4x32xf32>) {
+  // expected-error @below {{'kvcache.store_rows' op expects the region to yield 'index', 'index', 'i1', got 'index', 'i1'}}
+  kvcache.store_rows %a at(%i, %i) to %m : !kvcache.fragment<64x32xf32, wgmma_acc>, memref<?x4x32xf32> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_rows_c2_rank(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %i: index, %x: i1, %m: memref<f32>) {
+  // expected-error @below {{'kvcache.store_rows' op expects the region to yield 'i1', got 'i1'}}
+  kvcache.store_rows %a at(%i, %i) to %m : !kvcache.fragment<64x32xf32, wgmma_acc>, memref<f32> {
+  ^bb0(%r: index):
+    kvcache.yield %x : i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_rows_c4(%a: !kvcache.fragment<64x32xi32, wgmma_acc>, %i: index, %x: i1, %m: memref<?x32xi16>) {
+  // expected-error @below {{'kvcache.store_rows' op expects elements of whole bytes, of the fragment f32 or those of the memref, got 'i32' and 'i16'}}
+  kvcache.store_rows %a at(%i, %i) to %m : !kvcache.fragment<64x32xi32, wgmma_acc>, memref<?x32xi16> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_rows_c4_bits(%a: !kvcache.fragment<64x32xi1, wgmma_acc>, %i: index, %x: i1, %m: memref<?x32xi1>) {
+  // expected-error @below {{'kvcache.store_rows' op expects elements of whole bytes, of the fragment f32 or those of the memref, got 'i1' and 'i1'}}
+  kvcache.store_rows %a at(%i, %i) to %m : !kvcache.fragment<64x32xi1, wgmma_acc>, memref<?x32xi1> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_rows_c5(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %i: index, %x: i1, %m: memref<?x32xf32, strided<[64, 2]>>) {
+  // expected-error @below {{'kvcache.store_rows' op expects the elements of the last dimension of 'memref' to be side by side, got 'memref<?x32xf32, strided<[64, 2]>>'}}
+  kvcache.store_rows %a at(%i, %i) to %m : !kvcache.fragment<64x32xf32, wgmma_acc>, memref<?x32xf32, strided<[64, 2]>> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_rows_c6(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %i: index, %x: i1, %m: memref<?x32xf32>) {
+  // expected-error @below {{'kvcache.store_rows' op expects 'alignment' to be a power of two, got 6}}
+  kvcache.store_rows %a at(%i, %i) to %m {alignment = 6 : i64} : !kvcache.fragment<64x32xf32, wgmma_acc>, memref<?x32xf32> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_rows_c3(%a: !kvcache.fragment<64xf32, wgmma_acc>, %i: index, %x: i1, %m: memref<?xf32>, %e: f32) {
+  kvcache.store_rows %a at(%i) to %m : !kvcache.fragment<64xf32, wgmma_acc>, memref<?xf32> {
+  ^bb0(%r: index):
+    // expected-error @below {{'memref.store' op is not allowed in a region of 'kvcache.store_rows', whose ops at most read memory}}
+    memref.store %e, %m[%r] : memref<?xf32>
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_rows_argument(%a: !kvcache.fragment<64xf32, wgmma_acc>, %i: index, %x: i1, %m: memref<?xf32>) {
+  // expected-error @below {{'kvcache.store_rows' op expects the argument of the region to be an index, got 'i32'}}
+  kvcache.store_rows %a at(%i) to %m : !kvcache.fragment<64xf32, wgmma_acc>, memref<?xf32> {
+  ^bb0(%r: i32):
+    kvcache.yield %i, %x : index, i1
+  }
+  return
+}
+
+// -----
+
 func.func @mma_c1(%t: !kvcache.tile<64x64xbf16, swizzle_128b>, %i: index) {
   // expected-error @below {{'kvcache.fragment_mma' op expects 'a_row' and 'a_column' if 'a' is a tile, and only then}}
   %y = kvcache.fragment_mma %t, %t[%i, %i] : !kvcache.tile<64x64xbf16, swizzle_128b>, !kvcache.tile<64x64xbf16, swizzle_128b> -> !kvcache.in_flight<64x32xf32, wgmma_acc>

@@ -73,6 +73,29 @@ func.func @elements(%s: !s, %max: !row, %share: !share, %x: f32, %first: index, 
   return %y, %shares : !s, !share
 }
 
+// CHECK-LABEL: func.func @rows(
+func.func @rows(%s: !s, %max: !row, %first: index, %count: index, %out: memref<?x4x128xbf16>, %logs: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  // CHECK: kvcache.store_rows %{{.*}} at(%{{.*}}, %{{.*}}) to %{{.*}} {alignment = 4 : i64} : !kvcache.fragment<64x128xf32, wgmma_acc>, memref<?x4x128xbf16> {
+  // CHECK-NEXT: ^bb0(%[[R:.*]]: index):
+  // CHECK:        kvcache.yield %{{.*}}, %{{.*}}, %{{.*}} : index, index, i1
+  kvcache.store_rows %s at(%first, %c0) to %out {alignment = 4 : i64} : !s, memref<?x4x128xbf16> {
+  ^bb0(%row: index):
+    %c4 = arith.constant 4 : index
+    %token = arith.divui %row, %c4 : index
+    %head = arith.remui %row, %c4 : index
+    %exists = arith.cmpi ult, %token, %count : index
+    kvcache.yield %token, %head, %exists : index, index, i1
+  }
+  // CHECK: kvcache.store_rows %{{.*}} at(%{{.*}}) to %{{.*}} : !kvcache.fragment<64xf32, wgmma_acc>, memref<?xf32> {
+  kvcache.store_rows %max at(%first) to %logs : !row, memref<?xf32> {
+  ^bb0(%row: index):
+    %exists = arith.cmpi ult, %row, %count : index
+    kvcache.yield %row, %exists : index, i1
+  }
+  return
+}
+
 // CHECK-LABEL: func.func @tiles(
 func.func @tiles(%tile: !tile, %row: index, %p: !p) -> !q1 {
   // CHECK: kvcache.fragment_store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] : !kvcache.fragment<64x128xbf16, wgmma_a16>, !kvcache.tile<128x128xbf16, swizzle_128b>

@@ -189,6 +189,45 @@ def test_parts_of_tiles_are_loaded_and_stored(layout, target, swizzle):
     np.testing.assert_array_equal(out.view(np.uint8), expected.view(np.uint8))
 
 
+@pytest.mark.parametrize("element", ["f32", "bf16", "f8E4M3FN"])
+@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc"])
+def test_rows_are_stored_where_the_region_says(layout, element):
+    """Row r is stored as row r / 4 of head r % 4, but for those behind the last, and a number of it once."""
+    rows, threads, targets = get_team(layout)
+    columns, first, count, column = 32, 8, rows - 10, 16
+    array = draw((rows, columns), np.float32)
+    type, row_type = (fragment(layout, *shape, element="f32") for shape in ((rows, columns), (rows,)))
+    tokens, width = (first + rows) // 4, columns + column + 8
+    out_type, sums_type = f"memref<{tokens}x4x{width}x{element}>", f"memref<{tokens}x4xf32>"
+    place = """
+      ^bb0(%row: index):
+        %c4 = arith.constant 4 : index
+        %token = arith.divui %row, %c4 : index
+        %head = arith.remui %row, %c4 : index
+        %is_stored = arith.cmpi ult, %row, %end : index
+        kvcache.yield %token, %head, %is_stored : index, index, i1
+      }"""
+    body = f"""
+      %end = arith.constant {first + count} : index
+      %first = arith.constant {first} : index
+      %column = arith.constant {column} : index
+      %f = kvcache.fragment_load %a[%c0, %c0] : {Tile.of("a", array, "none").type} -> {type}
+      %sums = kvcache.reduce addf %f : {type} -> {row_type}
+      kvcache.store_rows %f at(%first, %column) to %out : {type}, {out_type} {{{place}
+      kvcache.store_rows %sums at(%first) to %logs : {row_type}, {sums_type} {{{place}"""
+    expected = np.zeros((tokens * 4, width), DTYPES[element])
+    expected[first : first + count, column : column + columns] = array[:count].astype(DTYPES[element])
+    memrefs = [("out", out_type), ("logs", sums_type)]
+    for target in targets:
+        out = np.zeros((tokens, 4, width), DTYPES[element])
+        logs = np.zeros((tokens, 4), np.float32)
+        run(target, threads, {"a": array}, {}, body, [(*memref, given) for memref, given in zip(memrefs, (out, logs))])
+        np.testing.assert_array_equal(out.reshape(expected.shape).view(np.uint8), expected.view(np.uint8))
+        stored = logs.reshape(-1)[first : first + count]
+        np.testing.assert_allclose(stored, array[:count].sum(axis=1), rtol=1e-5, atol=1e-5)
+        assert np.count_nonzero(logs) == count
+
+
 #
 # Elements
 #

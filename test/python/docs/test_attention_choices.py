@@ -96,11 +96,12 @@ def read_config(remark):
 def describe(config):
     """The cells of a row after its MMA, from a config."""
     if "rows" not in config:
-        return ["", "", "", ""]
+        return ["", "", "", "", ""]
     stored = "" if config["raw_stages"] == "0" else f" + {config['raw_stages']} stored"
     persistent = "" if config["persistent"] == "0" else config["persistent"]
     tile = f"{config['rows']} x {config['keys']}"
-    return [tile, config["stages"] + stored, config["acc_shares"], persistent]
+    schedule = "" if config["schedule"] == "prefetch" else f"`{config['schedule']}`"
+    return [tile, config["stages"] + stored, schedule, config["acc_shares"], persistent]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]}-{row[1]}")

@@ -1,0 +1,55 @@
+//===- FragmentBuilder.cpp - Build ops on fragments -----------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FragmentBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+Value FragmentBuilder::map(ValueRange fragments, Element element,
+                           FragmentOrigin origin) const {
+  SmallVector<Type> types;
+  for (Value fragment : fragments)
+    types.push_back(cast<FragmentType>(fragment.getType()).getElementType());
+  types.append((origin.row ? 1 : 0) + (origin.column ? 1 : 0),
+               builder.getIndexType());
+  auto map = MapOp::create(builder, loc, fragments.front().getType(), fragments,
+                           origin.row, origin.column);
+  OpBuilder::InsertionGuard guard(builder);
+  Block *body = builder.createBlock(&map.getBody(), {}, types,
+                                    SmallVector<Location>(types.size(), loc));
+  YieldOp::create(builder, loc, element(body->getArguments()));
+  return map;
+}
+
+Value FragmentBuilder::multiply(Value fragment, Value rows) const {
+  return map({fragment, rows}, [&](ValueRange elements) -> Value {
+    return arith::MulFOp::create(builder, loc, elements[0], elements[1]);
+  });
+}
+
+Value FragmentBuilder::splat(FragmentType type, Value value) const {
+  return SplatOp::create(builder, loc, type, value);
+}
+
+Value FragmentBuilder::reduce(Reduction kind, Value source, Value init,
+                              FragmentType type) const {
+  return ReduceOp::create(builder, loc, type, kind, source, init);
+}
+
+Value FragmentBuilder::consume(Value pipe, Value use, Type type,
+                               function_ref<Value(Value tile)> body) const {
+  auto consume = ConsumeOp::create(builder, loc, type, pipe, use);
+  OpBuilder::InsertionGuard guard(builder);
+  Type tile = cast<PipeType>(pipe.getType()).getTiles()[0];
+  Block *block = builder.createBlock(&consume.getBody(), {}, tile, {loc});
+  YieldOp::create(builder, loc, body(block->getArgument(0)));
+  return consume.getResult(0);
+}

@@ -1,0 +1,53 @@
+//===- FragmentBuilder.h - Build ops on fragments ---------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_FRAGMENTBUILDER_H
+#define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_FRAGMENTBUILDER_H
+
+#include "kvcache/IR/FragmentOps.h"
+#include "kvcache/IR/PipeOps.h"
+
+#include "mlir/IR/Builders.h"
+
+namespace mlir::kvcache {
+
+/// The numbers of row 0 and column 0 of a fragment, for regions that use them.
+struct FragmentOrigin {
+  Value row, column;
+};
+
+/// Builds ops on fragments, with regions that functions emit.
+class FragmentBuilder {
+public:
+  FragmentBuilder(OpBuilder &builder, Location loc)
+      : builder(builder), loc(loc) {}
+
+  /// Computes each element of a fragment like the first one. The function gets
+  /// the elements, and with an origin the row and the column.
+  using Element = function_ref<Value(ValueRange arguments)>;
+  Value map(ValueRange fragments, Element element,
+            FragmentOrigin origin = {}) const;
+  /// A fragment times a number of each row.
+  Value multiply(Value fragment, Value rows) const;
+  Value splat(FragmentType type, Value value) const;
+  Value reduce(Reduction kind, Value source, Value init,
+               FragmentType type) const;
+
+  /// Runs the function with the tile of a consumption. Returns the fragment
+  /// that the function gives.
+  Value consume(Value pipe, Value use, Type type,
+                function_ref<Value(Value tile)> body) const;
+
+private:
+  OpBuilder &builder;
+  Location loc;
+};
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_TILEATTENTION_FRAGMENTBUILDER_H

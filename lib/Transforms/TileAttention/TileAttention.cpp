@@ -1,0 +1,78 @@
+//===- TileAttention.cpp - Expand kvcache.attention to fragments ----------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PromptKernel.h"
+
+#include "kvcache/IR/DenseOperands.h"
+#include "kvcache/Transforms/Passes.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_TILEATTENTION
+#include "kvcache/Transforms/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+struct TileAttention : kvcache::impl::TileAttentionBase<TileAttention> {
+  using TileAttentionBase::TileAttentionBase;
+
+  void runOnOperation() override {
+    SmallVector<const Chip *> known;
+    for (const std::string &name : chips)
+      known.push_back(lookupChip(name));
+    // `kvcache-attach-targets` reports the others.
+    if (llvm::is_contained(known, nullptr))
+      return markAllAnalysesPreserved();
+    Target target(known);
+    SmallVector<AttentionOp> ops;
+    getOperation()->walk([&](AttentionOp op) {
+      if (isHostCode(op))
+        ops.push_back(op);
+    });
+    for (AttentionOp op : ops)
+      if (failed(tile(op, target)))
+        return signalPassFailure();
+    if (ops.empty())
+      markAllAnalysesPreserved();
+  }
+
+private:
+  /// `kvcache-expand-ops` reports ops elsewhere, and those of tensors.
+  static bool isHostCode(AttentionOp op) {
+    return !llvm::any_of(op->getOperandTypes(), llvm::IsaPred<TensorType>) &&
+           !op->getParentOfType<gpu::GPUModuleOp>() &&
+           !op->getParentOfType<scf::ParallelOp>();
+  }
+
+  LogicalResult tile(AttentionOp op, const Target &target) {
+    FailureOr<std::optional<TilePlan>> plan = planTiles(op, target);
+    if (failed(plan))
+      return failure();
+    if (!*plan || !(*plan)->hasFragments())
+      return success();
+    OpBuilder builder(op);
+    Frame frame(builder, op, /*isGPU=*/true, checks, target);
+    for (DenseOperand operand : getVectorOperands(op))
+      frame.checkAlignment(operand.name, operand.value);
+    tilePrompt(op, frame, **plan);
+    op.erase();
+    ++numTiled;
+    return success();
+  }
+};
+
+} // namespace
