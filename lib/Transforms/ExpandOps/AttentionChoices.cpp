@@ -542,11 +542,12 @@ bool canOverlap(Schedule schedule, AttentionOp op, const Shape &shape,
 /// Chooses the tokens of a tile whose products overlap: as many as shared
 /// memory and registers have room for. A thread has the accumulator, the scores
 /// of a tile and the weights of another.
-void chooseTokens(const Shape &shape, TilePlan &plan, const Target &target) {
+void chooseTokens(AttentionOp op, const Shape &shape, TilePlan &plan,
+                  const Target &target) {
   constexpr int64_t mostRegisters = 176;
   auto fits = [&] {
     return shape.ofValue / 2 + plan.tokens * 3 / 4 <= mostRegisters &&
-           countBytes(shape, plan) + kReserved <= target.sharedBytes;
+           countBytes(op, shape, plan) + kReserved <= target.sharedBytes;
   };
   plan.tokens = kMostTokens;
   while (plan.tokens > kLeastTokens && !fits())
@@ -562,7 +563,7 @@ void chooseSchedule(AttentionOp op, const Shape &shape, TilePlan &plan,
     return;
   plan.schedule = wanted;
   if (!shape.config.keys)
-    chooseTokens(shape, plan, target);
+    chooseTokens(op, shape, plan, target);
 }
 
 /// The reason why a kernel of this plan can't have a field of the config, or an

@@ -81,6 +81,34 @@ def test_tiles(target, format_, heads, group, head_dim, page_size, options):
     check(params, format_, TILES, TILES_NEW, group, target, **options)
 
 
+PING_PONG, PIPELINED = (
+    {"config": kvcache.AttentionConfig(rows=rows, schedule=name)} for rows, name in [(128, "ping_pong"), (64, "pipelined")]
+)
+
+
+@pytest.mark.parametrize(
+    "format_, heads, group, head_dim, page_size, options",
+    [
+        ("bf16", 2, 4, 64, 16, {}),
+        ("f16", 1, 5, 128, 64, {"soft_cap": 3.0, "sinks": True, "causal": False}),
+        ("bf16", 1, 32, 256, 48, {"sinks": True}),
+        ("bf16", 1, 3, 192, 7, {"value_dim": 64, **PIPELINED}),
+        ("f16", 1, 4, 144, 16, {"value_dim": 32, "causal": False}),
+        # The sign of the scale is that of the queries. Beside the lowest number, a large factor overflows.
+        ("bf16", 1, 4, 64, 64, {"scale": -0.5}),
+        ("f16", 1, 4, 128, 64, {"scale": 3.0, **PIPELINED}),
+        ("bf16", 1, 4, 64, 64, {"scale": 0.0, "sinks": True}),
+        ("bf16", 2, 8, 16, 32, {}),
+        ("bf16", 1, 4, 64, 16, {"mask": True, "causal": False, **PING_PONG}),
+        ("f16", 1, 4, 128, 16, {"mask": True, "soft_cap": 9.0, **PIPELINED}),
+        ("bf16", 1, 4, 128, 16, {"config": kvcache.AttentionConfig(keys=80, stages=3)}),
+    ],
+)
+def test_tiles_whose_products_overlap(format_, heads, group, head_dim, page_size, options):
+    params = make_params(format_, heads, head_dim, page_size)
+    check(params, format_, TILES, TILES_NEW, group, CHIPS[1], **options)
+
+
 @pytest.mark.parametrize(
     "target, format_, head_dim, page_size, options",
     [

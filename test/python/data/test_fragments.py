@@ -192,7 +192,7 @@ def test_parts_of_tiles_are_loaded_and_stored(layout, target, swizzle):
 @pytest.mark.parametrize("element", ["f32", "bf16", "f8E4M3FN"])
 @pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc"])
 def test_rows_are_stored_where_the_region_says(layout, element):
-    """Row r is stored as row r / 4 of head r % 4, but for those behind the last, and a number of it once."""
+    """Row r below the end is stored as row r / 4 of head r % 4. One lane stores the number of a row."""
     rows, threads, targets = get_team(layout)
     columns, first, count, column = 32, 8, rows - 10, 16
     array = draw((rows, columns), np.float32)

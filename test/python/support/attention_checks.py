@@ -217,7 +217,7 @@ def round_as_tiles(roles, params, dtype, compute_type):
 
 def check(params, dtype, lengths, new, group, target="cpu", **options):
     _, inputs = fill(params, dtype, lengths, new)
-    scale = params.head_dim**-0.5
+    scale = options.pop("scale", params.head_dim**-0.5)
     arrays, bits = {}, None
     if options.get("mask"):
         arrays["mask"], bits = random_mask([more for more in new if more])
