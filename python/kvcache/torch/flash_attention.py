@@ -123,15 +123,26 @@ def flash_attn_with_kvcache(
         pages = Pages(k_cache, v_cache, parse_table(q, block_table, batch))
     before = _expand_lengths(q, cache_seqlens, pages.most - new)
     check_lengths("cache_seqlens", before, new, pages.most)
-    pages.check_ids(before + new)
+    after = before + new if new else before
+    pages.check_ids(after)
     extra = HeadNumbers.of(q, alibi_slopes, s_aux, batch)
     rule = Rule.of(causal, window_size, softcap, extra)
+    inputs = None
     if k is not None and v is not None and new and batch:
-        append(pages, before, k, v)
+        appended = append(pages, before, k, v)
+        inputs = appended if new == rows else None
     offsets = make_offsets(batch, rows, q.device)
-    queries = Queries(q.reshape(-1, *q.shape[2:]), offsets, rows, least_keys=new)
+    queries = Queries(q.reshape(-1, *q.shape[2:]), offsets, rows, new, has_padding=False)
     out, lse = attend(
-        queries, pages, before + new, rule, softmax_scale, extra, num_splits
+        queries,
+        pages,
+        after,
+        rule,
+        softmax_scale,
+        extra,
+        num_splits,
+        needs_lse=return_softmax_lse,
+        inputs=inputs,
     )
     out = out.view(q.shape)
     if not return_softmax_lse:
@@ -216,7 +227,9 @@ def flash_attn_varlen_func(
     extra = HeadNumbers.of(q, alibi_slopes, s_aux, batch)
     rule = Rule.of(causal, window_size, softcap, extra)
     queries = Queries(q, cu_seqlens_q.int().contiguous(), int(max_seqlen_q))
-    out, lse = attend(queries, keys, lengths, rule, softmax_scale, extra)
+    out, lse = attend(
+        queries, keys, lengths, rule, softmax_scale, extra, needs_lse=return_attn_probs
+    )
     if not return_attn_probs:
         return out
     return out, lse.transpose(0, 1).contiguous(), None
@@ -226,7 +239,7 @@ def _expand_lengths(
     q: torch.Tensor, lengths: int | torch.Tensor | None, full: int
 ) -> torch.Tensor:
     """The tokens of each sequence in the cache, int32 [batch]."""
-    batch = len(q)
+    batch = q.shape[0]
     if lengths is None or isinstance(lengths, int):
         number = full if lengths is None else lengths
         return torch.full((batch,), number, dtype=torch.int32, device=q.device)

@@ -90,14 +90,14 @@ def check_new_rows(q: Any, cache: Any, **rows: Any) -> int:
                 f"{list(tensor.shape)}"
             )
         _check_rows(q, name, tensor)
-        check_shape(name, tensor, (len(q), first.shape[1], *cache.shape[2:]))
+        check_shape(name, tensor, (q.shape[0], first.shape[1], *cache.shape[2:]))
     return int(first.shape[1])
 
 
 def parse_table(q: Any, table: Any, batch: int) -> Any:
     """Checks a block table, and returns it as int32 with contiguous rows."""
     check_device(q, block_table=table)
-    if table.dim() != 2 or len(table) != batch:
+    if table.dim() != 2 or table.shape[0] != batch:
         raise ValueError(
             f"expects 'block_table' of [{batch}, columns], got {list(table.shape)}"
         )

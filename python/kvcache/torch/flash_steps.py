@@ -88,19 +88,21 @@ class Pages:
         """Raises ``ValueError`` for a page in use that the cache lacks."""
         if not is_readable(lengths) or not self.page_size:
             return
-        first = torch.arange(self.table.shape[1]) * self.page_size
-        in_use = first < lengths[:, None]
-        count = len(self.keys)
-        wrong = in_use & ((self.table < 0) | (self.table >= count))
+        table, count = self.table.numpy(), self.keys.shape[0]
+        wrong = (table < 0) | (table >= count)
+        if not wrong.any():
+            return
+        first = np.arange(table.shape[1]) * self.page_size
+        wrong &= first < lengths.numpy()[:, None]
         if wrong.any():
-            sequence, column = wrong.nonzero()[0].tolist()
+            sequence, column = np.argwhere(wrong)[0]
             raise ValueError(
                 f"expects {self.name!r} to have pages in [0, {count}), got "
-                f"{int(self.table[sequence, column])} for sequence {sequence}, column "
-                f"{column}"
+                f"{table[sequence, column]} for sequence {sequence}, column {column}"
             )
 
-    def find_layouts(self) -> tuple[Layout | None, Layout | None]:
+    @functools.cached_property
+    def layouts(self) -> tuple[Layout | None, Layout | None]:
         """The layouts of keys and values; None for packed rows."""
         return _find_layout(self.keys), _find_layout(self.values)
 
@@ -135,7 +137,8 @@ class PackedKeys:
     def check_ids(self, lengths: Any) -> None:
         """Does nothing: offsets were checked."""
 
-    def find_layouts(self) -> tuple[Layout | None, Layout | None]:
+    @property
+    def layouts(self) -> tuple[Layout | None, Layout | None]:
         """The layouts of keys and values; None for packed rows."""
         return _find_layout(self.keys[:, None]), _find_layout(self.values[:, None])
 
@@ -160,7 +163,7 @@ def _join_inputs(
     Numbers are contiguous int32, and rows of a table.
     """
     return StepInputs(
-        requests=tuple(range(len(lengths))),
+        requests=tuple(range(lengths.shape[0])),
         tokens=np.empty(0, np.int64),
         row_offsets=offsets.numpy() if is_readable(offsets) else offsets,
         lengths=lengths,
@@ -220,21 +223,27 @@ class Queries:
         offsets: The first query of each sequence, and the end, int32 [batch + 1].
         most: The most queries of a sequence.
         least_keys: A number of keys that each sequence has at least.
+        has_padding: Whether there may be rows after the end of the offsets.
     """
 
     rows: Any
     offsets: Any
     most: int
     least_keys: int = 0
+    has_padding: bool = True
 
 
-def append(pages: Pages, lengths: Any, keys: Any, values: Any) -> None:
-    """Writes new rows [batch, new, kv_heads, head_dim] after ``lengths`` tokens."""
+def append(pages: Pages, lengths: Any, keys: Any, values: Any) -> StepInputs:
+    """Writes new rows [batch, new, kv_heads, head_dim] after ``lengths`` tokens.
+
+    Returns the inputs, whose lengths are ``lengths``.
+    """
     batch, new = keys.shape[:2]
     offsets = make_offsets(batch, new, keys.device)
     inputs = pages.make_inputs(lengths, offsets, new)
     operation = _make_append(*_describe(pages, keys), _target(keys))
     operation(inputs, 0, *(_pack(each.flatten(0, 1)) for each in (keys, values)))
+    return inputs
 
 
 def attend(
@@ -245,17 +254,20 @@ def attend(
     scale: float | None,
     extra: HeadNumbers,
     num_splits: int = 0,
+    *,
+    needs_lse: bool = True,
+    inputs: StepInputs | None = None,
 ) -> tuple[Any, Any]:
     """Attends to ``lengths`` keys of each sequence, int32 [batch].
 
-    Returns the outputs [total, heads, head_dim] and logarithms, float32 [total, heads].
+    Returns the outputs [total, heads, head_dim] and logarithms, float32 [total, heads],
+    which are None unless ``needs_lse``. The inputs are those of an ``append`` of as many
+    rows, or None.
     """
     q = queries.rows
     total, heads, width = q.shape
-    out, lse = torch.zeros_like(q), extra.make_logarithms(q)
     if not total or not keys.most:
-        return out.contiguous(), lse
-    out = out.contiguous()
+        return torch.zeros_like(q).contiguous(), extra.make_logarithms(q)
     if queries.most == 1 and not rule.has_slopes:
         rule = rule.for_last_query()
     order, offsets = None, queries.offsets
@@ -265,7 +277,11 @@ def attend(
             q = q[order]
         else:
             _refuse_fewer_keys(offsets, lengths)
-    inputs = keys.make_inputs(lengths, offsets, queries.most)
+    if inputs is None or order is not None:
+        inputs = keys.make_inputs(lengths, offsets, queries.most)
+    is_whole = order is None and not queries.has_padding
+    out = (torch.empty if is_whole else torch.zeros)(q.shape, dtype=q.dtype, device=q.device)
+    lse = extra.make_logarithms(q) if needs_lse else None
     splits = (num_splits or _MAX_SPLITS) if queries.most == 1 and num_splits != 1 else 0
     operation = _make_attention(
         *_describe(keys, q), _target(q), heads, rule, splits, keys.kind
@@ -278,12 +294,12 @@ def attend(
         lse=lse,
         scale=width**-0.5 if scale is None else float(scale),
         kv_lengths=lengths,
-        **extra.make_arguments(len(offsets) - 1, heads),
+        **extra.make_arguments(offsets.shape[0] - 1, heads),
     )
     if order is None:
         return out, lse
     places = order.argsort()
-    return out[places], lse[places]
+    return out[places], None if lse is None else lse[places]
 
 
 def _may_have_fewer_keys(queries: Queries, lengths: Any) -> bool:
@@ -342,8 +358,7 @@ def _target(tensor: Any) -> str:
 def _describe(keys: Pages | PackedKeys, rows: Any) -> tuple[Any, ...]:
     """The type of rows, the sizes of heads and pages, and the layouts of a cache."""
     kv_heads, width = keys.keys.shape[-2:]
-    layouts = keys.find_layouts()
-    return DTYPES[rows.dtype], kv_heads, width, keys.page_size, layouts
+    return DTYPES[rows.dtype], kv_heads, width, keys.page_size, keys.layouts
 
 
 @functools.lru_cache(maxsize=256)
