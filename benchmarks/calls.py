@@ -93,18 +93,20 @@ def time_calls(program: kvcache.JitModule, arrays: list[Any], runs: int, number:
     return [find_least(call, runs, number) if plain or call is calls[0] else None for call in calls]
 
 
-def measure_launches(driver: ctypes.CDLL, runs: int, number: int = 50) -> list[Any]:
-    """The row of a function that launches a kernel, on a driver of the tests that is this process' driver."""
+def place(driver: ctypes.CDLL, array: np.ndarray) -> tvm_ffi.Tensor:
+    """A tensor like ``array`` in memory of the driver, which has any contents."""
     from kvcache.devices import tensors
 
-    def make(shape: tuple[int, ...], dtype: Any) -> Any:
-        array, address = np.empty(shape, dtype), ctypes.c_uint64()
-        if driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(array.nbytes)):
-            raise MemoryError("the driver has no memory left")
-        return tensors.place(array, address.value, 0)
+    address = ctypes.c_uint64()
+    if driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(max(array.nbytes, 1))):
+        raise MemoryError("the driver has no memory left")
+    return tensors.place(array, address.value, 0)
 
+
+def measure_launches(driver: ctypes.CDLL, runs: int, number: int = 50) -> list[Any]:
+    """The row of a function that launches a kernel, on a driver of the tests that is this process' driver."""
     program = kvcache.jit(KERNEL.replace("bf16", "f16"), "cuda:sm_90a")
-    arrays = make_arrays(make, np.int32, np.float16)
+    arrays = make_arrays(lambda shape, dtype: place(driver, np.empty(shape, dtype)), np.int32, np.float16)
     program.load()
     driver.fakeCudaSetIdle(True)
     try:

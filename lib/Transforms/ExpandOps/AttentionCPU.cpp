@@ -236,10 +236,21 @@ private:
   // Tiles
   //===--------------------------------------------------------------------===//
 
+  /// The rows of the tiles that are loaded: groups of `columns` with a token.
+  /// Other groups are not multiplied, but the scales of all tokens are.
+  Value countRows(Value tile, Value lastToken) {
+    if (op.getRows() || keyScales || valueScales)
+      return frame.index(kTile);
+    Value count = frame.add(frame.sub(lastToken, tile), frame.index(columns));
+    Value groups = frame.div(count, frame.index(columns));
+    return frame.min(frame.mul(groups, frame.index(columns)),
+                     frame.index(kTile));
+  }
+
   /// Converts tokens from `tile` on to f32. Those behind the last are copies of
   /// it, and those of negative ids zeros.
   void loadTiles(Value tile, Value lastToken) {
-    frame.loop(frame.index(0), frame.index(kTile), frame.index(1),
+    frame.loop(frame.index(0), countRows(tile, lastToken), frame.index(1),
                [&](Value j) {
                  Value token = frame.min(frame.add(tile, j), lastToken);
                  if (op.getRows())
@@ -355,7 +366,7 @@ private:
     Value lowest = f.constant(f.vectorOf(kTile), kLowest);
     Value none = f.constant(f.vectorOf(kTile), 0);
     SmallVector<Value> isSeen, scores, weights;
-    for (Value ofRow : computeScores(row, tile)) {
+    for (Value ofRow : computeScores(row, tile, seen)) {
       isSeen.push_back(isAdmitted(flags, ofRow));
       scores.push_back(f.select(isSeen.back(), ofRow, lowest));
     }
@@ -385,11 +396,11 @@ private:
     scf::IfOp::create(
         builder, loc, isAll,
         [&](OpBuilder &, Location) {
-          addValues(row, weights, shrinks, {});
+          addValues(row, tile, seen, weights, shrinks, {});
           scf::YieldOp::create(builder, loc);
         },
         [&](OpBuilder &, Location) {
-          addValues(row, weights, shrinks, isSeen);
+          addValues(row, tile, seen, weights, shrinks, isSeen);
           scf::YieldOp::create(builder, loc);
         });
   }
@@ -449,11 +460,12 @@ private:
 
   /// The scores of the tokens of the tile, in base 2, of each row: -inf where a
   /// region excludes a token.
-  SmallVector<Value> computeScores(const Row &row, Value tile) {
+  SmallVector<Value> computeScores(const Row &row, Value tile,
+                                   const TokenRange &seen) {
     SmallVector<SmallVector<Value>> products(together);
     for (int64_t first = 0; first < kTile; first += columns) {
       prefetchSome(first);
-      addProducts(row, first, products);
+      addProducts(row, tile, seen, first, products);
     }
     ScoreRegions regions(frame, op, rows);
     if (!op.getModifiers().empty())
@@ -469,11 +481,38 @@ private:
     return scores;
   }
 
-  /// Appends the products of `columns` tokens, whose elements are their sums.
-  void addProducts(const Row &row, int64_t first,
-                   SmallVector<SmallVector<Value>> &products) {
+  /// Whether the columns of a tile from `first` on have a token before the end
+  /// of what a row sees. The first column does.
+  Value hasColumn(Value tile, const TokenRange &seen, int64_t first) {
+    return frame.less(frame.add(tile, frame.index(first)), seen.to);
+  }
+
+  /// Appends the products of `columns` tokens, whose elements are their sums;
+  /// zeros if the row sees none of them.
+  void addProducts(const Row &row, Value tile, const TokenRange &seen,
+                   int64_t first, SmallVector<SmallVector<Value>> &products) {
     SmallVector<Value> zeros(together * columns,
                              f.constant(f.vectorOf(keyLanes), 0));
+    ValueRange found;
+    if (first == 0) {
+      found = sumProducts(row, first, zeros);
+    } else {
+      auto sums = scf::IfOp::create(
+          builder, loc, hasColumn(tile, seen, first),
+          [&](OpBuilder &, Location) {
+            scf::YieldOp::create(builder, loc, sumProducts(row, first, zeros));
+          },
+          [&](OpBuilder &, Location) {
+            scf::YieldOp::create(builder, loc, zeros);
+          });
+      found = sums.getResults();
+    }
+    for (int64_t k = 0; k < together; ++k)
+      llvm::append_range(products[k], found.slice(k * columns, columns));
+  }
+
+  /// The products of `columns` tokens, added to `zeros`.
+  ValueRange sumProducts(const Row &row, int64_t first, ValueRange zeros) {
     auto loop = scf::ForOp::create(
         builder, loc, frame.index(0), frame.index(keySize),
         frame.index(keyLanes), zeros,
@@ -489,18 +528,21 @@ private:
           }
           scf::YieldOp::create(builder, loc, next);
         });
-    for (int64_t k = 0; k < together; ++k)
-      llvm::append_range(products[k],
-                         loop.getResults().slice(k * columns, columns));
+    return loop.getResults();
   }
 
   /// Adds the values of the tile, where `isSeen` is given those that each row
   /// sees.
-  void addValues(const Row &row, ArrayRef<Value> weights, Value shrinks,
+  void addValues(const Row &row, Value tile, const TokenRange &seen,
+                 ArrayRef<Value> weights, Value shrinks,
                  ArrayRef<Value> isSeen) {
     for (int64_t first = 0; first < kTile; first += columns) {
       prefetchSome(first + columns / 2);
-      addValues(row, first, weights, shrinks, isSeen);
+      auto add = [&] { addValues(row, first, weights, shrinks, isSeen); };
+      if (first == 0 || isSeen.empty())
+        add();
+      else
+        frame.runIf(hasColumn(tile, seen, first), add);
     }
   }
 
