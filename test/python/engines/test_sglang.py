@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 
 import pytest
 from engine_models import MAX_TOKENS, get_model, make_prompts
@@ -59,6 +60,8 @@ WAYS = [
     ("llama", "cpu", {"page_size": 5, "chunked_prefill_size": 40, "disable_overlap_schedule": True}),
     ("gemma3", "cpu", {"page_size": 16, "chunked_prefill_size": 16}),
     ("deepseek", "cpu", {"chunked_prefill_size": 16}),
+    ("qwen3", "cpu", {"prefill_attention_backend": "torch_native"}),
+    ("qwen3", "cpu", {"decode_attention_backend": "torch_native", "page_size": 16}),
     ("deepseek", "emulator:sm_90a", {"page_size": 64}),
 ]
 
@@ -78,3 +81,16 @@ def test_retracted_requests_generate_equal_tokens(run):
 def test_layers_with_windows_have_a_pool_of_their_own(run, target, page_size):
     text = run("gemma3", HYBRID, target=target, page_size=page_size, chunked_prefill_size=32)
     assert "hybrid_swa=True" in text
+
+
+def _start_with_pages_of_heads(model):
+    os.environ["SGLANG_USE_HND_KVCACHE"] = "1"
+    generate(model, make_prompts(), MAX_TOKENS, page_size=16)
+
+
+def test_unsupported_option_ends_the_engine_with_a_reason(root, tmp_path):
+    model, _ = get_model("llama", root, run_forked)
+    log = tmp_path / "engine.log"
+    with pytest.raises(AssertionError, match="the process ended"):
+        run_forked(_start_with_pages_of_heads, model, log=log)
+    assert "NotImplementedError: kvcache expects the cache layout nhd, got hnd" in log.read_text()
