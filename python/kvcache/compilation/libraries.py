@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +12,7 @@ from pathlib import Path
 from .. import _native
 from ..checks import check_path
 from ..errors import ToolchainError
+from .toolchain import find_on_path, make_folder
 
 _COMPILERS = ("cc", "clang", "gcc")
 
@@ -58,7 +57,7 @@ def _link(compiled: bytes, libraries: Iterable[Path], path: Path) -> None:
     helper = Path(_native.extension().helper_library())
     needed = [file for file in (*libraries, helper) if file.exists()]
     folders = dict.fromkeys(str(file.resolve().parent) for file in needed)
-    with tempfile.TemporaryDirectory(prefix="kvcache-") as folder:
+    with make_folder() as folder:
         object_file, output = Path(folder, "module.o"), Path(folder, "module.so")
         object_file.write_bytes(compiled)
         _run(
@@ -69,13 +68,13 @@ def _link(compiled: bytes, libraries: Iterable[Path], path: Path) -> None:
         )
         # Processes that have loaded the old library keep it.
         path.unlink(missing_ok=True)
-        shutil.copyfile(output, path)
+        path.write_bytes(output.read_bytes())
 
 
 def _find_compiler() -> str:
     given = os.environ.get("CC")
     for name in (given,) if given else _COMPILERS:
-        if found := shutil.which(name):
+        if found := find_on_path(name):
             return found
     raise ToolchainError(
         f"expects a C compiler to link a library with, but there is no "

@@ -15,7 +15,6 @@ import hashlib
 import os
 import re
 import stat
-import tempfile
 import time
 import warnings
 from dataclasses import dataclass
@@ -73,6 +72,8 @@ class Entry:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if reason := _find_others(os.stat(self.path.parent)):
                 return _warn(self.path.parent, reason, stacklevel + 1)
+            import tempfile  # not where an entry is read
+
             handle, name = tempfile.mkstemp(prefix=_UNFINISHED, dir=self.path.parent)
             try:
                 with os.fdopen(handle, "wb") as file:

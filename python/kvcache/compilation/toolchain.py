@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..checks import check_path
 from ..errors import ToolchainError
+
+if TYPE_CHECKING:
+    import tempfile
 
 _PACKAGES = {
     "ptxas": "nvidia-cuda-nvcc",
@@ -138,7 +140,7 @@ def _toolkit_folders() -> Iterator[Path]:
 def _tool_paths(name: str) -> Iterator[Path]:
     """Yields the paths where a tool may be, in the order of the search."""
     yield from (folder / name for folder in _tool_folders())
-    if on_path := shutil.which(name):
+    if on_path := find_on_path(name):
         yield Path(on_path)
 
 
@@ -153,13 +155,30 @@ def _tool_folders() -> Iterator[Path]:
             yield Path(home) / "bin"
 
 
+# These imports take milliseconds, and most programs need no tool.
+
+
+def find_on_path(name: str) -> str | None:
+    """Returns the path of a program, as a shell finds it."""
+    import shutil
+
+    return shutil.which(name)
+
+
+def make_folder() -> tempfile.TemporaryDirectory[str]:
+    """Makes a folder for the files of a tool."""
+    import tempfile
+
+    return tempfile.TemporaryDirectory(prefix="kvcache-")
+
+
 def assemble(ptx: str, chip: str, opt_level: int = 3) -> Assembly:
     """Assembles a PTX module for ``chip``.
 
     Raises ``ToolchainError`` with ptxas's message if it fails, or if it takes longer
     than the environment variable ``KVCACHE_TOOL_TIMEOUT`` (600 seconds by default).
     """
-    with tempfile.TemporaryDirectory(prefix="kvcache-") as folder:
+    with make_folder() as folder:
         source, target = Path(folder, "module.ptx"), Path(folder, "module.cubin")
         source.write_text(ptx)
         log = _run(
@@ -170,7 +189,7 @@ def assemble(ptx: str, chip: str, opt_level: int = 3) -> Assembly:
 
 def make_fatbin(ptx: str, cubin: bytes, chip: str) -> bytes:
     """Returns a fat binary of a module: its cubin, and its PTX for newer chips."""
-    with tempfile.TemporaryDirectory(prefix="kvcache-") as folder:
+    with make_folder() as folder:
         texts, code = Path(folder, "module.ptx"), Path(folder, "module.cubin")
         target = Path(folder, "module.fatbin")
         texts.write_text(ptx)
@@ -185,7 +204,7 @@ def make_fatbin(ptx: str, cubin: bytes, chip: str) -> bytes:
 
 def disassemble(cubin: bytes) -> dict[str, str]:
     """Returns each kernel's SASS, as nvdisasm writes it: with labels and padding."""
-    with tempfile.TemporaryDirectory(prefix="kvcache-") as folder:
+    with make_folder() as folder:
         source = Path(folder, "module.cubin")
         source.write_bytes(cubin)
         sass = _run("nvdisasm", "-c", source)

@@ -62,7 +62,8 @@ def check_memory(**arrays: Any) -> None:
     """Raises ``TypeError`` for masked or sparse arrays, and those without memory."""
     for name, array in arrays.items():
         if isinstance(array, np.ndarray):
-            if isinstance(array, np.ma.MaskedArray):
+            # NumPy imports its masked arrays when they are first named.
+            if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
                 raise _explain(name, "a masked array")
         elif hasattr(array, "is_meta"):  # PyTorch
             if array.is_meta:

@@ -18,7 +18,6 @@ from ..checks import check_size, check_string
 from ..compilation import store, toolchain
 from ..compilation.libraries import LibrarySource
 from ..devices import cuda
-from ..devices.emulator import Launches, parse_launches
 from ..devices.placement import aligned_arrays
 from ..errors import CheckError, TargetError
 from .arrays import Result, Value
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     import tvm_ffi
 
     from .._kvcache import JIT
+    from ..devices.emulator import Launches
 
 
 _SECTOR_BYTES = 32
@@ -435,6 +435,8 @@ class JitModule:
             finally:
                 launches = self._compiled.take_meter()
                 if self._has_meter:
+                    from ..devices.emulator import parse_launches
+
                     self._last_call.launches = parse_launches(launches)
 
     @property
@@ -446,6 +448,8 @@ class JitModule:
         Raises:
             ValueError: The module was compiled without ``meter=True``.
         """
+        from ..devices.emulator import Launches
+
         if not self._has_meter:
             raise ValueError(
                 "nothing was counted: compile with target='emulator:<chip>' and "
