@@ -30,7 +30,9 @@ class Sizes:
 
     @classmethod
     def of(cls, batch: Any) -> Sizes:
-        """The sizes of a ``ForwardBatch``, without a copy to the host."""
+        """The sizes of a ``ForwardBatch``, whose counts are copied unless the host has
+        them.
+        """
         mode = batch.forward_mode
         if mode.is_decode_or_idle():
             return cls.uniform(batch.seq_lens, 1)

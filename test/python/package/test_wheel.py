@@ -146,6 +146,7 @@ def test_metadata(linked):
     assert names == ["apache-tvm-ffi", "ml_dtypes", "numpy"]
     assert license == (ROOT / "LICENSE").read_bytes()
     assert "[vllm.general_plugins]\nkvcache = kvcache.vllm:register" in points
+    assert "[sglang.srt.plugins]\nkvcache = kvcache.sglang:register" in points
 
 
 def test_only_llvm_is_found_by_its_path(linked, tmp_path):
