@@ -57,7 +57,7 @@ TASKS = (
             *(f"ops.operations.{name}.__call__" for name in ("Append", "Gather", "CopyPages", "MergeStates")),
         ),
     ),
-    Task("layouts", "Describe an engine's layout", ("Layout", "describe"), "describe-my-engines-layout.md"),
+    Task("layouts", "Describe an engine's layout", ("Layout", "describe", "row_params"), "describe-my-engines-layout.md"),
     Task(
         "manager",
         "Manage pages",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .cache.layouts import Layout, describe
     from .cache.params import KVCacheParams
     from .cache.quantization import KVCacheQuantizationConfig
+    from .cache.row_params import row_params
     from .cache.strategy import KVCacheStrategy
     from .compilation.compiler import chips, compile
     from .compilation.descriptors import Descriptor
@@ -93,6 +94,7 @@ _NAMES = {
     ),
     ".cache.params": ("KVCacheParams",),
     ".cache.quantization": ("KVCacheQuantizationConfig",),
+    ".cache.row_params": ("row_params",),
     ".cache.strategy": ("KVCacheStrategy",),
     ".compilation.compiler": (
         "chips",
@@ -245,6 +247,7 @@ __all__ = [
     "padded_depth",
     "pictures",
     "reach",
+    "row_params",
     "scale_window",
     "swizzle_granularity",
     "tile_offset",

@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .. import dtypes
 from ..checks import check_positive
-
-if TYPE_CHECKING:
-    from .params import KVCacheParams
 
 
 @dataclass(frozen=True)
@@ -110,40 +107,6 @@ class RowLayout:
             )
         fields = (self._row, *self.fields)
         return {field.name: self._view(field, pages, page_size) for field in fields}
-
-    def params(self, page_size: int) -> tuple[KVCacheParams, KVCacheParams]:
-        """The parameters of the content and of the rope, for pages of ``page_size``.
-
-        They are those of ``kvcache.ops`` with ``rope_params``, for one layer.
-        """
-        from .layouts import describe
-        from .params import KVCacheParams
-        from .quantization import KVCacheQuantizationConfig
-
-        views = self.views(np.zeros((2, self.page_bytes(page_size)), np.uint8), page_size)
-        fields = {field.name: field for field in self.fields}
-        layouts = {
-            name: describe(views[name].array, "page token head element") for name in fields
-        }
-        config = KVCacheQuantizationConfig(fields["scales"].dtype, self.granularity)
-
-        def make(name: str, scales: KVCacheQuantizationConfig | None) -> KVCacheParams:
-            field = fields[name]
-            return KVCacheParams(
-                field.dtype,
-                1,
-                field.columns,
-                page_size=page_size,
-                total_num_layers=1,
-                is_mla=True,
-                kvcache_quant_config=scales,
-            )
-
-        content, rope = make("content", config), make("rope", None)
-        return (
-            content.with_layout(layouts["content"], layouts["scales"]),
-            rope.with_layout(layouts["rope"]),
-        )
 
     @property
     def _row(self) -> Field:

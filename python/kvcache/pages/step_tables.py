@@ -224,6 +224,13 @@ def check_tensors(
         ("value_scales", value_scales, _LAYER_RANK),
     ):
         _check_ranks(name, tensors, rank)
+    for key, value in zip(keys, values):
+        pages, found = list(key.shape[:2]), list(value.shape[:2])
+        if found != pages:
+            raise ValueError(
+                f"expects 'values' to have the pages and tokens of 'keys', {pages}, got "
+                f"{found}"
+            )
 
 
 def _check_count(name: str, tensors: Sequence[Any], count: int, kind: str) -> None:

@@ -11,6 +11,7 @@ import torch
 from ..cache.layouts import describe
 from ..cache.params import KVCacheParams
 from ..cache.quantization import KVCacheQuantizationConfig
+from ..cache.row_params import row_params
 from ..cache.rows import LAYOUTS
 
 ROW_DTYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
@@ -133,7 +134,7 @@ class LayerCache:
             views[field.name] = (
                 tensor.narrow(-1, field.offset, size).view(kind).unsqueeze(2)
             )
-        content, rope = layout.params(tensor.shape[1])
+        content, rope = row_params(layout, tensor.shape[1])
         return cls(content, views["content"], views["scales"], views["rope"], rope)
 
     @classmethod

@@ -63,7 +63,7 @@ def make_fields(name, page_size, pages, rng):
         scales = np.exp2(np.ceil(np.log2(scales)))
     views["content"].array[...], views["rope"].array[...] = elements, rng.standard_normal((pages, page_size, 1, 64))
     views["scales"].array[...] = scales.astype(views["scales"].array.dtype)
-    params, rope = layout.params(page_size)
+    params, rope = kvcache.row_params(layout, page_size)
     tensors = {"keys": views["content"].array, "key_scales": views["scales"].array, "values": views["rope"].array}
     return Cache(params, rope, memory, tensors, decode(views, layout.granularity))
 
@@ -352,6 +352,13 @@ def test_wrong_options_are_errors(function, options, message):
         getattr(kvcache.ops, function)(LATENT, **arguments, **options)
 
 
+def test_wrong_arguments_of_row_params_are_errors():
+    with pytest.raises(TypeError, match="'layout' to be .*RowLayout"):
+        kvcache.row_params(Layout.from_name("NHD"), 64)
+    with pytest.raises(ValueError, match="'page_size' to be positive, got 0"):
+        kvcache.row_params(Layout.from_name("FlashMLA-V4"), 0)
+
+
 def test_query_rope_needs_a_latent_cache():
     with pytest.raises(ValueError, match="expects 'query_rope' only for a latent cache"):
         kvcache.ops.attention(KVCacheParams("bf16", 1, 32, page_size=4, total_num_layers=1), 4, query_rope=8)
@@ -363,15 +370,18 @@ def test_query_rope_needs_a_latent_cache():
     ({"q_rope": (1, 4, 16)}, "expects 'q_rope' to have a row for each of 2 new tokens, got 1"),
     ({"q": (2, 4, 48)}, "'q'"),
     ({"values": None}, "expects inputs with 'values'"),
+    ({"values": (2, 4, 1, 16)}, r"'values' to have the pages and tokens of 'keys', \[3, 4\], got \[2, 4\]"),
+    ({"values": (3, 4, 1, 8)}, "rope_blocks"),
 ])  # fmt: skip
 def test_wrong_arrays_are_errors(change, message):
     sizes = {"q": (2, 4, 32), "q_rope": (2, 4, 16), "keys": (3, 4, 1, 32), "values": (3, 4, 1, 16)} | change
     arrays = {name: None if size is None else np.zeros(size, BF16) for name, size in sizes.items()}
     tensors = {name: arrays.pop(name) for name in ("keys", "values") if arrays[name] is not None}
-    inputs = StepInputs.of(
-        **tensors, lut=np.array([[2, 1]], np.int32), lengths=np.array([3], np.int32), row_offsets=np.array([0, 2], np.int32)
-    )
     arrays.pop("values", None)
     attention = kvcache.ops.attention(LATENT, 4, value_dim=32, query_rope=16, **PAIR)
     with pytest.raises((TypeError, ValueError), match=message):
+        inputs = StepInputs.of(
+            **tensors, lut=np.array([[2, 1]], np.int32), lengths=np.array([3], np.int32),
+            row_offsets=np.array([0, 2], np.int32),
+        )
         attention(inputs, 0, arrays.pop("q"), out=np.zeros((2, 4, 32), BF16), scale=1.0, **arrays)
