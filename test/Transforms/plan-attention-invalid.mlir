@@ -66,10 +66,10 @@ func.func @shares(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-func.func @schedule_of_window(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+func.func @schedule_of_splits(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
   // expected-error @below {{expects 'config' to have 'schedule' = prefetch here, got ping_pong}}
-  kvcache.attention %q, %k, %k, %n, %s outs(%out) {causal, window = 64, config = #kvcache.attention_config<rows = 128, schedule = ping_pong>}
-      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) workspace %w {causal, config = #kvcache.attention_config<rows = 128, schedule = ping_pong>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
   return
 }
 

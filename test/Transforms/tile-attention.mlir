@@ -87,11 +87,45 @@ func.func @region(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<
   return
 }
 
-// What precedes a window is cleared by all threads together, which roles can't do.
+// The threads that multiply clear the values that precede a window in its first page.
 // CHECK-LABEL: func.func @window(
-// CHECK-NOT:     kvcache.store_rows
+// CHECK:         %[[VALUES:.*]] = kvcache.pipe : {{.*}}, producers = 4>
+// CHECK:         %[[ENDS:.*]] = kvcache.map %{{.*}} at(%[[R0:.*]]) : !kvcache.fragment<64xi32, wgmma_acc>
+// CHECK:         %[[BEGINS:.*]] = kvcache.map %{{.*}} at(%[[R0]]) : !kvcache.fragment<64xi32, wgmma_acc>
+// CHECK:         scf.for
+// CHECK:           kvcache.map %{{.*}}, %[[ENDS]], %[[BEGINS]] at(%[[R0]], %c0
+// CHECK:           kvcache.consume %[[VALUES]]
+// CHECK:             scf.if
+// CHECK:               kvcache.tile_store
+// CHECK:               nvvm.fence.proxy
+// CHECK:               nvvm.barrier id = %c1_i32{{.*}} number_of_threads = %c256_i32
+// CHECK:             kvcache.fragment_mma
 func.func @window(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   kvcache.attention %q, %k, %v, %n, %s outs(%out) {causal, window = 64}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// Tokens that a region excludes for all rows are no tiles; where it admits all, it computes nothing.
+// CHECK-LABEL: func.func @mask(
+// CHECK:         scf.if %{{.*}} -> (!kvcache.fragment<64x128xf32, wgmma_acc>) {
+// CHECK-NEXT:      kvcache.map %{{.*}} at(%{{.*}}, %{{.*}})
+// CHECK-NEXT:      ^bb0(%[[E:.*]]: f32, %{{.*}}: index, %[[KEY:.*]]: index):
+// CHECK:             arith.cmpi uge, %[[KEY]]
+func.func @mask(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %first: index) {
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {causal, config = #kvcache.attention_config<rows = 128, schedule = ping_pong>} mask {
+  ^bb0(%sequence: index, %head: index, %query: index, %key: index):
+    %sees = arith.cmpi uge, %key, %first : index
+    kvcache.yield %sees : i1
+  } : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// A soft cap takes a division for each score. It overlaps products only on request.
+// CHECK-LABEL: func.func @soft_cap(
+// CHECK-NOT:     kvcache.store_rows
+func.func @soft_cap(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {causal, soft_cap = 50.0}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }

@@ -113,7 +113,7 @@ struct TilesChoice {
   /// Tiles of raw elements of 8 bits, at most, if there is room for these.
   int64_t raw;
   Swap swap = Swap::Never;
-  /// Only elements of 16 bits, without a window, masks or regions.
+  /// Only elements of 16 bits, without a soft cap, masks or regions.
   bool isOverlapped = false;
 };
 
@@ -176,8 +176,19 @@ constexpr int64_t kBesideTiles = 4 << 10;
 constexpr int64_t kMostFewRows = 64;
 /// The fewest rows of a block, and tokens of a tile: those of a product.
 constexpr int64_t kLeastRows = 16, kLeastTokens = 16;
-/// The most tokens of a tile.
-constexpr int64_t kMostTokens = 128;
+
+/// Tokens of a tile whose products overlap, by the elements of a value, without
+/// and with a window or a chunk. A thread has registers for the accumulator,
+/// the scores of a tile and the weights of another. More tokens spill
+/// (ptxas 13.0).
+struct OverlappedTokens {
+  int64_t ofValue, tokens, tokensWithBegin;
+};
+constexpr OverlappedTokens kOverlappedTokens[] = {{128, 128, 128},
+                                                  {160, 112, 96},
+                                                  {192, 96, 80},
+                                                  {224, 80, 64},
+                                                  {256, 64, 48}};
 /// The fewest elements of a value whose sums a warp keeps.
 constexpr int64_t kLeastColumns = 16;
 
@@ -250,8 +261,8 @@ struct Shape {
             cast<CacheTypeInterface>(op.getKeyCache().getType()).getNumHeads()),
         ofKey(op.getKeySize()), ofValue(getSizeOf(op.getOut(), 2)),
         bits(std::min(getBits(op.getKeyCache()), getBits(op.getValues()))),
-        isPlain(!op.getWindow() && !op.getChunk() && !op.getMask() &&
-                op.getModifiers().empty()) {}
+        isPlain(!op.getSoftCap() && !op.getMask() && op.getModifiers().empty()),
+        hasBegin(op.getWindow() || op.getChunk()) {}
 
   bool isOf(Caches wanted) const {
     return wanted == Caches::Any || wanted == caches;
@@ -268,8 +279,9 @@ struct Shape {
   int64_t heads, ofKey, ofValue;
   /// Bits of the caches' elements, at least.
   int64_t bits;
-  /// Whether rows see all tokens in front of them.
-  bool isPlain;
+  /// Whether scores are scaled products, and rows see tokens by their positions
+  /// alone; and whether these positions have a begin.
+  bool isPlain, hasBegin;
 };
 
 /// Whether warps can multiply raw tiles of the caches.
@@ -524,8 +536,6 @@ TilePlan makePlan(AttentionOp op, const Shape &shape, const TilesChoice &choice,
 
 /// Whether the softmax of a tile can overlap products, in
 /// `kvcache-tile-attention`: warpgroups multiply tiles as the caches have them.
-/// The threads of a block clear what precedes a window together, which roles
-/// can't.
 bool canOverlap(Schedule schedule, AttentionOp op, const Shape &shape,
                 const TilePlan &plan) {
   constexpr int64_t groups = 2;
@@ -533,24 +543,23 @@ bool canOverlap(Schedule schedule, AttentionOp op, const Shape &shape,
          plan.parts == 1 && plan.stages > 1 &&
          shape.tokens == Tokens::OfSequence &&
          shape.caches == Caches::OfValues && areAllCopied(op) &&
-         !op.getRopeCache() && !op.getWindow() && !op.getChunk() &&
-         !op.getMaskRegion() &&
+         !op.getRopeCache() &&
          (schedule == Schedule::Pipelined ||
           plan.rows == groups * kRowsOfWarpgroup);
 }
 
-/// Chooses the tokens of a tile whose products overlap: as many as shared
-/// memory and registers have room for. A thread has the accumulator, the scores
-/// of a tile and the weights of another.
+/// Chooses the tokens of a tile whose products overlap: as many as registers
+/// and shared memory have room for.
 void chooseTokens(AttentionOp op, const Shape &shape, TilePlan &plan,
                   const Target &target) {
-  constexpr int64_t mostRegisters = 176;
-  auto fits = [&] {
-    return shape.ofValue / 2 + plan.tokens * 3 / 4 <= mostRegisters &&
-           countBytes(op, shape, plan) + kReserved <= target.sharedBytes;
-  };
-  plan.tokens = kMostTokens;
-  while (plan.tokens > kLeastTokens && !fits())
+  const OverlappedTokens *choice =
+      llvm::find_if(kOverlappedTokens, [&](const OverlappedTokens &row) {
+        return shape.ofValue <= row.ofValue;
+      });
+  assert(choice != std::end(kOverlappedTokens) && "a wgmma has such values");
+  plan.tokens = shape.hasBegin ? choice->tokensWithBegin : choice->tokens;
+  while (plan.tokens > kLeastTokens &&
+         countBytes(op, shape, plan) + kReserved > target.sharedBytes)
     plan.tokens -= kLeastTokens;
 }
 

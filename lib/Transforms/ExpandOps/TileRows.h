@@ -48,6 +48,8 @@ public:
 
   /// Applies the op's regions to the scores of a tile.
   TileState modify(TileState scores, Value tile);
+  /// Whether rows may see no tokens from the first one on, by position.
+  bool hasBegin();
   /// Gives scores that rows do not see the weight 0, where there are any.
   TileState mask(const TileState &scores, Value tile);
 
@@ -87,7 +89,6 @@ private:
   /// Gives the scores of ids that are no row's the weight 0.
   TileState maskIds(TileState scores, Value tile);
   TileState maskEach(const TileState &scores, Value token);
-  bool hasBegin();
 
   /// The members of `Bounds` for each row of the block; null unless allocated.
   Value bounds;

@@ -280,8 +280,8 @@ void TiledCache::clearRows(Value thread, Value copiedTile, Value rows) const {
 }
 
 void TiledCache::clearUnseen(Value thread, ValueRange copiedTiles,
-                             Value firstToken,
-                             const TiledTokens &tokens) const {
+                             Value firstToken, const TiledTokens &tokens,
+                             std::optional<int64_t> barrier) const {
   if (!tokens.begin || !hasCopies())
     return;
   Value rows = frame.sub(tokens.begin, firstToken);
@@ -294,7 +294,12 @@ void TiledCache::clearUnseen(Value thread, ValueRange copiedTiles,
           builder, loc, NVVM::ProxyKind::async_shared,
           NVVM::SharedSpaceAttr::get(builder.getContext(),
                                      NVVM::SharedSpace::shared_cta));
-    gpu::BarrierOp::create(builder, loc);
+    if (barrier)
+      NVVM::BarrierOp::create(builder, loc, TypeRange(), frame.i32(*barrier),
+                              frame.i32(threads), /*reductionOp=*/{},
+                              /*reductionPredicate=*/Value());
+    else
+      gpu::BarrierOp::create(builder, loc);
   });
 }
 

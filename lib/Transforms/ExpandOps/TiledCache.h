@@ -75,10 +75,12 @@ public:
   std::function<void()> loadGroupScales(Value thread, Value tile, Value token,
                                         const TiledTokens &tokens) const;
   /// Stores zeros into the rows of tiles that copies brought before the first
-  /// token that is seen, and synchronizes the thread block if there are any. A
-  /// weight of zero times a value that is not finite would be NaN.
+  /// token that is seen, and synchronizes the threads if there are any: the
+  /// thread block, or by a named barrier those that multiply. A weight of zero
+  /// times a value that is not finite would be NaN.
   void clearUnseen(Value thread, ValueRange copiedTiles, Value firstToken,
-                   const TiledTokens &tokens) const;
+                   const TiledTokens &tokens,
+                   std::optional<int64_t> barrier = std::nullopt) const;
   /// Runs `body` with a tile, that of a use of the pipe.
   SmallVector<Value> use(Value number, size_t numResults,
                          function_ref<SmallVector<Value>(Value)> body) const;

@@ -8,6 +8,8 @@
 
 #include "TileLoop.h"
 
+#include "kvcache/IR/TileOps.h"
+
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -18,9 +20,30 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
+/// Whether an op stores into the tile of a region and synchronizes all that
+/// multiply it. They do so in every iteration, in any order of products.
+static bool preparesTile(Operation *op, Value tile) {
+  if (op->getNumResults())
+    return false;
+  WalkResult result = op->walk([&](Operation *nested) -> WalkResult {
+    if (auto store = dyn_cast<TileStoreOp>(nested))
+      return WalkResult(success(store.getTile() == tile));
+    if (auto barrier = dyn_cast<NVVM::BarrierOp>(nested))
+      return WalkResult(
+          success(barrier.getBarrierId() && barrier.getNumberOfThreads() &&
+                  getConstantIntValue(barrier.getBarrierId()).value_or(0) &&
+                  getConstantIntValue(barrier.getNumberOfThreads())));
+    return WalkResult(
+        success(isa<NVVM::FenceProxyOp, scf::ForOp, scf::IfOp>(nested) ||
+                isPure(nested)));
+  });
+  return !result.wasInterrupted();
+}
+
 FailureOr<TileProduct> TileProduct::match(ConsumeOp consume,
                                           std::string &reason) {
   TileProduct found{consume, {}, {}};
+  Value tile = consume.getBody().getArgument(0);
   for (Operation &op : consume.getBody().front()) {
     if (auto product = dyn_cast<FragmentMmaOp>(op)) {
       if (found.product)
@@ -28,7 +51,8 @@ FailureOr<TileProduct> TileProduct::match(ConsumeOp consume,
       found.product = product;
     } else if (auto wait = dyn_cast<FragmentWaitOp>(op)) {
       found.wait = wait;
-    } else if (!isa<YieldOp>(op) && !isPure(&op)) {
+    } else if (!isa<YieldOp>(op) && !isPure(&op) &&
+               (found.product || !preparesTile(&op, tile))) {
       return refuse(reason, "a tile has other uses than its product");
     }
   }
@@ -103,7 +127,8 @@ LogicalResult TileLoop::checkBody(std::string &reason) {
       return refuse(reason, "a pipe has one stage");
   WalkResult result = loop.getBody()->walk([&](Operation *op) {
     bool isObstacle =
-        isa<ProduceOp, gpu::BarrierOp, NVVM::BarrierOp, NVVM::Barrier0Op>(op);
+        isa<ProduceOp, gpu::BarrierOp, NVVM::Barrier0Op>(op) ||
+        (isa<NVVM::BarrierOp>(op) && !op->getParentOfType<ConsumeOp>());
     if (isObstacle)
       reason = ("the loop has '" + op->getName().getStringRef() + "'").str();
     return isObstacle ? WalkResult::interrupt() : WalkResult::advance();

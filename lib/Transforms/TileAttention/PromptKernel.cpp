@@ -27,6 +27,8 @@ namespace {
 constexpr float kHalfBias = 15;
 /// Registers of the threads of roles.
 constexpr int64_t kProducerRegisters = 40, kConsumerRegisters = 232;
+/// The named barrier of the threads that multiply.
+constexpr int64_t kBarrier = 1;
 
 /// A block computes as many query rows as its plan has: some tokens of a
 /// sequence, for some heads of a group each. Each warpgroup has 64 of the rows
@@ -168,8 +170,9 @@ private:
   // Products
   //===--------------------------------------------------------------------===//
 
-  /// `thread` is the number among the threads that multiply.
-  void attend(Value thread) {
+  /// `number` is that of the thread among those that multiply.
+  void attend(Value number) {
+    thread = number;
     firstRow = frame.mul(frame.div(thread, kWarpgroup), kRowsOfWarpgroup);
     TileScores scores(block, scoreType, firstRow);
     OnlineSoftmax softmax(block.f, scores.getFactor(),
@@ -205,6 +208,8 @@ private:
         ToOperandOp::create(frame.builder, frame.loc, weightType, weights);
     state.acc =
         b.consume(values.getPipe(), tile, accType, [&](Value valueTile) {
+          values.clearUnseen(thread, valueTile, block.getToken(tile),
+                             block.tokens, kBarrier);
           Value zero = frame.index(0);
           return wait(FragmentMmaOp::create(
               frame.builder, frame.loc, getInFlight(accType), left,
@@ -281,8 +286,9 @@ private:
   FragmentType scoreType, accType, weightType;
   /// The tile of queries, and the number of tiles of keys.
   Value queries, tiles;
-  /// The first row of the warpgroup in the block.
-  Value firstRow;
+  /// The thread among those that multiply, and the first row of its warpgroup
+  /// in the block.
+  Value thread, firstRow;
 };
 
 } // namespace

@@ -23,7 +23,11 @@ constexpr float kLeastFactor = std::numeric_limits<float>::min();
 
 TileScores::TileScores(TileRows &block, FragmentType type, Value firstRow)
     : block(block), frame(block.frame), b(frame.builder, frame.loc), type(type),
-      firstRow(firstRow), factor(makeFactor()), to(makeEnds()) {}
+      firstRow(firstRow), factor(makeFactor()),
+      to(makeBounds(&TokenRange::to)) {
+  if (block.hasBegin())
+    from = makeBounds(&TokenRange::from);
+}
 
 bool TileScores::areProducts(AttentionOp op) {
   return !op.getSoftCap() && !op.getScoreRegion();
@@ -54,7 +58,7 @@ Value TileScores::makeFactor() const {
 }
 
 Value TileScores::apply(Value products, Value token) const {
-  return mask(modify(products, token), token);
+  return maskByPosition(maskByRegion(modify(products, token), token), token);
 }
 
 Value TileScores::modify(Value products, Value token) const {
@@ -67,59 +71,107 @@ Value TileScores::modify(Value products, Value token) const {
       {products, factor},
       [&](ValueRange place) {
         Value score = block.bend(block.f.mul(place[0], place[1]));
-        return origin.row ? applyRegion(score, place[2], place[3]) : score;
+        if (!origin.row)
+          return score;
+        Value natural =
+            emitRegion(*block.op.getScoreRegion(), score, place[2], place[3]);
+        return block.f.mul(natural, block.f.constant(llvm::numbers::log2e));
       },
       origin);
 }
 
 //===----------------------------------------------------------------------===//
-// The mask
+// Masks
 //===----------------------------------------------------------------------===//
 
-Value TileScores::mask(Value scores, Value token) const {
+Value TileScores::selectSeen(Value isSeen, Value score) const {
+  return block.f.select(
+      isSeen, score, block.f.constant(-std::numeric_limits<float>::infinity()));
+}
+
+Value TileScores::maskByRegion(Value scores, Value token) const {
+  Region *mask = block.op.getMaskRegion();
+  if (!mask)
+    return scores;
+  const TokenRange &admitted = block.admittedForAll;
+  Value end = frame.add(token, frame.index(type.getColumns()));
+  Value isPart = arith::OrIOp::create(frame.builder, frame.loc,
+                                      frame.less(token, admitted.from),
+                                      frame.less(admitted.to, end));
+  auto maskEach = [&] {
+    return b.map(scores,
+                 [&](ValueRange place) {
+                   return selectSeen(
+                       emitRegion(*mask, /*score=*/Value(), place[1], place[2]),
+                       place[0]);
+                 },
+                 {firstRow, token});
+  };
+  return frame.selectIf(isPart, maskEach, [&] { return scores; });
+}
+
+Value TileScores::maskByPosition(Value scores, Value token) const {
   Value end = frame.add(token, frame.index(type.getColumns()));
   Value isPart = frame.less(block.seenByAll.to, end);
+  auto orIf = [&](Value condition) {
+    isPart = arith::OrIOp::create(frame.builder, frame.loc, isPart, condition);
+  };
+  if (from)
+    orIf(frame.less(token, block.seenByAll.from));
   if (block.op.getMask())
-    isPart = arith::OrIOp::create(frame.builder, frame.loc, isPart,
-                                  frame.less(block.rows.own, end));
-  return frame.selectIf(
-      isPart, [&] { return maskEach(scores, token); }, [&] { return scores; });
+    orIf(frame.less(block.rows.own, end));
+  auto maskEach = [&] {
+    return b.map(withBounds(scores),
+                 [&](ValueRange place) {
+                   ValueRange indices = place.take_back(2);
+                   return selectSeen(isSeen(place.drop_front().drop_back(2),
+                                            indices[0], indices[1], token),
+                                     place[0]);
+                 },
+                 {firstRow, frame.index(0)});
+  };
+  return frame.selectIf(isPart, maskEach, [&] { return scores; });
 }
 
-Value TileScores::maskEach(Value scores, Value token) const {
-  Value first = frame.toI32(token);
-  return b.map(
-      {scores, to},
-      [&](ValueRange place) {
-        Value sees =
-            frame.less(frame.toI32(place[3]), frame.sub(place[1], first));
-        if (block.op.getMask())
-          sees = arith::AndIOp::create(
-              frame.builder, frame.loc, sees,
-              block.isUnmasked(block.rows, block.getRow(place[2]).first,
-                               frame.add(token, place[3])));
-        return block.f.select(
-            sees, place[0],
-            block.f.constant(-std::numeric_limits<float>::infinity()));
-      },
-      {firstRow, frame.index(0)});
+SmallVector<Value> TileScores::withBounds(Value scores) const {
+  SmallVector<Value> operands{scores, to};
+  if (from)
+    operands.push_back(from);
+  return operands;
 }
 
-// Numbers of tokens have 31 bits. A row before all tokens has a negative end.
-Value TileScores::makeEnds() const {
+Value TileScores::isSeen(ValueRange bounds, Value row, Value column,
+                         Value token) const {
+  Value first = frame.toI32(token), number = frame.toI32(column);
+  Value sees = frame.less(number, frame.sub(bounds[0], first));
+  auto andIf = [&](Value condition) {
+    sees = arith::AndIOp::create(frame.builder, frame.loc, sees, condition);
+  };
+  if (from)
+    andIf(arith::CmpIOp::create(frame.builder, frame.loc,
+                                arith::CmpIPredicate::sge, number,
+                                frame.sub(bounds[1], first)));
+  if (block.op.getMask())
+    andIf(block.isUnmasked(block.rows, block.getRow(row).first,
+                           frame.add(token, column)));
+  return sees;
+}
+
+// Numbers of tokens have 31 bits. A row before all tokens has negative bounds.
+Value TileScores::makeBounds(Value TokenRange::*bound) const {
   auto rows = FragmentType::get(type.getContext(), type.getShape().front(),
                                 frame.builder.getI32Type(), type.getLayout(),
                                 /*partial=*/false);
   return b.map(b.splat(rows, frame.i32(0)),
                [&](ValueRange place) {
                  Value i = block.getRow(place[1]).first;
-                 return frame.toI32(block.getSeen(block.rows, i).to);
+                 return frame.toI32(block.getSeen(block.rows, i).*bound);
                },
                {firstRow, Value()});
 }
 
 //===----------------------------------------------------------------------===//
-// The region
+// Regions
 //===----------------------------------------------------------------------===//
 
 /// Whether an op of the region may read memory or trap. Such an op needs tokens
@@ -129,8 +181,8 @@ static bool needsTokens(Region &region) {
                       [](Operation &op) { return !isPure(&op); });
 }
 
-Value TileScores::applyRegion(Value score, Value row, Value token) const {
-  Region &region = *block.op.getScoreRegion();
+Value TileScores::emitRegion(Region &region, Value score, Value row,
+                             Value token) const {
   auto [i, queryHead] = block.getRow(row);
   if (needsTokens(region)) {
     // As an i32: there are instructions for its minimum.
@@ -138,14 +190,14 @@ Value TileScores::applyRegion(Value score, Value row, Value token) const {
     token = frame.fromI32(arith::MinUIOp::create(frame.builder, frame.loc,
                                                  frame.toI32(token), last));
   }
+  SmallVector<Value> arguments;
+  if (score)
+    arguments.push_back(score);
+  arguments.append({block.rows.batch, queryHead,
+                    getQueryPosition(frame, block.op, block.rows, i), token});
   IRMapping mapping;
-  mapping.map(region.getArguments(),
-              ArrayRef<Value>{score, block.rows.batch, queryHead,
-                              getQueryPosition(frame, block.op, block.rows, i),
-                              token});
+  mapping.map(region.getArguments(), arguments);
   for (Operation &op : region.front().without_terminator())
     frame.builder.clone(op, mapping);
-  Value natural =
-      mapping.lookupOrDefault(region.front().getTerminator()->getOperand(0));
-  return block.f.mul(natural, block.f.constant(llvm::numbers::log2e));
+  return mapping.lookupOrDefault(region.front().getTerminator()->getOperand(0));
 }

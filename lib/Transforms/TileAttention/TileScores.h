@@ -15,7 +15,7 @@
 namespace mlir::kvcache {
 
 /// The scores of rows of a block: products times a factor, the soft cap, the
-/// region `score`, and what the mask and positions exclude.
+/// op's regions, and what masks and positions exclude.
 class TileScores {
 public:
   /// `firstRow` is the number of a fragment's row 0 in the block.
@@ -37,20 +37,28 @@ public:
 
 private:
   Value makeFactor() const;
-  /// The end of the tokens that each row sees, as an i32.
-  Value makeEnds() const;
+  /// A bound of the tokens that each row sees by position, as an i32.
+  Value makeBounds(Value TokenRange::*bound) const;
   Value modify(Value products, Value token) const;
-  /// Applies the op's region to the score of a row of the block and a token.
-  Value applyRegion(Value score, Value row, Value token) const;
-  Value mask(Value scores, Value token) const;
-  Value maskEach(Value scores, Value token) const;
+  /// Excludes tokens by the op's region, and by the mask and positions.
+  Value maskByRegion(Value scores, Value token) const;
+  Value maskByPosition(Value scores, Value token) const;
+  Value isSeen(ValueRange bounds, Value row, Value column, Value token) const;
+
+  /// The operands of a map, of scores and what it takes for each row.
+  SmallVector<Value> withBounds(Value scores) const;
+  /// Emits a region for a row of the block and a token, and returns what it
+  /// yields. The score is null for the region `mask`.
+  Value emitRegion(Region &region, Value score, Value row, Value token) const;
+  Value selectSeen(Value isSeen, Value score) const;
 
   TileRows &block;
   const Frame &frame;
   FragmentBuilder b;
   FragmentType type;
   Value firstRow, factor;
-  Value to;
+  /// What each row sees by position; `from` is null where all see token 0.
+  Value from, to;
 };
 
 } // namespace mlir::kvcache

@@ -102,6 +102,11 @@ PING_PONG, PIPELINED = (
         ("bf16", 1, 4, 64, 16, {"mask": True, "causal": False, **PING_PONG}),
         ("f16", 1, 4, 128, 16, {"mask": True, "soft_cap": 9.0, **PIPELINED}),
         ("bf16", 1, 4, 128, 16, {"config": kvcache.AttentionConfig(keys=80, stages=3)}),
+        ("bf16", 1, 4, 128, 16, {"window": 20}),
+        ("f16", 2, 3, 64, 64, {"window": 70, "causal": False, **PIPELINED}),
+        ("bf16", 1, 2, 256, 32, {"window": 33, "sinks": True}),
+        ("bf16", 1, 4, 80, 48, {"chunk": 50}),
+        ("f16", 1, 4, 64, 16, {"chunk": 64, "window": 90, "mask": True, **PING_PONG}),
     ],
 )
 def test_tiles_whose_products_overlap(format_, heads, group, head_dim, page_size, options):

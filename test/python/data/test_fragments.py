@@ -4,6 +4,7 @@ A kernel of one team copies its arguments to tiles, computes fragments, and stor
 which its results are copies.
 """
 
+import re
 import subprocess
 
 import ml_dtypes
@@ -481,6 +482,33 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
 """
 
 
+# Stores into a tile before the product.
+CLEAR = """
+        %one = arith.constant 1 : i32
+        %zero32 = arith.constant 0 : i32
+        %count = arith.constant 256 : i32
+        %other = arith.index_cast %n : index to i32
+        %is_first = arith.cmpi eq, %j, %c0 : index
+        scf.if %is_first {{
+          %none = arith.constant 0.0 : bf16
+          kvcache.tile_store %none, {tile}[%thread, %c0] : bf16, !tile
+          nvvm.fence.proxy {{kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}}
+          nvvm.barrier id = {id} number_of_threads = {threads}
+        }}
+        %added ="""
+
+
+def test_loops_may_store_into_a_tile_before_its_product():
+    text = edit(LOOP, ("%added =", CLEAR.format(tile="%vt", id="%one", threads="%count")))
+    command = [OPT, "-", "--kvcache-schedule-attention", "--remarks-filter=kvcache-schedule.*"]
+    result = subprocess.run(command, input=text, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "products overlap, in turns" in result.stderr
+    # The loop stores into the tile of values before its turn, and begins a turn by another barrier.
+    loop = result.stdout.split("scf.for")[1]
+    assert re.search(r"kvcache.tile_store.*nvvm.barrier.*nvvm.barrier.*fragment_mma.*fragment_mma", loop, re.DOTALL)
+
+
 @pytest.mark.parametrize(
     "reason, old, new",
     [
@@ -508,6 +536,11 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
         ),
         ("there are no scores and sums", "", ""),
         ("a tile has other uses than its product", "%added =", "gpu.printf \"\"\n%added ="),
+        # A region may only store into its own tile, and synchronize by a barrier of known threads.
+        ("a tile has other uses than its product", "%added =", CLEAR.format(tile="%q", id="%one", threads="%count")),
+        ("a tile has other uses than its product", "%added =", CLEAR.format(tile="%vt", id="%one", threads="%other")),
+        ("a tile has other uses than its product", "%added =", CLEAR.format(tile="%vt", id="%zero32", threads="%count")),
+        ("a tile has other uses than its product", "%sums =", CLEAR.replace("%added", "%sums").format(tile="%vt", id="%one", threads="%count")),
         (
             "a tile's region is no product, its wait and its yield",
             "kvcache.yield %done : !s",
