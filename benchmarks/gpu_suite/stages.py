@@ -140,6 +140,14 @@ def count_tokens(paths: Paths, options: Options, seconds: float) -> list[str]:
     return [script, "--target", options.target, "--seconds", f"{seconds:.0f}", "--json", result, *small]
 
 
+def count_served_tokens(paths: Paths, options: Options, seconds: float) -> list[str]:
+    """Tokens per second of vLLM, with our attention and with its own."""
+    small = ["--small"] if options.small else []
+    result = str(paths.results / "on-gpu-served-tokens.json")
+    script = str(paths.repo / "benchmarks/gpu_suite/served_tokens.py")
+    return [script, "--target", options.target, "--seconds", f"{seconds:.0f}", "--json", result, *small]
+
+
 def time_operations(paths: Paths, options: Options, seconds: float) -> list[str]:
     """Operations beside their peers."""
     script = str(paths.repo / "benchmarks/gpu_ops.py")
@@ -150,10 +158,11 @@ def time_operations(paths: Paths, options: Options, seconds: float) -> list[str]
 
 STAGES = (
     Stage("kernels", 0.25, ("pytest",), test_kernels),
-    Stage("vllm", 0.2, ("pytest", "torch", "vllm"), test_vllm),
+    Stage("vllm", 0.15, ("pytest", "torch", "vllm"), test_vllm),
     Stage("frameworks", 0.15, ("pytest", "torch", "transformers"), test_frameworks),
     Stage("tokens", 0.1, ("torch", "transformers"), count_tokens),
-    Stage("operations", 0.3, ("torch",), time_operations),
+    Stage("served tokens", 0.15, ("torch", "vllm"), count_served_tokens),
+    Stage("operations", 0.2, ("torch",), time_operations),
 )
 
 
