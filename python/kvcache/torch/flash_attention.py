@@ -10,11 +10,13 @@ import torch
 from .flash_checks import (
     check_cache,
     check_device,
+    check_length,
     check_lengths,
     check_new_rows,
     check_offsets,
     check_queries,
     check_shape,
+    narrow,
     parse_table,
     refuse,
 )
@@ -121,7 +123,7 @@ def flash_attn_with_kvcache(
     else:
         refuse("cache_batch_idx", cache_batch_idx, None, "'block_table' has the pages")
         pages = Pages(k_cache, v_cache, parse_table(q, block_table, batch))
-    before = _expand_lengths(q, cache_seqlens, pages.most - new)
+    before = _expand_lengths(q, cache_seqlens, new, pages.most)
     check_lengths("cache_seqlens", before, new, pages.most)
     after = before + new if new else before
     pages.check_ids(after)
@@ -221,7 +223,7 @@ def flash_attn_varlen_func(
         check_cache(q, k=k, v=v)
         check_offsets("cu_seqlens_k", cu_seqlens_k, None, "max_seqlen_k", max_seqlen_k)
         keys = Pages(k, v, parse_table(q, block_table, batch))
-    lengths = cu_seqlens_k.diff().int()
+    lengths = narrow(cu_seqlens_k.diff())
     check_lengths("cu_seqlens_k", lengths, 0, keys.most)
     keys.check_ids(lengths)
     extra = HeadNumbers.of(q, alibi_slopes, s_aux, batch)
@@ -236,13 +238,14 @@ def flash_attn_varlen_func(
 
 
 def _expand_lengths(
-    q: torch.Tensor, lengths: int | torch.Tensor | None, full: int
+    q: torch.Tensor, lengths: int | torch.Tensor | None, new: int, most: int
 ) -> torch.Tensor:
-    """The tokens of each sequence in the cache, int32 [batch]."""
+    """The tokens of each sequence in the cache before new ones, int32 [batch]."""
     batch = q.shape[0]
     if lengths is None or isinstance(lengths, int):
-        number = full if lengths is None else lengths
+        number = most - new if lengths is None else lengths
+        check_length("cache_seqlens", number, new, most)
         return torch.full((batch,), number, dtype=torch.int32, device=q.device)
     check_device(q, cache_seqlens=lengths)
     check_shape("cache_seqlens", lengths, (batch,))
-    return lengths.int().contiguous()
+    return narrow(lengths).contiguous()

@@ -32,6 +32,8 @@ def check_queries(q: Any, sizes: str, rank: int) -> None:
         raise ValueError(
             f"expects 'q' of float16, bfloat16 or float32, got {q.dtype}"
         )
+    if not (q.shape[-2] and q.shape[-1]):
+        raise ValueError(f"expects 'q' with heads and elements, got {list(q.shape)}")
     if q.device.type not in ("cpu", "cuda"):
         raise ValueError(f"expects 'q' on a CPU or a CUDA device, got {q.device}")
 
@@ -101,7 +103,7 @@ def parse_table(q: Any, table: Any, batch: int) -> Any:
         raise ValueError(
             f"expects 'block_table' of [{batch}, columns], got {list(table.shape)}"
         )
-    table = table.int()
+    table = narrow(table)
     return table if table.stride(1) == 1 else table.contiguous()
 
 
@@ -110,12 +112,17 @@ def check_lengths(name: str, lengths: Any, new: int, most: int) -> None:
     if not is_readable(lengths):
         return
     for sequence, length in enumerate(lengths.tolist()):
-        if not 0 <= length <= most - new:
-            what = f", and {new} new ones," if new else ""
-            raise ValueError(
-                f"expects {name!r} to be for at most {most} keys of a sequence{what} and "
-                f"not negative, got {length} for sequence {sequence}"
-            )
+        check_length(name, length, new, most, f" for sequence {sequence}")
+
+
+def check_length(name: str, length: int, new: int, most: int, place: str = "") -> None:
+    """Raises ``ValueError`` unless ``most`` keys have room for ``length`` and new ones."""
+    if not 0 <= length <= most - new:
+        what = f", and {new} new ones," if new else ""
+        raise ValueError(
+            f"expects {name!r} to be for at most {most} keys of a sequence{what} and not "
+            f"negative, got {length}{place}"
+        )
 
 
 def check_offsets(
@@ -141,6 +148,16 @@ def check_offsets(
         )
 
 
+def narrow(numbers: Any) -> Any:
+    """Converts integers to int32.
+
+    In host memory, those out of range become its ends, which are no lengths or pages.
+    """
+    if numbers.dtype == torch.int64 and is_readable(numbers):
+        numbers = numbers.clamp(-(2**31), 2**31 - 1)
+    return numbers.int()
+
+
 def is_readable(tensor: Any) -> bool:
     """Whether the host can read a tensor without a wait."""
     return bool(tensor.device.type == "cpu")
@@ -149,6 +166,8 @@ def is_readable(tensor: Any) -> bool:
 def _check_tensor(name: str, tensor: Any) -> None:
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"expects {name!r} to be a tensor, got {type(tensor).__name__}")
+    if tensor.layout != torch.strided:
+        raise TypeError(f"expects {name!r} to be a dense tensor, got {tensor.layout}")
     if tensor.requires_grad and torch.is_grad_enabled():
         raise ValueError(
             f"expects {name!r} without gradients, which attention to a cache does not "

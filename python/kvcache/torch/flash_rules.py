@@ -9,7 +9,10 @@ from typing import Any
 
 import torch
 
+from ..ops.arguments import check_factor
 from .flash_checks import DTYPES, check_floats
+
+_ALL_KEYS = 2**31 - 1  # more than a sequence has
 
 
 @dataclass(frozen=True)
@@ -88,12 +91,13 @@ class Rule:
             raise ValueError(
                 f"expects 'window_size' of numbers from -1 on, got {tuple(window)}"
             )
+        softcap = check_factor("softcap", softcap)
         if softcap < 0:
             raise ValueError(f"expects 'softcap' not to be negative, got {softcap}")
-        left, right = (None if size < 0 else size for size in window)
+        left, right = (size if 0 <= size < _ALL_KEYS else None for size in window)
         right = 0 if causal else right
         has_slopes = extra.slopes is not None
-        return cls(left, right, float(softcap) or None, has_slopes, extra.sinks_type)
+        return cls(left, right, softcap or None, has_slopes, extra.sinks_type)
 
     @property
     def has_positions(self) -> bool:

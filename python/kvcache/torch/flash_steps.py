@@ -14,6 +14,7 @@ import torch
 from .. import ops
 from ..cache.layouts import Layout, describe
 from ..cache.params import KVCacheParams
+from ..ops.arguments import check_factor
 from ..pages.inputs import StepInputs
 from .flash_checks import DTYPES, check_device, check_shape, is_readable
 from .flash_rules import HeadNumbers, Rule
@@ -292,7 +293,7 @@ def attend(
         _pack(q),
         out=out,
         lse=lse,
-        scale=width**-0.5 if scale is None else float(scale),
+        scale=width**-0.5 if scale is None else check_factor("softmax_scale", scale),
         kv_lengths=lengths,
         **extra.make_arguments(offsets.shape[0] - 1, heads),
     )
@@ -345,9 +346,10 @@ def _put_blind_rows_last(offsets: Any, lengths: Any, total: int) -> tuple[Any, A
 
 
 def _pack(rows: Any) -> Any:
-    """Returns rows [total, heads, dim] whose heads are contiguous."""
-    _, heads, width = rows.shape
+    """Returns rows [total, heads, dim] that are apart, and whose heads are contiguous."""
+    total, heads, width = rows.shape
     is_packed = rows.stride(2) == 1 and (heads == 1 or rows.stride(1) == width)
+    is_packed &= total == 1 or rows.stride(0) >= heads * width
     return rows if is_packed else rows.contiguous()
 
 

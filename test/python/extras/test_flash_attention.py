@@ -157,7 +157,7 @@ def test_last_query_is_at_the_last_key(place, causal, rows, new):
     Case(place, (21, 3, 0), rows=rows, new=new).check(causal=causal)
 
 
-@pytest.mark.parametrize("window", [(0, -1), (0, 0), (3, 0), (3, 2), (-1, 0), (-1, 2), (0, 5), (100, 100)], ids=str)
+@pytest.mark.parametrize("window", [(0, -1), (0, 0), (3, 0), (3, 2), (-1, 0), (-1, 2), (0, 5), (100, 100), (2**70, 2)], ids=str)
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("rows", [1, 5])
 def test_windows_include_their_ends(place, window, causal, rows):
@@ -233,6 +233,12 @@ def test_strided_caches_are_not_copied(place, strides):
     torch.testing.assert_close(lse, wanted_lse)
     assert torch.equal(keys.nan_to_num(7), case.caches[0].nan_to_num(7))
     assert torch.equal(values.nan_to_num(7), case.caches[1].nan_to_num(7))
+
+
+def test_expanded_rows(place):
+    case = Case(place, (40, 3), new=2, rows=2)
+    case.q, case.k, case.v = (each[:1, :1].expand_as(each) for each in (case.q, case.k, case.v))
+    case.check(causal=True)
 
 
 @pytest.mark.parametrize("kind", [torch.int64, "strided"], ids=str)
@@ -343,6 +349,9 @@ def test_calls_on_a_gpu_read_no_element(options, monkeypatch):
         ({"window_size": 3}, "'window_size' to be two numbers, got 3"),
         ({"window_size": (-2, 0)}, r"'window_size' of numbers from -1 on, got \(-2, 0\)"),
         ({"softcap": -1.0}, "'softcap' not to be negative, got -1.0"),
+        ({"softcap": 10**400}, "'softcap' to be a finite number, got 1000"),
+        ({"softcap": "2"}, "'softcap' to be a number, got '2'"),
+        ({"softmax_scale": 1e39}, "'softmax_scale' to be a finite number in the range of float32, got 1e"),
         ({"alibi_slopes": torch.ones(3)}, r"'alibi_slopes' of \[4\] or \[2, 4\], got \[3\]"),
         ({"alibi_slopes": torch.ones(4).half()}, "'alibi_slopes' of float32, got torch.float16"),
         ({"alibi_slopes": [1.0]}, "'alibi_slopes' to be a tensor, got list"),
@@ -351,7 +360,10 @@ def test_calls_on_a_gpu_read_no_element(options, monkeypatch):
         ({"s_aux": torch.ones(4, device="meta")}, "'s_aux' on cpu, as 'q' is, got meta"),
         ({"cache_seqlens": torch.ones(3).int()}, r"'cache_seqlens' of \[2\], got \[3\]"),
         ({"cache_seqlens": torch.ones(2)}, "'cache_seqlens' of int32 or int64, got torch.float32"),
-        ({"cache_seqlens": 49}, "'cache_seqlens' to be for at most 48 keys of a sequence and not negative, got 49 for sequence 0"),
+        ({"cache_seqlens": 49}, "'cache_seqlens' to be for at most 48 keys of a sequence and not negative, got 49$"),
+        ({"cache_seqlens": 2**70}, f"not negative, got {2**70}$"),
+        ({"cache_seqlens": torch.tensor([3, 2**32 + 3])}, "not negative, got 2147483647 for sequence 1"),
+        ({"cache_seqlens": torch.tensor([3, 3]).to_sparse()}, "'cache_seqlens' to be a dense tensor, got torch.sparse_coo"),
         ({"cache_seqlens": torch.tensor([3, -1])}, "not negative, got -1 for sequence 1"),
         ({"block_table": torch.zeros(3, 3).int()}, r"'block_table' of \[2, columns\], got \[3, 3\]"),
         ({"block_table": torch.tensor([[0, 0, 0], [0, 99, 0]]), "cache_seqlens": 17},
@@ -362,6 +374,9 @@ def test_calls_on_a_gpu_read_no_element(options, monkeypatch):
          "at most 48 keys of a sequence, and 9 new ones, and not negative, got 40 for sequence 0"),
         ({"q": torch.ones(2, 4, 16)}, r"'q' of \[batch, seqlen_q, heads, head_dim\], got \[2, 4, 16\]"),
         ({"q": torch.ones(2, 1, 4, 16).double()}, "'q' of float16, bfloat16 or float32, got torch.float64"),
+        ({"block_table": torch.full((2, 3), 2**32)}, r"pages in \[0, 9\), got 2147483647 for sequence 0, column 0"),
+        ({"q": torch.ones(2, 1, 0, 16)}, r"'q' with heads and elements, got \[2, 1, 0, 16\]"),
+        ({"q": torch.ones(2, 1, 4, 0)}, r"'q' with heads and elements, got \[2, 1, 4, 0\]"),
         ({"q": torch.ones(2, 1, 3, 16)}, r"heads of 'q' to be a multiple of those of 'k_cache' \(2\), got 3"),
         ({"q": torch.ones(2, 1, 4, 8)}, "'k_cache' to have heads of 8 elements, as 'q' has, got 16"),
         ({"q": torch.ones(2, 1, 4, 16).half()}, "'k_cache' of torch.float16, as 'q' is, got torch.float32"),
