@@ -104,8 +104,9 @@ bool ArrayView::read(PyObject *object, char precision, bool isWritten,
   bool isRead = Py_TYPE(object) == numPyType
                     ? !isOnGPU && readNumPy(object, isWritten)
                     : readTensor(object, precision, isOnGPU);
-  // Checks read integers.
-  if (!isRead || getAddress() % getBytes() != 0)
+  // Checks read integers, and PyTorch can free the memory of a tensor.
+  if (!isRead || getAddress() % getBytes() != 0 ||
+      (getAddress() == 0 && !isEmpty()))
     return false;
   computeRange();
   return true;

@@ -184,13 +184,23 @@ static bool isNumber(PyObject *object) {
   return PyFloat_CheckExact(object) || PyLong_CheckExact(object);
 }
 
+/// Reads a number as f32, which is infinite for one out of range.
+static float readFactor(PyObject *number) {
+  constexpr double most = std::numeric_limits<float>::max();
+  double factor = PyFloat_AsDouble(number);
+  bool isOutside = PyErr_Occurred() || !(std::fabs(factor) <= most);
+  PyErr_Clear();
+  return isOutside ? std::numeric_limits<float>::infinity()
+                   : static_cast<float>(factor);
+}
+
 bool CheckedCall::readParameter(const Parameter &parameter, PyObject *value) {
   int argument = parameter.argument;
   if (argument < 0)
     return value == Py_None;
   switch (parameter.kind) {
   case ParameterKind::Number:
-    return isNumber(value) && std::isfinite(PyFloat_AsDouble(value)) &&
+    return isNumber(value) && std::isfinite(readFactor(value)) &&
            function.read(argument, value, arguments);
   case ParameterKind::Scale:
   case ParameterKind::OptionalScale:
@@ -223,18 +233,16 @@ bool CheckedCall::readScale(const Parameter &parameter, PyObject *value) {
       parameter.kind == ParameterKind::OptionalScale && value == Py_None;
   if (!isDefault && !isNumber(value))
     return function.read(argument, value, arguments);
-  double scale = isDefault ? 1.0 : PyFloat_AsDouble(value);
-  if (!std::isfinite(scale) || numScales + parameter.size > kMostScales) {
-    PyErr_Clear();
+  float scale = isDefault ? 1.0F : readFactor(value);
+  if (!std::isfinite(scale) || numScales + parameter.size > kMostScales)
     return false;
-  }
   if (function.isOnGPU()) {
     int32_t device = getView(0).getTensor().device.id;
     return readMade(argument,
-                    PyObject_CallFunction(operation.placeScale, "dLi", scale,
+                    PyObject_CallFunction(operation.placeScale, "fLi", scale,
                                           parameter.size, device));
   }
-  std::fill_n(scales + numScales, parameter.size, static_cast<float>(scale));
+  std::fill_n(scales + numScales, parameter.size, scale);
   getView(argument).fill(scales + numScales, parameter.size,
                          getView(0).getTensor().device);
   function.pass(argument, arguments);

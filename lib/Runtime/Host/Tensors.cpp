@@ -184,6 +184,8 @@ bool TensorCheck::checkShape() {
 }
 
 bool TensorCheck::checkAddress() const {
+  if (!address && !isEmpty)
+    return raiseValue("memory for its elements", "a null address");
   if (address % type.alignment && !isEmpty) {
     char text[32];
     std::snprintf(text, sizeof(text), "address %#zx",

@@ -100,7 +100,10 @@ def read_integers(array: Any) -> np.ndarray | None:
     locate = getattr(array, "__dlpack_device__", None)
     if locate is None or locate()[0] != _HOST:
         return None
-    return np.from_dlpack(array)
+    numbers: np.ndarray = np.from_dlpack(array)
+    if numbers.size and not numbers.ctypes.data:  # PyTorch can free a tensor's memory
+        raise TypeError("expects an array with its elements in memory, got a null address")
+    return numbers
 
 
 def check_32_bits(**arrays: Any) -> None:

@@ -26,6 +26,7 @@ _POWERS = dtypes.formats("Power")
 _NUMBERS = ("i32", "i64")
 _BLOCK_THREADS = range(32, 1024 + 1, 32)
 _HEADS_PER_THREAD = range(1, 32 + 1)
+_MOST_FACTOR = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -154,10 +155,23 @@ def check_given(name: str, value: object, wanted: bool) -> None:
 
 
 def check_factor(name: str, value: float) -> float:
-    """Returns a factor as a float. Raises ``ValueError`` for NaN, infinities and bools."""
-    if isinstance(value, bool | np.bool_) or not math.isfinite(value):
-        raise ValueError(f"expects {name!r} to be a finite number, got {value!r}")
-    return float(value)
+    """Returns a factor as a float.
+
+    Raises ``ValueError`` for bools, NaN and what is infinite as float32, ``TypeError``
+    for what is no number.
+    """
+    try:
+        factor = math.nan if isinstance(value, bool | np.bool_) else float(value)
+    except OverflowError:
+        factor = math.inf
+    except (TypeError, RuntimeError):
+        factor = None
+    if factor is None or isinstance(value, str | bytes):
+        raise TypeError(f"expects {name!r} to be a number, got {value!r}")
+    if not abs(factor) <= _MOST_FACTOR:
+        range_ = " in the range of float32" if math.isfinite(factor) else ""
+        raise ValueError(f"expects {name!r} to be a finite number{range_}, got {value!r}")
+    return factor
 
 
 def check_query_heads(params: KVCacheParams, query_heads: int) -> None:

@@ -150,10 +150,17 @@ def test_outputs_in_slices_of_one_tensor():
             attend(inputs, 0, fused[:, :2], out=out, scale=1.0)
 
 
+def free(tensor):
+    copy = tensor.clone()
+    copy.untyped_storage().resize_(0)
+    return copy
+
+
 @pytest.mark.parametrize("is_bound", [False, True])
 @pytest.mark.parametrize(
     "make, message",
     [
+        (free, "'keys'. expects memory for its elements .*, got a null address"),
         (lambda new: new.requires_grad_(), "requires a gradient"),
         (lambda new: torch.nn.Parameter(new), "requires a gradient"),
         (lambda new: torch.complex(new, new).conj().imag, "a negated view"),
@@ -206,6 +213,7 @@ def draw_tensor(rng, tensor):
         lambda: tensor.to(torch.float64),
         lambda: tensor.to(torch.complex64).imag if tensor.is_floating_point() else tensor,
         lambda: tensor.to("meta"),
+        lambda: free(tensor),
         lambda: tensor.to_sparse(),
         lambda: tensor.clone().requires_grad_() if tensor.is_floating_point() else tensor,
         lambda: torch.nn.Parameter(tensor.clone(), requires_grad=False),

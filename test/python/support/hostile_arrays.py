@@ -7,7 +7,7 @@ DTYPES = [
     *map(np.dtype, "?bBhHiIlLefdFD"), *map(np.dtype, (">i4", ">f4", "M8[s]", "S4", "O", "i4,f4")),
     *map(np.dtype, (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.int4)),
 ]  # fmt: skip
-OTHERS = None, 0, -1, 2**70, 0.5, float("nan"), "text", b"bytes", (), [1.0], True
+OTHERS = None, 0, -1, 2**70, 10**400, 0.5, 1e39, float("nan"), "text", b"bytes", (), [1.0], True
 ENDS = -(2**31), -1, 0, 1, 7, 8, 31, 32, 2**31 - 1
 
 
