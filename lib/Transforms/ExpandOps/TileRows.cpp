@@ -85,9 +85,6 @@ void TileRows::findTokens() {
   SeenTokens seen = findSeen(rows, first, count);
   seenByAll = seen.byAll;
   admittedForAll = seen.admitted;
-  // A block without rows computes, too, where its threads have roles.
-  if (plan.countProducerWarps())
-    seen.all.to = frame.min(seen.all.to, rows.tokens);
   tokens = {rows.batch,     head,       seen.all,
             seen.alignment, seen.begin, ids ? &*ids : nullptr};
 }

@@ -73,8 +73,8 @@ private:
   // Roles
   //===--------------------------------------------------------------------===//
 
-  // Blocks behind the last row compute, too: ptxas grants registers to roles
-  // only outside of branches.
+  // ptxas grants registers to roles only outside of branches: a block behind
+  // the last row has no tiles in place of a branch.
   void emitRoles(const TileWork &work) {
     block.findSequence(work);
     block.findRows(work);
@@ -84,6 +84,9 @@ private:
     Value tokens = block.countTokens(block.tokens.all);
     tiles =
         frame.div(frame.add(tokens, frame.index(plan.tokens - 1)), plan.tokens);
+    Value hasRows = frame.below(frame.index(0), block.count);
+    tiles = arith::SelectOp::create(frame.builder, frame.loc, hasRows, tiles,
+                                    frame.index(0));
     stageQueries();
     Value produces = frame.below(block.thread, frame.index(getProducers()));
     frame.runIf(
