@@ -185,6 +185,12 @@ class PagedCache(Cache):
         self._finish()
         if not self._rows:
             return
+        count = len(self._rows)
+        if wrong := [index for index in indices if not 0 <= index < count]:
+            raise ValueError(f"expects rows in [0, {count}), got {wrong[0]}")
+        if not indices:
+            self.reset()
+            return
         old, rows, used = self._rows, [], set()
         for index in indices:
             row = old[index]
@@ -223,12 +229,16 @@ class PagedCache(Cache):
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PagedCache:
-        """Copies all pages, so that both caches continue by themselves."""
-        self._finish()
+        """Copies all pages, so that both caches continue by themselves.
+
+        The copy has ended the pass that this cache may be in.
+        """
         memo[id(self.config)] = self.config
         memo[id(self)] = result = object.__new__(type(self))
+        memo[id(self._step)] = self._step
         for name, value in vars(self).items():
             setattr(result, name, copy.deepcopy(value, memo))
+        result._finish()
         return result
 
     # --- Prefixes -----------------------------------------------------------------
@@ -308,8 +318,13 @@ class PagedCache(Cache):
         if step.inputs is None:
             out = call.query.new_zeros(batch, columns, heads, self.shape.value_dim)
         else:
-            rows = [pack(each, step.tokens) for each in (keys, values) if each is not None]
             query = pack(call.query, step.tokens)
+            # Within torch.autocast, values have another dtype.
+            rows = [
+                pack(each, step.tokens).to(query.dtype)
+                for each in (keys, values)
+                if each is not None
+            ]
             packed = self._run(step.inputs, layer, rows, query, call)
             out = unpack(packed, step.tokens, batch, columns)
         step.layers.add(layer)

@@ -220,6 +220,42 @@ def test_copies_of_a_cache_continue_by_themselves(name):
     assert copied.get_seq_length() == wanted.shape[1] - 1
 
 
+def test_a_copy_within_a_pass_leaves_the_pass_as_it_is():
+    model, copies = make_model("llama"), []
+    inputs = prompts(6)
+    cache = make_cache(model)
+    layer = model.model.layers[0]
+    hook = layer.register_forward_hook(lambda *_: copies.append(copy.deepcopy(cache)))
+    found = forward(model, cache, **inputs).logits
+    hook.remove()
+    torch.testing.assert_close(found, forward(model, make_cache(model), **inputs).logits)
+    assert [each.get_seq_length() for each in (cache, *copies)] == [6, 6]
+    assert [len(each.manager.tokens(each._rows[0])) for each in (cache, *copies)] == [6, 6]
+
+
+@pytest.mark.parametrize("rows, message", [((0, 0, 2), r"rows in \[0, 2\), got 2"), ((-1, 0), r"rows in \[0, 2\), got -1")])
+def test_wrong_rows_change_no_row(rows, message):
+    model = make_model("llama")
+    cache = make_cache(model)
+    forward(model, cache)
+    before = repr(cache), cache.manager.snapshot()
+    with pytest.raises(ValueError, match=message):
+        cache.reorder_cache(torch.tensor(rows))
+    assert (repr(cache), cache.manager.snapshot()) == before
+    cache.reorder_cache(torch.zeros(0, dtype=torch.long))
+    assert cache.get_seq_length() == 0 and not cache.manager.snapshot().sequences
+
+
+def test_autocast_converts_values_to_the_dtype_of_queries():
+    logits = []
+    for attention in ("kvcache", "eager"):
+        model = make_model("llama", attention)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            cache = make_cache(model) if attention == "kvcache" else None
+            logits.append(forward(model, cache).logits[:, -1].float())
+    torch.testing.assert_close(*logits, rtol=0.1, atol=0.1)
+
+
 def test_cache_says_its_size():
     model = make_model("llama")
     cache = make_cache(model, dtype="fp8")
