@@ -18,6 +18,8 @@ _FRAMEWORKS = (
     "apache-tvm-ffi",
     "torch",
     "transformers",
+    "vllm",
+    "sglang",
     "jax",
     "jax-tvm-ffi",
     "cupy",
