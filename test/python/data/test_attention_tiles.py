@@ -12,9 +12,12 @@ from attention_checks import (
     check,
     check_sparse,
     close,
+    close_lse,
     dense,
     fill,
     make_params,
+    random_mask,
+    run,
 )
 from devices import spread
 from edits import edit
@@ -112,6 +115,20 @@ PING_PONG, PIPELINED = (
 def test_tiles_whose_products_overlap(format_, heads, group, head_dim, page_size, options):
     params = make_params(format_, heads, head_dim, page_size)
     check(params, format_, TILES, TILES_NEW, group, CHIPS[1], **options)
+
+
+def test_thread_blocks_without_rows_read_no_mask():
+    """The last sequence has a thread block that begins after its rows, and after those of the mask."""
+    params, new = make_params("bf16", 1, 64, 16), (31, 2)
+    _, inputs = fill(params, "bf16", (30, 40), new)
+    mask = random_mask(new)[0][: sum(new)].copy()
+    options = {"mask": True, "causal": False, "target": CHIPS[1]}
+    results = [
+        run(params, "bf16", inputs, 4, {**options, **more}, 0.1, extra=0, mask=mask)
+        for more in (PING_PONG, {"target": "cpu"})
+    ]
+    assert close(results[0][1], results[1][1].astype(np.float64), 0.02)
+    assert close_lse(results[0][2], results[1][2])
 
 
 @pytest.mark.parametrize(
