@@ -193,6 +193,8 @@ public:
     int64_t columns = op.getValue().getType().getColumns();
     Value last =
         arith::AddIOp::create(builder, loc, op.getColumn(), index(columns - 1));
+    // The last index of a column before the first one may wrap.
+    check(op.getColumn(), indices.size(), "index");
     check(last, indices.size(), "last index");
   }
 

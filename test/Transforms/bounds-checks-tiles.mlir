@@ -56,6 +56,9 @@ func.func @fragments(%kt: !kt, %i: index, %j: index) -> !fly {
 // CHECK:         %[[BOUND:.*]] = arith.select %[[STORED]], %[[SIZE]], %c1
 // CHECK:         kvcache.check %[[CHECKED]] below %[[BOUND]], "'kvcache.store_rows' op index of dimension 0"
 // CHECK:         %[[LAST:.*]] = arith.addi %[[COLUMN]], %c31
+// CHECK:         arith.select %[[STORED]], %[[COLUMN]], %c0
+// CHECK:         kvcache.check {{.*}}, "'kvcache.store_rows' op index of dimension 1"
+// CHECK:         arith.select %[[STORED]], %[[LAST]], %c0
 // CHECK:         kvcache.check {{.*}}, "'kvcache.store_rows' op last index of dimension 1"
 // CHECK:         kvcache.yield %[[ROW]], %[[STORED]]
 func.func @stored_rows(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %column: index, %out: memref<?x64xf32>, %is: i1) {
