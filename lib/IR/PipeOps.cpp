@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "OpSyntax.h"
+#include "RegionRules.h"
 
 #include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/PipeOps.h"
@@ -97,14 +98,8 @@ LogicalResult ProduceOp::verify() {
 /// Whether the op may write memory. `kvcache.check` is allowed everywhere.
 static bool writesMemory(Operation *op) {
   WalkResult result = op->walk([](Operation *nested) {
-    if (isa<CheckOp>(nested) ||
-        nested->hasTrait<OpTrait::HasRecursiveMemoryEffects>())
-      return WalkResult::advance();
-    auto effects = dyn_cast<MemoryEffectOpInterface>(nested);
-    bool isHarmless =
-        nested->hasTrait<OpTrait::IsTerminator>() ||
-        (effects && (effects.hasNoEffect() ||
-                     effects.onlyHasEffect<MemoryEffects::Read>()));
+    bool isHarmless = isa<CheckOp>(nested) || onlyReadsMemory(nested) ||
+                      nested->hasTrait<OpTrait::IsTerminator>();
     return isHarmless ? WalkResult::advance() : WalkResult::interrupt();
   });
   return result.wasInterrupted();

@@ -489,7 +489,7 @@ func.func @store_rows_c2(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %i: index,
 // -----
 
 func.func @store_rows_c2_rank(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %i: index, %x: i1, %m: memref<f32>) {
-  // expected-error @below {{'kvcache.store_rows' op expects the region to yield 'i1', got 'i1'}}
+  // expected-error @below {{'kvcache.store_rows' op expects 'memref' to have a dimension of columns, got 'memref<f32>'}}
   kvcache.store_rows %a at(%i, %i) to %m : !kvcache.fragment<64x32xf32, wgmma_acc>, memref<f32> {
   ^bb0(%r: index):
     kvcache.yield %x : i1
@@ -502,6 +502,17 @@ func.func @store_rows_c2_rank(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %i: i
 func.func @store_rows_c4(%a: !kvcache.fragment<64x32xi32, wgmma_acc>, %i: index, %x: i1, %m: memref<?x32xi16>) {
   // expected-error @below {{'kvcache.store_rows' op expects elements of whole bytes, of the fragment f32 or those of the memref, got 'i32' and 'i16'}}
   kvcache.store_rows %a at(%i, %i) to %m : !kvcache.fragment<64x32xi32, wgmma_acc>, memref<?x32xi16> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_rows_c4_wider(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %i: index, %x: i1, %m: memref<?x32xf64>) {
+  // expected-error @below {{'kvcache.store_rows' op expects elements of whole bytes, of the fragment f32 or those of the memref, got 'f32' and 'f64'}}
+  kvcache.store_rows %a at(%i, %i) to %m : !kvcache.fragment<64x32xf32, wgmma_acc>, memref<?x32xf64> {
   ^bb0(%r: index):
     kvcache.yield %r, %x : index, i1
   }
@@ -549,6 +560,17 @@ func.func @store_rows_c3(%a: !kvcache.fragment<64xf32, wgmma_acc>, %i: index, %x
     // expected-error @below {{'memref.store' op is not allowed in a region of 'kvcache.store_rows', whose ops at most read memory}}
     memref.store %e, %m[%r] : memref<?xf32>
     kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_rows_c2_terminator(%a: !kvcache.fragment<64xf32, wgmma_acc>, %i: index, %x: i1, %m: memref<?xf32>) {
+  // expected-error @below {{'kvcache.store_rows' op expects the region to end with 'kvcache.yield'}}
+  kvcache.store_rows %a at(%i) to %m : !kvcache.fragment<64xf32, wgmma_acc>, memref<?xf32> {
+  ^bb0(%r: index):
+    %true = arith.constant true
   }
   return
 }

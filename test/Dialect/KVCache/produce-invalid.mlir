@@ -131,6 +131,25 @@ func.func @c2_wait(%k: !cache, %i: index) {
 !kt = !kvcache.tile<64x128xbf16, swizzle_128b>
 !ring = !kvcache.pipe<3, !kt>
 
+func.func @c2_store_rows(%m: memref<?xf32>, %x: i1, %i: index, %a: !kvcache.fragment<64xf32, wgmma_acc>) {
+  %ring = kvcache.pipe : !ring
+  kvcache.produce %ring[%i] : !ring {
+  ^bb0(%ks: !kt):
+    // expected-error @below {{'kvcache.store_rows' op is not allowed in the region of 'kvcache.produce', which may contain only copies and ops that do not write memory}}
+    kvcache.store_rows %a at(%i) to %m : !kvcache.fragment<64xf32, wgmma_acc>, memref<?xf32> {
+    ^bb0(%r: index):
+      kvcache.yield %r, %x : index, i1
+    }
+    kvcache.yield
+  }
+  return
+}
+
+// -----
+
+!kt = !kvcache.tile<64x128xbf16, swizzle_128b>
+!ring = !kvcache.pipe<3, !kt>
+
 func.func @c2_store(%m: memref<4xf32>, %x: f32, %i: index) {
   %ring = kvcache.pipe : !ring
   kvcache.produce %ring[%i] : !ring {
