@@ -422,6 +422,20 @@ def test_calls_agree_on_arrays_that_are_resized_in_place(name, rows):
         assert run(lambda: append(step, 1, **given), step, given) == found
 
 
+def test_calls_agree_on_a_table_that_loses_a_dimension():
+    append = make_operation("append")
+    results = []
+    for is_native in (True, False):
+        step, given = dataclasses.replace(make_step(), lut=np.array([[5], [7]], np.int32)), make_append()
+        step.lengths[:] = 1, 0
+        with contextlib.nullcontext() if is_native else without_extension(append):
+            append(step, 1, **given)
+            step.lut.shape = (2,)
+            results.append(run(lambda: append(step, 1, **given), step, given))
+    assert results[0] == results[1]
+    assert "expects 2 dimensions" in results[0][1]
+
+
 def test_threads_share_a_bound_call():
     step, attend = make_step(), make_operation("attention, splits")
     bound = attend.bind(step, 1, scale=0.25)
