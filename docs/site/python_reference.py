@@ -54,7 +54,8 @@ TASKS = (
         "attention-over-my-cache.md",
         (
             "ops.attention_operation.Attention.__call__",
-            *(f"ops.operations.{name}.__call__" for name in ("Append", "Gather", "CopyPages", "MergeStates")),
+            "ops.append_operation.Append.__call__",
+            *(f"ops.operations.{name}.__call__" for name in ("Gather", "CopyPages", "MergeStates")),
         ),
     ),
     Task("layouts", "Describe an engine's layout", ("Layout", "describe", "row_params"), "describe-my-engines-layout.md"),

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_positive
 from ..dtypes import DTypeLike
+from .append_operation import Append
 from .append_options import AppendOptions
 from .arguments import (
     Tiling,
@@ -26,7 +27,6 @@ from .attention_options import make_spec, make_splits
 from .cache_forms import FUNCTION_NAMES, CacheForm
 from .attention_operation import Attention
 from .operations import (
-    Append,
     Build,
     CopyPages,
     Gather,

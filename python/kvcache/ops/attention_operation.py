@@ -259,7 +259,7 @@ class Attention(LayerOperation):
                 raise ValueError(f"expects {name!r} only for fp8")
         given = ((name, scales[name]) for name in self._spec.scaled_rows)
         return tuple(
-            expand_scale(name, 1.0 if scale is None else scale, self._spec.query_heads)
+            expand_scale(name, scale, self._spec.query_heads, default=1.0)
             for name, scale in given
         )
 

@@ -59,8 +59,12 @@ def _fill_scale(scale: float, elements: int, device: int) -> cuda.DeviceArray:
     return _fill_device(ConstantArray(scale, (elements,)), device)
 
 
-def expand_scale(name: str, scale: Scale, heads: int) -> Any:
-    """Expands a scale to f32 [heads]."""
+def expand_scale(
+    name: str, scale: Scale, heads: int, default: float | None = None
+) -> Any:
+    """Expands a scale to f32 [heads]; ``default`` if it is None."""
+    if scale is None:
+        scale = default
     if isinstance(scale, int | float | np.number):
         return ConstantArray(check_factor(name, scale), (heads,))
     return scale

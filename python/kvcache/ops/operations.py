@@ -17,13 +17,9 @@ from ..execution.runtime import JitModule, jit
 from ..pages.inputs import StepInputs
 from .arguments import (
     check_given,
-    check_given_positions,
     check_leading,
     check_pairs,
-    check_positions,
     check_room,
-    check_rows,
-    check_slots,
     check_table,
     find_missing_page,
     get_sizes,
@@ -33,7 +29,6 @@ from .constant_arrays import ConstantArray, Scale, expand_scale
 from .overlaps import check_apart
 from .sources import (
     LayerSpec,
-    append_source,
     copy_pages_source,
     gather_source,
     merge_states_source,
@@ -44,7 +39,6 @@ if TYPE_CHECKING:
     from ..compilation.modules import CompiledModule
 
 _CACHE = ("blocks", "scales")
-_SEPARATE = ("key_blocks", "value_blocks", "key_scales", "value_scales", "rope_blocks")
 
 
 @dataclass(frozen=True)
@@ -225,192 +219,6 @@ class LayerOperation(Operation):
         return tuple(expand_scale(name, scale, heads) for name, scale in given)
 
 
-class Append(LayerOperation):
-    write = staticmethod(append_source)
-    functions = ("append",)
-    mutates = (*_CACHE, *_SEPARATE, "queries", "query_out")
-    parameters = {
-        "keys": "r",
-        "values": "r",
-        "queries": "r",
-        "latent_rope": "r",
-        "slots": "s",
-        "norm": "a",
-        "query_norm": "a",
-        "rope": "c",
-        "positions": "p",
-        "key_scale": "f",
-        "value_scale": "f",
-        "query_out": "r",
-        "query_scale": "e",
-    }
-    positional = ("keys", "values", "queries")
-
-    def __init__(self, source: str, build: Build, spec: LayerSpec) -> None:
-        super().__init__(source, build, spec)
-        head_dim = spec.cache.params.head_dim
-        self._extra = frozenset(spec.options.extra(head_dim, ""))
-
-    def _count_elements(self, name: str) -> int:
-        if name == "query_scale":
-            return self._spec.options.query_heads or 0
-        return super()._count_elements(name)
-
-    def __call__(
-        self,
-        inputs: StepInputs,
-        layer: int,
-        keys: Array,
-        values: Array | None = None,
-        queries: Array | None = None,
-        device: int = 0,
-        *,
-        latent_rope: Array | None = None,
-        slots: Array | None = None,
-        norm: Array | None = None,
-        query_norm: Array | None = None,
-        rope: Array | None = None,
-        positions: Array | None = None,
-        key_scale: Scale = None,
-        value_scale: Scale = None,
-        query_out: Array | None = None,
-        query_scale: Scale = None,
-    ) -> None:
-        """Writes the pending tokens of a step to a layer.
-
-        Calls give exactly the optional arguments that the operation was made with. Keys
-        are normed, roped and rounded, in this order; values are rounded.
-        ``queries``, ``query_out`` and the cache share no memory with each other or with
-        another array.
-
-        Args:
-            inputs: The inputs of a manager, or of ``StepInputs.of``.
-            layer: The index of the layer in the cache.
-            keys: New keys [total, heads, head_dim], in the order of the inputs' tokens;
-                without the elements of ``latent_rope``.
-            values: New values, as ``keys``; None for a latent cache.
-            queries: Queries [total, query_heads, head_dim], normed and roped in place,
-                or into ``query_out``.
-            device: The device whose tensors it writes.
-            latent_rope: The last elements of latent rows, [total, 1, elements].
-            slots: The slot of each row, page * page_size + offset, [total]. A row with
-                a negative slot is skipped, but its queries are not. Lengths and table
-                of the inputs are not read. A slot in host memory that the cache lacks
-                is an error. Rows with equal slots are undefined, and an error with
-                ``bounds_checks``.
-            norm: The weights of the RMS norm of each head of keys, [norm], of the dtype
-                of rows.
-            query_norm: The weights of the RMS norm of queries, [query_norm].
-            rope: Cosines and sines, float32 [positions, elements]: for each position
-                elements / 2 cosines, then elements / 2 sines.
-            positions: The row of ``rope`` for each token, [total], or [axes, total]
-                with ``rope_axes``. Without it, the position of a token in its sequence.
-                One in host memory that ``rope`` has no row for is an error.
-            key_scale: The divisor of keys, if the operation was made with static
-                scales: a number, or float32 [heads].
-            value_scale: The divisor of values; None for a latent cache.
-            query_out: The queries of fp8, [total, query_heads, head_dim], written, if
-                the operation was made with ``query_dtype``. ``queries`` stay then.
-            query_scale: The divisor of queries of fp8: a number, or float32
-                [query_heads]; 1 by default. Quotients are rounded to nearest even, and
-                saturate. Attention takes the same scale.
-        """
-        checked = self._checked
-        if checked is not None and type(device) is int and not device:
-            try:
-                if checked(
-                    inputs,
-                    layer,
-                    keys,
-                    values,
-                    queries,
-                    latent_rope,
-                    slots,
-                    norm,
-                    query_norm,
-                    rope,
-                    positions,
-                    key_scale,
-                    value_scale,
-                    query_out,
-                    query_scale,
-                ):
-                    return
-            except CheckError as error:
-                self._explain(inputs, layer, error)
-        given = {
-            "latent_rope": latent_rope,
-            "slots": slots,
-            "norm": norm,
-            "query_norm": query_norm,
-            "rope": rope,
-            "positions": positions,
-            "queries": queries,
-            "query_out": query_out,
-        }
-        for name, array in given.items():
-            check_given(name, array, name in self._extra)
-        query_scales = self._get_query_scales(query_scale)
-        scales = self._scales(key_scale, value_scale)
-        step = take_step(
-            inputs, self._spec.cache, layer, device, needs_table=slots is None
-        )
-        if slots is None:
-            check_table(inputs, step.blocks)
-        check_rows(
-            inputs.row_offsets,
-            keys=keys,
-            values=values,
-            latent_rope=latent_rope,
-            slots=slots,
-            positions=positions,
-            queries=queries,
-            query_out=query_out,
-        )
-        if rope is not None and positions is None:
-            check_positions(inputs, rope)
-        if not self.bounds_checks:
-            check_slots("slots", slots, inputs.row_offsets, step.blocks)
-            used = slots if queries is None else None
-            check_given_positions(positions, inputs.row_offsets, rope, used)
-        read: dict[str, Any] = {
-            **given,
-            "keys": keys,
-            "values": values,
-            "key_scale": key_scale,
-            "value_scale": value_scale,
-            "query_scale": query_scale,
-            **step.tables,
-        }
-        written = {name: read.pop(name) for name in ("queries", "query_out")}
-        check_apart(written, {**read, **step.tensors})
-        for name, tensor in step.tensors.items():
-            check_apart({name: tensor}, read)
-        dense = (keys,) if values is None else (keys, values)
-        if latent_rope is not None:
-            dense = (*dense, given.pop("latent_rope"))
-        last = () if given.pop("query_out") is None else (query_out, *query_scales)
-        self._call_on_layer(
-            inputs,
-            layer,
-            step,
-            *dense,
-            step.offsets,
-            *(array for array in given.values() if array is not None),
-            *scales,
-            *last,
-        )
-
-    def _get_query_scales(self, scale: Scale) -> tuple[Any, ...]:
-        options = self._spec.options
-        if options.query_dtype:
-            given = 1.0 if scale is None else scale
-            return (expand_scale("query_scale", given, options.query_heads),)
-        if scale is not None:
-            raise ValueError("expects 'query_scale' only with 'query_dtype'")
-        return ()
-
-
 class Gather(LayerOperation):
     write = staticmethod(gather_source)
     functions = ("gather",)
@@ -562,8 +370,7 @@ class MergeStates(Operation):
 
     def _expand_scale(self, scale: Scale) -> tuple[Any, ...]:
         if self._spec.has_scale:
-            given = 1.0 if scale is None else scale
-            return (expand_scale("out_scale", given, self._spec.heads),)
+            return (expand_scale("out_scale", scale, self._spec.heads, default=1.0),)
         if scale is not None:
             raise ValueError("expects 'out_scale' only for fp8")
         return ()

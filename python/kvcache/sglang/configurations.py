@@ -10,8 +10,8 @@ from typing import Any
 
 from .. import ops
 from ..cache.params import KVCacheParams
+from ..ops.append_operation import Append
 from ..ops.attention_operation import Attention
-from ..ops.operations import Append
 from .options import Options
 
 _LOGGER = logging.getLogger("sglang.kvcache")

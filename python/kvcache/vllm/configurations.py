@@ -11,8 +11,8 @@ from vllm.logger import init_logger
 
 from .. import ops
 from ..cache.params import KVCacheParams
+from ..ops.append_operation import Append
 from ..ops.attention_operation import Attention
-from ..ops.operations import Append
 from .formats import LayerCache, has_static_scales
 from .options import Options
 
