@@ -149,7 +149,7 @@ Value AttentionBase::getFactor(Value factor, Value queryHead) {
   return scale ? f.mul(factor, scale) : factor;
 }
 
-Value AttentionBase::bend(Value products) {
+Value AttentionBase::applySoftCap(Value products) {
   if (!op.getSoftCap())
     return products;
   double cap = op.getSoftCap()->convertToDouble();

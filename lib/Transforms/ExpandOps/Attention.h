@@ -84,7 +84,7 @@ public:
   Value getFactor(Value factor, Value queryHead);
   /// Scores of the products of queries and keys, in base 2, or natural units
   /// for a region `score`.
-  Value bend(Value products);
+  Value applySoftCap(Value products);
 
   /// Whether tokens that rows see by position have scores, which regions may
   /// make -inf.

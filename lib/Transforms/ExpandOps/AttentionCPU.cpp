@@ -476,7 +476,7 @@ private:
       if (keyScales)
         sums = f.mul(sums, loadScales(keyScales));
       regions.addRow(frame.add(row.head, frame.index(k)), row.i);
-      scores.push_back(regions.apply(bend(sums), k, /*column=*/0));
+      scores.push_back(regions.apply(applySoftCap(sums), k, /*column=*/0));
     }
     return scores;
   }

@@ -320,7 +320,7 @@ private:
     Value sum = reduce(f.sumOf(products), /*isMax=*/false, plan.lanes, 1);
     if (token.keyScale)
       sum = f.mul(sum, token.keyScale);
-    return bend(sum);
+    return applySoftCap(sum);
   }
 
   /// The sums of a range of tokens; all lanes have the same maxima.

@@ -513,7 +513,7 @@ private:
     if (keys.isUnscaled() && !plan.multipliesRaw)
       keys.scale(scores, layout, column);
     for (auto [i, score] : llvm::enumerate(scores))
-      score = bend(f.mul(score, factors[layout.getRowOf(i)]));
+      score = applySoftCap(f.mul(score, factors[layout.getRowOf(i)]));
     scores = mask(modify(scores, tile), tile);
     SmallVector<Value> maxima;
     if (swapped) {

@@ -25,7 +25,7 @@ public:
   /// Finds the sequence of a block, and the first of its rows; then its rows.
   void findSequence(const TileWork &work);
   void findRows(const TileWork &work);
-  /// Gives a block behind the last row of a sequence no rows.
+  /// Gives a block after the last row of a sequence no rows.
   void clampRows();
   /// The token and the query head of a row of the block. Those behind the last
   /// repeat its token.

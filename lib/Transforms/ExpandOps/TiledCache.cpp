@@ -338,7 +338,7 @@ std::pair<Place, Value> TiledCache::getPlace(Value tile, Value token,
       ofRow = frame.max(ofRow, tokens.begin);
     return {{tokens.batch, ofRow, Value()}, Value()};
   }
-  // Some threads have rows behind the last.
+  // Some threads have rows after the last.
   row = frame.min(row, frame.index(tokensOfTile - 1));
   Value id = tokens.ids->get(tile, row, 1);
   Value safe = frame.fromI32(frame.max(id, frame.i32(0)));
@@ -377,7 +377,7 @@ TiledCache::Unit TiledCache::loadUnit(const Source &source, const Field &field,
 // they store.
 TiledCache::Unit TiledCache::loadRawUnit(Value rawTile, Value number) const {
   TileType type = getRawTile();
-  // Some threads have units behind the last.
+  // Some threads have units after the last.
   int64_t all = tokensOfTile * size / kUnit;
   if (all % threads)
     number = frame.min(number, frame.index(all - 1));
@@ -410,7 +410,7 @@ void TiledCache::fillFromPair(Value thread, ValueRange rawTiles,
         kUnit, cast<TileType>(rawTile.getType()).getElementType());
     bool isNarrow = vector.getElementTypeBitWidth() == 8;
     auto load = [&, &field = field, rawTile = rawTile](Value number) -> Unit {
-      // Some threads have units behind the last.
+      // Some threads have units after the last.
       if (all % threads)
         number = frame.min(number, frame.index(all - 1));
       Value row = frame.div(number, units);

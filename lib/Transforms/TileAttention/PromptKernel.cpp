@@ -73,7 +73,7 @@ private:
   // Roles
   //===--------------------------------------------------------------------===//
 
-  // ptxas grants registers to roles only outside of branches: a block behind
+  // ptxas grants registers to roles only outside of branches: a block after
   // the last row has no tiles in place of a branch.
   void emitRoles(const TileWork &work) {
     block.findSequence(work);
@@ -153,8 +153,8 @@ private:
     gpu::BarrierOp::create(frame.builder, frame.loc);
   }
 
-  Value loadQuery(Value ofBlock, Value d, int64_t count) {
-    auto [i, queryHead] = block.getRow(ofBlock);
+  Value loadQuery(Value blockRow, Value d, int64_t count) {
+    auto [i, queryHead] = block.getRow(blockRow);
     Value row = frame.add(block.rows.first, i);
     block.checkRow(row);
     Value elements =
@@ -269,10 +269,11 @@ private:
     OpBuilder::InsertionGuard guard(frame.builder);
     Block *body = frame.builder.createBlock(
         &store.getBody(), {}, frame.builder.getIndexType(), {frame.loc});
-    Value ofBlock = body->getArgument(0);
-    auto [i, queryHead] = block.getRow(ofBlock);
+    Value blockRow = body->getArgument(0);
+    auto [i, queryHead] = block.getRow(blockRow);
     Value row = frame.add(block.rows.first, i);
-    Value isStored = frame.below(ofBlock, frame.mul(block.count, block.packed));
+    Value isStored =
+        frame.below(blockRow, frame.mul(block.count, block.packed));
     if (memref == op.getLse())
       isStored = arith::AndIOp::create(frame.builder, frame.loc, isStored,
                                        frame.below(row, frame.dim(memref, 0)));

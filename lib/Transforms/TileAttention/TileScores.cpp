@@ -70,7 +70,7 @@ Value TileScores::modify(Value products, Value token) const {
   return b.map(
       {products, factor},
       [&](ValueRange place) {
-        Value score = block.bend(block.f.mul(place[0], place[1]));
+        Value score = block.applySoftCap(block.f.mul(place[0], place[1]));
         if (!origin.row)
           return score;
         Value natural =
