@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kvcache
-from kvcache.ops import attention_operation, operations
+from kvcache.ops import append_operation, attention_operation, operations
 
 PARAMS = kvcache.KVCacheParams("f32", 2, 32, page_size=4, total_num_layers=2)
 TOTAL = 8
@@ -465,7 +465,7 @@ def test_operations_reject_values_that_are_not_arrays():
 
 def call_unchecked(monkeypatch, operation, *arguments, **named):
     for name in ("rows", "leading", "positions", "room"):
-        for module in (operations, attention_operation):
+        for module in (append_operation, operations, attention_operation):
             monkeypatch.setattr(module, f"check_{name}", lambda *a, **k: None, raising=False)
     operation(*arguments, **named)
 

@@ -12,7 +12,7 @@ import kvcache
 
 PAGE = (ROOT / "docs/explanation/attention-in-levels.md").read_text()
 ALIASES = dict(re.findall(r"^(!\w+) = (.*)$", PAGE, re.MULTILINE))
-BLOCKS = re.findall(r"<!-- level: (\w+) -->\n\n```mlir\n(.*?)```", PAGE, re.DOTALL)
+BLOCKS = re.findall(r"<!-- level: (\w+) -->\n\n```text\n(.*?)```", PAGE, re.DOTALL)
 PASSES = {
     "op": [],
     "plan": ["--kvcache-plan-attention=chip=sm_90a"],
