@@ -100,6 +100,8 @@ FORMATS = [
     ("llama-64", "bfloat16", "fp8_per_token_head"),
     ("llama-64", "bfloat16", "int8_per_token_head"),
     ("deepseek", "float32", "fp8_e5m2"),
+    # On the CPU: chips round its elements to bf16, which changes tokens of a model whose logits are close.
+    # test_rows_of_fields compares the attention of chips.
     ("deepseek-512", "bfloat16", "fp8_ds_mla"),
 ]
 
@@ -109,4 +111,5 @@ def test_format_generates_tokens_of_the_reference(run, root, name, dtype, format
     model, _ = get_model(name, root, run_forked)
     options = {"dtype": dtype, "kv_cache_dtype": format}
     expected = run(model, backend="TORCH_SDPA", **options)
-    assert run(model, target=next(EMULATORS), **options) == expected
+    target = "cpu" if format == "fp8_ds_mla" else next(EMULATORS)
+    assert run(model, target=target, **options) == expected
