@@ -38,6 +38,8 @@ struct TokenRange {
 
 /// The maximum of no scores: a score of -inf has no weight beside it.
 constexpr float kLowest = std::numeric_limits<float>::lowest();
+/// Weights of f16 are at most 2^15, so that small ones do not vanish.
+constexpr float kHalfBias = 15;
 
 /// The sum of exponentials of a row: `total` times 2^max. Its weighted values
 /// are to be multiplied by `factor` as well.

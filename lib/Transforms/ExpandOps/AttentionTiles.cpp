@@ -20,8 +20,6 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// Weights of f16 are at most 2^15, so that small ones do not vanish.
-constexpr float kHalfBias = 15;
 /// Sums in tensor memory are scaled only where the maximum grows by a factor of
 /// more than 2^8: weights are at most that large.
 constexpr float kSlack = 8;

@@ -165,13 +165,8 @@ TileState TileRows::modify(TileState scores, Value tile) {
     scores = applyEach(scores, tile, &ScoreRegions::applyScore);
   if (!op.getMaskRegion())
     return scores;
-  Value token = getToken(tile);
-  Value end = frame.add(token, frame.index(plan.tokens));
-  Value isPart =
-      arith::OrIOp::create(builder, loc, frame.less(token, admittedForAll.from),
-                           frame.less(admittedForAll.to, end));
   auto branch = scf::IfOp::create(
-      builder, loc, isPart,
+      builder, loc, needsMaskRegion(getToken(tile)),
       [&](OpBuilder &, Location) {
         scf::YieldOp::create(builder, loc,
                              applyEach(scores, tile, &ScoreRegions::applyMask));
@@ -202,10 +197,14 @@ TileState TileRows::applyEach(TileState scores, Value tile, Apply apply) {
   return scores;
 }
 
-TileState TileRows::mask(const TileState &scores, Value tile) {
-  if (ids)
-    return maskIds(scores, tile);
-  Value token = getToken(tile);
+Value TileRows::needsMaskRegion(Value token) {
+  Value end = frame.add(token, frame.index(plan.tokens));
+  return arith::OrIOp::create(builder, loc,
+                              frame.less(token, admittedForAll.from),
+                              frame.less(admittedForAll.to, end));
+}
+
+Value TileRows::needsMask(Value token) {
   Value end = frame.add(token, frame.index(plan.tokens));
   Value isPart = frame.less(seenByAll.to, end);
   auto orIf = [&](Value condition) {
@@ -215,8 +214,15 @@ TileState TileRows::mask(const TileState &scores, Value tile) {
     orIf(frame.less(token, seenByAll.from));
   if (op.getMask())
     orIf(frame.less(rows.own, end));
+  return isPart;
+}
+
+TileState TileRows::mask(const TileState &scores, Value tile) {
+  if (ids)
+    return maskIds(scores, tile);
+  Value token = getToken(tile);
   auto branch = scf::IfOp::create(
-      builder, loc, isPart,
+      builder, loc, needsMask(token),
       [&](OpBuilder &, Location) {
         scf::YieldOp::create(builder, loc, maskEach(scores, token));
       },

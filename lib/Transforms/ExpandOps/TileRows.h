@@ -50,6 +50,10 @@ public:
   TileState modify(TileState scores, Value tile);
   /// Whether rows may see no tokens from the first one on, by position.
   bool hasBegin();
+  /// Whether some row may not see all tokens of the tile from `token` on: by
+  /// the region `mask`, or by positions and the mask.
+  Value needsMaskRegion(Value token);
+  Value needsMask(Value token);
   /// Gives scores that rows do not see the weight 0, where there are any.
   TileState mask(const TileState &scores, Value tile);
 

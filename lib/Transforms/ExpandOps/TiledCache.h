@@ -117,7 +117,7 @@ private:
     Value cache;
     int64_t first, size;
   };
-  /// Those of the cache, and those of its rope if there is one.
+  /// Returns the fields of the cache, and of its rope if there is one.
   SmallVector<Field> getFields() const;
   /// Copies the tokens from one on, or those of ids, into a tile.
   void copyField(Value from, Value target, Value tile, Value token,

@@ -8,13 +8,10 @@
 
 #include "OnlineSoftmax.h"
 
-#include <limits>
+#include "../ExpandOps/Attention.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
-
-/// The largest score of no tokens: a score of -inf has no weight beside it.
-constexpr float kLowest = std::numeric_limits<float>::lowest();
 
 SoftmaxState OnlineSoftmax::begin(FragmentType acc) const {
   Value zero = f.constant(0);

@@ -8,7 +8,7 @@
 
 #include "PromptKernel.h"
 
-#include "../ExpandOps/TensorCores.h"
+#include "../ExpandOps/WarpgroupCores.h"
 #include "OnlineSoftmax.h"
 #include "TileScores.h"
 
@@ -23,8 +23,6 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// Weights of f16 are at most 2^15, so that small ones do not vanish.
-constexpr float kHalfBias = 15;
 /// Registers of the threads of roles.
 constexpr int64_t kProducerRegisters = 40, kConsumerRegisters = 232;
 /// The named barrier of the threads that multiply.
@@ -104,7 +102,8 @@ private:
     setRegisters();
   }
 
-  /// Of a block with few threads, each has as many registers as it can use.
+  /// Gives registers to the threads that multiply. In a block with few threads,
+  /// each has as many as it can use.
   void setRegisters() {
     constexpr int64_t few = 2 * kWarpgroup;
     if (getProducers() + plan.countThreads() <= few)
@@ -146,10 +145,7 @@ private:
           TileStoreOp::create(frame.builder, frame.loc, elements, queries, row,
                               d);
         });
-    NVVM::FenceProxyOp::create(
-        frame.builder, frame.loc, NVVM::ProxyKind::async_shared,
-        NVVM::SharedSpaceAttr::get(frame.builder.getContext(),
-                                   NVVM::SharedSpace::shared_cta));
+    WarpgroupCores(frame).emitFence();
     gpu::BarrierOp::create(frame.builder, frame.loc);
   }
 

@@ -93,11 +93,6 @@ Value TileScores::maskByRegion(Value scores, Value token) const {
   Region *mask = block.op.getMaskRegion();
   if (!mask)
     return scores;
-  const TokenRange &admitted = block.admittedForAll;
-  Value end = frame.add(token, frame.index(type.getColumns()));
-  Value isPart = arith::OrIOp::create(frame.builder, frame.loc,
-                                      frame.less(token, admitted.from),
-                                      frame.less(admitted.to, end));
   auto maskEach = [&] {
     return b.map(scores,
                  [&](ValueRange place) {
@@ -107,19 +102,11 @@ Value TileScores::maskByRegion(Value scores, Value token) const {
                  },
                  {firstRow, token});
   };
-  return frame.selectIf(isPart, maskEach, [&] { return scores; });
+  return frame.selectIf(block.needsMaskRegion(token), maskEach,
+                        [&] { return scores; });
 }
 
 Value TileScores::maskByPosition(Value scores, Value token) const {
-  Value end = frame.add(token, frame.index(type.getColumns()));
-  Value isPart = frame.less(block.seenByAll.to, end);
-  auto orIf = [&](Value condition) {
-    isPart = arith::OrIOp::create(frame.builder, frame.loc, isPart, condition);
-  };
-  if (from)
-    orIf(frame.less(token, block.seenByAll.from));
-  if (block.op.getMask())
-    orIf(frame.less(block.rows.own, end));
   auto maskEach = [&] {
     return b.map(withBounds(scores),
                  [&](ValueRange place) {
@@ -130,7 +117,8 @@ Value TileScores::maskByPosition(Value scores, Value token) const {
                  },
                  {firstRow, frame.index(0)});
   };
-  return frame.selectIf(isPart, maskEach, [&] { return scores; });
+  return frame.selectIf(block.needsMask(token), maskEach,
+                        [&] { return scores; });
 }
 
 SmallVector<Value> TileScores::withBounds(Value scores) const {

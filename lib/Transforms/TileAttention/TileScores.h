@@ -57,7 +57,8 @@ private:
   FragmentBuilder b;
   FragmentType type;
   Value firstRow, factor;
-  /// What each row sees by position; `from` is null where all see token 0.
+  /// The bounds that each row has by position; `from` is null where all see
+  /// token 0.
   Value from, to;
 };
 
