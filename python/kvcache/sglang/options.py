@@ -7,14 +7,12 @@ import json
 import os
 from dataclasses import dataclass, fields
 
-from ..checks import check_size, check_string
+from ..torch.engine_options import check_names, read_splits
 
 __all__ = ["VARIABLE", "Options"]
 
 VARIABLE = "KVCACHE_SGLANG"
 """The environment variable with the options, a JSON object."""
-
-_MOST = 2**20
 
 
 @dataclass(frozen=True)
@@ -51,18 +49,5 @@ class Options:
             ) from None
         if not isinstance(given, dict):
             raise TypeError(f"expects {VARIABLE} to be a JSON object, got {text!r}")
-        names = [field.name for field in fields(cls)]
-        for name in given:
-            if name not in names:
-                raise ValueError(
-                    f"expects the options in {VARIABLE} to be of {', '.join(names)}, "
-                    f"got {name!r}"
-                )
-        target = given.get("target", "cuda" if is_on_gpu else "cpu")
-        check_string(target=target)
-        split_tokens = given.get("split_tokens", 0 if target == "cpu" else 256)
-        if split_tokens != 0:
-            check_size(_MOST, split_tokens=split_tokens)
-        max_splits = given.get("max_splits", cls.max_splits)
-        check_size(_MOST, max_splits=max_splits)
-        return cls(target, split_tokens, max_splits)
+        check_names(given, [field.name for field in fields(cls)], VARIABLE)
+        return cls(**read_splits(given, is_on_gpu, cls.max_splits))

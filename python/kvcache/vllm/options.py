@@ -8,9 +8,8 @@ from typing import Any
 
 from vllm.platforms import current_platform
 
-from ..checks import check_size, check_string
-
-_MOST = 2**20
+from ..checks import check_size
+from ..torch.engine_options import MOST, check_names, read_splits
 
 
 @dataclass(frozen=True)
@@ -48,21 +47,10 @@ class Options:
                 "expects 'kvcache' of additional_config to be a dictionary, got "
                 f"{given!r}"
             )
-        names = [field.name for field in fields(cls)]
-        for name in given:
-            if name not in names:
-                raise ValueError(
-                    "expects the options in 'kvcache' of additional_config to be of "
-                    f"{', '.join(names)}, got {name!r}"
-                )
+        place = "'kvcache' of additional_config"
+        check_names(given, [field.name for field in fields(cls)], place)
         is_on_gpu = current_platform.is_cuda()
-        target = given.get("target", "cuda" if is_on_gpu else "cpu")
-        check_string(target=target)
-        split_tokens = given.get("split_tokens", 0 if target == "cpu" else 256)
-        if split_tokens != 0:
-            check_size(_MOST, split_tokens=split_tokens)
-        latent_rows = given.get("latent_rows", 1 if is_on_gpu else _MOST)
-        check_size(_MOST, latent_rows=latent_rows)
-        max_splits = given.get("max_splits", cls.max_splits)
-        check_size(_MOST, max_splits=max_splits)
-        return cls(target, split_tokens, latent_rows, max_splits)
+        latent_rows = given.get("latent_rows", 1 if is_on_gpu else MOST)
+        check_size(MOST, latent_rows=latent_rows)
+        splits = read_splits(given, is_on_gpu, cls.max_splits)
+        return cls(latent_rows=latent_rows, **splits)
