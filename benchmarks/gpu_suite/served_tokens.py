@@ -20,53 +20,24 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from command import Command  # noqa: E402
+from gpu_suite.llama import Workload, choose_device, count_equal, make_config  # noqa: E402
 from measure import say  # noqa: E402
 from provenance import list_versions, read_gpu  # noqa: E402
 from record import Record  # noqa: E402
 from report import Table  # noqa: E402
 
 
-@dataclass(frozen=True)
-class Workload:
-    """The model and the prompts; ``turns`` are those of each backend."""
-
-    layers: int = 8
-    hidden: int = 2048
-    heads: tuple[int, int] = (16, 4)
-    batches: tuple[int, ...] = (1, 16, 64)
-    prompt: int = 512
-    new: int = 64
-    turns: int = 2
-    memory: int = 4 << 30
-
-
-SMALL = Workload(layers=2, hidden=128, heads=(4, 2), batches=(1, 2), prompt=20, new=3, turns=1, memory=1 << 22)
+WORK = Workload(rounds=2)
+SMALL = Workload(layers=2, hidden=128, heads=(4, 2), batches=(1, 2), prompt=20, new=3, rounds=1)
 # vLLM's own attention, and on the platform for the CPU the reference in PyTorch.
 OURS = "CUSTOM"
 PEERS = {"cuda": "TRITON_ATTN", "cpu": "TORCH_SDPA"}
-
-
-def choose_device(target: str) -> str:
-    return "cuda" if target.startswith("cuda") else "cpu"
-
-
-def write_model(work: Workload, folder: str) -> None:
-    """Writes the configuration of the model. vLLM makes the weights."""
-    from transformers import LlamaConfig
-
-    heads, kv_heads = work.heads
-    LlamaConfig(
-        vocab_size=1000, hidden_size=work.hidden, intermediate_size=3 * work.hidden, num_hidden_layers=work.layers,
-        num_attention_heads=heads, num_key_value_heads=kv_heads, max_position_embeddings=work.prompt + work.new,
-        pad_token_id=0, eos_token_id=None, bos_token_id=1, tie_word_embeddings=False, architectures=["LlamaForCausalLM"],
-    ).save_pretrained(folder)  # fmt: skip
 
 
 def generate(work: Workload, backend: str, target: str, folder: str) -> list[dict[str, Any]]:
@@ -78,7 +49,7 @@ def generate(work: Workload, backend: str, target: str, folder: str) -> list[dic
     engine = LLM(
         model=folder, load_format="dummy", skip_tokenizer_init=True, attention_backend=backend, block_size=16, seed=0,
         dtype="bfloat16" if on_gpu else "float32", enforce_eager=not on_gpu, max_model_len=work.prompt + work.new,
-        max_num_seqs=max(work.batches), kv_cache_memory_bytes=work.memory, enable_prefix_caching=False,
+        max_num_seqs=max(work.batches), kv_cache_memory_bytes=1 << (32 if on_gpu else 22), enable_prefix_caching=False,
         additional_config={"kvcache": {"target": target}},
     )  # fmt: skip
     sampling = SamplingParams(temperature=0, max_tokens=work.new, detokenize=False, ignore_eos=True)
@@ -111,15 +82,16 @@ def run_turn(options: argparse.Namespace, backend: str, folder: str, seconds: fl
 
 
 def measure(options: argparse.Namespace) -> Record:
-    work = SMALL if options.small else Workload()
+    work = SMALL if options.small else WORK
     record = Record("python benchmarks/gpu_suite/served_tokens.py", driver=read_gpu().get("driver"))
     record.software = list_versions("torch", "vllm")
     backends = OURS, PEERS[choose_device(options.target)]
     turns: dict[str, list[list[dict[str, Any]]]] = {backend: [] for backend in backends}
     deadline = time.monotonic() + options.seconds
     with tempfile.TemporaryDirectory() as folder:
-        write_model(work, folder)
-        for backend in backends * work.turns:
+        # vLLM makes the weights.
+        make_config(work, architectures=["LlamaForCausalLM"]).save_pretrained(folder)
+        for backend in backends * work.rounds:
             left = deadline - time.monotonic()
             if left > 0 and (found := run_turn(options, backend, folder, left)):
                 turns[backend].append(found)
@@ -135,12 +107,6 @@ def measure(options: argparse.Namespace) -> Record:
     return record
 
 
-def count_equal(*runs: list[list[int]]) -> int:
-    """The number of first tokens that are equal in all rows of all runs."""
-    columns = zip(*(list(zip(*rows)) for rows in runs))
-    return next((i for i, column in enumerate(columns) if len(set(column)) > 1), len(runs[0][0])) if runs else 0
-
-
 def main(arguments: list[str] | None = None) -> int:
     command = Command("served_tokens.py", __doc__)
     command.add("--target", default="cuda", help="as in kvcache.jit (default: %(default)s)")
@@ -151,7 +117,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     if "--turn" in given:
         options = command.parse(given)
-        work = SMALL if options.small else Workload()
+        work = SMALL if options.small else WORK
         found = generate(work, options.turn, options.target, options.folder)
         Path(options.folder, f"{options.turn}.json").write_text(json.dumps(found))
         return 0

@@ -15,29 +15,16 @@ import argparse
 import statistics
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from command import Command  # noqa: E402
+from gpu_suite.llama import Workload, choose_device, count_equal, make_config  # noqa: E402
 from provenance import list_versions, read_gpu  # noqa: E402
 from record import Record  # noqa: E402
 from report import Table  # noqa: E402
-
-
-@dataclass(frozen=True)
-class Workload:
-    """The model and the prompts; ``rounds`` are those that are timed."""
-
-    layers: int = 8
-    hidden: int = 2048
-    heads: tuple[int, int] = (16, 4)
-    batches: tuple[int, ...] = (1, 16, 64)
-    prompt: int = 512
-    new: int = 64
-    rounds: int = 5
 
 
 SMALL = Workload(layers=2, hidden=64, heads=(4, 2), batches=(1, 2), prompt=20, new=3, rounds=2)
@@ -45,17 +32,11 @@ SMALL = Workload(layers=2, hidden=64, heads=(4, 2), batches=(1, 2), prompt=20, n
 
 def make_model(work: Workload, device: str) -> Any:
     import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers import LlamaForCausalLM
 
-    heads, kv_heads = work.heads
-    config = LlamaConfig(
-        vocab_size=1000, hidden_size=work.hidden, intermediate_size=3 * work.hidden, num_hidden_layers=work.layers,
-        num_attention_heads=heads, num_key_value_heads=kv_heads, max_position_embeddings=work.prompt + work.new,
-        pad_token_id=0, eos_token_id=None, bos_token_id=1, tie_word_embeddings=False,
-    )  # fmt: skip
     torch.manual_seed(0)
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
-    return LlamaForCausalLM(config).to(device, dtype).eval()
+    return LlamaForCausalLM(make_config(work)).to(device, dtype).eval()
 
 
 class Contender:
@@ -96,7 +77,7 @@ def measure(options: argparse.Namespace) -> Record:
 
     install()
     work = SMALL if options.small else Workload()
-    device = "cuda" if options.target.startswith("cuda") else "cpu"
+    device = choose_device(options.target)
     model = make_model(work, device)
     record = Record("python benchmarks/gpu_suite/tokens.py", driver=read_gpu().get("driver"))
     if device == "cuda":
@@ -116,7 +97,7 @@ def measure(options: argparse.Namespace) -> Record:
                 break
             for contender in contenders.values():
                 contender.run(prompts, work.new)
-        equal = _count_equal(*(each.tokens[:, work.prompt :] for each in contenders.values()))
+        equal = count_equal(*(each.tokens[:, work.prompt :].tolist() for each in contenders.values()))
         for name, contender in contenders.items():
             timed = contender.seconds[1:]
             rate = batch * work.new / statistics.median(timed)
@@ -127,12 +108,6 @@ def measure(options: argparse.Namespace) -> Record:
     record.tables = {"tokens": table}
     record.details = {"rounds": rounds}
     return record
-
-
-def _count_equal(one: Any, other: Any) -> int:
-    """The number of first tokens that are equal in all rows."""
-    same = (one == other).all(dim=0).long().cumprod(0)
-    return int(same.sum())
 
 
 def main(arguments: list[str] | None = None) -> int:
