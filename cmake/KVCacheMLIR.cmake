@@ -26,9 +26,29 @@ if(CMAKE_BUILD_TYPE STREQUAL "Debug" AND NOT LLVM_ENABLE_ASSERTIONS)
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_CURRENT_LIST_DIR}/LLVMStatistic.h>")
 endif()
 
-# kvcache_link_statically(TOOL): links MLIR and LLVM statically. The program starts
-# in a third of the time, has 170 MB when stripped, and cannot load plugins.
-function(kvcache_link_statically tool)
+# kvcache_add_missing_targets(): a library with functions that do nothing in place of
+# those that initialize targets. Archives need targets only for the host and for GPUs of
+# NVIDIA, and a pass of MLIR initializes all, which would link their code.
+function(kvcache_add_missing_targets)
+  if(TARGET KVCacheMissingTargets)
+    return()
+  endif()
+  set(targets ${LLVM_TARGETS_TO_BUILD})
+  list(REMOVE_ITEM targets NVPTX ${LLVM_NATIVE_ARCH})
+  set(text "/* Targets of LLVM that are not linked. */\n")
+  foreach(target IN LISTS targets)
+    foreach(part IN ITEMS TargetInfo Target TargetMC AsmPrinter AsmParser Disassembler)
+      string(APPEND text "void LLVMInitialize${target}${part}(void) {}\n")
+    endforeach()
+  endforeach()
+  set(file "${CMAKE_BINARY_DIR}/static/missing-targets.c")
+  file(CONFIGURE OUTPUT "${file}" CONTENT "${text}" @ONLY)
+  add_library(KVCacheMissingTargets OBJECT EXCLUDE_FROM_ALL "${file}")
+endfunction()
+
+# kvcache_find_archives(VARIABLE): the archives of MLIR and LLVM with their system
+# libraries, for one link; empty if there are none.
+function(kvcache_find_archives variable)
   # Link the archives directly, because MLIR's targets prefer a shared LLVM.
   get_property(mlir GLOBAL PROPERTY MLIR_ALL_LIBS)
   set(archives)
@@ -41,13 +61,29 @@ function(kvcache_link_statically tool)
     endif()
   endforeach()
   if(NOT archives MATCHES "MLIRIR.*LLVMCore")
-    message(STATUS "${tool} links to the shared MLIR: there are no archives of it")
+    set(${variable} "" PARENT_SCOPE)
     return()
   endif()
   list(JOIN archives "," archives)
   get_target_property(system_libs LLVMSupport INTERFACE_LINK_LIBRARIES)
-  set_target_properties(${tool} PROPERTIES KVCACHE_STATIC ON)
-  target_compile_definitions(${tool} PRIVATE KVCACHE_STATIC)
-  target_link_libraries(${tool} PRIVATE "$<LINK_GROUP:RESCAN,${archives}>" ${system_libs})
-  target_link_options(${tool} PRIVATE -no-pie LINKER:--gc-sections)
+  set(${variable} "$<LINK_GROUP:RESCAN,${archives}>" ${system_libs} PARENT_SCOPE)
+endfunction()
+
+# kvcache_link_statically(TARGET): links MLIR and LLVM statically into a program,
+# which then starts in a third of the time and cannot load plugins, or into a module.
+function(kvcache_link_statically target)
+  kvcache_find_archives(archives)
+  if(NOT archives)
+    message(STATUS "${target} links to the shared MLIR: there are no archives of it")
+    return()
+  endif()
+  kvcache_add_missing_targets()
+  set_target_properties(${target} PROPERTIES KVCACHE_STATIC ON)
+  target_link_libraries(${target} PRIVATE KVCacheMissingTargets ${archives})
+  target_link_options(${target} PRIVATE LINKER:--gc-sections LINKER:--as-needed)
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL EXECUTABLE)
+    target_compile_definitions(${target} PRIVATE KVCACHE_STATIC)
+    target_link_options(${target} PRIVATE -no-pie)
+  endif()
 endfunction()

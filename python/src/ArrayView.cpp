@@ -8,6 +8,7 @@
 
 #include "ArrayView.h"
 #include "PlainCalls.h"
+#include "PythonAPI.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -95,7 +96,7 @@ static ArrayType describeType(PyTypeObject *type) {
   auto found = known.find(type);
   if (found != known.end())
     return found->second;
-  Py_INCREF(type);
+  Py_INCREF(reinterpret_cast<PyObject *>(type));
   return known[type] = {findExchangeAPI(type), isTensorOfTVMFFI(type)};
 }
 
@@ -143,7 +144,7 @@ bool ArrayView::readNumPy(PyObject *object, bool isWritten) {
 /// The tensor of an object of TVM-FFI; null, without an exception, for none.
 static const ffi::DLTensor *getTensorOfTVMFFI(PyObject *object) {
   static PyObject *const name = PyUnicode_InternFromString("__chandle__");
-  nb::object address = nb::steal(PyObject_CallMethodNoArgs(object, name));
+  nb::object address = nb::steal(callMethod(object, name));
   void *handle = address.ptr() ? PyLong_AsVoidPtr(address.ptr()) : nullptr;
   PyErr_Clear();
   auto *held = static_cast<const ffi::Tensor *>(handle);

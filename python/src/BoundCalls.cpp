@@ -8,6 +8,7 @@
 
 #include "CheckedCalls.h"
 #include "Conversions.h"
+#include "PythonAPI.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -74,7 +75,7 @@ static void destroyChecked(PyObject *object) {
   Py_CLEAR(self->function);
   Py_CLEAR(self->placeScale);
   Py_CLEAR(self->findWorkspace);
-  type->tp_free(object);
+  freeObject(type, object);
   Py_DECREF(type);
 }
 
@@ -151,16 +152,17 @@ makeCheckedCall(nb::handle function,
 static bool placeArguments(const BoundObject &self, PyObject *const *arguments,
                            Py_ssize_t count, PyObject *names,
                            PyObject **values) {
-  Py_ssize_t most = PyTuple_GET_SIZE(self.names);
-  std::copy_n(&PyTuple_GET_ITEM(self.values, 0), most, values);
+  const TupleItems defaults(self.values);
+  Py_ssize_t most = defaults.size();
+  std::copy_n(defaults.data(), most, values);
   if (count > self.positional)
     return false;
   std::copy_n(arguments, count, values);
-  for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i) {
-    PyObject *name = PyTuple_GET_ITEM(names, i);
+  for (Py_ssize_t i = 0; names && i < getTupleSize(names); ++i) {
+    PyObject *name = getTupleItem(names, i);
     // Names in source text are interned, as those of parameters are.
     Py_ssize_t place = count;
-    while (place < most && PyTuple_GET_ITEM(self.names, place) != name)
+    while (place < most && getTupleItem(self.names, place) != name)
       ++place;
     if (place == most)
       return false;
@@ -220,7 +222,7 @@ static void destroyBound(PyObject *object) {
   PyTypeObject *type = Py_TYPE(object);
   PyObject_GC_UnTrack(object);
   clearBound(object);
-  type->tp_free(object);
+  freeObject(type, object);
   Py_DECREF(type);
 }
 
@@ -261,8 +263,8 @@ static nb::object makeBoundCall(nb::handle checked, nb::handle inputs,
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject *name = PyUnicode_InternFromString(operation.names[i].c_str());
     PyObject *value = PyDict_GetItem(given.ptr(), name);
-    PyTuple_SET_ITEM(names.ptr(), i, name);
-    PyTuple_SET_ITEM(values.ptr(), i, Py_NewRef(value ? value : Py_None));
+    setTupleItem(names.ptr(), i, name);
+    setTupleItem(values.ptr(), i, Py_NewRef(value ? value : Py_None));
   }
   auto *self = PyObject_GC_New(BoundObject, getBoundType());
   if (!self)

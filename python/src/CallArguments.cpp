@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CallArguments.h"
+#include "PythonAPI.h"
 
 #include <algorithm>
 #include <cmath>
@@ -31,14 +32,14 @@ bool CallArguments::readInputs(PyObject *inputs, PyObject *layer) {
   Py_ssize_t index = readIndex(layer);
   nb::object found = nb::steal(PyObject_GetAttr(inputs, name));
   if (index < 0 || !found.ptr() || !PyTuple_Check(found.ptr()) ||
-      PyTuple_GET_SIZE(found.ptr()) != 4) {
+      getTupleSize(found.ptr()) != 4) {
     PyErr_Clear();
     return false;
   }
-  hostOffsets = PyTuple_GET_ITEM(found.ptr(), 2);
-  hostTotals = PyTuple_GET_ITEM(found.ptr(), 3);
-  PyObject *form = PyTuple_GET_ITEM(found.ptr(), 0);
-  const char *text = PyUnicode_AsUTF8(form);
+  hostOffsets = getTupleItem(found.ptr(), 2);
+  hostTotals = getTupleItem(found.ptr(), 3);
+  PyObject *form = getTupleItem(found.ptr(), 0);
+  const char *text = PyUnicode_AsUTF8AndSize(form, nullptr);
   if (!text) {
     PyErr_Clear();
     return false;
@@ -46,24 +47,24 @@ bool CallArguments::readInputs(PyObject *inputs, PyObject *layer) {
   hasTable = operation.form == text;
   if (!hasTable && operation.formWithoutTable != text)
     return false;
-  PyObject *all = PyTuple_GET_ITEM(found.ptr(), 1);
+  PyObject *all = getTupleItem(found.ptr(), 1);
   Py_ssize_t own = operation.layer < 0 ? index : 0;
-  if (!PyTuple_Check(all) || own >= PyTuple_GET_SIZE(all) ||
-      !PyTuple_Check(PyTuple_GET_ITEM(all, own)))
+  if (!PyTuple_Check(all) || own >= getTupleSize(all) ||
+      !PyTuple_Check(getTupleItem(all, own)))
     return false;
   if (operation.layer >= 0 && !function.read(operation.layer, layer, arguments))
     return false;
-  return readOperands(PyTuple_GET_ITEM(all, own)) &&
+  return readOperands(getTupleItem(all, own)) &&
          (operation.layer < 0 || index < getView(0).getSize(2));
 }
 
 bool CallArguments::readOperands(PyObject *operands) {
   auto count = static_cast<Py_ssize_t>(operation.operands.size());
-  if (PyTuple_GET_SIZE(operands) != count + 1)
+  if (getTupleSize(operands) != count + 1)
     return false;
   for (Py_ssize_t i = 0; i < count; ++i) {
     int argument = static_cast<int>(i);
-    if (!function.read(argument, PyTuple_GET_ITEM(operands, i), arguments))
+    if (!function.read(argument, getTupleItem(operands, i), arguments))
       return false;
     switch (operation.operands[i]) {
     case 'n':
@@ -77,7 +78,7 @@ bool CallArguments::readOperands(PyObject *operands) {
       break;
     }
   }
-  PyObject *offsets = PyTuple_GET_ITEM(operands, count);
+  PyObject *offsets = getTupleItem(operands, count);
   const ArrayView &blocks = getView(0);
   int rank = blocks.getTensor().rank;
   if (rank != (operation.layer < 0 ? 4 : 6))

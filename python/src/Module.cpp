@@ -18,6 +18,7 @@
 #include "NativeCalls.h"
 #include "Object.h"
 #include "PlainCalls.h"
+#include "PythonAPI.h"
 #include "ReleasedGIL.h"
 #include "kvcache/Compile/Compile.h"
 #include "kvcache/Emulator/Pipelines.h"

@@ -8,6 +8,7 @@
 
 #include "NativeCalls.h"
 #include "Conversions.h"
+#include "PythonAPI.h"
 #include "ReleasedGIL.h"
 
 #include <nanobind/stl/string.h>
@@ -48,7 +49,7 @@ static bool readFloat(PyObject *value, ffi::Any &result) {
   if (!PyFloat_CheckExact(value))
     return readInteger(value, result);
   result = {ffi::kFloat, 0, {0}};
-  result.real = PyFloat_AS_DOUBLE(value);
+  result.real = getFloatValue(value);
   return true;
 }
 

@@ -8,6 +8,7 @@
 
 #include "PlainCalls.h"
 #include "NativeCalls.h"
+#include "PythonAPI.h"
 
 #include <cstddef>
 #include <structmember.h>
@@ -27,16 +28,15 @@ bool mlir::kvcache::python::isSpecialTensor(PyObject *tensor, char precision) {
   static PyObject *const isNegated = PyUnicode_InternFromString("is_neg");
   return (precision > 0 &&
           hasFlag(nb::steal(PyObject_GetAttr(tensor, requiresGrad)))) ||
-         (precision > 1 &&
-          hasFlag(nb::steal(PyObject_CallMethodNoArgs(tensor, isNegated))));
+         (precision > 1 && hasFlag(nb::steal(callMethod(tensor, isNegated))));
 }
 
 /// Whether an argument must be looked at before TVM-FFI gets it.
 static bool needsAdapting(PyObject *const *args, Py_ssize_t count,
                           PyObject *types, PyObject *precisions) {
-  if (PyBytes_GET_SIZE(precisions) != count)
+  if (PyBytes_Size(precisions) != count)
     return true;
-  const char *precision = PyBytes_AS_STRING(precisions);
+  const char *precision = PyBytes_AsString(precisions);
   PyTypeObject *known = nullptr;
   bool isTensor = false;
   for (Py_ssize_t index = 0; index < count; ++index) {
@@ -62,10 +62,9 @@ static PyObject *pyNeedsAdapting(PyObject *, PyObject *const *operands,
     PyErr_SetString(PyExc_TypeError, "expects a tuple, a dict and bytes");
     return nullptr;
   }
-  PyObject *args = operands[0];
-  return PyBool_FromLong(needsAdapting(PySequence_Fast_ITEMS(args),
-                                       PyTuple_GET_SIZE(args), operands[1],
-                                       operands[2]));
+  const TupleItems args(operands[0]);
+  return PyBool_FromLong(
+      needsAdapting(args.data(), args.size(), operands[1], operands[2]));
 }
 
 //===----------------------------------------------------------------------===//
@@ -106,9 +105,9 @@ static PyObject *callPlain(const PlainMethod *self, PyObject *const *operands,
     CallResult result = native->call(operands + 2, count - 2);
     if (result == CallResult::Done)
       return Py_NewRef(Py_None);
-    if (result == CallResult::Failed || PyTuple_GET_SIZE(entry.ptr()) < 4)
+    if (result == CallResult::Failed || getTupleSize(entry.ptr()) < 4)
       return nullptr;
-    function = PyTuple_GET_ITEM(entry.ptr(), 3);
+    function = getTupleItem(entry.ptr(), 3);
   }
   PyObject *precisions = PyTuple_GetItem(entry.ptr(), 1);
   if (needsAdapting(operands + 2, count - 2, self->types, precisions))
@@ -126,8 +125,8 @@ static PyObject *callPlain(const PlainMethod *self, PyObject *const *operands,
   return PySequence_Tuple(several.ptr());
 }
 
-static PyObject *callMethod(PyObject *object, PyObject *const *operands,
-                            size_t flags, PyObject *names) {
+static PyObject *callPlainMethod(PyObject *object, PyObject *const *operands,
+                                 size_t flags, PyObject *names) {
   const PlainMethod *self = toMethod(object);
   Py_ssize_t count = PyVectorcall_NARGS(flags);
   if (!names && count >= 2) {
@@ -141,7 +140,7 @@ static PyObject *callMethod(PyObject *object, PyObject *const *operands,
 static PyObject *bindMethod(PyObject *self, PyObject *object, PyObject *) {
   if (!object || object == Py_None)
     return Py_NewRef(self);
-  return PyMethod_New(self, object);
+  return makeMethod(self, object);
 }
 
 /// Attributes of the object, else those of the method, such as its name.
@@ -173,7 +172,7 @@ static void destroy(PyObject *self) {
   PyTypeObject *type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
   clear(self);
-  type->tp_free(self);
+  freeObject(type, self);
   Py_DECREF(type);
 }
 
@@ -218,7 +217,7 @@ static PyObject *pyPlainMethod(PyObject *, PyObject *const *operands,
       PyObject_GC_New(PlainMethod, reinterpret_cast<PyTypeObject *>(type));
   if (!self)
     return nullptr;
-  self->call = &callMethod;
+  self->call = &callPlainMethod;
   self->method = Py_NewRef(operands[0]);
   self->types = Py_NewRef(operands[1]);
   PyObject_GC_Track(self);

@@ -206,6 +206,61 @@ def test_the_self_contained_wheel_works_without_llvm(tmp_path, hidden):
     assert {Path(path).parent for path in compilers} == {packages / "kvcache.libs"}
 
 
+def build_small_extension():
+    run(["cmake", "--build", BUILD, "--target", "_kvcache-small"])
+    return BUILD / "wheel-small" / f"_kvcache{sysconfig.get_config_var('EXT_SUFFIX')}"
+
+
+PROGRAM_OF_COPIES = """
+x = np.arange(4, dtype=np.float32)
+y = np.zeros_like(x)
+kvcache.jit("func.func @f(%x: memref<4xf32, strided<[?]>>, %y: memref<4xf32>) {"
+            "memref.copy %x, %y : memref<4xf32, strided<[?]>> to memref<4xf32>\\nreturn }").call("f", x, y)
+assert (x == y).all()
+"""
+
+
+@pytest.mark.slow
+def test_small_wheel_has_llvm_in_its_extension(tmp_path, hidden):
+    extension = build_small_extension()
+    exported = run(["nm", "-D", "--defined-only", "--format=posix", extension]).split()
+    assert exported[::4] == ["PyInit__kvcache"]
+    wheel = make_wheel(tmp_path, "--small")
+    assert wheel.stat().st_size < 40e6
+    packages = install(wheel, tmp_path / "environment")
+    program = pages.fences(pages.read("README.md"), "python")[0] + PROGRAM_OF_COPIES + REPORT
+    command = [*NAMESPACE, "sh", "-c", HIDE, "sh", tmp_path / "environment/bin/python", "-I", "-c", program]
+    file, _, loaded = json.loads(run(command, env={"HIDDEN": hidden}).splitlines()[-1])
+    assert Path(file) == packages / "kvcache/__init__.py"
+    names = {Path(path).name.split(".")[0] for path in loaded if COMPILERS.search(path)}
+    assert names == {"libmlir_c_runner_utils", "libmlir_float16_utils"}
+
+
+@pytest.mark.slow
+def test_small_extension_links_no_other_targets():
+    """LLVM's targets are those of the host and of GPUs."""
+    text = build_small_extension().read_bytes()
+    assert b"NVPTX DAG->DAG" in text
+    assert b"AMDGPU DAG->DAG" not in text and b"RISC-V DAG->DAG" not in text
+
+
+def test_stable_wheel_is_for_newer_pythons(linked, tmp_path):
+    run([sys.executable, ROOT / "scripts/mark_stable_wheel.py", linked, tmp_path])
+    (marked,) = tmp_path.glob("*.whl")
+    assert marked.name == linked.name.replace(f"-{THIS_PYTHON}-{THIS_PYTHON}-", "-cp312-abi3-")
+    pip = [sys.executable, "-I", "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    for version in ("3.12", "3.14"):
+        folder = tmp_path / version
+        given = ["--target", folder, "--only-binary=:all:", "--platform=linux_x86_64", f"--python-version={version}"]
+        run([*pip, *given, marked])
+        (facts,) = folder.glob("*.dist-info/WHEEL")
+        assert "Tag: cp312-abi3-linux_x86_64" in facts.read_text()
+        assert (folder / "kvcache/__init__.py").exists()
+
+
+THIS_PYTHON = "cp{}{}".format(*sys.version_info)
+
+
 @pytest.mark.parametrize(
     "options, message",
     [
