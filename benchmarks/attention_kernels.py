@@ -159,7 +159,7 @@ class Kernel:
         return [code.instructions, self.found.registers, shared, self.blocks, block_bytes * self.blocks >> 10]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def compile_kernel(variant: Variant, chip: str) -> Kernel:
     """Compiles a variant; the first kernel is described, and another one merges splits."""
     kernels = list(variant.make("cpu").compile(chip).kernels.values())

@@ -44,7 +44,7 @@ def find_tools() -> dict[str, str]:
     return {tool: find_version(str(toolchain.find_tool(tool))) for tool in ("ptxas", "nvdisasm")}
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def gather(ptx: str, chip: str, dynamic_shared: int) -> Facts:
     """Assembles a module of one kernel for ``chip``.
 

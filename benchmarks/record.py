@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from provenance import FOLDER, describe_host, find_commit
+from provenance import describe_host, find_commit
 from report import Table, render_heading
 
 

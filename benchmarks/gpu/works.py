@@ -193,7 +193,7 @@ def _triton_decode(launch: Launch, title: str) -> TritonPeer:
     return TritonPeer(
         launch,
         _splits,
-        scratch=lambda case: {name: case.arrays["part_ml"].shape[:-1] for name in ("part_m", "part_l")},
+        scratch=lambda case: dict.fromkeys(("part_m", "part_l"), case.arrays["part_ml"].shape[:-1]),
         collect=lambda results: {
             "part_o": results["part_o"], "part_ml": np.stack([results["part_m"], results["part_l"]], -1)
         },

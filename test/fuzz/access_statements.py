@@ -152,7 +152,7 @@ class AccessStatements:
         cache, width = self.rng.choice(scope.caches), self.width()
         place = self.place(block, scope, width)
         dtype, is_quantized = self.shape.dtype, bool(self.shape.quantization)
-        results = [d for d in RESULTS] if is_quantized else [dtype, dtype, *PLAIN, "f64"]
+        results = list(RESULTS) if is_quantized else [dtype, dtype, *PLAIN, "f64"]
         result = self.rng.choice(results)
         page = self.page(block, cache, place)
         if is_quantized:

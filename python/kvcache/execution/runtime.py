@@ -9,7 +9,6 @@ import hashlib
 import json
 import operator
 import threading
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 

@@ -30,9 +30,9 @@ TYPES: dict[type, bool] = {
     float: False,
     bool: False,
     np.ndarray: False,
-    **{type_: False for type_ in (np.int8, np.int16, np.int32, np.int64)},
-    **{type_: False for type_ in (np.uint8, np.uint16, np.uint32, np.uint64)},
-    **{type_: False for type_ in (np.float16, np.float32, np.float64)},
+    **dict.fromkeys((np.int8, np.int16, np.int32, np.int64), False),
+    **dict.fromkeys((np.uint8, np.uint16, np.uint32, np.uint64), False),
+    **dict.fromkeys((np.float16, np.float32, np.float64), False),
 }
 """The types of values that TVM-FFI accepts directly; True for PyTorch's tensors."""
 

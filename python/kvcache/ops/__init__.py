@@ -463,6 +463,6 @@ def _make(
     return made
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _compile(kind: Any, subject: Any, dtype: str, build: Build) -> Any:
     return kind(kind.write(subject, dtype, kind.mutates), build, subject)

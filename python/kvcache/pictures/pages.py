@@ -93,7 +93,7 @@ class _Inventory:
             self._assign(row)
 
     def _add(self, page: PageState) -> None:
-        snapshot, place, index = self.snapshot, page.address.place, page.address.index
+        place, index = page.address.place, page.address.index
         name = f"page {index} of the {place.value}"
         size = self.size_of(place)
         if not 0 <= index < size:

@@ -96,12 +96,12 @@ class LayerOperations:
     scales: dict[str, Any] = field(default_factory=dict)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _make_append(target: str, dtype: str, cache: CacheConfiguration) -> Append:
     return ops.append(target=target, dtype=dtype, slots="i64", **cache.arguments)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _make_attention(layer: Configuration, cache: CacheConfiguration) -> Attention:
     options = layer.options
     operation = ops.attention(

@@ -90,7 +90,7 @@ class Configuration:
         )
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _make_append(
     layer: Configuration, params: KVCacheParams, rope_params: KVCacheParams | None
 ) -> Append:
@@ -106,7 +106,7 @@ def _make_append(
     )
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _make_attention(
     layer: Configuration,
     params: KVCacheParams,

@@ -142,7 +142,7 @@ def _round_rows(rows: int) -> int:
     return max(_LEAST_ROWS, 1 << (rows - 1).bit_length())
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def row_ranges(device: Any, most: int) -> Any:
     """The pairs (0, n) of all n up to ``most``, int32 [most + 1, 2].
 
@@ -161,12 +161,12 @@ def allocate_ranges(device: Any, rows: int) -> None:
         most *= 2
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _make_zero(device: Any) -> Any:
     return torch.zeros((1, 1), dtype=torch.int32, device=device)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _make_blocks(device: Any) -> Any:
     """Makes empty blocks, in the place of those of a layer."""
     return torch.empty((0,) * 6, device=device)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from bench_gpu import CHIP
-from gpu import arguments, contenders, inputs, kernels, pack
+from gpu import arguments, contenders, inputs, kernels
 from gpu.inputs import SMALL
 from gpu.works import WORKS
 from peers.triton_launches import LAUNCHES

@@ -48,8 +48,8 @@ def test_calls_of_operations_are_timed_beside_the_same_work():
         assert 0 < least <= median, title
     contenders = step_calls.list_contenders()
     assert ("PyTorch" in contenders["append"]) == (step_calls.torch is not None)
-    for calls in contenders.values():
-        for call in calls.values():
+    for contender in contenders.values():
+        for call in contender.values():
             call()
 
 

@@ -159,7 +159,7 @@ CALLS = {
         lambda: make_attention(
             q=draw(np.random.default_rng(3), TOTAL, QUERY_HEADS, WIDTH).astype(ml_dtypes.float8_e4m3fn),
             out=np.zeros((TOTAL, QUERY_HEADS, WIDTH), ml_dtypes.float8_e5m2),
-            **{"key_scale": 2, "value_scale": 0.5, "out_scale": 0.25},
+            key_scale=2, value_scale=0.5, out_scale=0.25,
         ),
     ),
     "attention, unsigned": (make_step, lambda: make_attention(factors=np.ones((2, QUERY_HEADS), np.uint32))),

@@ -74,7 +74,6 @@ def run(target, threads, inputs, results, body, arguments=(), swizzle="none", al
     tiles = [Tile.of(name, array, swizzle) for name, array in inputs.items()]
     outs = [Tile(name, shape, element) for name, (shape, element) in results.items()]
     memrefs = ", ".join(f"%{tile.name}_memory: {tile.memref}" for tile in [*tiles, *outs])
-    types = ", ".join(tile.memref for tile in [*tiles, *outs])
     others = "".join(f", %{name}: {type}" for name, type, _ in arguments)
     passed = ", ".join(
         [f"%{tile.name}_memory : {tile.memref}" for tile in [*tiles, *outs]]
@@ -158,7 +157,7 @@ def test_indices_are_those_of_the_layout(layout, target):
       %zero = arith.constant 0 : {element}
       %splat = kvcache.splat %zero : {type}
       {map_to("rows", "row")}{map_to("columns", "column")}"""
-    results = {name: ((rows, columns), element) for name in ("rows", "columns")}
+    results = dict.fromkeys(("rows", "columns"), ((rows, columns), element))
     found = run(target, threads, {}, results, body, [("r0", "index", 5), ("k0", "index", -7)])
     expected = np.indices((rows, columns))
     np.testing.assert_array_equal(found[0], expected[0] + 5)

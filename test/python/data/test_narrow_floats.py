@@ -149,7 +149,7 @@ def program_text(op, source, target, lanes):
     )
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def compiled(op, source, target, lanes):
     return kvcache.jit(program_text(op, source, target, lanes), target="cpu")
 

@@ -90,7 +90,7 @@ def make_cache(name, lengths=(5, 0, 33, 2), new=(1, 7, 0, 3), seed=0):
         values = rng.standard_normal(tensor.shape)
         tensor[...] = (np.abs(values) + 0.5 if tensor is not manager.blocks[0] else values * 3).astype(tensor.dtype)
     batch = [r for r, more in zip(requests, new) if more]
-    return manager, manager.inputs(batch), [(l, m) for l, m in zip(lengths, new) if m]
+    return manager, manager.inputs(batch), [(length, m) for length, m in zip(lengths, new) if m]
 
 
 def find_slots(inputs, tokens_of):

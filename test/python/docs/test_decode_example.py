@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from places import ROOT
 
-import kvcache
-
 sys.path.insert(0, str(ROOT / "examples"))
 
 import decode

@@ -66,7 +66,7 @@ def test_index_of_python_has_a_summary_of_each_name():
 
 
 def test_formats_are_those_of_the_verifier():
-    known = {element: dict((scale, sizes) for scale, _, sizes in formats.find(element)) for element in formats.ELEMENTS}
+    known = {element: {scale: sizes for scale, _, sizes in formats.find(element)} for element in formats.ELEMENTS}
     assert known["bf16"] == {"": (0,)} and known["f4E2M1FN"] == {"f8E8M0FNU": (32,), "f8E4M3FN": (16,)}
     assert known["i4"].keys() == {"f32", "f16", "bf16"} and known["i8"].keys() == {"", *formats.SCALES}
 

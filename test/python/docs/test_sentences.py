@@ -13,8 +13,6 @@ import pytest
 import results
 from places import ROOT
 
-import kvcache
-
 sys.path.insert(0, str(ROOT / "examples"))
 
 import sentences

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from places import ROOT
 
-import kvcache
 from kvcache import CompileError, KVCacheParams
 from kvcache.ir import (
     DYNAMIC,

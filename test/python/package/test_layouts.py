@@ -14,7 +14,7 @@ SIZES = {"L": LAYERS, "B": PAGES, "H": HEADS, "N": TOKENS}
 
 
 def make_params(dtype="bf16", **fields):
-    sizes = dict(n_kv_heads=HEADS, head_dim=WIDTH, page_size=TOKENS, total_num_layers=LAYERS)
+    sizes = {"n_kv_heads": HEADS, "head_dim": WIDTH, "page_size": TOKENS, "total_num_layers": LAYERS}
     return KVCacheParams(dtype, **{**sizes, **fields})
 
 

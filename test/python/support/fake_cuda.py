@@ -117,7 +117,7 @@ class FakeDriver:
         return (SUCCESS, 8 * index, sizes[index]) if index < len(sizes) else (INVALID_VALUE, 0, 0)
 
     def _cuLaunchKernel(self, kernel, *rest):
-        grid, block, (shared, stream, parameters, extra) = rest[:3], rest[3:6], rest[6:]
+        grid, block, (shared, _, parameters, _) = rest[:3], rest[3:6], rest[6:]
         sizes, run = self.kernels[kernel]
         pointers = (ctypes.c_void_p * len(sizes)).from_address(parameters)
         arguments = [ctypes.string_at(pointer, size) for pointer, size in zip(pointers, sizes)]

@@ -347,7 +347,9 @@ def write_program(case):
         nonlocal text
         text += HEADER.format(name=name, element=element, body=body)
 
-    io = lambda element: ("%io", f"memref<?x{element}>")
+    def io(element):
+        return "%io", f"memref<?x{element}>"
+
     wide, stored = lanes(case.head_size, "f32"), lanes(case.head_size, case.dtype)
     scales = lanes(case.groups, case.scale)
     for name, more in {"scale": "", **({"zero_point": " {zero_point}"} if case.has_zero_points else {})}.items():

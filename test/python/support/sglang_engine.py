@@ -51,10 +51,10 @@ sys.path.append(OPERATORS)
 @functools.cache
 def _import_engine():
     """Imports what each case needs, in fifteen seconds."""
-    import sglang.srt.entrypoints.engine
-    import sglang.srt.managers.detokenizer_manager
-    import sglang.srt.managers.scheduler
-    import sglang.srt.models.registry
+    import sglang.srt.entrypoints.engine  # noqa: F401
+    import sglang.srt.managers.detokenizer_manager  # noqa: F401
+    import sglang.srt.managers.scheduler  # noqa: F401
+    import sglang.srt.models.registry  # noqa: F401
 
     import kvcache.sglang.backend  # noqa: F401
 

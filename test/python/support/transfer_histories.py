@@ -149,7 +149,7 @@ def check(cache, requests):
             assert (error <= 1e-3 * own).all(), "other values"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def list_reached(kind, length):
     reached = [p for p in range(length) if is_reached(kind, length, p)]
     return np.array(reached, np.int64)
