@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The command ``python -m kvcache``, which prints the abilities of an installation."""
+"""The command ``python -m kvcache``: what an installation can do, and a demo."""
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
+import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import kvcache
@@ -27,6 +29,7 @@ _FRAMEWORKS = (
     "nixl-cu12",
 )
 _DEVICES = Path("/proc/driver/nvidia/gpus")
+_DRIVER = Path("/proc/driver/nvidia/version")
 
 
 def _describe() -> Iterator[tuple[str, str]]:
@@ -75,13 +78,101 @@ def _find_devices() -> list[str]:
     return models
 
 
-def main() -> int:
-    rows = list(_describe())
-    width = max(len(name) for name, _ in rows)
-    for name, value in rows:
+def _report() -> Iterator[tuple[str, str]]:
+    """Lists versions and chips for a report of a bug, without paths."""
+    llvm, processor, _ = _native.extension().host()
+    yield "kvcache", f"{kvcache.__version__}, {_find_kind()}"
+    yield "LLVM", llvm
+    yield "python", f"{platform.python_implementation()} {platform.python_version()}"
+    yield "system", f"{_find_system()}, {' '.join(platform.libc_ver())}"
+    yield "processor", f"{processor} ({platform.machine()}), {os.cpu_count()} threads"
+    yield "driver", _find_driver()
+    yield "devices", ", ".join(_find_devices()) or "none of NVIDIA's driver"
+    for tool in ("ptxas", "fatbinary", "nvdisasm"):
+        yield tool, "found" if _has_tool(tool) else "not found"
+    for name in ("numpy", "ml_dtypes", *_FRAMEWORKS):
+        yield name, _find_package(name)
+    for name in sorted(os.environ):
+        if name.startswith("KVCACHE_"):
+            value = os.environ[name]
+            yield name, "set to a path" if os.sep in value else value
+
+
+def _find_kind() -> str:
+    """Says where the libraries of LLVM and MLIR come from."""
+    package = Path(kvcache.__file__).parent
+    if package.with_name("kvcache.libs").exists():
+        return "a wheel with LLVM and MLIR"
+    return "a wheel without LLVM" if _is_installed() else "a build"
+
+
+def _is_installed() -> bool:
+    return _find_package("kvcache") != "not installed"
+
+
+def _find_system() -> str:
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        return platform.system()
+
+
+def _find_driver() -> str:
+    """The version of NVIDIA's kernel module."""
+    try:
+        line = _DRIVER.read_text(errors="replace").splitlines()[0]
+    except (OSError, IndexError):
+        return "none of NVIDIA"
+    return next((word for word in line.split() if word[0].isdigit()), line)
+
+
+def _has_tool(name: str) -> bool:
+    try:
+        return bool(toolchain.find_tool(name))
+    except kvcache.ToolchainError:
+        return False
+
+
+def _print(rows: Iterator[tuple[str, str]]) -> None:
+    found = list(rows)
+    width = max(len(name) for name, _ in found)
+    for name, value in found:
         print(f"{name:{width}}  {value}")
+
+
+def _run_demo(folder: Path) -> int:
+    if not folder.is_dir():
+        print(f"error: expects '--output' to be a folder, got '{folder}'", file=sys.stderr)
+        return 2
+    from kvcache.demo import run
+
+    return run(folder)
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    parser = argparse.ArgumentParser(
+        "python -m kvcache", description="Lists what the installation found."
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands.add_parser(
+        "report", help="print versions and chips for a report of a bug, without paths"
+    )
+    demo = commands.add_parser(
+        "demo", help="attend on the CPU and an emulated chip, and compare with NumPy"
+    )
+    demo.add_argument(
+        "--output",
+        type=Path,
+        default=Path(),
+        metavar="FOLDER",
+        help="the folder for pages.svg (default: the current one)",
+    )
+    options = parser.parse_args(arguments)
+    if options.command == "demo":
+        return _run_demo(options.output)
+    _print(_report() if options.command == "report" else _describe())
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
