@@ -34,11 +34,13 @@ void AttentionOp::build(OpBuilder &b, OperationState &state, Value q,
                         Value keyCache, Value valueCache, Value rowOffsets,
                         Value scale, Value out, Value lse) {
   build(b, state, getTensorTypes({out, lse}), q, keyCache, valueCache,
-        rowOffsets, scale, out, lse, /*workspace=*/Value(), /*sinks=*/Value(),
+        rowOffsets, scale, out, lse, /*max_logits=*/Value(),
+        /*workspace=*/Value(), /*sinks=*/Value(),
         /*mask=*/Value(), /*rows=*/Value(), /*lengths=*/Value(),
         /*key_scale=*/Value(), /*value_scale=*/Value(), /*query_scale=*/Value(),
         /*out_scale=*/Value(), /*q_rope=*/Value(), /*rope_cache=*/Value(),
-        UnitAttr(), IntegerAttr(), FloatAttr(), IntegerAttr(), SplitAttr(),
+        /*ranges=*/Value(), UnitAttr(), IntegerAttr(), FloatAttr(),
+        IntegerAttr(), UnitAttr(), UnitAttr(), SplitAttr(),
         AttentionConfigAttr(),
         /*modifiersCount=*/0);
 }
@@ -155,6 +157,7 @@ static LogicalResult verifyOutputs(AttentionOp op, CacheTypeInterface cache) {
                             << " heads, got " << type;
   };
   return success(succeeded(verifySize("lse", op.getLse())) &&
+                 succeeded(verifySize("max_logits", op.getMaxLogits())) &&
                  succeeded(verifySize("sinks", op.getSinks())));
 }
 
@@ -163,15 +166,32 @@ static LogicalResult verifySparseRows(AttentionOp op) {
   if (!op.getRows())
     return success();
   if (op.getCausal() || op.getWindow() || op.getChunk() || op.getMask() ||
-      op.getLengths())
-    return op.emitOpError("expects no 'causal', 'window', 'chunk', 'mask' or "
-                          "'lengths' with 'rows', which say what is seen");
+      op.getRanges() || op.getLengths())
+    return op.emitOpError("expects no 'causal', 'window', 'chunk', 'mask', "
+                          "'ranges' or 'lengths' with 'rows', which say what "
+                          "is seen");
   auto keys = cast<CacheTypeInterface>(op.getKeyCache().getType());
   auto values = cast<CacheTypeInterface>(op.getValues().getType());
   if (!keys.isPaged() || !values.isPaged() ||
       keys.getPageSize() != values.getPageSize())
     return op.emitOpError("expects paged caches of one page size for 'rows'");
   return success();
+}
+
+/// (C6), (C21).
+static LogicalResult verifyMasks(AttentionOp op) {
+  if (op.getSinklessLse() && !op.getSinks())
+    return op.emitOpError("expects 'sinkless_lse' only with 'sinks'");
+  if (op.getWholeMask() && !op.getMask())
+    return op.emitOpError("expects 'whole_mask' only with 'mask'");
+  if (!op.getRanges())
+    return success();
+  auto type = cast<ShapedType>(op.getRanges().getType());
+  if (type.getDimSize(1) != 0 && type.getDimSize(2) == 2)
+    return success();
+  return op.emitOpError("expects 'ranges' to have at least one range of a row, "
+                        "and 2 numbers of each, got ")
+         << type;
 }
 
 /// The bytes of one sequence are a number of 64 bits.
@@ -224,7 +244,7 @@ LogicalResult AttentionOp::verify() {
   if (failed(verifyRopeCache(*this, cache)) ||
       failed(verifyQueries(*this, cache)) ||
       failed(verifyOutputs(*this, cache)) || failed(verifySparseRows(*this)) ||
-      failed(verifyWorkspace(*this)))
+      failed(verifyMasks(*this)) || failed(verifyWorkspace(*this)))
     return failure();
   // (C4)
   if (std::optional<APFloat> cap = getSoftCap()) {
@@ -265,8 +285,10 @@ LogicalResult AttentionOp::verify() {
                                {getQRope(), 0},
                                {getOut(), 0},
                                {getLse(), 0},
+                               {getMaxLogits(), 0},
                                {getMask(), 0},
-                               {getRows(), 0}})))
+                               {getRows(), 0},
+                               {getRanges(), 0}})))
     return failure();
   if (failed(verifyApart(*this, {"out", getOut()},
                          {{"q", getQ()}, {"q_rope", getQRope()}})))

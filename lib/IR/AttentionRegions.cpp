@@ -77,6 +77,7 @@ static LogicalResult verifyModifierValues(AttentionOp op, Operation *nested) {
   for (auto [name, written] :
        {std::pair("out", Value(op.getOut())),
         std::pair("lse", Value(op.getLse())),
+        std::pair("max_logits", Value(op.getMaxLogits())),
         std::pair("workspace", Value(op.getWorkspace()))})
     if (written && llvm::is_contained(nested->getOperands(), written))
       return refuseInRegion(nested, op)

@@ -217,7 +217,6 @@ def checked_call(
     layer: int,
     offsets: int,
     needs_pages: bool,
-    has_positions: bool,
     workspace_bytes: tuple[int, int],
     place_scale: Callable[[float, int, int], object],
     find_workspace: Callable[[int, int, int | None], object] | None,
@@ -237,7 +236,6 @@ def checked_call(
         layer: The argument of the layer; -1 if each layer has operands of its own.
         offsets: The argument of the row offsets.
         needs_pages: Whether sequences must have pages for all tokens.
-        has_positions: Whether given lengths include the new tokens.
         workspace_bytes: The bytes of a workspace for each sequence, and those for all.
         place_scale: A function of a number, the elements, and the number of a GPU, which
             returns the array there.

@@ -107,8 +107,7 @@ makeCheckedCall(nb::handle function,
                 const std::vector<ParameterTuple> &parameters,
                 const std::string &operands, const std::string &form,
                 const std::string &formWithoutTable, int layer, int offsets,
-                bool needsPages, bool hasPositions,
-                std::pair<int64_t, int64_t> workspaceBytes,
+                bool needsPages, std::pair<int64_t, int64_t> workspaceBytes,
                 nb::handle placeScale, nb::handle findWorkspace) {
   const NativeFunction *native = getNativeFunction(function.ptr());
   if (!native)
@@ -123,7 +122,6 @@ makeCheckedCall(nb::handle function,
                                                           layer,
                                                           offsets,
                                                           needsPages,
-                                                          hasPositions,
                                                           workspaceBytes.first,
                                                           workspaceBytes.second,
                                                           placeScale.ptr(),
@@ -287,8 +285,8 @@ void mlir::kvcache::python::addCheckedCalls(nb::module_ &module) {
              nb::arg("parameters"), nb::arg("operands"), nb::arg("form"),
              nb::arg("form_without_table"), nb::arg("layer"),
              nb::arg("offsets"), nb::arg("needs_pages"),
-             nb::arg("has_positions"), nb::arg("workspace_bytes"),
-             nb::arg("place_scale"), nb::arg("find_workspace").none());
+             nb::arg("workspace_bytes"), nb::arg("place_scale"),
+             nb::arg("find_workspace").none());
   module.def("bound_call", &makeBoundCall, nb::arg("checked"),
              nb::arg("inputs").none(), nb::arg("layer").none(),
              nb::arg("given"), nb::arg("positional"), nb::arg("fallback"),

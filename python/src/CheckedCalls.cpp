@@ -223,6 +223,24 @@ static bool areBetween(const ArrayView &view, int64_t rows, bool areColumns,
   return true;
 }
 
+/// Whether the i32 numbers of each of the first `rows` rows do not decrease.
+static bool areSorted(const ArrayView &view, int64_t rows) {
+  if (view.getTensor().dtype.bits != 32)
+    return false;
+  auto *numbers = reinterpret_cast<const int32_t *>(view.getAddress());
+  int64_t ranges = view.getSize(1);
+  for (int64_t i = 0, end = std::min(rows, view.getSize(0)); i < end; ++i)
+    for (int64_t k = 0; k < ranges && ranges > 1; ++k) {
+      auto get = [&](int64_t range, int64_t side) {
+        return numbers[i * view.getStride(0) + range * view.getStride(1) +
+                       side * view.getStride(2)];
+      };
+      if (get(k, 1) < get(k, 0) || (k && get(k, 0) < get(k - 1, 1)))
+        return false;
+    }
+  return true;
+}
+
 /// Whether the integers of an array may be read, and are not in [least, end).
 bool CallChecks::areOutside(const ArrayView &view, bool areColumns,
                             int64_t least, int64_t end) const {
@@ -247,6 +265,9 @@ bool CallChecks::checkParameter(const Parameter &parameter) {
            checkRows(view, view.getTensor().rank - 1) && places.rope >= 0 &&
            getView(places.rope).getTensor().rank == 2 &&
            !areOutside(view, true, 0, getView(places.rope).getSize(0));
+  case ParameterKind::Ranges:
+    return view.getTensor().rank == 3 && checkRows(view, 0) &&
+           (function.isOnGPU() || areSorted(view, total));
   case ParameterKind::Lengths:
     return checkLengths(view);
   case ParameterKind::RegionArray:
@@ -267,9 +288,7 @@ bool CallChecks::checkLengths(const ArrayView &view) {
     return false;
   for (int64_t b = 0; b < batch && !function.isOnGPU(); ++b) {
     uint64_t length = view.getInts()[b];
-    uint64_t least = operation.hasPositions ? getNew(b) : 0;
-    if (length < least || length > getRoom(b) ||
-        length > std::numeric_limits<int32_t>::max())
+    if (length > getRoom(b) || length > std::numeric_limits<int32_t>::max())
       return false;
   }
   return true;

@@ -33,6 +33,8 @@ enum class ParameterKind : char {
   Positions = 'p',
   Rope = 'c',
   Lengths = 'l',
+  /// The ranges of tokens that each new token sees.
+  Ranges = 'b',
   /// An array of f32 for each head, or a number for all.
   Scale = 'f',
   /// Likewise; 1 if it is None.
@@ -74,8 +76,6 @@ struct CheckedOperation {
   int offsets;
   /// Whether sequences must have pages for all tokens.
   bool needsPages;
-  /// Whether given lengths include the new tokens.
-  bool hasPositions;
   /// The bytes of a workspace for each sequence, and those for all.
   int64_t workspaceBytes, fixedWorkspaceBytes;
   /// See `checked_call` in _kvcache.pyi.

@@ -23,24 +23,35 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
 
     - `score(t) = scale * dot(q[r, g], key(t))`, and with `soft_cap` c then
       `c * tanh(score(t) / c)`
-    - `lse[r, g] = log(sum_t exp(score(t)))`, the natural logarithm; with `sinks`
-      the sum also has `exp(sinks[g])`
-    - `out[r, g] = sum_t exp(score(t) - lse[r, g]) * value(t)`
+    - `sum[r, g] = sum_t exp(score(t))`, with `sinks` plus `exp(sinks[g])`
+    - `out[r, g] = sum_t exp(score(t)) * value(t) / sum[r, g]`
+    - `lse[r, g] = log(sum[r, g])`, the natural logarithm; with `sinkless_lse`
+      that of the sum without the sink
+    - `max_logits[r, g] = max_t score(t)`, without the sink
 
-    in f32, rounded once at the end. A row that sees no token gets zeros, and the
-    logarithm of its sink, or -inf.
+    in f32, rounded once at the end. A row that sees no token gets zeros, a
+    maximum of -inf, and the logarithm of its sink, or -inf.
 
     Sequence b has `K = cache_length(b) + n_b` tokens, those of this step
     included: append them first. With `lengths`, `K = lengths[b]`: without
     `causal`, that is cross-attention, of a decoder's queries to the tokens of an
-    encoder. Row `row_offsets[b] + i` stands at token `K - n_b + i`, its own, and
-    sees
+    encoder. Row `row_offsets[b] + i` stands at position `K - n_b + i`, and sees
 
-    - all K tokens, with `causal` those up to its own,
-    - with `window` w those from w - 1 before its own on,
-    - with `chunk` c those t of its chunk: `t div c` is that of its own token,
+    - all K tokens, with `causal` those up to its position,
+    - with `window` w those from w - 1 before its position on,
+    - with `chunk` c those t of its chunk: `floor(t / c)` is that of its position,
     - with `mask`, of the new tokens `K - n_b + j` those whose bit is 1: bit
-      `j mod 32` of `mask[r, j div 32]`. Tokens that have no bit are not seen.
+      `j mod 32` of `mask[r, j div 32]`. New tokens that have no bit are not seen.
+      With `whole_mask`, bit t is that of token t: all tokens have bits.
+    - with `ranges`, those t with `ranges[r, k, 0] <= t < ranges[r, k, 1]` for
+      some k. Ranges are sorted: none begins before the end of the one before it,
+      nor, unless it is the only one, ends before its begin. Otherwise it is
+      undefined which of the tokens from the first begin to the last end the row
+      sees; checks report it. Other numbers are clipped: negative ones to 0, and
+      those above K to K.
+
+    If `lengths` has fewer tokens than rows, the first rows stand before token 0,
+    and see no token with `causal` or `chunk`. Regions take position 0 for them.
 
     With `rows`, row r sees the tokens at the encoded rows `rows[r, k]` instead,
     `page * P + offset` with the page size P, as `remap_rows` finds them. Neither
@@ -52,7 +63,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     - `score` takes the score after `scale` and `soft_cap`, in natural units, and
       yields the score that softmax takes. A result of -inf excludes the token.
     - `mask` yields whether the row sees the token. It sees a token if `causal`,
-      `window`, `chunk`, the operand `mask` and the region all admit it.
+      `window`, `chunk`, `ranges`, the operand `mask` and the region all admit it.
     - Their other arguments are the sequence in the batch b, the query head g, and
       the positions of the row and of the token in the sequence: the row stands at
       `K - n_b + i`.
@@ -73,10 +84,10 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     token. A row of FlashMLA's cache is such a pair: elements of fp8 with scales,
     and elements of bf16 in the same bytes. Neither pair needs the other.
 
-    `out`, `lse` and `workspace` share no memory with each other or with another
-    operand, also not with `q`.
+    `out`, `lse`, `max_logits` and `workspace` share no memory with each other or
+    with another operand, also not with `q`.
 
-    Rows that `lse` has no room for are left out. `key_scale` and `value_scale`
+    Rows that `lse` or `max_logits` has no room for are left out. `key_scale` and `value_scale`
     are static scales, the `tensor_scale` of `load`: one, or one for each head.
     Queries of fp8 are multiplied by `query_scale`, and an output of fp8 is
     divided by `out_scale` and saturates: one number, or one for each head of `q`.
@@ -108,10 +119,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     - (C4) `soft_cap` is between 2^-16 and 2^16: with larger ones, scores would
       round to multiples of more than 2^-8.
     - (C5) `rows` require paged caches of one page size, and exclude `causal`,
-      `window`, `chunk`, `mask` and `lengths`.
-    - (C6) `causal`, `window`, `chunk`, `mask` and the regions need positions: no
-      sequence has fewer tokens than rows. Otherwise it is undefined which tokens
-      a row sees.
+      `window`, `chunk`, `mask`, `ranges` and `lengths`.
+    - (C6) `sinkless_lse` is only with `sinks`, and `whole_mask` with `mask`.
     - (C7) `workspace` is contiguous, and has less than 2^63 bytes for each
       sequence.
     - (C8) `key_scale` and `value_scale` are for caches with scales and no zero
@@ -133,7 +142,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
       takes (index, index, index, index) and yields an i1.
     - (C14) the ops of the regions at most read memory. They are no calls, no
       parallel loops, and no ops of the dialects `kvcache` and `gpu`.
-    - (C15) the regions do not use `out`, `lse` and `workspace`.
+    - (C15) the regions do not use `out`, `lse`, `max_logits` and `workspace`.
     - (C16) no value in the regions is a tensor.
     - (C17) `rows` exclude the regions: such rows have no positions.
     - (C18) `q_rope` is for a latent cache, and has the heads and the element type
@@ -141,6 +150,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     - (C19) `rope_cache` and `key_cache` are latent, and of one page size if they
       are paged. `rope_cache` has elements of f32, f16 or bf16 without scales.
     - (C20) `rope_cache` excludes `key_scale`, which would be a scale of both.
+    - (C21) `ranges` has at least one range of a row, and two numbers of each.
 
     Example:
 
@@ -216,12 +226,14 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     Arg<KVCache_NarrowRows, "the output, [total, Hq, Ev]">:$out,
     Arg<Optional<KVCache_DenseOf<[F32], 2>>, "logarithms of sums, [total, Hq]">
         :$lse,
+    Arg<Optional<KVCache_DenseOf<[F32], 2>>, "largest scores, [total, Hq]">
+        :$max_logits,
     Arg<Optional<MemRefRankOf<[I8], [1]>>, "memory for partial results">
         :$workspace,
     Arg<Optional<KVCache_DenseOf<[F32, F16, BF16], 1>>,
         "a logit for each head, [Hq]">:$sinks,
     Arg<Optional<KVCache_DenseOf<[I32], 2>>,
-        "which new tokens a row sees, [total, words]">:$mask,
+        "which tokens a row sees, [total, words]">:$mask,
     Arg<Optional<KVCache_DenseOf<[I32], 2>>,
         "the rows that a row sees, signed, [total, k]">:$rows,
     Arg<Optional<KVCache_Numbers>, "tokens of each sequence, [batch]">:$lengths,
@@ -235,10 +247,15 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
         :$q_rope,
     Arg<Optional<KVCache_AnyConvertingCache>, "the last elements of a layer's keys">
         :$rope_cache,
+    Arg<Optional<KVCache_DenseOf<[I32], 3>>,
+        "begins and ends of the tokens that a row sees, signed, [total, k, 2]">
+        :$ranges,
     UnitAttr:$causal,
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$window,
     OptionalAttr<F64Attr>:$soft_cap,
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$chunk,
+    UnitAttr:$whole_mask,
+    UnitAttr:$sinkless_lse,
     OptionalAttr<KVCache_SplitAttr>:$split,
     OptionalAttr<KVCache_AttentionConfigAttr>:$config
   );
@@ -250,20 +267,23 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     CArg<"::mlir::Value", "{}">:$lse)>];
   let assemblyFormat = [{
     custom<AttentionOperands>($q, $key_cache, $value_cache, $row_offsets, $scale)
-    `outs` `(` $out (`,` $lse^)? `)` (`workspace` $workspace^)?
+    `outs` `(` $out (`,` $lse^)? `)` (`max_logits` $max_logits^)?
+    (`workspace` $workspace^)?
     `` custom<AttentionAttributes>(attr-dict)
     `` custom<AttentionModifiers>($modifiers, $sinks, $mask)
     (`rows` $rows^)? (`lengths` $lengths^)?
     (`key_scale` $key_scale^)? (`value_scale` $value_scale^)?
     (`query_scale` $query_scale^)? (`out_scale` $out_scale^)?
     (`q_rope` $q_rope^)? (`rope_cache` $rope_cache^)?
+    (`ranges` $ranges^)?
     `:` type(operands) (`->` type($results)^)?
   }];
   let extraClassDeclaration = [{
     MutableOperandRange getDpsInitsMutable() {
       return MutableOperandRange(getOperation(),
                                  getOutMutable().getOperandNumber(),
-                                 getLse() ? 2 : 1);
+                                 1 + (getLse() ? 1 : 0) +
+                                     (getMaxLogits() ? 1 : 0));
     }
     /// The cache of the values: that of the keys if it is latent.
     Value getValues() {

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Attention.h"
+#include "SeenRanges.h"
 
 #include "../TileAttention/PromptKernel.h"
 
@@ -47,7 +47,9 @@ void AttentionBase::checkRow(Value row) {
                     {"q_rope", op.getQRope()},
                     {"out", op.getOut()},
                     {"mask", op.getMask()},
-                    {"rows", op.getRows()}});
+                    {"rows", op.getRows()},
+                    {"ranges", op.getRanges()}});
+  SeenRanges(frame, op).check(row);
 }
 
 QueryRows AttentionBase::getRows(Value batch) {
@@ -76,6 +78,14 @@ QueryRows AttentionBase::getSparseRow(Value row) {
 }
 
 TokenRange AttentionBase::getSeen(const QueryRows &rows, Value i) {
+  TokenRange seen = getSeenByPosition(rows, i);
+  if (!op.getRanges())
+    return seen;
+  TokenRange hull = SeenRanges(frame, op).getHull(frame.add(rows.first, i));
+  return {frame.max(seen.from, hull.from), frame.min(seen.to, hull.to)};
+}
+
+TokenRange AttentionBase::getSeenByPosition(const QueryRows &rows, Value i) {
   Value own = frame.add(rows.own, i);
   Value behind = frame.add(own, frame.index(1));
   TokenRange seen{frame.index(0), op.getCausal() ? behind : rows.tokens};
@@ -83,8 +93,13 @@ TokenRange AttentionBase::getSeen(const QueryRows &rows, Value i) {
     // As if it were unsigned: a row in front of all tokens sees none.
     Value begin = frame.sub(own, frame.rem(own, frame.index(*chunk)));
     seen.from = frame.max(begin, seen.from);
-    if (!op.getCausal())
+    if (!op.getCausal()) {
       seen.to = frame.min(frame.add(begin, frame.index(*chunk)), seen.to);
+      if (op.getLengths())
+        seen.to = arith::SelectOp::create(builder, loc,
+                                          frame.less(own, frame.index(0)),
+                                          frame.index(0), seen.to);
+    }
   }
   if (std::optional<uint64_t> window = op.getWindow())
     seen.from = frame.max(frame.sub(behind, frame.index(*window)), seen.from);
@@ -93,8 +108,8 @@ TokenRange AttentionBase::getSeen(const QueryRows &rows, Value i) {
 
 Value AttentionBase::isUnmasked(const QueryRows &rows, Value i, Value token) {
   // The word of a cached token is past the end, like that of a token without
-  // a bit.
-  Value bit = frame.sub(token, rows.own);
+  // a bit, unless all tokens have bits.
+  Value bit = op.getWholeMask() ? token : frame.sub(token, rows.own);
   Value word = frame.div(bit, 32);
   return frame.selectIf(
       frame.below(word, frame.dim(op.getMask(), 1)),
@@ -106,7 +121,12 @@ Value AttentionBase::isUnmasked(const QueryRows &rows, Value i, Value token) {
         bits = arith::ShRUIOp::create(builder, loc, bits, shift);
         return arith::TruncIOp::create(builder, loc, builder.getI1Type(), bits);
       },
-      [&] { return frame.less(bit, frame.index(0)); });
+      [&]() -> Value {
+        if (op.getWholeMask())
+          return arith::ConstantOp::create(builder, loc,
+                                           builder.getBoolAttr(false));
+        return frame.less(bit, frame.index(0));
+      });
 }
 
 Value AttentionBase::loadId(const QueryRows &rows, Value column) {
@@ -200,14 +220,25 @@ Value AttentionBase::getLogarithm(const RowSum &sum) {
   return f.select(f.isZero(sum.total), none, log);
 }
 
-void AttentionBase::storeLogarithm(const RowSum &sum, Value row,
-                                   Value queryHead) {
-  if (!op.getLse())
-    return;
-  frame.runIf(frame.below(row, frame.dim(op.getLse(), 0)), [&] {
-    memref::StoreOp::create(builder, loc, getLogarithm(sum), op.getLse(),
-                            ValueRange{row, queryHead});
-  });
+Value AttentionBase::getLargestScore(const RowSum &scores, float bias) {
+  Value max = bias == 0 ? scores.max : f.add(scores.max, f.constant(bias));
+  Value none = f.constant(-std::numeric_limits<float>::infinity());
+  return f.select(f.isZero(scores.total), none,
+                  f.mul(max, f.constant(llvm::numbers::ln2)));
+}
+
+void AttentionBase::storeStatistics(const RowSum &scores, const RowSum &all,
+                                    float bias, Value row, Value queryHead) {
+  auto store = [&](Value memref, function_ref<Value()> compute) {
+    if (!memref)
+      return;
+    frame.runIf(frame.below(row, frame.dim(memref, 0)), [&] {
+      memref::StoreOp::create(builder, loc, compute(), memref,
+                              ValueRange{row, queryHead});
+    });
+  };
+  store(op.getLse(), [&] { return getLogarithm(getLseSum(scores, all)); });
+  store(op.getMaxLogits(), [&] { return getLargestScore(scores, bias); });
 }
 
 void AttentionBase::findWorkspace() {

@@ -40,6 +40,9 @@ struct TokenRange {
 constexpr float kLowest = std::numeric_limits<float>::lowest();
 /// Weights of f16 are at most 2^15, so that small ones do not vanish.
 constexpr float kHalfBias = 15;
+/// Sums in tensor memory are scaled only where the maximum grows by a factor of
+/// more than 2^8: weights are at most that large.
+constexpr float kSlack = 8;
 
 /// The sum of exponentials of a row: `total` times 2^max. Its weighted values
 /// are to be multiplied by `factor` as well.
@@ -60,7 +63,9 @@ public:
   QueryRows getRows(Value batch);
   QueryRows getSparseRow(Value row);
 
-  /// What row `first + i` sees by position.
+  /// The tokens that row `first + i` sees by position, and of these those from
+  /// its first range to its last one.
+  TokenRange getSeenByPosition(const QueryRows &rows, Value i);
   TokenRange getSeen(const QueryRows &rows, Value i);
   /// Whether the mask lets row `first + i` see a token.
   Value isUnmasked(const QueryRows &rows, Value i, Value token);
@@ -99,8 +104,17 @@ public:
   Value getQuotient(const RowSum &sum, Value queryHead);
   /// The natural logarithm of a row's sum, -inf without tokens.
   Value getLogarithm(const RowSum &sum);
-  /// Stores the logarithm of a row, if there is room for it.
-  void storeLogarithm(const RowSum &sum, Value row, Value queryHead);
+  /// The largest score of a row, from a sum without the sink whose maximum is
+  /// lower by `bias`; -inf without tokens.
+  Value getLargestScore(const RowSum &scores, float bias);
+  /// The sum that `lse` is the logarithm of: `scores`, or `all` with the sink.
+  const RowSum &getLseSum(const RowSum &scores, const RowSum &all) {
+    return op.getSinklessLse() ? scores : all;
+  }
+  /// Stores the logarithm and the largest score of a row, if they are wanted
+  /// and there is room for them.
+  void storeStatistics(const RowSum &scores, const RowSum &all, float bias,
+                       Value row, Value queryHead);
 
   /// Makes the workspace of rows that are split: `split_rows` slots for each
   /// sequence. The second checks its size, where accesses are checked.
@@ -155,8 +169,10 @@ void expandForGPU(AttentionOp op, const Frame &frame, const WarpPlan &plan);
 /// Expands for blocks of tiles, on tensor cores.
 void expandForTensorCores(AttentionOp op, const Frame &frame,
                           const TilePlan &plan);
-/// Expands for the launch that merges the parts of rows.
-void expandMerge(AttentionOp op, const Frame &frame, const TilePlan &plan);
+/// Expands for the launch that merges the parts of rows. The maxima of parts
+/// are lower than their largest scores by `bias`.
+void expandMerge(AttentionOp op, const Frame &frame, const TilePlan &plan,
+                 float bias);
 
 } // namespace mlir::kvcache
 

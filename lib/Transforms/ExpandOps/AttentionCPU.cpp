@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "MaskBounds.h"
 #include "ScoreRegions.h"
+#include "SeenRanges.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -43,7 +43,8 @@ constexpr int64_t kTokenBytes = 1 << 10;
 class CPUAttention : AttentionBase {
 public:
   CPUAttention(AttentionOp op, const Frame &frame)
-      : AttentionBase(op, frame), keyLanes(getKeyLanes(op, contentSize)),
+      : AttentionBase(op, frame), ranges(this->frame, op),
+        keyLanes(getKeyLanes(op, contentSize)),
         valueLanes(getLanes(op.getValues(), valueSize, kLanes)),
         together(std::gcd(group, 4)),
         columns(std::min<int64_t>(8, kVectors / together)) {
@@ -155,9 +156,8 @@ private:
     Value one = frame.index(1);
     Value last = frame.sub(frame.add(first, count), one);
     Value firstRow = frame.div(first, group), lastRow = frame.div(last, group);
-    auto [from, to] = restrictTokens(
-        frame, op, rows, firstRow, lastRow,
-        {getSeen(rows, firstRow).from, getSeen(rows, lastRow).to});
+    auto [from, to] = restrictTokens(frame, op, rows, firstRow, lastRow,
+                                     getSeenByRows(firstRow, lastRow));
     forHeads([&] {
       forRows(first, count, 1, [&](const Row &row) { beginRow(row); });
     });
@@ -174,6 +174,10 @@ private:
           if (Region *mask = op.getMaskRegion())
             isAny = arith::AndIOp::create(builder, loc, isAny,
                                           isAnyAdmitted(*mask, row, tile));
+          if (ranges.hasGaps())
+            isAny = arith::AndIOp::create(
+                builder, loc, isAny,
+                ranges.computePairs(row.row, {tile, end}).any);
           frame.runIf(isAny, [&] { addTile(row, tile, seen, lastToken); });
         });
       });
@@ -181,6 +185,20 @@ private:
     forHeads([&] {
       forRows(first, count, 1, [&](const Row &row) { endRow(row); });
     });
+  }
+
+  /// The tokens that some rows see, by their positions and ranges.
+  TokenRange getSeenByRows(Value first, Value last) {
+    TokenRange seen{getSeenByPosition(rows, first).from,
+                    getSeenByPosition(rows, last).to};
+    if (!op.getRanges())
+      return seen;
+    Value count = frame.sub(frame.add(last, frame.index(1)), first);
+    TokenRange hull = ranges
+                          .computeHulls(frame.add(rows.first, first), count,
+                                        /*lane=*/Value())
+                          .any;
+    return {frame.max(seen.from, hull.from), frame.min(seen.to, hull.to)};
   }
 
   /// Whether the region `mask` may admit a token of a tile for rows of a token.
@@ -436,7 +454,17 @@ private:
       flags = both(flags, isGiven);
     if (op.getMask())
       flags = both(flags, getUnmasked(row, tile, flags.getType()));
-    return flags;
+    if (!ranges.hasGaps())
+      return flags;
+    auto maskGap = [&](Value number, ValueRange carried) -> SmallVector<Value> {
+      TokenRange gap = ranges.getGap(row.row, number);
+      Value isSeen = arith::OrIOp::create(
+          builder, loc,
+          compare(arith::CmpIPredicate::slt, tokens, splat(gap.from)),
+          compare(arith::CmpIPredicate::sge, tokens, splat(gap.to)));
+      return {both(carried.front(), isSeen)};
+    };
+    return ranges.forGaps(flags, maskGap).front();
   }
 
   Value getUnmasked(const Row &row, Value tile, Type type) {
@@ -445,17 +473,17 @@ private:
       return arith::ConstantOp::create(
           builder, loc, DenseElementsAttr::get(cast<ShapedType>(type), true));
     };
-    return frame.selectIf(
-        frame.less(rows.own, end),
-        [&]() -> Value {
-          SmallVector<Value> flags;
-          for (int64_t j = 0; j < kTile; ++j)
-            flags.push_back(
-                isUnmasked(rows, row.i, frame.add(tile, frame.index(j))));
-          return vector::FromElementsOp::create(builder, loc,
-                                                cast<VectorType>(type), flags);
-        },
-        allCached);
+    auto loadFlags = [&]() -> Value {
+      SmallVector<Value> flags;
+      for (int64_t j = 0; j < kTile; ++j)
+        flags.push_back(
+            isUnmasked(rows, row.i, frame.add(tile, frame.index(j))));
+      return vector::FromElementsOp::create(builder, loc,
+                                            cast<VectorType>(type), flags);
+    };
+    if (op.getWholeMask())
+      return loadFlags();
+    return frame.selectIf(frame.less(rows.own, end), loadFlags, allCached);
   }
 
   /// The scores of the tokens of the tile, in base 2, of each row: -inf where a
@@ -591,18 +619,19 @@ private:
   //===--------------------------------------------------------------------===//
 
   void endRow(const Row &row) {
-    RowSum sum = addSink(
-        {load(maxima, row.inBlock), load(totals, row.inBlock), f.constant(1)},
-        row.head);
+    RowSum scores{load(maxima, row.inBlock), load(totals, row.inBlock),
+                  f.constant(1)};
+    RowSum sum = addSink(scores, row.head);
     Value factors = f.splat(getQuotient(sum, row.head), valueLanes);
     forPieces(valueSize, valueLanes, [&](Value d) {
       Value values = loadVector(sums, row.inBlock, d, valueLanes);
       storeDense(frame, f.mul(values, factors), op.getOut(),
                  {row.row, row.head}, d);
     });
-    storeLogarithm(sum, row.row, row.head);
+    storeStatistics(scores, sum, /*bias=*/0, row.row, row.head);
   }
 
+  SeenRanges ranges;
   int64_t keyLanes, valueLanes;
   /// Rows that are computed at once: query heads of one token.
   int64_t together;

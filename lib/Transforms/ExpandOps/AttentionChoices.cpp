@@ -15,6 +15,7 @@
 #include "AttentionChoices.h"
 #include "Heads.h"
 #include "QueryTile.h"
+#include "TileList.h"
 #include "TiledCache.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -248,6 +249,11 @@ int64_t getLanesPerStored(Value cache) {
   return cast<CacheTypeInterface>(cache.getType()).getLanesPerStored();
 }
 
+/// Whether rows may have several ranges, and do not see the tokens between.
+bool hasGaps(AttentionOp op) {
+  return op.getRanges() && getSizeOf(op.getRanges(), 1) != 1;
+}
+
 struct Shape {
   explicit Shape(AttentionOp op)
       : config(op.getFields()),
@@ -261,8 +267,9 @@ struct Shape {
             cast<CacheTypeInterface>(op.getKeyCache().getType()).getNumHeads()),
         ofKey(op.getKeySize()), ofValue(getSizeOf(op.getOut(), 2)),
         bits(std::min(getBits(op.getKeyCache()), getBits(op.getValues()))),
-        isPlain(!op.getSoftCap() && !op.getMask() && op.getModifiers().empty()),
-        hasBegin(op.getWindow() || op.getChunk()) {}
+        isPlain(!op.getSoftCap() && !op.getMask() &&
+                op.getModifiers().empty() && !hasGaps(op)),
+        hasBegin(op.getWindow() || op.getChunk() || op.getRanges()) {}
 
   bool isOf(Caches wanted) const {
     return wanted == Caches::Any || wanted == caches;
@@ -410,6 +417,11 @@ int64_t countLoads(const TilesChoice &choice, const Shape &shape) {
   return choice.unit == TileUnit::Warpgroups ? 3 : 2;
 }
 
+/// The bytes of the list of tiles that rows with several ranges see.
+int64_t countListBytes(AttentionOp op) {
+  return hasGaps(op) ? TileList::countBytes() : 0;
+}
+
 /// The bytes of queries and tiles. Those of latent rows are keys and values.
 int64_t countBytes(AttentionOp op, const Shape &shape, const TilePlan &plan) {
   bool isLatent = shape.caches == Caches::Latent;
@@ -421,7 +433,7 @@ int64_t countBytes(AttentionOp op, const Shape &shape, const TilePlan &plan) {
   int64_t raw = op.getRopeCache()
                     ? TiledCache::countPairBytes(op, plan.tokens, plan.raw)
                     : plan.raw * plan.tokens * ofToken;
-  return 2 * elements + raw;
+  return 2 * elements + raw + countListBytes(op);
 }
 
 /// Groups of elements of a key or a value that have scales of their own.
@@ -438,7 +450,9 @@ int64_t countRawBytes(AttentionOp op, const Shape &shape,
                    countScaleGroups(op.getValues(), shape.ofValue);
   int64_t ofScales = 2 * 4 * groups * plan.countThreads() / kWarp;
   return 2 * plan.rows * shape.ofKey +
-         plan.tokens * (plan.stages * (shape.ofKey + shape.ofValue) + ofScales);
+         plan.tokens *
+             (plan.stages * (shape.ofKey + shape.ofValue) + ofScales) +
+         countListBytes(op);
 }
 
 /// The bytes of shared memory of a plan.

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "MaskBounds.h"
 #include "ScoreRegions.h"
+#include "SeenRanges.h"
 #include "kvcache/Support/CachePolicy.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -34,7 +34,7 @@ struct Work {
 class GPUAttention : AttentionBase {
 public:
   GPUAttention(AttentionOp op, const Frame &frame, const WarpPlan &plan)
-      : AttentionBase(op, frame), plan(plan),
+      : AttentionBase(op, frame), ranges(this->frame, op), plan(plan),
         keyPieces(keySize / (plan.lanes * plan.keyWidth)),
         valuePieces(valueSize / (plan.lanes * plan.valueWidth)) {}
 
@@ -258,6 +258,8 @@ private:
     }
     if (op.getMask())
       restrict(isUnmasked(rows, i, number));
+    if (ranges.hasGaps())
+      restrict(isAnyInRanges(i, number, 1));
     Place place = getPlace(rows, number, id);
     auto load = [&](Value cache, int64_t pieces, int64_t width, Value &scale) {
       SmallVector<Value> values;
@@ -333,18 +335,35 @@ private:
             Sums next = addTokens(frame.add(first, ofWarp), i, range.to, sums);
             scf::YieldOp::create(builder, loc, next);
           };
-          Region *mask = op.getMaskRegion();
-          if (!mask)
+          Value isAny = isAnySeen(i, first, step);
+          if (!isAny)
             return add();
           auto branch = scf::IfOp::create(
-              builder, loc, isAnyAdmitted(*mask, i, first, step),
-              [&](OpBuilder &, Location) { add(); },
+              builder, loc, isAny, [&](OpBuilder &, Location) { add(); },
               [&](OpBuilder &, Location) {
                 scf::YieldOp::create(builder, loc, sums);
               });
           scf::YieldOp::create(builder, loc, branch.getResults());
         });
     return Sums(loop.getResults());
+  }
+
+  /// Whether a row may see one of some tokens, by its ranges and the region
+  /// `mask`: the same in all lanes. Null without them.
+  Value isAnySeen(Value i, Value first, int64_t count) {
+    Value isAny;
+    if (Region *mask = op.getMaskRegion())
+      isAny = isAnyAdmitted(*mask, i, first, count);
+    if (!ranges.hasGaps())
+      return isAny;
+    Value isInRange = isAnyInRanges(i, first, count);
+    return isAny ? Value(arith::AndIOp::create(builder, loc, isAny, isInRange))
+                 : isInRange;
+  }
+
+  Value isAnyInRanges(Value i, Value first, int64_t count) {
+    TokenRange tokens{first, frame.add(first, frame.index(count))};
+    return ranges.computePairs(frame.add(rows.first, i), tokens).any;
   }
 
   /// Whether the region `mask` may admit one of some tokens: the same in all
@@ -422,20 +441,22 @@ private:
   void endRows(const Sums &sums) {
     Value isFirst = frame.equal(ofWarp, frame.index(0));
     for (int64_t g = 0; g < plan.rows; ++g) {
-      auto [ofTokens, values] = reduceRow(sums, g);
+      auto [scores, values] = reduceRow(sums, g);
       Value queryHead = getQueryHead(g);
-      RowSum sum = addSink(ofTokens, queryHead);
+      RowSum sum = addSink(scores, queryHead);
       Value factors = f.splat(getQuotient(sum, queryHead), plan.valueWidth);
-      frame.runIf(isFirst, [&, &values = values] {
+      frame.runIf(isFirst, [&, &scores = scores, &values = values] {
         for (auto [p, value] : llvm::enumerate(values))
           storeDense(frame, f.mul(value, factors), op.getOut(),
                      {row, queryHead}, getElement(p, plan.valueWidth));
-        frame.runIf(frame.equal(lane, frame.index(0)),
-                    [&] { storeLogarithm(sum, row, queryHead); });
+        frame.runIf(frame.equal(lane, frame.index(0)), [&] {
+          storeStatistics(scores, sum, /*bias=*/0, row, queryHead);
+        });
       });
     }
   }
 
+  SeenRanges ranges;
   WarpPlan plan;
   int64_t keyPieces, valuePieces;
   /// The lane among those of a token, and the token of the warp.
@@ -459,5 +480,6 @@ void kvcache::expandForGPU(AttentionOp op, const Frame &frame,
   int64_t group = cast<MemRefType>(op.getQ().getType()).getDimSize(1) / heads;
   expandMerge(op, frame,
               {TileUnit::Warps, group, /*tokens=*/1, /*stages=*/1, /*parts=*/1,
-               /*loads=*/1});
+               /*loads=*/1},
+              /*bias=*/0);
 }

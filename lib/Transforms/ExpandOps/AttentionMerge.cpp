@@ -35,8 +35,9 @@ constexpr int64_t kTeams = 8, kInFlight = 8;
 /// The order of the sums depends on the number of parts only.
 class PartMerger : TileGrid {
 public:
-  PartMerger(AttentionOp op, const Frame &frame, const TilePlan &plan)
-      : TileGrid(op, frame, plan), queryHeads(heads * group),
+  PartMerger(AttentionOp op, const Frame &frame, const TilePlan &plan,
+             float bias)
+      : TileGrid(op, frame, plan), bias(bias), queryHeads(heads * group),
         width(std::gcd<int64_t>(valueSize, 4)),
         lanes(getDivisorUpTo(valueSize / width, kWarp)),
         ofRow(valueSize / width / lanes) {}
@@ -175,14 +176,17 @@ private:
   }
 
   void endRow(Value row, const Sums &sums) {
-    RowSum sum = addSink({sums.max, sums.total, f.constant(1)}, queryHead);
+    RowSum scores{sums.max, sums.total, f.constant(1)};
+    RowSum sum = addSink(scores, queryHead);
     Value factors = f.splat(getQuotient(sum, queryHead), width);
     storeDense(frame, f.mul(sums.values, factors), op.getOut(),
                {row, queryHead}, d);
     frame.runIf(frame.equal(d, frame.index(0)),
-                [&] { storeLogarithm(sum, row, queryHead); });
+                [&] { storeStatistics(scores, sum, bias, row, queryHead); });
   }
 
+  /// The difference of largest scores and the maxima of parts.
+  float bias;
   int64_t queryHeads;
   /// Elements of a thread, threads of a team, and blocks of a row.
   int64_t width, lanes, ofRow;
@@ -196,6 +200,6 @@ private:
 } // namespace
 
 void kvcache::expandMerge(AttentionOp op, const Frame &frame,
-                          const TilePlan &plan) {
-  PartMerger(op, frame, plan).expand();
+                          const TilePlan &plan, float bias) {
+  PartMerger(op, frame, plan, bias).expand();
 }

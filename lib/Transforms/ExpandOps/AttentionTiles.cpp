@@ -20,10 +20,6 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// Sums in tensor memory are scaled only where the maximum grows by a factor of
-/// more than 2^8: weights are at most that large.
-constexpr float kSlack = 8;
-
 /// A block computes as many query rows as its plan has: some tokens of a
 /// sequence, for some heads of a group each. Each warp takes 16 of these rows,
 /// or a part of their values. Tiles of keys and values lie in shared memory,
@@ -44,6 +40,8 @@ constexpr float kSlack = 8;
 /// have other shares.
 class TiledAttention : TileResults {
 public:
+  using TileResults::getWeightBias;
+
   TiledAttention(AttentionOp op, const Frame &frame, const TilePlan &plan)
       : TileResults(op, frame, plan),
         byGroups(plan.unit == TileUnit::Warpgroups), groups(frame),
@@ -191,9 +189,7 @@ private:
 
   /// The sums of the block's tokens, with totals of whole rows.
   State attendTokens() {
-    tiles = frame.div(
-        frame.add(countTokens(tokens.all), frame.index(plan.tokens - 1)),
-        plan.tokens);
+    tiles = findTiles(getThreads());
     startCopies();
     if (inTensorMemory && !schedule)
       sums.allocate(thread);
@@ -276,6 +272,8 @@ private:
     raw.allocate();
     if (ids)
       ids->allocate();
+    if (list)
+      list->allocate();
     if (swapped) {
       swapped->allocate();
       allocateBounds();
@@ -367,11 +365,8 @@ private:
   //===--------------------------------------------------------------------===//
 
   Value getReference(Value max) {
-    float bias = inTensorMemory ? kHalfBias - kSlack : kHalfBias;
-    // Scales times their units are below 4.
-    if (raw.hasUnits())
-      bias -= 2;
-    return values.getLane().isF16() ? f.sub(max, f.constant(bias)) : max;
+    float bias = getWeightBias();
+    return bias != 0 ? f.sub(max, f.constant(bias)) : max;
   }
 
   State addTokens() {
@@ -524,9 +519,9 @@ private:
     for (int64_t r = 0; r < layout.countRows(); ++r) {
       Value most = swapped ? maxima[r] : findMax(r, scores, state[r]);
       if (inTensorMemory) {
-        Value grows =
-            arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGT,
-                                  f.sub(most, state[r]), f.constant(kSlack));
+        Value grows = arith::CmpFOp::create(
+            builder, loc, arith::CmpFPredicate::OGT, f.sub(most, state[r]),
+            f.constant(getSlack()));
         most = f.select(grows, most, state[r]);
         isGrown =
             r == 0 ? grows : arith::OrIOp::create(builder, loc, isGrown, grows);
@@ -615,7 +610,8 @@ private:
 
 void kvcache::expandForTensorCores(AttentionOp op, const Frame &frame,
                                    const TilePlan &plan) {
-  TiledAttention(op, frame, plan).expand();
+  TiledAttention attention(op, frame, plan);
+  attention.expand();
   if (op.getWorkspace())
-    expandMerge(op, frame, plan);
+    expandMerge(op, frame, plan, attention.getWeightBias());
 }

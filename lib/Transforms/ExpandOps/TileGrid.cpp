@@ -8,7 +8,7 @@
 
 #include "TileGrid.h"
 
-#include "MaskBounds.h"
+#include "SeenRanges.h"
 
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -113,12 +113,23 @@ TileWork TileGrid::getWork(Value number, Value layer, Value unit) {
 // Tokens
 //===----------------------------------------------------------------------===//
 
-SeenTokens TileGrid::findSeen(const QueryRows &rows, Value first, Value count) {
+SeenTokens TileGrid::findSeen(const QueryRows &rows, Value first, Value count,
+                              Value lane) {
   Value last = frame.sub(frame.add(first, count), frame.index(1));
-  TokenRange ofFirst = getSeen(rows, first), ofLast = getSeen(rows, last);
+  TokenRange ofFirst = getSeenByPosition(rows, first),
+             ofLast = getSeenByPosition(rows, last);
   SeenTokens seen{
       {ofFirst.from, ofLast.to}, {ofLast.from, ofFirst.to}, plan.tokens};
-  bool mayBegin = op.getWindow() || op.getChunk();
+  bool mayBegin = op.getWindow() || op.getChunk() || op.getRanges();
+  if (op.getRanges()) {
+    AdmittedTokens hulls = SeenRanges(frame, op).computeHulls(
+        frame.add(rows.first, first), count, lane);
+    auto intersect = [&](TokenRange &seen, const TokenRange &hull) {
+      seen = {frame.max(seen.from, hull.from), frame.min(seen.to, hull.to)};
+    };
+    intersect(seen.all, hulls.any);
+    intersect(seen.byAll, hulls.all);
+  }
   if (auto admitted =
           computeTokens(frame, op, rows, first, perBlock == 1 ? first : last)) {
     seen.all = {frame.max(seen.all.from, admitted->any.from),

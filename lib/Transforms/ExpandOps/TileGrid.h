@@ -54,8 +54,10 @@ public:
   /// With a schedule, the work of the unit that runs, as memory has it.
   TileWork findWorkAgain();
 
-  /// What rows [first, first + count) of a sequence see.
-  SeenTokens findSeen(const QueryRows &rows, Value first, Value count);
+  /// The tokens that rows [first, first + count) of a sequence see. With
+  /// `lane`, the lanes of a warp share the work.
+  SeenTokens findSeen(const QueryRows &rows, Value first, Value count,
+                      Value lane = {});
   Value countTokens(const TokenRange &tokens);
   /// The parts of a block's rows, from `first` on of those of a sequence.
   Value countParts(const QueryRows &rows, Value first);

@@ -18,6 +18,20 @@ TileResults::TileResults(AttentionOp op, const Frame &frame,
       sums(frame, plan.rows, plan.tokens, valueSize,
            op.getTileElement(op.getValues())) {}
 
+float TileResults::getWeightBias() {
+  // In-register dequantization computes in f16.
+  if (!plan.multipliesRaw && !op.getTileElement(op.getValues()).isF16())
+    return 0;
+  float bias = kHalfBias;
+  if (inTensorMemory)
+    bias -= getSlack();
+  // Scales times their units are below 4.
+  if (plan.multipliesRaw &&
+      countScaleGroups(op.getValues(), valueSize / plan.parts))
+    bias -= 2;
+  return bias;
+}
+
 Value TileResults::findPart(const TileWork &work) {
   Value zero = frame.index(0);
   Value count = countTokens(tokens.all);
@@ -70,9 +84,8 @@ void TileResults::endRows(const TileLane &lane, const TileState &state) {
   for (auto [r, row] : llvm::enumerate(lane.rows)) {
     frame.runIf(row.isReal, [&, r = r, &row = row] {
       TileState scaled(state);
-      RowSum sum =
-          addSink({state[r], state[lane.rows.size() + r], f.constant(1)},
-                  row.queryHead);
+      RowSum scores{state[r], state[lane.rows.size() + r], f.constant(1)};
+      RowSum sum = addSink(scores, row.queryHead);
       Value quotient = getQuotient(sum, row.queryHead);
       forRuns(frame, lane, r, [&](Value d, ArrayRef<int64_t> run) {
         for (int64_t i : run)
@@ -80,8 +93,9 @@ void TileResults::endRows(const TileLane &lane, const TileState &state) {
         storeDense(frame, joinRun(frame, scaled, run), op.getOut(),
                    {row.row, row.queryHead}, d);
       });
-      frame.runIf(frame.equal(lane.first, frame.index(0)),
-                  [&] { storeLogarithm(sum, row.row, row.queryHead); });
+      frame.runIf(frame.equal(lane.first, frame.index(0)), [&] {
+        storeStatistics(scores, sum, getWeightBias(), row.row, row.queryHead);
+      });
     });
   }
 }

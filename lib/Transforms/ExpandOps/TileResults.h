@@ -34,6 +34,12 @@ protected:
   /// Whether tiles before this one have sums.
   Value hasSums(Value tile) { return frame.below(frame.index(0), tile); }
 
+  /// The difference of a row's largest score and the exponent that its weights
+  /// are relative to.
+  float getWeightBias();
+  /// The growth of a maximum up to which sums in tensor memory are not scaled.
+  /// `max_logits` needs exact maxima.
+  float getSlack() { return op.getMaxLogits() ? 0 : kSlack; }
   /// Whether sums are in tensor memory.
   bool inTensorMemory;
   TensorSums sums;

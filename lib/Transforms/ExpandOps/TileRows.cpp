@@ -19,8 +19,10 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 TileRows::TileRows(AttentionOp op, const Frame &frame, const TilePlan &plan)
-    : TileGrid(op, frame, plan), layout(plan),
+    : TileGrid(op, frame, plan), ranges(this->frame, op), layout(plan),
       ofSums(LaneLayout::ofSums(plan)) {
+  if (ranges.hasGaps())
+    list.emplace(this->frame);
   // Those of the tile in use, of those that copies are for, and of the next.
   if (op.getRows())
     ids.emplace(frame, op, plan.tokens, plan.countAhead() + 2,
@@ -82,14 +84,46 @@ TileRow TileRows::makeRow(Value ofBlock) {
 }
 
 void TileRows::findTokens() {
-  SeenTokens seen = findSeen(rows, first, count);
+  // Few rows are looked at faster by each thread.
+  constexpr int64_t few = 8;
+  Value lane = perBlock > few ? frame.rem(thread, kWarp) : Value();
+  SeenTokens seen = findSeen(rows, first, count, lane);
   seenByAll = seen.byAll;
   admittedForAll = seen.admitted;
   tokens = {rows.batch,     head,       seen.all,
             seen.alignment, seen.begin, ids ? &*ids : nullptr};
 }
 
+Value TileRows::findTiles(int64_t threads) {
+  Value tiles = frame.div(
+      frame.add(countTokens(tokens.all), frame.index(plan.tokens - 1)),
+      plan.tokens);
+  if (!list)
+    return tiles;
+  auto constant = [&](bool value) -> Value {
+    return arith::ConstantOp::create(builder, loc, builder.getBoolAttr(value));
+  };
+  return list->make(thread, threads, tiles, [&](Value tile) -> AdmittedPairs {
+    Value from = frame.add(tokens.all.from, frame.mul(tile, plan.tokens));
+    TokenRange all{from, frame.add(from, frame.index(plan.tokens))};
+    auto loop = scf::ForOp::create(
+        builder, loc, frame.index(0), count, frame.index(1),
+        ValueRange{constant(false), constant(true)},
+        [&](OpBuilder &, Location, Value i, ValueRange before) {
+          Value row = frame.add(rows.first, frame.add(first, i));
+          AdmittedPairs seen = ranges.computePairs(row, all);
+          Value any = arith::OrIOp::create(builder, loc, before[0], seen.any);
+          Value whole =
+              arith::AndIOp::create(builder, loc, before[1], seen.all);
+          scf::YieldOp::create(builder, loc, ValueRange{any, whole});
+        });
+    return {loop.getResult(0), loop.getResult(1)};
+  });
+}
+
 Value TileRows::getToken(Value tile) {
+  if (list)
+    tile = list->getTile(tile);
   return frame.add(tokens.all.from, frame.mul(tile, plan.tokens));
 }
 
@@ -166,7 +200,7 @@ TileState TileRows::modify(TileState scores, Value tile) {
   if (!op.getMaskRegion())
     return scores;
   auto branch = scf::IfOp::create(
-      builder, loc, needsMaskRegion(getToken(tile)),
+      builder, loc, needsMaskRegion(tile),
       [&](OpBuilder &, Location) {
         scf::YieldOp::create(builder, loc,
                              applyEach(scores, tile, &ScoreRegions::applyMask));
@@ -197,14 +231,18 @@ TileState TileRows::applyEach(TileState scores, Value tile, Apply apply) {
   return scores;
 }
 
-Value TileRows::needsMaskRegion(Value token) {
+Value TileRows::needsMaskRegion(Value tile) {
+  Value token = getToken(tile);
   Value end = frame.add(token, frame.index(plan.tokens));
   return arith::OrIOp::create(builder, loc,
                               frame.less(token, admittedForAll.from),
                               frame.less(admittedForAll.to, end));
 }
 
-Value TileRows::needsMask(Value token) {
+Value TileRows::needsMask(Value tile) {
+  if (op.getWholeMask())
+    return arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true));
+  Value token = getToken(tile);
   Value end = frame.add(token, frame.index(plan.tokens));
   Value isPart = frame.less(seenByAll.to, end);
   auto orIf = [&](Value condition) {
@@ -212,8 +250,10 @@ Value TileRows::needsMask(Value token) {
   };
   if (hasBegin())
     orIf(frame.less(token, seenByAll.from));
-  if (op.getMask())
+  if (op.getMask() && !op.getWholeMask())
     orIf(frame.less(rows.own, end));
+  if (list)
+    orIf(list->isPart(tile));
   return isPart;
 }
 
@@ -222,7 +262,7 @@ TileState TileRows::mask(const TileState &scores, Value tile) {
     return maskIds(scores, tile);
   Value token = getToken(tile);
   auto branch = scf::IfOp::create(
-      builder, loc, needsMask(token),
+      builder, loc, needsMask(tile),
       [&](OpBuilder &, Location) {
         scf::YieldOp::create(builder, loc, maskEach(scores, token));
       },
@@ -232,22 +272,49 @@ TileState TileRows::mask(const TileState &scores, Value tile) {
   return TileState(branch.getResults());
 }
 
-bool TileRows::hasBegin() { return op.getWindow() || op.getChunk(); }
+bool TileRows::hasBegin() {
+  return op.getWindow() || op.getChunk() || op.getRanges();
+}
+
+Value TileRows::getBound(Value bound, Value token) {
+  bound = frame.sub(bound, frame.add(token, column));
+  Value least = frame.index(-plan.tokens);
+  return frame.toI32(
+      frame.max(frame.min(bound, frame.index(plan.tokens)), least));
+}
+
+TileState TileRows::maskGaps(const TileState &scores, Value token) {
+  Value none = f.constant(-std::numeric_limits<float>::infinity());
+  auto maskGap = [&](Value number, ValueRange carried) {
+    TileState masked(carried);
+    for (int64_t r = 0; r < layout.countRows(); ++r) {
+      TokenRange gap =
+          ranges.getGap(frame.add(rows.first, getBounds(r).i), number);
+      Value from = getBound(gap.from, token), to = getBound(gap.to, token);
+      for (int64_t run = 0; run < layout.countRuns(plan.tokens); ++run)
+        for (int64_t e = 0; e < layout.getRunSize(); ++e) {
+          Value offset = frame.i32(layout.getColumn(run) + e);
+          Value isBefore = frame.less(offset, from);
+          Value isSeen = arith::OrIOp::create(
+              builder, loc, isBefore,
+              arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge,
+                                    offset, to));
+          Value &score = masked[layout.getElement(r, run, e)];
+          score = f.select(isSeen, score, none);
+        }
+    }
+    return masked;
+  };
+  return TileState(ranges.forGaps(scores, maskGap));
+}
 
 TileState TileRows::maskEach(const TileState &scores, Value token) {
-  // Bounds relative to the first column of the lane, from 0 on.
-  auto getBound = [&](Value bound) {
-    bound = frame.sub(bound, frame.add(token, column));
-    Value least = frame.index(-plan.tokens);
-    return frame.toI32(
-        frame.max(frame.min(bound, frame.index(plan.tokens)), least));
-  };
   Value none = f.constant(-std::numeric_limits<float>::infinity());
   TileState masked(scores);
   for (int64_t r = 0; r < layout.countRows(); ++r) {
     Bounds row = getBounds(r);
-    Value to = getBound(row.to);
-    Value from = hasBegin() ? getBound(row.from) : Value();
+    Value to = getBound(row.to, token);
+    Value from = hasBegin() ? getBound(row.from, token) : Value();
     for (int64_t run = 0; run < layout.countRuns(plan.tokens); ++run)
       for (int64_t e = 0; e < layout.getRunSize(); ++e) {
         int64_t offset = layout.getColumn(run) + e;
@@ -267,5 +334,5 @@ TileState TileRows::maskEach(const TileState &scores, Value token) {
         score = f.select(isSeen, score, none);
       }
   }
-  return masked;
+  return list ? maskGaps(masked, token) : masked;
 }

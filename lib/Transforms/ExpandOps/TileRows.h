@@ -11,7 +11,9 @@
 
 #include "AttentionChoices.h"
 #include "ScoreRegions.h"
+#include "SeenRanges.h"
 #include "TileGrid.h"
+#include "TileList.h"
 #include "TileParts.h"
 #include "TiledCache.h"
 
@@ -36,8 +38,11 @@ public:
   /// Finds what the products of the lane's rows are multiplied by.
   void makeFactors();
 
-  /// Finds the tiles of tokens that rows of the block see.
+  /// Finds the tokens that rows of the block see; then their tiles: returns
+  /// how many there are. All `threads` of the block call it.
   void findTokens();
+  Value findTiles(int64_t threads);
+  /// The first token of a tile.
   Value getToken(Value tile);
   std::function<void()> loadIds(Value tile);
 
@@ -50,15 +55,18 @@ public:
   TileState modify(TileState scores, Value tile);
   /// Whether rows may see no tokens from the first one on, by position.
   bool hasBegin();
-  /// Whether some row may not see all tokens of the tile from `token` on: by
-  /// the region `mask`, or by positions and the mask.
-  Value needsMaskRegion(Value token);
-  Value needsMask(Value token);
+  /// Whether some row may not see all tokens of a tile: by the region `mask`,
+  /// or by positions, ranges and the mask.
+  Value needsMaskRegion(Value tile);
+  Value needsMask(Value tile);
   /// Gives scores that rows do not see the weight 0, where there are any.
   TileState mask(const TileState &scores, Value tile);
 
   /// Given with sparse rows.
   std::optional<TileIds> ids;
+  /// The ranges that rows see, and with gaps the tiles in them.
+  SeenRanges ranges;
+  std::optional<TileList> list;
   /// The sequence, and the block's first row and number of rows in it.
   QueryRows rows;
   Value first, count;
@@ -93,6 +101,10 @@ private:
   /// Gives the scores of ids that are no row's the weight 0.
   TileState maskIds(TileState scores, Value tile);
   TileState maskEach(const TileState &scores, Value token);
+  /// Gives the scores of tokens between ranges of a row the weight 0.
+  TileState maskGaps(const TileState &scores, Value token);
+  /// A bound of tokens as an i32, relative to the lane's first column.
+  Value getBound(Value bound, Value token);
 
   /// The members of `Bounds` for each row of the block; null unless allocated.
   Value bounds;

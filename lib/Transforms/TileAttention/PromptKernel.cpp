@@ -52,6 +52,9 @@ public:
   }
 
 private:
+  /// The difference of a row's largest score and the exponent that its weights
+  /// are relative to.
+  float getBias() const { return values.getLane().isF16() ? kHalfBias : 0; }
   FloatType getF32() const { return frame.builder.getF32Type(); }
   FragmentType getFragment(int64_t columns, Type element,
                            FragmentLayout layout) const {
@@ -79,9 +82,7 @@ private:
     block.clampRows();
     allocate();
     block.findTokens();
-    Value tokens = block.countTokens(block.tokens.all);
-    tiles =
-        frame.div(frame.add(tokens, frame.index(plan.tokens - 1)), plan.tokens);
+    tiles = block.findTiles(getProducers() + plan.countThreads());
     Value hasRows = frame.below(frame.index(0), block.count);
     tiles = arith::SelectOp::create(frame.builder, frame.loc, hasRows, tiles,
                                     frame.index(0));
@@ -99,6 +100,8 @@ private:
         IntegerAttr());
     keys.allocate();
     values.allocate();
+    if (block.list)
+      block.list->allocate();
     setRegisters();
   }
 
@@ -174,8 +177,7 @@ private:
     thread = number;
     firstRow = frame.mul(frame.div(thread, kWarpgroup), kRowsOfWarpgroup);
     TileScores scores(block, scoreType, firstRow);
-    OnlineSoftmax softmax(block.f, scores.getFactor(),
-                          values.getLane().isF16() ? kHalfBias : 0);
+    OnlineSoftmax softmax(block.f, scores.getFactor(), getBias());
     SoftmaxState none = softmax.begin(accType);
     auto loop = scf::ForOp::create(
         frame.builder, frame.loc, frame.index(0), tiles, frame.index(1),
@@ -202,7 +204,8 @@ private:
               frame.builder.getI64IntegerAttr(block.keySize));
           return wait(started);
         });
-    Value weights = softmax.addScores(scores.apply(products, token), state);
+    Value weights =
+        softmax.addScores(scores.apply(products, tile, token), state);
     Value left =
         ToOperandOp::create(frame.builder, frame.loc, weightType, weights);
     state.acc =
@@ -235,26 +238,33 @@ private:
           return b.map({reference, total},
                        [&](ValueRange row) {
                          Value queryHead = block.getRow(row[2]).second;
-                         return compute(block.addSink({row[0], row[1],
-                                                       block.f.constant(1)},
-                                                      queryHead),
+                         return compute({row[0], row[1], block.f.constant(1)},
                                         queryHead);
                        },
                        {firstRow, Value()});
         };
-    Value quotient = mapSums([&](const RowSum &sum, Value queryHead) {
-      return block.getQuotient(sum, queryHead);
+    Value quotient = mapSums([&](const RowSum &scores, Value queryHead) {
+      return block.getQuotient(block.addSink(scores, queryHead), queryHead);
     });
     auto out = cast<MemRefType>(op.getOut().getType());
     constexpr int64_t run = 2;
     storeRows(
         b.multiply(state.acc, quotient), op.getOut(), frame.index(0),
         frame.builder.getI64IntegerAttr(getDenseAlignment(frame, out, run)));
+    auto storeStatistic = [&](Value fragment, Value memref) {
+      storeRows(fragment, memref, /*column=*/Value(), /*alignment=*/{});
+    };
     if (op.getLse())
-      storeRows(mapSums([&](const RowSum &sum, Value) {
-                  return block.getLogarithm(sum);
-                }),
-                op.getLse(), /*column=*/Value(), /*alignment=*/{});
+      storeStatistic(mapSums([&](const RowSum &scores, Value queryHead) {
+                       RowSum sum = block.addSink(scores, queryHead);
+                       return block.getLogarithm(block.getLseSum(scores, sum));
+                     }),
+                     op.getLse());
+    if (op.getMaxLogits())
+      storeStatistic(mapSums([&](const RowSum &scores, Value) {
+                       return block.getLargestScore(scores, getBias());
+                     }),
+                     op.getMaxLogits());
   }
 
   /// Stores the rows that are there, as many as the memref has.
@@ -270,7 +280,7 @@ private:
     Value row = frame.add(block.rows.first, i);
     Value isStored =
         frame.below(blockRow, frame.mul(block.count, block.packed));
-    if (memref == op.getLse())
+    if (memref != op.getOut())
       isStored = arith::AndIOp::create(frame.builder, frame.loc, isStored,
                                        frame.below(row, frame.dim(memref, 0)));
     YieldOp::create(frame.builder, frame.loc,

@@ -57,8 +57,9 @@ Value TileScores::makeFactor() const {
                {firstRow, Value()});
 }
 
-Value TileScores::apply(Value products, Value token) const {
-  return maskByPosition(maskByRegion(modify(products, token), token), token);
+Value TileScores::apply(Value products, Value tile, Value token) const {
+  Value scores = maskByRegion(modify(products, token), tile, token);
+  return maskByPosition(scores, tile, token);
 }
 
 Value TileScores::modify(Value products, Value token) const {
@@ -89,7 +90,7 @@ Value TileScores::selectSeen(Value isSeen, Value score) const {
       isSeen, score, block.f.constant(-std::numeric_limits<float>::infinity()));
 }
 
-Value TileScores::maskByRegion(Value scores, Value token) const {
+Value TileScores::maskByRegion(Value scores, Value tile, Value token) const {
   Region *mask = block.op.getMaskRegion();
   if (!mask)
     return scores;
@@ -102,23 +103,43 @@ Value TileScores::maskByRegion(Value scores, Value token) const {
                  },
                  {firstRow, token});
   };
-  return frame.selectIf(block.needsMaskRegion(token), maskEach,
+  return frame.selectIf(block.needsMaskRegion(tile), maskEach,
                         [&] { return scores; });
 }
 
-Value TileScores::maskByPosition(Value scores, Value token) const {
+Value TileScores::maskByPosition(Value scores, Value tile, Value token) const {
   auto maskEach = [&] {
-    return b.map(withBounds(scores),
-                 [&](ValueRange place) {
-                   ValueRange indices = place.take_back(2);
-                   return selectSeen(isSeen(place.drop_front().drop_back(2),
-                                            indices[0], indices[1], token),
-                                     place[0]);
-                 },
-                 {firstRow, frame.index(0)});
+    Value masked =
+        b.map(withBounds(scores),
+              [&](ValueRange place) {
+                ValueRange indices = place.take_back(2);
+                return selectSeen(isSeen(place.drop_front().drop_back(2),
+                                         indices[0], indices[1], token),
+                                  place[0]);
+              },
+              {firstRow, frame.index(0)});
+    return block.list ? maskGaps(masked, token) : masked;
   };
-  return frame.selectIf(block.needsMask(token), maskEach,
+  return frame.selectIf(block.needsMask(tile), maskEach,
                         [&] { return scores; });
+}
+
+Value TileScores::maskGaps(Value scores, Value token) const {
+  auto maskGap = [&](Value number, ValueRange carried) -> SmallVector<Value> {
+    return {b.map(carried,
+                  [&](ValueRange place) {
+                    Value i = block.getRow(place[1]).first;
+                    TokenRange gap = block.ranges.getGap(
+                        frame.add(block.rows.first, i), number);
+                    Value own = frame.add(token, place[2]);
+                    Value isSeen = arith::OrIOp::create(
+                        frame.builder, frame.loc, frame.less(own, gap.from),
+                        frame.less(frame.sub(gap.to, frame.index(1)), own));
+                    return selectSeen(isSeen, place[0]);
+                  },
+                  {firstRow, frame.index(0)})};
+  };
+  return block.ranges.forGaps(scores, maskGap).front();
 }
 
 SmallVector<Value> TileScores::withBounds(Value scores) const {

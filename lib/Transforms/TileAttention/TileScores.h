@@ -31,9 +31,9 @@ public:
   /// The factor of each row that the softmax multiplies by; null if scores are
   /// exponents of 2.
   Value getFactor() const { return areProducts(block.op) ? factor : Value(); }
-  /// The scores of products with the tile of tokens from `token` on: -inf for
-  /// those that a row does not see.
-  Value apply(Value products, Value token) const;
+  /// The scores of products with a tile, whose first token is given: -inf for
+  /// tokens that a row does not see.
+  Value apply(Value products, Value tile, Value token) const;
 
 private:
   Value makeFactor() const;
@@ -41,8 +41,10 @@ private:
   Value makeBounds(Value TokenRange::*bound) const;
   Value modify(Value products, Value token) const;
   /// Excludes tokens by the op's region, and by the mask and positions.
-  Value maskByRegion(Value scores, Value token) const;
-  Value maskByPosition(Value scores, Value token) const;
+  Value maskByRegion(Value scores, Value tile, Value token) const;
+  Value maskByPosition(Value scores, Value tile, Value token) const;
+  /// Excludes tokens between ranges of a row.
+  Value maskGaps(Value scores, Value token) const;
   Value isSeen(ValueRange bounds, Value row, Value column, Value token) const;
 
   /// The operands of a map, of scores and what it takes for each row.

@@ -303,6 +303,10 @@ def attention(
     l2_hint: str | None = None,
     config: AttentionConfig | None = None,
     kv_lengths: bool = False,
+    whole_mask: bool = False,
+    ranges: int | None = None,
+    sinkless_lse: bool = False,
+    max_logits: bool = False,
     score: Function | None = None,
     arrays: Mapping[str, str] | None = None,
     query_rope: int | None = None,
@@ -368,6 +372,15 @@ def attention(
             cache, which may include those of this step. With ``causal=False``, that is
             cross-attention: a decoder's queries see an encoder's tokens, which may be
             fewer than the queries.
+        whole_mask: With ``mask=True``, whether the bits are those of all tokens of a
+            sequence, not only of the new ones.
+        ranges: The number of ranges of tokens that calls give for each query, such as 1
+            for documents, or 2 for a prefix and a window. A query sees no other tokens.
+            Tiles of tokens that no query of a thread block sees are not read. None for
+            no ranges.
+        sinkless_lse: With ``sinks``, whether ``lse`` is the logarithm of a sum without
+            the sink, as merges with other keys need it.
+        max_logits: Whether calls give an array for the largest score of each query.
         score: A function ``score(s, sequence, head, query, key, ...)`` as for ``mask``,
             which returns the new score. ``s`` is the product of query and key times
             ``scale``, after ``soft_cap``; ``head`` is the query head; ``query`` and
@@ -414,6 +427,10 @@ def attention(
         soft_cap,
         sinks,
         False if function else given,
+        whole_mask,
+        ranges,
+        sinkless_lse,
+        max_logits,
         rows,
         kv_lengths,
         value_dim,

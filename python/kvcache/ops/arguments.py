@@ -297,15 +297,10 @@ def check_kv_lengths(
     lengths: Array | None,
     inputs: StepInputs,
     page_size: int,
-    row_offsets: Array | None,
 ) -> None:
     """Raises ``ValueError`` for lengths beyond the rows or pages of the table.
 
     If lengths are not in host memory, only the sizes are checked.
-
-    Args:
-        row_offsets: None if queries have no positions; otherwise a sequence has at least
-            as many tokens as queries.
     """
     sizes, (batch,) = get_sizes(lengths), get_sizes(inputs.lengths)
     if not sizes:
@@ -318,15 +313,12 @@ def check_kv_lengths(
     numbers, columns = read_if_integers(lengths), get_columns(inputs)
     if numbers is None or columns is None:
         return
-    least = [0] * batch
-    if isinstance(row_offsets, np.ndarray):
-        least = np.diff(row_offsets.astype(np.int64)).tolist()
     rooms = (columns * page_size).tolist()
-    for b, (length, queries, most) in enumerate(zip(numbers.tolist(), least, rooms)):
-        if not queries <= length <= most:
+    for b, (length, most) in enumerate(zip(numbers.tolist(), rooms)):
+        if not 0 <= length <= most:
             raise ValueError(
-                f"expects 'kv_lengths' to be between {queries} and {most}, the tokens of "
-                f"the table's pages, got {length} for sequence {b}"
+                f"expects 'kv_lengths' to be between 0 and {most}, the tokens of the "
+                f"table's pages, got {length} for sequence {b}"
             )
 
 

@@ -6,9 +6,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import numpy as np
+
 from ..checks import check_positive
 from ..errors import CheckError
-from ..execution.arrays import Array, as_32_bits, check_32_bits
+from ..execution.arrays import Array, as_32_bits, check_32_bits, read_if_integers
 from ..pages.inputs import StepInputs
 from .arguments import (
     check_factor,
@@ -30,7 +32,7 @@ from .steps import take_step
 class Attention(LayerOperation):
     write = staticmethod(attention_source)
     functions = ("attention",)
-    mutates = ("out", "lse", "workspace")
+    mutates = ("out", "lse", "max_logits", "workspace")
     parameters = {
         "q": "r",
         "out": "r",
@@ -46,6 +48,8 @@ class Attention(LayerOperation):
         "query_scale": "e",
         "out_scale": "e",
         "q_rope": "r",
+        "max_logits": "r",
+        "ranges": "b",
     }
     positional = ("q",)
 
@@ -59,7 +63,6 @@ class Attention(LayerOperation):
         super().__init__(source, build, spec)
         self._layer_spec = LayerSpec(cache, static_scales=spec.static_scales)
         self._workspaces = Workspaces(spec, build.target)
-        self._has_positions = spec.has_positions
 
     @functools.cached_property
     def _kinds(self) -> dict[str, str]:
@@ -114,13 +117,15 @@ class Attention(LayerOperation):
         query_scale: Scale = None,
         out_scale: Scale = None,
         q_rope: Array | None = None,
+        max_logits: Array | None = None,
+        ranges: Array | None = None,
         device: int = 0,
         **arrays: Array,
     ) -> None:
         """Attends to all tokens, including those of this step: append them first.
 
-        ``out``, ``lse`` and ``workspace`` share no memory with each other or with another
-        array, ``q`` included.
+        ``out``, ``lse``, ``max_logits`` and ``workspace`` share no memory with each other
+        or with another array, ``q`` included.
 
         Args:
             inputs: As for ``append``.
@@ -131,19 +136,21 @@ class Attention(LayerOperation):
                 that sees no token.
             lse: The natural logarithm of the denominator, float32 [total, query_heads],
                 written unless None; that of its sink, or -inf, for a query that sees no
-                token.
+                token. With ``sinkless_lse``, no sink is part of it.
             scale: The factor of scores.
             sinks: The logits of the sinks, [query_heads], of float32 or the dtype that
                 the operation was made with.
             mask: The mask, int32 [total, words], if it was made with one: bit j is set
                 if the query sees the j-th new token of its sequence. All tokens of
-                earlier steps are seen.
+                earlier steps are seen. With ``whole_mask``, bit t is set if the query
+                sees token t, new or not. Tokens that have no bit are not seen.
             rows: The slots of the tokens that each query sees, page * page_size +
                 offset, int32 [total, n], if it was made with rows. Negative ones are
                 skipped. One in host memory that the cache lacks is an error.
             kv_lengths: The number of tokens of each sequence, int32 [batch], if it was
                 made with them. The lengths of the inputs are ignored then. Each call
-                copies int64 ones.
+                copies int64 ones. If a sequence has fewer tokens than queries, its first
+                queries stand before token 0: they see nothing if causal.
             workspace: The workspace, int8 [bytes], if it was made with splits. It has
                 at least ``workspace_size`` bytes, aligned to 16, and is zeroed once and
                 after each call that raises. Operations may share it, one call at a
@@ -158,6 +165,15 @@ class Attention(LayerOperation):
             q_rope: The last elements of the queries, [total, query_heads, query_rope],
                 if the operation was made with ``query_rope``. ``q`` has the others
                 then, and the heads of both arrays may be any distance apart.
+            max_logits: The largest score of each query, float32 [total, query_heads],
+                written, if the operation was made with it: after ``scale``,
+                ``soft_cap`` and ``score``, without the sink, and -inf if the query sees
+                no token.
+            ranges: The ranges of tokens that each query sees, int32 [total, ranges, 2],
+                if the operation was made with them: it sees token t if ``begin <= t <
+                end`` for one of them. Ranges are sorted and do not overlap; empty ones
+                may end the list, such as (n, n). Numbers outside of the sequence are
+                clipped.
             device: The device whose tensors it reads.
             arrays: The arrays of ``score`` and ``mask``, by name. An index outside of
                 one, of a key that is seen, reads its nearest element.
@@ -184,6 +200,8 @@ class Attention(LayerOperation):
                     query_scale,
                     out_scale,
                     q_rope,
+                    max_logits,
+                    ranges,
                     *map(arrays.get, names),
                 ):
                     return
@@ -207,19 +225,30 @@ class Attention(LayerOperation):
                     f"{'' if made else 'no '}'{name}'"
                 )
         check_given("q_rope", q_rope, self._spec.query_rope > 0)
+        check_given("max_logits", max_logits, self._spec.max_logits)
+        check_given("ranges", ranges, self._spec.ranges > 0)
         check_rows(
-            inputs.row_offsets, q=q, q_rope=q_rope, out=out, lse=lse, mask=mask, rows=rows
+            inputs.row_offsets,
+            q=q,
+            q_rope=q_rope,
+            out=out,
+            lse=lse,
+            max_logits=max_logits,
+            mask=mask,
+            rows=rows,
+            ranges=ranges,
         )
+        _check_ranges(ranges, inputs.row_offsets)
         if not self.bounds_checks:
             check_slots("rows", rows, inputs.row_offsets, step.blocks)
         page_size = cache.params.page_size or 0
-        starts = inputs.row_offsets if self._spec.has_positions else None
-        check_kv_lengths(kv_lengths, inputs, page_size, starts)
+        check_kv_lengths(kv_lengths, inputs, page_size)
         check_apart(
-            {"out": out, "lse": lse, "workspace": workspace},
+            {"out": out, "lse": lse, "max_logits": max_logits, "workspace": workspace},
             {
                 "q": q,
                 "q_rope": q_rope,
+                "ranges": ranges,
                 **given,
                 **step.tensors,
                 **step.tables,
@@ -234,10 +263,12 @@ class Attention(LayerOperation):
         logarithms = (
             ConstantArray(0, (0, self._spec.query_heads)) if lse is None else lse
         )
-        dense = q, step.offsets, out, logarithms, check_factor("scale", scale), *workspaces, *more
+        maxima = () if max_logits is None else (max_logits,)
+        factor = check_factor("scale", scale)
+        dense = q, step.offsets, out, logarithms, factor, *maxima, *workspaces, *more
         scales = self._scales(key_scale, value_scale)
         row_scales = self._get_row_scales(query_scale=query_scale, out_scale=out_scale)
-        ropes = () if q_rope is None else (q_rope,)
+        last = [array for array in (q_rope, ranges) if array is not None]
         try:
             self._call_on_layer(
                 inputs,
@@ -246,7 +277,7 @@ class Attention(LayerOperation):
                 *dense,
                 *scales,
                 *row_scales,
-                *ropes,
+                *last,
                 *region_arrays,
             )
         except BaseException:
@@ -270,3 +301,26 @@ def _narrow(name: str, numbers: Any) -> Any:
         return numbers
     check_32_bits(**{name: numbers})
     return as_32_bits(name, numbers)
+
+
+def _check_ranges(ranges: Array | None, row_offsets: Array) -> None:
+    """Raises ``ValueError`` if the ranges of a row are not sorted.
+
+    If ranges are not in host memory, they are not checked.
+    """
+    numbers = read_if_integers(ranges)
+    if numbers is None or numbers.ndim != 3 or numbers.shape[1] < 2:
+        return
+    if isinstance(row_offsets, np.ndarray):
+        numbers = numbers[: int(row_offsets[-1])]
+    flat = numbers.reshape(len(numbers), -1)
+    wrong = np.argwhere(flat[:, 1:] < flat[:, :-1])
+    if not wrong.size:
+        return
+    row, number = (int(each) for each in wrong[0])
+    first, second = flat[row, number : number + 2].tolist()
+    names = ("begin", "end") if number % 2 == 0 else ("end", "next begin")
+    raise ValueError(
+        f"expects the ranges of a row to be sorted, got {names[0]} {first} and "
+        f"{names[1]} {second} in row {row}"
+    )

@@ -56,7 +56,12 @@ class AttentionSpec:
             none.
         sinks: The type of a logit of each head that joins the denominator; empty for
             none.
-        mask: Whether calls give bits for the new tokens that a query sees.
+        mask: Whether calls give bits for the tokens that a query sees.
+        whole_mask: Whether cached tokens have such bits, too, not only new ones.
+        ranges: The number of ranges of tokens that a query sees, which calls give; 0
+            for none.
+        sinkless_lse: Whether ``lse`` has no sink.
+        max_logits: Whether calls give an array for largest scores.
         rows: Whether calls give the rows of the cache that a query sees.
         kv_lengths: Whether calls give the number of tokens of each sequence.
         value_dim: The number of elements of a value.
@@ -76,6 +81,10 @@ class AttentionSpec:
     soft_cap: float | None
     sinks: str
     mask: bool
+    whole_mask: bool
+    ranges: int
+    sinkless_lse: bool
+    max_logits: bool
     rows: bool
     kv_lengths: bool
     value_dim: int
@@ -94,13 +103,6 @@ class AttentionSpec:
         return tuple(
             name for name, dtype in zip(names, self.dtypes) if dtype.startswith("f8")
         )
-
-    @property
-    def has_positions(self) -> bool:
-        """Whether results depend on the positions of queries."""
-        limits = self.window, self.chunk
-        has_limits = any(limit is not None for limit in limits)
-        return self.causal or self.mask or has_limits or bool(self.regions.text)
 
     @property
     def extra(self) -> dict[str, str]:
@@ -210,6 +212,10 @@ def make_spec(
     soft_cap: float | None,
     sinks: bool | DTypeLike,
     mask: bool,
+    whole_mask: bool,
+    ranges: int | None,
+    sinkless_lse: bool,
+    max_logits: bool,
     rows: bool,
     kv_lengths: bool,
     value_dim: int | None,
@@ -224,6 +230,16 @@ def make_spec(
     params = cache.params
     check_positive(query_heads=query_heads)
     check_flag(causal=causal, mask=mask, rows=rows, kv_lengths=kv_lengths)
+    check_flag(
+        whole_mask=whole_mask, sinkless_lse=sinkless_lse, max_logits=max_logits
+    )
+    if ranges is not None:
+        check_size(_MOST, ranges=ranges)
+    if whole_mask and not mask:
+        raise ValueError("expects 'whole_mask' only with 'mask=True'")
+    sink_type = _parse_sinks(sinks)
+    if sinkless_lse and not sink_type:
+        raise ValueError("expects 'sinkless_lse' only with 'sinks'")
     check_query_heads(params, query_heads)
     if window is not None:
         check_size(2**63 - 1, window=window)
@@ -239,8 +255,8 @@ def make_spec(
         raise ValueError(
             "expects 'persistent' or 'scheduled_blocks' only with 'split_tokens'"
         )
-    if rows and (window is not None or chunk is not None or mask):
-        raise ValueError("expects no 'window', 'chunk' or 'mask' with 'rows'")
+    if rows and (window is not None or chunk is not None or mask or ranges):
+        raise ValueError("expects no 'window', 'chunk', 'mask' or 'ranges' with 'rows'")
     if rows and regions.text:
         raise ValueError("expects no functions of scores and masks with 'rows'")
     if rows and kv_lengths:
@@ -264,8 +280,12 @@ def make_spec(
         None if window is None else int(window),
         None if chunk is None else int(chunk),
         None if soft_cap is None else float(soft_cap),
-        _parse_sinks(sinks),
+        sink_type,
         bool(mask),
+        bool(whole_mask),
+        int(ranges or 0),
+        bool(sinkless_lse),
+        bool(max_logits),
         bool(rows),
         bool(kv_lengths),
         int(value_dim),
@@ -303,8 +323,8 @@ def attention_arguments(spec: AttentionSpec, scales: dict[str, str]) -> dict[str
     """The types of the arguments after the collection and the layer, by name."""
     q, out, lse = _types(spec)
     types = {"q": q, "row_offsets": "memref<?xi32>", "out": out, "lse": lse}
-    more = {**_workspace(spec), **spec.extra, **scales, **_row_scales(spec)}
-    more |= _query_rope(spec)
+    more = {**_outputs(spec), **spec.extra, **scales, **_row_scales(spec)}
+    more |= {**_query_rope(spec), **_ranges(spec)}
     return {**types, "scale": "f32", **more, **spec.regions.types}
 
 
@@ -319,22 +339,24 @@ def attention_op(spec: AttentionSpec, cache: CacheForm, scales: dict[str, str]) 
         "split": splits and str(splits),
         "config": spec.config if spec.config != AttentionConfig() else None,
     }
-    options = ["causal"] if spec.causal else []
+    flags = "causal", "whole_mask", "sinkless_lse"
+    options = [flag for flag in flags if getattr(spec, flag)]
     options += [f"{name} = {value}" for name, value in given.items() if value is not None]
     attributes = f" {{{', '.join(options)}}}" if options else ""
     more = {**spec.extra, **scales, **_row_scales(spec), **_query_rope(spec)}
-    workspace = _workspace(spec)
-    # The lengths of the function are those of the cache.
-    front, back = (
-        "".join(f" {name.removeprefix('kv_')} %{name}" for name in names)
-        for names in (workspace, more)
-    )
+    outputs = _outputs(spec)
     views = dict(cache.view_types)
     if cache.rope:
         more["rope_cache"] = views.pop("rope_view")
-        back += " rope_cache %rope_view"
+    more |= _ranges(spec)
+    # The lengths of the function are those of the cache.
+    values = {name: name for name in (*outputs, *more)} | {"rope_cache": "rope_view"}
+    front, back = (
+        "".join(f" {name.removeprefix('kv_')} %{values[name]}" for name in names)
+        for names in (outputs, more)
+    )
     types = [q, *views.values(), "memref<?xi32>", "f32", out, lse]
-    types += [*workspace.values(), *more.values()]
+    types += [*outputs.values(), *more.values()]
     return (
         f"kvcache.attention %q, {', '.join(f'%{view}' for view in views)}, %row_offsets, "
         f"%scale outs(%out, %lse){front}{attributes}{spec.regions.text}{back}\n"
@@ -342,8 +364,15 @@ def attention_op(spec: AttentionSpec, cache: CacheForm, scales: dict[str, str]) 
     )
 
 
-def _workspace(spec: AttentionSpec) -> dict[str, str]:
-    return {} if spec.splits is None else {"workspace": "memref<?xi8>"}
+def _outputs(spec: AttentionSpec) -> dict[str, str]:
+    """The types of what is written besides ``out`` and ``lse``."""
+    maxima = {"max_logits": f"memref<?x{spec.query_heads}xf32>"}
+    workspace = {"workspace": "memref<?xi8>"}
+    return {**(maxima if spec.max_logits else {}), **(workspace if spec.splits else {})}
+
+
+def _ranges(spec: AttentionSpec) -> dict[str, str]:
+    return {"ranges": f"memref<?x{spec.ranges}x2xi32>"} if spec.ranges else {}
 
 
 def _row_scales(spec: AttentionSpec) -> dict[str, str]:

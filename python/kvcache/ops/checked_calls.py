@@ -23,7 +23,6 @@ def make_checked_call(
     cache: CacheForm,
     parameters: Mapping[str, tuple[str, int]],
     *,
-    has_positions: bool,
     workspace_bytes: tuple[int, int] = (0, 0),
     find_workspace: Callable[[int, int, int | None], Any] | None = None,
 ) -> Callable[..., bool] | None:
@@ -39,7 +38,6 @@ def make_checked_call(
         cache: The form of the cache.
         parameters: The kind and the elements of each parameter after the layer, as for
             ``_kvcache.checked_call``.
-        has_positions: Whether given lengths include the new tokens.
         workspace_bytes: The bytes of a workspace for each sequence, and those for all.
         find_workspace: The function that finds a workspace, as for
             ``_kvcache.checked_call``.
@@ -69,7 +67,6 @@ def make_checked_call(
         places.get("layer", -1),
         offsets,
         places.keys().isdisjoint(_WITHOUT_TABLE),
-        has_positions,
         workspace_bytes,
         place_scale,
         find_workspace,

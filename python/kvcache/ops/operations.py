@@ -168,11 +168,8 @@ class LayerOperation(Operation):
                 name: (kind, self._count_elements(name))
                 for name, kind in self._kinds.items()
             },
-            has_positions=self._has_positions,
             **self._get_workspace(),
         )
-
-    _has_positions = True
 
     def _get_workspace(self) -> dict[str, Any]:
         """The arguments of ``make_checked_call`` for operations with a workspace."""

@@ -271,17 +271,12 @@ def attend(
         return torch.zeros_like(q).contiguous(), extra.make_logarithms(q)
     if queries.most == 1 and not rule.has_slopes:
         rule = rule.for_last_query()
-    order, offsets = None, queries.offsets
-    if rule.has_positions and _may_have_fewer_keys(queries, lengths):
-        if rule.right == 0 or queries.most == 1:
-            order, offsets = _put_blind_rows_last(offsets, lengths, total)
-            q = q[order]
-        else:
-            _refuse_fewer_keys(offsets, lengths)
-    if inputs is None or order is not None:
-        inputs = keys.make_inputs(lengths, offsets, queries.most)
-    is_whole = order is None and not queries.has_padding
-    out = (torch.empty if is_whole else torch.zeros)(q.shape, dtype=q.dtype, device=q.device)
+    if rule.has_positions and rule.right != 0 and queries.most > 1:
+        _check_key_counts(queries, lengths)
+    if inputs is None:
+        inputs = keys.make_inputs(lengths, queries.offsets, queries.most)
+    make = torch.zeros if queries.has_padding else torch.empty
+    out = make(q.shape, dtype=q.dtype, device=q.device)
     lse = extra.make_logarithms(q) if needs_lse else None
     splits = (num_splits or _MAX_SPLITS) if queries.most == 1 and num_splits != 1 else 0
     operation = _make_attention(
@@ -295,54 +290,28 @@ def attend(
         lse=lse,
         scale=width**-0.5 if scale is None else check_factor("softmax_scale", scale),
         kv_lengths=lengths,
-        **extra.make_arguments(offsets.shape[0] - 1, heads),
+        **extra.make_arguments(queries.offsets.shape[0] - 1, heads),
     )
-    if order is None:
-        return out, lse
-    places = order.argsort()
-    return out[places], None if lse is None else lse[places]
+    return out, lse
 
 
-def _may_have_fewer_keys(queries: Queries, lengths: Any) -> bool:
-    """Whether a sequence may have fewer keys than queries: True if the host can't read them."""
-    if queries.least_keys >= queries.most:
-        return False
-    if not is_readable(lengths):
-        return True
-    return bool((lengths < queries.offsets.diff()).any())
-
-
-def _refuse_fewer_keys(offsets: Any, lengths: Any) -> None:
+def _check_key_counts(queries: Queries, lengths: Any) -> None:
     """Raises ``ValueError`` for a sequence with fewer keys than queries, if readable.
 
-    Queries before the first key see keys after them, but kernels have no positions
-    below 0.
+    Functions of scores and masks have no positions before the first key.
     """
-    if not is_readable(lengths):
+    if queries.least_keys >= queries.most or not is_readable(lengths):
         return
-    counts = offsets.diff()
-    sequence = int((lengths < counts).nonzero()[0])
+    counts = queries.offsets.diff()
+    wrong = (lengths < counts).nonzero()
+    if not len(wrong):
+        return
+    sequence = int(wrong[0])
     raise ValueError(
         "expects no sequence to have fewer keys than queries with 'alibi_slopes' or a "
         "'window_size' that sees later keys: sequence "
         f"{sequence} has {int(lengths[sequence])} keys and {int(counts[sequence])} queries"
     )
-
-
-def _put_blind_rows_last(offsets: Any, lengths: Any, total: int) -> tuple[Any, Any]:
-    """The order of rows with those before the first key last, and other offsets.
-
-    Nothing waits for a GPU: rows after the end of the offsets are padding.
-    """
-    counts = offsets.diff()
-    kept = torch.minimum(counts, lengths)
-    index = torch.arange(total, device=offsets.device, dtype=offsets.dtype)
-    sequence = torch.bucketize(index, offsets[1:], right=True).clamp(max=len(counts) - 1)
-    is_blind = (index - offsets[sequence] < (counts - kept)[sequence]) | (
-        index >= offsets[-1]
-    )
-    order = is_blind.to(torch.uint8).argsort(stable=True)
-    return order, torch.nn.functional.pad(kept.cumsum(0), (1, 0)).int()
 
 
 def _pack(rows: Any) -> Any:

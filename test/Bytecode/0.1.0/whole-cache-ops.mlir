@@ -47,6 +47,14 @@ module {
     kvcache.attention %arg0, %arg1, %arg2, %arg3, %arg4 outs(%arg6, %arg7) workspace %arg8 {causal, chunk = 8192 : i64, config = #kvcache.attention_config<persistent = 264>, soft_cap = 5.000000e+01 : f64, window = 4096 : i64} sinks %arg9 mask %arg10 lengths %arg3 : memref<?x32x128xbf16>, !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, memref<?xi32>, f32, memref<?x32x64xf32>, memref<?x32xf32>, memref<?xi8>, memref<32xf32>, memref<?x?xi32>, memref<?xi32>
     return
   }
+  func.func @masks_and_statistics(%arg0: memref<?x32x128xbf16>, %arg1: !kvcache.paged<bf16, #kv, page_size = 64>, %arg2: memref<?xi32>, %arg3: f32, %arg4: memref<?x32x128xbf16>, %arg5: memref<?x32xf32>, %arg6: memref<?x32xf32>, %arg7: memref<?xi8>, %arg8: memref<32xf32>, %arg9: memref<?x?xi32>, %arg10: memref<?x?x2xi32>) {
+    kvcache.attention %arg0, %arg1, %arg1, %arg2, %arg3 outs(%arg4, %arg5) max_logits %arg6 workspace %arg7 {sinkless_lse, whole_mask} sinks %arg8 mask %arg9 ranges %arg10 : memref<?x32x128xbf16>, !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<bf16, #kv, page_size = 64>, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x32xf32>, memref<?x32xf32>, memref<?xi8>, memref<32xf32>, memref<?x?xi32>, memref<?x?x2xi32>
+    return
+  }
+  func.func @maxima_of_tensors(%arg0: tensor<?x32x128xbf16>, %arg1: !kvcache.paged<bf16, #kv, page_size = 64>, %arg2: tensor<?xi32>, %arg3: f32, %arg4: tensor<?x32x128xbf16>, %arg5: tensor<?x32xf32>, %arg6: tensor<?x1x2xi32>) -> tensor<?x32xf32> {
+    %0:2 = kvcache.attention %arg0, %arg1, %arg1, %arg2, %arg3 outs(%arg4) max_logits %arg5 ranges %arg6 : tensor<?x32x128xbf16>, !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<bf16, #kv, page_size = 64>, tensor<?xi32>, f32, tensor<?x32x128xbf16>, tensor<?x32xf32>, tensor<?x1x2xi32> -> tensor<?x32x128xbf16>, tensor<?x32xf32>
+    return %0#1 : tensor<?x32xf32>
+  }
   func.func @latent_attention(%arg0: tensor<?x128x576xbf16>, %arg1: !kvcache.paged<bf16, #kv1, page_size = 64>, %arg2: tensor<?xi32>, %arg3: f32, %arg4: tensor<?x128x512xbf16>, %arg5: tensor<?x128xf32>, %arg6: tensor<?x2048xi32>) -> tensor<?x128x512xbf16> {
     %0:2 = kvcache.attention %arg0, %arg1, %arg2, %arg3 outs(%arg4, %arg5) rows %arg6 : tensor<?x128x576xbf16>, !kvcache.paged<bf16, #kv1, page_size = 64>, tensor<?xi32>, f32, tensor<?x128x512xbf16>, tensor<?x128xf32>, tensor<?x2048xi32> -> tensor<?x128x512xbf16>, tensor<?x128xf32>
     return %0#0 : tensor<?x128x512xbf16>

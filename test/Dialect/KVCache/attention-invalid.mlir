@@ -218,7 +218,7 @@ func.func @window(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<
 
 // (C5)
 func.func @c5_causal(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %x: memref<?x8xi32>) {
-  // expected-error @below {{expects no 'causal', 'window', 'chunk', 'mask' or 'lengths' with 'rows', which say what is seen}}
+  // expected-error @below {{expects no 'causal', 'window', 'chunk', 'mask', 'ranges' or 'lengths' with 'rows', which say what is seen}}
   kvcache.attention %q, %k, %v, %n, %s outs(%out) {causal} rows %x : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x8xi32>
   return
 }
@@ -1054,7 +1054,7 @@ func.func @old_flag_of_wrong_type(%q: memref<?x32x128xbf16>, %k: !cache, %n: mem
 
 func.func @old_name_in_generic_form(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   // expected-error @below {{'kvcache.attention' op has no attribute 'tile_rows': its fields are in 'split' and 'config'}}
-  "kvcache.attention"(%q, %k, %k, %n, %s, %out) {operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>, tile_rows = 16 : i64}
+  "kvcache.attention"(%q, %k, %k, %n, %s, %out) {operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>, tile_rows = 16 : i64}
       : (memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>) -> ()
   return
 }
@@ -1210,5 +1210,96 @@ func.func @c19_rope_of_fp8(%q: memref<?x16x512xbf16>, %k: !content, %n: memref<?
 func.func @c20_static_scale(%q: memref<?x16x512xbf16>, %k: !content, %n: memref<?xi32>, %s: f32, %out: memref<?x16x512xbf16>, %p: memref<?x16x64xbf16>, %r: !rope) {
   // expected-error @below {{expects no 'key_scale' with 'rope_cache'}}
   kvcache.attention %q, %k, %n, %s outs(%out) key_scale %s q_rope %p rope_cache %r : memref<?x16x512xbf16>, !content, memref<?xi32>, f32, memref<?x16x512xbf16>, f32, memref<?x16x64xbf16>, !rope
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C3)
+func.func @c3_max_logits_of_other_heads(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %m: memref<?x8xf32>) {
+  // expected-error @below {{expects 'max_logits' to have 32 heads, got 'memref<?x8xf32>'}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) max_logits %m : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x8xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C5)
+func.func @c5_ranges(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %x: memref<?x8xi32>, %r: memref<?x1x2xi32>) {
+  // expected-error @below {{expects no 'causal', 'window', 'chunk', 'mask', 'ranges' or 'lengths' with 'rows', which say what is seen}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) rows %x ranges %r : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x8xi32>, memref<?x1x2xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C6)
+func.func @c6_sinkless_lse(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %sinks: memref<32xf32>) {
+  // expected-error @below {{expects 'sinkless_lse' only with 'sinks'}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {sinkless_lse} : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C6)
+func.func @c6_whole_mask(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %r: memref<?x1x2xi32>) {
+  // expected-error @below {{expects 'whole_mask' only with 'mask'}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {whole_mask} ranges %r : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x1x2xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C15)
+func.func @c15_region_uses_max_logits(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %m: memref<?x32xf32>) {
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) max_logits %m
+    mask {
+    ^bb0(%sequence: index, %head: index, %query: index, %key: index):
+      // expected-error @below {{which does not use 'max_logits'}}
+      %x = memref.load %m[%query, %head] : memref<?x32xf32>
+      %sees = arith.cmpf oeq, %x, %s : f32
+      kvcache.yield %sees : i1
+    }
+     : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x32xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C21)
+func.func @c21_ranges_of_three_numbers(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %r: memref<?x1x3xi32>) {
+  // expected-error @below {{expects 'ranges' to have at least one range of a row, and 2 numbers of each, got 'memref<?x1x3xi32>'}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) ranges %r : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x1x3xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C21)
+func.func @c21_no_ranges(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %r: memref<?x0x2xi32>) {
+  // expected-error @below {{expects 'ranges' to have at least one range of a row, and 2 numbers of each, got 'memref<?x0x2xi32>'}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) ranges %r : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x0x2xi32>
   return
 }

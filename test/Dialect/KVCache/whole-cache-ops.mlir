@@ -111,6 +111,26 @@ func.func @attention(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !fp8, %n
   return
 }
 
+// CHECK-LABEL: func.func @masks_and_statistics(
+// CHECK:         kvcache.attention {{.*}} outs(%{{.*}}, %{{.*}}) max_logits %{{.*}} workspace %{{.*}} {sinkless_lse, whole_mask} sinks %{{.*}} mask %{{.*}} ranges %{{.*}} :
+// CHECK:         kvcache.attention {{.*}} outs(%{{.*}}) max_logits %{{.*}} ranges %{{.*}} : {{.*}} -> tensor<?x32x128xbf16>, tensor<?x32xf32>
+func.func @masks_and_statistics(%q: memref<?x32x128xbf16>, %keys: !cache, %n: memref<?xi32>, %scale: f32, %out: memref<?x32x128xbf16>,
+                                %lse: memref<?x32xf32>, %m: memref<?x32xf32>, %w: memref<?xi8>, %sinks: memref<32xf32>,
+                                %bits: memref<?x?xi32>, %ranges: memref<?x?x2xi32>) {
+  kvcache.attention %q, %keys, %keys, %n, %scale outs(%out, %lse) max_logits %m workspace %w
+      {sinkless_lse, whole_mask} sinks %sinks mask %bits ranges %ranges
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x32xf32>, memref<?x32xf32>,
+        memref<?xi8>, memref<32xf32>, memref<?x?xi32>, memref<?x?x2xi32>
+  return
+}
+func.func @maxima_of_tensors(%q: tensor<?x32x128xbf16>, %keys: !cache, %n: tensor<?xi32>, %scale: f32, %out: tensor<?x32x128xbf16>,
+                             %m: tensor<?x32xf32>, %ranges: tensor<?x1x2xi32>) -> tensor<?x32xf32> {
+  %r:2 = kvcache.attention %q, %keys, %keys, %n, %scale outs(%out) max_logits %m ranges %ranges
+      : tensor<?x32x128xbf16>, !cache, !cache, tensor<?xi32>, f32, tensor<?x32x128xbf16>, tensor<?x32xf32>, tensor<?x1x2xi32>
+      -> tensor<?x32x128xbf16>, tensor<?x32xf32>
+  return %r#1 : tensor<?x32xf32>
+}
+
 // CHECK-LABEL: func.func @latent_attention(
 // CHECK:         kvcache.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} outs(%{{.*}}, %{{.*}}) rows %{{.*}} : {{.*}} -> tensor<?x128x512xbf16>, tensor<?x128xf32>
 func.func @latent_attention(%q: tensor<?x128x576xbf16>, %cache: !mla, %n: tensor<?xi32>, %scale: f32,

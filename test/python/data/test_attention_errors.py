@@ -23,12 +23,12 @@ import kvcache
         (
             {"rows": True, "window": 3},
             ValueError,
-            "no 'window', 'chunk' or 'mask' with 'rows'",
+            "no 'window', 'chunk', 'mask' or 'ranges' with 'rows'",
         ),
         (
             {"rows": True, "chunk": 3},
             ValueError,
-            "no 'window', 'chunk' or 'mask' with 'rows'",
+            "no 'window', 'chunk', 'mask' or 'ranges' with 'rows'",
         ),
         (
             {"rows": True, "kv_lengths": True},
@@ -127,8 +127,8 @@ def test_wrong_calls():
     [
         (
             True,
-            [5, 4],
-            "between 5 and 384, the tokens of the table's pages, got 4 for sequence 1",
+            [5, 385],
+            "between 0 and 384, the tokens of the table's pages, got 385 for sequence 1",
         ),
         (
             False,

@@ -397,7 +397,7 @@ def test_lengths_of_64_bits_mean_the_same(target):
     assert outs[0].any()
     for wrong, message in (
         ([2**40, 3, 2], f"expects the elements of 'kv_lengths' to have 32 bits, got {2**40}"),
-        ([9, 3, 2], "expects 'kv_lengths' to be between 2 and 8, .* got 9 for sequence 0"),
+        ([9, 3, 2], "expects 'kv_lengths' to be between 0 and 8, .* got 9 for sequence 0"),
     ):
         with pytest.raises(ValueError, match=message):
             attend(step.inputs, LAYER, step.q, out=outs[0], scale=0.25, kv_lengths=np.array(wrong))

@@ -221,19 +221,14 @@ def ContinuousCache(*arguments, **named):
 # Attention
 
 
-def attend(
-    q, keys, values, scale, causal=True, window=None, soft_cap=None, sinks=None, bits=None, chunk=None
+def masked_scores(
+    q, keys, scale, causal=True, window=None, soft_cap=None, bits=None, chunk=None, visible=None
 ):
-    """Computes attention of the last rows of a sequence in f64, and the logarithms of sums.
-
-    The shapes are q [new, Hq, E] and keys [tokens, H, E]. ``bits``, if given, is [new, new]: the
-    new tokens that each row sees.
-    """
-    q, keys, values = (np.asarray(each, np.float64) for each in (q, keys, values))
+    """Computes the scores [new, Hq, tokens] of ``attend`` in f64: -inf of tokens that a row does not see."""
+    q, keys = (np.asarray(each, np.float64) for each in (q, keys))
     new, query_heads, _ = q.shape
     tokens, heads, _ = keys.shape
-    keys, values = (x.repeat(query_heads // heads, axis=1) for x in (keys, values))
-    scores = np.einsum("ihe,the->iht", q, keys) * scale
+    scores = np.einsum("ihe,the->iht", q, keys.repeat(query_heads // heads, axis=1)) * scale
     if soft_cap is not None:
         scores = soft_cap * np.tanh(scores / soft_cap)
     own = tokens - new + np.arange(new)[:, None]
@@ -247,7 +242,32 @@ def attend(
         seen &= t // chunk == own // chunk
     if bits is not None:
         seen[:, tokens - new :] &= bits
-    scores = np.where(seen[:, None], scores, -np.inf)
+    if visible is not None:
+        seen &= visible
+    return np.where(seen[:, None], scores, -np.inf)
+
+
+def attend(
+    q,
+    keys,
+    values,
+    scale,
+    causal=True,
+    window=None,
+    soft_cap=None,
+    sinks=None,
+    bits=None,
+    chunk=None,
+    visible=None,
+):
+    """Computes attention of the last rows of a sequence in f64, and the logarithms of sums.
+
+    The shapes are q [new, Hq, E] and keys [tokens, H, E]. ``bits``, if given, is [new, new]: the
+    new tokens that each row sees; ``visible`` is [new, tokens].
+    """
+    scores = masked_scores(q, keys, scale, causal, window, soft_cap, bits, chunk, visible)
+    new, query_heads, _ = scores.shape
+    values = np.asarray(values, np.float64).repeat(query_heads // keys.shape[1], axis=1)
     logits = scores if sinks is None else np.concatenate(
         [scores, np.broadcast_to(sinks[:, None], (new, query_heads, 1))], -1
     )

@@ -1,0 +1,126 @@
+//===- TileList.cpp - The tiles that rows of a block see ------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileList.h"
+
+#include "kvcache/IR/TileOps.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+/// Tiles that are looked at, and entries of the list with its length.
+constexpr int64_t kMostTiles = 1024, kEntries = kMostTiles + 4;
+/// What an entry is before the list is compact.
+constexpr int64_t kUnseen = 0, kPart = 1, kWhole = 2;
+
+int64_t TileList::countBytes() { return 4 * kEntries; }
+
+void TileList::allocate() {
+  auto type = TileType::get(frame.builder.getContext(), /*rows=*/1, kEntries,
+                            frame.builder.getI32Type(), Swizzle::None);
+  entries = AllocTileOp::create(frame.builder, frame.loc, type, IntegerAttr());
+}
+
+Value TileList::load(Value place) const {
+  return TileLoadOp::create(frame.builder, frame.loc,
+                            frame.builder.getI32Type(), entries, frame.index(0),
+                            place);
+}
+
+void TileList::store(Value number, Value place) const {
+  TileStoreOp::create(frame.builder, frame.loc, number, entries, frame.index(0),
+                      place);
+}
+
+Value TileList::make(Value thread, int64_t threads, Value count,
+                     function_ref<AdmittedPairs(Value tile)> classify) {
+  OpBuilder &builder = frame.builder;
+  Location loc = frame.loc;
+  auto select = [&](Value condition, Value then, Value otherwise) -> Value {
+    return arith::SelectOp::create(builder, loc, condition, then, otherwise);
+  };
+  Value looked = frame.min(count, frame.index(kMostTiles));
+  // A persistent kernel has read the list of the work item before.
+  gpu::BarrierOp::create(builder, loc);
+  frame.loop(thread, looked, frame.index(threads), [&](Value tile) {
+    AdmittedPairs seen = classify(tile);
+    Value ifAny = select(seen.all, frame.i32(kWhole), frame.i32(kPart));
+    store(select(seen.any, ifAny, frame.i32(kUnseen)), tile);
+  });
+  gpu::BarrierOp::create(builder, loc);
+  constexpr int64_t warp = 32;
+  frame.runIf(frame.below(thread, frame.index(warp)),
+              [&] { compact(thread, looked); });
+  gpu::BarrierOp::create(builder, loc);
+  listed = frame.fromI32(load(frame.index(kMostTiles)));
+  return frame.add(listed, frame.sub(count, looked));
+}
+
+void TileList::compact(Value lane, Value count) {
+  OpBuilder &builder = frame.builder;
+  Location loc = frame.loc;
+  constexpr int64_t warp = 32;
+  Type i32 = builder.getI32Type();
+  Value before = frame.sub(
+      arith::ShLIOp::create(builder, loc, frame.i32(1), frame.toI32(lane)),
+      frame.i32(1));
+  auto countBits = [&](Value bits) -> Value {
+    return math::CtPopOp::create(builder, loc, bits);
+  };
+  auto loop = scf::ForOp::create(
+      builder, loc, frame.index(0), count, frame.index(warp),
+      ValueRange{frame.i32(0)},
+      [&](OpBuilder &, Location, Value first, ValueRange length) {
+        Value tile = frame.add(first, lane);
+        Value state = frame.selectIf(
+            frame.below(tile, count), [&] { return load(tile); },
+            [&] { return frame.i32(kUnseen); });
+        Value isSeen = frame.below(frame.i32(kUnseen), state);
+        Value votes =
+            NVVM::VoteSyncOp::create(builder, loc, i32, frame.i32(-1), isSeen,
+                                     NVVM::VoteSyncKind::ballot);
+        // An entry that is stored may be another lane's that was loaded.
+        NVVM::SyncWarpOp::create(builder, loc, frame.i32(-1));
+        frame.runIf(isSeen, [&] {
+          Value own = arith::AndIOp::create(builder, loc, votes, before);
+          Value isPart = arith::ExtUIOp::create(
+              builder, loc, i32, frame.equal(state, frame.i32(kPart)));
+          Value number = frame.mul(frame.toI32(tile), frame.i32(2));
+          store(frame.add(number, isPart),
+                frame.fromI32(frame.add(length[0], countBits(own))));
+        });
+        scf::YieldOp::create(builder, loc,
+                             frame.add(length[0], countBits(votes)));
+      });
+  frame.runIf(frame.equal(lane, frame.index(0)),
+              [&] { store(loop.getResult(0), frame.index(kMostTiles)); });
+}
+
+Value TileList::getTile(Value place) const {
+  return frame.selectIf(
+      frame.below(place, listed),
+      [&] { return frame.fromI32(frame.div(load(place), 2)); },
+      [&] {
+        return frame.add(frame.sub(place, listed), frame.index(kMostTiles));
+      });
+}
+
+Value TileList::isPart(Value place) const {
+  return frame.selectIf(
+      frame.below(place, listed),
+      [&] { return frame.equal(frame.rem(load(place), 2), frame.i32(1)); },
+      [&]() -> Value {
+        return arith::ConstantOp::create(frame.builder, frame.loc,
+                                         frame.builder.getBoolAttr(true));
+      });
+}
