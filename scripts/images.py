@@ -1,8 +1,8 @@
 """Runs the lines of a Dockerfile without Docker, in a folder with an empty Debian.
 
 `FROM debian:N` becomes a root folder of debootstrap, `RUN` a command in a chroot, and
-`COPY` a copy from the repository. The command of `CMD` runs at the end, or the one
-given. A Dockerfile with another instruction is an error.
+`COPY` a copy from the repository. At the end the command of `CMD` runs, or the given
+ones. A Dockerfile with another instruction is an error.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -43,8 +43,10 @@ def run(command: Sequence[str], **options) -> None:
 class Image:
     """A root folder, in which instructions of a Dockerfile run."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, arguments: Mapping[str, str]) -> None:
         self.folder = folder
+        self.arguments = arguments
+        self.values: dict[str, str] = {}
         self.variables = {"PATH": PATHS, "HOME": "/root", "LANG": "C.UTF-8"}
         self.variables |= {name: value for name, value in os.environ.items() if NETWORK_VARIABLES.fullmatch(name)}
         self.place = "/"
@@ -54,8 +56,12 @@ class Image:
         """Runs an instruction."""
         done = getattr(self, f"do_{name.lower()}", None)
         if done is None:
-            raise ImageError(f"expects FROM, RUN, COPY, ENV, WORKDIR or CMD, got {name}")
-        done(rest)
+            raise ImageError(f"expects ARG, FROM, RUN, COPY, ENV, WORKDIR or CMD, got {name}")
+        done(re.sub(r"\$\{(\w+)\}", lambda match: self.values.get(match[1], match[0]), rest))
+
+    def do_arg(self, rest: str) -> None:
+        name, _, default = rest.partition("=")
+        self.values[name] = self.arguments.get(name, default)
 
     def do_from(self, rest: str) -> None:
         release = re.fullmatch(r"debian:(\d+)(-slim)?", rest)
@@ -138,15 +144,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("scripts/check-images", description=__doc__.splitlines()[0])
     parser.add_argument("dockerfile", type=Path)
     parser.add_argument("folder", type=Path, help="an empty folder, which becomes the image's root")
-    parser.add_argument("--release", choices=sorted(RELEASES), help="another Debian than FROM names")
+    parser.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE", help="a value of ARG")
     parser.add_argument("--command", action="append", default=[], metavar="TEXT", help="run this instead of CMD")
     parser.add_argument("--source", metavar="PATH", help="copy what git tracks here into this folder of the image")
     options = parser.parse_args(arguments)
-    image = Image(options.folder)
+    image = Image(options.folder, dict(text.split("=", 1) for text in options.build_arg))
     try:
         for name, rest in parse(options.dockerfile):
-            if name == "FROM" and options.release:
-                rest = f"debian:{options.release}"
             print(f"{name} {rest}", flush=True)
             image.do(name, rest)
         if options.source:
