@@ -15,7 +15,8 @@ import numpy as np
 
 from .. import dtypes
 from .regions import Function, ScoreRegions, Sizes
-from .tracing import Trace, Traced, TracedArray, arguments, convert
+from .traced_functions import convert
+from .tracing import Trace, Traced, TracedArray, arguments
 
 _Specs = dict[str, tuple[str, Sizes]]
 _PARAMETERS = {

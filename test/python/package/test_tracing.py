@@ -6,7 +6,8 @@ import pytest
 
 import kvcache
 from kvcache.ops.score_regions import trace_regions
-from kvcache.ops.tracing import Trace, Traced, TracedArray, convert
+from kvcache.ops.traced_functions import convert
+from kvcache.ops.tracing import Trace, Traced, TracedArray
 
 TYPES = {"float": "f32", "int": "index", "bool": "i1"}
 DTYPES = {"float": np.float32, "int": np.int64, "bool": np.bool_}
