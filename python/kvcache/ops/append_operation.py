@@ -8,8 +8,8 @@ from typing import Any
 from ..errors import CheckError
 from ..execution.arrays import Array
 from ..pages.inputs import StepInputs
-from .arguments import (
-    check_given,
+from .arguments import check_given
+from .array_checks import (
     check_given_positions,
     check_positions,
     check_rows,

@@ -12,14 +12,8 @@ from ..checks import check_positive
 from ..errors import CheckError
 from ..execution.arrays import Array, as_32_bits, check_32_bits, read_if_integers
 from ..pages.inputs import StepInputs
-from .arguments import (
-    check_factor,
-    check_given,
-    check_kv_lengths,
-    check_rows,
-    check_slots,
-    check_table,
-)
+from .arguments import check_factor, check_given
+from .array_checks import check_kv_lengths, check_rows, check_slots, check_table
 from .attention_options import AttentionSpec, Workspaces
 from .cache_forms import CacheForm
 from .constant_arrays import ConstantArray, Scale, expand_scale

@@ -16,7 +16,8 @@ from ..devices import cuda
 from ..dtypes import DTypeLike
 from ..execution.arrays import Array
 from .append_options import float_text
-from .arguments import check_dense, check_given, check_query_heads, get_sizes, rows_type
+from .arguments import check_dense, check_given, check_query_heads, rows_type
+from .array_checks import get_sizes
 from .attention_config import AttentionConfig
 from .cache_forms import CacheForm
 from .regions import ScoreRegions

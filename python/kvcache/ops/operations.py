@@ -15,8 +15,8 @@ from ..errors import CheckError
 from ..execution.arrays import Array, Value
 from ..execution.runtime import JitModule, jit
 from ..pages.inputs import StepInputs
-from .arguments import (
-    check_given,
+from .arguments import check_given
+from .array_checks import (
     check_leading,
     check_pairs,
     check_room,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..execution.arrays import Array
-from .arguments import get_sizes
+from .array_checks import get_sizes
 
 Function = Callable[..., Any]
 """A function of numbers, which is traced."""

@@ -11,7 +11,7 @@ import numpy as np
 from ..checks import check_instance, check_integer
 from ..pages.inputs import StepInputs
 from ..pages.step_tables import StepTable, check_index, check_offsets
-from .arguments import check_layer
+from .array_checks import check_layer
 from .cache_forms import CacheForm
 from .constant_arrays import ConstantArray
 

@@ -211,7 +211,7 @@ class TracedArray:
         size = self.sizes[axis]
         if lifted.low == lifted.high and not 0 <= lifted.low < (size or MOST):
             raise IndexError(f"index {lifted.low} is out of bounds for {self.name!r}")
-        last = self._get_size(axis) - 1 if size is None else self.trace.constant(size - 1)
+        last: Any = self._get_size(axis) - 1 if size is None else self.trace.constant(size - 1)
         if lifted.low < 0:
             lifted = np.maximum(lifted, 0)
         return lifted if size and lifted.high < size else np.minimum(lifted, last)
