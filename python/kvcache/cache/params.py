@@ -4,12 +4,9 @@
 from __future__ import annotations
 
 import math
-import sys
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,12 +15,19 @@ from .. import dtypes
 from ..checks import (
     check_flag,
     check_gibibytes,
-    check_instance,
     check_integer,
     check_positive,
 )
 from ..dtypes import DTypeLike
-from .layouts import DIMS, Distances, Layout, check_layouts
+from .layouts import DIMS, Layout
+from .params_rules import (
+    check_derived,
+    check_layouts,
+    check_parallelism,
+    check_reach,
+    check_strategy,
+    check_swapping,
+)
 from .quantization import KVCacheQuantizationConfig
 from .reach import Reach, full
 from .strategy import KVCacheStrategy, default_strategy, parse_strategy
@@ -143,14 +147,14 @@ class KVCacheParams:
         excluded = ("self", *_DERIVED)
         _set(self, **{k: value for k, value in locals().items() if k not in excluded})
         self._normalize()
-        self._check_strategy(is_given=cache_strategy is not None)
-        self._check_layouts()
-        self._check_reach()
-        self._check_swapping()
-        self._check_parallelism()
+        check_strategy(self, is_given=cache_strategy is not None)
+        check_layouts(self)
+        check_reach(self)
+        check_swapping(self)
+        check_parallelism(self)
         _set(self, n_kv_heads_per_device=self._divide_heads())
         _set(self, n_layers_per_stage=self._divide_layers())
-        self._check_derived(n_kv_heads_per_device, n_layers_per_stage)
+        check_derived(self, n_kv_heads_per_device, n_layers_per_stage)
         # A cache without a type in the dialect is an error.
         _ = self._type
 
@@ -174,7 +178,7 @@ class KVCacheParams:
                 contradict it, or a latent cache has several heads.
             TypeError: As for the constructor.
         """
-        format_ = CacheFormat.of(_to_cache_type(type))
+        format_ = CacheFormat.of(type)
         strategy = KVCacheStrategy.PAGED
         if format_.page_size is None:
             strategy = KVCacheStrategy.CONTINUOUS
@@ -243,7 +247,7 @@ class KVCacheParams:
         # Hashes of strings differ between processes.
         return {name: each for name, each in self.__dict__.items() if name != "_key"}
 
-    # --- Rules --------------------------------------------------------------------
+    # --- Fields -------------------------------------------------------------------
 
     def _normalize(self) -> None:
         """Converts the fields to their declared types."""
@@ -290,98 +294,6 @@ class KVCacheParams:
         if self.pipeline_parallel_degree > 1:
             raise ValueError("'layer_ids' are only possible without pipeline stages")
         _set(self, layer_ids=tuple(map(int, layers)), total_num_layers=len(layers))
-
-    def _check_reach(self) -> None:
-        check_instance(Reach, reach=self.reach)
-        if not self.reach.is_full and self.page_size is None:
-            raise ValueError(self._only_for_pages("reach"))
-
-    def _check_strategy(self, *, is_given: bool) -> None:
-        is_paged = self.cache_strategy is KVCacheStrategy.PAGED
-        if is_paged and self.page_size is None:
-            raise ValueError("the paged cache strategy needs 'page_size'")
-        if self.enable_prefix_caching and not is_paged:
-            raise ValueError(self._only_for_pages("enable_prefix_caching"))
-        if self.enable_kvcache_swapping_to_host and not is_paged:
-            raise ValueError(self._only_for_pages("enable_kvcache_swapping_to_host"))
-        if self.cache_strategy is KVCacheStrategy.CONTINUOUS:
-            if self.kvcache_quant_config is not None:
-                raise ValueError(self._only_for_pages("kvcache_quant_config"))
-            warnings.warn(
-                (
-                    "KVCacheStrategy.CONTINUOUS is deprecated: use KVCacheStrategy.PAGED"
-                    if is_given
-                    else "a cache without 'page_size' is continuous, which is deprecated: "
-                    "give 'page_size'"
-                ),
-                DeprecationWarning,
-                stacklevel=_count_own_frames() + 1,
-            )
-
-    def _check_layouts(self) -> None:
-        has_scales = self.kvcache_quant_config is not None
-        check_layouts(self.layout, self.scale_layout, has_scales=has_scales)
-        if self.layout is not None and self.page_size is None:
-            raise ValueError(self._only_for_pages("layout"))
-
-    def _only_for_pages(self, name: str) -> str:
-        return (
-            f"{name!r} is only possible with the paged cache strategy, got "
-            f"{self.cache_strategy.value!r}"
-        )
-
-    def _check_swapping(self) -> None:
-        if not self.enable_kvcache_swapping_to_host:
-            return
-        if self.host_kvcache_swap_space_gb is None:
-            raise ValueError(
-                "'enable_kvcache_swapping_to_host' needs 'host_kvcache_swap_space_gb'"
-            )
-
-    def _check_parallelism(self) -> None:
-        degree = self.pipeline_parallel_degree
-        if degree > 1 and self.total_num_layers is None:
-            raise ValueError(
-                f"'pipeline_parallel_degree' of {degree} needs 'total_num_layers'"
-            )
-        if self.stage_id is not None and not 0 <= self.stage_id < degree:
-            raise ValueError(
-                "expects 'stage_id' to be below 'pipeline_parallel_degree' "
-                f"({degree}) and not negative, got {self.stage_id}"
-            )
-        devices = 1 if self.is_mla else self.n_devices_per_stage
-        if self.n_kv_heads > devices and self.n_kv_heads % devices:
-            raise ValueError(
-                f"expects 'n_kv_heads' ({self.n_kv_heads}) to be a multiple of "
-                f"'n_devices' ({self.n_devices}), or not above it"
-            )
-
-    def _check_derived(self, heads: int, layers: int | None) -> None:
-        check_integer(n_kv_heads_per_device=heads)
-        if heads not in (0, self.n_kv_heads_per_device):
-            reason = "of one latent row"
-            if not self.is_mla:
-                reason = (
-                    f"as 'n_kv_heads' ({self.n_kv_heads}) over {self.n_devices_per_stage} "
-                    "devices makes"
-                )
-            raise ValueError(
-                f"expects 'n_kv_heads_per_device' to be {self.n_kv_heads_per_device}, "
-                f"{reason}, got {heads}"
-            )
-        if layers is None:
-            return
-        check_integer(n_layers_per_stage=layers)
-        if self.n_layers_per_stage is None:
-            raise ValueError(
-                f"'n_layers_per_stage' of {layers} needs 'total_num_layers'"
-            )
-        if layers != self.n_layers_per_stage:
-            raise ValueError(
-                f"expects 'n_layers_per_stage' to be {self.n_layers_per_stage}, as "
-                f"'total_num_layers' ({self.total_num_layers}) over "
-                f"{self.pipeline_parallel_degree} stages makes, got {layers}"
-            )
 
     # --- Derived sizes ------------------------------------------------------------
 
@@ -504,41 +416,7 @@ class KVCacheParams:
     @property
     def _type(self) -> CacheFormat:
         """The parameters of the types; without a page size while the strategy is open."""
-        config = self.kvcache_quant_config
-        is_continuous = self.cache_strategy is KVCacheStrategy.CONTINUOUS
-        packed = CacheFormat(
-            dtype=self.dtype_shorthand,
-            n_kv_heads=self.n_kv_heads_per_device,
-            head_dim=self.head_dim,
-            is_mla=self.is_mla,
-            page_size=None if is_continuous else self.page_size,
-            scale_dtype=dtypes.mlir_name(config.scale_dtype) if config else None,
-            granularity=config.quantization_granularity if config else None,
-            zero_point_dtype=(
-                dtypes.mlir_name(config.zero_point_dtype)
-                if config and config.zero_point_dtype is not None
-                else None
-            ),
-            token_granularity=config.token_granularity if config else 1,
-        )
-        layout = scale_layout = None
-        if self.layout is not None:
-            layout = self._get_distances(
-                self.layout,
-                packed,
-                packed.page_size,
-                packed.stored_head_dim,
-                packed.storage_dtype.itemsize,
-            )
-        if self.scale_layout is not None and config is not None:
-            scale_layout = self._get_distances(
-                self.scale_layout,
-                packed,
-                packed.scale_page_size,
-                packed.n_scales,
-                dtypes.dtype(config.scale_dtype).itemsize,
-            )
-        return replace(packed, layout=layout, scale_layout=scale_layout)
+        return CacheFormat.from_params(self)
 
     @staticmethod
     def order_of(layout: Layout | None, shape: Sequence[int]) -> tuple[str, ...]:
@@ -556,19 +434,6 @@ class KVCacheParams:
         kinds, _, tokens, heads, width = shape
         sizes = {"role": kinds, "token": tokens, "head": heads, "element": width}
         return layout.find_order(sizes)
-
-    @staticmethod
-    def _get_distances(
-        layout: Layout,
-        format: CacheFormat,
-        rows: int | None,
-        width: int,
-        itemsize: int,
-    ) -> Distances | None:
-        heads = format.n_kv_heads
-        return layout.compute_distances(
-            format.n_kinds, rows or 1, heads, width, itemsize
-        )
 
     @property
     def _decided_type(self) -> CacheFormat:
@@ -631,15 +496,6 @@ def _set(instance: object, **fields: object) -> None:
         object.__setattr__(instance, name, value)
 
 
-def _to_cache_type(type: ir.CacheType | str) -> ir.CacheType:
-    from .. import ir
-
-    parsed = type if isinstance(type, ir.Type) else ir.Type.parse(type)
-    if not isinstance(parsed, ir.CacheType):
-        raise ValueError(f"expects the type of a cache, got {parsed}")
-    return parsed
-
-
 def _count_shares(fields: dict[str, Any], format_: CacheFormat) -> int:
     """The number of devices that share the heads, if a type has a share of them."""
     is_staged = fields.get("pipeline_parallel_degree", 1) != 1
@@ -647,12 +503,3 @@ def _count_shares(fields: dict[str, Any], format_: CacheFormat) -> int:
         return 1
     check_positive(n_devices=(devices := fields.get("n_devices", 1)))
     return devices
-
-
-def _count_own_frames() -> int:
-    """Counts the frames, from the caller's on, of this file and of ``dataclasses``."""
-    count = 0
-    frame: FrameType | None = sys._getframe(1)
-    while frame and frame.f_globals["__name__"] in (__name__, "dataclasses"):
-        count, frame = count + 1, frame.f_back
-    return count

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import dtypes
 from .layouts import Distances, Layout
+from .strategy import KVCacheStrategy
 
 if TYPE_CHECKING:
     from .. import ir
+    from .params import KVCacheParams
 
 _PLAIN = dtypes.formats("Element")
 _QUANTIZED = dtypes.formats("Scaled")
@@ -69,29 +71,68 @@ class CacheFormat:
         self._check_interleave()
 
     @classmethod
-    def of(cls, type: ir.CacheType) -> CacheFormat:
-        """The format of a type.
+    def of(cls, type: ir.CacheType | str) -> CacheFormat:
+        """The format of a type, or of its text.
 
-        Raises ``ValueError`` for a dynamic page size, and for tables that are not dense.
+        Raises ``ValueError`` for a dynamic page size, for tables that are not dense, and
+        for types that are no caches.
         """
         from .. import ir
 
-        if type.page_size == ir.DYNAMIC:
-            raise ValueError(f"expects a type with a number for page_size, got {type}")
-        if type.table != ir.Table.DENSE:
-            raise ValueError(f"expects a type with a dense table, got {type}")
+        cache = type if isinstance(type, ir.Type) else ir.Type.parse(type)
+        if not isinstance(cache, ir.CacheType):
+            raise ValueError(f"expects the type of a cache, got {cache}")
+        if cache.page_size == ir.DYNAMIC:
+            raise ValueError(f"expects a type with a number for page_size, got {cache}")
+        if cache.table != ir.Table.DENSE:
+            raise ValueError(f"expects a type with a dense table, got {cache}")
         return cls(
-            dtype=type.dtype,
-            n_kv_heads=type.params.num_heads,
-            head_dim=type.params.head_size,
-            is_mla=type.params.is_mla,
-            page_size=type.page_size,
-            scale_dtype=type.scale,
-            granularity=type.granularity,
-            layout=_to_distances(type.layout),
-            scale_layout=_to_distances(type.scale_layout),
-            zero_point_dtype=type.zero_point,
-            token_granularity=type.token_granularity,
+            dtype=cache.dtype,
+            n_kv_heads=cache.params.num_heads,
+            head_dim=cache.params.head_size,
+            is_mla=cache.params.is_mla,
+            page_size=cache.page_size,
+            scale_dtype=cache.scale,
+            granularity=cache.granularity,
+            layout=_to_distances(cache.layout),
+            scale_layout=_to_distances(cache.scale_layout),
+            zero_point_dtype=cache.zero_point,
+            token_granularity=cache.token_granularity,
+        )
+
+    @classmethod
+    def from_params(cls, params: KVCacheParams) -> CacheFormat:
+        """The format of parameters; without a page size while the strategy is open."""
+        config = params.kvcache_quant_config
+        is_continuous = params.cache_strategy is KVCacheStrategy.CONTINUOUS
+        zero_points = config.zero_point_dtype if config else None
+        packed = cls(
+            dtype=params.dtype_shorthand,
+            n_kv_heads=params.n_kv_heads_per_device,
+            head_dim=params.head_dim,
+            is_mla=params.is_mla,
+            page_size=None if is_continuous else params.page_size,
+            scale_dtype=dtypes.mlir_name(config.scale_dtype) if config else None,
+            granularity=config.quantization_granularity if config else None,
+            zero_point_dtype=None if zero_points is None else dtypes.mlir_name(zero_points),
+            token_granularity=config.token_granularity if config else 1,
+        )
+        layout = scale_layout = None
+        if params.layout is not None:
+            width, itemsize = packed.stored_head_dim, packed.storage_dtype.itemsize
+            layout = packed._place(params.layout, packed.page_size, width, itemsize)
+        if params.scale_layout is not None and config is not None:
+            width, itemsize = packed.n_scales, dtypes.dtype(config.scale_dtype).itemsize
+            rows = packed.scale_page_size
+            scale_layout = packed._place(params.scale_layout, rows, width, itemsize)
+        return replace(packed, layout=layout, scale_layout=scale_layout)
+
+    def _place(
+        self, layout: Layout, rows: int | None, width: int, itemsize: int
+    ) -> Distances | None:
+        """Computes the distances of ``rows`` rows of ``width`` elements in a page."""
+        return layout.compute_distances(
+            self.n_kinds, rows or 1, self.n_kv_heads, width, itemsize
         )
 
     def _check_sizes(self) -> None:
