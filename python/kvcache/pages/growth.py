@@ -12,11 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import OutOfPagesError
+from .batch_plans import BatchPlan, choose_copies, get_written, plan_batch
 from .matches import Finder, Match
 from .pool import PagePool
 from .prefixes import Page, Prefix
 from .snapshot import Place
-from .tables import Entries, GroupTable, Sequence, SequenceTable, list_ranges
+from .tables import Entries, GroupTable, Sequence, SequenceTable
 from .tokens import TOKEN, BatchTokens, encode
 
 
@@ -47,23 +48,6 @@ class Plan(NamedTuple):
     def found(self) -> int:
         """The number of tokens in the cache already."""
         return self.match.found if self.match else 0
-
-
-class BatchPlan(NamedTuple):
-    """A plan of how the sequences of a batch get tokens in one group.
-
-    Attributes:
-        missing: The columns of new pages of each sequence.
-        closed: Sequences that write to a page that others may share.
-        copied: The pages that these copy before they write.
-        snapshots: States that they copy if there is room; otherwise these leave the
-            cache.
-    """
-
-    missing: Entries
-    closed: list[Sequence]
-    copied: dict[Sequence, Page]
-    snapshots: dict[Sequence, Page]
 
 
 class Growth:
@@ -219,7 +203,7 @@ class Growth:
 
     def _list_written(self, sequence: Sequence) -> dict[GroupTable, Page]:
         """The partial pages that the next tokens are written to."""
-        pages = ((group, self._get_written(sequence, group)) for group in self._groups)
+        pages = ((group, get_written(sequence, group)) for group in self._groups)
         return {group: page for group, page in pages if page}
 
     def _choose_copied(
@@ -241,11 +225,6 @@ class Growth:
         """Whether a page of one sequence is copied to keep a snapshot cached."""
         is_state = self._groups[written.group].is_state
         return is_state and written.prefix is not None and spare > 0
-
-    def _get_written(self, sequence: Sequence, group: GroupTable) -> Page | None:
-        """The partial page that the next tokens are written to."""
-        count, rest = divmod(sequence.length, group.page_size)
-        return sequence.pages[group.number][count] if rest else None
 
     def _make_sole_user(
         self, sequence: Sequence, group: GroupTable, written: Page, copy: Page | None
@@ -370,7 +349,7 @@ class Growth:
         longest = int(totals.max(initial=0))
         for group in self._groups:
             group.reserve(group.count_pages(longest))
-        copies = self._choose_copies(plans, available - needed)
+        copies = choose_copies(plans, available - needed)
         copied = [page for each in copies for page in each.values()]
         new: list[Page] = []
         if needed or copied:
@@ -380,13 +359,21 @@ class Growth:
         growing = rows[tokens.counts > 0]
         for group, plan, sources in zip(self._groups, plans, copies, strict=True):
             for sequence in plan.closed:
-                if written := self._get_written(sequence, group):
+                if written := get_written(sequence, group):
                     copy = own.pop(0) if sequence in sources else None
                     self._make_sole_user(sequence, group, written, copy)
             self._place(batch, rows, group, plan.missing, new)
             group.open[growing] = True
         tokens.add_to(sequence.tokens for sequence in batch)
         self._table.totals[rows] = totals
+
+    def plan_batch(
+        self, batch: SequenceOf[Sequence], rows: np.ndarray, tokens: BatchTokens
+    ) -> tuple[list[BatchPlan], int, int]:
+        """Plans the growth of a batch by group; counts needed and available pages."""
+        plans, needed = plan_batch(self._table, batch, rows, tokens)
+        is_asked = needed or any(plan.snapshots for plan in plans)
+        return plans, needed, self._pool.count_available() if is_asked else 0
 
     def _place(
         self,
@@ -405,75 +392,6 @@ class Growth:
         group.pages[rows[missing.row], missing.column] = [
             page.address.index for page in pages
         ]
-
-    def _choose_copies(
-        self, plans: SequenceOf[BatchPlan], spare: int
-    ) -> list[dict[Sequence, Page]]:
-        """Chooses the pages to copy in each group: snapshots only if there is room."""
-        result = []
-        for plan in plans:
-            copies = {}
-            for sequence in plan.closed:
-                if page := plan.copied.get(sequence):
-                    copies[sequence] = page
-                elif spare > 0 and (page := plan.snapshots.get(sequence)):
-                    copies[sequence] = page
-                    spare -= 1
-            result.append(copies)
-        return result
-
-    def plan_batch(
-        self, batch: SequenceOf[Sequence], rows: np.ndarray, tokens: BatchTokens
-    ) -> tuple[list[BatchPlan], int, int]:
-        """Plans the growth of a batch by group; counts needed and available pages."""
-        table = self._table
-        before, lengths = table.totals[rows], table.lengths[rows]
-        totals, grows = before + tokens.counts, tokens.counts > 0
-        plans: list[BatchPlan] = []
-        needed, by_size = 0, dict[int, Entries]()
-        for group in self._groups:
-            size = group.page_size
-            if size not in by_size:  # most groups have equal pages
-                pages = -(-before // size)
-                by_size[size] = list_ranges(pages, -(-totals // size) - pages)
-            missing = by_size[size]
-            is_closed = ~group.open[rows] & grows
-            closed: list[Sequence] = []
-            if is_closed.any():
-                is_closed &= lengths % size > 0
-                closed = [batch[i] for i in np.flatnonzero(is_closed)]
-            copied = self._find_copied(closed, group)
-            snapshots = self._find_snapshots(closed, group)
-            plans.append(BatchPlan(missing, closed, copied, snapshots))
-            needed += len(missing.row) + len(copied)
-        is_asked = needed or any(plan.snapshots for plan in plans)
-        return plans, needed, self._pool.count_available() if is_asked else 0
-
-    def _find_copied(
-        self, closed: Iterable[Sequence], group: GroupTable
-    ) -> dict[Sequence, Page]:
-        """The pages that sequences copy before a write; the last user needs no copy."""
-        left: dict[Page, int] = {}
-        copied = {}
-        for sequence in closed:
-            if written := self._get_written(sequence, group):
-                left[written] = left.get(written, written.references) - 1
-                if left[written]:
-                    copied[sequence] = written
-        return copied
-
-    def _find_snapshots(
-        self, closed: SequenceOf[Sequence], group: GroupTable
-    ) -> dict[Sequence, Page]:
-        """The cached states that a single sequence uses and writes to."""
-        if not closed or not group.is_state:
-            return {}
-        written = {each: self._get_written(each, group) for each in closed}
-        return {
-            each: page
-            for each, page in written.items()
-            if page and page.references == 1 and page.prefix
-        }
 
     # --- Full pages ---------------------------------------------------------------
 

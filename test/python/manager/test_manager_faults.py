@@ -3,6 +3,7 @@
 import kvcache
 import numpy as np
 import pytest
+from kvcache.pages import batch_plans
 from kvcache.pages.growth import Growth
 from kvcache.pages.memory import NumPyMemory
 from kvcache.pages.pool import PagePool
@@ -138,8 +139,8 @@ def find_none(function):
 
 
 def copy_all(function):
-    def changed(self, closed, group):
-        return {s: w for s in closed if (w := self._get_written(s, group))}
+    def changed(closed, group):
+        return {s: w for s in closed if (w := batch_plans.get_written(s, group))}
 
     return changed
 
@@ -203,8 +204,8 @@ def never(function):
 Manager = kvcache.PagedKVCacheManager
 FAULTS = {
     "writes to shared pages": (Growth, "_is_copied", never),
-    "lets a batch write to shared pages": (Growth, "_find_copied", find_none),
-    "copies pages of one sequence": (Growth, "_find_copied", copy_all),
+    "lets a batch write to shared pages": (batch_plans, "_find_copied", find_none),
+    "copies pages of one sequence": (batch_plans, "_find_copied", copy_all),
     "takes each page for its sequence's own": (Growth, "_begin_copy", copy_open),
     "leaves pages in the table": (Sequence, "cut", keep_columns),
     "finds only longer beginnings": (Prefix, "find_similar", find_after),

@@ -13,6 +13,7 @@ from kvcache import KVCacheParams, MultiKVCacheParams, reach
 from kvcache.cache.reach import Reach
 from kvcache.pages.exchange import PageExchange
 from kvcache.pages.files import PageFile
+from kvcache.pages import growth
 from kvcache.pages.growth import Growth
 from kvcache.pages.matches import Finder
 from kvcache.pages.pool import PagePool
@@ -320,8 +321,8 @@ def publish_unsent(function):
 
 
 def reverse_copies(function):
-    def changed(self, plans, spare):
-        return [dict(reversed(copies.items())) for copies in function(self, plans, spare)]
+    def changed(plans, spare):
+        return [dict(reversed(copies.items())) for copies in function(plans, spare)]
 
     return changed
 
@@ -413,7 +414,7 @@ FAULTS = {
     "publishes nothing": (Growth, "_publish", nothing),
     "cuts whatever it is given": (Sequence, "find_obstacle", always_true),
     "publishes what was not sent": (PageExchange, "_end_reception", publish_unsent),
-    "gives copies to others": (Growth, "_choose_copies", reverse_copies),
+    "gives copies to others": (growth, "choose_copies", reverse_copies),
     "reads tables backwards": (GroupTable, "gather", mix_groups),
     "drops pages that are being moved": (PagePool, "_find_last", find_last_of_all),
     "forgets all after a page of a window": (PagePool, "forget", remove_all),
