@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .tracing import LEAST, MOST, Traced
+from .tracing import CONVERSIONS, FUNCTIONS, LEAST, MOST, UFUNCS, Traced
 
 _TYPES = {"bool": "i1", "int": "index", "float": "f32"}
 _KINDS = tuple(_TYPES)  # in the order of promotion
@@ -45,13 +45,13 @@ def _to_bool(x: Traced) -> Traced:
     return x if x.kind == "bool" else UFUNCS[np.not_equal](x, x.trace.constant(0))
 
 
-_CONVERSIONS = {"bool": _to_bool, "int": _to_int, "float": _to_float}
+CONVERSIONS |= {"bool": _to_bool, "int": _to_int, "float": _to_float}
 
 
 def _unify(*values: Traced, least: str = "bool") -> tuple[str, list[Traced]]:
     """Returns values of one kind, which holds all of them and is not below ``least``."""
     kind = max((*(value.kind for value in values), least), key=_KINDS.index)
-    return kind, [_CONVERSIONS[kind](value) for value in values]
+    return kind, [CONVERSIONS[kind](value) for value in values]
 
 
 def _apply(ufunc: np.ufunc, *values: Any) -> Traced:
@@ -62,7 +62,7 @@ def _apply(ufunc: np.ufunc, *values: Any) -> Traced:
 
 def convert(value: Traced, kind: str) -> Traced:
     """Converts to ``"bool"``, ``"int"`` or ``"float"``."""
-    return _CONVERSIONS[kind](value)
+    return CONVERSIONS[kind](value)
 
 
 # --- Functions -------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def _is_nan(x: Traced) -> Traced:
     return _emit("arith.cmpf uno,", x, x, kind="bool")
 
 
-UFUNCS: dict[Any, Callable[..., Traced]] = {
+UFUNCS |= {
     np.add: _arithmetic("add", operator.add),
     np.subtract: _arithmetic("sub", operator.sub),
     np.multiply: _arithmetic("mul", operator.mul),
@@ -323,7 +323,7 @@ UFUNCS: dict[Any, Callable[..., Traced]] = {
     },
 }
 
-FUNCTIONS: dict[Any, Callable[..., Traced]] = {
+FUNCTIONS |= {
     np.where: _where,
     np.clip: _clip,
     np.round: _rounding("math.roundeven"),

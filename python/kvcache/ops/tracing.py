@@ -8,7 +8,7 @@ NumPy's functions and Python's operators emit ops for it, with NumPy's meaning: 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,11 @@ from .append_options import float_text
 
 LEAST, MOST = -(2**63), 2**63 - 1
 _KINDS_OF_DTYPES = {"b": "bool", "i": "int", "u": "int", "f": "float"}
+
+# The functions of NumPy, and conversions by kind: ``traced_functions`` adds them.
+UFUNCS: dict[Any, Callable[..., Traced]] = {}
+FUNCTIONS: dict[Any, Callable[..., Traced]] = {}
+CONVERSIONS: dict[str, Callable[[Traced], Traced]] = {}
 
 
 class Trace:
@@ -100,8 +105,6 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
     ) -> Traced:
-        from .traced_functions import UFUNCS
-
         function = UFUNCS.get(ufunc)
         if function is None or method != "__call__":
             name = ufunc.__name__ + ("" if method == "__call__" else f".{method}")
@@ -116,8 +119,6 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     def __array_function__(
         self, function: Any, types: Any, args: Any, options: Any
     ) -> Traced:
-        from .traced_functions import FUNCTIONS
-
         traced = FUNCTIONS.get(function)
         if traced is None:
             raise TypeError(f"numpy.{function.__name__} can't be traced")
@@ -127,12 +128,10 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
 
     def astype(self, dtype: dtypes.DTypeLike) -> Traced:
         """Converts, as an array does: to f32, to 64 bits, or to bool."""
-        from .traced_functions import convert
-
         kind = _KINDS_OF_DTYPES.get(np.dtype(dtype).kind)
         if kind is None:
             raise TypeError(f"expects a bool, an integer or a float, got {np.dtype(dtype)}")
-        return convert(self, kind)
+        return CONVERSIONS[kind](self)
 
     def _refuse(self, *_: Any) -> Any:
         raise TypeError(
