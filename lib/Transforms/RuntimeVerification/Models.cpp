@@ -1,4 +1,4 @@
-//===- Models.cpp - Checks by upstream's interface
+//===- Models.cpp - Checks by upstream's interface ------------------------===//
 //-------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
