@@ -164,11 +164,15 @@ static LogicalResult verifyArguments(MapOp op) {
   if (op.getColumn() ? !type.hasColumns() : op.getRow() && type.hasColumns())
     return op.emitOpError("expects 'at' to have a row, and a column if the "
                           "result has columns");
+  if (op.getLaneColumns() && !op.getColumn())
+    return op.emitOpError("expects a column in 'at' for 'lane_columns'");
   SmallVector<Type> types;
   for (Value fragment : op.getFragments())
     types.push_back(cast<FragmentType>(fragment.getType()).getElementType());
   Type index = IndexType::get(op.getContext());
-  types.append((op.getRow() ? 1 : 0) + (op.getColumn() ? 1 : 0), index);
+  types.append((op.getRow() ? 1 : 0) + (op.getColumn() ? 1 : 0) +
+                   (op.getLaneColumns() ? 1 : 0),
+               index);
   Block &body = op.getBody().front();
   if (!llvm::equal(body.getArgumentTypes(), types))
     return op.emitOpError("expects the arguments of the region to be ")

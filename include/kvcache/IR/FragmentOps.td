@@ -53,6 +53,11 @@ def KVCache_MapOp : KVCache_Op<"map", [
     what depends on the row alone once for each row of the thread, and likewise
     for columns.
 
+    With `lane_columns`, two numbers replace the column: that of the thread's
+    first element, and the distance of the element from it, a constant. A
+    comparison of the distance with a bound less the first number takes no
+    register for each column.
+
     A region of one op, whose operands are the arguments in order, may be
     written by its name before the operands in parentheses.
 
@@ -72,6 +77,7 @@ def KVCache_MapOp : KVCache_Op<"map", [
       and those of two dimensions have its shape. The result has two dimensions
       if an operand has.
     - (C2) `at` has a row, and a column if the result has two dimensions.
+      `lane_columns` needs a column.
     - (C3) the arguments of the region are an element of each operand, and the
       indices of `at`. It yields an element of the result.
     - (C4) the ops of the region at most read memory, are no calls, and have no
@@ -85,6 +91,22 @@ def KVCache_MapOp : KVCache_Op<"map", [
     ```mlir
     !s = !kvcache.fragment<64x128xf32, wgmma_acc>
     !row = !kvcache.fragment<64xf32, wgmma_acc>
+    !ends = !kvcache.fragment<64xi32, wgmma_acc>
+
+    func.func @mask(%scores: !s, %ends: !ends, %low: f32) -> !s {
+      %c0 = arith.constant 0 : index
+      %seen = kvcache.map %scores, %ends at(%c0, %c0) {lane_columns}
+          : !s, !ends -> !s {
+      ^bb0(%score: f32, %end: i32, %row: index, %first: index, %distance: index):
+        %start = arith.index_cast %first : index to i32
+        %number = arith.index_cast %distance : index to i32
+        %bound = arith.subi %end, %start : i32
+        %sees = arith.cmpi slt, %number, %bound : i32
+        %masked = arith.select %sees, %score, %low : f32
+        kvcache.yield %masked : f32
+      }
+      return %seen : !s
+    }
 
     func.func @weigh(%scores: !s, %max: !row, %alpha: !row, %sums: !s,
                      %first: index, %key: index, %low: f32) -> (!s, !s) {
@@ -105,7 +127,8 @@ def KVCache_MapOp : KVCache_Op<"map", [
   let arguments = (ins
     Arg<Variadic<KVCache_FragmentType>, "the fragments">:$fragments,
     Arg<Optional<Index>, "the number of row 0">:$row,
-    Arg<Optional<Index>, "the number of column 0">:$column
+    Arg<Optional<Index>, "the number of column 0">:$column,
+    UnitAttr:$lane_columns
   );
   let results = (outs Res<KVCache_FragmentType, "the fragment">:$result);
   let regions = (region SizedRegion<1>:$body);

@@ -91,8 +91,9 @@ private:
       bool hasColumns =
           i < fragments &&
           cast<FragmentType>(op.getFragments()[i].getType()).hasColumns();
-      // The last argument is the column.
-      dependences[argument] = {i <= fragments, hasColumns || i > fragments};
+      // The last argument is the column, or its distance from the first one.
+      bool isColumn = i > fragments && i + 1 == body.getNumArguments();
+      dependences[argument] = {i <= fragments, hasColumns || isColumn};
     }
     for (Operation &each : body.without_terminator()) {
       Dependence sum;
@@ -136,11 +137,19 @@ private:
     if (number == elements.size())
       emitted = b.add(first.row, b.index(places[i].row));
     else if (number > elements.size())
-      emitted = b.add(first.column, b.index(places[i].column));
+      emitted = emitColumn(argument, places[i].column);
     else if (dependences[argument].onColumn)
       emitted = elements[number][i];
     else
       emitted = elements[number][element.first];
+  }
+
+  /// The column of an element, or a part of it.
+  Value emitColumn(Value argument, int64_t distance) {
+    if (!dependences[argument].onColumn)
+      return first.column;
+    return op.getLaneColumns() ? b.index(distance)
+                               : b.add(first.column, b.index(distance));
   }
 
   void emitOp(Operation &each, Element element) {

@@ -18,10 +18,11 @@ Value FragmentBuilder::map(ValueRange fragments, Element element,
   SmallVector<Type> types;
   for (Value fragment : fragments)
     types.push_back(cast<FragmentType>(fragment.getType()).getElementType());
-  types.append((origin.row ? 1 : 0) + (origin.column ? 1 : 0),
+  types.append((origin.row ? 1 : 0) + (origin.column ? 1 : 0) +
+                   (origin.hasLaneColumns ? 1 : 0),
                builder.getIndexType());
   auto map = MapOp::create(builder, loc, fragments.front().getType(), fragments,
-                           origin.row, origin.column);
+                           origin.row, origin.column, origin.hasLaneColumns);
   OpBuilder::InsertionGuard guard(builder);
   Block *body = builder.createBlock(&map.getBody(), {}, types,
                                     SmallVector<Location>(types.size(), loc));

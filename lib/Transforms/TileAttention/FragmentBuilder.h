@@ -16,9 +16,11 @@
 
 namespace mlir::kvcache {
 
-/// The numbers of row 0 and column 0 of a fragment, for regions that use them.
+/// The numbers of row 0 and column 0 of a fragment, for regions that use them,
+/// and whether a region gets columns as the first one of a lane and a distance.
 struct FragmentOrigin {
   Value row, column;
+  bool hasLaneColumns = false;
 };
 
 /// Builds ops on fragments, with regions that functions emit.
@@ -28,7 +30,8 @@ public:
       : builder(builder), loc(loc) {}
 
   /// Computes each element of a fragment like the first one. The function gets
-  /// the elements, and with an origin the row and the column.
+  /// the elements, and with an origin the row and the column, in one or two
+  /// numbers.
   using Element = function_ref<Value(ValueRange arguments)>;
   Value map(ValueRange fragments, Element element,
             FragmentOrigin origin = {}) const;

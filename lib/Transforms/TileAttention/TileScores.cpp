@@ -10,6 +10,7 @@
 
 #include "../ExpandOps/MaskBounds.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -112,12 +113,11 @@ Value TileScores::maskByPosition(Value scores, Value tile, Value token) const {
     Value masked =
         b.map(withBounds(scores),
               [&](ValueRange place) {
-                ValueRange indices = place.take_back(2);
-                return selectSeen(isSeen(place.drop_front().drop_back(2),
-                                         indices[0], indices[1], token),
+                return selectSeen(isSeen(place.drop_front().drop_back(3),
+                                         place.take_back(3), token),
                                   place[0]);
               },
-              {firstRow, frame.index(0)});
+              {firstRow, frame.index(0), /*hasLaneColumns=*/true});
     return block.list ? maskGaps(masked, token) : masked;
   };
   return frame.selectIf(block.needsMask(tile), maskEach,
@@ -149,9 +149,10 @@ SmallVector<Value> TileScores::withBounds(Value scores) const {
   return operands;
 }
 
-Value TileScores::isSeen(ValueRange bounds, Value row, Value column,
+Value TileScores::isSeen(ValueRange bounds, ValueRange place,
                          Value token) const {
-  Value first = frame.toI32(token), number = frame.toI32(column);
+  Value column = frame.add(token, place[1]), number = frame.toI32(place[2]);
+  Value first = frame.toI32(column);
   Value sees = frame.less(number, frame.sub(bounds[0], first));
   auto andIf = [&](Value condition) {
     sees = arith::AndIOp::create(frame.builder, frame.loc, sees, condition);
@@ -161,8 +162,8 @@ Value TileScores::isSeen(ValueRange bounds, Value row, Value column,
                                 arith::CmpIPredicate::sge, number,
                                 frame.sub(bounds[1], first)));
   if (block.op.getMask())
-    andIf(block.isUnmasked(block.rows, block.getRow(row).first,
-                           frame.add(token, column)));
+    andIf(block.isUnmasked(block.rows, block.getRow(place[0]).first,
+                           frame.add(column, place[2])));
   return sees;
 }
 
@@ -183,11 +184,12 @@ Value TileScores::makeBounds(Value TokenRange::*bound) const {
 // Regions
 //===----------------------------------------------------------------------===//
 
-/// Whether an op of the region may read memory or trap. Such an op needs tokens
-/// of the sequence.
+/// Whether an op that depends on the token may read memory or trap. Such an op
+/// needs tokens of the sequence.
 static bool needsTokens(Region &region) {
-  return llvm::any_of(region.front().without_terminator(),
-                      [](Operation &op) { return !isPure(&op); });
+  SetVector<Operation *> slice;
+  getForwardSlice(region.getArguments().back(), &slice);
+  return llvm::any_of(slice, [](Operation *op) { return !isPure(op); });
 }
 
 Value TileScores::emitRegion(Region &region, Value score, Value row,

@@ -45,7 +45,9 @@ private:
   Value maskByPosition(Value scores, Value tile, Value token) const;
   /// Excludes tokens between ranges of a row.
   Value maskGaps(Value scores, Value token) const;
-  Value isSeen(ValueRange bounds, Value row, Value column, Value token) const;
+  /// Whether a row sees a token of the tile from `token` on. `place` is the
+  /// row, and the column as the first one of the lane and a distance.
+  Value isSeen(ValueRange bounds, ValueRange place, Value token) const;
 
   /// The operands of a map, of scores and what it takes for each row.
   SmallVector<Value> withBounds(Value scores) const;

@@ -10,31 +10,38 @@ module {
     %0 = kvcache.splat %arg3 : !kvcache.fragment<64x128xf32, wgmma_acc>
     %1 = kvcache.map %arg0, %arg1 at(%arg4, %arg5) : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64x128xf32, wgmma_acc> {
     ^bb0(%arg6: f32, %arg7: f32, %arg8: index, %arg9: index):
-      %10 = arith.cmpi ule, %arg9, %arg8 : index
-      %11 = arith.select %10, %arg6, %arg7 : f32
-      kvcache.yield %11 : f32
+      %11 = arith.cmpi ule, %arg9, %arg8 : index
+      %12 = arith.select %11, %arg6, %arg7 : f32
+      kvcache.yield %12 : f32
     }
-    %2 = kvcache.map arith.mulf(%arg2, %arg1) : !kvcache.fragment<64xf32, wgmma_acc, partial>, !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64xf32, wgmma_acc, partial>
-    %3 = kvcache.map arith.addf(%0, %arg1) : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64x128xf32, wgmma_acc>
-    %4 = kvcache.map %3, %arg1 : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64x128xf32, wgmma_acc> {
-    ^bb0(%arg6: f32, %arg7: f32):
-      %10 = arith.subf %arg6, %arg7 fastmath<fast> : f32
-      kvcache.yield %10 : f32
+    %2 = kvcache.map %1 at(%arg4, %arg5) {lane_columns} : !kvcache.fragment<64x128xf32, wgmma_acc> -> !kvcache.fragment<64x128xf32, wgmma_acc> {
+    ^bb0(%arg6: f32, %arg7: index, %arg8: index, %arg9: index):
+      %11 = arith.subi %arg7, %arg8 : index
+      %12 = arith.cmpi sle, %arg9, %11 : index
+      %13 = arith.select %12, %arg6, %arg3 : f32
+      kvcache.yield %13 : f32
     }
+    %3 = kvcache.map arith.mulf(%arg2, %arg1) : !kvcache.fragment<64xf32, wgmma_acc, partial>, !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64xf32, wgmma_acc, partial>
+    %4 = kvcache.map arith.addf(%0, %arg1) : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64x128xf32, wgmma_acc>
     %5 = kvcache.map %4, %arg1 : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64x128xf32, wgmma_acc> {
     ^bb0(%arg6: f32, %arg7: f32):
-      %10 = arith.subf %arg7, %arg6 : f32
-      kvcache.yield %10 : f32
+      %11 = arith.subf %arg6, %arg7 fastmath<fast> : f32
+      kvcache.yield %11 : f32
     }
-    %6 = kvcache.map %arg1 at(%arg4) {named} : !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64xi32, wgmma_acc> {
+    %6 = kvcache.map %5, %arg1 : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64x128xf32, wgmma_acc> {
+    ^bb0(%arg6: f32, %arg7: f32):
+      %11 = arith.subf %arg7, %arg6 : f32
+      kvcache.yield %11 : f32
+    }
+    %7 = kvcache.map %arg1 at(%arg4) {named} : !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64xi32, wgmma_acc> {
     ^bb0(%arg6: f32, %arg7: index):
-      %10 = arith.index_cast %arg7 : index to i32
-      kvcache.yield %10 : i32
+      %11 = arith.index_cast %arg7 : index to i32
+      kvcache.yield %11 : i32
     }
-    %7 = kvcache.reduce maxnumf %5 from %arg1 : !kvcache.fragment<64x128xf32, wgmma_acc> -> !kvcache.fragment<64xf32, wgmma_acc>
-    %8 = kvcache.reduce addf %5 from %2 : !kvcache.fragment<64x128xf32, wgmma_acc> -> !kvcache.fragment<64xf32, wgmma_acc, partial>
-    %9 = kvcache.reduce addf %8 : !kvcache.fragment<64xf32, wgmma_acc, partial> -> !kvcache.fragment<64xf32, wgmma_acc>
-    return %1, %8 : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<64xf32, wgmma_acc, partial>
+    %8 = kvcache.reduce maxnumf %6 from %arg1 : !kvcache.fragment<64x128xf32, wgmma_acc> -> !kvcache.fragment<64xf32, wgmma_acc>
+    %9 = kvcache.reduce addf %6 from %3 : !kvcache.fragment<64x128xf32, wgmma_acc> -> !kvcache.fragment<64xf32, wgmma_acc, partial>
+    %10 = kvcache.reduce addf %9 : !kvcache.fragment<64xf32, wgmma_acc, partial> -> !kvcache.fragment<64xf32, wgmma_acc>
+    return %1, %9 : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<64xf32, wgmma_acc, partial>
   }
   func.func @rows(%arg0: !kvcache.fragment<64x128xf32, wgmma_acc>, %arg1: !kvcache.fragment<64xf32, wgmma_acc>, %arg2: index, %arg3: index, %arg4: memref<?x4x128xbf16>, %arg5: memref<?xf32>) {
     %c0 = arith.constant 0 : index

@@ -53,6 +53,35 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // The first column of a lane is subtracted once for each row, and the distances of others are constants.
+  // CHECK-LABEL: gpu.func @lane_columns(
+  // CHECK-SAME:    %[[END:.*]]: index, %[[X:.*]]: f32, %[[LOW:.*]]: f32)
+  // CHECK-DAG:     %[[C0:.*]] = arith.constant 0 : index
+  // CHECK-DAG:     %[[C1:.*]] = arith.constant 1 : index
+  // CHECK-DAG:     %[[C2:.*]] = arith.constant 2 : index
+  // CHECK:         %[[COLUMN:.*]] = arith.muli %{{.*}}, %[[C2]] : index
+  // CHECK:         %[[BOUND:.*]] = arith.subi %[[END]], %[[COLUMN]] : index
+  // CHECK:         %[[SEES0:.*]] = arith.cmpi sgt, %[[BOUND]], %[[C0]] : index
+  // CHECK:         %[[E0:.*]] = arith.select %[[SEES0]], %[[X]], %[[LOW]] : f32
+  // CHECK:         %[[SEES1:.*]] = arith.cmpi sgt, %[[BOUND]], %[[C1]] : index
+  // CHECK:         %[[E1:.*]] = arith.select %[[SEES1]], %[[X]], %[[LOW]] : f32
+  // CHECK-NOT:     arith
+  // CHECK:         call @use(%[[E0]], %[[E1]], %[[E0]], %[[E1]], %[[X]], %[[X]])
+  gpu.func @lane_columns(%end: index, %x: f32, %low: f32) kernel {
+    %c0 = arith.constant 0 : index
+    %s = kvcache.splat %x : !s
+    %r = kvcache.splat %x : !row
+    %y = kvcache.map %s at(%c0, %c0) {lane_columns} : !s -> !s {
+    ^bb0(%e: f32, %row: index, %column: index, %distance: index):
+      %bound = arith.subi %end, %column : index
+      %sees = arith.cmpi slt, %distance, %bound : index
+      %seen = arith.select %sees, %e, %low : f32
+      kvcache.yield %seen : f32
+    }
+    func.call @use(%y, %r) : (!s, !row) -> ()
+    gpu.return
+  }
+
   // The larger of two elements at a time; lanes 1 and 2 apart share a row.
   // CHECK-LABEL: func.func @reduce(
   // CHECK-SAME:    %[[E0:[^,]*]]: f32, %[[E1:[^,]*]]: f32, %{{[^,]*}}: f32, %{{[^,]*}}: f32, %[[INIT:[^,]*]]: f32, %{{[^,]*}}: f32, %[[SHARE:[^,]*]]: f32, %{{[^,]*}}: f32)

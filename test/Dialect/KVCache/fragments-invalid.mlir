@@ -161,6 +161,28 @@ func.func @map_c2_no_column(%a: !kvcache.fragment<64xf32, wgmma_acc>, %i: index)
 
 // -----
 
+func.func @map_c2_lane_columns(%a: !kvcache.fragment<64xf32, wgmma_acc>, %i: index) {
+  // expected-error @below {{'kvcache.map' op expects a column in 'at' for 'lane_columns'}}
+  %y = kvcache.map %a at(%i) {lane_columns} : !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64xf32, wgmma_acc> {
+  ^bb0(%e: f32, %r: index, %c: index):
+    kvcache.yield %e : f32
+  }
+  return
+}
+
+// -----
+
+func.func @map_c3_lane_columns(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %i: index) {
+  // expected-error @below {{'kvcache.map' op expects the arguments of the region to be 'f32', 'index', 'index', 'index', got 'f32', 'index', 'index'}}
+  %y = kvcache.map %a at(%i, %i) {lane_columns} : !kvcache.fragment<64x32xf32, wgmma_acc> -> !kvcache.fragment<64x32xf32, wgmma_acc> {
+  ^bb0(%e: f32, %r: index, %c: index):
+    kvcache.yield %e : f32
+  }
+  return
+}
+
+// -----
+
 func.func @map_at(%a: !kvcache.fragment<64xf32, wgmma_acc>, %i: index) {
   // expected-error @below {{custom op 'kvcache.map' expects a row, and at most a column}}
   %y = kvcache.map %a at() : !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64xf32, wgmma_acc> {

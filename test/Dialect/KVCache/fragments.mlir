@@ -33,6 +33,15 @@ func.func @elements(%s: !s, %max: !row, %share: !share, %x: f32, %first: index, 
     %seen = arith.select %sees, %e, %m : f32
     kvcache.yield %seen : f32
   }
+  // CHECK: kvcache.map %{{.*}} at(%{{.*}}, %{{.*}}) {lane_columns} : !kvcache.fragment<64x128xf32, wgmma_acc> -> !kvcache.fragment<64x128xf32, wgmma_acc> {
+  // CHECK-NEXT: ^bb0(%{{.*}}: f32, %{{.*}}: index, %{{.*}}: index, %{{.*}}: index):
+  %z = kvcache.map %y at(%first, %key) {lane_columns} : !s -> !s {
+  ^bb0(%e: f32, %row: index, %column: index, %distance: index):
+    %bound = arith.subi %row, %column : index
+    %sees = arith.cmpi sle, %distance, %bound : index
+    %seen = arith.select %sees, %e, %x : f32
+    kvcache.yield %seen : f32
+  }
   // CHECK: kvcache.map arith.mulf(%{{.*}}, %{{.*}}) : !kvcache.fragment<64xf32, wgmma_acc, partial>, !kvcache.fragment<64xf32, wgmma_acc> -> !kvcache.fragment<64xf32, wgmma_acc, partial>
   %scaled = kvcache.map arith.mulf(%share, %max) : !share, !row -> !share
   // The same, written in full.
