@@ -55,13 +55,13 @@ LogicalResult PipeOp::verify() {
       return emitOpError("expects not to be in a loop");
   }
   // (C3)
-  if (!getProducerRegisters() && !getConsumerRegisters())
+  int64_t producers = getPipe().getType().getProducers();
+  if (!getProducerRegisters() && (!getConsumerRegisters() || producers == 0))
     return success();
   if (!getProducerRegisters() || !getConsumerRegisters())
     return emitOpError("expects 'producer_registers' and 'consumer_registers' "
                        "together");
   constexpr int64_t warpgroup = 4;
-  int64_t producers = getPipe().getType().getProducers();
   if (producers == 0 || producers % warpgroup != 0)
     return emitOpError("with registers expects 'producers' of the pipe to be a "
                        "multiple of 4, got ")

@@ -218,6 +218,24 @@ gpu.module @kernels {
     gpu.return
   }
 
+  // All threads copy and consume: the bound is one of the kernel, on all chips, unless it has one.
+  // CHECK90-LABEL: gpu.func @register_bound(
+  // CHECK90-SAME:    nvvm.maxnreg = 216 : i32
+  // CHECK90-NOT:     nvvm.setmaxregister
+  // CHECK80-LABEL: gpu.func @register_bound(
+  // CHECK80-SAME:    nvvm.maxnreg = 216 : i32
+  gpu.func @register_bound() kernel {
+    %ring = kvcache.pipe {consumer_registers = 216} : !kvcache.pipe<2, !kt>
+    gpu.return
+  }
+
+  // CHECK90-LABEL: gpu.func @register_bound_of_a_kernel(
+  // CHECK90-SAME:    nvvm.maxnreg = 128 : i32
+  gpu.func @register_bound_of_a_kernel() kernel attributes {nvvm.maxnreg = 128 : i32} {
+    %ring = kvcache.pipe {consumer_registers = 216} : !kvcache.pipe<2, !kt>
+    gpu.return
+  }
+
   // Two blocks on a multiprocessor: 128 registers for each of 256 threads. Consumers keep them.
   // CHECK90-LABEL: gpu.func @registers_of_two_blocks(
   // CHECK90-NOT:     nvvm.maxnreg

@@ -32,7 +32,8 @@ def KVCache_PipeOp : KVCache_Op<"pipe", [MemoryEffects<[MemAlloc]>]> {
     - (C2) only `produce` and `consume` take the pipe: no loop carries it, and no
       call passes it on. The lowering checks it.
     - (C3) `producer_registers` and `consumer_registers` are given both or
-      neither. With them, the pipe has `producers`, a multiple of 4 warps.
+      neither if the pipe has `producers`, which are then a multiple of 4 warps.
+      Other pipes have at most `consumer_registers`.
 
     With `producer_registers` and `consumer_registers`, producers give registers
     to consumers, which need more of them for products. Each thread of a
@@ -50,6 +51,9 @@ def KVCache_PipeOp : KVCache_Op<"pipe", [MemoryEffects<[MemAlloc]>]> {
       otherwise the kernel gets `nvvm.maxnreg`, for one block on a
       multiprocessor.
     - Nothing else in the kernel sets the number of registers.
+
+    Without `producers`, `consumer_registers` bounds the registers of all
+    threads, on all chips: the kernel gets `nvvm.maxnreg`, unless it has a bound.
 
     For example, each of 384 threads begins with 168 registers. With four
     producer warps they become 24 and 240 registers, or 40 and 232.

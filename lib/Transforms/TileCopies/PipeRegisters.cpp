@@ -93,9 +93,22 @@ static bool hasOthers(PipeOp pipe, gpu::GPUFuncOp kernel) {
       .wasInterrupted();
 }
 
+/// Bounds the registers of a thread, unless the kernel has a bound.
+static void setBound(gpu::GPUFuncOp kernel, int64_t registers) {
+  if (!getInitialRegisters(kernel))
+    kernel->setAttr(NVVM::NVVMDialect::getMaxnregAttrName(),
+                    Builder(kernel.getContext())
+                        .getI32IntegerAttr(static_cast<int32_t>(registers)));
+}
+
 LogicalResult kvcache::setRegisters(PipeOp pipe, gpu::GPUFuncOp kernel,
                                     const Chip &chip) {
-  if (!pipe.getProducerRegisters() || !hasSetMaxRegisters(chip))
+  if (!pipe.getProducerRegisters()) {
+    if (std::optional<uint64_t> most = pipe.getConsumerRegisters())
+      setBound(kernel, *most);
+    return success();
+  }
+  if (!hasSetMaxRegisters(chip))
     return success();
   std::optional<int64_t> threads = BlockBuilder::getKnownSize(kernel);
   if (failed(checkThreads(pipe, threads)))
@@ -117,9 +130,7 @@ LogicalResult kvcache::setRegisters(PipeOp pipe, gpu::GPUFuncOp kernel,
   std::optional<int64_t> initial = getInitialRegisters(kernel);
   if (!initial) {
     initial = getMaxRegisters(*threads, /*blocks=*/1);
-    kernel->setAttr(NVVM::NVVMDialect::getMaxnregAttrName(),
-                    Builder(kernel.getContext())
-                        .getI32IntegerAttr(static_cast<int32_t>(*initial)));
+    setBound(kernel, *initial);
   }
   if (failed(checkSum(pipe, *threads, *initial)))
     return failure();

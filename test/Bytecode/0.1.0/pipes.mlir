@@ -5,6 +5,10 @@
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 module {
   func.func private @types(!kvcache.pipe<3, !kvcache.tile<64x128xbf16, swizzle_128b>, !kvcache.tile<64x128xbf16>>, !kvcache.pipe<64, !kvcache.tile<64x128xbf16>>, !kvcache.pipe<1, !kvcache.tile<64x128xbf16>, producers = 31>)
+  func.func @register_bound() {
+    %0 = kvcache.pipe {consumer_registers = 216 : i64} : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>>
+    return
+  }
   func.func @registers() {
     %0 = kvcache.pipe {consumer_registers = 240 : i64, producer_registers = 24 : i64} : !kvcache.pipe<2, !kvcache.tile<64x128xbf16>, producers = 4>
     return

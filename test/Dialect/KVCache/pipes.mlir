@@ -15,6 +15,13 @@
 // CHECK-SAME:    !kvcache.pipe<1, !kvcache.tile<64x128xbf16>, producers = 31>)
 func.func private @types(!kvcache.pipe<3, !kt, !plain>, !kvcache.pipe<64, !plain>, !kvcache.pipe<1, !plain, producers = 31>)
 
+// CHECK-LABEL: func.func @register_bound(
+// CHECK-NEXT:    kvcache.pipe {consumer_registers = 216 : i64} : !kvcache.pipe<2,
+func.func @register_bound() {
+  %ring = kvcache.pipe {consumer_registers = 216} : !kvcache.pipe<2, !plain>
+  return
+}
+
 // CHECK-LABEL: func.func @registers(
 // CHECK-NEXT:    kvcache.pipe {consumer_registers = 240 : i64, producer_registers = 24 : i64} : !kvcache.pipe<2,
 func.func @registers() {
