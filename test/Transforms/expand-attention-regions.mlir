@@ -1,7 +1,7 @@
 // RUN: kvcache-opt %s --kvcache-expand-ops | FileCheck %s --check-prefix=CPU
 // RUN: kvcache-opt %s --kvcache-expand-ops=for-gpu | FileCheck %s --check-prefixes=GPU,MMA
-// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a" | FileCheck %s --check-prefixes=GPU,WGMMA
-// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_100a" | FileCheck %s --check-prefixes=GPU,TMEM
+// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a" | FileCheck %s --check-prefixes=GPU,LANES,WGMMA
+// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_100a" | FileCheck %s --check-prefixes=GPU,LANES,TMEM
 
 // The slope of a row is loaded once for each row of a lane, the document of the
 // sequence once, and that of a token once for each token of a lane. The slopes
@@ -20,11 +20,11 @@
 // CPU-COUNT-3: memref.load %arg6[
 // CPU-NOT: memref.load %arg{{[67]}}[
 // MMA-LABEL: func.func @tiles(
-// MMA: nvvm.mma.sync
-// MMA-COUNT-2: memref.load %arg6[
-// MMA-COUNT-17: memref.load %arg7[
+// MMA: kvcache.fragment_mma
+// MMA: memref.load %arg6[
+// MMA-COUNT-2: memref.load %arg7[
 // MMA-NOT: memref.load %arg{{[67]}}[
-// MMA: nvvm.mma.sync
+// MMA: kvcache.fragment_mma
 // WGMMA-LABEL: func.func @tiles(
 // WGMMA: kvcache.mma {{.*}}
 // WGMMA-COUNT-2: memref.load %arg6[
@@ -57,11 +57,11 @@ func.func @tiles(%q: !rows, %keys: !cache, %values: !cache, %offsets: memref<?xi
 
 // CPU-LABEL: func.func @swap_ab(
 // MMA-LABEL: func.func @swap_ab(
-// MMA: nvvm.mma.sync
-// MMA-COUNT-2: memref.load %arg6[
-// MMA-COUNT-17: memref.load %arg7[
+// MMA: kvcache.fragment_mma
+// MMA: memref.load %arg6[
+// MMA-COUNT-2: memref.load %arg7[
 // MMA-NOT: memref.load %arg{{[67]}}[
-// MMA: nvvm.mma.sync
+// MMA: kvcache.fragment_mma
 // WGMMA-LABEL: func.func @swap_ab(
 // WGMMA: kvcache.mma {{.*}}
 // WGMMA-COUNT-4: memref.load %arg6[
@@ -69,11 +69,11 @@ func.func @tiles(%q: !rows, %keys: !cache, %values: !cache, %offsets: memref<?xi
 // WGMMA-NOT: memref.load %arg{{[67]}}[
 // WGMMA: kvcache.mma {{.*}}
 // TMEM-LABEL: func.func @swap_ab(
-// TMEM: nvvm.mma.sync
-// TMEM-COUNT-2: memref.load %arg6[
-// TMEM-COUNT-17: memref.load %arg7[
+// TMEM: kvcache.fragment_mma
+// TMEM: memref.load %arg6[
+// TMEM-COUNT-2: memref.load %arg7[
 // TMEM-NOT: memref.load %arg{{[67]}}[
-// TMEM: nvvm.mma.sync
+// TMEM: kvcache.fragment_mma
 func.func @swap_ab(%q: !rows, %keys: !cache, %values: !cache, %offsets: memref<?xi32>, %scale: f32, %out: !rows,
     %slopes: memref<8xf32>, %documents: memref<?xi32>) {
   kvcache.attention %q, %keys, %values, %offsets, %scale outs(%out) {causal, tile_rows = 16, swap_operands = true}
@@ -158,11 +158,16 @@ func.func @warps(%q: !rows, %keys: !cache, %values: !cache, %offsets: memref<?xi
 // CPU-NOT: arith.minui
 // CPU-LABEL: func.func @bias_of_tokens(
 // CPU: arith.minui {{.*}} : vector<16xi32>
-// GPU-LABEL: func.func @bias(
-// GPU-NOT: arith.minui
-// GPU-LABEL: func.func @bias_of_tokens(
-// GPU-COUNT-16: arith.minui {{.*}} : i32
-// GPU-NOT: arith.minui
+// MMA-LABEL: func.func @bias(
+// MMA-NOT: arith.minui
+// MMA-LABEL: func.func @bias_of_tokens(
+// MMA: arith.minui {{.*}} : i32
+// MMA-NOT: arith.minui
+// LANES-LABEL: func.func @bias(
+// LANES-NOT: arith.minui
+// LANES-LABEL: func.func @bias_of_tokens(
+// LANES-COUNT-16: arith.minui {{.*}} : i32
+// LANES-NOT: arith.minui
 func.func @bias(%q: !rows, %keys: !cache, %values: !cache, %offsets: memref<?xi32>, %scale: f32, %out: !rows,
     %slopes: memref<8xf32>) {
   kvcache.attention %q, %keys, %values, %offsets, %scale outs(%out)

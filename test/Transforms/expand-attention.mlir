@@ -79,25 +79,22 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 // GPU:           scf.parallel (%{{.*}}) = (%c0{{.*}}) to (%c128{{.*}})
 // GPU:             scf.while
 // GPU:             %[[QUERIES:.*]] = kvcache.alloc_tile : !kvcache.tile<64x128xbf16, swizzle_128b>
-// GPU:             %[[KEYS:.*]] = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>
+// GPU:             %[[KEYS:.*]] = kvcache.pipe {consumer_registers = {{216|240}} : i64} : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>
 // GPU:             %[[VALUES:.*]] = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>
 // GPU:             kvcache.produce %[[KEYS]][%c0
 // GPU:               kvcache.async_load_tile %arg1[{{.*}}] valid %{{.*}} {base_alignment = 64 : i64}
 // GPU:             kvcache.produce %[[VALUES]][%c0
 // GPU:             kvcache.tile_store {{.*}}, %[[QUERIES]]
 // GPU:             gpu.barrier
-// GPU-COUNT-8:     nvvm.ldmatrix
-// GPU-NOT:         nvvm.ldmatrix
+// GPU:             %[[ROWS:.*]] = kvcache.fragment_load %[[QUERIES]][{{.*}} -> !kvcache.fragment<16x128xbf16, mma_a16>
 // GPU:             scf.for
 // GPU:               kvcache.produce
 // GPU:               kvcache.consume %[[KEYS]]
-// GPU-COUNT-64:        nvvm.mma.sync
-// GPU-NOT:             nvvm.mma.sync
-// GPU:               gpu.shuffle xor
+// GPU:                 kvcache.fragment_mma %[[ROWS]], {{.*}} -> !kvcache.in_flight<16x64xf32, mma_acc>
+// GPU:               kvcache.reduce maxnumf
 // GPU:               kvcache.consume %[[VALUES]]
-// GPU-COUNT-64:        nvvm.mma.sync
-// GPU-NOT:             nvvm.mma.sync
-// GPU:             vector.store {{.*}} : memref<?x32x128xbf16>, vector<2xbf16>
+// GPU:                 kvcache.fragment_mma {{.*}} -> !kvcache.in_flight<16x128xf32, mma_acc>
+// GPU:             kvcache.store_rows {{.*}}, memref<?x32x128xbf16>
 // The two warpgroups of a block of Hopper multiply whole tiles. The next copies begin while scores are computed.
 // REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = wgmma, swap_ab = false, rows = 128, keys = 64, stages = 2, acc_shares = 1, dequant = tile, raw_stages = 0, convert_loads = 4, persistent = 0, l2_hint = evict_normal, schedule = prefetch>"
 // HOPPER-LABEL: func.func @attend_in_tiles(

@@ -82,16 +82,22 @@ def ScheduleAttention : Pass<"kvcache-schedule-attention"> {
 def TileAttention : Pass<"kvcache-tile-attention"> {
   let summary = "Expand attention to loops over fragments";
   let description = [{
-    Replaces each `attention` whose config has the schedule `pipelined` or
-    `ping_pong`, or gets it by the tables, by the parallel loops of a kernel on
+    Replaces each `attention` of two kinds by the parallel loops of a kernel on
     fragments. `kvcache-expand-ops` does the same with these ops, and replaces the
-    others.
+    others. The config, or the tables where it is open, choose for an op:
+    - the schedule `pipelined` or `ping_pong`, by `wgmma`;
+    - the MMA `mma_sync`, for keys and values of 16 bits, which copies bring as
+      they are. Rows may be split: then another launch merges them. On sm_90 and
+      newer chips, splits are for sm_90a, without a soft cap, a mask or regions.
+      Keys of more than 128 elements are for these chips.
 
-    A thread block stages its query rows in a tile. A warpgroup copies tiles of
-    keys and values, and others have a loop over them: scores by `fragment_mma`,
-    masks and softmax by `map` and `reduce`, sums by `fragment_mma`. `store_rows`
-    stores the results. The loop has its schedule as `kvcache.schedule`, by which
-    `kvcache-schedule-attention` rotates it.
+    A thread block stages its query rows in a tile. It has a loop over tiles of
+    keys and values: scores by `fragment_mma`, masks and softmax by `map` and
+    `reduce`, sums by `fragment_mma`. `store_rows` stores the results, or those of
+    a split into the workspace. With `wgmma`, a warpgroup copies tiles and others
+    multiply. The loop has its schedule as `kvcache.schedule`, by which
+    `kvcache-schedule-attention` rotates it. With `mma_sync`, all threads copy the
+    next tiles, and the loop stays as it is.
 
     The chips and the checks are those of `kvcache-expand-ops`.
   }];

@@ -8,7 +8,7 @@
 
 #include "SeenRanges.h"
 
-#include "../TileAttention/PromptKernel.h"
+#include "../TileAttention/TileAttention.h"
 
 #include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/QueryOps.h"
@@ -338,8 +338,8 @@ void kvcache::expand(AttentionOp op, const Frame &frame) {
   std::optional<TilePlan> tiles = *planTiles(op, frame.target);
   if (tiles) {
     remarkConfig(op, getConfig(*tiles));
-    return tiles->hasFragments() ? tilePrompt(op, frame, *tiles)
-                                 : expandForTensorCores(op, frame, *tiles);
+    return tiles->hasFragments ? tileAttention(op, frame, *tiles)
+                               : expandForTensorCores(op, frame, *tiles);
   }
   if (std::string obstacle = op.getTileObstacle(); !obstacle.empty())
     remark::missed(op.getLoc(), getRemarkOptions())

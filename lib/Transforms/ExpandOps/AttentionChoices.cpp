@@ -213,6 +213,25 @@ constexpr int64_t kRegisters = 1 << 16, kMostRegisters = 256,
 constexpr int64_t kBesideSums = 128;
 
 //===----------------------------------------------------------------------===//
+// Registers
+//===----------------------------------------------------------------------===//
+
+/// The most registers of a thread that multiplies by `mma.sync`, for keys of
+/// more than `kMostUnbounded` and up to `kMostBounded` elements.
+struct RegistersChoice {
+  Feature chips;
+  /// Only ops without a soft cap, masks or regions.
+  bool isPlain;
+  int64_t registers;
+};
+
+// With more, ptxas 13.0 loads operands earlier than they are needed, and moves
+// them: loops are longer. Kernels of fewer registers spill.
+constexpr RegistersChoice kRegisterBounds[] = {
+    {kScheduled, false, 216}, {kAll, true, 240}, {kAll, false, 232}};
+constexpr int64_t kMostUnbounded = 64, kMostBounded = 128;
+
+//===----------------------------------------------------------------------===//
 // What the L2 cache evicts first
 //===----------------------------------------------------------------------===//
 
@@ -589,6 +608,37 @@ void chooseSchedule(AttentionOp op, const Shape &shape, TilePlan &plan,
     chooseTokens(op, shape, plan, target);
 }
 
+/// Whether a kernel of this plan is a loop over fragments. Some would take more
+/// of a chip (ptxas 13.0). Long keys need a register more on sm_80. Splits that
+/// a persistent kernel may compute take up to 28 instructions more after the
+/// loop on chips without `wgmma`, and spill with a soft cap and a mask.
+bool hasFragments(AttentionOp op, const Shape &shape, const TilePlan &plan,
+                  const Target &target) {
+  if (plan.schedule != Schedule::Prefetch)
+    return true;
+  bool isPersistent = shape.hasParts && target.has(kScheduled);
+  if (isPersistent && !(target.has(kWgmma) && shape.isPlain))
+    return false;
+  if (shape.ofKey > kMostBounded && plan.stages > 1 && !target.has(kScheduled))
+    return false;
+  return plan.unit == TileUnit::Warps && !plan.multipliesRaw &&
+         shape.caches == Caches::OfValues && shape.tokens != Tokens::OfIds &&
+         areAllCopied(op);
+}
+
+/// The bound of the registers of a thread, or 0. Regions may need any number.
+int64_t chooseRegisters(AttentionOp op, const Shape &shape,
+                        const Target &target) {
+  if (shape.ofKey <= kMostUnbounded || shape.ofKey > kMostBounded ||
+      !op.getModifiers().empty())
+    return 0;
+  const RegistersChoice *choice =
+      llvm::find_if(kRegisterBounds, [&](const RegistersChoice &row) {
+        return target.has(row.chips) && (shape.isPlain || !row.isPlain);
+      });
+  return choice->registers;
+}
+
 /// The reason why a kernel of this plan can't have a field of the config, or an
 /// empty text.
 std::string findConfigObstacle(AttentionOp op, const Shape &shape,
@@ -672,6 +722,9 @@ FailureOr<std::optional<TilePlan>> kvcache::planTiles(AttentionOp op,
     return failure();
   }
   plan.blocks = chooseBlocks(op, shape, plan, target);
+  plan.hasFragments = hasFragments(op, shape, plan, target);
+  if (plan.hasFragments && plan.unit == TileUnit::Warps)
+    plan.registers = chooseRegisters(op, shape, target);
   return std::optional(plan);
 }
 

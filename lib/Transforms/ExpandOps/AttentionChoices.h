@@ -55,6 +55,10 @@ struct TilePlan {
   Schedule schedule = Schedule::Prefetch;
   /// How long lines of the cache stay in the L2 cache; null without a hint.
   EvictionAttr hint = {};
+  /// Whether `kvcache-tile-attention` makes the kernel.
+  bool hasFragments = false;
+  /// The most registers of a thread that multiplies by `mma.sync`; 0 for any.
+  int64_t registers = 0;
 
   int64_t countThreads() const {
     return isSwapped ? kWarpgroup : rows / kRowsOfWarp * parts * kWarp;
@@ -63,8 +67,6 @@ struct TilePlan {
   int64_t countProducerWarps() const {
     return schedule == Schedule::Prefetch ? 0 : kWarpgroup / kWarp;
   }
-  /// Whether `kvcache-tile-attention` makes the kernel.
-  bool hasFragments() const { return schedule != Schedule::Prefetch; }
   /// Tiles whose copies are under way while one is used, at most.
   int64_t countAhead() const { return std::max(stages - 1, raw); }
 };

@@ -137,7 +137,8 @@ private:
     findRows(work);
     placeLane();
     findTokens();
-    takePart(findPart(work));
+    split = TokenSplit::find(*this, work);
+    split.take(*this);
   }
 
   void placeLane() {
@@ -180,9 +181,9 @@ private:
     findTokens();
     if (!workspace)
       return endColumns(attendTokens());
-    Value size = findPart(work);
-    frame.runIf(frame.below(part, parts), [&] {
-      takePart(size);
+    split = TokenSplit::find(*this, work);
+    frame.runIf(frame.below(split.number, split.count), [&] {
+      split.take(*this);
       endPart(work, attendTokens());
     });
   }
@@ -411,6 +412,10 @@ private:
     // next copies.
     if (ids || !isCopied() || raw.hasScales())
       gpu::BarrierOp::create(builder, loc);
+    // The only tile is copied when all have used the one before.
+    produce(tile, [](const TiledCache &side) {
+      return side.hasCopies() && side.countAhead() == 0;
+    });
     if (!copiesMeanwhile(/*isRaw=*/false))
       produceNext(tile, /*isRaw=*/false);
     std::function<void()> storeIds = [] {};

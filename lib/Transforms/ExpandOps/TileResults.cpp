@@ -32,27 +32,12 @@ float TileResults::getWeightBias() {
   return bias;
 }
 
-Value TileResults::findPart(const TileWork &work) {
-  Value zero = frame.index(0);
-  Value count = countTokens(tokens.all);
-  Value size = getPartSize(work.isWhole, count, plan.tokens);
-  parts = getPartCount(count, size);
-  part = arith::SelectOp::create(builder, loc, work.isWhole, zero, work.part);
-  return size;
-}
-
-void TileResults::takePart(Value size) {
-  TokenRange &all = tokens.all;
-  all.from = frame.add(all.from, frame.mul(part, size));
-  all.to = frame.min(all.to, frame.add(all.from, size));
-}
-
 void TileResults::endPart(const TileWork &work, const TileState &state) {
   Value one = frame.index(1);
-  frame.runIf(frame.equal(parts, one), [&] { endColumns(state); });
-  frame.runIf(frame.below(one, parts), [&] {
+  frame.runIf(frame.equal(split.count, one), [&] { endColumns(state); });
+  frame.runIf(frame.below(one, split.count), [&] {
     forColumns(state, [&](const TileLane &lane, const TileState &all) {
-      storePart(frame, *workspace, lane, work.slot, part, all);
+      storePart(frame, *workspace, lane, work.slot, split.number, all);
     });
   });
 }

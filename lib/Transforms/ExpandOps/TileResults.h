@@ -11,6 +11,7 @@
 
 #include "TensorSums.h"
 #include "TileRows.h"
+#include "TokenSplit.h"
 
 namespace mlir::kvcache {
 
@@ -19,11 +20,6 @@ namespace mlir::kvcache {
 class TileResults : protected TileRows {
 protected:
   TileResults(AttentionOp op, const Frame &frame, const TilePlan &plan);
-
-  /// Finds the part of the tokens that the block has, and how many there are.
-  /// Returns the tokens of a part.
-  Value findPart(const TileWork &work);
-  void takePart(Value size);
 
   /// Stores the outputs of the lane's rows from their state, which has the sums
   /// unless they are in tensor memory.
@@ -43,8 +39,7 @@ protected:
   /// Whether sums are in tensor memory.
   bool inTensorMemory;
   TensorSums sums;
-  /// The block's part of the tokens, and the number of parts.
-  Value part, parts;
+  TokenSplit split;
   /// The number of tiles.
   Value tiles;
 

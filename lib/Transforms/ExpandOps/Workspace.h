@@ -24,6 +24,11 @@ public:
   /// The number of a part of a slot.
   Value getPart(Value slot, Value part) const;
 
+  /// The memory of sums, by part, head and element, and that of states, by
+  /// part and head: the maximum, and the sum of exponentials.
+  Value getSums() const { return sums; }
+  Value getStates() const { return states; }
+
   Value loadSums(Value part, Value head, Value d, int64_t count) const;
   void storeSums(Value sums, Value part, Value head, Value d) const;
   /// The maximum and the sum of exponentials.

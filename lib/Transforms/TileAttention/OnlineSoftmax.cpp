@@ -35,14 +35,12 @@ Value OnlineSoftmax::toExponent(ValueRange scoreAndFactor) const {
   return f.max(f.mul(scoreAndFactor[0], scoreAndFactor[1]), kLowest);
 }
 
-Value OnlineSoftmax::addScores(Value scores, SoftmaxState &state) const {
+// Weights become an operand first: ptxas then takes fewer registers.
+Value OnlineSoftmax::addScores(Value scores, FragmentType operand,
+                               SoftmaxState &state) const {
   auto type = cast<FragmentType>(scores.getType());
   Value max =
       b.reduce(Reduction::MaxNumF, scores, state.max, type.getRowType());
-  Value rescale = b.map(withFactor({state.max, max}), [&](ValueRange row) {
-    Value difference = f.sub(row[0], row[1]);
-    return f.exp2(factor ? f.mul(difference, row[2]) : difference);
-  });
   Value shift = b.map(withFactor({max}), [&](ValueRange row) {
     Value exponent = toExponent(row);
     return bias ? f.sub(f.constant(bias), exponent) : f.negate(exponent);
@@ -51,11 +49,16 @@ Value OnlineSoftmax::addScores(Value scores, SoftmaxState &state) const {
     return f.exp2(factor ? f.fma(element[0], element[2], element[1])
                          : f.add(element[0], element[1]));
   });
+  Value left = ToOperandOp::create(f.builder, f.loc, operand, weights);
+  Value rescale = b.map(withFactor({state.max, max}), [&](ValueRange row) {
+    Value difference = f.sub(row[0], row[1]);
+    return f.exp2(factor ? f.mul(difference, row[2]) : difference);
+  });
   state.max = max;
   state.sum = b.reduce(Reduction::AddF, weights, b.multiply(state.sum, rescale),
                        type.getRowType(/*isPartial=*/true));
   state.acc = b.multiply(state.acc, rescale);
-  return weights;
+  return left;
 }
 
 Value OnlineSoftmax::getReference(const SoftmaxState &state) const {

@@ -35,9 +35,10 @@ public:
 
   /// The state before the first tile.
   SoftmaxState begin(FragmentType acc) const;
-  /// Adds the scores of a tile: returns their weights, updates the largest
-  /// score and the sum, and scales the accumulator.
-  Value addScores(Value scores, SoftmaxState &state) const;
+  /// Adds the scores of a tile: returns their weights as a left operand,
+  /// updates the largest score and the sum, and scales the accumulator.
+  Value addScores(Value scores, FragmentType operand,
+                  SoftmaxState &state) const;
 
   /// The exponent of each row that its sum of weights is relative to.
   Value getReference(const SoftmaxState &state) const;

@@ -9,13 +9,12 @@
 #include "PromptKernel.h"
 
 #include "../ExpandOps/WarpgroupCores.h"
+#include "FragmentResults.h"
 #include "OnlineSoftmax.h"
+#include "QueryStage.h"
 #include "TileScores.h"
 
-#include "kvcache/IR/TileOps.h"
-
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -43,7 +42,8 @@ public:
         accType(
             getFragment(block.valueSize, getF32(), FragmentLayout::WgmmaAcc)),
         weightType(getFragment(plan.tokens, values.getLane(),
-                               FragmentLayout::WgmmaA16)) {}
+                               FragmentLayout::WgmmaA16)),
+        queries(block, keys.getLane(), getProducers() + plan.countThreads()) {}
 
   void emit() {
     block.forTiles(
@@ -94,10 +94,7 @@ private:
   }
 
   void allocate() {
-    queries = AllocTileOp::create(
-        frame.builder, frame.loc,
-        TensorCores::getTile(keys.getLane(), plan.rows, block.keySize),
-        IntegerAttr());
+    queries.allocate();
     keys.allocate();
     values.allocate();
     if (block.list)
@@ -127,45 +124,10 @@ private:
     });
   }
 
-  /// Stores the rows of the block into the tile of queries. Those that are not
-  /// there are zeros.
   void stageQueries() {
-    constexpr int64_t unit = 8;
-    int64_t units = block.keySize / unit;
-    Type type = VectorType::get(unit, keys.getLane());
-    Value count = frame.mul(block.count, block.packed);
-    frame.loop(
-        block.thread, frame.index(plan.rows * units),
-        frame.index(getProducers() + plan.countThreads()), [&](Value number) {
-          Value row = frame.div(number, units);
-          Value d = frame.mul(frame.rem(number, units), unit);
-          Value elements = frame.selectIf(
-              frame.below(row, count), [&] { return loadQuery(row, d, unit); },
-              [&]() -> Value {
-                return arith::ConstantOp::create(
-                    frame.builder, frame.loc, frame.builder.getZeroAttr(type));
-              });
-          TileStoreOp::create(frame.builder, frame.loc, elements, queries, row,
-                              d);
-        });
+    queries.store(frame.mul(block.count, block.packed));
     WarpgroupCores(frame).emitFence();
     gpu::BarrierOp::create(frame.builder, frame.loc);
-  }
-
-  Value loadQuery(Value blockRow, Value d, int64_t count) {
-    auto [i, queryHead] = block.getRow(blockRow);
-    Value row = frame.add(block.rows.first, i);
-    block.checkRow(row);
-    Value elements =
-        loadJoined(frame, block.getQueries(), {row, queryHead}, d, count);
-    elements = convertLanes(frame, elements, keys.getLane());
-    if (!TileScores::areProducts(op))
-      return elements;
-    Value sign =
-        math::CopySignOp::create(frame.builder, frame.loc, block.f.constant(1),
-                                 TileScores::getFactor(block, queryHead));
-    sign = convertLanes(frame, sign, keys.getLane());
-    return block.f.mul(elements, block.f.broadcast(sign, elements));
   }
 
   //===--------------------------------------------------------------------===//
@@ -189,7 +151,10 @@ private:
         });
     loop->setAttr("kvcache.schedule",
                   ScheduleAttr::get(frame.builder.getContext(), plan.schedule));
-    storeResults(softmax, SoftmaxState(loop.getResults()));
+    SoftmaxState state(loop.getResults());
+    FragmentResults(block, firstRow, /*firstColumn=*/frame.index(0))
+        .storeOutputs({state.acc, softmax.getReference(state),
+                       softmax.getTotal(state), getBias()});
   }
 
   void addTile(Value tile, const TileScores &scores,
@@ -199,15 +164,14 @@ private:
         b.consume(keys.getPipe(), tile, scoreType, [&](Value keyTile) {
           Value zero = frame.index(0);
           Value started = FragmentMmaOp::create(
-              frame.builder, frame.loc, getInFlight(scoreType), queries,
-              firstRow, zero, keyTile, zero, zero, /*accumulator=*/Value(),
+              frame.builder, frame.loc, getInFlight(scoreType),
+              queries.getTile(), firstRow, zero, keyTile, zero, zero,
+              /*accumulator=*/Value(),
               frame.builder.getI64IntegerAttr(block.keySize));
           return wait(started);
         });
-    Value weights =
-        softmax.addScores(scores.apply(products, tile, token), state);
-    Value left =
-        ToOperandOp::create(frame.builder, frame.loc, weightType, weights);
+    Value left = softmax.addScores(scores.apply(products, tile, token),
+                                   weightType, state);
     state.acc =
         b.consume(values.getPipe(), tile, accType, [&](Value valueTile) {
           values.clearUnseen(thread, valueTile, block.getToken(tile),
@@ -226,67 +190,6 @@ private:
         .getResult(0);
   }
 
-  //===--------------------------------------------------------------------===//
-  // Results
-  //===--------------------------------------------------------------------===//
-
-  void storeResults(const OnlineSoftmax &softmax, const SoftmaxState &state) {
-    Value reference = softmax.getReference(state),
-          total = softmax.getTotal(state);
-    auto mapSums =
-        [&](function_ref<Value(const RowSum &, Value queryHead)> compute) {
-          return b.map({reference, total},
-                       [&](ValueRange row) {
-                         Value queryHead = block.getRow(row[2]).second;
-                         return compute({row[0], row[1], block.f.constant(1)},
-                                        queryHead);
-                       },
-                       {firstRow, Value()});
-        };
-    Value quotient = mapSums([&](const RowSum &scores, Value queryHead) {
-      return block.getQuotient(block.addSink(scores, queryHead), queryHead);
-    });
-    auto out = cast<MemRefType>(op.getOut().getType());
-    constexpr int64_t run = 2;
-    storeRows(
-        b.multiply(state.acc, quotient), op.getOut(), frame.index(0),
-        frame.builder.getI64IntegerAttr(getDenseAlignment(frame, out, run)));
-    auto storeStatistic = [&](Value fragment, Value memref) {
-      storeRows(fragment, memref, /*column=*/Value(), /*alignment=*/{});
-    };
-    if (op.getLse())
-      storeStatistic(mapSums([&](const RowSum &scores, Value queryHead) {
-                       RowSum sum = block.addSink(scores, queryHead);
-                       return block.getLogarithm(block.getLseSum(scores, sum));
-                     }),
-                     op.getLse());
-    if (op.getMaxLogits())
-      storeStatistic(mapSums([&](const RowSum &scores, Value) {
-                       return block.getLargestScore(scores, getBias());
-                     }),
-                     op.getMaxLogits());
-  }
-
-  /// Stores the rows that are there, as many as the memref has.
-  void storeRows(Value fragment, Value memref, Value column,
-                 IntegerAttr alignment) {
-    auto store = StoreRowsOp::create(frame.builder, frame.loc, fragment,
-                                     firstRow, column, memref, alignment);
-    OpBuilder::InsertionGuard guard(frame.builder);
-    Block *body = frame.builder.createBlock(
-        &store.getBody(), {}, frame.builder.getIndexType(), {frame.loc});
-    Value blockRow = body->getArgument(0);
-    auto [i, queryHead] = block.getRow(blockRow);
-    Value row = frame.add(block.rows.first, i);
-    Value isStored =
-        frame.below(blockRow, frame.mul(block.count, block.packed));
-    if (memref != op.getOut())
-      isStored = arith::AndIOp::create(frame.builder, frame.loc, isStored,
-                                       frame.below(row, frame.dim(memref, 0)));
-    YieldOp::create(frame.builder, frame.loc,
-                    ValueRange{row, queryHead, isStored});
-  }
-
   AttentionOp op;
   Frame frame;
   TilePlan plan;
@@ -294,8 +197,9 @@ private:
   FragmentBuilder b;
   TiledCache keys, values;
   FragmentType scoreType, accType, weightType;
-  /// The tile of queries, and the number of tiles of keys.
-  Value queries, tiles;
+  QueryStage queries;
+  /// The number of tiles of keys.
+  Value tiles;
   /// The thread among those that multiply, and the first row of its warpgroup
   /// in the block.
   Value thread, firstRow;

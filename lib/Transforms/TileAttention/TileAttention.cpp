@@ -6,6 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TileAttention.h"
+
+#include "MmaSyncKernel.h"
 #include "PromptKernel.h"
 
 #include "kvcache/IR/DenseOperands.h"
@@ -62,13 +65,13 @@ private:
     FailureOr<std::optional<TilePlan>> plan = planTiles(op, target);
     if (failed(plan))
       return failure();
-    if (!*plan || !(*plan)->hasFragments())
+    if (!*plan || !(*plan)->hasFragments)
       return success();
     OpBuilder builder(op);
     Frame frame(builder, op, /*isGPU=*/true, checks, target);
     for (DenseOperand operand : getVectorOperands(op))
       frame.checkAlignment(operand.name, operand.value);
-    tilePrompt(op, frame, **plan);
+    tileAttention(op, frame, **plan);
     op.erase();
     ++numTiled;
     return success();
@@ -76,3 +79,10 @@ private:
 };
 
 } // namespace
+
+void kvcache::tileAttention(AttentionOp op, const Frame &frame,
+                            const TilePlan &plan) {
+  if (plan.unit == TileUnit::Warpgroups)
+    return tilePrompt(op, frame, plan);
+  tileMmaSync(op, frame, plan);
+}

@@ -84,6 +84,29 @@ def test_tiles(target, format_, heads, group, head_dim, page_size, options):
     check(params, format_, TILES, TILES_NEW, group, target, **options)
 
 
+@pytest.mark.parametrize(
+    "target, format_, group, head_dim, options",
+    [
+        (CHIPS[0], "bf16", 4, 256, {"tile_rows": 128}),
+        (CHIPS[1], "f16", 4, 64, {"tile_rows": 16, **SPLITS}),
+        (CHIPS[1], "bf16", 4, 64, {"soft_cap": 9.0}),
+        (CHIPS[2], "bf16", 3, 128, {"window": 33, "tile_rows": 16}),
+    ],
+)
+def test_tiles_of_one_stage(target, format_, group, head_dim, options):
+    """A tile is copied when all threads have used the tile before."""
+    config = kvcache.AttentionConfig(stages=1)
+    check(make_params(format_, 1, head_dim, 16), format_, TILES, TILES_NEW, group, target, config=config, **options)
+
+
+@pytest.mark.parametrize("scale", [-0.5, 3.0, 0.0])
+@pytest.mark.parametrize("format_, options", [("bf16", {}), ("f16", {**SPLITS, "sinks": True})])
+def test_scales_of_tiles_of_mma_sync(format_, options, scale):
+    """The sign of the scale is that of the queries. Beside the lowest number, a large factor overflows."""
+    params = make_params(format_, 1, 64, 16)
+    check(params, format_, TILES, TILES_NEW, 4, CHIPS[1], scale=scale, tile_rows=16, **options)
+
+
 PING_PONG, PIPELINED = (
     {"config": kvcache.AttentionConfig(rows=rows, schedule=name)} for rows, name in [(128, "ping_pong"), (64, "pipelined")]
 )

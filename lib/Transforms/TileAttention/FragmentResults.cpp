@@ -1,0 +1,111 @@
+//===- FragmentResults.cpp - Results of rows in fragments -----------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FragmentResults.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+FragmentResults::RowPlace FragmentResults::getPlace(Value blockRow) const {
+  auto [i, queryHead] = block.getRow(blockRow);
+  Value count = frame.mul(block.count, block.packed);
+  return {i, queryHead, frame.below(frame.toI32(blockRow), frame.toI32(count))};
+}
+
+Value FragmentResults::mapSums(const RowSums &sums, Compute compute) const {
+  return b.map({sums.reference, sums.total},
+               [&](ValueRange row) {
+                 Value queryHead = block.getRow(row[2]).second;
+                 return compute({row[0], row[1], block.f.constant(1)},
+                                queryHead);
+               },
+               {firstRow, Value()});
+}
+
+/// Threads store two elements of an accumulator at once.
+IntegerAttr FragmentResults::getAlignment(Value memref) const {
+  constexpr int64_t run = 2;
+  return frame.builder.getI64IntegerAttr(
+      getDenseAlignment(frame, cast<MemRefType>(memref.getType()), run));
+}
+
+Value FragmentResults::isFirst(Value isThere) const {
+  return arith::AndIOp::create(frame.builder, frame.loc, isThere,
+                               frame.equal(firstColumn, frame.index(0)));
+}
+
+void FragmentResults::store(
+    Value fragment, Value memref, IntegerAttr alignment,
+    function_ref<SmallVector<Value>(const RowPlace &)> place) const {
+  bool hasColumns = cast<FragmentType>(fragment.getType()).hasColumns();
+  auto store = StoreRowsOp::create(frame.builder, frame.loc, fragment, firstRow,
+                                   hasColumns ? firstColumn : Value(), memref,
+                                   alignment);
+  OpBuilder::InsertionGuard guard(frame.builder);
+  Block *body = frame.builder.createBlock(
+      &store.getBody(), {}, frame.builder.getIndexType(), {frame.loc});
+  YieldOp::create(frame.builder, frame.loc,
+                  place(getPlace(body->getArgument(0))));
+}
+
+void FragmentResults::storeStatistic(Value fragment, Value memref) const {
+  store(fragment, memref, /*alignment=*/{},
+        [&](const RowPlace &place) -> SmallVector<Value> {
+          Value row = frame.add(block.rows.first, place.i);
+          Value hasPlace = frame.below(row, frame.dim(memref, 0));
+          return {row, place.queryHead,
+                  arith::AndIOp::create(frame.builder, frame.loc,
+                                        isFirst(place.isThere), hasPlace)};
+        });
+}
+
+void FragmentResults::storeOutputs(const RowSums &sums) const {
+  AttentionOp op = block.op;
+  Value quotient = mapSums(sums, [&](const RowSum &scores, Value queryHead) {
+    return block.getQuotient(block.addSink(scores, queryHead), queryHead);
+  });
+  store(b.multiply(sums.acc, quotient), op.getOut(), getAlignment(op.getOut()),
+        [&](const RowPlace &place) -> SmallVector<Value> {
+          return {frame.add(block.rows.first, place.i), place.queryHead,
+                  place.isThere};
+        });
+  if (op.getLse())
+    storeStatistic(mapSums(sums,
+                           [&](const RowSum &scores, Value queryHead) {
+                             RowSum sum = block.addSink(scores, queryHead);
+                             return block.getLogarithm(
+                                 block.getLseSum(scores, sum));
+                           }),
+                   op.getLse());
+  if (op.getMaxLogits())
+    storeStatistic(mapSums(sums,
+                           [&](const RowSum &scores, Value) {
+                             return block.getLargestScore(scores, sums.bias);
+                           }),
+                   op.getMaxLogits());
+}
+
+void FragmentResults::storeSplit(const RowSums &sums, Value slot,
+                                 Value split) const {
+  const Workspace &workspace = *block.workspace;
+  auto getNumber = [&](const RowPlace &place) {
+    return workspace.getPart(frame.add(slot, place.i), split);
+  };
+  store(sums.acc, workspace.getSums(), getAlignment(workspace.getSums()),
+        [&](const RowPlace &place) -> SmallVector<Value> {
+          return {getNumber(place), place.queryHead, place.isThere};
+        });
+  for (auto [number, value] :
+       llvm::enumerate(ArrayRef({sums.reference, sums.total})))
+    store(value, workspace.getStates(), /*alignment=*/{},
+          [&, number = number](const RowPlace &place) -> SmallVector<Value> {
+            return {getNumber(place), place.queryHead,
+                    frame.index(static_cast<int64_t>(number)),
+                    isFirst(place.isThere)};
+          });
+}

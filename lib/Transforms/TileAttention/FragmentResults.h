@@ -1,0 +1,69 @@
+//===- FragmentResults.h - Results of rows in fragments ---------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_FRAGMENTRESULTS_H
+#define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_FRAGMENTRESULTS_H
+
+#include "../ExpandOps/TileRows.h"
+#include "FragmentBuilder.h"
+
+namespace mlir::kvcache {
+
+/// The sums of rows: the accumulator, and for each row the sum of its weights
+/// and the exponent that it is relative to. The largest score is `bias` more.
+struct RowSums {
+  Value acc, reference, total;
+  float bias;
+};
+
+/// Stores the results of rows of a block.
+class FragmentResults {
+public:
+  /// Fragments have rows of the block from `firstRow` on, and elements of
+  /// values from `firstColumn` on.
+  FragmentResults(TileRows &block, Value firstRow, Value firstColumn)
+      : block(block), frame(block.frame), b(frame.builder, frame.loc),
+        firstRow(firstRow), firstColumn(firstColumn) {}
+
+  /// Stores the outputs, the logarithms of the sums, and the largest scores.
+  void storeOutputs(const RowSums &sums) const;
+  /// Stores a split of rows, whose slots begin at `slot`, into the workspace.
+  void storeSplit(const RowSums &sums, Value slot, Value split) const;
+
+private:
+  /// Where a row is stored: its number among those of the sequence, its query
+  /// head, and whether it is there.
+  struct RowPlace {
+    Value i, queryHead, isThere;
+  };
+  RowPlace getPlace(Value blockRow) const;
+
+  /// Computes a number of each row from the sum of its scores and its query
+  /// head.
+  using Compute = function_ref<Value(const RowSum &scores, Value queryHead)>;
+  Value mapSums(const RowSums &sums, Compute compute) const;
+  /// Stores a number of each row, of those that the memref has.
+  void storeStatistic(Value fragment, Value memref) const;
+  /// Stores the elements of rows, or a number of each. The function gives the
+  /// indices of a row, and whether it is stored.
+  void store(Value fragment, Value memref, IntegerAttr alignment,
+             function_ref<SmallVector<Value>(const RowPlace &)> place) const;
+  IntegerAttr getAlignment(Value memref) const;
+  /// Whether the fragments have the first elements of values, and a row is
+  /// there.
+  Value isFirst(Value isThere) const;
+
+  TileRows &block;
+  const Frame &frame;
+  FragmentBuilder b;
+  Value firstRow, firstColumn;
+};
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_TILEATTENTION_FRAGMENTRESULTS_H

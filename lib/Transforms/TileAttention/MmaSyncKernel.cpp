@@ -1,0 +1,296 @@
+//===- MmaSyncKernel.cpp - Attention of warps over fragments --------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MmaSyncKernel.h"
+
+#include "../ExpandOps/TokenSplit.h"
+#include "FragmentResults.h"
+#include "OnlineSoftmax.h"
+#include "QueryStage.h"
+#include "TileScores.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+/// Columns of an MMA's left operand.
+constexpr int64_t kStep = 16;
+/// Elements of a query up to which a warp keeps its rows in registers.
+constexpr int64_t kMostKept = 128;
+
+/// A block computes as many query rows as its plan has: some tokens of a
+/// sequence, for some heads of a group each. Each warp has 16 of the rows as
+/// fragments, or a share of their values. All threads copy tiles of keys and
+/// values into pipes, while they compute with the tiles before.
+class MmaSyncKernel {
+public:
+  MmaSyncKernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
+      : frame(frame), block(op, frame, plan), b(frame.builder, frame.loc),
+        keys(frame, op, op.getKeyCache(), block.keySize, plan),
+        values(frame, op, op.getValues(), block.valueSize, plan),
+        queries(block, keys.getLane(), plan.countThreads()) {}
+
+  /// The difference of a row's largest score and the exponent that its weights
+  /// are relative to.
+  float getBias() const { return values.getLane().isF16() ? kHalfBias : 0; }
+
+  void emit() {
+    block.forTiles(
+        block.plan.countThreads(), [&] { allocate(); },
+        [&](const TileWork &work) { attendRows(work); });
+  }
+
+private:
+  //===--------------------------------------------------------------------===//
+  // Work
+  //===--------------------------------------------------------------------===//
+
+  void attendRows(const TileWork &work) {
+    if (block.schedule)
+      return attendScheduled(work);
+    block.findSequence(work);
+    Value hasRows = frame.below(block.first, block.rows.count);
+    if (block.workspace)
+      hasRows =
+          arith::AndIOp::create(frame.builder, frame.loc, hasRows,
+                                block.hasRows(work.isWhole, block.rows.count));
+    frame.runIf(hasRows, [&] {
+      block.findRows(work);
+      allocate();
+      block.findTokens();
+      if (!block.workspace)
+        return getResults().storeOutputs(attendTokens());
+      TokenSplit split = TokenSplit::find(block, work);
+      frame.runIf(frame.below(split.number, split.count), [&] {
+        split.take(block);
+        storeResults(work, split, attendTokens());
+      });
+    });
+  }
+
+  /// The scheduler has only work that is there. What the end of a work item
+  /// needs is computed again after the loop, so that it is not live across it.
+  void attendScheduled(const TileWork &work) {
+    placeWork(work);
+    // As many uses of pipes have the same slots and phases.
+    firstUse = frame.rem(frame.fromI32(work.carried), 2 * block.plan.stages);
+    RowSums sums = attendTokens();
+    TileWork same = block.findWorkAgain();
+    storeResults(same, placeWork(same), sums);
+  }
+
+  TokenSplit placeWork(const TileWork &work) {
+    block.findSequence(work);
+    block.findRows(work);
+    block.findTokens();
+    TokenSplit split = TokenSplit::find(block, work);
+    split.take(block);
+    return split;
+  }
+
+  void storeResults(const TileWork &work, const TokenSplit &split,
+                    const RowSums &sums) {
+    Value one = frame.index(1);
+    FragmentResults results = getResults();
+    frame.runIf(
+        frame.equal(split.count, one), [&] { results.storeOutputs(sums); },
+        [&] { results.storeSplit(sums, work.slot, split.number); });
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Warps
+  //===--------------------------------------------------------------------===//
+
+  int64_t countColumns() const { return block.valueSize / block.plan.parts; }
+  Value getWarp() { return frame.div(block.thread, kWarp); }
+  /// The first row of the warp in the block.
+  Value getFirstRow() {
+    return frame.mul(frame.div(getWarp(), block.plan.parts), kRowsOfWarp);
+  }
+  /// The first element of values whose sums the warp has.
+  Value getFirstColumn() {
+    return frame.mul(frame.rem(getWarp(), block.plan.parts), countColumns());
+  }
+  FragmentResults getResults() {
+    return FragmentResults(block, getFirstRow(), getFirstColumn());
+  }
+
+  FragmentType getFragment(int64_t columns, Type element,
+                           FragmentLayout layout) const {
+    return FragmentType::get(frame.builder.getContext(), {kRowsOfWarp, columns},
+                             element, layout, /*partial=*/false);
+  }
+  FragmentType getAcc(int64_t columns) const {
+    return getFragment(columns, frame.builder.getF32Type(),
+                       FragmentLayout::MmaAcc);
+  }
+  static InFlightType getInFlight(FragmentType type) {
+    return InFlightType::get(type.getContext(), type.getShape(),
+                             type.getElementType(), type.getLayout());
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Tiles
+  //===--------------------------------------------------------------------===//
+
+  void allocate() {
+    queries.allocate();
+    keys.allocate();
+    values.allocate();
+    if (int64_t registers = block.plan.registers)
+      keys.getPipe().getDefiningOp<PipeOp>().setConsumerRegisters(registers);
+    if (block.list)
+      block.list->allocate();
+  }
+
+  /// The number of a tile among all uses of a pipe, or one with the same slot
+  /// and phase: the block's work items before have used the pipe.
+  Value getUse(Value tile) {
+    return firstUse ? frame.add(tile, firstUse) : tile;
+  }
+
+  /// Starts the copies of a tile, if there is such a tile.
+  void produce(Value tile) {
+    frame.runIf(frame.below(tile, tiles), [&] {
+      for (const TiledCache *side : {&keys, &values})
+        side->copy(getUse(tile), tile, block.getToken(tile), block.tokens);
+    });
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Sums
+  //===--------------------------------------------------------------------===//
+
+  /// The sums of the block's tokens.
+  RowSums attendTokens() {
+    TileScores scores(block, getAcc(block.plan.tokens), getFirstRow());
+    OnlineSoftmax softmax(block.f, scores.getFactor(), getBias());
+    tiles = block.findTiles(block.plan.countThreads());
+    for (int64_t i = 0; i < block.plan.countAhead(); ++i)
+      produce(frame.index(i));
+    // The copies take longer than the next work item.
+    Value taken = block.schedule ? block.schedule->take() : Value();
+    queries.store(/*count=*/Value());
+    gpu::BarrierOp::create(frame.builder, frame.loc);
+    if (block.schedule)
+      block.schedule->store(taken, frame.toI32(getUse(tiles)));
+    loadQueries();
+    SoftmaxState state = emitLoop(scores, softmax);
+    return {state.acc, softmax.getReference(state), softmax.getTotal(state),
+            getBias()};
+  }
+
+  SoftmaxState emitLoop(const TileScores &scores,
+                        const OnlineSoftmax &softmax) {
+    auto loop = scf::ForOp::create(
+        frame.builder, frame.loc, frame.index(0), tiles, frame.index(1),
+        softmax.begin(getAcc(countColumns())).getValues(),
+        [&](OpBuilder &, Location, Value tile, ValueRange all) {
+          SoftmaxState state(all);
+          addTile(tile, scores, softmax, state);
+          scf::YieldOp::create(frame.builder, frame.loc, state.getValues());
+        });
+    loop->setAttr(
+        "kvcache.schedule",
+        ScheduleAttr::get(frame.builder.getContext(), block.plan.schedule));
+    return SoftmaxState(loop.getResults());
+  }
+
+  void addTile(Value tile, const TileScores &scores,
+               const OnlineSoftmax &softmax, SoftmaxState &state) {
+    produce(frame.add(tile, frame.index(block.plan.countAhead())));
+    Value token = block.getToken(tile);
+    Value products =
+        b.consume(keys.getPipe(), getUse(tile), getAcc(block.plan.tokens),
+                  [&](Value keyTile) { return multiplyKeys(keyTile); });
+    Value left =
+        softmax.addScores(scores.apply(products, tile, token),
+                          getFragment(block.plan.tokens, values.getLane(),
+                                      FragmentLayout::MmaA16),
+                          state);
+    state.acc = b.consume(
+        values.getPipe(), getUse(tile), state.acc.getType(),
+        [&](Value valueTile) {
+          values.clearUnseen(block.thread, valueTile, token, block.tokens);
+          return wait(multiply(left, valueTile, /*column=*/getFirstColumn(),
+                               state.acc, Major::MN));
+        });
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Products
+  //===--------------------------------------------------------------------===//
+
+  bool keepsQueries() const { return block.keySize <= kMostKept; }
+
+  Value loadQuery(Value column, int64_t columns) {
+    return FragmentLoadOp::create(
+        frame.builder, frame.loc,
+        getFragment(columns, keys.getLane(), FragmentLayout::MmaA16),
+        queries.getTile(), getFirstRow(), column);
+  }
+
+  void loadQueries() {
+    if (keepsQueries())
+      kept = loadQuery(frame.index(0), block.keySize);
+  }
+
+  /// The products of queries and keys. Queries that registers have no room for
+  /// are loaded for each MMA.
+  Value multiplyKeys(Value keyTile) {
+    if (keepsQueries())
+      return wait(multiply(kept, keyTile, frame.index(0), Value(), Major::K));
+    Value product;
+    for (int64_t d = 0; d < block.keySize; d += kStep) {
+      Value column = frame.index(d);
+      product = multiply(loadQuery(column, kStep), keyTile, column, product,
+                         Major::K);
+    }
+    return wait(product);
+  }
+
+  Value multiply(Value left, Value tile, Value column, Value acc, Major major) {
+    FragmentType type =
+        getAcc(major == Major::K ? block.plan.tokens : countColumns());
+    return FragmentMmaOp::create(frame.builder, frame.loc, getInFlight(type),
+                                 left, /*a_row=*/Value(), /*a_column=*/Value(),
+                                 tile, frame.index(0), column, acc,
+                                 /*k=*/IntegerAttr(), Major::K, major);
+  }
+
+  Value wait(Value product) {
+    return FragmentWaitOp::create(frame.builder, frame.loc, product,
+                                  /*pending=*/0)
+        .getResult(0);
+  }
+
+  Frame frame;
+  TileRows block;
+  FragmentBuilder b;
+  TiledCache keys, values;
+  QueryStage queries;
+  /// The queries of the warp, if it keeps them.
+  Value kept;
+  /// The number of tiles, and the uses of pipes before the first one; null
+  /// unless the kernel is persistent.
+  Value tiles, firstUse;
+};
+
+} // namespace
+
+void kvcache::tileMmaSync(AttentionOp op, const Frame &frame,
+                          const TilePlan &plan) {
+  MmaSyncKernel kernel(op, frame, plan);
+  kernel.emit();
+  if (op.getWorkspace())
+    expandMerge(op, frame, plan, kernel.getBias());
+}

@@ -1,0 +1,87 @@
+// RUN: kvcache-opt %s --kvcache-tile-attention=chip=sm_80 --cse | FileCheck %s --check-prefixes=CHECK,TILE80
+// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_80" --cse | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-tile-attention=chip=sm_120a --cse | FileCheck %s --check-prefix=TILE120
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+#wide = #kvcache.params<num_heads = 8, head_size = 256>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!halves = !kvcache.paged<f16, #kv, page_size = 64>
+!wide = !kvcache.paged<bf16, #wide, page_size = 64>
+
+// Each warp has 16 rows. Its queries stay in registers, and the next tiles are copied while it computes.
+// CHECK-LABEL: func.func @prompt(
+// CHECK-SAME:    %[[Q:.*]]: memref<?x32x128xbf16>, %[[K:.*]]: !kvcache.paged{{.*}}, %[[V:.*]]: !kvcache.paged{{.*}}, %[[N:.*]]: memref<?xi32>, %[[SCALE:.*]]: f32, %[[OUT:.*]]: memref<?x32x128xbf16>, %[[LSE:.*]]: memref<?x32xf32>)
+// CHECK:         scf.parallel (%[[THREAD:.*]]) = (%c0) to (%c128)
+// CHECK:           %[[QT:.*]] = kvcache.alloc_tile : !kvcache.tile<64x128xbf16, swizzle_128b>
+// CHECK:           %[[KEYS:.*]] = kvcache.pipe {consumer_registers = 240 : i64} : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>
+// CHECK:           %[[VALUES:.*]] = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>
+// CHECK:           %[[WARP:.*]] = arith.divui %[[THREAD]], %c32
+// CHECK:           %[[R0:.*]] = arith.muli %[[WARP]], %c16
+// CHECK:           kvcache.produce %[[KEYS]][%c0]
+// CHECK:           kvcache.produce %[[VALUES]][%c0]
+// CHECK:           scf.for %{{.*}} = %[[THREAD]] to %c1024 step %c128
+// CHECK:             vector.load %[[Q]]
+// CHECK:             arith.xori
+// CHECK:             kvcache.tile_store %{{.*}}, %[[QT]]
+// CHECK:           gpu.barrier
+// CHECK:           %[[ROWS:.*]] = kvcache.fragment_load %[[QT]][%[[R0]], %c0] : {{.*}} -> !kvcache.fragment<16x128xbf16, mma_a16>
+// CHECK:           scf.for %[[TILE:.*]] = %c0 to %{{.*}} step %c1 iter_args(%[[M:.*]] = %{{.*}}, %[[L:.*]] = %{{.*}}, %[[O:.*]] = %{{.*}})
+// CHECK:             %[[NEXT:.*]] = arith.addi %[[TILE]], %c1
+// CHECK:             kvcache.produce %[[KEYS]][%[[NEXT]]]
+// CHECK:             kvcache.produce %[[VALUES]][%[[NEXT]]]
+// CHECK:             kvcache.consume %[[KEYS]][%[[TILE]]]
+// CHECK:               kvcache.fragment_mma %[[ROWS]], %{{.*}} -> !kvcache.in_flight<16x64xf32, mma_acc>
+// CHECK:             kvcache.reduce maxnumf %{{.*}} from %[[M]]
+// CHECK:             math.fma
+// CHECK:             %[[P:.*]] = kvcache.to_operand
+// CHECK:             kvcache.consume %[[VALUES]][%[[TILE]]]
+// CHECK:               kvcache.fragment_mma %[[P]], %{{.*}} add %{{.*}} {major_b = #kvcache.major<mn_major>}
+// CHECK:           } {kvcache.schedule = #kvcache.schedule<prefetch>}
+// CHECK:           kvcache.store_rows %{{.*}} at(%[[R0]], %c0{{.*}}) to %[[OUT]] {alignment = 4 : i64}
+// CHECK:           kvcache.store_rows %{{.*}} at(%[[R0]]) to %[[LSE]]
+func.func @prompt(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %lse: memref<?x32xf32>) {
+  kvcache.attention %q, %k, %v, %n, %s outs(%out, %lse) {causal}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x32xf32>
+  return
+}
+
+// Longer queries are loaded for each MMA. On sm_80, they need registers that `kvcache-expand-ops` saves.
+// TILE80-LABEL: func.func @long_queries(
+// TILE80-NEXT:    kvcache.attention
+// TILE120-LABEL: func.func @long_queries(
+// TILE120:         kvcache.pipe :
+// TILE120:         kvcache.consume
+// TILE120:           %[[Q0:.*]] = kvcache.fragment_load %{{.*}}[%{{.*}}, %c0{{.*}}] : {{.*}} -> !kvcache.fragment<16x16xbf16, mma_a16>
+// TILE120:           %[[S0:.*]] = kvcache.fragment_mma %[[Q0]], %{{.*}}[%c0{{.*}}, %c0{{.*}}] :
+// TILE120:           %[[Q1:.*]] = kvcache.fragment_load %{{.*}}[%{{.*}}, %c16{{.*}}]
+// TILE120:           kvcache.fragment_mma %[[Q1]], %{{.*}}[%c0{{.*}}, %c16{{.*}}] add %[[S0]]
+func.func @long_queries(%q: memref<?x32x256xbf16>, %k: !wide, %v: !wide, %n: memref<?xi32>, %s: f32, %out: memref<?x32x256xbf16>) {
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {causal}
+      : memref<?x32x256xbf16>, !wide, !wide, memref<?xi32>, f32, memref<?x32x256xbf16>
+  return
+}
+
+// A block with one of several splits stores its sums and, for each row, the exponent and the sum of weights. The
+// weights of f16 are at most 2^15.
+// On chips with persistent kernels, fragments are for sm_90a.
+// TILE120-LABEL: func.func @splits(
+// TILE120-NEXT:    kvcache.attention
+// CHECK-LABEL: func.func @splits(
+// CHECK-SAME:    %[[W:[^:]*]]: memref<?xi8>
+// CHECK:         %[[ACC:.*]] = memref.view %[[W]]{{.*}} to memref<?x32x128xf32>
+// CHECK:         %[[STATES:.*]] = memref.view %[[W]]{{.*}} to memref<?x32x2xf32>
+// CHECK:         scf.if %{{.*}} {
+// CHECK:           scf.for %{{.*}} iter_args
+// CHECK:             arith.subf %cst{{.*}}, %{{.*}} : f32
+// CHECK:           scf.if %{{.*}} {
+// CHECK:             kvcache.store_rows %{{.*}} to %{{.*}} {alignment = 4 : i64} : {{.*}}, memref<?x32x128xf16>
+// CHECK:           } else {
+// CHECK:             kvcache.store_rows %{{.*}} to %[[ACC]] {alignment = 8 : i64}
+// CHECK:             kvcache.store_rows %{{.*}} to %[[STATES]]
+// CHECK:             kvcache.store_rows %{{.*}} to %[[STATES]]
+// CHECK:         function = @splits_merge_kernel
+func.func @splits(%w: memref<?xi8>, %q: memref<?x32x128xf16>, %k: !halves, %v: !halves, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xf16>) {
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) workspace %w {causal, split = #kvcache.split<keys = 256, max = 16, rows = 1>}
+      : memref<?x32x128xf16>, !halves, !halves, memref<?xi32>, f32, memref<?x32x128xf16>, memref<?xi8>
+  return
+}
