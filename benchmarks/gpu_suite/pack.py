@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import lzma
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from command import Command
 from gpu.pack import add_wheels
+from gpu_suite import engine_files
 from measure import say
 from provenance import FOLDER, find_commit
 
@@ -30,23 +34,35 @@ _TREES = (
     "benchmarks", "examples", "test/python/data", "test/python/extras", "test/python/engines", "test/python/support",
 )  # fmt: skip
 _FILES = ("conftest.py", "pyproject.toml")
-# LLVM needs them for its static analyzer, and for the encodings of Windows's manifests: 55 MB.
-_UNUSED = ("libz3", "libicudata")
+# A dictionary larger than the extension, and jumps as absolute addresses, which are alike.
+_FILTERS = [{"id": lzma.FILTER_X86}, {"id": lzma.FILTER_LZMA2, "preset": 9, "dict_size": 128 << 20}]
 
 
 class PackError(ValueError):
     """The error of a pack that can't be made; the message has the rule."""
 
 
-def read_python(wheel: Path) -> str:
-    """The version of Python of a wheel, such as 3.12.
+def read_python(wheel: Path, wanted: str | None = None) -> str:
+    """The version of Python that a pack with the wheel is for, such as 3.12.
 
-    Raises ``PackError`` for a wheel of another package.
+    Args:
+        wheel: The wheel, for one version or, with the stable ABI, for a version and newer ones.
+        wanted: The version; None for the wheel's.
+
+    Raises:
+        PackError: The wheel is of another package, or is not for the version.
     """
-    name, _, python, *_ = wheel.name.split("-")
-    if name != "kvcache" or not python.startswith("cp3"):
+    found = re.fullmatch(r"kvcache-[^-]+-cp3(\d+)-(cp3\d+|abi3)-\S+\.whl", wheel.name)
+    if not found:
         raise PackError(f"expects a wheel of kvcache, got {wheel.name}")
-    return f"3.{python.removeprefix('cp3')}"
+    minor, is_stable = int(found[1]), found[2] == "abi3"
+    version = re.fullmatch(r"3\.(\d+)", wanted or f"3.{minor}")
+    if not version:
+        raise PackError(f"expects a version of Python such as 3.12, got {wanted!r}")
+    if int(version[1]) != minor and not (is_stable and int(version[1]) > minor):
+        newer = " or newer" if is_stable else ""
+        raise PackError(f"expects Python 3.{minor}{newer} for {wheel.name}, got {wanted}")
+    return version[0]
 
 
 def add_package(folder: Path, wheel: Path) -> None:
@@ -54,40 +70,9 @@ def add_package(folder: Path, wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if not name.startswith("kvcache.scripts/") and ".data/" not in name]
         archive.extractall(folder / "site", names)
-    python = read_python(wheel).replace(".", "")
-    if not list(folder.glob(f"site/kvcache/_kvcache.cpython-{python}-*")):
+    tag = "abi3" if "-abi3-" in wheel.name else f"cpython-{read_python(wheel).replace('.', '')}-"
+    if not list(folder.glob(f"site/kvcache/_kvcache.{tag}*")):
         raise PackError(f"expects an extension for the Python of {wheel.name}: make the wheel in a clone of its own")
-    replace_unused(folder / "site/kvcache.libs")
-
-
-def replace_unused(folder: Path) -> None:
-    """Replaces libraries that nothing calls by ones with the same symbols, which end the process.
-
-    Raises ``PackError`` without a C compiler or nm.
-    """
-    libraries = sorted(folder.glob("*.so*"))
-    for path in libraries:
-        if path.name.partition("-")[0] in _UNUSED:
-            wanted = {name for other in libraries if other != path for name in _list_symbols(other, "--undefined-only")}
-            used = sorted(wanted.intersection(_list_symbols(path, "--defined-only")))
-            source = "".join(f"void {name}(void) {{ __builtin_trap(); }}\n" for name in used)
-            options = "-shared", "-fPIC", "-nostdlib", f"-Wl,-soname,{path.name}", "-x", "c", "-", "-o", str(path)
-            _run_tool("cc", *options, input=source)
-
-
-def _list_symbols(library: Path, kind: str) -> list[str]:
-    """The names of dynamic symbols, without versions."""
-    lines = _run_tool("nm", "-D", kind, "--format=posix", str(library)).splitlines()
-    return [line.split()[0].partition("@")[0] for line in lines if line]
-
-
-def _run_tool(*command: str, input: str = "") -> str:
-    try:
-        return subprocess.run(command, input=input, capture_output=True, text=True, check=True).stdout
-    except OSError:
-        raise PackError(f"a pack needs {command[0]}: install gcc and binutils") from None
-    except subprocess.CalledProcessError as error:
-        raise PackError(f"{command[0]} fails: {error.stderr.strip()}") from None
 
 
 def add_repository(folder: Path) -> None:
@@ -100,42 +85,77 @@ def add_repository(folder: Path) -> None:
         shutil.copy(ROOT / file, folder / "repo" / file)
 
 
-def add_packages(folder: Path, python: str) -> None:
-    """Downloads packages, and unpacks each into a folder of its module's name."""
-    pinned = (line.split(";")[0].strip() for line in (ROOT / "requirements.txt").read_text().splitlines())
-    versions = {line.partition("==")[0].lower().replace("_", "-"): line for line in pinned if "==" in line}
-    wanted = [versions.get(name.lower().replace("_", "-"), name) for name in PACKAGES.values()]
+def _normalize(name: str) -> str:
+    return name.lower().replace("-", "_")
+
+
+def add_packages(folder: Path, python: str, packages: Mapping[str, str], requirements: str) -> None:
+    """Downloads packages, and unpacks each into a folder of its module's name.
+
+    Args:
+        folder: The folder of the folders.
+        python: The version of Python.
+        packages: The packages by the names of their modules.
+        requirements: The file of the repository with their versions; a package that is not in it has its newest one.
+    """
+    pinned = (line.split(";")[0].strip() for line in (ROOT / requirements).read_text().splitlines())
+    versions = {_normalize(line.partition("==")[0]): line for line in pinned if "==" in line}
+    wanted = [versions.get(_normalize(name), name) for name in packages.values()]
     with tempfile.TemporaryDirectory() as temporary:
         add_wheels(Path(temporary), python, wanted, "--no-deps")
-        wheels = {path.name.split("-")[0].lower(): path for path in Path(temporary, "wheels").glob("*.whl")}
-        for module, package in PACKAGES.items():
-            with zipfile.ZipFile(wheels[package.lower().replace("-", "_")]) as archive:
-                archive.extractall(folder / "packages" / module)
+        wheels = {_normalize(path.name.split("-")[0]): path for path in Path(temporary, "wheels").glob("*.whl")}
+        for module, package in packages.items():
+            with zipfile.ZipFile(wheels[_normalize(package)]) as archive:
+                names = [name for name in archive.namelist() if engine_files.is_needed(module, name)]
+                archive.extractall(folder / module, names)
 
 
-def write(path: Path, wheel: Path, more: Sequence[Path], limit: float, with_packages: bool = True) -> dict[str, float]:
+@contextmanager
+def _open_archive(path: Path) -> Iterator[tarfile.TarFile]:
+    """Opens an archive to write, with the filters for machine code if it is a ``.tar.xz``."""
+    if path.suffix == ".gz":
+        with tarfile.open(path, "w:gz") as archive:
+            yield archive
+    else:
+        with lzma.open(path, "wb", filters=_FILTERS) as file, tarfile.open(fileobj=file, mode="w") as archive:
+            yield archive
+
+
+def write(
+    path: Path,
+    wheel: Path,
+    more: Sequence[Path],
+    limit: float,
+    python: str | None = None,
+    with_packages: bool = True,
+    with_vllm: bool = True,
+) -> dict[str, float]:
     """Writes the archive, and returns the megabytes of its parts before compression.
 
     Args:
         path: The archive, with a name that ends in ``.tar.xz`` or ``.tar.gz``.
         wheel: The wheel of ``scripts/wheel``.
-        more: Folders with a folder for each module, such as vLLM's Python files with its requirements.
+        more: Folders with a folder for each module.
         limit: The most megabytes of the archive.
+        python: The version of Python; None for the wheel's.
         with_packages: Whether to download ``PACKAGES``.
+        with_vllm: Whether to download vLLM with the packages that it needs, too.
 
     Raises:
         PackError: The archive is larger, or an argument is wrong; there is no archive then.
     """
-    kind = {".xz": "w:xz", ".gz": "w:gz"}.get(path.suffix)
-    if kind is None:
+    if path.suffix not in (".xz", ".gz"):
         raise PackError(f"expects a name that ends in .tar.xz or .tar.gz, got {path.name}")
-    python = read_python(wheel)
+    python = read_python(wheel, python)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary, NAME)
         add_package(folder, wheel)
         add_repository(folder)
         if with_packages:
-            add_packages(folder, python)
+            add_packages(folder / "packages", python, PACKAGES, "requirements.txt")
+        if with_packages and with_vllm:
+            add_packages(folder / "packages", python, engine_files.PACKAGES, engine_files.REQUIREMENTS)
+            engine_files.add_stubs(folder / "packages")
         for each in more:
             shutil.copytree(each, folder / "packages", dirs_exist_ok=True)
         shutil.copy(FOLDER / "gpu_suite/run.py", folder)
@@ -143,7 +163,7 @@ def write(path: Path, wheel: Path, more: Sequence[Path], limit: float, with_pack
         facts = {"commit": find_commit(), "python": python, "megabytes": parts}
         (folder / "manifest.json").write_text(json.dumps(facts, indent=1) + "\n")
         say(f"compresses {sum(parts.values()):.0f} MB")
-        with tarfile.open(path, kind) as archive:
+        with _open_archive(path) as archive:
             archive.add(folder, NAME)
     size = path.stat().st_size / _MEGABYTE
     if size > limit:
@@ -164,7 +184,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command.add("file", type=Path, metavar="FILE.tar.xz", help="the pack")
     command.add("--wheel", type=Path, required=True, help="the wheel of scripts/wheel")
     command.add("--packages", type=Path, action="append", default=[], metavar="FOLDER",
-                help="a folder with more packages, each in a folder of its module's name, as vLLM's Python files")
+                help="a folder with more packages, each in a folder of its module's name")
+    command.add("--no-vllm", action="store_true", help="leave out vLLM and the packages that it needs")
+    command.add("--python", metavar="3.N", help="the Python of the machine (default: that of the wheel)")
     command.add("--limit", type=float, default=64, metavar="MB", help="the largest pack (default: %(default)s)")
     options = command.parser.parse_args(arguments)
     if not options.file.absolute().parent.is_dir():
@@ -173,8 +195,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not folder.is_dir():
             command.parser.error(f"expects '--packages' to be a folder, got '{folder}'")
     try:
-        parts = write(options.file, options.wheel, options.packages, options.limit)
-    except (PackError, OSError) as error:
+        parts = write(
+            options.file, options.wheel, options.packages, options.limit, options.python, with_vllm=not options.no_vllm
+        )
+    except (PackError, OSError, subprocess.CalledProcessError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     size = options.file.stat().st_size / _MEGABYTE

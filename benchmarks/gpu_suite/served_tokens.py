@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -40,17 +41,26 @@ OURS = "CUSTOM"
 PEERS = {"cuda": "TRITON_ATTN", "cpu": "TORCH_SDPA"}
 
 
+def choose_compilation() -> dict[str, Any]:
+    """The compilation of vLLM's configuration: CUDA graphs alone, if operators of PyTorch replace the compiled ones."""
+    found = find_spec("vllm._C_stable_libtorch")
+    if found is None or not str(found.origin).endswith(".py"):
+        return {}
+    return {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY", "custom_ops": ["none"]}
+
+
 def generate(work: Workload, backend: str, target: str, folder: str) -> list[dict[str, Any]]:
     """The seconds and the tokens of each batch, with one backend."""
     os.environ |= {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
     from vllm import LLM, SamplingParams
 
     on_gpu = choose_device(target) == "cuda"
+    compilation = {"compilation_config": choose_compilation()} if on_gpu else {}
     engine = LLM(
         model=folder, load_format="dummy", skip_tokenizer_init=True, attention_backend=backend, block_size=16, seed=0,
         dtype="bfloat16" if on_gpu else "float32", enforce_eager=not on_gpu, max_model_len=work.prompt + work.new,
         max_num_seqs=max(work.batches), kv_cache_memory_bytes=1 << (32 if on_gpu else 22), enable_prefix_caching=False,
-        additional_config={"kvcache": {"target": target}},
+        additional_config={"kvcache": {"target": target}}, **compilation,
     )  # fmt: skip
     sampling = SamplingParams(temperature=0, max_tokens=work.new, detokenize=False, ignore_eos=True)
     found = []
@@ -104,6 +114,9 @@ def measure(options: argparse.Namespace) -> Record:
                 table.add(batch, backend, batch * work.new / seconds, len(found), f"{equal} of {work.new}")
     record.tables = {"served tokens": table}
     record.details = {"turns": turns}
+    if missing := [backend for backend, found in turns.items() if not found]:
+        print(record.render(False))
+        raise ValueError(f"expects tokens of each backend, got none of {', '.join(missing)}")
     return record
 
 

@@ -8,9 +8,11 @@ import tarfile
 import time
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
-from gpu_suite import pack, stages
+from gpu_suite import engine_files, pack, served_tokens, stages
 from gpu_suite.stages import Options, Outcome, Paths, Stage
 from places import ROOT
 from record import Record
@@ -91,26 +93,35 @@ def test_pack_rejects_sizes_and_names(wheel, tmp_path):
     other.write_bytes(wheel.read_bytes())
     with pytest.raises(pack.PackError, match="an extension for the Python of kvcache-0.1.0-cp399"):
         pack.write(tmp_path / "suite.tar.gz", other, [], 64, with_packages=False)
-    assert pack.read_python(Path("kvcache-0.1.0-cp312-cp312-linux_x86_64.whl")) == "3.12"
 
 
-def test_unused_libraries_keep_their_symbols(tmp_path):
-    libraries = {
-        "libz3-0.so": "int Z3_used(void) { return 7; } int Z3_other(void) { return 1; }",
-        "libuser-0.so": "int Z3_used(void); int f(void) { return Z3_used(); } int g(void) { return 3; }",
-    }
-    for name, text in libraries.items():
-        command = ["cc", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-x", "c", "-", "-o", tmp_path / name]
-        more = [] if "z3" in name else ["-x", "none", tmp_path / "libz3-0.so", f"-Wl,-rpath,{tmp_path}"]
-        subprocess.run([*command, *more], input=text, text=True, check=True)
-    before = (tmp_path / "libuser-0.so").read_bytes()
-    pack.replace_unused(tmp_path)
-    assert (tmp_path / "libuser-0.so").read_bytes() == before
-    program = "import ctypes, os, sys; f = ctypes.CDLL(sys.argv[1], os.RTLD_NOW); print(f.g(), flush=True); f.f()"
-    done = subprocess.run([sys.executable, "-c", program, tmp_path / "libuser-0.so"], capture_output=True, text=True)
-    assert done.stdout == "3\n" and done.returncode < 0
-    assert "Z3_used" in pack._list_symbols(tmp_path / "libz3-0.so", "--defined-only")
-    assert "Z3_other" not in pack._list_symbols(tmp_path / "libz3-0.so", "--defined-only")
+@pytest.mark.parametrize("name, wanted, found", [
+    ("cp312-cp312-linux_x86_64", None, "3.12"),
+    ("cp311-cp311-manylinux_2_36_x86_64", "3.11", "3.11"),
+    ("cp312-abi3-manylinux_2_36_x86_64", None, "3.12"),
+    ("cp312-abi3-manylinux_2_36_x86_64", "3.14", "3.14"),
+    ("cp311-cp311-linux_x86_64", "3.12", "expects Python 3.11 for .*, got 3.12"),
+    ("cp312-abi3-linux_x86_64", "3.11", "expects Python 3.12 or newer for .*, got 3.11"),
+    ("cp312-abi3-linux_x86_64", "312", "expects a version of Python such as 3.12, got '312'"),
+])  # fmt: skip
+def test_python_of_a_pack_is_one_of_its_wheel(name, wanted, found):
+    wheel = Path(f"kvcache-0.1.0-{name}.whl")
+    if found.startswith("expects"):
+        with pytest.raises(pack.PackError, match=found):
+            pack.read_python(wheel, wanted)
+    else:
+        assert pack.read_python(wheel, wanted) == found
+
+
+def test_xz_packs_have_filters_for_machine_code(tmp_path, wheel, monkeypatch):
+    """Other programs read them, too."""
+    monkeypatch.setattr(pack, "add_package", lambda folder, wheel: (folder / "site").mkdir(parents=True))
+    path = tmp_path / "suite.tar.xz"
+    pack.write(path, wheel, [], 64, with_packages=False)
+    listed = subprocess.run(["xz", "--list", "--verbose", "--verbose", path], capture_output=True, text=True, check=True)
+    assert "--x86 --lzma2=dict=128MiB" in listed.stdout
+    names = subprocess.run(["tar", "-tf", path], capture_output=True, text=True, check=True).stdout
+    assert "kvcache-on-gpu/manifest.json\n" in names
 
 
 def test_pack_for_another_python_says_so(packed, tmp_path):
@@ -133,6 +144,86 @@ def test_pack_for_another_python_says_so(packed, tmp_path):
 def test_suite_names_wrong_arguments(arguments, message, tmp_path):
     done, record = run(ROOT / "benchmarks/gpu_suite/run.py", tmp_path, *arguments)
     assert (done.returncode, record) == (2, None) and message in done.stderr
+
+
+# --- Files of vLLM --------------------------------------------------------------------------------------------------
+
+
+def test_absent_packages_import_and_raise_when_used(tmp_path):
+    (tmp_path / "vllm/vllm").mkdir(parents=True)
+    engine_files.add_stubs(tmp_path)
+    program = """
+import aiohttp, fastapi.responses, openai_harmony
+from partial_json_parser.core.options import Allow
+class Response(fastapi.responses.JSONResponse): pass
+names = {openai_harmony.ReasoningEffort.HIGH: "high"}
+assert issubclass(Response, fastapi.responses.JSONResponse) and isinstance(Allow, type)
+assert not hasattr(aiohttp, "__version__")
+for call in (Response, openai_harmony.load_harmony_encoding, Allow.ALL):
+    try:
+        call()
+    except RuntimeError as error:
+        print(error)
+"""
+    folders = [ROOT / "benchmarks", *(each for each in tmp_path.iterdir() if each.name != "vllm")]
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True,
+                          env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders))})  # fmt: skip
+    assert done.stdout.splitlines() == [
+        "__main__.Response is not in the pack: install __main__",
+        "openai_harmony.load_harmony_encoding is not in the pack: install openai_harmony",
+        "partial_json_parser.core.options.Allow.ALL is not in the pack: install partial_json_parser",
+    ]
+
+
+def test_pack_has_vllms_python_files_only():
+    names = ["vllm/a.py", "vllm/_C.abi3.so", "vllm/x.json", "vllm-0.33.0.dist-info/METADATA",
+             "vllm-0.33.0.dist-info/RECORD", "vllm-0.33.0.dist-info/entry_points.txt"]  # fmt: skip
+    assert [name for name in names if engine_files.is_needed("vllm", name)] == [names[0], names[3], names[5]]
+    assert all(engine_files.is_needed("pydantic_core", name) for name in names)
+
+
+def test_operators_in_place_of_compiled_ones():
+    torch = pytest.importorskip("torch")
+    from gpu_suite import operators  # noqa: F401
+
+    ops = torch.ops._C
+    rows = torch.randn(3, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    out = torch.empty(3, 4, dtype=torch.float64)
+    ops.silu_and_mul(out, rows)
+    gate, up = rows[:, :4].numpy(), rows[:, 4:].numpy()
+    np.testing.assert_allclose(out.numpy(), gate / (1 + np.exp(-gate)) * up)
+    weight, rest = torch.arange(1.0, 9), torch.ones(3, 8)
+    values = rows.float()
+    for given in (weight, None):
+        residual, result = rest.clone(), values.clone()
+        ops.fused_add_rms_norm(result, residual, given, 1e-5)
+        total = values.double().numpy() + 1
+        normal = total / np.sqrt((total**2).mean(-1, keepdims=True) + 1e-5)
+        wanted = normal if given is None else normal * given.numpy()
+        np.testing.assert_allclose(residual.numpy(), total, rtol=1e-6)
+        np.testing.assert_allclose(result.numpy(), wanted, rtol=1e-5)
+        out = torch.empty(3, 8)
+        ops.rms_norm(out, residual, given, 1e-5)
+        np.testing.assert_allclose(out.numpy(), wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("origin, wanted", [
+    (None, {}), ("/x/_C_stable_libtorch.abi3.so", {}),
+    ("/x/_C_stable_libtorch.py", {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY", "custom_ops": ["none"]}),
+])  # fmt: skip
+def test_compilation_depends_on_compiled_operators(monkeypatch, origin, wanted):
+    spec = origin and SimpleNamespace(origin=origin)
+    monkeypatch.setattr(served_tokens, "find_spec", {"vllm._C_stable_libtorch": spec}.get)
+    assert served_tokens.choose_compilation() == wanted
+
+
+def test_served_tokens_fail_without_those_of_a_backend(monkeypatch, tmp_path, capsys):
+    turns = {"CUSTOM": None, "TORCH_SDPA": [{"batch": 1, "seconds": 1.0, "tokens": [[1, 2, 3]]}] * 2}
+    monkeypatch.setattr(served_tokens, "run_turn", lambda options, backend, *_: turns[backend])
+    monkeypatch.setattr(served_tokens, "make_config", lambda *_, **__: SimpleNamespace(save_pretrained=str))
+    with pytest.raises(SystemExit, match="expects tokens of each backend, got none of CUSTOM"):
+        served_tokens.main(["--target", "emulator:sm_90a", "--small", "--seconds", "9"])
+    assert "TORCH_SDPA" in capsys.readouterr().out
 
 
 # --- Limits ----------------------------------------------------------------------------------------------------------
