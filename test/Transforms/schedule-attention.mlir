@@ -91,6 +91,68 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
     gpu.return
   }
 
+  // Tiles of a branch on their number have loops of their own: those before the first bound and from the second one on.
+  // CHECK-LABEL: gpu.func @masks(
+  // CHECK-SAME:    %[[N:.*]]: index, %[[FROM:.*]]: index, %[[TO:.*]]: index)
+  // CHECK:         kvcache.consume
+  // CHECK:         scf.if %{{.*}} -> (!kvcache.fragment<64x64xf32, wgmma_acc>)
+  // CHECK:         %[[LEAST:.*]] = arith.maxsi %[[FROM]], %{{.*}} : index
+  // CHECK:         %[[B0:.*]] = arith.minsi %[[LEAST]], %[[N]] : index
+  // CHECK:         scf.for %{{.*}} = %{{.*}} to %[[B0]] step
+  // CHECK:           scf.if %{{.*}} -> (!kvcache.fragment<64x64xf32, wgmma_acc>)
+  // CHECK:         %[[MOST:.*]] = arith.maxsi %[[TO]], %[[B0]] : index
+  // CHECK:         %[[B1:.*]] = arith.minsi %[[MOST]], %[[N]] : index
+  // CHECK:         scf.for %{{.*}} = %[[B0]] to %[[B1]] step
+  // CHECK-NOT:       scf.if
+  // CHECK:           math.exp2
+  // CHECK:         scf.for %{{.*}} = %[[B1]] to %[[N]] step
+  // CHECK:           scf.if %{{.*}} -> (!kvcache.fragment<64x64xf32, wgmma_acc>)
+  // REMARK: remark: [Passed] schedule | {{.*}}"products overlap"
+  gpu.func @masks(%n: index, %from: index, %to: index) kernel attributes {known_block_size = array<i32: 384, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    %q = kvcache.alloc_tile : !tile
+    %k = kvcache.pipe : !ring
+    %v = kvcache.pipe : !ring
+    %l0 = kvcache.splat %zero : !share
+    %o0 = kvcache.splat %zero : !s
+    %l, %o = scf.for %j = %c0 to %n step %c1 iter_args(%lj = %l0, %oj = %o0) -> (!share, !s) {
+      %products = kvcache.consume %k[%j] : !ring -> !s {
+      ^bb0(%kt: !tile):
+        %started = kvcache.fragment_mma %q[%c0, %c0], %kt[%c0, %c0] : !tile, !tile -> !fly
+        %done = kvcache.fragment_wait %started : !fly
+        kvcache.yield %done : !s
+      }
+      %is_first = arith.cmpi slt, %j, %from : index
+      %is_last = arith.cmpi sge, %j, %to : index
+      %is_masked = arith.ori %is_first, %is_last : i1
+      %s = scf.if %is_masked -> (!s) {
+        %masked = kvcache.map arith.negf(%products) : !s -> !s
+        scf.yield %masked : !s
+      } else {
+        scf.yield %products : !s
+      }
+      %probs = kvcache.map %s : !s -> !s {
+      ^bb0(%e: f32):
+        %y = math.exp2 %e : f32
+        kvcache.yield %y : f32
+      }
+      %ln = kvcache.reduce addf %probs from %lj : !s -> !share
+      %p = kvcache.to_operand %probs : !s -> !p
+      %os = kvcache.map arith.addf(%oj, %oj) : !s, !s -> !s
+      %on = kvcache.consume %v[%j] : !ring -> !s {
+      ^bb0(%vt: !tile):
+        %started = kvcache.fragment_mma %p, %vt[%c0, %c0] add %os {major_b = #kvcache.major<mn_major>} : !p, !tile, !s -> !fly
+        %done = kvcache.fragment_wait %started : !fly
+        kvcache.yield %done : !s
+      }
+      scf.yield %ln, %on : !share, !s
+    } {kvcache.schedule = #kvcache.schedule<pipelined>}
+    "test.use"(%l, %o) : (!share, !s) -> ()
+    gpu.return
+  }
+
   // One warpgroup of consumers has no turns, and a loop without a sum of exponentials no fence.
   // CHECK-LABEL: gpu.func @alone(
   // CHECK-NOT:     nvvm.barrier

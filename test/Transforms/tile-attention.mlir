@@ -11,7 +11,7 @@
 // CHECK-SAME:    %[[Q:.*]]: memref<?x32x128xbf16>, %[[K:.*]]: !kvcache.paged{{.*}}, %[[V:.*]]: !kvcache.paged{{.*}}, %[[N:.*]]: memref<?xi32>, %[[SCALE:.*]]: f32, %[[OUT:.*]]: memref<?x32x128xbf16>, %[[LSE:.*]]: memref<?x32xf32>)
 // CHECK:         scf.parallel (%[[THREAD:.*]]) = (%c0) to (%c384)
 // CHECK:           %[[QT:.*]] = kvcache.alloc_tile : !kvcache.tile<128x128xbf16, swizzle_128b>
-// CHECK:           %[[KEYS:.*]] = kvcache.pipe {consumer_registers = 232 : i64, producer_registers = 40 : i64} : !kvcache.pipe<2, !kvcache.tile<128x128xbf16, swizzle_128b>, producers = 4>
+// CHECK:           %[[KEYS:.*]] = kvcache.pipe {consumer_registers = 240 : i64, producer_registers = 24 : i64} : !kvcache.pipe<2, !kvcache.tile<128x128xbf16, swizzle_128b>, producers = 4>
 // CHECK:           %[[VALUES:.*]] = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<128x128xbf16, swizzle_128b>, producers = 4>
 // CHECK:           scf.for %{{.*}} = %[[THREAD]] to %c2048 step %c384
 // CHECK:             vector.load %[[Q]]
@@ -27,11 +27,12 @@
 // CHECK:           } else {
 // CHECK:             %[[R0:.*]] = arith.muli %{{.*}}, %c64
 // CHECK:             %[[FACTOR:.*]] = kvcache.splat %{{.*}} : !kvcache.fragment<64xf32, wgmma_acc>
-// CHECK:             %[[ENDS:.*]] = kvcache.map %{{.*}} at(%[[R0]]) : !kvcache.fragment<64xi32, wgmma_acc>
 // CHECK:             %[[ALL:.*]]:3 = scf.for %[[TILE:.*]] = %c0 to %{{.*}} step %c1 iter_args(%[[M:.*]] = %{{.*}}, %[[L:.*]] = %{{.*}}, %[[O:.*]] = %{{.*}})
 // CHECK:               %[[S:.*]] = kvcache.consume %[[KEYS]][%[[TILE]]]
 // CHECK:                 kvcache.fragment_mma %[[QT]][%[[R0]], %c0{{.*}}], %{{.*}} {k = 128 : i64}
-// CHECK:               %[[X:.*]] = scf.if %{{.*}} -> (!kvcache.fragment<64x128xf32, wgmma_acc>) {
+// CHECK:               %[[LAST:.*]] = arith.cmpi sge, %[[TILE]], %{{.*}} : index
+// CHECK:               %[[X:.*]] = scf.if %[[LAST]] -> (!kvcache.fragment<64x128xf32, wgmma_acc>) {
+// CHECK:                 %[[ENDS:.*]] = kvcache.map %{{.*}} at(%[[R0]]) : !kvcache.fragment<64xi32, wgmma_acc>
 // CHECK:                 kvcache.map %[[S]], %[[ENDS]] at(%[[R0]], %c0
 // CHECK:               %[[MAX:.*]] = kvcache.reduce maxnumf %[[X]] from %[[M]]
 // CHECK:               %[[SHIFT:.*]] = kvcache.map %[[MAX]], %[[FACTOR]]
@@ -90,10 +91,15 @@ func.func @region(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<
 // The threads that multiply clear the values that precede a window in its first page.
 // CHECK-LABEL: func.func @window(
 // CHECK:         %[[VALUES:.*]] = kvcache.pipe : {{.*}}, producers = 4>
-// CHECK:         %[[ENDS:.*]] = kvcache.map %{{.*}} at(%[[R0:.*]]) : !kvcache.fragment<64xi32, wgmma_acc>
-// CHECK:         %[[BEGINS:.*]] = kvcache.map %{{.*}} at(%[[R0]]) : !kvcache.fragment<64xi32, wgmma_acc>
-// CHECK:         scf.for
-// CHECK:           kvcache.map %{{.*}}, %[[ENDS]], %[[BEGINS]] at(%[[R0]], %c0
+// CHECK:         scf.for %[[TILE:.*]] = %c0
+// The schedule gives tiles with these conditions loops of their own.
+// CHECK:           %[[LAST:.*]] = arith.cmpi sge, %[[TILE]], %{{.*}} : index
+// CHECK:           %[[BEGIN:.*]] = arith.cmpi slt, %[[TILE]], %{{.*}} : index
+// CHECK:           %[[MASKED:.*]] = arith.ori %[[BEGIN]], %[[LAST]] : i1
+// CHECK:           scf.if %[[MASKED]]
+// CHECK:             %[[ENDS:.*]] = kvcache.map %{{.*}} at(%[[R0:.*]]) : !kvcache.fragment<64xi32, wgmma_acc>
+// CHECK:             %[[BEGINS:.*]] = kvcache.map %{{.*}} at(%[[R0]]) : !kvcache.fragment<64xi32, wgmma_acc>
+// CHECK:             kvcache.map %{{.*}}, %[[ENDS]], %[[BEGINS]] at(%[[R0]], %c0
 // CHECK:           kvcache.consume %[[VALUES]]
 // CHECK:             scf.if
 // CHECK:               kvcache.tile_store
@@ -108,7 +114,7 @@ func.func @window(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<
 
 // Tokens that a region excludes for all rows are no tiles; where it admits all, it computes nothing.
 // CHECK-LABEL: func.func @mask(
-// CHECK:         scf.if %{{.*}} -> (!kvcache.fragment<64x128xf32, wgmma_acc>) {
+// CHECK:         scf.if %{{.*}} -> (!kvcache.fragment<64x96xf32, wgmma_acc>) {
 // CHECK-NEXT:      kvcache.map %{{.*}} at(%{{.*}}, %{{.*}})
 // CHECK-NEXT:      ^bb0(%[[E:.*]]: f32, %{{.*}}: index, %[[KEY:.*]]: index):
 // CHECK:             arith.cmpi uge, %[[KEY]]
@@ -121,11 +127,25 @@ func.func @mask(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?x
   return
 }
 
-// A soft cap takes a division for each score. It overlaps products only on request.
+// A soft cap takes a division for each score, and overlaps products. Its code is too large for loops of their own.
 // CHECK-LABEL: func.func @soft_cap(
-// CHECK-NOT:     kvcache.store_rows
+// CHECK:         %[[MASKED:.*]] = arith.cmpi slt, %{{.*}}, %{{.*}} : index
+// CHECK-NEXT:    scf.if %[[MASKED]]
+// CHECK:         kvcache.schedule = #kvcache.schedule<ping_pong>
 func.func @soft_cap(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   kvcache.attention %q, %k, %v, %n, %s outs(%out) {causal, soft_cap = 50.0}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// A region may need any number of registers. It overlaps products only on request.
+// CHECK-LABEL: func.func @region_by_default(
+// CHECK-NOT:     kvcache.store_rows
+func.func @region_by_default(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {causal} mask {
+  ^bb0(%sequence: index, %head: index, %query: index, %key: index):
+    %sees = arith.cmpi ne, %key, %head : index
+    kvcache.yield %sees : i1
+  } : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }

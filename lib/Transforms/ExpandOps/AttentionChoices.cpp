@@ -178,18 +178,17 @@ constexpr int64_t kMostFewRows = 64;
 /// The fewest rows of a block, and tokens of a tile: those of a product.
 constexpr int64_t kLeastRows = 16, kLeastTokens = 16;
 
-/// Tokens of a tile whose products overlap, by the elements of a value, without
-/// and with a window or a chunk. A thread has registers for the accumulator,
+/// Tokens of a tile whose products overlap, by the elements of a value: of
+/// causal products; with code for a begin or a soft cap, or for copies of few
+/// rows; and with that of a mask. A thread has registers for the accumulator,
 /// the scores of a tile and the weights of another. More tokens spill
 /// (ptxas 13.0).
 struct OverlappedTokens {
-  int64_t ofValue, tokens, tokensWithBegin;
+  int64_t ofValue, tokens, tokensWithCode, tokensWithMask;
 };
-constexpr OverlappedTokens kOverlappedTokens[] = {{128, 128, 128},
-                                                  {160, 112, 96},
-                                                  {192, 96, 80},
-                                                  {224, 80, 64},
-                                                  {256, 64, 48}};
+constexpr OverlappedTokens kOverlappedTokens[] = {
+    {64, 128, 128, 128}, {128, 128, 128, 96}, {160, 128, 112, 96},
+    {192, 112, 96, 96},  {224, 96, 80, 64},   {256, 80, 64, 64}};
 /// The fewest elements of a value whose sums a warp keeps.
 constexpr int64_t kLeastColumns = 16;
 
@@ -273,6 +272,9 @@ bool hasGaps(AttentionOp op) {
   return op.getRanges() && getSizeOf(op.getRanges(), 1) != 1;
 }
 
+/// The most elements of a value of ranges whose products overlap.
+constexpr int64_t kMostOfRanges = 128;
+
 struct Shape {
   explicit Shape(AttentionOp op)
       : config(op.getFields()),
@@ -288,7 +290,10 @@ struct Shape {
         bits(std::min(getBits(op.getKeyCache()), getBits(op.getValues()))),
         isPlain(!op.getSoftCap() && !op.getMask() &&
                 op.getModifiers().empty() && !hasGaps(op)),
-        hasBegin(op.getWindow() || op.getChunk() || op.getRanges()) {}
+        hasBegin(op.getWindow() || op.getChunk() || op.getRanges()),
+        canOverlap(op.getModifiers().empty() && !op.getWholeMask() &&
+                   !hasGaps(op) &&
+                   (!op.getRanges() || ofValue <= kMostOfRanges)) {}
 
   bool isOf(Caches wanted) const {
     return wanted == Caches::Any || wanted == caches;
@@ -308,6 +313,10 @@ struct Shape {
   /// Whether scores are scaled products, and rows see tokens by their positions
   /// alone; and whether these positions have a begin.
   bool isPlain, hasBegin;
+  /// Whether there are registers for products that overlap: without regions,
+  /// which may need any number, masks that every tile needs, and ranges of long
+  /// values (ptxas 13.0).
+  bool canOverlap;
 };
 
 /// Whether warps can multiply raw tiles of the caches.
@@ -372,7 +381,7 @@ bool fitsSwap(const TilesChoice &choice, const Shape &shape) {
 /// that a block has 128 rows.
 bool isOverlapped(const Shape &shape) {
   constexpr int64_t bits = 16;
-  return shape.isPlain && shape.bits == bits;
+  return shape.canOverlap && shape.bits == bits;
 }
 
 MmaKind getMma(TileUnit unit) {
@@ -590,7 +599,11 @@ void chooseTokens(AttentionOp op, const Shape &shape, TilePlan &plan,
         return shape.ofValue <= row.ofValue;
       });
   assert(choice != std::end(kOverlappedTokens) && "a wgmma has such values");
-  plan.tokens = shape.hasBegin ? choice->tokensWithBegin : choice->tokens;
+  bool hasCode = !op.getCausal() || op.getSoftCap() || shape.hasBegin ||
+                 op.getScoreRegion() || !hasLongBoxes(op, choice->tokens);
+  plan.tokens = op.getMask() || op.getMaskRegion() ? choice->tokensWithMask
+                : hasCode                          ? choice->tokensWithCode
+                                                   : choice->tokens;
   while (plan.tokens > kLeastTokens &&
          countBytes(op, shape, plan) + kReserved > target.sharedBytes)
     plan.tokens -= kLeastTokens;
@@ -682,6 +695,19 @@ std::string findConfigObstacle(AttentionOp op, const Shape &shape,
 }
 
 } // namespace
+
+int64_t kvcache::getTileAlignment(AttentionOp op, int64_t tokens) {
+  for (Value cache : {Value(op.getKeyCache()), op.getValues()}) {
+    int64_t size = cast<CacheTypeInterface>(cache.getType()).getPageSize();
+    tokens = ShapedType::isDynamic(size) ? 1 : std::gcd(tokens, size);
+  }
+  return tokens;
+}
+
+bool kvcache::hasLongBoxes(AttentionOp op, int64_t tokens) {
+  constexpr int64_t least = 16;
+  return getTileAlignment(op, tokens) >= least;
+}
 
 FailureOr<std::optional<TilePlan>> kvcache::planTiles(AttentionOp op,
                                                       const Target &target) {

@@ -88,6 +88,13 @@ struct WarpPlan {
 FailureOr<std::optional<TilePlan>> planTiles(AttentionOp op,
                                              const Target &target);
 
+/// The number of tokens that the first token of a tile in a page is a multiple
+/// of, if it is that of a tile.
+int64_t getTileAlignment(AttentionOp op, int64_t tokens);
+/// Whether copies of such tiles have many rows each. Copies of few rows need
+/// more registers.
+bool hasLongBoxes(AttentionOp op, int64_t tokens);
+
 /// Chooses the warps of an op without tensor cores.
 WarpPlan chooseWarps(AttentionOp op);
 

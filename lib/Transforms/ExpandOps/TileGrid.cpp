@@ -140,15 +140,7 @@ SeenTokens TileGrid::findSeen(const QueryRows &rows, Value first, Value count,
   if (!mayBegin)
     return seen;
   // A tile may begin in front of what rows see, but not in another page.
-  auto getPageSize = [](Value cache) {
-    return cast<CacheTypeInterface>(cache.getType()).getPageSize();
-  };
-  int64_t ofKeys = getPageSize(op.getKeyCache()),
-          ofValues = getPageSize(op.getValues());
-  bool isKnown =
-      !ShapedType::isDynamic(ofKeys) && !ShapedType::isDynamic(ofValues);
-  seen.alignment =
-      isKnown ? std::gcd(std::gcd(plan.tokens, ofKeys), ofValues) : 1;
+  seen.alignment = getTileAlignment(op, plan.tokens);
   Value &from = seen.all.from;
   if (seen.alignment == 1)
     return seen;

@@ -121,6 +121,21 @@ Value TileRows::findTiles(int64_t threads) {
   });
 }
 
+TokenRange TileRows::getWholeTokens() {
+  TokenRange whole = seenByAll;
+  if (op.getMask())
+    whole.to = frame.min(whole.to, rows.own);
+  return whole;
+}
+
+TokenRange TileRows::findTilesWithin(const TokenRange &range) {
+  auto count = [&](Value end, int64_t more) {
+    Value within = frame.max(frame.sub(end, tokens.all.from), frame.index(0));
+    return frame.div(frame.add(within, frame.index(more)), plan.tokens);
+  };
+  return {count(range.from, plan.tokens - 1), count(range.to, 0)};
+}
+
 Value TileRows::getToken(Value tile) {
   if (list)
     tile = list->getTile(tile);

@@ -59,6 +59,11 @@ public:
   /// or by positions, ranges and the mask.
   Value needsMaskRegion(Value tile);
   Value needsMask(Value tile);
+  /// Tiles [from, to) that have only tokens of a range.
+  TokenRange findTilesWithin(const TokenRange &range);
+  /// The tokens that all rows see by positions, ranges and the mask, unless
+  /// there are gaps or bits of all tokens.
+  TokenRange getWholeTokens();
   /// Gives scores that rows do not see the weight 0, where there are any.
   TileState mask(const TileState &scores, Value tile);
 

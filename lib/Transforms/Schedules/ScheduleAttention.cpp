@@ -11,6 +11,9 @@
 // the loop by one: an iteration starts the scores of a tile and the sums of the
 // tile before, and computes everything else while the sums are in flight.
 //
+// Tiles that take a branch, such as that of masks, have loops of their own, so
+// that the loop of the other tiles has neither its code nor its registers.
+//
 //===----------------------------------------------------------------------===//
 
 #include "TileLoop.h"
@@ -118,7 +121,7 @@ private:
                         /*inTurn=*/true));
     emitOthers(first, isAfterScores);
     scale(first);
-    SmallVector<Value> carried = emitLoop(getCarried(first));
+    SmallVector<Value> carried = emitLoops(getCarried(first));
     Value last = b.sub(loop.getUpperBound(), b.index(1));
     IRMapping mapping;
     mapTaken(mapping, carried, last);
@@ -134,12 +137,28 @@ private:
 
   enum Place { isBeforeScores, isAfterScores };
 
-  void emitOthers(IRMapping &mapping, Place place) {
+  void emitOthers(IRMapping &mapping, Place place, bool isMasked = true) {
     for (Operation *op : tiles.others)
       if (op != tiles.scores.consume &&
           op->isBeforeInBlock(tiles.scores.consume) ==
               (place == isBeforeScores))
-        builder.clone(*op, mapping);
+        emitOther(op, mapping, isMasked);
+  }
+
+  /// Without masks, their branches are not taken.
+  void emitOther(Operation *op, IRMapping &mapping, bool isMasked) {
+    bool isMask = llvm::any_of(
+        tiles.masks, [&](const TileMask &mask) { return mask.branch == op; });
+    if (isMasked || !isMask) {
+      builder.clone(*op, mapping);
+      return;
+    }
+    Block &block = *cast<scf::IfOp>(op).elseBlock();
+    for (Operation &nested : block.without_terminator())
+      builder.clone(nested, mapping);
+    for (auto [result, value] : llvm::zip_equal(
+             op->getResults(), block.getTerminator()->getOperands()))
+      mapping.map(result, mapping.lookupOrDefault(value));
   }
 
   void scale(IRMapping &mapping) {
@@ -242,16 +261,39 @@ private:
         .front();
   }
 
-  /// The tiles after the first one.
-  SmallVector<Value> emitLoop(ArrayRef<Value> inits) {
+  /// The tiles after the first one: those before all masks, those that no mask
+  /// takes, and the last ones.
+  SmallVector<Value> emitLoops(SmallVector<Value> carried) {
+    Value first = b.index(1), end = loop.getUpperBound();
+    Value from, to;
+    for (const TileMask &mask : tiles.masks) {
+      if (mask.from)
+        from = from ? b.max(from, mask.from) : mask.from;
+      if (mask.to)
+        to = to ? b.min(to, mask.to) : mask.to;
+    }
+    if (from) {
+      from = b.min(b.max(from, first), end);
+      carried = emitLoop(first, from, carried, /*isMasked=*/true);
+      first = from;
+    }
+    if (!to)
+      return emitLoop(first, end, carried, /*isMasked=*/false);
+    to = b.min(b.max(to, first), end);
+    carried = emitLoop(first, to, carried, /*isMasked=*/false);
+    return emitLoop(to, end, carried, /*isMasked=*/true);
+  }
+
+  SmallVector<Value> emitLoop(Value first, Value end, ValueRange inits,
+                              bool isMasked) {
     auto rotated = scf::ForOp::create(
-        builder, loc, b.index(1), loop.getUpperBound(), loop.getStep(), inits,
+        builder, loc, first, end, loop.getStep(), inits,
         [&](OpBuilder &, Location, Value tile, ValueRange carried) {
           Value before = b.sub(tile, b.index(1));
           SmallVector<Value> next =
               consume(tiles.sums.consume, before, carried.getTypes(),
                       [&](ValueRange slots) {
-                        return emitTile(tile, before, carried, slots);
+                        return emitTile(tile, before, carried, slots, isMasked);
                       });
           scf::YieldOp::create(builder, loc, next);
         });
@@ -261,14 +303,14 @@ private:
   /// The sums of the tile before are in flight from the start of the scores
   /// until everything else is computed.
   SmallVector<Value> emitTile(Value tile, Value before, ValueRange carried,
-                              ValueRange slots) {
+                              ValueRange slots, bool isMasked) {
     IRMapping mapping, earlier;
     mapping.map(loop.getInductionVar(), tile);
     mapping.map(loop.getRegionIterArgs(),
                 carried.take_front(loop.getNumResults()));
     mapTaken(earlier, carried, before);
     earlier.map(tiles.sums.getBody().getArguments(), slots);
-    emitOthers(mapping, isBeforeScores);
+    emitOthers(mapping, isBeforeScores, isMasked);
 
     SmallVector<Type> types(tiles.scores.consume.getResultTypes());
     types.push_back(tiles.sums.product.getType());
@@ -288,7 +330,7 @@ private:
         });
     mapping.map(tiles.scores.consume.getResult(0), found[0]);
 
-    emitOthers(mapping, isAfterScores);
+    emitOthers(mapping, isAfterScores, isMasked);
     if (tiles.exponentials)
       ScheduleFenceOp::create(builder, loc,
                               mapping.lookupOrDefault(tiles.exponentials));

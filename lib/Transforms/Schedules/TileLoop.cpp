@@ -169,6 +169,36 @@ void TileLoop::findExponentials() {
   }
 }
 
+/// Finds the tiles [from, to) for which a condition does not hold, if it
+/// compares the number of the tile with values from outside of the loop.
+static bool findBounds(Value condition, scf::ForOp loop, TileMask &mask) {
+  if (auto either = condition.getDefiningOp<arith::OrIOp>())
+    return findBounds(either.getLhs(), loop, mask) &&
+           findBounds(either.getRhs(), loop, mask);
+  auto compare = condition.getDefiningOp<arith::CmpIOp>();
+  if (!compare || compare.getLhs() != loop.getInductionVar() ||
+      !loop.isDefinedOutsideOfLoop(compare.getRhs()))
+    return false;
+  bool isLess = compare.getPredicate() == arith::CmpIPredicate::slt;
+  if (!isLess && compare.getPredicate() != arith::CmpIPredicate::sge)
+    return false;
+  Value &bound = isLess ? mask.from : mask.to;
+  if (bound)
+    return false;
+  bound = compare.getRhs();
+  return true;
+}
+
+void TileLoop::findMasks() {
+  for (Operation *op : others) {
+    auto branch = dyn_cast<scf::IfOp>(op);
+    TileMask mask{branch, {}, {}};
+    if (branch && branch.elseBlock() &&
+        findBounds(branch.getCondition(), loop, mask))
+      masks.push_back(mask);
+  }
+}
+
 FailureOr<TileLoop> TileLoop::match(scf::ForOp loop, std::string &reason) {
   TileLoop found{loop, {}, {}};
   if (failed(found.findProducts(reason)) || failed(found.findScaling(reason)) ||
@@ -176,5 +206,6 @@ FailureOr<TileLoop> TileLoop::match(scf::ForOp loop, std::string &reason) {
     return failure();
   found.findTaken();
   found.findExponentials();
+  found.findMasks();
   return found;
 }

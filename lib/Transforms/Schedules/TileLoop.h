@@ -34,6 +34,13 @@ struct TileProduct {
   static FailureOr<TileProduct> match(ConsumeOp consume, std::string &reason);
 };
 
+/// A branch that tiles [from, to) do not take. A bound is null where there is
+/// none.
+struct TileMask {
+  scf::IfOp branch;
+  Value from, to;
+};
+
 /// A loop over tiles: scores, everything else, and sums.
 struct TileLoop {
   scf::ForOp loop;
@@ -46,6 +53,8 @@ struct TileLoop {
   SmallVector<Operation *> others;
   /// Values of the others that the sums take.
   SetVector<Value> taken;
+  /// Branches on the number of the tile among the others.
+  SmallVector<TileMask> masks;
   /// The sums of exponentials, or null.
   Value exponentials;
 
@@ -61,6 +70,7 @@ private:
   LogicalResult checkBody(std::string &reason);
   void findTaken();
   void findExponentials();
+  void findMasks();
 };
 
 } // namespace mlir::kvcache

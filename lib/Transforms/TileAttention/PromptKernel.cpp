@@ -14,6 +14,8 @@
 #include "QueryStage.h"
 #include "TileScores.h"
 
+#include "kvcache/IR/TileOps.h"
+
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -22,8 +24,12 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// Registers of the threads of roles.
-constexpr int64_t kProducerRegisters = 40, kConsumerRegisters = 232;
+/// Registers of threads that copy, and of those that multiply.
+struct RoleRegisters {
+  int64_t producer, consumer;
+};
+/// With copies of many rows each, and of few.
+constexpr RoleRegisters kLongBoxes{24, 240}, kShortBoxes{40, 232};
 /// The named barrier of the threads that multiply.
 constexpr int64_t kBarrier = 1;
 
@@ -86,7 +92,13 @@ private:
     Value hasRows = frame.below(frame.index(0), block.count);
     tiles = arith::SelectOp::create(frame.builder, frame.loc, hasRows, tiles,
                                     frame.index(0));
+    if (count)
+      storeCount();
     stageQueries();
+    if (count)
+      tiles = frame.fromI32(TileLoadOp::create(
+          frame.builder, frame.loc, frame.builder.getI32Type(), count,
+          frame.index(0), frame.index(0)));
     Value produces = frame.below(block.thread, frame.index(getProducers()));
     frame.runIf(
         produces, [&] { copyTiles(); },
@@ -99,7 +111,22 @@ private:
     values.allocate();
     if (block.list)
       block.list->allocate();
+    else if (op.getRanges())
+      count = AllocTileOp::create(
+          frame.builder, frame.loc,
+          TileType::get(frame.builder.getContext(), /*rows=*/1, /*columns=*/4,
+                        frame.builder.getI32Type(), Swizzle::None),
+          IntegerAttr());
     setRegisters();
+  }
+
+  /// Stores the number of tiles, which lanes have found together: what all
+  /// threads load is surely the same in both warpgroups.
+  void storeCount() {
+    frame.runIf(frame.equal(block.thread, frame.index(0)), [&] {
+      TileStoreOp::create(frame.builder, frame.loc, frame.toI32(tiles), count,
+                          frame.index(0), frame.index(0));
+    });
   }
 
   /// Gives registers to the threads that multiply. In a block with few threads,
@@ -109,8 +136,10 @@ private:
     if (getProducers() + plan.countThreads() <= few)
       return;
     auto pipe = keys.getPipe().getDefiningOp<PipeOp>();
-    pipe.setProducerRegisters(kProducerRegisters);
-    pipe.setConsumerRegisters(kConsumerRegisters);
+    const RoleRegisters &registers =
+        hasLongBoxes(op, plan.tokens) ? kLongBoxes : kShortBoxes;
+    pipe.setProducerRegisters(registers.producer);
+    pipe.setConsumerRegisters(registers.consumer);
   }
 
   //===--------------------------------------------------------------------===//
@@ -200,6 +229,8 @@ private:
   QueryStage queries;
   /// The number of tiles of keys.
   Value tiles;
+  /// The number of tiles in shared memory, with ranges; otherwise null.
+  Value count;
   /// The thread among those that multiply, and the first row of its warpgroup
   /// in the block.
   Value thread, firstRow;

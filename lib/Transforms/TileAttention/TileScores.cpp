@@ -24,10 +24,14 @@ constexpr float kLeastFactor = std::numeric_limits<float>::min();
 
 TileScores::TileScores(TileRows &block, FragmentType type, Value firstRow)
     : block(block), frame(block.frame), b(frame.builder, frame.loc), type(type),
-      firstRow(firstRow), factor(makeFactor()),
-      to(makeBounds(&TokenRange::to)) {
-  if (block.hasBegin())
-    from = makeBounds(&TokenRange::from);
+      firstRow(firstRow), factor(makeFactor()) {
+  if (block.op.getRanges() || !overlaps())
+    carriedBounds = makeBounds();
+  if (!hasBounds())
+    return;
+  whole = block.findTilesWithin(block.getWholeTokens());
+  if (block.op.getMaskRegion())
+    admitted = block.findTilesWithin(block.admittedForAll);
 }
 
 bool TileScores::areProducts(AttentionOp op) {
@@ -86,6 +90,33 @@ Value TileScores::modify(Value products, Value token) const {
 // Masks
 //===----------------------------------------------------------------------===//
 
+bool TileScores::hasBounds() const {
+  return overlaps() && areProducts(block.op) && !block.list &&
+         !block.op.getWholeMask();
+}
+
+Value TileScores::isOutside(Value tile, const TokenRange &tiles,
+                            bool mayBegin) const {
+  Value isAfter = arith::CmpIOp::create(
+      frame.builder, frame.loc, arith::CmpIPredicate::sge, tile, tiles.to);
+  if (!mayBegin)
+    return isAfter;
+  return arith::OrIOp::create(frame.builder, frame.loc,
+                              frame.less(tile, tiles.from), isAfter);
+}
+
+Value TileScores::needsMaskRegion(Value tile) const {
+  if (!hasBounds())
+    return block.needsMaskRegion(tile);
+  return isOutside(tile, admitted, /*mayBegin=*/true);
+}
+
+Value TileScores::needsMask(Value tile) const {
+  if (!hasBounds())
+    return block.needsMask(tile);
+  return isOutside(tile, whole, block.hasBegin());
+}
+
 Value TileScores::selectSeen(Value isSeen, Value score) const {
   return block.f.select(
       isSeen, score, block.f.constant(-std::numeric_limits<float>::infinity()));
@@ -104,7 +135,7 @@ Value TileScores::maskByRegion(Value scores, Value tile, Value token) const {
                  },
                  {firstRow, token});
   };
-  return frame.selectIf(block.needsMaskRegion(tile), maskEach,
+  return frame.selectIf(needsMaskRegion(tile), maskEach,
                         [&] { return scores; });
 }
 
@@ -120,8 +151,7 @@ Value TileScores::maskByPosition(Value scores, Value tile, Value token) const {
               {firstRow, frame.index(0), /*hasLaneColumns=*/true});
     return block.list ? maskGaps(masked, token) : masked;
   };
-  return frame.selectIf(block.needsMask(tile), maskEach,
-                        [&] { return scores; });
+  return frame.selectIf(needsMask(tile), maskEach, [&] { return scores; });
 }
 
 Value TileScores::maskGaps(Value scores, Value token) const {
@@ -143,9 +173,9 @@ Value TileScores::maskGaps(Value scores, Value token) const {
 }
 
 SmallVector<Value> TileScores::withBounds(Value scores) const {
-  SmallVector<Value> operands{scores, to};
-  if (from)
-    operands.push_back(from);
+  SmallVector<Value> operands{scores};
+  llvm::append_range(operands,
+                     carriedBounds.empty() ? makeBounds() : carriedBounds);
   return operands;
 }
 
@@ -157,7 +187,7 @@ Value TileScores::isSeen(ValueRange bounds, ValueRange place,
   auto andIf = [&](Value condition) {
     sees = arith::AndIOp::create(frame.builder, frame.loc, sees, condition);
   };
-  if (from)
+  if (bounds.size() > 1)
     andIf(arith::CmpIOp::create(frame.builder, frame.loc,
                                 arith::CmpIPredicate::sge, number,
                                 frame.sub(bounds[1], first)));
@@ -165,6 +195,13 @@ Value TileScores::isSeen(ValueRange bounds, ValueRange place,
     andIf(block.isUnmasked(block.rows, block.getRow(place[0]).first,
                            frame.add(column, place[2])));
   return sees;
+}
+
+SmallVector<Value> TileScores::makeBounds() const {
+  SmallVector<Value> bounds{makeBounds(&TokenRange::to)};
+  if (block.hasBegin())
+    bounds.push_back(makeBounds(&TokenRange::from));
+  return bounds;
 }
 
 // Numbers of tokens have 31 bits. A row before all tokens has negative bounds.

@@ -37,7 +37,10 @@ public:
 
 private:
   Value makeFactor() const;
-  /// A bound of the tokens that each row sees by position, as an i32.
+  /// The end, and perhaps the begin, of the tokens that each row sees by
+  /// position and ranges.
+  SmallVector<Value> makeBounds() const;
+  /// A bound of these tokens, as an i32.
   Value makeBounds(Value TokenRange::*bound) const;
   Value modify(Value products, Value token) const;
   /// Excludes tokens by the op's region, and by the mask and positions.
@@ -49,7 +52,18 @@ private:
   /// row, and the column as the first one of the lane and a distance.
   Value isSeen(ValueRange bounds, ValueRange place, Value token) const;
 
-  /// The operands of a map, of scores and what it takes for each row.
+  /// Whether some row may not see all tokens of a tile: by the region `mask`,
+  /// or by the mask, positions and ranges. Compares the tile with bounds from
+  /// outside of the loop where it gets loops of its own: not for soft caps and
+  /// regions `score`, whose code is too large for ptxas to overlap it twice.
+  bool hasBounds() const;
+  /// Whether the loop gets a schedule that overlaps products.
+  bool overlaps() const { return block.plan.schedule != Schedule::Prefetch; }
+  Value needsMaskRegion(Value tile) const;
+  Value needsMask(Value tile) const;
+  Value isOutside(Value tile, const TokenRange &tiles, bool mayBegin) const;
+  /// The operands of a map, of scores and the bounds of each row. Made where
+  /// tiles are masked, so that they are not live across the loop of the others.
   SmallVector<Value> withBounds(Value scores) const;
   /// Emits a region for a row of the block and a token, and returns what it
   /// yields. The score is null for the region `mask`.
@@ -61,9 +75,11 @@ private:
   FragmentBuilder b;
   FragmentType type;
   Value firstRow, factor;
-  /// The bounds that each row has by position; `from` is null where all see
-  /// token 0.
-  Value from, to;
+  /// The bounds of rows that are live across the loop: those that are loaded
+  /// from ranges, or without overlap. Otherwise empty.
+  SmallVector<Value> carriedBounds;
+  /// The tiles that no mask, or the region `mask`, takes.
+  TokenRange whole, admitted;
 };
 
 } // namespace mlir::kvcache
