@@ -54,3 +54,13 @@ Value FragmentBuilder::consume(Value pipe, Value use, Type type,
   YieldOp::create(builder, loc, body(block->getArgument(0)));
   return consume.getResult(0);
 }
+
+InFlightType FragmentBuilder::getInFlight(FragmentType type) {
+  return InFlightType::get(type.getContext(), type.getShape(),
+                           type.getElementType(), type.getLayout());
+}
+
+Value FragmentBuilder::wait(Value product) const {
+  return FragmentWaitOp::create(builder, loc, product, /*pending=*/0)
+      .getResult(0);
+}

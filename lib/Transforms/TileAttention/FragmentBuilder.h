@@ -46,6 +46,11 @@ public:
   Value consume(Value pipe, Value use, Type type,
                 function_ref<Value(Value tile)> body) const;
 
+  /// Returns the type of a fragment while a product computes it.
+  static InFlightType getInFlight(FragmentType type);
+  /// Waits for a product, and returns its fragment.
+  Value wait(Value product) const;
+
 private:
   OpBuilder &builder;
   Location loc;

@@ -133,10 +133,6 @@ private:
     return getFragment(columns, frame.builder.getF32Type(),
                        FragmentLayout::MmaAcc);
   }
-  static InFlightType getInFlight(FragmentType type) {
-    return InFlightType::get(type.getContext(), type.getShape(),
-                             type.getElementType(), type.getLayout());
-  }
 
   //===--------------------------------------------------------------------===//
   // Tiles
@@ -184,25 +180,13 @@ private:
     if (block.schedule)
       block.schedule->store(taken, frame.toI32(getUse(tiles)));
     loadQueries();
-    SoftmaxState state = emitLoop(scores, softmax);
+    SoftmaxState state =
+        softmax.forTiles(getAcc(countColumns()), tiles, block.plan.schedule,
+                         [&](Value tile, SoftmaxState &state) {
+                           addTile(tile, scores, softmax, state);
+                         });
     return {state.acc, softmax.getReference(state), softmax.getTotal(state),
             getBias()};
-  }
-
-  SoftmaxState emitLoop(const TileScores &scores,
-                        const OnlineSoftmax &softmax) {
-    auto loop = scf::ForOp::create(
-        frame.builder, frame.loc, frame.index(0), tiles, frame.index(1),
-        softmax.begin(getAcc(countColumns())).getValues(),
-        [&](OpBuilder &, Location, Value tile, ValueRange all) {
-          SoftmaxState state(all);
-          addTile(tile, scores, softmax, state);
-          scf::YieldOp::create(frame.builder, frame.loc, state.getValues());
-        });
-    loop->setAttr(
-        "kvcache.schedule",
-        ScheduleAttr::get(frame.builder.getContext(), block.plan.schedule));
-    return SoftmaxState(loop.getResults());
   }
 
   void addTile(Value tile, const TileScores &scores,
@@ -221,8 +205,8 @@ private:
         values.getPipe(), getUse(tile), state.acc.getType(),
         [&](Value valueTile) {
           values.clearUnseen(block.thread, valueTile, token, block.tokens);
-          return wait(multiply(left, valueTile, /*column=*/getFirstColumn(),
-                               state.acc, Major::MN));
+          return b.wait(multiply(left, valueTile, /*column=*/getFirstColumn(),
+                                 state.acc, Major::MN));
         });
   }
 
@@ -248,29 +232,24 @@ private:
   /// are loaded for each MMA.
   Value multiplyKeys(Value keyTile) {
     if (keepsQueries())
-      return wait(multiply(kept, keyTile, frame.index(0), Value(), Major::K));
+      return b.wait(multiply(kept, keyTile, frame.index(0), Value(), Major::K));
     Value product;
     for (int64_t d = 0; d < block.keySize; d += kStep) {
       Value column = frame.index(d);
       product = multiply(loadQuery(column, kStep), keyTile, column, product,
                          Major::K);
     }
-    return wait(product);
+    return b.wait(product);
   }
 
   Value multiply(Value left, Value tile, Value column, Value acc, Major major) {
     FragmentType type =
         getAcc(major == Major::K ? block.plan.tokens : countColumns());
-    return FragmentMmaOp::create(frame.builder, frame.loc, getInFlight(type),
-                                 left, /*a_row=*/Value(), /*a_column=*/Value(),
-                                 tile, frame.index(0), column, acc,
+    return FragmentMmaOp::create(frame.builder, frame.loc,
+                                 FragmentBuilder::getInFlight(type), left,
+                                 /*a_row=*/Value(), /*a_column=*/Value(), tile,
+                                 frame.index(0), column, acc,
                                  /*k=*/IntegerAttr(), Major::K, major);
-  }
-
-  Value wait(Value product) {
-    return FragmentWaitOp::create(frame.builder, frame.loc, product,
-                                  /*pending=*/0)
-        .getResult(0);
   }
 
   Frame frame;

@@ -10,6 +10,8 @@
 
 #include "../ExpandOps/Attention.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
 using namespace mlir;
 using namespace mlir::kvcache;
 
@@ -18,6 +20,25 @@ SoftmaxState OnlineSoftmax::begin(FragmentType acc) const {
   return SoftmaxState({b.splat(acc.getRowType(), f.constant(kLowest)),
                        b.splat(acc.getRowType(/*isPartial=*/true), zero),
                        b.splat(acc, zero)});
+}
+
+SoftmaxState OnlineSoftmax::forTiles(
+    FragmentType acc, Value tiles, Schedule schedule,
+    function_ref<void(Value tile, SoftmaxState &)> addTile) const {
+  OpBuilder &builder = f.builder;
+  auto makeIndex = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, f.loc, value);
+  };
+  auto loop = scf::ForOp::create(
+      builder, f.loc, makeIndex(0), tiles, makeIndex(1), begin(acc).getValues(),
+      [&](OpBuilder &, Location, Value tile, ValueRange all) {
+        SoftmaxState state(all);
+        addTile(tile, state);
+        scf::YieldOp::create(builder, f.loc, state.getValues());
+      });
+  loop->setAttr("kvcache.schedule",
+                ScheduleAttr::get(builder.getContext(), schedule));
+  return SoftmaxState(loop.getResults());
 }
 
 SmallVector<Value> OnlineSoftmax::withFactor(ArrayRef<Value> fragments) const {

@@ -33,8 +33,11 @@ public:
   OnlineSoftmax(const DeviceMath &f, Value factor, float bias)
       : f(f), b(f.builder, f.loc), factor(factor), bias(bias) {}
 
-  /// The state before the first tile.
-  SoftmaxState begin(FragmentType acc) const;
+  /// Runs `addTile` for each of `tiles` tiles, in a loop of a schedule. Returns
+  /// the state after the last one.
+  SoftmaxState
+  forTiles(FragmentType acc, Value tiles, Schedule schedule,
+           function_ref<void(Value tile, SoftmaxState &)> addTile) const;
   /// Adds the scores of a tile: returns their weights as a left operand,
   /// updates the largest score and the sum, and scales the accumulator.
   Value addScores(Value scores, FragmentType operand,
@@ -46,6 +49,8 @@ public:
   Value getTotal(const SoftmaxState &state) const;
 
 private:
+  /// The state before the first tile.
+  SoftmaxState begin(FragmentType acc) const;
   /// The score times the factor, which is no less than the least number.
   Value toExponent(ValueRange scoreAndFactor) const;
   /// Operands of a map: a fragment, and the factor if there is one.

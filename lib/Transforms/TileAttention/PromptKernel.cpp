@@ -40,8 +40,7 @@ constexpr int64_t kBarrier = 1;
 class PromptKernel {
 public:
   PromptKernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
-      : op(op), frame(frame), plan(plan), block(op, frame, plan),
-        b(frame.builder, frame.loc),
+      : frame(frame), block(op, frame, plan), b(frame.builder, frame.loc),
         keys(frame, op, op.getKeyCache(), block.keySize, plan),
         values(frame, op, op.getValues(), block.valueSize, plan),
         scoreType(getFragment(plan.tokens, getF32(), FragmentLayout::WgmmaAcc)),
@@ -53,7 +52,7 @@ public:
 
   void emit() {
     block.forTiles(
-        getProducers() + plan.countThreads(), [] {},
+        getProducers() + block.plan.countThreads(), [] {},
         [&](const TileWork &work) { emitRoles(work); });
   }
 
@@ -68,13 +67,11 @@ private:
                              {kRowsOfWarpgroup, columns}, element, layout,
                              /*partial=*/false);
   }
-  static InFlightType getInFlight(FragmentType type) {
-    return InFlightType::get(type.getContext(), type.getShape(),
-                             type.getElementType(), type.getLayout());
-  }
 
   /// Threads that do nothing but copy tiles.
-  int64_t getProducers() const { return plan.countProducerWarps() * kWarp; }
+  int64_t getProducers() const {
+    return block.plan.countProducerWarps() * kWarp;
+  }
 
   //===--------------------------------------------------------------------===//
   // Roles
@@ -88,7 +85,7 @@ private:
     block.clampRows();
     allocate();
     block.findTokens();
-    tiles = block.findTiles(getProducers() + plan.countThreads());
+    tiles = block.findTiles(getProducers() + block.plan.countThreads());
     Value hasRows = frame.below(frame.index(0), block.count);
     tiles = arith::SelectOp::create(frame.builder, frame.loc, hasRows, tiles,
                                     frame.index(0));
@@ -111,7 +108,7 @@ private:
     values.allocate();
     if (block.list)
       block.list->allocate();
-    else if (op.getRanges())
+    else if (block.op.getRanges())
       count = AllocTileOp::create(
           frame.builder, frame.loc,
           TileType::get(frame.builder.getContext(), /*rows=*/1, /*columns=*/4,
@@ -133,11 +130,11 @@ private:
   /// each has as many as it can use.
   void setRegisters() {
     constexpr int64_t few = 2 * kWarpgroup;
-    if (getProducers() + plan.countThreads() <= few)
+    if (getProducers() + block.plan.countThreads() <= few)
       return;
     auto pipe = keys.getPipe().getDefiningOp<PipeOp>();
     const RoleRegisters &registers =
-        hasLongBoxes(op, plan.tokens) ? kLongBoxes : kShortBoxes;
+        hasLongBoxes(block.op, block.plan.tokens) ? kLongBoxes : kShortBoxes;
     pipe.setProducerRegisters(registers.producer);
     pipe.setConsumerRegisters(registers.consumer);
   }
@@ -169,18 +166,11 @@ private:
     firstRow = frame.mul(frame.div(thread, kWarpgroup), kRowsOfWarpgroup);
     TileScores scores(block, scoreType, firstRow);
     OnlineSoftmax softmax(block.f, scores.getFactor(), getBias());
-    SoftmaxState none = softmax.begin(accType);
-    auto loop = scf::ForOp::create(
-        frame.builder, frame.loc, frame.index(0), tiles, frame.index(1),
-        none.getValues(),
-        [&](OpBuilder &, Location, Value tile, ValueRange all) {
-          SoftmaxState state(all);
-          addTile(tile, scores, softmax, state);
-          scf::YieldOp::create(frame.builder, frame.loc, state.getValues());
-        });
-    loop->setAttr("kvcache.schedule",
-                  ScheduleAttr::get(frame.builder.getContext(), plan.schedule));
-    SoftmaxState state(loop.getResults());
+    SoftmaxState state =
+        softmax.forTiles(accType, tiles, block.plan.schedule,
+                         [&](Value tile, SoftmaxState &state) {
+                           addTile(tile, scores, softmax, state);
+                         });
     FragmentResults(block, firstRow, /*firstColumn=*/frame.index(0))
         .storeOutputs({state.acc, softmax.getReference(state),
                        softmax.getTotal(state), getBias()});
@@ -193,11 +183,11 @@ private:
         b.consume(keys.getPipe(), tile, scoreType, [&](Value keyTile) {
           Value zero = frame.index(0);
           Value started = FragmentMmaOp::create(
-              frame.builder, frame.loc, getInFlight(scoreType),
+              frame.builder, frame.loc, FragmentBuilder::getInFlight(scoreType),
               queries.getTile(), firstRow, zero, keyTile, zero, zero,
               /*accumulator=*/Value(),
               frame.builder.getI64IntegerAttr(block.keySize));
-          return wait(started);
+          return b.wait(started);
         });
     Value left = softmax.addScores(scores.apply(products, tile, token),
                                    weightType, state);
@@ -206,22 +196,15 @@ private:
           values.clearUnseen(thread, valueTile, block.getToken(tile),
                              block.tokens, kBarrier);
           Value zero = frame.index(0);
-          return wait(FragmentMmaOp::create(
-              frame.builder, frame.loc, getInFlight(accType), left,
+          return b.wait(FragmentMmaOp::create(
+              frame.builder, frame.loc, FragmentBuilder::getInFlight(accType),
+              left,
               /*a_row=*/Value(), /*a_column=*/Value(), valueTile, zero, zero,
               state.acc, /*k=*/IntegerAttr(), Major::K, Major::MN));
         });
   }
 
-  Value wait(Value product) {
-    return FragmentWaitOp::create(frame.builder, frame.loc, product,
-                                  /*pending=*/0)
-        .getResult(0);
-  }
-
-  AttentionOp op;
   Frame frame;
-  TilePlan plan;
   TileRows block;
   FragmentBuilder b;
   TiledCache keys, values;
