@@ -11,6 +11,8 @@
 #include "kvcache/IR/AttentionOps.h"
 #include "kvcache/IR/PipeOps.h"
 
+#include "mlir/Interfaces/LoopLikeInterface.h"
+
 using namespace mlir;
 using namespace mlir::kvcache;
 

@@ -6,21 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The tables of choices. In each, the first row that fits an op is taken. A
-// remark of `kvcache-expand-ops` says what was chosen, and the table in
-// docs/explanation/choices-of-attention.md has the outcome for common ops.
+// The choices from the tables of AttentionTables.h.
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionChoices.h"
+#include "AttentionShape.h"
 #include "Heads.h"
 #include "QueryTile.h"
-#include "TileList.h"
 #include "TiledCache.h"
 
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
-#include <limits>
 #include <numeric>
 
 using namespace mlir;
@@ -28,299 +25,12 @@ using namespace mlir::kvcache;
 
 namespace {
 
-constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
-
-/// The caches that a row of a table is for: keys and values, or latent rows.
-enum class Caches { Any, OfValues, Latent };
-
-/// The tokens that it is for: those of a sequence, or sparse rows.
-enum class Tokens { Any, OfSequence, OfSequenceInParts, OfIds };
-
-//===----------------------------------------------------------------------===//
-// Query rows of a block
-//===----------------------------------------------------------------------===//
-
-/// Query rows of a block, where `config` does not give them.
-struct RowsChoice {
-  Caches caches;
-  Tokens tokens;
-  /// Query heads of a head of the cache, at least.
-  int64_t heads;
-  /// Bits of the cache's elements, at least.
-  int64_t bits;
-  /// Only caches that warps can multiply as they are.
-  bool isRaw;
-  /// The rows; 0 without tensor cores. A block has one sparse row, or the new
-  /// tokens of a sequence that is split, for at most so many heads: rows beyond
-  /// these would be wasted.
-  int64_t rows;
-};
-
-// A tile of latent rows and their queries leave room for 32 rows in shared
-// memory. Measured on H200 for parts of 256 tokens, in % of the bandwidth, by
-// warps and by tiles of 16 rows: bf16 with 4 heads 62 and 75, with 8 heads 29
-// and 70, and with 1 head 84 by warps; fp8 with 4 heads 33 and 28, with a scale
-// for 128 elements 24 and 25, of tiles whose elements threads convert once for
-// all heads of a tile. Warps that multiply raw tiles take a third of the
-// instructions of these, or less, with any number of heads: not measured. Few
-// heads of sparse rows are read once by warps.
-constexpr RowsChoice kRows[] = {
-    // clang-format off
-    // caches          tokens                    heads bits raw    rows
-    {Caches::OfValues, Tokens::OfSequenceInParts, 1,   0,   true,  32},
-    {Caches::OfValues, Tokens::OfSequence,        1,   0,   false, 64},
-    {Caches::OfValues, Tokens::OfSequenceInParts, 8,   0,   false, 64},
-    {Caches::OfValues, Tokens::OfSequenceInParts, 4,   16,  false, 64},
-    {Caches::OfValues, Tokens::OfSequenceInParts, 1,   0,   false, 0},
-    {Caches::OfValues, Tokens::OfIds,             8,   0,   false, 64},
-    {Caches::OfValues, Tokens::OfIds,             1,   0,   false, 0},
-    {Caches::Latent,   Tokens::Any,               1,   0,   false, 32},
-    // clang-format on
-};
-
-//===----------------------------------------------------------------------===//
-// Tiles
-//===----------------------------------------------------------------------===//
-
-/// Whether keys and values are the left operands: never, unless `swap_ab` is
-/// false, or only if it is true.
-enum class Swap { Never, ByDefault, OnRequest };
-
-/// Tiles of a block, and what multiplies them.
-struct TilesChoice {
-  /// What all chips have.
-  Feature chips;
-  Caches caches;
-  /// What the query heads of a head of the cache are a multiple of.
-  int64_t heads;
-  Tokens tokens;
-  /// Query rows of a block, from and up to.
-  int64_t leastRows, mostRows;
-  /// Elements of a key or a value, up to.
-  int64_t size;
-
-  TileUnit unit;
-  /// Query rows, unless `config` gives them; 0 for those of the first table.
-  int64_t rows;
-  /// Tokens of a tile, and tiles. Where there is no room for these, warps have
-  /// one tile, and others tiles of fewer tokens.
-  int64_t tokensOfTile, tiles;
-  /// Shared memory of queries and tiles.
-  int64_t bytes;
-  /// Elements of a value of which a warp, a warpgroup or tensor memory keeps
-  /// the sums, without and with a merge of parts, which takes registers, too.
-  /// Two warps or warpgroups share longer values.
-  int64_t sums, sumsOfParts;
-  /// Tiles of raw elements of 8 bits, at most, if there is room for these.
-  int64_t raw;
-  Swap swap = Swap::Never;
-  /// Only elements of 16 bits, without a soft cap, masks or regions.
-  bool isOverlapped = false;
-};
-
-constexpr Feature kWgmma = Feature::WGMMA, kTmem = Feature::TensorMemory,
-                  kAll = Feature::None;
-constexpr Caches kBoth = Caches::Any, kValues = Caches::OfValues,
-                 kLatent = Caches::Latent;
-constexpr Tokens kTokens = Tokens::Any, kSequence = Tokens::OfSequence;
-constexpr TileUnit kWarps = TileUnit::Warps, kGroups = TileUnit::Warpgroups,
-                   kTensor = TileUnit::TensorMemory;
-/// Bytes that the chips have, and that every chip from sm_80 on has.
-constexpr int64_t kChip = 0, kEvery = 96 << 10;
-
-// The sums of long values leave registers for the scores of few tokens. The
-// scores of a warpgroup are those of all of its warps, so that long latent rows
-// have as many tokens as others. Products of 64 rows into tensor memory take as
-// long as those of 128, but 128 rows have no room for the sums of 512 elements.
-// Swapped products read a tile from shared memory once for all query rows. For
-// decode steps of latent caches they took 274 us with 16 heads on an H200, and
-// products of warps 322 us; with 32 heads 364 and 388 us.
-// Raw tiles are for blocks that have a multiprocessor alone or with few others:
-// loads of several blocks are under way while one computes.
-//
-// Measured on H200 for prompts whose products do not overlap, in % of the peak
-// of tensor cores, with 64 and 128 rows: heads of 128 46 and 60, with a window
-// 39 and 37; heads of 64 39 and 37; heads of 256, in tiles of 32 tokens, 41 and
-// 40. Those that overlap have the rows and tokens of FlashAttention-3, or fewer
-// tokens where registers are missing.
-constexpr TilesChoice kTiles[] = {
-    // clang-format off
-    // chips, caches, heads, tokens, rows from and to, size;
-    // unit, rows, tokens of a tile, tiles, bytes, sums without and with parts,
-    // raw tiles, swap, only if products overlap
-    {kWgmma, kLatent, 1,  kTokens,   16,  32,  kAny, kGroups, 0,   64, 2, kChip,  512, 512, 2, Swap::OnRequest},
-    {kWgmma, kValues, 1,  kTokens,   16,  32,  kAny, kGroups, 0,   64, 2, kChip,  256, 256, 0, Swap::OnRequest},
-    {kTmem,  kLatent, 64, kTokens,   0,   32,  kAny, kTensor, 64,  64, 2, kChip,  512, 512, 2},
-    {kTmem,  kValues, 1,  kSequence, 64,  64,  kAny, kTensor, 128, 64, 2, kChip,  256, 256, 0},
-    {kTmem,  kValues, 1,  kTokens,   64,  128, kAny, kTensor, 0,   64, 2, kChip,  256, 256, 0},
-    {kWgmma, kLatent, 64, kTokens,   0,   32,  kAny, kGroups, 64,  64, 2, kChip,  256, 256, 2},
-    {kWgmma, kLatent, 1,  kTokens,   16,  32,  kAny, kGroups, 0,   64, 2, kChip,  512, 512, 2, Swap::ByDefault},
-    {kWgmma, kValues, 1,  kSequence, 64,  64,  256,  kGroups, 128, 64, 2, kChip,  256, 256, 0, Swap::Never, true},
-    {kWgmma, kValues, 1,  kTokens,   64,  128, 128,  kGroups, 0,   64, 2, kChip,  256, 256, 0},
-    {kWgmma, kValues, 1,  kTokens,   64,  64,  256,  kGroups, 0,   32, 2, kChip,  256, 256, 0},
-    {kWgmma, kValues, 1,  kTokens,   128, 128, 256,  kGroups, 0,   64, 2, kChip,  256, 256, 0},
-    {kAll,   kLatent, 1,  kTokens,   0,   64,  128,  kWarps,  0,   64, 2, kEvery, 256, 128, 2},
-    {kAll,   kLatent, 1,  kTokens,   0,   64,  256,  kWarps,  0,   32, 2, kEvery, 256, 128, 2},
-    {kAll,   kLatent, 1,  kTokens,   0,   64,  kAny, kWarps,  0,   16, 2, kEvery, 256, 128, 2},
-    {kAll,   kValues, 1,  kTokens,   0,   64,  128,  kWarps,  0,   64, 2, kEvery, 256, 128, 0},
-    {kAll,   kValues, 1,  kTokens,   0,   64,  256,  kWarps,  0,   32, 2, kEvery, 256, 128, 0},
-    {kAll,   kBoth,   1,  kTokens,   128, 128, 128,  kWarps,  0,   64, 2, kEvery, 256, 256, 0},
-    {kAll,   kBoth,   1,  kTokens,   128, 128, 256,  kWarps,  0,   32, 2, kEvery, 256, 256, 0},
-    // clang-format on
-};
-
-/// Bytes of shared memory beside tiles of keys, values and queries: barriers,
-/// ids of sparse rows, and what aligns tiles.
-constexpr int64_t kBesideTiles = 4 << 10;
-/// The most query rows of a block if the config has an MMA, but the table
-/// computes such ops without tensor cores.
-constexpr int64_t kMostFewRows = 64;
-/// The fewest rows of a block, and tokens of a tile: those of a product.
-constexpr int64_t kLeastRows = 16, kLeastTokens = 16;
-
-/// Tokens of a tile whose products overlap, by the elements of a value: of
-/// causal products; with code for a begin or a soft cap, or for copies of few
-/// rows; and with that of a mask. A thread has registers for the accumulator,
-/// the scores of a tile and the weights of another. More tokens spill
-/// (ptxas 13.0).
-struct OverlappedTokens {
-  int64_t ofValue, tokens, tokensWithCode, tokensWithMask;
-};
-constexpr OverlappedTokens kOverlappedTokens[] = {
-    {64, 128, 128, 128}, {128, 128, 128, 96}, {160, 128, 112, 96},
-    {192, 112, 96, 96},  {224, 96, 80, 64},   {256, 80, 64, 64}};
-/// The fewest elements of a value whose sums a warp keeps.
-constexpr int64_t kLeastColumns = 16;
-
-//===----------------------------------------------------------------------===//
-// Schedules
-//===----------------------------------------------------------------------===//
-
-// The parts of ragged sequences are computed by a schedule: a grid with a block
-// for each part that there may be has mostly blocks without work. All sparse
-// rows have as many parts, which `max_splits` can say. `mma.sync` of older
-// chips has no registers left where rows are latent.
-constexpr Feature kScheduled = Feature::TMA;
-/// Multiprocessors of the largest GPUs. Blocks that find no room begin when the
-/// others have taken all units, and end.
-constexpr int64_t kMultiprocessors = 192;
-/// Registers of a multiprocessor, and of a thread, and bytes of shared memory
-/// that each block takes besides its own.
-constexpr int64_t kRegisters = 1 << 16, kMostRegisters = 256,
-                  kReserved = 1 << 10;
-/// Registers of a thread beside the sums of swapped products.
-constexpr int64_t kBesideSums = 128;
-
-//===----------------------------------------------------------------------===//
-// Registers
-//===----------------------------------------------------------------------===//
-
-/// The most registers of a thread that multiplies by `mma.sync`, for keys of
-/// more than `kMostUnbounded` and up to `kMostBounded` elements.
-struct RegistersChoice {
-  Feature chips;
-  /// Only ops without a soft cap, masks or regions.
-  bool isPlain;
-  int64_t registers;
-};
-
-// With more, ptxas 13.0 loads operands earlier than they are needed, and moves
-// them: loops are longer. Kernels of fewer registers spill.
-constexpr RegistersChoice kRegisterBounds[] = {
-    {kScheduled, false, 216}, {kAll, true, 240}, {kAll, false, 232}};
-constexpr int64_t kMostUnbounded = 64, kMostBounded = 128;
-
-//===----------------------------------------------------------------------===//
-// What the L2 cache evicts first
-//===----------------------------------------------------------------------===//
-
-/// The priority of lines that one block reads once, unless `config` gives it.
-/// Others have no hint.
-constexpr Eviction kOfStreams = Eviction::First;
-
-//===----------------------------------------------------------------------===//
-// Warps without tensor cores
-//===----------------------------------------------------------------------===//
-
-/// Elements of a row that a lane keeps at most, where that is possible.
-constexpr int64_t kMostElements = 32;
-/// Floats of queries and sums of a lane.
-constexpr int64_t kMostFloats = 96;
-/// Elements of a lane above which it has loads of 2 tokens in flight, not 4.
-constexpr int64_t kFewElements = 16;
-
-//===----------------------------------------------------------------------===//
-// What an op is like
-//===----------------------------------------------------------------------===//
-
-int64_t getSizeOf(Value rows, unsigned position) {
-  return cast<ShapedType>(rows.getType()).getDimSize(position);
-}
-
-int64_t getBits(Value cache) {
-  return cast<CacheTypeInterface>(cache.getType())
-      .getElementType()
-      .getIntOrFloatBitWidth();
-}
-
 int64_t getLanesPerStored(Value cache) {
   return cast<CacheTypeInterface>(cache.getType()).getLanesPerStored();
 }
 
-/// Whether rows may have several ranges, and do not see the tokens between.
-bool hasGaps(AttentionOp op) {
-  return op.getRanges() && getSizeOf(op.getRanges(), 1) != 1;
-}
-
-/// The most elements of a value of ranges whose products overlap.
-constexpr int64_t kMostOfRanges = 128;
-
-struct Shape {
-  explicit Shape(AttentionOp op)
-      : config(op.getFields()),
-        caches(op.getValueCache() ? Caches::OfValues : Caches::Latent),
-        tokens(op.getRows()        ? Tokens::OfIds
-               : op.getWorkspace() ? Tokens::OfSequenceInParts
-                                   : Tokens::OfSequence),
-        hasParts(op.getWorkspace()),
-        heads(
-            getSizeOf(op.getQ(), 1) /
-            cast<CacheTypeInterface>(op.getKeyCache().getType()).getNumHeads()),
-        ofKey(op.getKeySize()), ofValue(getSizeOf(op.getOut(), 2)),
-        bits(std::min(getBits(op.getKeyCache()), getBits(op.getValues()))),
-        isPlain(!op.getSoftCap() && !op.getMask() &&
-                op.getModifiers().empty() && !hasGaps(op)),
-        hasBegin(op.getWindow() || op.getChunk() || op.getRanges()),
-        canOverlap(op.getModifiers().empty() && !op.getWholeMask() &&
-                   !hasGaps(op) &&
-                   (!op.getRanges() || ofValue <= kMostOfRanges)) {}
-
-  bool isOf(Caches wanted) const {
-    return wanted == Caches::Any || wanted == caches;
-  }
-  bool isOf(Tokens wanted) const {
-    return wanted == Tokens::Any || wanted == tokens;
-  }
-
-  AttentionConfig config;
-  Caches caches;
-  Tokens tokens;
-  bool hasParts;
-  /// Query heads of a head of the cache, and elements.
-  int64_t heads, ofKey, ofValue;
-  /// Bits of the caches' elements, at least.
-  int64_t bits;
-  /// Whether scores are scaled products, and rows see tokens by their positions
-  /// alone; and whether these positions have a begin.
-  bool isPlain, hasBegin;
-  /// Whether there are registers for products that overlap: without regions,
-  /// which may need any number, masks that every tile needs, and ranges of long
-  /// values (ptxas 13.0).
-  bool canOverlap;
-};
-
 /// Whether warps can multiply raw tiles of the caches.
-bool canMultiplyRaw(AttentionOp op, const Shape &shape) {
+bool canMultiplyRaw(AttentionOp op, const AttentionShape &shape) {
   return shape.caches == Caches::OfValues &&
          QueryTile::canBeForRaw(op.getQ(), shape.ofKey) &&
          TiledCache::canMultiplyRaw(op.getKeyCache(), shape.ofKey) &&
@@ -328,12 +38,12 @@ bool canMultiplyRaw(AttentionOp op, const Shape &shape) {
 }
 
 /// Whether the config has a matrix instruction.
-bool hasMma(const Shape &shape) {
+bool hasMma(const AttentionShape &shape) {
   return shape.config.mma && *shape.config.mma != MmaKind::None;
 }
 
 /// 0 without tensor cores.
-int64_t chooseRows(AttentionOp op, const Shape &shape) {
+int64_t chooseRows(AttentionOp op, const AttentionShape &shape) {
   if (shape.config.mma == MmaKind::None)
     return 0;
   if (shape.config.rows)
@@ -362,7 +72,7 @@ int64_t chooseRows(AttentionOp op, const Shape &shape) {
 /// Warps or warpgroups that share the sums of a value. Tensor memory has all of
 /// them. A warp's share has whole products: one warp keeps the sums of other
 /// values, if there is no rule against so many.
-int64_t countParts(const TilesChoice &choice, const Shape &shape) {
+int64_t countParts(const TilesChoice &choice, const AttentionShape &shape) {
   int64_t sums = shape.hasParts ? choice.sumsOfParts : choice.sums;
   bool isDivisible = choice.unit != TileUnit::Warps ||
                      shape.ofValue % (2 * kLeastColumns) == 0;
@@ -370,7 +80,7 @@ int64_t countParts(const TilesChoice &choice, const Shape &shape) {
 }
 
 /// The rows of swapped products are 64 tokens, or elements of values.
-bool fitsSwap(const TilesChoice &choice, const Shape &shape) {
+bool fitsSwap(const TilesChoice &choice, const AttentionShape &shape) {
   if (choice.swap == Swap::Never)
     return true;
   return shape.config.swapAB.value_or(choice.swap == Swap::ByDefault) &&
@@ -379,7 +89,7 @@ bool fitsSwap(const TilesChoice &choice, const Shape &shape) {
 
 /// Prompts whose products overlap the softmax: two warpgroups take turns, so
 /// that a block has 128 rows.
-bool isOverlapped(const Shape &shape) {
+bool isOverlapped(const AttentionShape &shape) {
   constexpr int64_t bits = 16;
   return shape.canOverlap && shape.bits == bits;
 }
@@ -396,7 +106,7 @@ MmaKind getMma(TileUnit unit) {
   llvm_unreachable("covered switch");
 }
 
-bool fits(const TilesChoice &choice, const Shape &shape, int64_t rows,
+bool fits(const TilesChoice &choice, const AttentionShape &shape, int64_t rows,
           const Target &target) {
   // Fields that are set are kept.
   if (shape.config.mma && *shape.config.mma != getMma(choice.unit))
@@ -436,7 +146,7 @@ bool areAllCopied(AttentionOp op) {
 /// Loads of elements that a thread converts. Sums of long rows in registers
 /// leave few for these. A tile of 64 rows of 576 bytes takes 9 times as many of
 /// 256 threads.
-int64_t countLoads(const TilesChoice &choice, const Shape &shape) {
+int64_t countLoads(const TilesChoice &choice, const AttentionShape &shape) {
   constexpr int64_t longRow = 256;
   if (choice.unit == TileUnit::TensorMemory)
     return 9;
@@ -445,53 +155,15 @@ int64_t countLoads(const TilesChoice &choice, const Shape &shape) {
   return choice.unit == TileUnit::Warpgroups ? 3 : 2;
 }
 
-/// The bytes of the list of tiles that rows with several ranges see.
-int64_t countListBytes(AttentionOp op) {
-  return hasGaps(op) ? TileList::countBytes() : 0;
-}
-
-/// The bytes of queries and tiles. Those of latent rows are keys and values.
-int64_t countBytes(AttentionOp op, const Shape &shape, const TilePlan &plan) {
-  bool isLatent = shape.caches == Caches::Latent;
-  int64_t ofToken = shape.ofKey + (isLatent ? 0 : shape.ofValue);
-  int64_t elements =
-      plan.rows * shape.ofKey + plan.stages * plan.tokens * ofToken;
-  if (plan.isSwapped)
-    elements += plan.rows * plan.tokens;
-  int64_t raw = op.getRopeCache()
-                    ? TiledCache::countPairBytes(op, plan.tokens, plan.raw)
-                    : plan.raw * plan.tokens * ofToken;
-  return 2 * elements + raw + countListBytes(op);
-}
-
 /// Groups of elements of a key or a value that have scales of their own.
-int64_t countMostGroups(AttentionOp op, const Shape &shape) {
+int64_t countMostGroups(AttentionOp op, const AttentionShape &shape) {
   return std::max(countScaleGroups(op.getKeyCache(), shape.ofKey),
                   countScaleGroups(op.getValues(), shape.ofValue));
 }
 
-/// The bytes of queries and of raw tiles that warps multiply, with scales of
-/// the tile in use and of the next.
-int64_t countRawBytes(AttentionOp op, const Shape &shape,
-                      const TilePlan &plan) {
-  int64_t groups = countScaleGroups(op.getKeyCache(), shape.ofKey) +
-                   countScaleGroups(op.getValues(), shape.ofValue);
-  int64_t ofScales = 2 * 4 * groups * plan.countThreads() / kWarp;
-  return 2 * plan.rows * shape.ofKey +
-         plan.tokens *
-             (plan.stages * (shape.ofKey + shape.ofValue) + ofScales) +
-         countListBytes(op);
-}
-
-/// The bytes of shared memory of a plan.
-int64_t countSharedBytes(AttentionOp op, const Shape &shape,
-                         const TilePlan &plan) {
-  return plan.multipliesRaw ? countRawBytes(op, shape, plan)
-                            : countBytes(op, shape, plan);
-}
-
 /// Whether warps multiply raw tiles: each of them converts all elements.
-bool multipliesRaw(AttentionOp op, const Shape &shape, const TilePlan &plan) {
+bool multipliesRaw(AttentionOp op, const AttentionShape &shape,
+                   const TilePlan &plan) {
   constexpr int64_t mostRows = 32;
   return plan.unit == TileUnit::Warps && plan.rows <= mostRows &&
          shape.config.dequant != DequantPlace::Tile &&
@@ -499,8 +171,8 @@ bool multipliesRaw(AttentionOp op, const Shape &shape, const TilePlan &plan) {
 }
 
 /// The blocks of a grid that take units of work by a schedule, or 0.
-int64_t chooseBlocks(AttentionOp op, const Shape &shape, const TilePlan &plan,
-                     const Target &target) {
+int64_t chooseBlocks(AttentionOp op, const AttentionShape &shape,
+                     const TilePlan &plan, const Target &target) {
   if (shape.config.persistent)
     return *shape.config.persistent;
   if (shape.tokens != Tokens::OfSequenceInParts || !target.has(kScheduled))
@@ -520,7 +192,8 @@ int64_t chooseBlocks(AttentionOp op, const Shape &shape, const TilePlan &plan,
 /// Parts of a sequence are read once if a block has all of its rows that are
 /// split, for all heads of a group. The blocks of a prompt read the same
 /// tokens, and sparse rows may name them as well.
-EvictionAttr chooseHint(AttentionOp op, const Shape &shape, int64_t rows) {
+EvictionAttr chooseHint(AttentionOp op, const AttentionShape &shape,
+                        int64_t rows) {
   if (std::optional<Eviction> given = shape.config.l2Hint)
     return *given == Eviction::Normal
                ? EvictionAttr()
@@ -533,8 +206,9 @@ EvictionAttr chooseHint(AttentionOp op, const Shape &shape, int64_t rows) {
 }
 
 /// The plan of the first choice that fits, before the config's sizes.
-TilePlan makePlan(AttentionOp op, const Shape &shape, const TilesChoice &choice,
-                  int64_t rows, const Target &target) {
+TilePlan makePlan(AttentionOp op, const AttentionShape &shape,
+                  const TilesChoice &choice, int64_t rows,
+                  const Target &target) {
   TilePlan plan{choice.unit,
                 choice.rows ? choice.rows : rows,
                 choice.tokensOfTile,
@@ -566,7 +240,7 @@ TilePlan makePlan(AttentionOp op, const Shape &shape, const TilesChoice &choice,
   if (llvm::any_of(
           caches, [&](Value cache) { return TiledCache::canBeRaw(op, cache); }))
     for (int64_t raw = 1;
-         raw <= std::min(choice.raw, shape.config.rawStages.value_or(kAny));
+         raw <= std::min(choice.raw, shape.config.rawStages.value_or(kAnySize));
          ++raw) {
       TilePlan more = plan;
       more.raw = raw;
@@ -578,7 +252,7 @@ TilePlan makePlan(AttentionOp op, const Shape &shape, const TilesChoice &choice,
 
 /// Whether the softmax of a tile can overlap products, in
 /// `kvcache-tile-attention`: warpgroups multiply tiles as the caches have them.
-bool canOverlap(Schedule schedule, AttentionOp op, const Shape &shape,
+bool canOverlap(Schedule schedule, AttentionOp op, const AttentionShape &shape,
                 const TilePlan &plan) {
   constexpr int64_t groups = 2;
   return plan.unit == TileUnit::Warpgroups && !plan.isSwapped &&
@@ -592,7 +266,7 @@ bool canOverlap(Schedule schedule, AttentionOp op, const Shape &shape,
 
 /// Chooses the tokens of a tile whose products overlap: as many as registers
 /// and shared memory have room for.
-void chooseTokens(AttentionOp op, const Shape &shape, TilePlan &plan,
+void chooseTokens(AttentionOp op, const AttentionShape &shape, TilePlan &plan,
                   const Target &target) {
   const OverlappedTokens *choice =
       llvm::find_if(kOverlappedTokens, [&](const OverlappedTokens &row) {
@@ -610,7 +284,7 @@ void chooseTokens(AttentionOp op, const Shape &shape, TilePlan &plan,
 }
 
 /// Chooses the schedule, and with it the tokens of a tile.
-void chooseSchedule(AttentionOp op, const Shape &shape, TilePlan &plan,
+void chooseSchedule(AttentionOp op, const AttentionShape &shape, TilePlan &plan,
                     const Target &target) {
   Schedule wanted = shape.config.schedule.value_or(
       isOverlapped(shape) ? Schedule::PingPong : Schedule::Prefetch);
@@ -625,8 +299,8 @@ void chooseSchedule(AttentionOp op, const Shape &shape, TilePlan &plan,
 /// of a chip (ptxas 13.0). Long keys need a register more on sm_80. Splits that
 /// a persistent kernel may compute take up to 28 instructions more after the
 /// loop on chips without `wgmma`, and spill with a soft cap and a mask.
-bool hasFragments(AttentionOp op, const Shape &shape, const TilePlan &plan,
-                  const Target &target) {
+bool hasFragments(AttentionOp op, const AttentionShape &shape,
+                  const TilePlan &plan, const Target &target) {
   if (plan.schedule != Schedule::Prefetch)
     return true;
   bool isPersistent = shape.hasParts && target.has(kScheduled);
@@ -640,7 +314,7 @@ bool hasFragments(AttentionOp op, const Shape &shape, const TilePlan &plan,
 }
 
 /// The bound of the registers of a thread, or 0. Regions may need any number.
-int64_t chooseRegisters(AttentionOp op, const Shape &shape,
+int64_t chooseRegisters(AttentionOp op, const AttentionShape &shape,
                         const Target &target) {
   if (shape.ofKey <= kMostUnbounded || shape.ofKey > kMostBounded ||
       !op.getModifiers().empty())
@@ -654,7 +328,7 @@ int64_t chooseRegisters(AttentionOp op, const Shape &shape,
 
 /// The reason why a kernel of this plan can't have a field of the config, or an
 /// empty text.
-std::string findConfigObstacle(AttentionOp op, const Shape &shape,
+std::string findConfigObstacle(AttentionOp op, const AttentionShape &shape,
                                const TilePlan &plan, const Target &target) {
   const AttentionConfig &config = shape.config;
   auto refuse = [](StringRef name, int64_t possible, int64_t given) {
@@ -711,7 +385,7 @@ bool kvcache::hasLongBoxes(AttentionOp op, int64_t tokens) {
 
 FailureOr<std::optional<TilePlan>> kvcache::planTiles(AttentionOp op,
                                                       const Target &target) {
-  Shape shape(op);
+  AttentionShape shape(op);
   int64_t rows = chooseRows(op, shape);
   if (!rows) {
     // The fields of tiles, which a warp for each row has not.
@@ -781,7 +455,7 @@ AttentionConfig kvcache::getConfig(const WarpPlan &plan) {
 }
 
 WarpPlan kvcache::chooseWarps(AttentionOp op) {
-  Shape shape(op);
+  AttentionShape shape(op);
   int64_t bits = 8;
   SmallVector<Value> caches{op.getKeyCache(), op.getValues()};
   if (op.getRopeCache())
@@ -792,8 +466,10 @@ WarpPlan kvcache::chooseWarps(AttentionOp op) {
   }
   int64_t most = std::min<int64_t>(8, 128 / bits);
   // A piece of a key, or a query, is of one array.
-  int64_t border = std::gcd(std::gcd(shape.ofKey, getSizeOf(op.getQ(), 2)),
-                            shape.ofKey - op.getRopeSize());
+  int64_t border =
+      std::gcd(std::gcd(shape.ofKey,
+                        cast<ShapedType>(op.getQ().getType()).getDimSize(2)),
+               shape.ofKey - op.getRopeSize());
   int64_t common = std::gcd(getLanes(op.getKeyCache(), border, most),
                             getLanes(op.getValues(), shape.ofValue, most));
   // A lane loads whole bytes.

@@ -8,6 +8,8 @@
 
 #include "SeenRanges.h"
 
+#include "AttentionChoices.h"
+
 #include "kvcache/IR/CheckOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -21,8 +23,8 @@ using namespace mlir::kvcache;
 /// The sides of a range.
 constexpr int64_t kBegin = 0, kEnd = 1;
 
-bool SeenRanges::hasGaps() const {
-  return ranges && cast<MemRefType>(ranges.getType()).getDimSize(1) != 1;
+bool kvcache::hasGaps(Value ranges) {
+  return ranges && cast<ShapedType>(ranges.getType()).getDimSize(1) != 1;
 }
 
 Value SeenRanges::load(Value row, Value number, int64_t side) const {
@@ -61,7 +63,6 @@ TokenRange SeenRanges::getHull(Value row) const {
 
 AdmittedTokens SeenRanges::computeHulls(Value firstRow, Value count,
                                         Value lane) const {
-  constexpr int64_t lanes = 32;
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
   Value none = frame.i32(std::numeric_limits<int32_t>::max());
@@ -73,7 +74,7 @@ AdmittedTokens SeenRanges::computeHulls(Value firstRow, Value count,
   };
   auto loop = scf::ForOp::create(
       builder, loc, lane ? lane : frame.index(0), count,
-      frame.index(lane ? lanes : 1), ValueRange{none, zero, zero, none},
+      frame.index(lane ? kWarp : 1), ValueRange{none, zero, zero, none},
       [&](OpBuilder &, Location, Value i, ValueRange carried) {
         TokenRange hull = getHull(frame.add(firstRow, i));
         Value from = frame.toI32(hull.from), to = frame.toI32(hull.to);
@@ -90,11 +91,11 @@ AdmittedTokens SeenRanges::computeHulls(Value firstRow, Value count,
         scf::YieldOp::create(builder, loc, next);
       });
   SmallVector<Value> bounds(loop.getResults());
-  for (int64_t offset = 1; lane && offset < lanes; offset *= 2)
+  for (int64_t offset = 1; lane && offset < kWarp; offset *= 2)
     for (auto [number, bound] : llvm::enumerate(bounds)) {
       auto shuffle = gpu::ShuffleOp::create(
           builder, loc, bound, static_cast<int32_t>(offset),
-          static_cast<int32_t>(lanes), gpu::ShuffleMode::XOR);
+          static_cast<int32_t>(kWarp), gpu::ShuffleMode::XOR);
       bound = combine(number, bound, shuffle.getShuffleResult());
     }
   auto widen = [&](Value value) -> Value {

@@ -13,14 +13,17 @@
 
 namespace mlir::kvcache {
 
+/// Returns whether rows may have several ranges, and do not see the tokens
+/// between. The operand is null without ranges.
+bool hasGaps(Value ranges);
+
 /// The operand `ranges` of attention. Rows are those of the whole batch.
 class SeenRanges {
 public:
   SeenRanges(const Frame &frame, AttentionOp op)
       : frame(frame), ranges(op.getRanges()) {}
 
-  /// Whether rows may have several ranges, and do not see the tokens between.
-  bool hasGaps() const;
+  bool hasGaps() const { return kvcache::hasGaps(ranges); }
   /// With checks, the ranges of a row are sorted.
   void check(Value row) const;
 

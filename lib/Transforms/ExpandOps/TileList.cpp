@@ -8,6 +8,8 @@
 
 #include "TileList.h"
 
+#include "AttentionChoices.h"
+
 #include "kvcache/IR/TileOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -20,7 +22,7 @@ using namespace mlir::kvcache;
 
 /// Tiles that are looked at, and entries of the list with its length.
 constexpr int64_t kMostTiles = 1024, kEntries = kMostTiles + 4;
-/// What an entry is before the list is compact.
+/// The states of an entry before the list is compact.
 constexpr int64_t kUnseen = 0, kPart = 1, kWhole = 2;
 
 int64_t TileList::countBytes() { return 4 * kEntries; }
@@ -58,8 +60,7 @@ Value TileList::make(Value thread, int64_t threads, Value count,
     store(select(seen.any, ifAny, frame.i32(kUnseen)), tile);
   });
   gpu::BarrierOp::create(builder, loc);
-  constexpr int64_t warp = 32;
-  frame.runIf(frame.below(thread, frame.index(warp)),
+  frame.runIf(frame.below(thread, frame.index(kWarp)),
               [&] { compact(thread, looked); });
   gpu::BarrierOp::create(builder, loc);
   listed = frame.fromI32(load(frame.index(kMostTiles)));
@@ -69,7 +70,6 @@ Value TileList::make(Value thread, int64_t threads, Value count,
 void TileList::compact(Value lane, Value count) {
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
-  constexpr int64_t warp = 32;
   Type i32 = builder.getI32Type();
   Value before = frame.sub(
       arith::ShLIOp::create(builder, loc, frame.i32(1), frame.toI32(lane)),
@@ -78,7 +78,7 @@ void TileList::compact(Value lane, Value count) {
     return math::CtPopOp::create(builder, loc, bits);
   };
   auto loop = scf::ForOp::create(
-      builder, loc, frame.index(0), count, frame.index(warp),
+      builder, loc, frame.index(0), count, frame.index(kWarp),
       ValueRange{frame.i32(0)},
       [&](OpBuilder &, Location, Value first, ValueRange length) {
         Value tile = frame.add(first, lane);

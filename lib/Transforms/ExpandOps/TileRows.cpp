@@ -265,7 +265,7 @@ Value TileRows::needsMask(Value tile) {
   };
   if (hasBegin())
     orIf(frame.less(token, seenByAll.from));
-  if (op.getMask() && !op.getWholeMask())
+  if (op.getMask())
     orIf(frame.less(rows.own, end));
   if (list)
     orIf(list->isPart(tile));

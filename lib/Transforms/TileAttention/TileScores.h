@@ -52,15 +52,18 @@ private:
   /// row, and the column as the first one of the lane and a distance.
   Value isSeen(ValueRange bounds, ValueRange place, Value token) const;
 
-  /// Whether some row may not see all tokens of a tile: by the region `mask`,
-  /// or by the mask, positions and ranges. Compares the tile with bounds from
-  /// outside of the loop where it gets loops of its own: not for soft caps and
-  /// regions `score`, whose code is too large for ptxas to overlap it twice.
-  bool hasBounds() const;
   /// Whether the loop gets a schedule that overlaps products.
   bool overlaps() const { return block.plan.schedule != Schedule::Prefetch; }
+  /// Whether masked tiles get loops of their own: tiles are then compared with
+  /// bounds from outside of the loop. Not for soft caps and regions `score`,
+  /// whose code is too large for ptxas to overlap it twice.
+  bool hasBounds() const;
+  /// Whether some row may not see all tokens of a tile: by the region `mask`,
+  /// or by the mask, positions and ranges.
   Value needsMaskRegion(Value tile) const;
   Value needsMask(Value tile) const;
+  /// Whether a tile is not one of some tiles, which begin at 0 unless
+  /// `mayBegin`.
   Value isOutside(Value tile, const TokenRange &tiles, bool mayBegin) const;
   /// The operands of a map, of scores and the bounds of each row. Made where
   /// tiles are masked, so that they are not live across the loop of the others.

@@ -1,0 +1,87 @@
+//===- AttentionShape.cpp - Properties of attention for choices -----------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionShape.h"
+
+#include "Heads.h"
+#include "SeenRanges.h"
+#include "TileList.h"
+#include "TiledCache.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+static int64_t getBits(Value cache) {
+  return cast<CacheTypeInterface>(cache.getType())
+      .getElementType()
+      .getIntOrFloatBitWidth();
+}
+
+static int64_t getLastSize(Value rows) {
+  return cast<ShapedType>(rows.getType()).getDimSize(2);
+}
+
+static int64_t countGroupHeads(AttentionOp op) {
+  auto cache = cast<CacheTypeInterface>(op.getKeyCache().getType());
+  return cast<ShapedType>(op.getQ().getType()).getDimSize(1) /
+         cache.getNumHeads();
+}
+
+AttentionShape::AttentionShape(AttentionOp op)
+    : config(op.getFields()),
+      caches(op.getValueCache() ? Caches::OfValues : Caches::Latent),
+      tokens(op.getRows()        ? Tokens::OfIds
+             : op.getWorkspace() ? Tokens::OfSequenceInParts
+                                 : Tokens::OfSequence),
+      hasParts(op.getWorkspace()), heads(countGroupHeads(op)),
+      ofKey(op.getKeySize()), ofValue(getLastSize(op.getOut())),
+      bits(std::min(getBits(op.getKeyCache()), getBits(op.getValues()))),
+      isPlain(!op.getSoftCap() && !op.getMask() && op.getModifiers().empty() &&
+              !hasGaps(op.getRanges())),
+      hasBegin(op.getWindow() || op.getChunk() || op.getRanges()),
+      canOverlap(op.getModifiers().empty() && !op.getWholeMask() &&
+                 !hasGaps(op.getRanges()) &&
+                 (!op.getRanges() || ofValue <= kMostOfRanges)) {}
+
+/// The bytes of the list of tiles that rows with several ranges see.
+static int64_t countListBytes(AttentionOp op) {
+  return hasGaps(op.getRanges()) ? TileList::countBytes() : 0;
+}
+
+int64_t kvcache::countBytes(AttentionOp op, const AttentionShape &shape,
+                            const TilePlan &plan) {
+  bool isLatent = shape.caches == Caches::Latent;
+  int64_t ofToken = shape.ofKey + (isLatent ? 0 : shape.ofValue);
+  int64_t elements =
+      plan.rows * shape.ofKey + plan.stages * plan.tokens * ofToken;
+  if (plan.isSwapped)
+    elements += plan.rows * plan.tokens;
+  int64_t raw = op.getRopeCache()
+                    ? TiledCache::countPairBytes(op, plan.tokens, plan.raw)
+                    : plan.raw * plan.tokens * ofToken;
+  return 2 * elements + raw + countListBytes(op);
+}
+
+/// The bytes of queries and of raw tiles that warps multiply, with scales of
+/// the tile in use and of the next.
+static int64_t countRawBytes(AttentionOp op, const AttentionShape &shape,
+                             const TilePlan &plan) {
+  int64_t groups = countScaleGroups(op.getKeyCache(), shape.ofKey) +
+                   countScaleGroups(op.getValues(), shape.ofValue);
+  int64_t ofScales = 2 * 4 * groups * plan.countThreads() / kWarp;
+  return 2 * plan.rows * shape.ofKey +
+         plan.tokens *
+             (plan.stages * (shape.ofKey + shape.ofValue) + ofScales) +
+         countListBytes(op);
+}
+
+int64_t kvcache::countSharedBytes(AttentionOp op, const AttentionShape &shape,
+                                  const TilePlan &plan) {
+  return plan.multipliesRaw ? countRawBytes(op, shape, plan)
+                            : countBytes(op, shape, plan);
+}

@@ -1,0 +1,54 @@
+//===- AttentionShape.h - Properties of attention for choices ---*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTIONSHAPE_H
+#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTIONSHAPE_H
+
+#include "AttentionTables.h"
+
+namespace mlir::kvcache {
+
+/// The properties of an op that choices depend on.
+struct AttentionShape {
+  explicit AttentionShape(AttentionOp op);
+
+  bool isOf(Caches wanted) const {
+    return wanted == Caches::Any || wanted == caches;
+  }
+  bool isOf(Tokens wanted) const {
+    return wanted == Tokens::Any || wanted == tokens;
+  }
+
+  AttentionConfig config;
+  Caches caches;
+  Tokens tokens;
+  bool hasParts;
+  /// Query heads of a head of the cache, and elements.
+  int64_t heads, ofKey, ofValue;
+  /// Bits of the caches' elements, at least.
+  int64_t bits;
+  /// Whether scores are scaled products, and rows see tokens by their positions
+  /// alone; and whether these positions have a begin.
+  bool isPlain, hasBegin;
+  /// Whether there are registers for products that overlap: without regions,
+  /// which may need any number, masks that every tile needs, and ranges of long
+  /// values (ptxas 13.0).
+  bool canOverlap;
+};
+
+/// The bytes of queries and tiles in shared memory. Those of latent rows are
+/// keys and values.
+int64_t countBytes(AttentionOp op, const AttentionShape &shape,
+                   const TilePlan &plan);
+/// The bytes of shared memory of a plan.
+int64_t countSharedBytes(AttentionOp op, const AttentionShape &shape,
+                         const TilePlan &plan);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTIONSHAPE_H

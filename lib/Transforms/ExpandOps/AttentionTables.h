@@ -1,0 +1,249 @@
+//===- AttentionTables.h - How blocks divide attention ----------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The tables of choices. In each, the first row that fits an op is taken. A
+// remark of `kvcache-expand-ops` says what was chosen, and the table in
+// docs/explanation/choices-of-attention.md has the outcome for common ops.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTIONTABLES_H
+#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTIONTABLES_H
+
+#include "AttentionChoices.h"
+
+#include <limits>
+
+namespace mlir::kvcache {
+
+constexpr int64_t kAnySize = std::numeric_limits<int64_t>::max();
+
+/// The caches that a row of a table is for: keys and values, or latent rows.
+enum class Caches { Any, OfValues, Latent };
+
+/// The tokens that it is for: those of a sequence, or sparse rows.
+enum class Tokens { Any, OfSequence, OfSequenceInParts, OfIds };
+
+//===----------------------------------------------------------------------===//
+// Query rows of a block
+//===----------------------------------------------------------------------===//
+
+/// Query rows of a block, where `config` does not give them.
+struct RowsChoice {
+  Caches caches;
+  Tokens tokens;
+  /// Query heads of a head of the cache, at least.
+  int64_t heads;
+  /// Bits of the cache's elements, at least.
+  int64_t bits;
+  /// Only caches that warps can multiply as they are.
+  bool isRaw;
+  /// The rows; 0 without tensor cores. A block has one sparse row, or the new
+  /// tokens of a sequence that is split, for at most so many heads: rows beyond
+  /// these would be wasted.
+  int64_t rows;
+};
+
+// A tile of latent rows and their queries leave room for 32 rows in shared
+// memory. Measured on H200 for parts of 256 tokens, in % of the bandwidth, by
+// warps and by tiles of 16 rows: bf16 with 4 heads 62 and 75, with 8 heads 29
+// and 70, and with 1 head 84 by warps; fp8 with 4 heads 33 and 28, with a scale
+// for 128 elements 24 and 25, of tiles whose elements threads convert once for
+// all heads of a tile. Warps that multiply raw tiles take a third of the
+// instructions of these, or less, with any number of heads: not measured. Few
+// heads of sparse rows are read once by warps.
+constexpr RowsChoice kRows[] = {
+    // clang-format off
+    // caches          tokens                    heads bits raw    rows
+    {Caches::OfValues, Tokens::OfSequenceInParts, 1,   0,   true,  32},
+    {Caches::OfValues, Tokens::OfSequence,        1,   0,   false, 64},
+    {Caches::OfValues, Tokens::OfSequenceInParts, 8,   0,   false, 64},
+    {Caches::OfValues, Tokens::OfSequenceInParts, 4,   16,  false, 64},
+    {Caches::OfValues, Tokens::OfSequenceInParts, 1,   0,   false, 0},
+    {Caches::OfValues, Tokens::OfIds,             8,   0,   false, 64},
+    {Caches::OfValues, Tokens::OfIds,             1,   0,   false, 0},
+    {Caches::Latent,   Tokens::Any,               1,   0,   false, 32},
+    // clang-format on
+};
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+/// Whether keys and values are the left operands: never, unless `swap_ab` is
+/// false, or only if it is true.
+enum class Swap { Never, ByDefault, OnRequest };
+
+/// Tiles of a block, and what multiplies them.
+struct TilesChoice {
+  /// What all chips have.
+  Feature chips;
+  Caches caches;
+  /// What the query heads of a head of the cache are a multiple of.
+  int64_t heads;
+  Tokens tokens;
+  /// Query rows of a block, from and up to.
+  int64_t leastRows, mostRows;
+  /// Elements of a key or a value, up to.
+  int64_t size;
+
+  TileUnit unit;
+  /// Query rows, unless `config` gives them; 0 for those of the first table.
+  int64_t rows;
+  /// Tokens of a tile, and tiles. Where there is no room for these, warps have
+  /// one tile, and others tiles of fewer tokens.
+  int64_t tokensOfTile, tiles;
+  /// Shared memory of queries and tiles.
+  int64_t bytes;
+  /// Elements of a value of which a warp, a warpgroup or tensor memory keeps
+  /// the sums, without and with a merge of parts, which takes registers, too.
+  /// Two warps or warpgroups share longer values.
+  int64_t sums, sumsOfParts;
+  /// Tiles of raw elements of 8 bits, at most, if there is room for these.
+  int64_t raw;
+  Swap swap = Swap::Never;
+  /// Only elements of 16 bits, without a soft cap, masks or regions.
+  bool isOverlapped = false;
+};
+
+constexpr Feature kWgmma = Feature::WGMMA, kTmem = Feature::TensorMemory,
+                  kAll = Feature::None;
+constexpr Caches kBoth = Caches::Any, kValues = Caches::OfValues,
+                 kLatent = Caches::Latent;
+constexpr Tokens kTokens = Tokens::Any, kSequence = Tokens::OfSequence;
+constexpr TileUnit kWarps = TileUnit::Warps, kGroups = TileUnit::Warpgroups,
+                   kTensor = TileUnit::TensorMemory;
+/// Bytes that the chips have, and that every chip from sm_80 on has.
+constexpr int64_t kChip = 0, kEvery = 96 << 10;
+
+// The sums of long values leave registers for the scores of few tokens. The
+// scores of a warpgroup are those of all of its warps, so that long latent rows
+// have as many tokens as others. Products of 64 rows into tensor memory take as
+// long as those of 128, but 128 rows have no room for the sums of 512 elements.
+// Swapped products read a tile from shared memory once for all query rows. For
+// decode steps of latent caches they took 274 us with 16 heads on an H200, and
+// products of warps 322 us; with 32 heads 364 and 388 us.
+// Raw tiles are for blocks that have a multiprocessor alone or with few others:
+// loads of several blocks are under way while one computes.
+//
+// Measured on H200 for prompts whose products do not overlap, in % of the peak
+// of tensor cores, with 64 and 128 rows: heads of 128 46 and 60, with a window
+// 39 and 37; heads of 64 39 and 37; heads of 256, in tiles of 32 tokens, 41 and
+// 40. Those that overlap have the rows and tokens of FlashAttention-3, or fewer
+// tokens where registers are missing.
+constexpr TilesChoice kTiles[] = {
+    // clang-format off
+    // chips, caches, heads, tokens, rows from and to, size;
+    // unit, rows, tokens of a tile, tiles, bytes, sums without and with parts,
+    // raw tiles, swap, only if products overlap
+    {kWgmma, kLatent, 1,  kTokens,   16,  32,  kAnySize, kGroups, 0,   64, 2, kChip,  512, 512, 2, Swap::OnRequest},
+    {kWgmma, kValues, 1,  kTokens,   16,  32,  kAnySize, kGroups, 0,   64, 2, kChip,  256, 256, 0, Swap::OnRequest},
+    {kTmem,  kLatent, 64, kTokens,   0,   32,  kAnySize, kTensor, 64,  64, 2, kChip,  512, 512, 2},
+    {kTmem,  kValues, 1,  kSequence, 64,  64,  kAnySize, kTensor, 128, 64, 2, kChip,  256, 256, 0},
+    {kTmem,  kValues, 1,  kTokens,   64,  128, kAnySize, kTensor, 0,   64, 2, kChip,  256, 256, 0},
+    {kWgmma, kLatent, 64, kTokens,   0,   32,  kAnySize, kGroups, 64,  64, 2, kChip,  256, 256, 2},
+    {kWgmma, kLatent, 1,  kTokens,   16,  32,  kAnySize, kGroups, 0,   64, 2, kChip,  512, 512, 2, Swap::ByDefault},
+    {kWgmma, kValues, 1,  kSequence, 64,  64,  256,  kGroups, 128, 64, 2, kChip,  256, 256, 0, Swap::Never, true},
+    {kWgmma, kValues, 1,  kTokens,   64,  128, 128,  kGroups, 0,   64, 2, kChip,  256, 256, 0},
+    {kWgmma, kValues, 1,  kTokens,   64,  64,  256,  kGroups, 0,   32, 2, kChip,  256, 256, 0},
+    {kWgmma, kValues, 1,  kTokens,   128, 128, 256,  kGroups, 0,   64, 2, kChip,  256, 256, 0},
+    {kAll,   kLatent, 1,  kTokens,   0,   64,  128,  kWarps,  0,   64, 2, kEvery, 256, 128, 2},
+    {kAll,   kLatent, 1,  kTokens,   0,   64,  256,  kWarps,  0,   32, 2, kEvery, 256, 128, 2},
+    {kAll,   kLatent, 1,  kTokens,   0,   64,  kAnySize, kWarps,  0,   16, 2, kEvery, 256, 128, 2},
+    {kAll,   kValues, 1,  kTokens,   0,   64,  128,  kWarps,  0,   64, 2, kEvery, 256, 128, 0},
+    {kAll,   kValues, 1,  kTokens,   0,   64,  256,  kWarps,  0,   32, 2, kEvery, 256, 128, 0},
+    {kAll,   kBoth,   1,  kTokens,   128, 128, 128,  kWarps,  0,   64, 2, kEvery, 256, 256, 0},
+    {kAll,   kBoth,   1,  kTokens,   128, 128, 256,  kWarps,  0,   32, 2, kEvery, 256, 256, 0},
+    // clang-format on
+};
+
+/// Bytes of shared memory beside tiles of keys, values and queries: barriers,
+/// ids of sparse rows, and what aligns tiles.
+constexpr int64_t kBesideTiles = 4 << 10;
+/// The most query rows of a block if the config has an MMA, but the table
+/// computes such ops without tensor cores.
+constexpr int64_t kMostFewRows = 64;
+/// The fewest rows of a block, and tokens of a tile: those of a product.
+constexpr int64_t kLeastRows = 16, kLeastTokens = 16;
+
+/// Tokens of a tile whose products overlap, by the elements of a value: of
+/// causal products; with code for a begin or a soft cap, or for copies of few
+/// rows; and with that of a mask. A thread has registers for the accumulator,
+/// the scores of a tile and the weights of another. More tokens spill
+/// (ptxas 13.0).
+struct OverlappedTokens {
+  int64_t ofValue, tokens, tokensWithCode, tokensWithMask;
+};
+constexpr OverlappedTokens kOverlappedTokens[] = {
+    {64, 128, 128, 128}, {128, 128, 128, 96}, {160, 128, 112, 96},
+    {192, 112, 96, 96},  {224, 96, 80, 64},   {256, 80, 64, 64}};
+/// The most elements of a value of `ranges` whose products overlap.
+constexpr int64_t kMostOfRanges = 128;
+/// The fewest elements of a value whose sums a warp keeps.
+constexpr int64_t kLeastColumns = 16;
+
+//===----------------------------------------------------------------------===//
+// Schedules
+//===----------------------------------------------------------------------===//
+
+// The parts of ragged sequences are computed by a schedule: a grid with a block
+// for each part that there may be has mostly blocks without work. All sparse
+// rows have as many parts, which `max_splits` can say. `mma.sync` of older
+// chips has no registers left where rows are latent.
+constexpr Feature kScheduled = Feature::TMA;
+/// Multiprocessors of the largest GPUs. Blocks that find no room begin when the
+/// others have taken all units, and end.
+constexpr int64_t kMultiprocessors = 192;
+/// Registers of a multiprocessor, and of a thread, and bytes of shared memory
+/// that each block takes besides its own.
+constexpr int64_t kRegisters = 1 << 16, kMostRegisters = 256,
+                  kReserved = 1 << 10;
+/// Registers of a thread beside the sums of swapped products.
+constexpr int64_t kBesideSums = 128;
+
+//===----------------------------------------------------------------------===//
+// Registers
+//===----------------------------------------------------------------------===//
+
+/// The most registers of a thread that multiplies by `mma.sync`, for keys of
+/// more than `kMostUnbounded` and up to `kMostBounded` elements.
+struct RegistersChoice {
+  Feature chips;
+  /// Only ops without a soft cap, masks or regions.
+  bool isPlain;
+  int64_t registers;
+};
+
+// With more, ptxas 13.0 loads operands earlier than they are needed, and moves
+// them: loops are longer. Kernels of fewer registers spill.
+constexpr RegistersChoice kRegisterBounds[] = {
+    {kScheduled, false, 216}, {kAll, true, 240}, {kAll, false, 232}};
+constexpr int64_t kMostUnbounded = 64, kMostBounded = 128;
+
+//===----------------------------------------------------------------------===//
+// What the L2 cache evicts first
+//===----------------------------------------------------------------------===//
+
+/// The priority of lines that one block reads once, unless `config` gives it.
+/// Others have no hint.
+constexpr Eviction kOfStreams = Eviction::First;
+
+//===----------------------------------------------------------------------===//
+// Warps without tensor cores
+//===----------------------------------------------------------------------===//
+
+/// Elements of a row that a lane keeps at most, where that is possible.
+constexpr int64_t kMostElements = 32;
+/// Floats of queries and sums of a lane.
+constexpr int64_t kMostFloats = 96;
+/// Elements of a lane above which it has loads of 2 tokens in flight, not 4.
+constexpr int64_t kFewElements = 16;
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTIONTABLES_H
