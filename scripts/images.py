@@ -43,8 +43,9 @@ def run(command: Sequence[str], **options) -> None:
 class Image:
     """A root folder, in which instructions of a Dockerfile run."""
 
-    def __init__(self, folder: Path, arguments: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, archive: str, arguments: Mapping[str, str]) -> None:
         self.folder = folder
+        self.archive = archive
         self.arguments = arguments
         self.values: dict[str, str] = {}
         self.variables = {"PATH": PATHS, "HOME": "/root", "LANG": "C.UTF-8"}
@@ -67,7 +68,7 @@ class Image:
         release = re.fullmatch(r"debian:(\d+)(-slim)?", rest)
         if not release or release[1] not in RELEASES:
             raise ImageError(f"expects 'debian:12' or 'debian:13', got '{rest}'")
-        make_root(RELEASES[release[1]], self.folder)
+        make_root(RELEASES[release[1]], self.folder, self.archive)
 
     def do_run(self, rest: str) -> None:
         self.run(["/bin/sh", "-ec", rest])
@@ -114,19 +115,18 @@ def mounted(folder: Path) -> Iterator[None]:
             run(["umount", "--lazy", "--recursive", str(folder / name)])
 
 
-def make_root(release: str, folder: Path) -> None:
+def make_root(release: str, folder: Path, archive: str) -> None:
     """Makes a folder with a minimal Debian, which can reach the archives that this machine uses."""
-    sources = Path("/etc/apt/sources.list.d/debian.sources")
-    text = sources.read_text() if sources.exists() else ""
-    mirror = re.search(r"^URIs: (\S+)", text, re.MULTILINE)
-    run(["debootstrap", "--variant=minbase", release, str(folder), *([mirror[1]] if mirror else [])])
+    run(["debootstrap", "--variant=minbase", release, str(folder), *filter(None, [archive])])
     for name in NETWORK_FILES:
         source, target = Path("/", name), folder / name
         if source.is_dir():
             shutil.copytree(source, target, dirs_exist_ok=True, ignore_dangling_symlinks=True)
         elif source.exists():
             shutil.copy(source, target)
-    if text:
+    sources = Path("/etc/apt/sources.list.d/debian.sources")
+    if sources.exists():
+        text = sources.read_text()
         (folder / "etc/apt/sources.list").unlink(missing_ok=True)
         release_of_text = re.compile("|".join(RELEASES.values()))
         (folder / "etc/apt/sources.list.d/debian.sources").write_text(release_of_text.sub(release, text))
@@ -147,8 +147,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE", help="a value of ARG")
     parser.add_argument("--command", action="append", default=[], metavar="TEXT", help="run this instead of CMD")
     parser.add_argument("--source", metavar="PATH", help="copy what git tracks here into this folder of the image")
+    parser.add_argument("--archive", default="", metavar="URL", help="the archive of Debian (default: debootstrap's)")
     options = parser.parse_args(arguments)
-    image = Image(options.folder, dict(text.split("=", 1) for text in options.build_arg))
+    image = Image(options.folder, options.archive, dict(text.split("=", 1) for text in options.build_arg))
     try:
         for name, rest in parse(options.dockerfile):
             print(f"{name} {rest}", flush=True)

@@ -122,6 +122,12 @@ kvcache_apt() {
   "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -y "$@"
 }
 
+# Prints the archive of Debian that this machine uses, or nothing.
+kvcache_archive() {
+  local files=(/etc/apt/sources.list /etc/apt/sources.list.d/*)
+  grep -hsE '^(URIs:|deb) ' "${files[@]}" | grep -oE 'https?://[^ ]*/debian/?( |$)' | head -n 1 | tr -d ' ' || true
+}
+
 kvcache_apt_install() {
   # Fetch the package list only if it is missing or out of date.
   kvcache_apt --no-install-recommends install "$@" && return

@@ -67,10 +67,7 @@ def test_pack_generates_tokens_without_an_installed_vllm(tmp_path):
     command = [ROOT / "scripts/wheel", "--linked", "--no-build", "--output", tmp_path]
     wheel = Path(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip())
     path = tmp_path / "suite.tar.gz"
-    try:
-        pack.write(path, wheel, [], 400)
-    except subprocess.CalledProcessError:
-        pytest.skip("packages can't be downloaded here")
+    pack.write(path, wheel, [], 400)
     with tarfile.open(path) as archive:
         archive.extractall(tmp_path)
     assert not list((tmp_path / pack.NAME / "packages/vllm").rglob("*.so"))
