@@ -218,7 +218,7 @@ def checked_call(
     offsets: int,
     needs_pages: bool,
     workspace_bytes: tuple[int, int],
-    place_scale: Callable[[float, int, int], object],
+    place_scale: Callable[[float, int, int, int | None], object],
     find_workspace: Callable[[int, int, int | None], object] | None,
 ) -> Callable[..., bool]:
     """Returns a function of inputs, a layer, and the parameters of an operation.
@@ -237,10 +237,12 @@ def checked_call(
         offsets: The argument of the row offsets.
         needs_pages: Whether sequences must have pages for all tokens.
         workspace_bytes: The bytes of a workspace for each sequence, and those for all.
-        place_scale: A function of a number, the elements, and the number of a GPU, which
-            returns the array there.
+        place_scale: A function of a number, the elements, the number of a GPU, and the
+            stream, which returns the array there.
         find_workspace: A function of the bytes, the number of the GPU, and the stream,
-            which returns the workspace; the stream is None if no framework has one.
+            which returns the workspace.
+
+    A stream is None if no framework has one.
     """
 
 def bound_call(

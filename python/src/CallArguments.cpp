@@ -90,7 +90,7 @@ bool CallArguments::readParameters(PyObject *const *values) {
   for (const Parameter &parameter : operation.parameters)
     if (!readParameter(parameter, *values++))
       return false;
-  return true;
+  return placeScales();
 }
 
 /// A number that is surely one: no bool, and of no type of NumPy.
@@ -151,10 +151,8 @@ bool CallArguments::readScale(const Parameter &parameter, PyObject *value) {
   if (!std::isfinite(scale) || numScales + parameter.size > kMostScales)
     return false;
   if (function.isOnGPU()) {
-    int32_t device = getView(0).getTensor().device.id;
-    return readMade(argument,
-                    PyObject_CallFunction(operation.placeScale, "fLi", scale,
-                                          parameter.size, device));
+    equalScales.push_back({argument, scale, parameter.size});
+    return true;
   }
   float *values = scales + numScales;
   std::fill_n(values, parameter.size, scale);
@@ -162,6 +160,31 @@ bool CallArguments::readScale(const Parameter &parameter, PyObject *value) {
   function.pass(argument, arguments);
   numScales += parameter.size;
   return true;
+}
+
+nb::object CallArguments::getStream() const {
+  DirectCall direct;
+  if (!function.findStream(arguments, direct))
+    return {};
+  // Without a framework, TVM-FFI has the stream: Python asks it.
+  return direct.hasStream ? nb::steal(PyLong_FromVoidPtr(direct.stream))
+                          : nb::none();
+}
+
+bool CallArguments::placeScales() {
+  if (equalScales.empty())
+    return true;
+  nb::object stream = getStream();
+  int32_t device = getView(0).getTensor().device.id;
+  return stream.ptr() &&
+         std::all_of(equalScales.begin(), equalScales.end(),
+                     [&](const EqualScale &each) {
+                       return readMade(
+                           each.argument,
+                           PyObject_CallFunction(operation.placeScale, "fLiO",
+                                                 each.scale, each.size, device,
+                                                 stream.ptr()));
+                     });
 }
 
 bool CallArguments::readMade(int argument, PyObject *array) {
@@ -174,13 +197,9 @@ bool CallArguments::readMade(int argument, PyObject *array) {
 bool CallArguments::findWorkspace(int64_t bytes) {
   if (places.newWorkspace < 0)
     return true;
-  DirectCall direct;
-  if (!function.findStream(arguments, direct))
+  nb::object stream = getStream();
+  if (!stream.ptr())
     return false;
-  // Without a framework, TVM-FFI has the stream: Python asks it.
-  nb::object stream = direct.hasStream
-                          ? nb::steal(PyLong_FromVoidPtr(direct.stream))
-                          : nb::none();
   int32_t device = getView(0).getTensor().device.id;
   return readMade(places.newWorkspace,
                   PyObject_CallFunction(operation.findWorkspace, "LiO", bytes,

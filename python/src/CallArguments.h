@@ -48,6 +48,10 @@ private:
   bool readOperands(PyObject *operands);
   bool readParameter(const Parameter &parameter, PyObject *value);
   bool readScale(const Parameter &parameter, PyObject *value);
+  /// Places the scales that are given as numbers on the GPU.
+  bool placeScales();
+  /// Gets the stream of the frameworks, or None. Null if it can't say.
+  nanobind::object getStream() const;
   /// Reads an array that Python has made; null for an error.
   bool readMade(int argument, PyObject *array);
 
@@ -62,6 +66,13 @@ private:
   static constexpr int64_t kMostScales = 512;
   float scales[kMostScales];
   int64_t numScales = 0;
+  /// Likewise on a GPU: a number for all elements of an argument.
+  struct EqualScale {
+    int argument;
+    float scale;
+    int64_t size;
+  };
+  std::vector<EqualScale> equalScales;
   /// The arrays that Python gives for numbers and for no workspace.
   std::vector<nanobind::object> made;
   /// The inputs own these.

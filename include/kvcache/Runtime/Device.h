@@ -170,6 +170,9 @@ int32_t kvcacheStreamDestroy(void *stream);
 /// Waits until the work of a stream has ended; null is the default stream.
 int32_t kvcacheStreamSynchronize(void *stream);
 
+/// Returns 1 while work of a stream is captured into a graph, and otherwise 0.
+int32_t kvcacheStreamIsCapturing(void *stream);
+
 /// The device and the stream of a thread's calls, to return to.
 typedef struct KVCacheScope {
   void *context, *stream;

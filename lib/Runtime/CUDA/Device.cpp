@@ -157,6 +157,11 @@ int32_t kvcacheStreamSynchronize(void *stream) {
       "cuStreamSynchronize");
 }
 
+int32_t kvcacheStreamIsCapturing(void *stream) {
+  const Driver *driver = enterDriver();
+  return driver && driver->isCapturing(static_cast<CUstream>(stream));
+}
+
 static thread_local void *scopeStream = nullptr;
 
 /// Makes a context of the device current, unless the current one is.

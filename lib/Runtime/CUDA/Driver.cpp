@@ -56,6 +56,13 @@ int32_t Driver::check(CUresult result, const char *call,
   return fail(message);
 }
 
+bool Driver::isCapturing(CUstream stream) const {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  // The default stream is never captured, and asking for it may fail.
+  return stream && cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 //===----------------------------------------------------------------------===//
 // Opening
 //===----------------------------------------------------------------------===//

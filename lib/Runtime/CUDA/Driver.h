@@ -115,6 +115,9 @@ struct Driver {
   /// driver.
   int32_t check(CUresult result, const char *call,
                 const char *subject = nullptr) const;
+
+  /// Whether work of a stream is captured into a graph.
+  bool isCapturing(CUstream stream) const;
 };
 
 /// Returns the driver, which lives as long as the process. Returns null and

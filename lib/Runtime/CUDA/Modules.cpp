@@ -17,10 +17,7 @@ using namespace mlir::kvcache::runtime::cuda;
 /// then, and the capture would be lost.
 static int32_t checkNotCapturing(const Driver &driver,
                                  const std::string &what) {
-  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-  auto *stream = static_cast<CUstream>(kvcacheScopeStream());
-  if (!stream || driver.cuStreamIsCapturing(stream, &capture) != CUDA_SUCCESS ||
-      capture == CU_STREAM_CAPTURE_STATUS_NONE)
+  if (!driver.isCapturing(static_cast<CUstream>(kvcacheScopeStream())))
     return kSuccess;
   return fail(what +
               " is not loaded, and its stream is being captured: expects "

@@ -33,6 +33,8 @@ int32_t kvcacheStreamDestroy(void *) { return finishWork(); }
 
 int32_t kvcacheStreamSynchronize(void *) { return finishWork(); }
 
+int32_t kvcacheStreamIsCapturing(void *) { return 0; }
+
 static thread_local void *scopeStream = nullptr;
 
 int32_t kvcacheScopeEnter(int32_t, void *stream, KVCacheScope *outer) {

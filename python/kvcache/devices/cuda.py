@@ -66,6 +66,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "kvcacheDeviceCapability": (c_int32, POINTER(c_int32)),
     "kvcacheScopeEnter": (c_int32, c_void_p, POINTER(_Scope)),
     **MEMORY_FUNCTIONS,
+    "kvcacheStreamIsCapturing": (c_void_p,),
     "kvcacheTensorMapEncode": (c_void_p, c_void_p),
     "kvcacheModuleLoad": (POINTER(Binary), POINTER(c_void_p)),
     "kvcacheModuleUnload": (POINTER(Binary),),
@@ -179,6 +180,11 @@ def current_stream(values: Sequence[Any], device: int) -> int:
     if tvm_ffi := sys.modules.get("tvm_ffi"):
         return int(tvm_ffi.get_raw_stream(tvm_ffi.device("cuda", device)))
     return 0
+
+
+def is_capturing(stream: int) -> bool:
+    """Whether work of the stream is captured into a graph."""
+    return bool(library().kvcacheStreamIsCapturing(stream))
 
 
 def find_device(values: Sequence[Any]) -> int:

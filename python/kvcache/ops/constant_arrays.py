@@ -31,11 +31,21 @@ class ConstantArray:
     shape: tuple[int, ...]
     dtype: str = "float32"
 
-    def place(self, device: int | None) -> Array:
-        """Places the array in the memory of a GPU or, for None, of the host."""
-        if device is None:
+    def place(self, where: tuple[int, int] | None) -> Array:
+        """Places the array in the memory of a GPU, for work of one of its streams.
+
+        A graph that captures the work may use the array as long as the process runs.
+        Without a GPU and a stream, the array is in the memory of the host.
+        """
+        if where is None:
             return _fill(self)
-        tensor: Array = _fill_device(self, device).tensor
+        device, stream = where
+        placed = _captured.get((self, device))
+        if placed is None:
+            placed = _fill_device(self, device)
+            if cuda.is_capturing(stream):
+                _captured[self, device] = placed
+        tensor: Array = placed.tensor
         return tensor
 
 
@@ -44,19 +54,25 @@ def _fill(constant: ConstantArray) -> np.ndarray:
     return np.full(constant.shape, constant.value, constant.dtype)
 
 
+_captured: dict[tuple[ConstantArray, int], cuda.DeviceArray] = {}
+"""The arrays of graphs, by the array and the GPU: graphs don't say when they end."""
+
+
 @functools.lru_cache(maxsize=1024)
 def _fill_device(constant: ConstantArray, device: int) -> cuda.DeviceArray:
     return cuda.DeviceArray(_fill(constant), device, "a number for a kernel")
 
 
-def place_scale(scale: float, elements: int, device: int) -> Any:
-    """Places an array of equal elements of f32 in the memory of a GPU."""
-    return _fill_scale(scale, elements, device).tensor
+def place_scale(
+    scale: float, elements: int, device: int, stream: int | None
+) -> Array:
+    """Places an array of equal elements of f32 in the memory of a GPU.
 
-
-@functools.lru_cache(maxsize=1024)
-def _fill_scale(scale: float, elements: int, device: int) -> cuda.DeviceArray:
-    return _fill_device(ConstantArray(scale, (elements,)), device)
+    The stream is None for the one of TVM-FFI.
+    """
+    if stream is None:
+        stream = cuda.current_stream((), device)
+    return ConstantArray(scale, (elements,)).place((device, stream))
 
 
 def expand_scale(

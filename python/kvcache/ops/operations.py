@@ -99,9 +99,12 @@ class Operation:
         )
 
     def _call(self, *arguments: Value | ConstantArray) -> None:
-        device = cuda.find_device(arguments) if self.target.startswith("cuda") else None
+        where = None
+        if self.target.startswith("cuda"):
+            device = cuda.find_device(arguments)
+            where = device, cuda.current_stream(arguments, device)
         placed = (
-            argument.place(device) if isinstance(argument, ConstantArray) else argument
+            argument.place(where) if isinstance(argument, ConstantArray) else argument
             for argument in arguments
         )
         self.program.call(self.functions[0], *placed)

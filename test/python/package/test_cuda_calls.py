@@ -303,6 +303,40 @@ def capture(stream, call):
     return succeed(bindings.cuGraphInstantiate(graph, 0))
 
 
+@pytest.mark.parametrize("way", ["Python", "bound"])
+def test_captured_scale_outlives_many_other_scales(driver, emulate, stream, way):
+    from cuda.bindings import driver as bindings
+
+    name = "append, static"
+    emulate(name)
+    step, operation = CALLS[name][0](), make_operation(name)
+    _, given = place(make_append(value_scale=1), {})
+    call = operation.bind(step.inputs, 1, **given)
+    FRAMEWORK.stream = int(stream)
+    with contextlib.ExitStack() as stack:
+        if way == "Python":
+            stack.enter_context(without_extension(operation))
+            stack.enter_context(tvm_ffi.use_raw_stream(tvm_ffi.device("cuda", 0), int(stream)))
+        # Each way has a scale of its own: a captured one stays.
+        captured = {"Python": 0.75, "bound": 0.625}[way]
+        call(key_scale=captured)
+        succeed(bindings.cuStreamSynchronize(stream))
+        blocks = step.memory["blocks"]
+        wanted = blocks.numpy()
+        graph = capture(stream, lambda: call(key_scale=captured))
+        with driver.idle():
+            for number in range(1, 1100):
+                call(key_scale=1 + number / 2048)
+        call(key_scale=64)
+        succeed(bindings.cuStreamSynchronize(stream))
+        assert blocks.numpy().tobytes() != wanted.tobytes()
+        freed = [line for line in driver.calls() if line.startswith("cuMemFree")]
+        assert freed, "scales that no graph uses are freed"
+        succeed(bindings.cuGraphLaunch(graph, stream))
+        succeed(bindings.cuStreamSynchronize(stream))
+    assert blocks.numpy().tobytes() == wanted.tobytes()
+
+
 def test_tensors_of_tvm_ffi_alone_use_its_stream(driver, emulate, stream):
     emulate("append")
     operation, step = make_operation("append"), Step()
