@@ -54,6 +54,8 @@ config.substitutions.append(("%kvcache_plugin", f"--load-dialect-plugin={plugin}
 
 # Assembling is checked wherever ptxas is, which `scripts/setup.sh` installs.
 ptxas = shutil.which("ptxas", path=config.environment["PATH"])
+if shutil.which("nvdisasm", path=config.environment["PATH"]):
+    config.available_features.add("nvdisasm")
 if ptxas:
     config.available_features.add("ptxas")
     config.substitutions.append(("%toolkit", os.path.dirname(os.path.dirname(os.path.realpath(ptxas)))))

@@ -9,6 +9,7 @@
 #include "kvcache/GPU/Passes.h"
 #include "kvcache/IR/KVCacheDialect.h"
 #include "kvcache/Support/Nesting.h"
+#include "kvcache/Support/UpstreamDefects.h"
 #include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -157,7 +158,8 @@ private:
         features, target.getFlags(), target.getLink(),
         // Upstream rejects tcgen05 for chips that have it; `checkInstructions`
         // accepts all.
-        target.getVerifyTarget() && !chip->has(Feature::TensorMemory));
+        target.getVerifyTarget() &&
+            !(upstream::rejectsTcgen05 && chip->has(Feature::TensorMemory)));
   }
 };
 

@@ -13,6 +13,7 @@
 #include "kvcache/GPU/Passes.h"
 #include "kvcache/LLVMIR/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
+#include "kvcache/Support/UpstreamDefects.h"
 #include "kvcache/Target/Passes.h"
 #include "kvcache/Transforms/Passes.h"
 
@@ -94,7 +95,8 @@ static void addNVVMLowering(OpPassManager &pm, bool makeInlinePTX) {
 void kvcache::addKernelLowering(OpPassManager &pm,
                                 const KernelLowering &options) {
   pm.addPass(createCheckInput());
-  pm.addPass(createWorkaroundE8M0Folding());
+  if (upstream::foldsE8M0Wrongly)
+    pm.addPass(createWorkaroundE8M0Folding());
   ExpandOpsOptions expand;
   expand.forGPU = true;
   expand.chips.assign(options.chips.begin(), options.chips.end());

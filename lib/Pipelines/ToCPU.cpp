@@ -10,6 +10,7 @@
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/GPU/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
+#include "kvcache/Support/UpstreamDefects.h"
 #include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -23,7 +24,8 @@ void kvcache::buildToCPUPipeline(OpPassManager &pm,
   if (options.tvmFFI)
     pm.addPass(createEmitTVMFFI());
   pm.addPass(createCheckInput());
-  pm.addPass(createWorkaroundE8M0Folding());
+  if (upstream::foldsE8M0Wrongly)
+    pm.addPass(createWorkaroundE8M0Folding());
   PrepareHostOptions prepare;
   prepare.cWrappers = !options.tvmFFI;
   pm.addPass(createPrepareHost(prepare));

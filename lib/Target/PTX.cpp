@@ -9,6 +9,7 @@
 #include "PTX.h"
 #include "PreventF2IMiscompile.h"
 
+#include "kvcache/Support/UpstreamDefects.h"
 #include "kvcache/Target/BackEndErrors.h"
 
 #include "mlir/Target/LLVM/ModuleToObject.h"
@@ -213,7 +214,8 @@ protected:
     if (llvm::Error error = runMiddleEnd(module, **machine, level))
       return getOperation().emitError(
           describeFatalError(llvm::toString(std::move(error))));
-    preventF2IMiscompile(module);
+    if (upstream::convertsLowBytes)
+      preventF2IMiscompile(module);
     return success();
   }
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/Support/Nesting.h"
+#include "kvcache/Support/UpstreamDefects.h"
 #include "kvcache/Support/Verification.h"
 #include "kvcache/Transforms/Passes.h"
 
@@ -64,6 +65,8 @@ template <typename LLVMOp> LogicalResult checkAttributesOf(Operation *op) {
 }
 
 LogicalResult checkAttributes(Operation *op) {
+  if (!upstream::castsFunctionAttributes)
+    return success();
   if (isa<func::CallOp>(op))
     return checkAttributesOf<LLVM::CallOp>(op);
   if (isa<func::FuncOp, gpu::GPUFuncOp>(op))

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/Support/GreedyRewrite.h"
+#include "kvcache/Support/UpstreamDefects.h"
 #include "kvcache/Transforms/Passes.h"
 
 #include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"
@@ -86,7 +87,8 @@ struct NarrowIntegers : kvcache::impl::NarrowIntegersBase<NarrowIntegers> {
     // Upstream narrows a signed op also if its operands fit only as unsigned
     // numbers, where the op must be unsigned. So convert signed ops first.
     RewritePatternSet folding(&getContext());
-    arith::populateUnsignedWhenEquivalentPatterns(folding, solver);
+    if (upstream::narrowsSignedOps)
+      arith::populateUnsignedWhenEquivalentPatterns(folding, solver);
     folding.add<ShiftUnsigned>(&getContext(), solver);
     arith::populateIntRangeOptimizationsPatterns(folding, solver);
     walkAndApplyPatterns(getOperation(), std::move(folding), &listener);

@@ -10,6 +10,7 @@
 #include "KernelMessages.h"
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/Support/DiagnosticHints.h"
+#include "kvcache/Support/UpstreamDefects.h"
 
 #include "mlir/Conversion/ConvertToLLVM/ToLLVMInterface.h"
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
@@ -37,7 +38,8 @@ struct KernelsToNVVM : kvcache::impl::KernelsToNVVMBase<KernelsToNVVM> {
     gpu::GPUModuleOp module = getOperation();
     if (failed(checkAlignments(module)) || failed(lowerKernelMessages(module)))
       return signalPassFailure();
-    orderAtomicUpdates(module);
+    if (upstream::dropsAtomicOrder)
+      orderAtomicUpdates(module);
     LowerToLLVMOptions options(
         &getContext(), DataLayout(cast<DataLayoutOpInterface>(*module)));
     LLVMTypeConverter converter(&getContext(), options);
