@@ -1,7 +1,7 @@
 """Runs the lines of a Dockerfile without Docker, in a folder with an empty Debian.
 
 `FROM debian:N` becomes a root folder of debootstrap, `RUN` a command in a chroot, and
-`COPY` a copy from the repository. At the end the command of `CMD` runs, or the given
+`COPY` a copy from the context. At the end the command of `CMD` runs, or the given
 ones. A Dockerfile with another instruction is an error.
 """
 
@@ -17,12 +17,16 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from build_context import BuildContext
+
 ROOT = Path(__file__).resolve().parent.parent
 RELEASES = {"12": "bookworm", "13": "trixie"}
 PATHS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # What this machine needs to reach the archives of Debian and PyPI, such as a proxy or certificates.
 NETWORK_FILES = ("etc/resolv.conf", "etc/pip.conf", "etc/apt/apt.conf.d", "etc/ssl/certs", "usr/local/share/ca-certificates")
 NETWORK_VARIABLES = re.compile(r"(pip|https?|no|all|ssl|requests|curl)_\w+", re.IGNORECASE)
+VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\}|)")
+HEREDOC = re.compile(r"(?:^|\s)\d*<<-?[\"']?\w")
 
 
 class ImageError(RuntimeError):
@@ -30,10 +34,43 @@ class ImageError(RuntimeError):
 
 
 def parse(path: Path) -> list[tuple[str, str]]:
-    """The instructions of a Dockerfile and their arguments."""
-    text = re.sub(r"^#.*\n", "", path.read_text(), flags=re.MULTILINE).replace("\\\n", " ")
-    pairs = (line.split(maxsplit=1) for line in text.splitlines() if line.strip())
-    return [(name, rest) for name, rest in pairs]
+    """The instructions of a Dockerfile and their arguments.
+
+    Raises:
+        ImageError: A line has no arguments, or begins a here-document.
+    """
+    text = re.sub(r"^[ \t]*#.*\n?", "", path.read_text(), flags=re.MULTILINE)
+    text = re.sub(r"\\[ \t]*(\n|\Z)", " ", text)
+    found = []
+    for line in filter(str.strip, text.splitlines()):
+        name, *rest = line.split(maxsplit=1)
+        if not rest:
+            raise ImageError(f"expects an instruction with arguments, got '{line}'")
+        if HEREDOC.search(rest[0]):
+            raise ImageError(f"expects a line without a here-document, got '{line}'")
+        found.append((name, rest[0]))
+    return found
+
+
+def parse_command(text: str) -> list[str]:
+    """The command of RUN or CMD: a list in JSON, or a line for the shell."""
+    try:
+        words = json.loads(text)
+    except ValueError:
+        words = None
+    if isinstance(words, list) and all(isinstance(word, str) for word in words):
+        return words
+    if text.startswith("--"):
+        raise ImageError(f"expects a command without options, got '{text}'")
+    return ["/bin/sh", "-c", text]
+
+
+def parse_pairs(text: str) -> dict[str, str]:
+    """The values of NAME=VALUE … by their names."""
+    words = shlex.split(text)
+    if wrong := [word for word in words if "=" not in word]:
+        raise ImageError(f"expects NAME=VALUE, got '{wrong[0]}'")
+    return dict(word.split("=", 1) for word in words)
 
 
 def run(command: Sequence[str], **options) -> None:
@@ -41,12 +78,22 @@ def run(command: Sequence[str], **options) -> None:
 
 
 class Image:
-    """A root folder, in which instructions of a Dockerfile run."""
+    """A root folder, in which instructions of a Dockerfile run.
 
-    def __init__(self, folder: Path, archive: str, arguments: Mapping[str, str]) -> None:
+    Attributes:
+        folder: The folder.
+        context: The files that COPY can read.
+        archive: The archive of Debian; empty for that of debootstrap.
+        arguments: The values that replace defaults of ARG.
+    """
+
+    def __init__(self, folder: Path, context: BuildContext, archive: str, arguments: Mapping[str, str]) -> None:
         self.folder = folder
+        self.context = context
         self.archive = archive
         self.arguments = arguments
+        self.has_root = False
+        self.global_values: dict[str, str] = {}
         self.values: dict[str, str] = {}
         self.variables = {"PATH": PATHS, "HOME": "/root", "LANG": "C.UTF-8"}
         self.variables |= {name: value for name, value in os.environ.items() if NETWORK_VARIABLES.fullmatch(name)}
@@ -55,64 +102,111 @@ class Image:
 
     def do(self, name: str, rest: str) -> None:
         """Runs an instruction."""
+        name = name.upper()
         done = getattr(self, f"do_{name.lower()}", None)
         if done is None:
             raise ImageError(f"expects ARG, FROM, RUN, COPY, ENV, WORKDIR or CMD, got {name}")
-        done(re.sub(r"\$\{(\w+)\}", lambda match: self.values.get(match[1], match[0]), rest))
+        if not self.has_root and name not in ("ARG", "FROM"):
+            raise ImageError(f"expects FROM before {name}")
+        # The shell expands the variables of commands.
+        done(rest if name in ("RUN", "CMD") else self.expand(rest))
+
+    def expand(self, text: str) -> str:
+        """Replaces variables; those without a value are empty."""
+        values = self.values | self.variables if self.has_root else self.global_values
+
+        def replace(match: re.Match[str]) -> str:
+            name = match[1] or match[2]
+            if not name:
+                raise ImageError(f"expects $NAME or ${{NAME}}, got '{text[match.start() :]}'")
+            return values.get(name, "")
+
+        return VARIABLE.sub(replace, text)
 
     def do_arg(self, rest: str) -> None:
-        name, _, default = rest.partition("=")
-        self.values[name] = self.arguments.get(name, default)
+        """Defines values: before FROM for FROM alone, and after it for the lines that follow."""
+        for word in shlex.split(rest):
+            name, equals, default = word.partition("=")
+            given = {name: default} if equals else self.global_values
+            value = self.arguments.get(name, given.get(name))
+            if value is not None:
+                (self.values if self.has_root else self.global_values)[name] = value
 
     def do_from(self, rest: str) -> None:
+        if self.has_root:
+            raise ImageError(f"expects one FROM, got another: '{rest}'")
         release = re.fullmatch(r"debian:(\d+)(-slim)?", rest)
         if not release or release[1] not in RELEASES:
             raise ImageError(f"expects 'debian:12' or 'debian:13', got '{rest}'")
         make_root(RELEASES[release[1]], self.folder, self.archive)
+        self.has_root = True
 
     def do_run(self, rest: str) -> None:
-        self.run(["/bin/sh", "-ec", rest])
+        self.run(parse_command(rest), self.values)
 
     def do_copy(self, rest: str) -> None:
         *patterns, target = shlex.split(rest)
-        folder = self.folder / target.lstrip("/")
-        folder.mkdir(parents=True, exist_ok=True)
-        for pattern in patterns:
-            found = sorted(ROOT.glob(pattern))
-            if not found:
-                raise ImageError(f"expects a file '{pattern}' in the repository")
-            for path in found:
-                shutil.copy(path, folder)
+        if options := [word for word in patterns if word.startswith("--")]:
+            raise ImageError(f"expects COPY without options, got {options[0]}")
+        if not patterns:
+            raise ImageError(f"expects COPY to have a source and a target, got '{rest}'")
+        sources = [path for pattern in patterns for path in self.find_sources(pattern)]
+        destination = self.folder / os.path.join(self.place, target).lstrip("/")
+        is_folder = target.endswith("/") or destination.is_dir() or any(path.is_dir() for path in sources)
+        if not is_folder and len(sources) > 1:
+            raise ImageError(f"expects a target that ends in / for {len(sources)} files, got '{target}'")
+        for source in sources:
+            for path in self.context.find_files(source):
+                name = path.relative_to(source) if source.is_dir() else path.name
+                file = destination / name if is_folder else destination
+                file.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, file)
+
+    def find_sources(self, pattern: str) -> list[Path]:
+        """The files and folders of the context that match a pattern of COPY."""
+        parts = Path(pattern.lstrip("/")).parts
+        if ".." in parts or "**" in parts:
+            raise ImageError(f"expects a pattern of files in the context, without .. and **, got '{pattern}'")
+        found = [self.context.folder] if not parts else sorted(self.context.folder.glob("/".join(parts)))
+        found = [path for path in found if self.context.find_files(path)]
+        if not found:
+            raise ImageError(f"expects a file '{pattern}' in the context, which its ignore file does not leave out")
+        return found
 
     def do_env(self, rest: str) -> None:
-        self.variables |= dict(word.split("=", 1) for word in shlex.split(rest))
+        self.variables |= parse_pairs(rest)
 
     def do_workdir(self, rest: str) -> None:
-        (self.folder / rest.lstrip("/")).mkdir(parents=True, exist_ok=True)
-        self.place = rest
+        self.place = os.path.join(self.place, rest)
+        (self.folder / self.place.lstrip("/")).mkdir(parents=True, exist_ok=True)
 
     def do_cmd(self, rest: str) -> None:
-        self.command = json.loads(rest)
+        self.command = parse_command(rest)
 
-    def run(self, command: Sequence[str]) -> None:
-        """Runs a command in the folder as its root, with /proc and /dev."""
+    def run(self, command: Sequence[str], values: Mapping[str, str] | None = None) -> None:
+        """Runs a command in the folder as its root, with /proc and /dev; variables of ENV replace values of ARG."""
         with mounted(self.folder):
-            environment = [f"{name}={value}" for name, value in self.variables.items()]
+            environment = [f"{name}={value}" for name, value in {**(values or {}), **self.variables}.items()]
             moved = ["/bin/sh", "-c", 'cd "$0" && exec "$@"', self.place, *command]
             run(["chroot", str(self.folder), "/usr/bin/env", "-i", *environment, *moved])
 
 
 @contextlib.contextmanager
 def mounted(folder: Path) -> Iterator[None]:
-    places = [name for name in ("proc", "dev") if (folder / name).is_dir()]
-    for name in places:
-        run(["mount", "--rbind", f"/{name}", str(folder / name)])
-        run(["mount", "--make-rslave", str(folder / name)])
-    try:
+    """Mounts /proc and /dev in a folder; both are unmounted after it, also after an error in between."""
+    with contextlib.ExitStack() as stack:
+        for target in (folder / name for name in ("proc", "dev")):
+            if target.is_dir():
+                stack.callback(unmount, target)
+                run(["mount", "--rbind", f"/{target.name}", str(target)])
+                run(["mount", "--make-rslave", str(target)])
         yield
-    finally:
-        for name in places:
-            run(["umount", "--lazy", "--recursive", str(folder / name)])
+
+
+def unmount(target: Path) -> None:
+    """Unmounts a folder, unless its mount has failed."""
+    if os.path.ismount(target):
+        run(["umount", "--lazy", "--recursive", str(target)])
 
 
 def make_root(release: str, folder: Path, archive: str) -> None:
@@ -144,13 +238,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("scripts/check-images", description=__doc__.splitlines()[0])
     parser.add_argument("dockerfile", type=Path)
     parser.add_argument("folder", type=Path, help="an empty folder, which becomes the image's root")
+    parser.add_argument("--context", type=Path, default=ROOT, help="the folder of COPY's files (default: the repository)")
     parser.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE", help="a value of ARG")
     parser.add_argument("--command", action="append", default=[], metavar="TEXT", help="run this instead of CMD")
     parser.add_argument("--source", metavar="PATH", help="copy what git tracks here into this folder of the image")
     parser.add_argument("--archive", default="", metavar="URL", help="the archive of Debian (default: debootstrap's)")
     options = parser.parse_args(arguments)
-    image = Image(options.folder, options.archive, dict(text.split("=", 1) for text in options.build_arg))
     try:
+        context = BuildContext.read(options.context.resolve(), options.dockerfile)
+        image = Image(options.folder, context, options.archive, parse_pairs(shlex.join(options.build_arg)))
         for name, rest in parse(options.dockerfile):
             print(f"{name} {rest}", flush=True)
             image.do(name, rest)
