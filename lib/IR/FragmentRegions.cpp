@@ -237,29 +237,41 @@ LogicalResult MapOp::verifyRegions() {
 // store_rows
 //===----------------------------------------------------------------------===//
 
-/// (C2)
-static LogicalResult verifyPlaces(StoreRowsOp op) {
-  Block &body = op.getBody().front();
-  Type index = IndexType::get(op.getContext());
+/// Verifies the argument of a region that computes where rows are stored, and
+/// that it yields `indices` of them.
+static LogicalResult verifyPlaces(Operation *op, Region &region,
+                                  int64_t indices) {
+  Block &body = region.front();
+  Type index = IndexType::get(op->getContext());
   if (!llvm::equal(body.getArgumentTypes(), ArrayRef(index)))
-    return op.emitOpError("expects the argument of the region to be an index, "
-                          "got ")
+    return op->emitOpError("expects the argument of the region to be an "
+                           "index, got ")
            << body.getArgumentTypes();
   auto yield = dyn_cast<YieldOp>(body.back());
   if (!yield)
-    return op.emitOpError("expects the region to end with 'kvcache.yield'");
-  bool hasColumns = op.getValue().getType().hasColumns();
-  auto memref = cast<MemRefType>(op.getMemref().getType());
-  if (memref.getRank() < hasColumns)
-    return op.emitOpError("expects 'memref' to have a dimension of columns, "
-                          "got ")
-           << memref;
-  SmallVector<Type> types(memref.getRank() - hasColumns, index);
-  types.push_back(IntegerType::get(op.getContext(), 1));
+    return op->emitOpError("expects the region to end with 'kvcache.yield'");
+  SmallVector<Type> types(indices, index);
+  types.push_back(IntegerType::get(op->getContext(), 1));
   if (!llvm::equal(yield.getOperandTypes(), types))
-    return op.emitOpError("expects the region to yield ")
+    return op->emitOpError("expects the region to yield ")
            << types << ", got " << yield.getOperandTypes();
   return success();
+}
+
+static LogicalResult verifyAlignment(Operation *op,
+                                     std::optional<uint64_t> alignment) {
+  if (!alignment || llvm::isPowerOf2_64(*alignment))
+    return success();
+  return op->emitOpError("expects 'alignment' to be a power of two, got ")
+         << *alignment;
+}
+
+/// Verifies the ops of a region that computes where rows are stored.
+static LogicalResult verifyPlaceOps(Operation *op, Region &region) {
+  WalkResult result = region.walk([&](Operation *each) {
+    return WalkResult(isa<CheckOp>(each) ? success() : verifyMapped(each, op));
+  });
+  return failure(result.wasInterrupted());
 }
 
 LogicalResult StoreRowsOp::verify() {
@@ -286,16 +298,63 @@ LogicalResult StoreRowsOp::verify() {
                        "to be side by side, got ")
            << memref;
   // (C6)
-  if (getAlignment() && !llvm::isPowerOf2_64(*getAlignment()))
-    return emitOpError("expects 'alignment' to be a power of two, got ")
-           << *getAlignment();
-  return verifyPlaces(*this);
+  if (failed(verifyAlignment(*this, getAlignment())))
+    return failure();
+  // (C2)
+  if (memref.getRank() < type.hasColumns())
+    return emitOpError("expects 'memref' to have a dimension of columns, got ")
+           << memref;
+  return verifyPlaces(*this, getBody(), memref.getRank() - type.hasColumns());
 }
 
 // (C3)
 LogicalResult StoreRowsOp::verifyRegions() {
-  WalkResult result = getBody().walk([&](Operation *op) {
-    return WalkResult(isa<CheckOp>(op) ? success() : verifyMapped(op, *this));
-  });
-  return failure(result.wasInterrupted());
+  return verifyPlaceOps(*this, getBody());
+}
+
+//===----------------------------------------------------------------------===//
+// store_split
+//===----------------------------------------------------------------------===//
+
+/// (C2)
+static LogicalResult verifySplitMemory(StoreSplitOp op) {
+  Type element = op.getAcc().getType().getElementType();
+  auto accs = cast<MemRefType>(op.getAccs().getType()),
+       states = cast<MemRefType>(op.getStates().getType());
+  for (auto [name, type] : {std::pair("accs", accs), {"states", states}}) {
+    if (type.getElementType() != element || !element.isIntOrFloat() ||
+        element.getIntOrFloatBitWidth() % 8)
+      return op.emitOpError("expects '")
+             << name << "' to have the element type of 'acc', of whole bytes, "
+             << element << ", got " << type;
+    if (type.getRank() == 0 || !type.isLastDimUnitStride())
+      return op.emitOpError("expects the elements of the last dimension of '")
+             << name << "' to be side by side, got " << type;
+  }
+  if (states.getRank() != accs.getRank() || states.getShape().back() != 2)
+    return op.emitOpError("expects 'states' to have the rank of 'accs', and 2 "
+                          "elements in the last dimension, got ")
+           << states;
+  return success();
+}
+
+LogicalResult StoreSplitOp::verify() {
+  FragmentType acc = getAcc().getType(), row = getMax().getType();
+  // (C1)
+  if (!acc.hasColumns())
+    return emitOpError("expects 'acc' to have two dimensions, got ") << acc;
+  if (row != acc.getRowType())
+    return emitOpError("expects 'max' and 'sum' to be ")
+           << acc.getRowType() << ", got " << row;
+  if (failed(verifySplitMemory(*this)) ||
+      failed(verifyAlignment(*this, getAlignment()))) // (C5)
+    return failure();
+  // (C3)
+  return verifyPlaces(*this, getBody(),
+                      cast<MemRefType>(getAccs().getType()).getRank() - 1);
+}
+
+// (C4)
+LogicalResult StoreSplitOp::verifyRegions() {
+  return verifyPlaceOps(*this, getBody());
 }

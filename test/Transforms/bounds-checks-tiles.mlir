@@ -68,3 +68,21 @@ func.func @stored_rows(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %column: ind
   }
   return
 }
+
+// The places of both memrefs are checked: rows of either may be fewer.
+// CHECK-LABEL: func.func @stored_split(
+// CHECK:         kvcache.store_split
+// CHECK:         memref.dim %{{.*}} : memref<?x64xf32>
+// CHECK:         kvcache.check {{.*}}, "'kvcache.store_split' op index of dimension 0"
+// CHECK:         kvcache.check {{.*}}, "'kvcache.store_split' op index of dimension 1"
+// CHECK:         kvcache.check {{.*}}, "'kvcache.store_split' op last index of dimension 1"
+// CHECK:         memref.dim %{{.*}} : memref<?x2xf32>
+// CHECK:         kvcache.check {{.*}}, "'kvcache.store_split' op index of dimension 0"
+// CHECK-NEXT:    kvcache.yield
+func.func @stored_split(%a: !kvcache.fragment<16x32xf32, mma_acc>, %m: !kvcache.fragment<16xf32, mma_acc>, %column: index, %accs: memref<?x64xf32>, %states: memref<?x2xf32>, %is: i1) {
+  kvcache.store_split %a, %m, %m at(%column, %column) to %accs, %states : !kvcache.fragment<16x32xf32, mma_acc>, !kvcache.fragment<16xf32, mma_acc>, memref<?x64xf32>, memref<?x2xf32> {
+  ^bb0(%row: index):
+    kvcache.yield %row, %is : index, i1
+  }
+  return
+}

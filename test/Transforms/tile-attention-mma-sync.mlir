@@ -1,4 +1,4 @@
-// RUN: kvcache-opt %s --kvcache-tile-attention=chip=sm_80 --cse | FileCheck %s --check-prefixes=CHECK,TILE80
+// RUN: kvcache-opt %s --kvcache-tile-attention=chip=sm_80 --cse | FileCheck %s
 // RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_80" --cse | FileCheck %s
 // RUN: kvcache-opt %s --kvcache-tile-attention=chip=sm_120a --cse | FileCheck %s --check-prefix=TILE120
 
@@ -45,16 +45,14 @@ func.func @prompt(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<
   return
 }
 
-// Longer queries are loaded for each MMA. On sm_80, they need registers that `kvcache-expand-ops` saves.
-// TILE80-LABEL: func.func @long_queries(
-// TILE80-NEXT:    kvcache.attention
-// TILE120-LABEL: func.func @long_queries(
-// TILE120:         kvcache.pipe :
-// TILE120:         kvcache.consume
-// TILE120:           %[[Q0:.*]] = kvcache.fragment_load %{{.*}}[%{{.*}}, %c0{{.*}}] : {{.*}} -> !kvcache.fragment<16x16xbf16, mma_a16>
-// TILE120:           %[[S0:.*]] = kvcache.fragment_mma %[[Q0]], %{{.*}}[%c0{{.*}}, %c0{{.*}}] :
-// TILE120:           %[[Q1:.*]] = kvcache.fragment_load %{{.*}}[%{{.*}}, %c16{{.*}}]
-// TILE120:           kvcache.fragment_mma %[[Q1]], %{{.*}}[%c0{{.*}}, %c16{{.*}}] add %[[S0]]
+// Longer queries are loaded for each MMA.
+// CHECK-LABEL: func.func @long_queries(
+// CHECK:         kvcache.pipe :
+// CHECK:         kvcache.consume
+// CHECK:           %[[Q0:.*]] = kvcache.fragment_load %{{.*}}[%{{.*}}, %c0{{.*}}] : {{.*}} -> !kvcache.fragment<16x16xbf16, mma_a16>
+// CHECK:           %[[S0:.*]] = kvcache.fragment_mma %[[Q0]], %{{.*}}[%c0{{.*}}, %c0{{.*}}] :
+// CHECK:           %[[Q1:.*]] = kvcache.fragment_load %{{.*}}[%{{.*}}, %c16{{.*}}]
+// CHECK:           kvcache.fragment_mma %[[Q1]], %{{.*}}[%c0{{.*}}, %c16{{.*}}] add %[[S0]]
 func.func @long_queries(%q: memref<?x32x256xbf16>, %k: !wide, %v: !wide, %n: memref<?xi32>, %s: f32, %out: memref<?x32x256xbf16>) {
   kvcache.attention %q, %k, %v, %n, %s outs(%out) {causal}
       : memref<?x32x256xbf16>, !wide, !wide, memref<?xi32>, f32, memref<?x32x256xbf16>
@@ -63,9 +61,13 @@ func.func @long_queries(%q: memref<?x32x256xbf16>, %k: !wide, %v: !wide, %n: mem
 
 // A block with one of several splits stores its sums and, for each row, the exponent and the sum of weights. The
 // weights of f16 are at most 2^15.
-// On chips with persistent kernels, fragments are for sm_90a.
+// Blocks of a persistent kernel do the same.
 // TILE120-LABEL: func.func @splits(
-// TILE120-NEXT:    kvcache.attention
+// TILE120:         scf.while
+// TILE120:           scf.for %{{.*}} iter_args
+// TILE120:           scf.if
+// TILE120:             kvcache.store_rows
+// TILE120:             kvcache.store_split
 // CHECK-LABEL: func.func @splits(
 // CHECK-SAME:    %[[W:[^:]*]]: memref<?xi8>
 // CHECK:         %[[ACC:.*]] = memref.view %[[W]]{{.*}} to memref<?x32x128xf32>
@@ -76,9 +78,7 @@ func.func @long_queries(%q: memref<?x32x256xbf16>, %k: !wide, %v: !wide, %n: mem
 // CHECK:           scf.if %{{.*}} {
 // CHECK:             kvcache.store_rows %{{.*}} to %{{.*}} {alignment = 4 : i64} : {{.*}}, memref<?x32x128xf16>
 // CHECK:           } else {
-// CHECK:             kvcache.store_rows %{{.*}} to %[[ACC]] {alignment = 8 : i64}
-// CHECK:             kvcache.store_rows %{{.*}} to %[[STATES]]
-// CHECK:             kvcache.store_rows %{{.*}} to %[[STATES]]
+// CHECK:             kvcache.store_split %{{.*}} to %[[ACC]], %[[STATES]] {alignment = 8 : i64}
 // CHECK:         function = @splits_merge_kernel
 func.func @splits(%w: memref<?xi8>, %q: memref<?x32x128xf16>, %k: !halves, %v: !halves, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xf16>) {
   kvcache.attention %q, %k, %v, %n, %s outs(%out) workspace %w {causal, split = #kvcache.split<keys = 256, max = 16, rows = 1>}

@@ -385,6 +385,75 @@ def KVCache_StoreRowsOp : KVCache_Op<"store_rows", [
   let hasRegionVerifier = 1;
 }
 
+def KVCache_StoreSplitOp : KVCache_Op<"store_split", [
+    RecursiveMemoryEffects, SingleBlock, AllTypesMatch<["max", "sum"]>]> {
+  let summary = "Stores a split of the rows of an online softmax";
+  let description = [{
+    Stores the state of each row after some of its keys, from which `attention`
+    merges the splits of a row: the accumulator, which is not divided by the sum
+    of weights, and the two numbers `max` and `sum`. The elements of a row of
+    `acc` are side by side in the last dimension of `accs`, column 0 at index
+    `column`. `states` has the exponent that the weights are relative to, and
+    their sum. The lane that stores index 0 of a row stores these, too.
+
+    The region computes the other indices of a row, as in `store_rows`: they are
+    the same in both memrefs. So a lane has one branch for a row.
+
+    Constraints:
+    - (C1) `acc` has two dimensions, and `max` and `sum` have one. They have the
+      rows, the layout and the element type of `acc`, and are not `partial`.
+    - (C2) `accs` and `states` have the rank of each other, at least 1, and the
+      element type of `acc`, of whole bytes. Elements that follow one another in
+      the last dimension are side by side. `states` has two of them.
+    - (C3) the argument of the region is an index. It yields an index for each
+      dimension of `accs` except the last, and an `i1`.
+    - (C4) the ops of the region are those that `store_rows` allows.
+    - (C5) `alignment`, the number of bytes of which addresses of elements stored
+      at once are multiples, is a power of two.
+    - (C6) stored elements are inside the memrefs. The bounds checks check it.
+
+    Example:
+
+    ```mlir
+    !acc = !kvcache.fragment<16x128xf32, mma_acc>
+    !row = !kvcache.fragment<16xf32, mma_acc>
+
+    func.func @store(%acc: !acc, %max: !row, %sum: !row, %split: index,
+                     %count: index, %accs: memref<?x32x128xf32>,
+                     %states: memref<?x32x2xf32>) {
+      %c0 = arith.constant 0 : index
+      kvcache.store_split %acc, %max, %sum at(%c0, %c0) to %accs, %states
+          {alignment = 8 : i64}
+          : !acc, !row, memref<?x32x128xf32>, memref<?x32x2xf32> {
+      ^bb0(%row: index):
+        %exists = arith.cmpi ult, %row, %count : index
+        kvcache.yield %split, %row, %exists : index, index, i1
+      }
+      return
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<KVCache_FragmentType, "the accumulator">:$acc,
+    Arg<KVCache_FragmentType, "the exponent of each row">:$max,
+    Arg<KVCache_FragmentType, "the sum of weights of each row">:$sum,
+    Arg<Index, "the number of row 0">:$row,
+    Arg<Index, "the index of column 0">:$column,
+    Arg<AnyMemRef, "the memory of accumulators", [MemWrite]>:$accs,
+    Arg<AnyMemRef, "the memory of exponents and sums", [MemWrite]>:$states,
+    OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$alignment
+  );
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $acc `,` $max `,` $sum `at` `(` $row `,` $column `)` `to` $accs `,` $states
+    attr-dict `:` qualified(type($acc)) `,` qualified(type($max)) `,`
+    type($accs) `,` type($states)
+    $body
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//

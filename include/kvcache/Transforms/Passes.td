@@ -87,14 +87,12 @@ def TileAttention : Pass<"kvcache-tile-attention"> {
     others. The config, or the tables where it is open, choose for an op:
     - the schedule `pipelined` or `ping_pong`, by `wgmma`;
     - the MMA `mma_sync`, for keys and values of 16 bits, which copies bring as
-      they are. Rows may be split: then another launch merges them. On sm_90 and
-      newer chips, splits are for sm_90a, without a soft cap, a mask or regions.
-      Keys of more than 128 elements are for these chips.
+      they are. Rows may be split: then another launch merges them.
 
     A thread block stages its query rows in a tile. It has a loop over tiles of
     keys and values: scores by `fragment_mma`, masks and softmax by `map` and
-    `reduce`, sums by `fragment_mma`. `store_rows` stores the results, or those of
-    a split into the workspace. With `wgmma`, a warpgroup copies tiles and others
+    `reduce`, sums by `fragment_mma`. `store_rows` stores the results, and
+    `store_split` those of a split into the workspace. With `wgmma`, a warpgroup copies tiles and others
     multiply. The loop has its schedule as `kvcache.schedule`, by which
     `kvcache-schedule-attention` rotates it. With `mma_sync`, all threads copy the
     next tiles, and the loop stays as it is.

@@ -95,7 +95,7 @@ struct LowerFragments : kvcache::impl::LowerFragmentsBase<LowerFragments> {
     populateControlFlowPatterns(converter, patterns, target);
     target.addIllegalOp<FragmentLoadOp, FragmentMmaOp, FragmentStoreOp,
                         FragmentWaitOp, MapOp, ReduceOp, ScheduleFenceOp,
-                        SplatOp, StoreRowsOp, ToOperandOp>();
+                        SplatOp, StoreRowsOp, StoreSplitOp, ToOperandOp>();
     DiagnosticHints hints(context);
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))

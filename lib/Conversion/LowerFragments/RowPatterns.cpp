@@ -17,36 +17,79 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// Stores the elements of a thread, one row after the other.
+/// Stores the rows of a thread where a region says, one after the other.
 class RowStorer {
 public:
-  RowStorer(OpBuilder &builder, StoreRowsOp op, ArrayRef<Value> elements)
-      : b(builder, op.getLoc()), op(op), type(op.getValue().getType()),
-        elements(elements), first(FirstPlace::get(b, type.getLayout())) {}
+  RowStorer(OpBuilder &builder, Location loc, FragmentType type, Region &places,
+            Value firstRow)
+      : b(builder, loc), type(type), places(places), firstRow(firstRow),
+        first(FirstPlace::get(b, type.getLayout())) {}
 
-  void emit() {
-    const auto &digits = LayoutDigits::get(type.getLayout());
-    for (auto [number, row] : llvm::enumerate(digits.getRows())) {
-      SmallVector<Value> indices = emitPlace(row);
+  /// Runs `store` for each row that is stored, with its number among those of
+  /// the thread and its indices.
+  void forRows(function_ref<void(size_t number, ArrayRef<Value> indices)> store,
+               Value condition = {}) const {
+    for (size_t number = 0; number < getRows().size(); ++number) {
+      SmallVector<Value> indices = emitPlace(getRows()[number]);
       Value isStored = indices.pop_back_val();
-      // Of the lanes that share a number, the first stores it.
-      if (!type.hasColumns())
-        isStored = arith::AndIOp::create(b.builder, b.loc, isStored,
-                                         b.equal(first.column, b.index(0)));
-      b.runIf(isStored, [&, number = number, row = row] {
-        type.hasColumns() ? storeRuns(row, indices)
-                          : storeElement(elements[number], indices);
-      });
+      if (condition)
+        isStored = arith::AndIOp::create(b.builder, b.loc, isStored, condition);
+      b.runIf(isStored, [&] { store(number, indices); });
     }
   }
 
+  /// Whether the thread is the first of those that share a number of a row.
+  Value isFirst() const { return b.equal(first.column, b.index(0)); }
+  /// Whether it has index 0 of rows whose columns begin at an index.
+  Value isFirst(Value column) const {
+    return b.equal(b.add(column, first.column), b.index(0));
+  }
+
+  /// Stores the thread's elements of a row, whose columns begin at an index.
+  void storeRuns(ArrayRef<Value> elements, size_t number, Value memref,
+                 ArrayRef<Value> indices, Value column,
+                 std::optional<uint64_t> alignment) const {
+    auto all = LayoutDigits::get(type.getLayout()).getPlaces(type.getColumns());
+    int64_t size = getRunSize(type);
+    Type stored = cast<MemRefType>(memref.getType()).getElementType();
+    llvm::MaybeAlign bytes(
+        alignment.value_or(stored.getIntOrFloatBitWidth() / 8));
+    Value firstColumn = b.add(column, first.column);
+    for (size_t i = 0; i < all.size(); i += size) {
+      if (all[i].row != getRows()[number])
+        continue;
+      Value run = vector::FromElementsOp::create(
+          b.builder, b.loc, VectorType::get(size, type.getElementType()),
+          elements.slice(i, size));
+      SmallVector<Value> runIndices(indices);
+      runIndices.push_back(b.add(firstColumn, b.index(all[i].column)));
+      vector::StoreOp::create(b.builder, b.loc, round(run, stored), memref,
+                              runIndices, /*nontemporal=*/false, bytes);
+    }
+  }
+
+  void store(Value element, Value memref, ArrayRef<Value> indices) const {
+    Type stored = cast<MemRefType>(memref.getType()).getElementType();
+    memref::StoreOp::create(b.builder, b.loc, round(element, stored), memref,
+                            indices);
+  }
+
+  Value index(int64_t value) const { return b.index(value); }
+  void runIf(Value condition, function_ref<void()> body) const {
+    b.runIf(condition, body);
+  }
+
 private:
+  SmallVector<int64_t> getRows() const {
+    return LayoutDigits::get(type.getLayout()).getRows();
+  }
+
   /// Emits the region for a row, and returns what it yields.
-  SmallVector<Value> emitPlace(int64_t row) {
-    Block &body = op.getBody().front();
+  SmallVector<Value> emitPlace(int64_t row) const {
+    Block &body = places.front();
     IRMapping mapping;
     mapping.map(body.getArgument(0),
-                b.add(b.add(op.getRow(), first.row), b.index(row)));
+                b.add(b.add(firstRow, first.row), b.index(row)));
     for (Operation &each : body.without_terminator())
       b.builder.clone(each, mapping);
     return llvm::map_to_vector(
@@ -54,51 +97,18 @@ private:
         [&](Value value) { return mapping.lookupOrDefault(value); });
   }
 
-  void storeElement(Value element, ValueRange indices) {
-    memref::StoreOp::create(b.builder, b.loc, round(element), op.getMemref(),
-                            indices);
-  }
-
-  void storeRuns(int64_t row, ArrayRef<Value> indices) {
-    auto places =
-        LayoutDigits::get(type.getLayout()).getPlaces(type.getColumns());
-    int64_t size = getRunSize(type);
-    Value column = b.add(op.getColumn(), first.column);
-    for (size_t i = 0; i < places.size(); i += size) {
-      if (places[i].row != row)
-        continue;
-      Value run = vector::FromElementsOp::create(
-          b.builder, b.loc, VectorType::get(size, type.getElementType()),
-          elements.slice(i, size));
-      SmallVector<Value> all(indices);
-      all.push_back(b.add(column, b.index(places[i].column)));
-      vector::StoreOp::create(b.builder, b.loc, round(run), op.getMemref(), all,
-                              /*nontemporal=*/false, getAlignment());
-    }
-  }
-
-  llvm::MaybeAlign getAlignment() {
-    int64_t bytes = getElement().getIntOrFloatBitWidth() / 8;
-    return llvm::MaybeAlign(op.getAlignment().value_or(bytes));
-  }
-
-  Type getElement() {
-    return cast<MemRefType>(op.getMemref().getType()).getElementType();
-  }
-
-  Value round(Value value) {
-    if (getElementTypeOrSelf(value) == getElement())
+  Value round(Value value, Type to) const {
+    if (getElementTypeOrSelf(value) == to)
       return value;
-    Type to = getElement();
     if (auto vector = dyn_cast<VectorType>(value.getType()))
       to = vector.clone(to);
     return arith::TruncFOp::create(b.builder, b.loc, to, value);
   }
 
   IndexBuilder b;
-  StoreRowsOp op;
   FragmentType type;
-  ArrayRef<Value> elements;
+  Region &places;
+  Value firstRow;
   FirstPlace first;
 };
 
@@ -108,9 +118,49 @@ struct LowerStoreRows : OpConversionPattern<StoreRowsOp> {
   LogicalResult
   matchAndRewrite(StoreRowsOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    SmallVector<Value> elements = unpack(
-        rewriter, op.getLoc(), op.getValue().getType(), adaptor.getValue());
-    RowStorer(rewriter, op, elements).emit();
+    FragmentType type = op.getValue().getType();
+    SmallVector<Value> elements =
+        unpack(rewriter, op.getLoc(), type, adaptor.getValue());
+    RowStorer storer(rewriter, op.getLoc(), type, op.getBody(), op.getRow());
+    Value memref = op.getMemref();
+    if (type.hasColumns())
+      storer.forRows([&](size_t number, ArrayRef<Value> indices) {
+        storer.storeRuns(elements, number, memref, indices, op.getColumn(),
+                         op.getAlignment());
+      });
+    else
+      storer.forRows(
+          [&](size_t number, ArrayRef<Value> indices) {
+            storer.store(elements[number], memref, indices);
+          },
+          storer.isFirst());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct LowerStoreSplit : OpConversionPattern<StoreSplitOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(StoreSplitOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    RowStorer storer(rewriter, op.getLoc(), op.getAcc().getType(), op.getBody(),
+                     op.getRow());
+    SmallVector<Value> elements(adaptor.getAcc());
+    storer.forRows([&](size_t number, ArrayRef<Value> indices) {
+      storer.storeRuns(elements, number, op.getAccs(), indices, op.getColumn(),
+                       op.getAlignment());
+      storer.runIf(storer.isFirst(op.getColumn()), [&] {
+        auto store = [&](int64_t index, ValueRange numbers) {
+          SmallVector<Value> stateIndices(indices);
+          stateIndices.push_back(storer.index(index));
+          storer.store(numbers[number], op.getStates(), stateIndices);
+        };
+        store(0, adaptor.getMax());
+        store(1, adaptor.getSum());
+      });
+    });
     rewriter.eraseOp(op);
     return success();
   }
@@ -120,5 +170,6 @@ struct LowerStoreRows : OpConversionPattern<StoreRowsOp> {
 
 void kvcache::populateRowPatterns(const TypeConverter &converter,
                                   RewritePatternSet &patterns) {
-  patterns.add<LowerStoreRows>(converter, patterns.getContext());
+  patterns.add<LowerStoreRows, LowerStoreSplit>(converter,
+                                                patterns.getContext());
 }

@@ -295,19 +295,11 @@ void chooseSchedule(AttentionOp op, const AttentionShape &shape, TilePlan &plan,
     chooseTokens(op, shape, plan, target);
 }
 
-/// Whether a kernel of this plan is a loop over fragments. Some would take more
-/// of a chip (ptxas 13.0). Long keys need a register more on sm_80. Splits that
-/// a persistent kernel may compute take up to 28 instructions more after the
-/// loop on chips without `wgmma`, and spill with a soft cap and a mask.
+/// Whether a kernel of this plan is a loop over fragments.
 bool hasFragments(AttentionOp op, const AttentionShape &shape,
                   const TilePlan &plan, const Target &target) {
   if (plan.schedule != Schedule::Prefetch)
     return true;
-  bool isPersistent = shape.hasParts && target.has(kScheduled);
-  if (isPersistent && !(target.has(kWgmma) && shape.isPlain))
-    return false;
-  if (shape.ofKey > kMostBounded && plan.stages > 1 && !target.has(kScheduled))
-    return false;
   return plan.unit == TileUnit::Warps && !plan.multipliesRaw &&
          shape.caches == Caches::OfValues && shape.tokens != Tokens::OfIds &&
          areAllCopied(op);

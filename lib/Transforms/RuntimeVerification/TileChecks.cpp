@@ -40,13 +40,13 @@ static void checkMatrices(CheckBuilder &c, ArrayRef<MatrixPart> parts) {
   }
 }
 
-/// Checks that rows that are stored are inside the memref. The region has their
-/// places.
-static void checkStoredRows(CheckBuilder &c, StoreRowsOp op) {
+/// Checks that stored rows are inside a memref. The region has their places.
+/// They have `columns` columns from `column` on, or no column if it is null.
+static void checkStoredRows(CheckBuilder &c, Region &region, Value memref,
+                            Value column, int64_t columns) {
   OpBuilder::InsertionGuard guard(c.b);
-  Operation *yield = op.getBody().front().getTerminator();
+  Operation *yield = region.front().getTerminator();
   c.b.setInsertionPoint(yield);
-  Value memref = op.getMemref();
   Value isStored = yield->getOperands().back();
   auto check = [&](Value place, int64_t dim, StringRef what) {
     Value checked = arith::SelectOp::create(c.b, isStored, place, c.index(0));
@@ -57,12 +57,11 @@ static void checkStoredRows(CheckBuilder &c, StoreRowsOp op) {
   ValueRange indices = yield->getOperands().drop_back();
   for (auto [dim, place] : llvm::enumerate(indices))
     check(place, dim, "index");
-  if (!op.getColumn())
+  if (!column)
     return;
-  int64_t columns = op.getValue().getType().getColumns();
-  Value last = arith::AddIOp::create(c.b, op.getColumn(), c.index(columns - 1));
+  Value last = arith::AddIOp::create(c.b, column, c.index(columns - 1));
   // The last index of a column before the first one may wrap.
-  check(op.getColumn(), indices.size(), "index");
+  check(column, indices.size(), "index");
   check(last, indices.size(), "last index");
 }
 
@@ -95,7 +94,17 @@ void kvcache::checkTiles(CheckBuilder &c, Operation *op) {
           [&](auto op) { checkMatrices(c, op.getParts()); })
       .Case<FragmentLoadOp, FragmentStoreOp>(
           [&](auto op) { checkMatrices(c, op.getPart()); })
-      .Case([&](StoreRowsOp op) { checkStoredRows(c, op); })
+      .Case([&](StoreRowsOp op) {
+        FragmentType type = op.getValue().getType();
+        checkStoredRows(c, op.getBody(), op.getMemref(), op.getColumn(),
+                        type.hasColumns() ? type.getColumns() : 0);
+      })
+      .Case([&](StoreSplitOp op) {
+        checkStoredRows(c, op.getBody(), op.getAccs(), op.getColumn(),
+                        op.getAcc().getType().getColumns());
+        checkStoredRows(c, op.getBody(), op.getStates(), /*column=*/Value(),
+                        /*columns=*/0);
+      })
       .Case([&](TmemLoadOp op) {
         checkFragment(c, op, getNumLanes(op.getResult().getType()));
       })

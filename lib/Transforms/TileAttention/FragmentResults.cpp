@@ -39,16 +39,19 @@ Value FragmentResults::isFirst(Value isThere) const {
                                frame.equal(firstColumn, frame.index(0)));
 }
 
-void FragmentResults::store(
-    Value fragment, Value memref, IntegerAttr alignment,
-    function_ref<SmallVector<Value>(const RowPlace &)> place) const {
+void FragmentResults::store(Value fragment, Value memref, IntegerAttr alignment,
+                            Place place) const {
   bool hasColumns = cast<FragmentType>(fragment.getType()).hasColumns();
   auto store = StoreRowsOp::create(frame.builder, frame.loc, fragment, firstRow,
                                    hasColumns ? firstColumn : Value(), memref,
                                    alignment);
+  emitPlaces(store.getBody(), place);
+}
+
+void FragmentResults::emitPlaces(Region &region, Place place) const {
   OpBuilder::InsertionGuard guard(frame.builder);
   Block *body = frame.builder.createBlock(
-      &store.getBody(), {}, frame.builder.getIndexType(), {frame.loc});
+      &region, {}, frame.builder.getIndexType(), {frame.loc});
   YieldOp::create(frame.builder, frame.loc,
                   place(getPlace(body->getArgument(0))));
 }
@@ -93,19 +96,12 @@ void FragmentResults::storeOutputs(const RowSums &sums) const {
 void FragmentResults::storeSplit(const RowSums &sums, Value slot,
                                  Value split) const {
   const Workspace &workspace = *block.workspace;
-  auto getNumber = [&](const RowPlace &place) {
-    return workspace.getPart(frame.add(slot, place.i), split);
-  };
-  store(sums.acc, workspace.getSums(), getAlignment(workspace.getSums()),
-        [&](const RowPlace &place) -> SmallVector<Value> {
-          return {getNumber(place), place.queryHead, place.isThere};
-        });
-  for (auto [number, value] :
-       llvm::enumerate(ArrayRef({sums.reference, sums.total})))
-    store(value, workspace.getStates(), /*alignment=*/{},
-          [&, number = number](const RowPlace &place) -> SmallVector<Value> {
-            return {getNumber(place), place.queryHead,
-                    frame.index(static_cast<int64_t>(number)),
-                    isFirst(place.isThere)};
-          });
+  auto store = StoreSplitOp::create(
+      frame.builder, frame.loc, sums.acc, sums.reference, sums.total, firstRow,
+      firstColumn, workspace.getSums(), workspace.getStates(),
+      getAlignment(workspace.getSums()));
+  emitPlaces(store.getBody(), [&](const RowPlace &place) -> SmallVector<Value> {
+    return {workspace.getPart(frame.add(slot, place.i), split), place.queryHead,
+            place.isThere};
+  });
 }

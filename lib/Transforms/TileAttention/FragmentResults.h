@@ -49,10 +49,13 @@ private:
   Value mapSums(const RowSums &sums, Compute compute) const;
   /// Stores a number of each row, of those that the memref has.
   void storeStatistic(Value fragment, Value memref) const;
-  /// Stores the elements of rows, or a number of each. The function gives the
-  /// indices of a row, and whether it is stored.
+  /// Gives the indices of a row, and whether it is stored.
+  using Place = function_ref<SmallVector<Value>(const RowPlace &)>;
+  /// Stores the elements of rows, or a number of each.
   void store(Value fragment, Value memref, IntegerAttr alignment,
-             function_ref<SmallVector<Value>(const RowPlace &)> place) const;
+             Place place) const;
+  /// Fills the region of a store.
+  void emitPlaces(Region &region, Place place) const;
   IntegerAttr getAlignment(Value memref) const;
   /// Whether the fragments have the first elements of values, and a row is
   /// there.

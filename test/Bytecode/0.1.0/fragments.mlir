@@ -60,6 +60,15 @@ module {
     }
     return
   }
+  func.func @split(%arg0: !kvcache.fragment<64x128xf32, wgmma_acc>, %arg1: !kvcache.fragment<64xf32, wgmma_acc>, %arg2: index, %arg3: index, %arg4: index, %arg5: memref<?x4x128xf32>, %arg6: memref<?x4x2xf32>) {
+    %c0 = arith.constant 0 : index
+    kvcache.store_split %arg0, %arg1, %arg1 at(%arg2, %c0) to %arg5, %arg6 {alignment = 8 : i64} : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<64xf32, wgmma_acc>, memref<?x4x128xf32>, memref<?x4x2xf32> {
+    ^bb0(%arg7: index):
+      %0 = arith.cmpi ult, %arg7, %arg4 : index
+      kvcache.yield %arg3, %arg7, %0 : index, index, i1
+    }
+    return
+  }
   func.func @tiles(%arg0: !kvcache.tile<128x128xbf16, swizzle_128b>, %arg1: index, %arg2: !kvcache.fragment<64x128xbf16, wgmma_a16>) -> !kvcache.fragment<16x128xbf16, mma_a16> {
     kvcache.fragment_store %arg2, %arg0[%arg1, %arg1] : !kvcache.fragment<64x128xbf16, wgmma_a16>, !kvcache.tile<128x128xbf16, swizzle_128b>
     %0 = kvcache.fragment_load %arg0[%arg1, %arg1] : !kvcache.tile<128x128xbf16, swizzle_128b> -> !kvcache.fragment<16x128xbf16, mma_a16>

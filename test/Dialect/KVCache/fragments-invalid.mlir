@@ -610,6 +610,139 @@ func.func @store_rows_argument(%a: !kvcache.fragment<64xf32, wgmma_acc>, %i: ind
 
 // -----
 
+func.func @store_split_c1_acc(%a: !kvcache.fragment<16xf32, mma_acc>, %s: !kvcache.fragment<16xf32, mma_acc>, %i: index, %x: i1, %m: memref<?x32xf32>, %n: memref<?x2xf32>, %e: f32) {
+  // expected-error @below {{'kvcache.store_split' op expects 'acc' to have two dimensions, got '!kvcache.fragment<16xf32, mma_acc>'}}
+  kvcache.store_split %a, %s, %s at(%i, %i) to %m, %n : !kvcache.fragment<16xf32, mma_acc>, !kvcache.fragment<16xf32, mma_acc>, memref<?x32xf32>, memref<?x2xf32> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_split_c1_rows(%a: !kvcache.fragment<16x32xf32, mma_acc>, %s: !kvcache.fragment<16xf32, mma_acc, partial>, %i: index, %x: i1, %m: memref<?x32xf32>, %n: memref<?x2xf32>, %e: f32) {
+  // expected-error @below {{'kvcache.store_split' op expects 'max' and 'sum' to be '!kvcache.fragment<16xf32, mma_acc>', got '!kvcache.fragment<16xf32, mma_acc, partial>'}}
+  kvcache.store_split %a, %s, %s at(%i, %i) to %m, %n : !kvcache.fragment<16x32xf32, mma_acc>, !kvcache.fragment<16xf32, mma_acc, partial>, memref<?x32xf32>, memref<?x2xf32> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_split_c1_layout(%a: !kvcache.fragment<16x32xf32, mma_acc>, %s: !kvcache.fragment<64xf32, wgmma_acc>, %i: index, %x: i1, %m: memref<?x32xf32>, %n: memref<?x2xf32>, %e: f32) {
+  // expected-error @below {{'kvcache.store_split' op expects 'max' and 'sum' to be '!kvcache.fragment<16xf32, mma_acc>', got '!kvcache.fragment<64xf32, wgmma_acc>'}}
+  kvcache.store_split %a, %s, %s at(%i, %i) to %m, %n : !kvcache.fragment<16x32xf32, mma_acc>, !kvcache.fragment<64xf32, wgmma_acc>, memref<?x32xf32>, memref<?x2xf32> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_split_c2_element(%a: !kvcache.fragment<16x32xf32, mma_acc>, %s: !kvcache.fragment<16xf32, mma_acc>, %i: index, %x: i1, %m: memref<?x32xbf16>, %n: memref<?x2xf32>, %e: f32) {
+  // expected-error @below {{'kvcache.store_split' op expects 'accs' to have the element type of 'acc', of whole bytes, 'f32', got 'memref<?x32xbf16>'}}
+  kvcache.store_split %a, %s, %s at(%i, %i) to %m, %n : !kvcache.fragment<16x32xf32, mma_acc>, !kvcache.fragment<16xf32, mma_acc>, memref<?x32xbf16>, memref<?x2xf32> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_split_c2_bits(%a: !kvcache.fragment<16x32xi1, mma_acc>, %s: !kvcache.fragment<16xi1, mma_acc>, %i: index, %x: i1, %m: memref<?x32xi1>, %n: memref<?x2xi1>, %e: f32) {
+  // expected-error @below {{'kvcache.store_split' op expects 'accs' to have the element type of 'acc', of whole bytes, 'i1', got 'memref<?x32xi1>'}}
+  kvcache.store_split %a, %s, %s at(%i, %i) to %m, %n : !kvcache.fragment<16x32xi1, mma_acc>, !kvcache.fragment<16xi1, mma_acc>, memref<?x32xi1>, memref<?x2xi1> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_split_c2_rank_of_states(%a: !kvcache.fragment<16x32xf32, mma_acc>, %s: !kvcache.fragment<16xf32, mma_acc>, %i: index, %x: i1, %m: memref<?x32xf32>, %n: memref<?x4x2xf32>, %e: f32) {
+  // expected-error @below {{'kvcache.store_split' op expects 'states' to have the rank of 'accs', and 2 elements in the last dimension, got 'memref<?x4x2xf32>'}}
+  kvcache.store_split %a, %s, %s at(%i, %i) to %m, %n : !kvcache.fragment<16x32xf32, mma_acc>, !kvcache.fragment<16xf32, mma_acc>, memref<?x32xf32>, memref<?x4x2xf32> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_split_c2_size_of_states(%a: !kvcache.fragment<16x32xf32, mma_acc>, %s: !kvcache.fragment<16xf32, mma_acc>, %i: index, %x: i1, %m: memref<?x32xf32>, %n: memref<?x3xf32>, %e: f32) {
+  // expected-error @below {{'kvcache.store_split' op expects 'states' to have the rank of 'accs', and 2 elements in the last dimension, got 'memref<?x3xf32>'}}
+  kvcache.store_split %a, %s, %s at(%i, %i) to %m, %n : !kvcache.fragment<16x32xf32, mma_acc>, !kvcache.fragment<16xf32, mma_acc>, memref<?x32xf32>, memref<?x3xf32> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_split_c2_strides(%a: !kvcache.fragment<16x32xf32, mma_acc>, %s: !kvcache.fragment<16xf32, mma_acc>, %i: index, %x: i1, %m: memref<?x32xf32>, %n: memref<?x2xf32, strided<[4, 2]>>, %e: f32) {
+  // expected-error @below {{'kvcache.store_split' op expects the elements of the last dimension of 'states' to be side by side, got 'memref<?x2xf32, strided<[4, 2]>>'}}
+  kvcache.store_split %a, %s, %s at(%i, %i) to %m, %n : !kvcache.fragment<16x32xf32, mma_acc>, !kvcache.fragment<16xf32, mma_acc>, memref<?x32xf32>, memref<?x2xf32, strided<[4, 2]>> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_split_c2_no_rank(%a: !kvcache.fragment<16x32xf32, mma_acc>, %s: !kvcache.fragment<16xf32, mma_acc>, %i: index, %x: i1, %m: memref<f32>, %n: memref<?x2xf32>, %e: f32) {
+  // expected-error @below {{'kvcache.store_split' op expects the elements of the last dimension of 'accs' to be side by side, got 'memref<f32>'}}
+  kvcache.store_split %a, %s, %s at(%i, %i) to %m, %n : !kvcache.fragment<16x32xf32, mma_acc>, !kvcache.fragment<16xf32, mma_acc>, memref<f32>, memref<?x2xf32> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_split_c3(%a: !kvcache.fragment<16x32xf32, mma_acc>, %s: !kvcache.fragment<16xf32, mma_acc>, %i: index, %x: i1, %m: memref<?x32xf32>, %n: memref<?x2xf32>, %e: f32) {
+  // expected-error @below {{'kvcache.store_split' op expects the region to yield 'index', 'i1', got 'index', 'index', 'i1'}}
+  kvcache.store_split %a, %s, %s at(%i, %i) to %m, %n : !kvcache.fragment<16x32xf32, mma_acc>, !kvcache.fragment<16xf32, mma_acc>, memref<?x32xf32>, memref<?x2xf32> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %r, %x : index, index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_split_c5(%a: !kvcache.fragment<16x32xf32, mma_acc>, %s: !kvcache.fragment<16xf32, mma_acc>, %i: index, %x: i1, %m: memref<?x32xf32>, %n: memref<?x2xf32>, %e: f32) {
+  // expected-error @below {{'kvcache.store_split' op expects 'alignment' to be a power of two, got 12}}
+  kvcache.store_split %a, %s, %s at(%i, %i) to %m, %n {alignment = 12 : i64} : !kvcache.fragment<16x32xf32, mma_acc>, !kvcache.fragment<16xf32, mma_acc>, memref<?x32xf32>, memref<?x2xf32> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_split_c4(%a: !kvcache.fragment<16x32xf32, mma_acc>, %s: !kvcache.fragment<16xf32, mma_acc>, %i: index, %x: i1, %m: memref<?x32xf32>, %n: memref<?x2xf32>, %e: f32) {
+  kvcache.store_split %a, %s, %s at(%i, %i) to %m, %n : !kvcache.fragment<16x32xf32, mma_acc>, !kvcache.fragment<16xf32, mma_acc>, memref<?x32xf32>, memref<?x2xf32> {
+  ^bb0(%r: index):
+    // expected-error @below {{'memref.store' op is not allowed in a region of 'kvcache.store_split', whose ops at most read memory}}
+    memref.store %e, %n[%r, %r] : memref<?x2xf32>
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
 func.func @mma_c1(%t: !kvcache.tile<64x64xbf16, swizzle_128b>, %i: index) {
   // expected-error @below {{'kvcache.fragment_mma' op expects 'a_row' and 'a_column' if 'a' is a tile, and only then}}
   %y = kvcache.fragment_mma %t, %t[%i, %i] : !kvcache.tile<64x64xbf16, swizzle_128b>, !kvcache.tile<64x64xbf16, swizzle_128b> -> !kvcache.in_flight<64x32xf32, wgmma_acc>

@@ -105,6 +105,20 @@ func.func @rows(%s: !s, %max: !row, %first: index, %count: index, %out: memref<?
   return
 }
 
+// CHECK-LABEL: func.func @split(
+func.func @split(%s: !s, %max: !row, %first: index, %part: index, %count: index, %accs: memref<?x4x128xf32>, %states: memref<?x4x2xf32>) {
+  // CHECK: kvcache.store_split %{{.*}}, %{{.*}}, %{{.*}} at(%{{.*}}, %{{.*}}) to %{{.*}}, %{{.*}} {alignment = 8 : i64} : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<64xf32, wgmma_acc>, memref<?x4x128xf32>, memref<?x4x2xf32> {
+  // CHECK-NEXT: ^bb0(%[[R:.*]]: index):
+  // CHECK:        kvcache.yield %{{.*}}, %[[R]], %{{.*}} : index, index, i1
+  %c0 = arith.constant 0 : index
+  kvcache.store_split %s, %max, %max at(%first, %c0) to %accs, %states {alignment = 8 : i64} : !s, !row, memref<?x4x128xf32>, memref<?x4x2xf32> {
+  ^bb0(%row: index):
+    %exists = arith.cmpi ult, %row, %count : index
+    kvcache.yield %part, %row, %exists : index, index, i1
+  }
+  return
+}
+
 // CHECK-LABEL: func.func @tiles(
 func.func @tiles(%tile: !tile, %row: index, %p: !p) -> !q1 {
   // CHECK: kvcache.fragment_store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] : !kvcache.fragment<64x128xbf16, wgmma_a16>, !kvcache.tile<128x128xbf16, swizzle_128b>

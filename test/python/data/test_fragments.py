@@ -228,6 +228,47 @@ def test_rows_are_stored_where_the_region_says(layout, element):
         assert np.count_nonzero(logs) == count
 
 
+@pytest.mark.parametrize("column", [0, 16])
+@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc"])
+def test_split_is_stored_with_the_state_of_its_rows(layout, column):
+    """A team whose columns begin at 0 also stores the two numbers of each row."""
+    rows, threads, targets = get_team(layout)
+    columns, first, count = 32, 8, rows - 6
+    array = draw((rows, columns), np.float32)
+    type, row_type = (fragment(layout, *shape, element="f32") for shape in ((rows, columns), (rows,)))
+    tokens, width = (first + rows) // 4, columns + column
+    accs_type, states_type = f"memref<{tokens}x4x{width}xf32>", f"memref<{tokens}x4x2xf32>"
+    body = f"""
+      %c4 = arith.constant 4 : index
+      %end = arith.constant {first + count} : index
+      %first = arith.constant {first} : index
+      %column = arith.constant {column} : index
+      %f = kvcache.fragment_load %a[%c0, %c0] : {Tile.of("a", array, "none").type} -> {type}
+      %max = kvcache.reduce maximumf %f : {type} -> {row_type}
+      %sum = kvcache.reduce addf %f : {type} -> {row_type}
+      kvcache.store_split %f, %max, %sum at(%first, %column) to %accs, %states {{alignment = 8}}
+          : {type}, {row_type}, {accs_type}, {states_type} {{
+      ^bb0(%row: index):
+        %token = arith.divui %row, %c4 : index
+        %head = arith.remui %row, %c4 : index
+        %is_stored = arith.cmpi ult, %row, %end : index
+        kvcache.yield %token, %head, %is_stored : index, index, i1
+      }}"""
+    expected = np.full((tokens * 4, width), 7, np.float32)
+    expected[first : first + count, column:] = array[:count]
+    for target in targets:
+        accs, states = (np.full((tokens, 4, size), 7, np.float32) for size in (width, 2))
+        run(target, threads, {"a": array}, {}, body, [("accs", accs_type, accs), ("states", states_type, states)])
+        np.testing.assert_array_equal(accs.reshape(expected.shape), expected)
+        stored = states.reshape(-1, 2)
+        is_stored = np.zeros(len(stored), bool)
+        is_stored[first : first + count] = column == 0
+        assert (stored[~is_stored] == 7).all()
+        if column == 0:
+            np.testing.assert_array_equal(stored[is_stored, 0], array[:count].max(axis=1))
+            np.testing.assert_allclose(stored[is_stored, 1], array[:count].sum(axis=1), rtol=1e-5, atol=1e-5)
+
+
 #
 # Elements
 #
