@@ -11,12 +11,10 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from command import Command
-from gpu.pack import add_wheels
 from gpu_suite import engine_files
 from measure import say
 from provenance import FOLDER, find_commit
@@ -65,6 +63,31 @@ def read_python(wheel: Path, wanted: str | None = None) -> str:
     return version[0]
 
 
+def check_name(path: Path) -> None:
+    """Checks that an archive has a name of a kind that ``write`` can write."""
+    if not re.search(r"\.tar\.(xz|gz)$", path.name):
+        raise PackError(f"expects a name that ends in .tar.xz or .tar.gz, got {path.name}")
+
+
+def make_wheel(wanted: str | None) -> Path:
+    """Makes a wheel for a version of Python by ``scripts/wheel``.
+
+    Args:
+        wanted: The version; None for that of ``build/``, which is the one that runs this.
+
+    Raises:
+        PackError: No wheel of ``build/`` is for this version.
+        subprocess.CalledProcessError: The wheel fails.
+    """
+    own = "{}.{}".format(*sys.version_info)
+    found = re.fullmatch(r"3\.(\d+)", wanted or own)
+    if not found or (found[0] != own and int(found[1]) < 12):
+        raise PackError(f"expects '--python' to be {own}, or 3.12 or newer, got {wanted!r}")
+    option = "--small" if found[0] == own else "--stable-abi"
+    command = [str(ROOT / "scripts/wheel"), option]
+    return Path(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
+
+
 def add_package(folder: Path, wheel: Path) -> None:
     """Unpacks the package, without the tools, which the suite does not run."""
     with zipfile.ZipFile(wheel) as archive:
@@ -98,6 +121,8 @@ def add_packages(folder: Path, python: str, packages: Mapping[str, str], require
         packages: The packages by the names of their modules.
         requirements: The file of the repository with their versions; a package that is not in it has its newest one.
     """
+    from gpu.pack import add_wheels  # imports kvcache, which is built after arguments are checked
+
     pinned = (line.split(";")[0].strip() for line in (ROOT / requirements).read_text().splitlines())
     versions = {_normalize(line.partition("==")[0]): line for line in pinned if "==" in line}
     wanted = [versions.get(_normalize(name), name) for name in packages.values()]
@@ -110,15 +135,14 @@ def add_packages(folder: Path, python: str, packages: Mapping[str, str], require
                 archive.extractall(folder / module, names)
 
 
-@contextmanager
-def _open_archive(path: Path) -> Iterator[tarfile.TarFile]:
-    """Opens an archive to write, with the filters for machine code if it is a ``.tar.xz``."""
-    if path.suffix == ".gz":
+def _compress(folder: Path, path: Path, suffix: str) -> None:
+    """Writes a folder as an archive, with the filters for machine code if it is a ``.tar.xz``."""
+    if suffix == ".gz":
         with tarfile.open(path, "w:gz") as archive:
-            yield archive
+            archive.add(folder, NAME)
     else:
         with lzma.open(path, "wb", filters=_FILTERS) as file, tarfile.open(fileobj=file, mode="w") as archive:
-            yield archive
+            archive.add(folder, NAME)
 
 
 def write(
@@ -142,10 +166,9 @@ def write(
         with_vllm: Whether to download vLLM with the packages that it needs, too.
 
     Raises:
-        PackError: The archive is larger, or an argument is wrong; there is no archive then.
+        PackError: The archive is larger, or an argument is wrong; an earlier archive stays then.
     """
-    if path.suffix not in (".xz", ".gz"):
-        raise PackError(f"expects a name that ends in .tar.xz or .tar.gz, got {path.name}")
+    check_name(path)
     python = read_python(wheel, python)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary, NAME)
@@ -163,13 +186,16 @@ def write(
         facts = {"commit": find_commit(), "python": python, "megabytes": parts}
         (folder / "manifest.json").write_text(json.dumps(facts, indent=1) + "\n")
         say(f"compresses {sum(parts.values()):.0f} MB")
-        with _open_archive(path) as archive:
-            archive.add(folder, NAME)
-    size = path.stat().st_size / _MEGABYTE
-    if size > limit:
-        path.unlink()
-        found = ", ".join(f"{name} {part:.1f}" for name, part in sorted(parts.items()))
-        raise PackError(f"expects a pack of at most {limit:g} MB, got {size:.1f}; before compression: {found}")
+        partial = path.with_name(f"{path.name}.part")
+        try:
+            _compress(folder, partial, path.suffix)
+            size = partial.stat().st_size / _MEGABYTE
+            if size > limit:
+                found = ", ".join(f"{name} {part:.1f}" for name, part in sorted(parts.items()))
+                raise PackError(f"expects a pack of at most {limit:g} MB, got {size:.1f}; before compression: {found}")
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
     return parts
 
 
@@ -180,9 +206,9 @@ def _count_bytes(path: Path) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    command = Command("scripts/on-gpu", __doc__)
+    command = Command("scripts/on-gpu pack", __doc__)
     command.add("file", type=Path, metavar="FILE.tar.xz", help="the pack")
-    command.add("--wheel", type=Path, required=True, help="the wheel of scripts/wheel")
+    command.add("--wheel", type=Path, help="a wheel (default: scripts/wheel makes one)")
     command.add("--packages", type=Path, action="append", default=[], metavar="FOLDER",
                 help="a folder with more packages, each in a folder of its module's name")
     command.add("--no-vllm", action="store_true", help="leave out vLLM and the packages that it needs")
@@ -195,8 +221,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not folder.is_dir():
             command.parser.error(f"expects '--packages' to be a folder, got '{folder}'")
     try:
+        check_name(options.file)
+        wheel = options.wheel or make_wheel(options.python)
         parts = write(
-            options.file, options.wheel, options.packages, options.limit, options.python, with_vllm=not options.no_vllm
+            options.file, wheel, options.packages, options.limit, options.python, with_vllm=not options.no_vllm
         )
     except (PackError, OSError, subprocess.CalledProcessError) as error:
         print(f"error: {error}", file=sys.stderr)

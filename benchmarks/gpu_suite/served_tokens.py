@@ -2,7 +2,7 @@
 """Times vLLM with our attention and with another one, on a Llama of random weights.
 
 Each turn is a process of its own with one backend, and turns alternate, so that other work on the machine slows both.
-A turn generates tokens of each batch twice, and the second time counts. Tokens are greedy; rounding may make them differ
+The time that is left is shared equally by the turns that are left. A turn generates tokens of each batch twice, and the second time counts. Tokens are greedy; rounding may make them differ
 from some token on, where two logits are close.
 
 examples:
@@ -101,9 +101,10 @@ def measure(options: argparse.Namespace) -> Record:
     with tempfile.TemporaryDirectory() as folder:
         # vLLM makes the weights.
         make_config(work, architectures=["LlamaForCausalLM"]).save_pretrained(folder)
-        for backend in backends * work.rounds:
-            left = deadline - time.monotonic()
-            if left > 0 and (found := run_turn(options, backend, folder, left)):
+        order = backends * work.rounds
+        for number, backend in enumerate(order):
+            seconds = (deadline - time.monotonic()) / (len(order) - number)
+            if seconds > 0 and (found := run_turn(options, backend, folder, seconds)):
                 turns[backend].append(found)
     table = Table("batch", "attention", ("tokens/s", "{:.1f}"), "turns", "first tokens that are equal")
     for number, batch in enumerate(work.batches):

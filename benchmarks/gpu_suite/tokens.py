@@ -2,6 +2,7 @@
 """Times the generation of a Llama of random weights: a PagedCache beside transformers' own cache with its attention.
 
 Rounds of both take turns, so that other work on the machine slows both. The first round, which compiles, is not timed.
+The record is written after each batch, and larger batches are left out if the time is over.
 Tokens are greedy; rounding may make them differ from some token on, where two logits are close.
 
 examples:
@@ -15,6 +16,7 @@ import argparse
 import statistics
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,17 @@ class Contender:
         self.seconds.append(time.perf_counter() - start)
 
 
+def run_rounds(
+    contenders: Sequence[Contender], prompts: Any, work: Workload, deadline: float, least: int
+) -> None:
+    """Runs the rounds of a batch, in turns, until the deadline, but at least ``least``."""
+    for number in range(work.rounds + 1):
+        if number >= least and time.monotonic() > deadline:
+            break
+        for contender in contenders:
+            contender.run(prompts, work.new)
+
+
 def _wait(tensor: Any) -> None:
     import torch
 
@@ -92,21 +105,20 @@ def measure(options: argparse.Namespace) -> Record:
         length = work.prompt + work.new
         cache = PagedCache(model, max_batch_size=batch, max_seq_len=length, page_size=16, target=options.target)
         contenders = {"PagedCache": Contender(model, NAME, cache), "DynamicCache, sdpa": Contender(model, "sdpa", None)}
-        for number in range(work.rounds + 1):
-            if number > 1 and time.monotonic() > deadline:
-                break
-            for contender in contenders.values():
-                contender.run(prompts, work.new)
+        # The first batch has a timed round in any case.
+        run_rounds(list(contenders.values()), prompts, work, deadline, 0 if rounds else 2)
+        if any(len(each.seconds) < 2 for each in contenders.values()):
+            break
         equal = count_equal(*(each.tokens[:, work.prompt :].tolist() for each in contenders.values()))
         for name, contender in contenders.items():
             timed = contender.seconds[1:]
             rate = batch * work.new / statistics.median(timed)
             table.add(batch, name, rate, len(timed), f"{equal} of {work.new}")
             rounds.append({"batch": batch, "cache": name, "seconds": timed, "equal": equal})
-        if time.monotonic() > deadline:
-            break
-    record.tables = {"tokens": table}
-    record.details = {"rounds": rounds}
+        record.tables = {"tokens": table}
+        record.details = {"rounds": rounds}
+        if options.json:
+            record.save(options.json)
     return record
 
 

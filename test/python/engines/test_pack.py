@@ -72,7 +72,7 @@ def test_pack_generates_tokens_without_an_installed_vllm(tmp_path):
         archive.extractall(tmp_path)
     assert not list((tmp_path / pack.NAME / "packages/vllm").rglob("*.so"))
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    options = ["--target", "emulator:sm_90a", "--small", "--jobs", "1", "--minutes", "8", "--only", "served tokens"]
+    options = ["--target", "emulator:sm_90a", "--small", "--jobs", "1", "--minutes", "8", "--only", "served-tokens"]
     done = subprocess.run(
         [python, tmp_path / pack.NAME / "run.py", *options, "--results", tmp_path / "results"],
         capture_output=True, text=True, env=environment, timeout=540,

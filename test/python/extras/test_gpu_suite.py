@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -82,9 +83,11 @@ def test_pack_has_packages_in_folders_of_their_modules(packed):
 
 
 def test_pack_rejects_sizes_and_names(wheel, tmp_path):
+    path = tmp_path / "suite.tar.gz"
+    path.write_text("an earlier pack")
     with pytest.raises(pack.PackError, match=r"at most 0.1 MB, got \d+\.\d; before compression: .*site \d"):
-        pack.write(tmp_path / "suite.tar.gz", wheel, [], 0.1, with_packages=False)
-    assert not (tmp_path / "suite.tar.gz").exists()
+        pack.write(path, wheel, [], 0.1, with_packages=False)
+    assert path.read_text() == "an earlier pack" and list(tmp_path.iterdir()) == [path]
     with pytest.raises(pack.PackError, match="ends in .tar.xz or .tar.gz, got suite.zip"):
         pack.write(tmp_path / "suite.zip", wheel, [], 64)
     with pytest.raises(pack.PackError, match="a wheel of kvcache, got torch-2-cp312-x.whl"):
@@ -122,6 +125,42 @@ def test_xz_packs_have_filters_for_machine_code(tmp_path, wheel, monkeypatch):
     assert "--x86 --lzma2=dict=128MiB" in listed.stdout
     names = subprocess.run(["tar", "-tf", path], capture_output=True, text=True, check=True).stdout
     assert "kvcache-on-gpu/manifest.json\n" in names
+
+
+def test_failed_write_keeps_an_earlier_pack(tmp_path, wheel, monkeypatch):
+    monkeypatch.setattr(pack, "add_package", lambda folder, wheel: (folder / "site").mkdir(parents=True))
+
+    def fail(self, folder, name):
+        self.addfile(tarfile.TarInfo("some"))
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tarfile.TarFile, "add", fail)
+    for name in ("suite.tar.xz", "suite.tar.gz"):
+        path = tmp_path / name
+        path.write_text("an earlier pack")
+        with pytest.raises(OSError, match="No space left"):
+            pack.write(path, wheel, [], 64, with_packages=False)
+        assert path.read_text() == "an earlier pack" and not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.parametrize("wanted, option", [
+    (None, "--small"), ("3.11", "--small"), ("3.12", "--stable-abi"), ("3.14", "--stable-abi"),
+    ("3.10", "expects '--python' to be 3.11, or 3.12 or newer, got '3.10'"),
+    ("312", "expects '--python' to be 3.11, or 3.12 or newer, got '312'"),
+])
+def test_wheel_of_a_pack_is_for_its_python(monkeypatch, wanted, option):
+    def run(command, **_):
+        assert command == [str(ROOT / "scripts/wheel"), option]
+        return SimpleNamespace(stdout="a.whl\n")
+
+    monkeypatch.setattr(pack.sys, "version_info", (3, 11))
+    monkeypatch.setattr(pack.subprocess, "run", run)
+    if option.startswith("--"):
+        assert pack.make_wheel(wanted) == Path("a.whl")
+    else:
+        with pytest.raises(pack.PackError) as error:
+            pack.make_wheel(wanted)
+        assert str(error.value) == option
 
 
 def test_pack_for_another_python_says_so(packed, tmp_path):
@@ -226,6 +265,60 @@ def test_served_tokens_fail_without_those_of_a_backend(monkeypatch, tmp_path, ca
     assert "TORCH_SDPA" in capsys.readouterr().out
 
 
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that only tests advance."""
+    clock = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(time, "monotonic", lambda: clock.now)
+    return clock
+
+
+def test_turns_share_the_time_that_is_left(monkeypatch, clock):
+    """A turn that needs all its time leaves the others theirs; one that needs less leaves them more."""
+    given, taken = [], iter([20.0, 5.0, 27.5, 100.0])
+
+    def run_turn(options, backend, folder, seconds):
+        given.append((backend, seconds))
+        clock.now += next(taken)
+        return [{"batch": batch, "seconds": 1.0, "tokens": [[1] * 64]} for batch in served_tokens.WORK.batches]
+
+    monkeypatch.setattr(served_tokens, "run_turn", run_turn)
+    monkeypatch.setattr(served_tokens, "make_config", lambda *_, **__: SimpleNamespace(save_pretrained=str))
+    served_tokens.main(["--target", "emulator:sm_90a", "--seconds", "80"])
+    assert given == [("CUSTOM", 20.0), ("TORCH_SDPA", 20.0), ("CUSTOM", 27.5), ("TORCH_SDPA", 27.5)]
+
+
+@pytest.mark.parametrize("seconds, rounds", [
+    (100, {1: 2, 2: 2}), (9, {1: 2, 2: 1}), (7, {1: 2}), (4, {1: 2}), (0, {1: 1}),
+])
+def test_record_of_tokens_has_the_batches_of_its_time(monkeypatch, clock, tmp_path, seconds, rounds):
+    """A round of both takes two seconds; the record is there when the next batch begins."""
+    torch = pytest.importorskip("torch")
+    import kvcache.transformers
+    from gpu_suite import tokens
+
+    path, saved = tmp_path / "tokens.json", []
+
+    class Contender:
+        def __init__(self, *_):
+            saved.append(json.loads(path.read_text())["rounds"][-1]["batch"] if path.exists() else 0)
+            self.seconds = []
+
+        def run(self, prompts, new):
+            clock.now += 1
+            self.seconds.append(1.0)
+            self.tokens = torch.cat([prompts, torch.ones(len(prompts), new, dtype=torch.int64)], 1)
+
+    monkeypatch.setattr(tokens, "Contender", Contender)
+    monkeypatch.setattr(tokens, "make_model", lambda *_: None)
+    monkeypatch.setattr(kvcache.transformers, "PagedCache", lambda *_, **__: None)
+    monkeypatch.setattr(kvcache.transformers, "install", lambda: None)
+    tokens.main(["--target", "emulator:sm_90a", "--small", "--seconds", str(seconds), "--json", str(path)])
+    found = json.loads(path.read_text())["rounds"]
+    assert {each["batch"]: len(each["seconds"]) for each in found} == rounds
+    assert saved == [0, 0, 1, 1]
+
+
 # --- Limits ----------------------------------------------------------------------------------------------------------
 
 SLEEP = "import subprocess, sys, time; child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']); "
@@ -269,6 +362,28 @@ def test_stage_ends_at_its_limit_with_its_children(monkeypatch, tmp_path):
     assert [row[:2] for row in saved["tables"]["stages"]["rows"]] == [
         ["slow", "out of time"], ["wrong", "failed"], ["absent", "absent"], ["right", "passed"]
     ]
+
+
+def test_group_ends_while_its_leader_is_a_zombie(monkeypatch, tmp_path):
+    """Its number is that of the group then, and of no other one."""
+    states, kill = [], os.killpg
+
+    def kill_group(group, signal):
+        states.append(Path(f"/proc/{group}/status").read_text().partition("State:\t")[2][0])
+        kill(group, signal)
+
+    monkeypatch.setattr(os, "killpg", kill_group)
+    programs = {
+        "right": ((), SLEEP + "print(child.pid, '1 passed')"),
+        "wrong": ((), SLEEP + "print(child.pid); raise SystemExit(1)"),
+    }
+    right, wrong = run_stages(monkeypatch, tmp_path, programs, 1)
+    assert states == ["Z", "Z"] and (right.status, wrong.status) == ("passed", "failed")
+    assert has_ended(int(wrong.output)) and has_ended(int((tmp_path / "on-gpu-right.log").read_text().split()[0]))
+
+
+def test_names_of_stages_are_one_word():
+    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", stage.name) for stage in stages.STAGES)
 
 
 @pytest.mark.parametrize(("words", "status", "text"), [

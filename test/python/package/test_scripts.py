@@ -3,6 +3,8 @@
 import os
 import shutil
 import subprocess
+import sys
+import tarfile
 
 import pytest
 from places import BUILD, ROOT
@@ -61,3 +63,56 @@ def test_check_images_keeps_wheels_and_mounts(clone):
     assert done.stdout.count("python -m kvcache demo") == done.stdout.count("import kvcache") == 2
     assert done.stdout.count(" build/dist/kvcache-0.1.0.whl\n") == 2
     assert "--build-arg DEBIAN=13 --build-arg PYTHON=cp312" in done.stdout
+
+
+# --- scripts/on-gpu --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ([], "the following arguments are required: FILE.tar.xz"),
+    (["suite.tar.xz", "--limit", "large"], "argument --limit: invalid float value: 'large'"),
+    (["suite.tar.xz", "--pythn", "3.12"], "unrecognized arguments: --pythn 3.12"),
+    (["suite.zip"], "expects a name that ends in .tar.xz or .tar.gz, got suite.zip"),
+    (["suite.tar.xz", "--python", "3.9"], ", or 3.12 or newer, got '3.9'"),
+    (["none/suite.tar.xz"], "expects a file in a folder that is there, got 'none/suite.tar.xz'"),
+    (["--help"], "usage: scripts/on-gpu pack"),
+    (["suite.tar.xz", "--help"], "usage: scripts/on-gpu pack"),
+])
+def test_pack_checks_its_arguments_before_it_makes_a_wheel(clone, arguments, message):
+    add_stand_in(clone / "scripts/wheel")
+    shutil.copytree(ROOT / "benchmarks", clone / "benchmarks", ignore=shutil.ignore_patterns("results", "baselines"))
+    done, calls = run(clone, "on-gpu", "pack", *arguments)
+    assert message in done.stdout + done.stderr and not calls
+    assert done.returncode == 0 if "--help" in arguments else done.returncode in (1, 2)
+
+
+def test_pack_makes_its_wheel(clone):
+    add_stand_in(clone / "scripts/wheel", "echo other.whl\n")
+    shutil.copytree(ROOT / "benchmarks", clone / "benchmarks", ignore=shutil.ignore_patterns("results", "baselines"))
+    done, calls = run(clone, "on-gpu", "pack", str(clone / "suite.tar.xz"), "--python", "3.99")
+    assert calls == ["wheel --stable-abi"] and "expects a wheel of kvcache, got other.whl" in done.stderr
+
+
+@pytest.fixture
+def suite(tmp_path):
+    """A pack whose suite prints its arguments."""
+    (tmp_path / "run.py").write_text("import sys\nprint(sys.argv[1:])\n")
+    path = tmp_path / "suite.tar.xz"
+    with tarfile.open(path, "w:xz") as archive:
+        archive.add(tmp_path / "run.py", "kvcache-on-gpu/run.py")
+    return path
+
+
+def test_run_unpacks_a_suite_without_other_programs(clone, suite):
+    for name in ("tar", "xz"):
+        add_stand_in(clone / "bin" / name, "exit 1\n")
+    done, calls = run(clone, "on-gpu", "run", str(suite), "--minutes", "3", PYTHON=sys.executable)
+    assert done.returncode == 0 and not calls
+    assert done.stdout == f"{['--results', f'{clone}/benchmarks/results', '--minutes', '3']}\n"
+
+
+def test_run_names_a_python_without_lzma(clone, suite):
+    add_stand_in(clone / "bin/python3.99", "exit 1\n")
+    done, calls = run(clone, "on-gpu", "run", str(suite), PYTHON="python3.99")
+    assert done.returncode == 1 and len(calls) == 1
+    assert f"error: python3.99 has no module lzma, which unpacks {suite}" in done.stderr
