@@ -93,6 +93,9 @@ bool CallArguments::readParameters(PyObject *const *values) {
   return placeScales();
 }
 
+/// The largest factor of scores, as kvcache.ops checks it.
+constexpr float kMostFactor = 65536;
+
 /// A number that is surely one: no bool, and of no type of NumPy.
 static bool isNumber(PyObject *object) {
   return PyFloat_CheckExact(object) || PyLong_CheckExact(object);
@@ -114,7 +117,7 @@ bool CallArguments::readParameter(const Parameter &parameter, PyObject *value) {
     return value == Py_None;
   switch (parameter.kind) {
   case ParameterKind::Number:
-    return isNumber(value) && std::isfinite(readFactor(value)) &&
+    return isNumber(value) && std::fabs(readFactor(value)) <= kMostFactor &&
            function.read(argument, value, arguments);
   case ParameterKind::Scale:
   case ParameterKind::OptionalScale:
@@ -148,7 +151,9 @@ bool CallArguments::readScale(const Parameter &parameter, PyObject *value) {
   if (!isDefault && !isNumber(value))
     return function.read(argument, value, arguments);
   float scale = isDefault ? 1.0F : readFactor(value);
-  if (!std::isfinite(scale) || numScales + parameter.size > kMostScales)
+  // Python says whether 0 is a divisor.
+  if (!std::isfinite(scale) || scale == 0 ||
+      numScales + parameter.size > kMostScales)
     return false;
   if (function.isOnGPU()) {
     equalScales.push_back({argument, scale, parameter.size});

@@ -19,7 +19,7 @@ namespace mlir::kvcache::python {
 /// The check of a parameter of an operation.
 enum class ParameterKind : char {
   Array = 'a',
-  /// A finite number.
+  /// A factor of scores.
   Number = 'n',
   /// Rows of new tokens.
   Rows = 'r',

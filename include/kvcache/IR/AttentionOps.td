@@ -102,6 +102,9 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     `config` says how a kernel computes. It changes the order of sums and where
     numbers are rounded, and nothing else.
 
+    On tensor cores, scores times log2(e) of 2^24 and more in magnitude lose
+    accuracy, and may make a row NaN: kernels multiply and subtract at once.
+
     Tensor cores round: probabilities to the type of the values, relative to the
     largest, and stored elements of 8 bits or less to the type of `q`, or to bf16
     for fp8 queries. In-register dequantization does not round elements. If a
@@ -116,8 +119,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     - (C2) `value_cache` has the heads of `key_cache`. A latent cache has none.
     - (C3) `out` has the heads of `q` and at most the elements of a value, an
       even number for values of 4 bits; `lse` and `sinks` have the heads of `q`.
-    - (C4) `soft_cap` is between 2^-16 and 2^16: with larger ones, scores would
-      round to multiples of more than 2^-8.
+    - (C4) `soft_cap` is between 2^-16 and 2^16.
     - (C5) `rows` require paged caches of one page size, and exclude `causal`,
       `window`, `chunk`, `mask`, `ranges` and `lengths`.
     - (C6) `sinkless_lse` is only with `sinks`, and `whole_mask` with `mask`.

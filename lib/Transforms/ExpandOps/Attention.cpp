@@ -169,13 +169,17 @@ Value AttentionBase::getFactor(Value factor, Value queryHead) {
   return scale ? f.mul(factor, scale) : factor;
 }
 
+/// The largest cap of scores within 2^-16, of hyperbolic tangents within 2^-23.
+static constexpr double kMostRoundedCap = 128;
+
 Value AttentionBase::applySoftCap(Value products) {
   if (!op.getSoftCap())
     return products;
   double cap = op.getSoftCap()->convertToDouble();
+  Value tanh = f.tanh(products, /*isSmallExact=*/cap > kMostRoundedCap);
   if (!op.getScoreRegion())
     cap *= llvm::numbers::log2e;
-  return f.mul(f.tanh(products), f.constant(products.getType(), cap));
+  return f.mul(tanh, f.constant(products.getType(), cap));
 }
 
 Value AttentionBase::isAdmitted(Value isSeen, Value scores) {

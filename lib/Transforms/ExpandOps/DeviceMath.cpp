@@ -64,12 +64,28 @@ Value DeviceMath::log(Value value) const {
   return mul(log2(value), constant(llvm::numbers::ln2f));
 }
 
+/// The minimax polynomial of |x| <= 0.5: its relative error is 2^-26.
+Value DeviceMath::tanhPolynomial(Value value) const {
+  Type type = value.getType();
+  Value square = mul(value, value);
+  Value sum = constant(type, 0.01725699);
+  for (double term : {-0.05305295, 0.13325987, -0.33333148})
+    sum = fma(sum, square, constant(type, term));
+  return fma(mul(value, square), sum, value);
+}
+
 /// (1 - e) / (1 + e) with e = 2^(-2 |x| log2 e), with the sign of x.
-Value DeviceMath::tanh(Value value) const {
+Value DeviceMath::tanh(Value value, bool isSmallExact) const {
   Type type = value.getType();
   Value size = abs(value);
   Value e = exp2(mul(size, constant(type, -2 * llvm::numbers::log2e)));
   Value one = constant(type, 1);
   Value ratio = div(sub(one, e), add(one, e));
-  return math::CopySignOp::create(builder, loc, ratio, value);
+  Value result = math::CopySignOp::create(builder, loc, ratio, value);
+  if (!isSmallExact)
+    return result;
+  Value isSmall =
+      arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, size,
+                            constant(type, 0.5));
+  return select(isSmall, tanhPolynomial(value), result);
 }

@@ -28,10 +28,13 @@ public:
   Value log2(Value value) const;
   /// The natural logarithm of a float.
   Value log(Value value) const;
-  Value tanh(Value value) const;
+  /// The hyperbolic tangent, within 2^-23; with `isSmallExact`, small ones are
+  /// within four ulps.
+  Value tanh(Value value, bool isSmallExact) const;
 
 private:
   Value exp2Polynomial(Value power) const;
+  Value tanhPolynomial(Value value) const;
 
   bool isGPU;
 };

@@ -16,7 +16,7 @@ from .array_checks import (
     check_slots,
     check_table,
 )
-from .constant_arrays import Scale, expand_scale
+from .constant_arrays import Scale, expand_divisor
 from .operations import Build, LayerOperation
 from .overlaps import check_apart
 from .sources import LayerSpec, append_source
@@ -108,12 +108,12 @@ class Append(LayerOperation):
                 with ``rope_axes``. Without it, the position of a token in its sequence.
                 One in host memory that ``rope`` has no row for is an error.
             key_scale: The divisor of keys, if the operation was made with static
-                scales: a number, or float32 [heads].
+                scales: a number other than 0, or float32 [heads].
             value_scale: The divisor of values; None for a latent cache.
             query_out: The queries of fp8, [total, query_heads, head_dim], written, if
                 the operation was made with ``query_dtype``. ``queries`` stay then.
-            query_scale: The divisor of queries of fp8: a number, or float32
-                [query_heads]; 1 by default. Quotients are rounded to nearest even, and
+            query_scale: The divisor of queries of fp8: a number other than 0, or
+                float32 [query_heads]; 1 by default. Quotients are rounded to nearest even, and
                 saturate. Attention takes the same scale.
         """
         checked = self._checked
@@ -152,14 +152,14 @@ class Append(LayerOperation):
         for name, array in given.items():
             check_given(name, array, name in self._extra)
         query_scales = self._get_query_scales(query_scale)
-        scales = self._scales(key_scale, value_scale)
+        scales = self._scales(key_scale, value_scale, expand_divisor)
         step = take_step(
             inputs, self._spec.cache, layer, device, needs_table=slots is None
         )
         if slots is None:
             check_table(inputs, step.blocks)
         check_rows(
-            inputs.row_offsets,
+            inputs.current_offsets,
             keys=keys,
             values=values,
             latent_rope=latent_rope,
@@ -171,9 +171,9 @@ class Append(LayerOperation):
         if rope is not None and positions is None:
             check_positions(inputs, rope)
         if not self.bounds_checks:
-            check_slots("slots", slots, inputs.row_offsets, step.blocks)
+            check_slots("slots", slots, inputs.current_offsets, step.blocks)
             used = slots if queries is None else None
-            check_given_positions(positions, inputs.row_offsets, rope, used)
+            check_given_positions(positions, inputs.current_offsets, rope, used)
         read: dict[str, Any] = {
             **given,
             "keys": keys,
@@ -205,7 +205,7 @@ class Append(LayerOperation):
     def _get_query_scales(self, scale: Scale) -> tuple[Any, ...]:
         options = self._spec.options
         if options.query_dtype:
-            return (expand_scale("query_scale", scale, options.query_heads, default=1.0),)
+            return (expand_divisor("query_scale", scale, options.query_heads, default=1.0),)
         if scale is not None:
             raise ValueError("expects 'query_scale' only with 'query_dtype'")
         return ()

@@ -23,6 +23,7 @@ _POWERS = dtypes.formats("Power")
 _NUMBERS = ("i32", "i64")
 _BLOCK_THREADS = range(32, 1024 + 1, 32)
 _HEADS_PER_THREAD = range(1, 32 + 1)
+_MOST_SCORE_FACTOR = 65536
 _MOST_FACTOR = float(np.finfo(np.float32).max)
 
 
@@ -168,6 +169,21 @@ def check_factor(name: str, value: float) -> float:
     if not abs(factor) <= _MOST_FACTOR:
         range_ = " in the range of float32" if math.isfinite(factor) else ""
         raise ValueError(f"expects {name!r} to be a finite number{range_}, got {value!r}")
+    return factor
+
+
+def check_score_factor(name: str, value: float) -> float:
+    """Returns the factor of scores as a float.
+
+    Raises errors as ``check_factor`` does, and for factors above 2^16: tensor cores lose
+    accuracy for scores from 2^24 on.
+    """
+    factor = check_factor(name, value)
+    if abs(factor) > _MOST_SCORE_FACTOR:
+        raise ValueError(
+            f"expects {name!r} to be from -{_MOST_SCORE_FACTOR} to "
+            f"{_MOST_SCORE_FACTOR}, got {value!r}"
+        )
     return factor
 
 

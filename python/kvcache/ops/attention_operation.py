@@ -12,11 +12,11 @@ from ..checks import check_positive
 from ..errors import CheckError
 from ..execution.arrays import Array, as_32_bits, check_32_bits, read_if_integers
 from ..pages.inputs import StepInputs
-from .arguments import check_factor, check_given
+from .arguments import check_given, check_score_factor
 from .array_checks import check_kv_lengths, check_rows, check_slots, check_table
 from .attention_options import AttentionSpec, Workspaces
 from .cache_forms import CacheForm
-from .constant_arrays import ConstantArray, Scale, expand_scale
+from .constant_arrays import ConstantArray, Scale, expand_divisor, expand_scale
 from .operations import Build, LayerOperation
 from .overlaps import check_apart
 from .sources import LayerSpec, attention_source
@@ -131,7 +131,7 @@ class Attention(LayerOperation):
             lse: The natural logarithm of the denominator, float32 [total, query_heads],
                 written unless None; that of its sink, or -inf, for a query that sees no
                 token. With ``sinkless_lse``, no sink is part of it.
-            scale: The factor of scores.
+            scale: The factor of scores, from -2^16 to 2^16.
             sinks: The logits of the sinks, [query_heads], of float32 or the dtype that
                 the operation was made with.
             mask: The mask, int32 [total, words], if it was made with one: bit j is set
@@ -155,7 +155,7 @@ class Attention(LayerOperation):
             value_scale: The factor of values; None for a latent cache.
             query_scale: The factor of fp8 queries: a number, or float32 [query_heads];
                 1 by default.
-            out_scale: The divisor of fp8 outputs, as ``query_scale``.
+            out_scale: The divisor of fp8 outputs, as ``query_scale``, and not 0.
             q_rope: The last elements of the queries, [total, query_heads, query_rope],
                 if the operation was made with ``query_rope``. ``q`` has the others
                 then, and the heads of both arrays may be any distance apart.
@@ -222,7 +222,7 @@ class Attention(LayerOperation):
         check_given("max_logits", max_logits, self._spec.max_logits)
         check_given("ranges", ranges, self._spec.ranges > 0)
         check_rows(
-            inputs.row_offsets,
+            inputs.current_offsets,
             q=q,
             q_rope=q_rope,
             out=out,
@@ -232,9 +232,9 @@ class Attention(LayerOperation):
             rows=rows,
             ranges=ranges,
         )
-        _check_ranges(ranges, inputs.row_offsets)
+        _check_ranges(ranges, inputs.current_offsets)
         if not self.bounds_checks:
-            check_slots("rows", rows, inputs.row_offsets, step.blocks)
+            check_slots("rows", rows, inputs.current_offsets, step.blocks)
         page_size = cache.params.page_size or 0
         check_kv_lengths(kv_lengths, inputs, page_size)
         check_apart(
@@ -258,7 +258,7 @@ class Attention(LayerOperation):
             ConstantArray(0, (0, self._spec.query_heads)) if lse is None else lse
         )
         maxima = () if max_logits is None else (max_logits,)
-        factor = check_factor("scale", scale)
+        factor = check_score_factor("scale", scale)
         dense = q, step.offsets, out, logarithms, factor, *maxima, *workspaces, *more
         scales = self._scales(key_scale, value_scale)
         row_scales = self._get_row_scales(query_scale=query_scale, out_scale=out_scale)
@@ -283,8 +283,9 @@ class Attention(LayerOperation):
             if scale is not None and name not in self._spec.scaled_rows:
                 raise ValueError(f"expects {name!r} only for fp8")
         given = ((name, scales[name]) for name in self._spec.scaled_rows)
+        expand = {"query_scale": expand_scale, "out_scale": expand_divisor}
         return tuple(
-            expand_scale(name, scale, self._spec.query_heads, default=1.0)
+            expand[name](name, scale, self._spec.query_heads, default=1.0)
             for name, scale in given
         )
 

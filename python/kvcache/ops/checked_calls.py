@@ -45,10 +45,7 @@ def make_checked_call(
     native = program.native(name)
     arguments = program.signature(name).arguments
     places = {argument.name: argument.index for argument in arguments}
-    # The offsets of append are named rows, as those of attention's sparse rows are.
-    offsets = places.pop("row_offsets", None)
-    if offsets is None:
-        offsets = places.pop("rows")
+    offsets = places.pop("row_offsets")
     known = {*cache.arguments, *parameters}
     if native is None or not places.keys() <= known:
         return None

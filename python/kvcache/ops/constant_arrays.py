@@ -84,3 +84,13 @@ def expand_scale(
     if isinstance(scale, int | float | np.number):
         return ConstantArray(check_factor(name, scale), (heads,))
     return scale
+
+
+def expand_divisor(
+    name: str, scale: Scale, heads: int, default: float | None = None
+) -> Any:
+    """Expands a scale by which elements are divided. Raises ``ValueError`` for 0."""
+    expanded = expand_scale(name, scale, heads, default)
+    if isinstance(expanded, ConstantArray) and not expanded.value:
+        raise ValueError(f"expects {name!r} to be a divisor other than 0, got {scale!r}")
+    return expanded

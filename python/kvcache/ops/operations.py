@@ -25,7 +25,7 @@ from .array_checks import (
     get_sizes,
 )
 from .checked_calls import make_checked_call
-from .constant_arrays import ConstantArray, Scale, expand_scale
+from .constant_arrays import ConstantArray, Scale, expand_divisor, expand_scale
 from .overlaps import check_apart
 from .sources import (
     LayerSpec,
@@ -203,7 +203,12 @@ class LayerOperation(Operation):
         except CheckError as error:
             self._explain(inputs, layer, error)
 
-    def _scales(self, key_scale: Scale, value_scale: Scale) -> tuple[Any, ...]:
+    def _scales(
+        self,
+        key_scale: Scale,
+        value_scale: Scale,
+        expand: Callable[..., Any] = expand_scale,
+    ) -> tuple[Any, ...]:
         """The static scales as arguments: f32 [heads] each."""
         spec = self._layer()
         given: list[tuple[str, Scale]] = [("key_scale", key_scale)]
@@ -216,7 +221,7 @@ class LayerOperation(Operation):
         if not spec.static_scales:
             return ()
         heads = spec.cache.params.n_kv_heads_per_device
-        return tuple(expand_scale(name, scale, heads) for name, scale in given)
+        return tuple(expand(name, scale, heads) for name, scale in given)
 
 
 class Gather(LayerOperation):
@@ -356,8 +361,8 @@ class MergeStates(Operation):
                 logarithms of the sums of exponentials; -inf for a split without keys.
             out: The merged output, [total, heads, head_dim], written.
             lse: The merged ``lse``, float32 [total, heads], written.
-            out_scale: The divisor of fp8 outputs: a number, or float32 [heads]; 1 by
-                default. Quotients are rounded to nearest even, and saturate.
+            out_scale: The divisor of fp8 outputs: a number other than 0, or float32
+                [heads]; 1 by default. Quotients are rounded to nearest even, and saturate.
         """
         splits = get_sizes(outs)[:3]
         check_leading(splits, "'outs'", lses=lses)
@@ -370,7 +375,7 @@ class MergeStates(Operation):
 
     def _expand_scale(self, scale: Scale) -> tuple[Any, ...]:
         if self._spec.has_scale:
-            return (expand_scale("out_scale", scale, self._spec.heads, default=1.0),)
+            return (expand_divisor("out_scale", scale, self._spec.heads, default=1.0),)
         if scale is not None:
             raise ValueError("expects 'out_scale' only for fp8")
         return ()

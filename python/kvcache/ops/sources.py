@@ -93,7 +93,7 @@ def append_source(spec: LayerSpec, dtype: str, mutates: Sequence[str]) -> str:
         _Operands("{}", _dense_types(spec, dtype, "?", spec.options.latent_rope or 0)),
         _Operands("with {}", {"latent_rope": latent} if latent else {}),
         _Operands("to {}", spec.cache.view_types),
-        _Operands("rows {}", {"rows": NUMBERS}),
+        _Operands("rows {}", {"row_offsets": NUMBERS}),
         *_make_operands(extra),
         *_make_operands(_scale_types(spec)),
         *_make_operands(last),
@@ -126,11 +126,11 @@ def _append_pair_source(spec: LayerSpec, dtype: str, mutates: Sequence[str]) -> 
         operands = [
             _Operands("{}", {name: rows[name]}),
             _Operands("to {}", {view: views[view]}),
-            _Operands("rows {}", {"rows": NUMBERS}),
+            _Operands("rows {}", {"row_offsets": NUMBERS}),
             *_make_operands(extra),
         ]
         bodies.append(_op_text("append", operands, [*own.attributes, *spec.tiling.attributes]))
-        arguments |= {"rows": NUMBERS, **extra}
+        arguments |= {"row_offsets": NUMBERS, **extra}
     lines = [*spec.cache.views(), *bodies]
     return write_function("append", spec.cache.arguments, arguments, mutates, lines)
 
@@ -140,7 +140,7 @@ def gather_source(spec: LayerSpec, dtype: str, mutates: Sequence[str]) -> str:
     leading = "?" if spec.ragged else "?x?"
     operands = [
         _Operands("{}", spec.cache.view_types),
-        _Operands("rows {}", {"rows": NUMBERS}),
+        _Operands("rows {}", {"row_offsets": NUMBERS}),
         _Operands("outs({})", _dense_types(spec, dtype, leading)),
         _Operands("output_offsets {}", offsets),
         *_make_operands(_scale_types(spec)),

@@ -107,8 +107,9 @@ def _check_tables(inputs: StepInputs) -> None:
     if inputs.has_table:
         table = inputs.lengths, inputs.lut, inputs.placed_offsets
         StepTable(*table, inputs.table, inputs.table_index).check_counts()
-    if isinstance(inputs.row_offsets, np.ndarray):
-        as_read = inputs.row_offsets.astype(np.uint32)  # by kernels
+    offsets = inputs.current_offsets
+    if isinstance(offsets, np.ndarray):
+        as_read = offsets.astype(np.uint32)  # by kernels
         check_offsets(as_read.astype(np.int64))
     if inputs.table_index is not None:
         check_index(inputs.table, inputs.table_index, inputs.lut)

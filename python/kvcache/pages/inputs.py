@@ -105,8 +105,8 @@ class StepInputs:
     def totals(self) -> np.ndarray | None:
         if self._totals is not None:
             return self._totals
-        lengths, offsets = read_integers(self.lengths), read_integers(self.row_offsets)
-        if lengths is None or offsets is None:
+        lengths, offsets = read_integers(self.lengths), self.current_offsets
+        if lengths is None or not isinstance(offsets, np.ndarray):
             return None
         # As kernels read them.
         lengths = lengths.astype(np.uint32, copy=False)
@@ -122,7 +122,7 @@ class StepInputs:
         totals = self.totals
         if totals is None:
             return np.empty(0, np.int64)
-        offsets = self.row_offsets.astype(np.int64)
+        offsets = self.current_offsets.astype(np.int64)
         first = totals - offsets[1:]
         return np.arange(offsets[-1]) + first.repeat(np.diff(offsets))
 
@@ -135,6 +135,12 @@ class StepInputs:
     @property
     def placed_offsets(self) -> Any:
         placed = self._placed_offsets
+        return self.row_offsets if placed is None else placed
+
+    @property
+    def current_offsets(self) -> Any:
+        """``row_offsets``, read again: PyTorch may move the memory of a tensor."""
+        placed = read_integers(self.placed_offsets)
         return self.row_offsets if placed is None else placed
 
     @property

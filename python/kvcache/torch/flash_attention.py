@@ -79,7 +79,8 @@ def flash_attn_with_kvcache(
         cache_seqlens: Tokens in the cache before new ones: a number, or int32 or int64
             [batch]. None if the cache is full. It is not changed.
         cache_batch_idx: The row of the cache of each sequence, int32 or int64 [batch].
-            Only without ``block_table``.
+            Only without ``block_table``. Two sequences may read the same row, but not
+            append to it.
         cache_leftpad: None; others are an error.
         block_table: The pages of each sequence, int32 or int64 [batch, columns]. Entries
             after its last token may be anything.
@@ -119,7 +120,7 @@ def flash_attn_with_kvcache(
     batch, rows, heads, _ = q.shape
     new = check_new_rows(q, k_cache, k=k, v=v)
     if block_table is None:
-        pages = Pages.from_rows(k_cache, v_cache, cache_batch_idx, batch)
+        pages = Pages.from_rows(k_cache, v_cache, cache_batch_idx, batch, new > 0)
     else:
         refuse("cache_batch_idx", cache_batch_idx, None, "'block_table' has the pages")
         pages = Pages(k_cache, v_cache, parse_table(q, block_table, batch))

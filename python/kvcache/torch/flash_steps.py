@@ -14,7 +14,7 @@ import torch
 from .. import ops
 from ..cache.layouts import Layout, describe
 from ..cache.params import KVCacheParams
-from ..ops.arguments import check_factor
+from ..ops.arguments import check_score_factor
 from ..pages.inputs import StepInputs
 from .flash_checks import DTYPES, check_device, check_shape, is_readable
 from .flash_rules import HeadNumbers, Rule
@@ -45,10 +45,13 @@ class Pages:
     kind: ClassVar[str] = "dense"
 
     @classmethod
-    def from_rows(cls, keys: Any, values: Any, rows: Any, batch: int) -> Pages:
+    def from_rows(
+        cls, keys: Any, values: Any, rows: Any, batch: int, appends: bool
+    ) -> Pages:
         """The pages of a cache with one row of tokens per sequence.
 
-        Raises ``ValueError`` for rows that the cache lacks, if they are readable.
+        Raises ``ValueError`` for rows that the cache lacks, and for rows of two sequences
+        that both append, if the numbers are readable.
         """
         count, length = keys.shape[:2]
         if rows is None and count < batch:
@@ -68,6 +71,11 @@ class Pages:
         if is_readable(rows) and batch and not (0 <= rows.min() and rows.max() < count):
             raise ValueError(
                 f"expects 'cache_batch_idx' to be rows of the cache, in [0, {count}), got "
+                f"{rows.tolist()}"
+            )
+        if appends and is_readable(rows) and rows.unique().numel() < batch:
+            raise ValueError(
+                "expects 'cache_batch_idx' to name a row at most once with 'k', got "
                 f"{rows.tolist()}"
             )
         if pages > 1:
@@ -288,7 +296,7 @@ def attend(
         _pack(q),
         out=out,
         lse=lse,
-        scale=width**-0.5 if scale is None else check_factor("softmax_scale", scale),
+        scale=width**-0.5 if scale is None else check_score_factor("softmax_scale", scale),
         kv_lengths=lengths,
         **extra.make_arguments(queries.offsets.shape[0] - 1, heads),
     )

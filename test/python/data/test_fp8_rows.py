@@ -86,7 +86,7 @@ def test_merged_rows_are_those_of_the_model(name, dtype, target):
 def test_rows_without_keys_are_zeros_for_any_scale():
     merge = kvcache.ops.merge_states(1, 4, out_dtype="f8E4M3FN", dtype="f32")
     out, lse = np.ones((1, 1, 4), FP8["f8E4M3FN"]), np.zeros((1, 1), np.float32)
-    merge(np.ones((2, 1, 1, 4), np.float32), np.full((2, 1, 1), -np.inf, np.float32), out, lse, out_scale=0.0)
+    merge(np.ones((2, 1, 1, 4), np.float32), np.full((2, 1, 1), -np.inf, np.float32), out, lse, out_scale=np.zeros(1, np.float32))
     assert not out.view(np.uint8).any() and lse[0, 0] == -np.inf
 
 
@@ -100,7 +100,10 @@ def test_wrong_scales_of_merged_rows_are_errors():
     with pytest.raises((TypeError, ValueError), match="out"):
         merge(*arrays)
     arrays[2] = arrays[2].astype(FP8["f8E5M2"])
-    for scale, message in ((np.ones(3, np.float32), "out_scale"), (np.nan, "'out_scale' to be a finite number, got nan")):
+    for scale, message in (
+        (np.ones(3, np.float32), "out_scale"), (-0.0, "'out_scale' to be a divisor other than 0, got -0.0"),
+        (np.nan, "'out_scale' to be a finite number, got nan"),
+    ):
         with pytest.raises((TypeError, ValueError), match=message):
             merge(*arrays, out_scale=scale)
 
@@ -196,6 +199,7 @@ def test_wrong_options_of_queries_are_errors(options, message):
     ({"query_out": np.zeros((2, 4, 32), FP8["f8E5M2"])}, "query_out"),
     ({"query_scale": np.ones(3, np.float32)}, "query_scale"),
     ({"query_scale": np.inf}, "'query_scale' to be a finite number, got inf"),
+    ({"query_scale": 0}, "'query_scale' to be a divisor other than 0, got 0"),
 ])  # fmt: skip
 def test_wrong_arrays_of_queries_are_errors(change, message):
     inputs = StepInputs.of(

@@ -5,6 +5,7 @@ The model is NumPy on the same bytes: rows are placed by the lookup table.
 
 import dataclasses
 import functools
+import re
 
 import ml_dtypes
 import numpy as np
@@ -475,6 +476,15 @@ def test_static_scales_are_numbers_or_arrays_and_given_as_made():
             append(inputs, 0, *rows, key_scale=1, value_scale=wrong)
         with pytest.raises(ValueError, match="expects 'scale' to be a finite number.*, got"):
             kvcache.ops.attention(params, 2)(inputs, 0, rows[0], out=rows[0].copy(), scale=wrong)
+    for wrong in (np.nextafter(65536, np.inf), -1e20):
+        with pytest.raises(ValueError, match=f"expects 'scale' to be from -65536 to 65536, got .*{re.escape(str(wrong))}"):
+            kvcache.ops.attention(params, 2)(inputs, 0, rows[0], out=rows[0].copy(), scale=wrong)
+    for zero in (0, 0.0, -0.0):
+        with pytest.raises(ValueError, match=f"expects 'value_scale' to be a divisor other than 0, got {zero}"):
+            append(inputs, 0, *rows, key_scale=1, value_scale=zero)
+    kvcache.ops.attention(params, 2, static_scales=True)(
+        inputs, 0, rows[0], out=rows[0].copy(), scale=65536, key_scale=-0.0, value_scale=0
+    )
 
 
 def test_conversions_reject_caches_of_unsigned_elements():

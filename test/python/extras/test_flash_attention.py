@@ -207,6 +207,9 @@ def test_full_cache_without_lengths(place):
     for lengths in (32, torch.tensor([32, 32], device=place)):
         again = flash_attn_with_kvcache(case.q, *case.caches, cache_batch_idx=rows, cache_seqlens=lengths)
         assert torch.equal(again, out)
+    twice = rows[:1].repeat(2)
+    both = flash_attn_with_kvcache(case.q, *case.caches, cache_batch_idx=twice)
+    assert torch.equal(both, flash_attn_with_kvcache(case.q, *case.caches[:, twice]))
     for b, (keys, values) in enumerate(case.sequences):
         torch.testing.assert_close(out[b].double().cpu(), model(case.q[b], keys, values)[0], rtol=2e-5, atol=2e-5)
 
@@ -351,6 +354,7 @@ def test_calls_on_a_gpu_read_no_element(options, monkeypatch):
         ({"softcap": -1.0}, "'softcap' not to be negative, got -1.0"),
         ({"softcap": 10**400}, "'softcap' to be a finite number, got 1000"),
         ({"softcap": "2"}, "'softcap' to be a number, got '2'"),
+        ({"softmax_scale": -65537.0}, "'softmax_scale' to be from -65536 to 65536, got -65537.0"),
         ({"softmax_scale": 1e39}, "'softmax_scale' to be a finite number in the range of float32, got 1e"),
         ({"alibi_slopes": torch.ones(3)}, r"'alibi_slopes' of \[4\] or \[2, 4\], got \[3\]"),
         ({"alibi_slopes": torch.ones(4).half()}, "'alibi_slopes' of float32, got torch.float16"),
@@ -395,10 +399,17 @@ def test_wrong_arguments_are_named(options, message):
         flash_attn_with_kvcache(**given | case.tables | options)
 
 
+NEW = torch.ones(2, 1, 2, 16)
+
+
 @pytest.mark.parametrize(
     "options, message",
     [
         ({"cache_batch_idx": torch.tensor([0, 4])}, r"'cache_batch_idx' to be rows of the cache, in \[0, 4\), got \[0, 4\]"),
+        (
+            {"cache_batch_idx": torch.tensor([3, 3]), "k": NEW, "v": NEW, "cache_seqlens": 1},
+            r"'cache_batch_idx' to name a row at most once with 'k', got \[3, 3\]",
+        ),
         ({"cache_batch_idx": torch.tensor([0])}, r"'cache_batch_idx' of \[2\], got \[1\]"),
         ({"cache_batch_idx": None, "q": torch.ones(5, 1, 4, 16)}, "'k_cache' to have a row for each of 5 sequences, got 4"),
     ],

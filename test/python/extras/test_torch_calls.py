@@ -1,5 +1,7 @@
 """Tests of calls with tensors of PyTorch."""
 
+import functools
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -148,6 +150,31 @@ def test_outputs_in_slices_of_one_tensor():
     for out in (fused[:, :2], fused[:, 1:3]):
         with pytest.raises(ValueError, match="'out' to share no memory with 'q'"):
             attend(inputs, 0, fused[:, :2], out=out, scale=1.0)
+
+
+@pytest.mark.parametrize("name", ["blocks", *STEP])
+def test_memory_of_a_bound_step_may_move_and_end(name):
+    """A call reads the addresses of tensors again: their storage may move, and have no memory."""
+    tables = {each: torch.from_numpy(table).int() for each, table in STEP.items()}
+    given = {"blocks": torch.zeros(4, *STEP_PARAMS.shape_per_block), **tables}
+    inputs = kvcache.StepInputs.of(**given)
+    append = kvcache.ops.append(STEP_PARAMS)
+    rows = torch.randn(2, 3, 2, 8)
+    calls = append.bind(inputs, 0), functools.partial(append, inputs, 0), functools.partial(append, inputs, 0, device=0)
+    calls[0](*rows)
+    wanted = given["blocks"].clone()
+    storage, address = given[name].untyped_storage(), given[name].data_ptr()
+    storage.resize_(storage.nbytes() + (1 << 25))
+    assert given[name].data_ptr() != address
+    assert inputs.totals.tolist() == [5, 1]
+    for call in calls:
+        given["blocks"].zero_()
+        call(*rows)
+        assert given["blocks"].equal(wanted)
+    storage.resize_(0)
+    for call in calls:
+        with pytest.raises((TypeError, ValueError), match=f"{name}.*memory.*a null address"):
+            call(*rows)
 
 
 def free(tensor):

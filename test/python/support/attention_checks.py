@@ -44,6 +44,7 @@ OPTIONS = [
     {"causal": False, "chunk": 7},
     {"window": 9, "chunk": 16, "sinks": True},
     {"soft_cap": 3.0},
+    {"soft_cap": 65536.0},
     {"sinks": True},
     {"causal": False, "window": 5, "soft_cap": 20.0, "sinks": True},
     {"value_dim": 48},
