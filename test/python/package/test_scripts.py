@@ -116,3 +116,52 @@ def test_run_names_a_python_without_lzma(clone, suite):
     done, calls = run(clone, "on-gpu", "run", str(suite), PYTHON="python3.99")
     assert done.returncode == 1 and len(calls) == 1
     assert f"error: python3.99 has no module lzma, which unpacks {suite}" in done.stderr
+
+
+# --- scripts/lint and scripts/wheel ----------------------------------------------------------------------------------
+
+
+def test_lint_checks_every_form(clone):
+    """Its stand-ins are newer than its requirements."""
+    tools = clone / "build/lint-venv/bin"
+    for name in ("ruff", "shellcheck", "check-jsonschema", "python"):
+        add_stand_in(tools / name)
+    shutil.copy(ROOT / "scripts/lint-requirements.txt", clone / "scripts")
+    lists = [(clone / name).read_bytes() for name in ("scripts/lint-requirements.txt", "requirements.txt")]
+    sums = subprocess.run(["cksum"], input=b"".join(lists), capture_output=True, check=True).stdout.decode()
+    (tools.parent / ".kvcache-stamp").write_text(f"{tools.parent}  {sums}")
+    for name in ("config", "crash", "bug"):
+        add_stand_in(clone / f".github/ISSUE_TEMPLATE/{name}.yml")
+    for name in (".ci/run", ".github/workflows/check.yml"):
+        add_stand_in(clone / name)
+    done, calls = run(clone, "lint", "--fix", PYTHON="")
+    assert done.returncode == 0, done.stderr
+    folder = ".github/ISSUE_TEMPLATE"
+    assert f"check-jsonschema --builtin-schema vendor.github-issue-forms {folder}/bug.yml {folder}/crash.yml" in calls
+    assert f"check-jsonschema --builtin-schema vendor.github-issue-config {folder}/config.yml" in calls
+    assert f"ruff check --no-cache --fix {clone}" in calls
+
+
+@pytest.mark.parametrize("arguments", [["--fix", "typo"], ["typo"], ["--fix", "--typo"]])
+def test_lint_rejects_arguments(clone, arguments):
+    done, calls = run(clone, "lint", *arguments)
+    assert done.returncode == 1 and not calls and f"unknown option '{arguments[-1]}'" in done.stderr
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python 3.12 and newer have headers of their own")
+def test_wheel_unpacks_one_archive_of_headers(clone):
+    """An archive of an earlier run, which failed, is not unpacked."""
+    shutil.copy(ROOT / "CMakePresets.json", clone)
+    add_stand_in(clone / "bin/cmake")
+    add_stand_in(clone / "bin/dpkg-deb")
+    add_stand_in(
+        clone / "bin/apt-get", 'if [[ "$*" == *" download "* ]]; then touch libpython3.13-dev_3.13.5-2_amd64.deb; fi\n'
+    )
+    add_stand_in(clone / "bin/grep", 'if [[ "$*" == *URIs* ]]; then echo http://x/debian; else exec /bin/grep "$@"; fi\n')
+    state = clone / "build/python-headers/apt"
+    state.mkdir(parents=True)
+    (state / "libpython3.13-dev_3.13.5-1_amd64.deb").touch()
+    done, calls = run(clone, "wheel", "--stable-abi")
+    (unpacked,) = (call.split() for call in calls if call.startswith("dpkg-deb"))
+    assert unpacked[1:] == ["--extract", f"{state}/libpython3.13-dev_3.13.5-2_amd64.deb", str(state.parent)]
+    assert "has no extension" in done.stderr

@@ -1,6 +1,7 @@
 """Tests that workflows, hooks and pages for contributors name scripts and options that exist."""
 
 import functools
+import itertools
 import re
 import subprocess
 
@@ -58,3 +59,31 @@ def test_jobs_can_write_only_what_they_publish():
             assert "\npermissions:\n  contents: read\n" in text
             writes = set(re.findall(r"(\S+): write", text))
             assert writes <= ({"pages", "id-token"} if path.stem in ("docs", "release") else set())
+
+
+def read_workflows():
+    return {path.name: path.read_text() for path in FILES if path.parent.name == "workflows"}
+
+
+def test_caches_have_keys_of_their_own_and_a_common_prefix():
+    """Jobs that write one key leave the cache of only one of them."""
+    keys = []
+    for text in read_workflows().values():
+        matrix = {name: values.split(", ") for name, values in re.findall(r"(\w+): \[(.*)\]", text)}
+        for key, prefix in re.findall(r" key: (.*)\n +restore-keys: (.*)\n", text):
+            assert key.startswith(prefix) and re.fullmatch(r"ccache-(12|\$\{\{ matrix\.debian \}\})-", prefix)
+            form = re.sub(r"\$\{\{ matrix\.\w+ \}\}", "{}", key.replace("{{ github.sha }}", ""))
+            values = itertools.product(*(matrix[name] for name in re.findall(r"matrix\.(\w+)", key)))
+            keys += [form.format(*each) for each in values]
+    assert len(keys) >= 8 and len(set(keys)) == len(keys)
+
+
+def test_release_needs_tests_and_a_fixed_publisher():
+    workflows = read_workflows()
+    for name in re.findall(r"uses: \./\.github/workflows/(\S+)", workflows["release.yml"]):
+        assert "\n  workflow_call:\n" in workflows[name]
+    assert "\n  check:\n    uses: ./.github/workflows/check.yml\n" in workflows["release.yml"]
+    assert "\n  publish:\n    needs: [check, wheels]\n" in workflows["release.yml"]
+    for name, text in workflows.items():
+        for action, reference in re.findall(r"uses: ([\w/-]+)@(\S+)", text):
+            assert action.startswith("actions/") or re.fullmatch(r"[0-9a-f]{40}", reference), f"{name}: {action}"
