@@ -1,9 +1,9 @@
 # The package alone, from a wheel of scripts/wheel:
 #   scripts/wheel --small && docker build -t kvcache . && docker run --rm kvcache
-# On Debian 13:
-#   scripts/wheel --stable-abi && docker build -t kvcache --build-arg DEBIAN=13 --build-arg PYTHON=cp312 .
-ARG DEBIAN=12
-FROM debian:${DEBIAN}-slim
+# On Debian 13, or ubuntu:24.04:
+#   scripts/wheel --stable-abi && docker build -t kvcache --build-arg BASE=debian:13-slim --build-arg PYTHON=cp312 .
+ARG BASE=debian:12-slim
+FROM ${BASE}
 ARG PYTHON=cp311
 RUN apt-get update && apt-get install -y --no-install-recommends python3-venv && rm -rf /var/lib/apt/lists/*
 COPY build/dist/kvcache-*-${PYTHON}-*.whl /tmp/wheels/

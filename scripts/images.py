@@ -1,12 +1,13 @@
-"""Runs the lines of a Dockerfile without Docker, in a folder with an empty Debian.
+"""Runs the lines of a Dockerfile without Docker, in a folder with an empty Debian or Ubuntu.
 
-`FROM debian:N` becomes a root folder of debootstrap, `RUN` a command in a chroot, and
+`FROM` becomes a root folder of debootstrap, `RUN` a command in a chroot, and
 `COPY` a copy from the context. At the end the command of `CMD` runs, or the given
 ones. A Dockerfile with another instruction is an error.
 """
 
 import argparse
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -14,13 +15,20 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from build_context import BuildContext
 
 ROOT = Path(__file__).resolve().parent.parent
-RELEASES = {"12": "bookworm", "13": "trixie"}
+RELEASES = {"debian:12": "bookworm", "debian:13": "trixie", "ubuntu:24.04": "noble"}
+DEBIAN_RELEASES = [release for image, release in RELEASES.items() if image.startswith("debian:")]
+UBUNTU_ARCHIVE = "http://archive.ubuntu.com/ubuntu"
+# Debian has no package with the keys of Ubuntu. This one is part of 24.04, so it stays in the archive.
+UBUNTU_KEYS = f"{UBUNTU_ARCHIVE}/pool/main/u/ubuntu-keyring/ubuntu-keyring_2023.11.28.1_all.deb"
+UBUNTU_KEYS_SHA256 = "36de43b15853ccae0028e9a767613770c704833f82586f28eb262f0311adb8a8"
 PATHS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # What this machine needs to reach the archives of Debian and PyPI, such as a proxy or certificates.
 NETWORK_FILES = ("etc/resolv.conf", "etc/pip.conf", "etc/apt/apt.conf.d", "etc/ssl/certs", "usr/local/share/ca-certificates")
@@ -135,10 +143,10 @@ class Image:
     def do_from(self, rest: str) -> None:
         if self.has_root:
             raise ImageError(f"expects one FROM, got another: '{rest}'")
-        release = re.fullmatch(r"debian:(\d+)(-slim)?", rest)
-        if not release or release[1] not in RELEASES:
-            raise ImageError(f"expects 'debian:12' or 'debian:13', got '{rest}'")
-        make_root(RELEASES[release[1]], self.folder, self.archive)
+        release = RELEASES.get(re.sub(r"^(debian:\d+)-slim$", r"\1", rest))
+        if release is None:
+            raise ImageError(f"expects {', '.join(RELEASES)}, got '{rest}'")
+        make_root(release, self.folder, self.archive)
         self.has_root = True
 
     def do_run(self, rest: str) -> None:
@@ -210,19 +218,53 @@ def unmount(target: Path) -> None:
 
 
 def make_root(release: str, folder: Path, archive: str) -> None:
-    """Makes a folder with a minimal Debian, which can reach the archives that this machine uses."""
-    run(["debootstrap", "--variant=minbase", release, str(folder), *filter(None, [archive])])
+    """Makes a folder with a minimal Debian or Ubuntu, which can reach the archives that this machine uses.
+
+    Args:
+        release: The name of the release.
+        folder: The folder.
+        archive: The archive of Debian; empty for that of debootstrap.
+    """
+    command = ["debootstrap", "--variant=minbase"]
+    if release in DEBIAN_RELEASES:
+        run([*command, release, str(folder), *filter(None, [archive])])
+        copy_sources(release, folder)
+    else:
+        with ubuntu_keys() as keys:
+            # All releases of Ubuntu have this script; an older debootstrap lacks the name of a newer release.
+            more = ["--components=main,universe", f"--keyring={keys}", release, str(folder), UBUNTU_ARCHIVE]
+            run([*command, *more, "/usr/share/debootstrap/scripts/gutsy"])
     for name in NETWORK_FILES:
         source, target = Path("/", name), folder / name
         if source.is_dir():
             shutil.copytree(source, target, dirs_exist_ok=True, ignore_dangling_symlinks=True)
         elif source.exists():
             shutil.copy(source, target)
+
+
+@contextlib.contextmanager
+def ubuntu_keys() -> Iterator[Path]:
+    """Downloads the keys that sign the archive of Ubuntu."""
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder, "keys.deb")
+        try:
+            urllib.request.urlretrieve(UBUNTU_KEYS, package)
+        except OSError as error:
+            raise ImageError(f"expects {UBUNTU_KEYS} within reach: {error}") from None
+        found = hashlib.sha256(package.read_bytes()).hexdigest()
+        if found != UBUNTU_KEYS_SHA256:
+            raise ImageError(f"expects {UBUNTU_KEYS} to have the SHA-256 {UBUNTU_KEYS_SHA256}, got {found}")
+        run(["dpkg-deb", "--extract", str(package), folder])
+        yield Path(folder, "usr/share/keyrings/ubuntu-archive-keyring.gpg")
+
+
+def copy_sources(release: str, folder: Path) -> None:
+    """Copies the list of this machine's archives of Debian, for another release."""
     sources = Path("/etc/apt/sources.list.d/debian.sources")
     if sources.exists():
         text = sources.read_text()
         (folder / "etc/apt/sources.list").unlink(missing_ok=True)
-        release_of_text = re.compile("|".join(RELEASES.values()))
+        release_of_text = re.compile("|".join(DEBIAN_RELEASES))
         (folder / "etc/apt/sources.list.d/debian.sources").write_text(release_of_text.sub(release, text))
 
 
@@ -242,7 +284,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE", help="a value of ARG")
     parser.add_argument("--command", action="append", default=[], metavar="TEXT", help="run this instead of CMD")
     parser.add_argument("--source", metavar="PATH", help="copy what git tracks here into this folder of the image")
-    parser.add_argument("--archive", default="", metavar="URL", help="the archive of Debian (default: debootstrap's)")
+    parser.add_argument("--archive", default="", metavar="URL", help="the archive of Debian (default: that of debootstrap)")
     options = parser.parse_args(arguments)
     try:
         context = BuildContext.read(options.context.resolve(), options.dockerfile)

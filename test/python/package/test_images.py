@@ -1,5 +1,7 @@
 """Tests of scripts/images.py: lines of Dockerfiles mean what Docker's reference says, and others are errors."""
 
+import hashlib
+import re
 import subprocess
 import sys
 
@@ -63,7 +65,8 @@ def test_variables_are_those_of_docker(build, lines, options, output):
     (["FROM debian:12", "EOF"], "expects an instruction with arguments, got 'EOF'"),
     (["RUN true"], "expects FROM before RUN"),
     (["FROM debian:12", "FROM debian:13"], "expects one FROM, got another: 'debian:13'"),
-    (["FROM debian:11"], "expects 'debian:12' or 'debian:13', got 'debian:11'"),
+    (["FROM debian:11"], "expects debian:12, debian:13, ubuntu:24.04, got 'debian:11'"),
+    (["FROM ubuntu:24.04-slim"], "expects debian:12, debian:13, ubuntu:24.04, got 'ubuntu:24.04-slim'"),
     (["FROM debian:12", "ADD a b"], "expects ARG, FROM, RUN, COPY, ENV, WORKDIR or CMD, got ADD"),
     (["FROM debian:12", "RUN --mount=type=cache,target=/x true"], "expects a command without options, got '--mount"),
     (["FROM debian:12", "ENV A 1"], "expects NAME=VALUE, got 'A'"),
@@ -76,6 +79,29 @@ def test_unsupported_lines_are_errors(build, lines, message):
 
 def test_wrong_build_argument_is_an_error(build):
     assert "expects NAME=VALUE, got 'PYTHON'" in build("FROM debian:12", options=["--build-arg", "PYTHON"])
+
+
+@pytest.mark.parametrize("image, arguments", [
+    ("debian:12", "bookworm FOLDER http://x/debian"), ("debian:13-slim", "trixie FOLDER http://x/debian"),
+    ("ubuntu:24.04", "--components=main,universe --keyring=KEYS noble FOLDER http://archive.ubuntu.com/ubuntu gutsy"),
+])
+def test_releases_have_an_archive_each(tmp_path, monkeypatch, image, arguments):
+    """The keys of Ubuntu are those of the package with the checksum."""
+    commands, contents = [], b"keys"
+    monkeypatch.setattr(images, "run", commands.append)
+    monkeypatch.setattr(images.shutil, "copytree", lambda *_, **__: None)
+    monkeypatch.setattr(images.shutil, "copy", lambda *_: None)
+    monkeypatch.setattr(images, "copy_sources", lambda *_: None)
+    monkeypatch.setattr(images, "UBUNTU_KEYS_SHA256", hashlib.sha256(contents).hexdigest())
+    monkeypatch.setattr(images.urllib.request, "urlretrieve", lambda _, path: path.write_bytes(contents))
+    images.Image(tmp_path, images.BuildContext(tmp_path), "http://x/debian", {}).do("FROM", image)
+    words = " ".join(commands[-1]).replace(str(tmp_path), "FOLDER")
+    words = re.sub(r"=\S+/usr/share/keyrings/ubuntu-archive-keyring.gpg", "=KEYS", words)
+    assert words.replace("/usr/share/debootstrap/scripts/", "") == f"debootstrap --variant=minbase {arguments}"
+    if image.startswith("ubuntu"):
+        monkeypatch.setattr(images, "UBUNTU_KEYS_SHA256", "0")
+        with pytest.raises(images.ImageError, match="to have the SHA-256 0, got [0-9a-f]{64}"):
+            images.make_root("noble", tmp_path, "")
 
 
 # --- COPY ------------------------------------------------------------------------------------------------------------
