@@ -82,7 +82,14 @@ static LogicalResult verifyQueries(AttentionOp op, CacheTypeInterface cache) {
       error << ", got " << heads;
     return error;
   }
+  // The CPU has tiles of heads on the stack.
+  constexpr int64_t most = 16384;
   int64_t size = cache.getHeadSize() + op.getRopeSize();
+  for (int64_t each :
+       {size, cast<CacheTypeInterface>(op.getValues().getType()).getHeadSize()})
+    if (each > most)
+      return op.emitOpError() << "expects at most " << most
+                              << " elements of a head, got " << each;
   if (!op.getQRope())
     return verifyRows(op, "q", q, heads, size);
   if (!cache.isMLA())

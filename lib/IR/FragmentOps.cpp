@@ -25,7 +25,7 @@ static bool canCombine(Reduction kind, Type type) {
   case Reduction::MinNumF:
   case Reduction::MaximumF:
   case Reduction::MinimumF:
-    return isa<FloatType>(type);
+    return type.isF16() || type.isBF16() || type.isF32();
   case Reduction::AddI:
   case Reduction::MaxSI:
   case Reduction::MinSI:
@@ -47,10 +47,14 @@ LogicalResult ReduceOp::verify() {
   if (source.getPartial() && result.getPartial()) // (C2)
     return emitOpError("expects a result that is not partial, because 'source' "
                        "is");
-  if (!canCombine(getKind(), source.getElementType())) // (C3)
+  // (C3)
+  Type element = source.getElementType();
+  if (!canCombine(getKind(), element))
     return emitOpError("expects 'kind' to combine elements of ")
-           << source.getElementType() << ", got "
-           << stringifyReduction(getKind());
+           << element << ", got " << stringifyReduction(getKind());
+  if (!result.getPartial() && element.getIntOrFloatBitWidth() != 32)
+    return emitOpError("expects elements of 32 bits, or a partial result, got ")
+           << element;
   if (getInit() && !result.getPartial() && !isIdempotent()) // (C4)
     return emitOpError("expects no 'init', which each lane would add: '")
            << stringifyReduction(getKind())

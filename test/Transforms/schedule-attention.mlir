@@ -224,6 +224,41 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
     gpu.return
   }
 
+  // The loop stays where it writes a tile that sums in flight would still read.
+  // CHECK-LABEL: gpu.func @stored(
+  // CHECK-NOT:     pending
+  // CHECK:         gpu.return
+  // REMARK: remark: [Missed] schedule | {{.*}}Reason="'kvcache.fragment_store' writes a tile that a product reads", Remark="no products overlap"
+  gpu.func @stored(%n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    %q = kvcache.alloc_tile : !tile
+    %w = kvcache.alloc_tile : !tile
+    %k = kvcache.pipe : !ring
+    %v = kvcache.pipe : !ring
+    %o0 = kvcache.splat %zero : !s
+    %o = scf.for %j = %c0 to %n step %c1 iter_args(%oj = %o0) -> (!s) {
+      %s = kvcache.consume %k[%j] : !ring -> !s {
+      ^bb0(%kt: !tile):
+        %started = kvcache.fragment_mma %q[%c0, %c0], %kt[%c0, %c0] : !tile, !tile -> !fly
+        %done = kvcache.fragment_wait %started : !fly
+        kvcache.yield %done : !s
+      }
+      %p = kvcache.to_operand %s : !s -> !p
+      kvcache.fragment_store %p, %w[%c0, %c0] : !p, !tile
+      %on = kvcache.consume %v[%j] : !ring -> !s {
+      ^bb0(%vt: !tile):
+        %started = kvcache.fragment_mma %w[%c0, %c0], %vt[%c0, %c0] add %oj {major_b = #kvcache.major<mn_major>} : !tile, !tile, !s -> !fly
+        %done = kvcache.fragment_wait %started : !fly
+        kvcache.yield %done : !s
+      }
+      scf.yield %on : !s
+    } {kvcache.schedule = #kvcache.schedule<pipelined>}
+    "test.use"(%o) : (!s) -> ()
+    gpu.return
+  }
+
   // The loop stays where it copies tiles, or has no products.
   // REMARK: remark: [Missed] schedule | {{.*}}Reason="there are no scores and sums", Remark="no products overlap"
   gpu.func @without_products(%n: index) kernel {

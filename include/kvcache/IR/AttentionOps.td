@@ -113,8 +113,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
 
     Constraints:
     - (C1) `q` has the head size of `key_cache`, and a multiple of its heads;
-      the sizes of heads and elements are static. With `q_rope` and `rope_cache`,
-      the sizes of each pair add up. The elements of a head are contiguous; heads
+      the sizes of heads and elements are static, at most 16384 elements of a
+      head. With `q_rope` and `rope_cache`, the sizes of each pair add up. The elements of a head are contiguous; heads
       and rows may be any distance apart.
     - (C2) `value_cache` has the heads of `key_cache`. A latent cache has none.
     - (C3) `out` has the heads of `q` and at most the elements of a value, an

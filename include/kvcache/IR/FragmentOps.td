@@ -156,8 +156,9 @@ def KVCache_ReduceOp : KVCache_Op<"reduce", [
       element type, layout and rows, and one dimension.
     - (C2) the result of a `partial` source is not `partial`.
     - (C3) `kind` is the name of the op of `arith` that combines two elements:
-      `addf`, `maxnumf`, `minnumf`, `maximumf` or `minimumf` for floats, and
-      `addi`, `maxsi` or `minsi` for integers.
+      `addf`, `maxnumf`, `minnumf`, `maximumf` or `minimumf` for f16, bf16 and
+      f32, and `addi`, `maxsi` or `minsi` for integers. Elements have 32 bits
+      unless the result is `partial`: shuffles between lanes have.
     - (C4) a sum has an `init` only if its result is `partial`: otherwise each
       lane would add it.
 

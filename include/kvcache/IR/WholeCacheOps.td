@@ -374,8 +374,8 @@ def KVCache_RemapRowsOp : KVCache_WholeCacheOp<"remap_rows", [
     Row r of `tokens` has the numbers of k tokens of the sequence b of row r.
     Each number t becomes the encoded row of the token, `page * P + t mod P` with
     the page of token t and the page size P, which `tma_row` and
-    `async_gather_tile` take. Negative numbers stay as they are, and so do rows
-    of padding. `ids` may be `tokens`, and shares no memory with others.
+    `async_gather_tile` take. It is below 2^31, which bounds checks check.
+    Negative numbers stay as they are, and so do rows of padding. `ids` may be `tokens`, and shares no memory with others.
 
     On a GPU, a thread finds one. `block_threads` is the number of threads of a
     block, by default 256.

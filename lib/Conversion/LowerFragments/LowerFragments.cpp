@@ -45,6 +45,7 @@ struct ExpandConsume : OpConversionPattern<ConsumeOp> {
       return failure();
     auto made = ConsumeOp::create(rewriter, op.getLoc(), expanded->types,
                                   op.getPipe(), op.getIndex());
+    made->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     rewriter.inlineRegionBefore(op.getBody(), made.getBody(),
                                 made.getBody().end());
     rewriter.replaceOpWithMultiple(op, expanded->split(made.getResults()));
@@ -104,8 +105,20 @@ struct LowerFragments : kvcache::impl::LowerFragmentsBase<LowerFragments> {
 
 private:
   static bool has(Operation *op) {
+    auto function = dyn_cast<FunctionOpInterface>(op);
     return llvm::any_of(op->getOperandTypes(), isFragment) ||
-           llvm::any_of(op->getResultTypes(), isFragment);
+           llvm::any_of(op->getResultTypes(), isFragment) ||
+           (function &&
+            (llvm::any_of(function.getArgumentTypes(), isFragment) ||
+             llvm::any_of(function.getResultTypes(), isFragment)));
+  }
+
+  /// Whether an op may have a product in flight as an operand: it waits for it,
+  /// adds to it, or passes it on.
+  static bool mayTakeInFlight(Operation *op) {
+    return isa<FragmentWaitOp, FragmentMmaOp, RegionBranchOpInterface,
+               BranchOpInterface, CallOpInterface>(op) ||
+           op->hasTrait<OpTrait::ReturnLike>() || isa<YieldOp>(op);
   }
 
   bool hasFragments() {
@@ -126,6 +139,10 @@ private:
         return op->emitOpError("expects no fragments as arguments of a kernel");
       if (has(op) && !isInGPUCode(op))
         return op->emitOpError("with fragments expects GPU code");
+      if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<InFlightType>) &&
+          !mayTakeInFlight(op))
+        return op->emitOpError("uses a product in flight, whose registers are "
+                               "not ready before 'kvcache.fragment_wait'");
       return WalkResult::advance();
     });
     return failure(result.wasInterrupted());

@@ -101,8 +101,11 @@ TokenRange AttentionBase::getSeenByPosition(const QueryRows &rows, Value i) {
                                           frame.index(0), seen.to);
     }
   }
-  if (std::optional<uint64_t> window = op.getWindow())
-    seen.from = frame.max(frame.sub(behind, frame.index(*window)), seen.from);
+  if (std::optional<uint64_t> window = op.getWindow()) {
+    // Numbers of tokens have 31 bits: a larger window is as large.
+    int64_t size = std::min(*window, uint64_t(1) << 32);
+    seen.from = frame.max(frame.sub(behind, frame.index(size)), seen.from);
+  }
   return seen;
 }
 

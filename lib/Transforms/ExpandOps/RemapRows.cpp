@@ -8,6 +8,7 @@
 
 #include "ExpandOps.h"
 
+#include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/QueryOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -20,7 +21,11 @@ static Value encode(const Frame &frame, Value cache, Value batch, Value token) {
   OpBuilder &builder = frame.builder;
   Value pageSize = frame.getPageSize(cache);
   Value page = PageIdOp::create(builder, frame.loc, cache, batch, token);
-  return frame.add(frame.mul(page, pageSize), frame.rem(token, pageSize));
+  Value row = frame.add(frame.mul(page, pageSize), frame.rem(token, pageSize));
+  if (frame.hasChecks)
+    CheckOp::create(builder, frame.loc, row, frame.index(int64_t(1) << 31),
+                    "encoded row of 'tokens'");
+  return row;
 }
 
 void kvcache::expand(RemapRowsOp op, const Frame &frame) {

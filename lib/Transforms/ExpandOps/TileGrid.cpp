@@ -113,6 +113,34 @@ TileWork TileGrid::getWork(Value number, Value layer, Value unit) {
 // Tokens
 //===----------------------------------------------------------------------===//
 
+/// The tokens that the region `mask` admits for rows of a sequence. A block of
+/// one row may be after the last one, which has no position that loads by the
+/// query may be at.
+static std::optional<AdmittedTokens> findAdmitted(const Frame &frame,
+                                                  AttentionOp op,
+                                                  const QueryRows &rows,
+                                                  Value first, Value last) {
+  if (first != last || !op.getMaskRegion())
+    return computeTokens(frame, op, rows, first, last);
+  SmallVector<Type> types(4, frame.builder.getIndexType());
+  auto branch = scf::IfOp::create(frame.builder, frame.loc, types,
+                                  frame.below(first, rows.count),
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(frame.builder);
+  auto yield = [&](const AdmittedTokens &tokens) {
+    scf::YieldOp::create(frame.builder, frame.loc,
+                         ValueRange{tokens.any.from, tokens.any.to,
+                                    tokens.all.from, tokens.all.to});
+  };
+  frame.builder.setInsertionPointToStart(branch.thenBlock());
+  yield(*computeTokens(frame, op, rows, first, first));
+  frame.builder.setInsertionPointToStart(branch.elseBlock());
+  TokenRange none{frame.index(0), frame.index(0)};
+  yield({none, none});
+  return AdmittedTokens{{branch.getResult(0), branch.getResult(1)},
+                        {branch.getResult(2), branch.getResult(3)}};
+}
+
 SeenTokens TileGrid::findSeen(const QueryRows &rows, Value first, Value count,
                               Value lane) {
   Value last = frame.sub(frame.add(first, count), frame.index(1));
@@ -131,7 +159,7 @@ SeenTokens TileGrid::findSeen(const QueryRows &rows, Value first, Value count,
     intersect(seen.byAll, hulls.all);
   }
   if (auto admitted =
-          computeTokens(frame, op, rows, first, perBlock == 1 ? first : last)) {
+          findAdmitted(frame, op, rows, first, perBlock == 1 ? first : last)) {
     seen.all = {frame.max(seen.all.from, admitted->any.from),
                 frame.min(seen.all.to, admitted->any.to)};
     seen.admitted = admitted->all;

@@ -117,6 +117,34 @@ LogicalResult TileLoop::findScaling(std::string &reason) {
   return success();
 }
 
+static Value getMemory(Value tile) {
+  while (auto view = tile.getDefiningOp<ViewLikeOpInterface>())
+    tile = view.getViewSource();
+  return tile;
+}
+
+/// Whether an op writes a tile from outside of the loop that a product reads.
+/// The schedule computes the next tile's values before a product ends.
+bool TileLoop::writesProductTile(Operation *op) {
+  auto memory = dyn_cast<MemoryEffectOpInterface>(op);
+  if (!memory)
+    return false;
+  SmallVector<MemoryEffects::EffectInstance> effects;
+  memory.getEffects(effects);
+  return llvm::any_of(effects, [&](const auto &effect) {
+    Value value = effect.getValue();
+    if (!value || !isa<MemoryEffects::Write>(effect.getEffect()))
+      return false;
+    Value written = getMemory(value);
+    auto isWritten = [&](Value operand) {
+      return getMemory(operand) == written;
+    };
+    return loop.isDefinedOutsideOfLoop(written) &&
+           (llvm::any_of(scores.product->getOperands(), isWritten) ||
+            llvm::any_of(sums.product->getOperands(), isWritten));
+  });
+}
+
 LogicalResult TileLoop::checkBody(std::string &reason) {
   std::optional<int64_t> first = getConstantIntValue(loop.getLowerBound()),
                          step = getConstantIntValue(loop.getStep());
@@ -131,7 +159,13 @@ LogicalResult TileLoop::checkBody(std::string &reason) {
         (isa<NVVM::BarrierOp>(op) && !op->getParentOfType<ConsumeOp>());
     if (isObstacle)
       reason = ("the loop has '" + op->getName().getStringRef() + "'").str();
-    return isObstacle ? WalkResult::interrupt() : WalkResult::advance();
+    else if (writesProductTile(op))
+      reason = ("'" + op->getName().getStringRef() +
+                "' writes a tile that a product reads")
+                   .str();
+    else
+      return WalkResult::advance();
+    return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
 }
@@ -150,21 +184,47 @@ void TileLoop::findTaken() {
       taken.insert(value);
 }
 
-/// A share of sums of exponentials, which the loop carries. Exponentials are
-/// not negative.
+/// Whether no element of a fragment is negative, if those of `known` are not.
+static bool isNotNegative(Value value, Value known) {
+  if (value == known)
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (auto splat = dyn_cast_if_present<SplatOp>(op)) {
+    FloatAttr number;
+    return matchPattern(splat.getValue(), m_Constant(&number)) &&
+           !number.getValue().isNegative() && !number.getValue().isNaN();
+  }
+  if (auto reduce = dyn_cast_if_present<ReduceOp>(op))
+    return reduce.getKind() == Reduction::AddF &&
+           isNotNegative(reduce.getSource(), known) &&
+           (!reduce.getInit() || isNotNegative(reduce.getInit(), known));
+  auto map = dyn_cast_if_present<MapOp>(op);
+  if (!map)
+    return false;
+  Operation *last =
+      map.getBody().front().getTerminator()->getOperand(0).getDefiningOp();
+  if (isa_and_present<math::Exp2Op, math::ExpOp>(last))
+    return true;
+  return isa_and_present<arith::MulFOp>(last) &&
+         llvm::all_of(last->getOperands(), [&](Value factor) {
+           auto argument = dyn_cast<BlockArgument>(factor);
+           return argument &&
+                  argument.getArgNumber() < map.getFragments().size() &&
+                  isNotNegative(map.getFragments()[argument.getArgNumber()],
+                                known);
+         });
+}
+
+/// A share of sums of exponentials, which the loop carries, and which are not
+/// negative.
 void TileLoop::findExponentials() {
-  for (Value value : getBody().getTerminator()->getOperands()) {
+  for (auto [number, value] :
+       llvm::enumerate(getBody().getTerminator()->getOperands())) {
     auto reduce = value.getDefiningOp<ReduceOp>();
-    if (!reduce || !reduce.getType().getPartial() ||
-        reduce.getKind() != Reduction::AddF ||
-        !reduce.getType().getElementType().isF32())
-      continue;
-    auto map = reduce.getSource().getDefiningOp<MapOp>();
-    if (!map)
-      continue;
-    Operation *last =
-        map.getBody().front().getTerminator()->getOperand(0).getDefiningOp();
-    if (isa_and_present<math::Exp2Op, math::ExpOp>(last))
+    if (reduce && reduce.getType().getPartial() &&
+        reduce.getType().getElementType().isF32() &&
+        isNotNegative(loop.getInitArgs()[number], Value()) &&
+        isNotNegative(value, loop.getRegionIterArgs()[number]))
       exponentials = value;
   }
 }

@@ -68,6 +68,7 @@ private:
   LogicalResult findProducts(std::string &reason);
   LogicalResult findScaling(std::string &reason);
   LogicalResult checkBody(std::string &reason);
+  bool writesProductTile(Operation *op);
   void findTaken();
   void findExponentials();
   void findMasks();

@@ -9,8 +9,8 @@
 #include "TileScores.h"
 
 #include "../ExpandOps/MaskBounds.h"
+#include "../ExpandOps/ScoreRegions.h"
 
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -221,18 +221,11 @@ Value TileScores::makeBounds(Value TokenRange::*bound) const {
 // Regions
 //===----------------------------------------------------------------------===//
 
-/// Whether an op that depends on the token may read memory or trap. Such an op
-/// needs tokens of the sequence.
-static bool needsTokens(Region &region) {
-  SetVector<Operation *> slice;
-  getForwardSlice(region.getArguments().back(), &slice);
-  return llvm::any_of(slice, [](Operation *op) { return !isPure(op); });
-}
-
 Value TileScores::emitRegion(Region &region, Value score, Value row,
                              Value token) const {
   auto [i, queryHead] = block.getRow(row);
-  if (needsTokens(region)) {
+  RegionCloner cloner(frame.builder, region, {}, region.getArguments().back());
+  if (cloner.isBoundToColumn()) {
     // As an i32: there are instructions for its minimum.
     Value last = frame.toI32(frame.sub(block.rows.tokens, frame.index(1)));
     token = frame.fromI32(arith::MinUIOp::create(frame.builder, frame.loc,

@@ -25,6 +25,39 @@ gpu.module @kernels {
 
 // -----
 
+// Also without an op that uses it.
+gpu.module @kernels {
+  // expected-error @below {{'gpu.func' op expects no fragments as arguments of a kernel}}
+  gpu.func @unused(%s: !kvcache.fragment<16x16xf32, mma_acc>) kernel {
+    gpu.return
+  }
+}
+
+// -----
+
+// expected-error @below {{'func.func' op with fragments expects GPU code}}
+func.func private @declared() -> !kvcache.fragment<16x16xf32, mma_acc>
+
+// -----
+
+!tile = !kvcache.tile<128x64xbf16, swizzle_128b>
+!fly = !kvcache.in_flight<64x128xf32, wgmma_acc>
+
+gpu.module @kernels {
+  gpu.func @chosen_in_flight(%c: i1) kernel {
+    %c0 = arith.constant 0 : index
+    %k = kvcache.alloc_tile : !tile
+    %p = kvcache.fragment_mma %k[%c0, %c0], %k[%c0, %c0] : !tile, !tile -> !fly
+    %q = kvcache.fragment_mma %k[%c0, %c0], %k[%c0, %c0] : !tile, !tile -> !fly
+    // expected-error @below {{'arith.select' op uses a product in flight, whose registers are not ready before 'kvcache.fragment_wait'}}
+    %s = arith.select %c, %p, %q : !fly
+    %w = kvcache.fragment_wait %s : !fly
+    gpu.return
+  }
+}
+
+// -----
+
 !s = !kvcache.fragment<16x16xf32, mma_acc>
 
 gpu.module @kernels {

@@ -68,6 +68,19 @@ func.func @c2_values_of_a_latent_cache(%q: memref<?x32x576xbf16>, %k: !mla, %v: 
 
 // -----
 
+#kv = #kvcache.params<num_heads = 1, head_size = 128>
+#long = #kvcache.params<num_heads = 1, head_size = 16400>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!long = !kvcache.paged<bf16, #long, page_size = 64>
+
+func.func @c1_long_heads(%q: memref<?x1x128xbf16>, %k: !cache, %v: !long, %n: memref<?xi32>, %s: f32, %out: memref<?x1x128xbf16>) {
+  // expected-error @below {{expects at most 16384 elements of a head, got 16400}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) : memref<?x1x128xbf16>, !cache, !long, memref<?xi32>, f32, memref<?x1x128xbf16>
+  return
+}
+
+// -----
+
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 #few = #kvcache.params<num_heads = 4, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>

@@ -373,6 +373,14 @@ func.func @reduce_c3_float(%a: !kvcache.fragment<64x32xf32, wgmma_acc>) {
 
 // -----
 
+func.func @reduce_c3_lanes(%a: !kvcache.fragment<64x32xbf16, wgmma_acc>) {
+  // expected-error @below {{'kvcache.reduce' op expects elements of 32 bits, or a partial result, got 'bf16'}}
+  %y = kvcache.reduce maxnumf %a : !kvcache.fragment<64x32xbf16, wgmma_acc> -> !kvcache.fragment<64xbf16, wgmma_acc>
+  return
+}
+
+// -----
+
 func.func @reduce_c3_integer(%a: !kvcache.fragment<64x32xi32, wgmma_acc>) {
   // expected-error @below {{'kvcache.reduce' op expects 'kind' to combine elements of 'i32', got maxnumf}}
   %y = kvcache.reduce maxnumf %a : !kvcache.fragment<64x32xi32, wgmma_acc> -> !kvcache.fragment<64xi32, wgmma_acc>

@@ -134,6 +134,27 @@ CASES = {
         """,
         attributes="{causal}",
     ),
+    # An index comes out of a branch.
+    "branched index": Regions(
+        lambda s, b, h, q, k, prefixes, documents: (s + documents[b, np.where(prefixes[b] > 0, k, 0)], k <= q),
+        """
+        %c0 = arith.constant 0 : index
+        %zero = arith.constant 0 : i32
+        %prefix = memref.load %prefixes[%sequence] : memref<?xi32>
+        %some = arith.cmpi sgt, %prefix, %zero : i32
+        %index = scf.if %some -> index {
+          scf.yield %key : index
+        } else {
+          scf.yield %c0 : index
+        }
+        %number = memref.load %documents[%sequence, %index] : memref<?x?xi32>
+        %bias = arith.sitofp %number : i32 to f32
+        %y = arith.addf %s, %bias : f32
+        kvcache.yield %y : f32
+        """,
+        types={"prefixes": "memref<?xi32>", "documents": "memref<?x?xi32>"},
+        attributes="{causal}",
+    ),
     "prefix": Regions(
         use_prefix,
         mask="""
@@ -413,6 +434,8 @@ def test_regions_of_warps(name, target):
         (CHIPS[0], "alibi", "bf16", 4, {}),
         (CHIPS[0], "documents", "bf16", 3, {"tile_rows": 32}),
         (CHIPS[0], "branches", "f16", 2, {"tile_rows": 16, **SPLITS}),
+        (CHIPS[0], "branched index", "bf16", 4, {"tile_rows": 16}),
+        (CHIPS[1], "branched index", "bf16", 4, {"tile_rows": 64}),
         (CHIPS[1], "table", "f16", 4, {"tile_rows": 128}),
         (CHIPS[1], "branches", "bf16", 3, {"tile_rows": 64}),
         (CHIPS[1], "documents", "bf16", 4, {"tile_rows": 16, "swap_operands": "true"}),
@@ -437,6 +460,12 @@ def test_regions_of_warps(name, target):
 )
 def test_regions_of_tiles(target, name, format_, group, options):
     check(name, target, format_, LENGTHS, NEW, group, **options)
+
+
+@pytest.mark.parametrize("target", CHIPS[1:])
+def test_blocks_after_the_last_row_load_nothing(target):
+    """Tests blocks of one token, of which a sequence has fewer than the grid has."""
+    check("documents", target, "bf16", (5, 0, 30), (2, 7, 1), 128, tile_rows=128)
 
 
 @pytest.mark.parametrize(
