@@ -7,7 +7,8 @@ import platform
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -72,9 +73,19 @@ class Record:
     def save(self, path: Path) -> None:
         """Writes the file; a reader sees the file before or this one."""
         tables = {name: table.to_json() for name, table in self.tables.items()}
-        temporary = path.with_name(f"{path.name}.part")
-        temporary.write_text(format_json({**self.provenance, "tables": tables, **self.details}) + "\n")
-        temporary.replace(path)
+        with partial_file(path) as partial:
+            partial.write_text(format_json({**self.provenance, "tables": tables, **self.details}) + "\n")
+
+
+@contextmanager
+def partial_file(path: Path) -> Iterator[Path]:
+    """Makes a path beside another one, to write; it replaces that file at the end, and is removed after an error."""
+    partial = path.with_name(f"{path.name}.part")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def format_json(value: Any, indent: int = 0) -> str:

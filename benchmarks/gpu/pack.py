@@ -18,6 +18,7 @@ from contenders import Nvcc, summarize
 from facts import find_tools
 from measure import Absent, say
 from provenance import FOLDER, find_commit, find_version
+from record import partial_file
 
 from .kernels import OURS, PEER, KernelImage, Pack
 from .works import WORKS
@@ -151,6 +152,6 @@ def write(path: Path, works: Sequence[str], chips: Sequence[str], wheels_for: st
         pack = fill(folder, works, chips)
         if wheels_for:
             add_wheels(folder, wheels_for)
-        with tarfile.open(path, "w:gz") as archive:
+        with partial_file(path) as partial, tarfile.open(partial, "w:gz") as archive:
             archive.add(folder, NAME)
     return pack

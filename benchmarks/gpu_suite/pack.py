@@ -18,6 +18,7 @@ from command import Command
 from gpu_suite import engine_files
 from measure import say
 from provenance import FOLDER, find_commit
+from record import partial_file
 
 NAME = "kvcache-on-gpu"
 ROOT = FOLDER.parent
@@ -186,16 +187,12 @@ def write(
         facts = {"commit": find_commit(), "python": python, "megabytes": parts}
         (folder / "manifest.json").write_text(json.dumps(facts, indent=1) + "\n")
         say(f"compresses {sum(parts.values()):.0f} MB")
-        partial = path.with_name(f"{path.name}.part")
-        try:
+        with partial_file(path) as partial:
             _compress(folder, partial, path.suffix)
             size = partial.stat().st_size / _MEGABYTE
             if size > limit:
                 found = ", ".join(f"{name} {part:.1f}" for name, part in sorted(parts.items()))
                 raise PackError(f"expects a pack of at most {limit:g} MB, got {size:.1f}; before compression: {found}")
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
     return parts
 
 

@@ -9,7 +9,7 @@ import command
 import measure
 import pytest
 from places import ROOT
-from record import Record
+from record import Record, partial_file
 from report import Table
 
 
@@ -139,3 +139,16 @@ def test_help_is_printed(script):
     path = ROOT / f"benchmarks/{script}.py"
     done = subprocess.run([sys.executable, path, "--help"], capture_output=True, text=True, check=True)
     assert "examples:" in done.stdout and "--markdown" in done.stdout
+
+
+def test_partial_file_replaces_a_file_only_if_whole(tmp_path):
+    path = tmp_path / "pack.tar.gz"
+    path.write_text("earlier")
+    with pytest.raises(KeyboardInterrupt), partial_file(path) as partial:
+        partial.write_text("half")
+        raise KeyboardInterrupt
+    assert path.read_text() == "earlier" and list(tmp_path.iterdir()) == [path]
+    with partial_file(path) as partial:
+        partial.write_text("whole")
+        assert path.read_text() == "earlier"
+    assert path.read_text() == "whole" and list(tmp_path.iterdir()) == [path]
