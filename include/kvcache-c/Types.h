@@ -208,6 +208,7 @@ typedef enum MlirKVCacheFragmentLayout {
   MlirKVCacheFragmentLayoutWgmmaAcc = 2,
   MlirKVCacheFragmentLayoutWgmmaA16 = 3,
   MlirKVCacheFragmentLayoutWgmmaA8 = 4,
+  MlirKVCacheFragmentLayoutTmemAcc = 5,
 } MlirKVCacheFragmentLayout;
 
 MLIR_CAPI_EXPORTED bool mlirTypeIsAKVCacheFragmentType(MlirType type);

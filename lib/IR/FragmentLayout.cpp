@@ -23,16 +23,40 @@ static constexpr LayoutDigit kA16[] = {col(1), row(8), col(8)};
 static constexpr LayoutDigit kLaneA8[] = {col(4), col(8), row(1), row(2),
                                           row(4)};
 static constexpr LayoutDigit kA8[] = {col(1), col(2), row(8), col(16)};
+// The rows of a warp after those of the one before. In tensor memory, a warp
+// reaches a quarter of 128 rows: PTX ISA, "Access restrictions".
+static constexpr LayoutDigit kWarpgroup[] = {row(16), row(32)};
+static constexpr LayoutDigit kQuarters[] = {row(32), row(64), row(16)};
 
-const LayoutDigits &LayoutDigits::get(FragmentLayout layout) {
-  // In the order of the enum.
+/// A layout with several numbers of rows has an entry for each, in ascending
+/// order.
+static ArrayRef<LayoutDigits> getTable() {
   static const LayoutDigits table[] = {
-      {/*warps=*/1, /*elementBits=*/0, kLane, kAcc},   // mma_acc
-      {/*warps=*/1, /*elementBits=*/16, kLane, kA16},  // mma_a16
-      {/*warps=*/4, /*elementBits=*/0, kLane, kAcc},   // wgmma_acc
-      {/*warps=*/4, /*elementBits=*/16, kLane, kA16},  // wgmma_a16
-      {/*warps=*/4, /*elementBits=*/8, kLaneA8, kA8}}; // wgmma_a8
-  return table[static_cast<size_t>(layout)];
+      {FragmentLayout::MmaAcc, /*elementBits=*/0, {}, kLane, kAcc},
+      {FragmentLayout::MmaA16, /*elementBits=*/16, {}, kLane, kA16},
+      {FragmentLayout::WgmmaAcc, /*elementBits=*/0, kWarpgroup, kLane, kAcc},
+      {FragmentLayout::WgmmaA16, /*elementBits=*/16, kWarpgroup, kLane, kA16},
+      {FragmentLayout::WgmmaA8, /*elementBits=*/8, kWarpgroup, kLaneA8, kA8},
+      {FragmentLayout::TmemAcc, /*elementBits=*/0, kWarpgroup, kLane, kAcc},
+      {FragmentLayout::TmemAcc, /*elementBits=*/0, kQuarters, kLane, kAcc}};
+  return table;
+}
+
+const LayoutDigits &LayoutDigits::get(FragmentLayout layout, int64_t rows) {
+  const LayoutDigits *first = llvm::find_if(
+      getTable(), [&](const auto &each) { return each.layout == layout; });
+  const LayoutDigits *exact = llvm::find_if(getTable(), [&](const auto &each) {
+    return each.layout == layout && each.countRows() == rows;
+  });
+  return exact == getTable().end() ? *first : *exact;
+}
+
+SmallVector<int64_t> LayoutDigits::getRowCounts(FragmentLayout layout) {
+  SmallVector<int64_t> counts;
+  for (const LayoutDigits &each : getTable())
+    if (each.layout == layout)
+      counts.push_back(each.countRows());
+  return counts;
 }
 
 int64_t LayoutDigits::countColumns() const {

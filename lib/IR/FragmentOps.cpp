@@ -66,6 +66,14 @@ bool ReduceOp::isIdempotent() {
   return getKind() != Reduction::AddF && getKind() != Reduction::AddI;
 }
 
+LogicalResult WarpAnyOp::verify() {
+  FragmentType type = getFlags().getType();
+  if (!type.hasColumns() && !type.getPartial() &&
+      type.getElementType().isSignlessInteger(1)) // (C1)
+    return success();
+  return emitOpError("expects one dimension and i1, not partial, got ") << type;
+}
+
 //===----------------------------------------------------------------------===//
 // to_operand
 //===----------------------------------------------------------------------===//
@@ -73,11 +81,11 @@ bool ReduceOp::isIdempotent() {
 LogicalResult ToOperandOp::verify() {
   FragmentType source = getSource().getType(), result = getType();
   // (C1)
-  const auto &from = LayoutDigits::get(source.getLayout());
-  const auto &to = LayoutDigits::get(result.getLayout());
+  const auto &from = LayoutDigits::get(source);
+  const auto &to = LayoutDigits::get(result);
   bool isSamePlace =
       source.hasColumns() && source.getShape() == result.getShape() &&
-      from.isAccumulator() && !to.isAccumulator() && from.warps == to.warps &&
+      from.isAccumulator() && !to.isAccumulator() && from.warp == to.warp &&
       from.lane == to.lane &&
       from.getPlaces(source.getColumns()) == to.getPlaces(source.getColumns());
   if (!isSamePlace)

@@ -126,9 +126,37 @@ LogicalResult TmemMmaOp::verify() {
 // tmem_load and tmem_store
 //===----------------------------------------------------------------------===//
 
+/// (C5)
 static LogicalResult verifyFragment(Operation *op, StringRef name,
-                                    TmemTileType tile, VectorType vector,
+                                    TmemTileType tile, FragmentType fragment,
                                     bool hasHalf) {
+  if (fragment.getLayout() != FragmentLayout::TmemAcc ||
+      !fragment.hasColumns() || fragment.getRows() != tile.getRows() ||
+      fragment.getElementType() != tile.getElementType())
+    return op->emitOpError("expects '")
+           << name << "' to be tmem_acc of two dimensions, with the rows and "
+           << "elements of " << tile << ", got " << fragment;
+  constexpr unsigned least = 16;
+  if (tile.getElementType().getIntOrFloatBitWidth() < least)
+    return op->emitOpError("expects a fragment to have elements of 16 or 32 "
+                           "bits, got ")
+           << tile.getElementType();
+  if (hasHalf)
+    return op->emitOpError("expects no 'half', because '")
+           << name << "' is a fragment";
+  int64_t most = tile.getColumns() / (tile.isSplitByLanes() ? 2 : 1);
+  if (fragment.getColumns() > most)
+    return op->emitOpError("expects '")
+           << name << "' to have at most " << most << " columns, got "
+           << fragment.getColumns();
+  return success();
+}
+
+static LogicalResult verifyPart(Operation *op, StringRef name,
+                                TmemTileType tile, Type type, bool hasHalf) {
+  if (auto fragment = dyn_cast<FragmentType>(type))
+    return verifyFragment(op, name, tile, fragment, hasHalf);
+  auto vector = cast<VectorType>(type);
   if (vector.getElementType() != tile.getElementType()) // (C1)
     return op->emitOpError("expects '")
            << name << "' to have the element type of 'tile' ("
@@ -150,13 +178,24 @@ static LogicalResult verifyFragment(Operation *op, StringRef name,
 }
 
 LogicalResult TmemLoadOp::verify() {
-  return verifyFragment(*this, "result", getTile().getType(),
-                        cast<VectorType>(getResult().getType()),
-                        bool(getHalf()));
+  return verifyPart(*this, "result", getTile().getType(), getResult().getType(),
+                    bool(getHalf()));
 }
 
 LogicalResult TmemStoreOp::verify() {
-  return verifyFragment(*this, "value", getTile().getType(),
-                        cast<VectorType>(getValue().getType()),
-                        bool(getHalf()));
+  return verifyPart(*this, "value", getTile().getType(), getValue().getType(),
+                    bool(getHalf()));
+}
+
+static int64_t countColumnsOf(Type type) {
+  if (auto fragment = dyn_cast<FragmentType>(type))
+    return fragment.getColumns();
+  return 2 * cast<VectorType>(type).getNumElements();
+}
+
+int64_t TmemLoadOp::countColumns() {
+  return countColumnsOf(getResult().getType());
+}
+int64_t TmemStoreOp::countColumns() {
+  return countColumnsOf(getValue().getType());
 }

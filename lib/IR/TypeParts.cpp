@@ -302,7 +302,7 @@ SmallVector<Part> TmemTileType::getParts() const {
 }
 
 SmallVector<Part> FragmentType::getParts() const {
-  const auto &digits = LayoutDigits::get(getLayout());
+  const auto &digits = LayoutDigits::get(*this);
   if (!hasColumns())
     return SmallVector<Part>(digits.getRows().size(),
                              {PartKind::Register, getElementType()});
@@ -314,7 +314,7 @@ SmallVector<Part> FragmentType::getParts() const {
 }
 
 SmallVector<Part> InFlightType::getParts() const {
-  const auto &digits = LayoutDigits::get(getLayout());
+  const auto &digits = LayoutDigits::get(getLayout(), getRows());
   int64_t elements = getRows() * getColumns() / digits.countThreads();
   return {{PartKind::Register, VectorType::get(elements, getElementType())}};
 }

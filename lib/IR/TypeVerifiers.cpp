@@ -389,11 +389,15 @@ static LogicalResult verifyFragmentShape(EmitError emitError,
   if (shape.size() != 1 && shape.size() != 2)
     return emitError() << "expects rows, and at most columns, got "
                        << shape.size() << " sizes";
-  const auto &digits = LayoutDigits::get(layout);
+  const auto &digits = LayoutDigits::get(layout, shape[0]);
   StringRef name = stringifyFragmentLayout(layout);
-  if (shape[0] != digits.countRows())
-    return emitError() << "expects " << name << " to have "
-                       << digits.countRows() << " rows, got " << shape[0];
+  SmallVector<int64_t> counts = LayoutDigits::getRowCounts(layout);
+  if (!llvm::is_contained(counts, shape[0])) {
+    InFlightDiagnostic error = emitError();
+    error << "expects " << name << " to have ";
+    llvm::interleave(counts, error, " or ");
+    return error << " rows, got " << shape[0];
+  }
   if (shape.size() == 1)
     return success();
   constexpr int64_t largest = 1024;
@@ -411,7 +415,7 @@ LogicalResult FragmentType::verify(EmitError emitError, ArrayRef<int64_t> shape,
   if (failed(verifyFragmentShape(emitError, shape, layout))) // (C1)
     return failure();
   // (C2)
-  const auto &digits = LayoutDigits::get(layout);
+  const auto &digits = LayoutDigits::get(layout, shape[0]);
   StringRef name = stringifyFragmentLayout(layout);
   bool isNumber =
       isa<FloatType>(elementType) || elementType.isSignlessInteger();
@@ -442,8 +446,10 @@ LogicalResult InFlightType::verify(EmitError emitError, ArrayRef<int64_t> shape,
     return failure();
   if (shape.size() != 2)
     return emitError() << "expects rows and columns, got one size";
-  if (!LayoutDigits::get(layout).isAccumulator())
-    return emitError() << "expects an accumulator's layout, got "
+  if (!LayoutDigits::get(layout, shape[0]).isAccumulator() ||
+      layout == FragmentLayout::TmemAcc)
+    return emitError() << "expects the layout of an accumulator in registers, "
+                          "got "
                        << stringifyFragmentLayout(layout);
   if (elementType.isF32() || elementType.isF16() ||
       elementType.isSignlessInteger(32)) // (C2)

@@ -1,7 +1,7 @@
 // RUN: kvcache-opt %s --kvcache-expand-ops | FileCheck %s --check-prefix=CPU
-// RUN: kvcache-opt %s --kvcache-expand-ops=for-gpu | FileCheck %s --check-prefixes=GPU,MMA
+// RUN: kvcache-opt %s --kvcache-expand-ops=for-gpu | FileCheck %s --check-prefixes=GPU,MAP,MMA
 // RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a" | FileCheck %s --check-prefixes=GPU,LANES,WGMMA
-// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_100a" | FileCheck %s --check-prefixes=GPU,LANES,TMEM
+// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_100a" | FileCheck %s --check-prefixes=GPU,MAP,TMEM
 
 // The slope of a row is loaded once for each row of a lane, the document of the
 // sequence once, and that of a token once for each token of a lane. The slopes
@@ -33,8 +33,8 @@
 // WGMMA: kvcache.mma {{.*}}
 // TMEM-LABEL: func.func @tiles(
 // TMEM: kvcache.tmem_mma
-// TMEM-COUNT-2: memref.load %arg6[
-// TMEM-COUNT-17: memref.load %arg7[
+// TMEM: memref.load %arg6[
+// TMEM-COUNT-2: memref.load %arg7[
 // TMEM-NOT: memref.load %arg{{[67]}}[
 // TMEM: kvcache.tmem_mma
 func.func @tiles(%q: !rows, %keys: !cache, %values: !cache, %offsets: memref<?xi32>, %scale: f32, %out: !rows,
@@ -158,11 +158,11 @@ func.func @warps(%q: !rows, %keys: !cache, %values: !cache, %offsets: memref<?xi
 // CPU-NOT: arith.minui
 // CPU-LABEL: func.func @bias_of_tokens(
 // CPU: arith.minui {{.*}} : vector<16xi32>
-// MMA-LABEL: func.func @bias(
-// MMA-NOT: arith.minui
-// MMA-LABEL: func.func @bias_of_tokens(
-// MMA: arith.minui {{.*}} : i32
-// MMA-NOT: arith.minui
+// MAP-LABEL: func.func @bias(
+// MAP-NOT: arith.minui
+// MAP-LABEL: func.func @bias_of_tokens(
+// MAP: arith.minui {{.*}} : i32
+// MAP-NOT: arith.minui
 // LANES-LABEL: func.func @bias(
 // LANES-NOT: arith.minui
 // LANES-LABEL: func.func @bias_of_tokens(

@@ -110,34 +110,10 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 // HOPPER-NEXT:    ^bb0(%[[VALUES:.*]]: !kvcache.tile
 // HOPPER:           kvcache.mma %{{.*}}, %[[VALUES]][%{{.*}}] add %{{.*}} {major_b = #kvcache.major<mn_major>} : {{.*}} -> vector<64xf32>
 // HOPPER-NOT:     nvvm.mma.sync
-// One thread of Blackwell multiplies them, for 128 rows. All threads wait for even and odd phases in turn. Here, too, copies
-// begin while scores are computed.
+// One thread of Blackwell multiplies them, for 128 rows, in `kvcache-tile-attention`.
 // TENSOR-LABEL: func.func @attend_in_tiles(
-// TENSOR:         scf.parallel (%[[T:.*]]) = (%{{.*}}) to (%c256
-// TENSOR:         %[[HALF:.*]] = arith.divui %[[T]], %c128
-// TENSOR:         %[[TMEM:.*]]:3 = kvcache.tmem_alloc : !kvcache.tmem_tile<128x64xf32>, !kvcache.tmem_tile<128x64xbf16>, !kvcache.tmem_tile<128x128xf32>
-// TENSOR:         %[[BARRIER:.*]] = nvgpu.mbarrier.create
-// TENSOR:         scf.if %[[IS_ISSUER:.*]] {
-// TENSOR:           nvgpu.mbarrier.init %[[BARRIER]][%c0{{.*}}], %c1
-// TENSOR:         kvcache.consume
-// TENSOR-NEXT:    ^bb0(%[[KEYS:.*]]: !kvcache.tile
-// TENSOR:           scf.if %[[IS_ISSUER]] {
-// TENSOR-NEXT:        kvcache.tmem_mma %{{.*}}, %[[KEYS]][%{{.*}}] into %[[TMEM]]#0 :
-// TENSOR:             kvcache.tmem_commit %[[BARRIER]]
-// TENSOR:           kvcache.produce
-// TENSOR:           kvcache.produce
-// TENSOR:           nvgpu.mbarrier.try_wait.parity %[[BARRIER]][%{{.*}}], %false
-// TENSOR-NEXT:      kvcache.tmem_load %[[TMEM]]#0[%{{.*}}] half %[[HALF]] : {{.*}} -> vector<32xf32>
-// TENSOR:         nvvm.vote.sync any
-// TENSOR:         kvcache.consume
-// TENSOR-NEXT:    ^bb0(%[[VALUES:.*]]: !kvcache.tile
-// TENSOR:           kvcache.tmem_store %{{.*}}, %[[TMEM]]#1
-// TENSOR-NEXT:      gpu.barrier
-// TENSOR:           scf.if %[[IS_ISSUER]] {
-// TENSOR-NEXT:        kvcache.tmem_mma %[[TMEM]]#1, %[[VALUES]][%{{.*}}] into %[[TMEM]]#2 add %{{.*}} {major_b = #kvcache.major<mn_major>}
-// TENSOR:             kvcache.tmem_commit %[[BARRIER]]
-// TENSOR:           nvgpu.mbarrier.try_wait.parity %[[BARRIER]][%{{.*}}], %true
-// TENSOR:         kvcache.tmem_load %[[TMEM]]#2
+// TENSOR:         kvcache.tmem_alloc : !kvcache.tmem_tile<128x64xf32>, !kvcache.tmem_tile<128x64xbf16>, !kvcache.tmem_tile<128x128xf32>
+// TENSOR:         kvcache.tmem_load %{{.*}} -> !kvcache.fragment<128x64xf32, tmem_acc>
 func.func @attend_in_tiles(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,
                            %out: memref<?x32x128xbf16>) {
   %c0 = arith.constant 0 : index

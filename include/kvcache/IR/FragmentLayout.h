@@ -38,20 +38,30 @@ struct ElementPlace {
   }
 };
 
-/// The digits of a layout. They describe an atom of a warp, which repeats along
-/// the columns; each warp of a team has 16 rows more.
+/// The digits of a layout. They describe an atom of a team, which repeats along
+/// the columns.
 struct LayoutDigits {
   static constexpr int64_t kRowsOfWarp = 16, kLanes = 32;
 
-  int64_t warps;
+  FragmentLayout layout;
   /// The bits of an element; 0 for any number up to 32, each in a register.
   int64_t elementBits;
-  ArrayRef<LayoutDigit> lane, element;
+  /// The bits of the number of a warp in its team, of a lane, and of an
+  /// element.
+  ArrayRef<LayoutDigit> warp, lane, element;
 
-  static const LayoutDigits &get(FragmentLayout layout);
+  /// Returns the digits of a layout with so many rows, or with the fewest rows
+  /// that it may have.
+  static const LayoutDigits &get(FragmentLayout layout, int64_t rows);
+  static const LayoutDigits &get(FragmentType type) {
+    return get(type.getLayout(), type.getRows());
+  }
+  /// Returns the rows that fragments of a layout may have.
+  static SmallVector<int64_t> getRowCounts(FragmentLayout layout);
 
-  int64_t countRows() const { return warps * kRowsOfWarp; }
-  int64_t countThreads() const { return warps * kLanes; }
+  int64_t countWarps() const { return int64_t(1) << warp.size(); }
+  int64_t countRows() const { return countWarps() * kRowsOfWarp; }
+  int64_t countThreads() const { return countWarps() * kLanes; }
   /// The columns of an atom.
   int64_t countColumns() const;
   /// Elements in a register of 32 bits.

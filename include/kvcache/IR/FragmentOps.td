@@ -194,6 +194,41 @@ def KVCache_ReduceOp : KVCache_Op<"reduce", [
   let hasVerifier = 1;
 }
 
+def KVCache_WarpAnyOp : KVCache_Op<"warp_any", [Pure]> {
+  let summary = "Finds whether an element of a warp is true";
+  let description = [{
+    Returns whether an element is true in a row that a lane of the warp has. All
+    threads of a warp get one result, and other warps of the team others. So a
+    branch on it does not part the lanes of a warp.
+
+    Constraints:
+    - (C1) the fragment has one dimension, elements of i1, and is not `partial`.
+
+    Example:
+
+    ```mlir
+    !s = !kvcache.fragment<16x64xf32, mma_acc>
+    !row = !kvcache.fragment<16xf32, mma_acc>
+    !flags = !kvcache.fragment<16xi1, mma_acc>
+
+    func.func @rescale(%grows: !flags, %factors: !row, %sums: !s) -> !s {
+      %any = kvcache.warp_any %grows : !flags
+      %scaled = scf.if %any -> (!s) {
+        %product = kvcache.map arith.mulf(%sums, %factors) : !s, !row -> !s
+        scf.yield %product : !s
+      } else {
+        scf.yield %sums : !s
+      }
+      return %scaled : !s
+    }
+    ```
+  }];
+  let arguments = (ins Arg<KVCache_FragmentType, "a flag of each row">:$flags);
+  let results = (outs Res<I1, "whether a flag is true">:$result);
+  let assemblyFormat = "$flags attr-dict `:` qualified(type($flags))";
+  let hasVerifier = 1;
+}
+
 def KVCache_ToOperandOp : KVCache_Op<"to_operand", [Pure]> {
   let summary = "Makes an accumulator the left operand of a product";
   let description = [{

@@ -17,10 +17,11 @@ def KVCache_MmaA16 : I32EnumAttrCase<"MmaA16", 1, "mma_a16">;
 def KVCache_WgmmaAcc : I32EnumAttrCase<"WgmmaAcc", 2, "wgmma_acc">;
 def KVCache_WgmmaA16 : I32EnumAttrCase<"WgmmaA16", 3, "wgmma_a16">;
 def KVCache_WgmmaA8 : I32EnumAttrCase<"WgmmaA8", 4, "wgmma_a8">;
+def KVCache_TmemAcc : I32EnumAttrCase<"TmemAcc", 5, "tmem_acc">;
 def KVCache_FragmentLayout : I32EnumAttr<"FragmentLayout",
     "which elements of a matrix a thread has", [
     KVCache_MmaAcc, KVCache_MmaA16, KVCache_WgmmaAcc, KVCache_WgmmaA16,
-    KVCache_WgmmaA8]> {
+    KVCache_WgmmaA8, KVCache_TmemAcc]> {
   let cppNamespace = "::mlir::kvcache";
   let genSpecializedAttr = 0;
 }
@@ -77,9 +78,10 @@ def KVCache_FragmentType : KVCache_Type<"Fragment", "fragment", [
   let summary = "matrix in the registers of a team of threads";
   let description = [{
     A matrix, or a column of one number for each of its rows, in the registers
-    of a *team*: a warp, or the four warps of a warpgroup. The layout says which
-    elements each thread has. It is that of an operand of a matrix instruction
-    (PTX ISA, "Matrix Fragments"):
+    of a *team*: a warp, the four warps of a warpgroup, or two warpgroups. The
+    layout says which elements each thread has. It is that of an operand of a
+    matrix instruction (PTX ISA, "Matrix Fragments"), or of a load from tensor
+    memory:
 
     | layout | team, rows | columns | for |
     | --- | --- | --- | --- |
@@ -88,6 +90,7 @@ def KVCache_FragmentType : KVCache_Type<"Fragment", "fragment", [
     | `wgmma_acc` | warpgroup, 64 | a multiple of 8 | C and D of `wgmma` |
     | `wgmma_a16` | warpgroup, 64 | a multiple of 16 | A of `wgmma`, of 16 bits |
     | `wgmma_a8` | warpgroup, 64 | a multiple of 32 | A of `wgmma`, of 8 bits |
+    | `tmem_acc` | warpgroup, 64; two, 128 | a multiple of 8 | `tmem_load` |
 
     Lane l of warp w of a team has these elements, where i counts the elements
     of a thread:
@@ -96,6 +99,8 @@ def KVCache_FragmentType : KVCache_Type<"Fragment", "fragment", [
     | --- | --- | --- |
     | `mma_acc`, `mma_a16` | `l / 4 + 8 (i / 2 % 2)` | `8 (i / 4) + 2 (l % 4) + i % 2` |
     | `wgmma_acc`, `wgmma_a16` | the same `+ 16 w` | the same |
+    | `tmem_acc` of 64 rows | the same `+ 16 w` | the same |
+    | `tmem_acc` of 128 rows | the same `+ 32 (w % 4) + 16 (w / 4)` | the same |
     | `wgmma_a8` | `16 w + l / 4 + 8 (i / 4 % 2)` | `16 (i / 8) + 4 (l % 4) + i % 4` |
 
     A fragment of one dimension has a number for each row, which all lanes that
@@ -153,7 +158,7 @@ def KVCache_InFlightType : KVCache_Type<"InFlight", "in_flight", [
 
     Constraints:
     - (C1) the shape and the layout are those of a fragment of two dimensions,
-      in an accumulator's layout.
+      in the layout of an accumulator in registers: not `tmem_acc`.
     - (C2) the element type is f32, f16 or i32.
 
     Example:

@@ -231,6 +231,10 @@ defvar KVCache_TmemFragment = [{
 
     A tile of smaller elements is A of a product. The lanes have what they have of
     `mma`'s D, converted to 16 bits.
+
+    A `!kvcache.fragment` in the layout `tmem_acc` has the same elements. The
+    number of a warp then says which half it accesses: warps 4 to 7 of each
+    eight have `half` 1.
 }];
 
 defvar KVCache_TmemFragmentConstraints = [{
@@ -243,7 +247,13 @@ defvar KVCache_TmemFragmentConstraints = [{
     - (C4) `column` is such a multiple too, and the fragment is inside the tile.
       Of a tile of 64 rows with more than 256 columns of 32 bits, it is inside
       one half of the columns. The lowering checks constants.
+    - (C5) a fragment has two dimensions, the layout `tmem_acc`, the rows and the
+      element type of the tile, elements of 16 or 32 bits, and no `half`.
 }];
+
+/// A vector of the elements of a thread, or a fragment.
+def KVCache_TmemPart : AnyTypeOf<[KVCache_FixedVector1D, KVCache_FragmentType],
+    "1-D vector of fixed length or fragment">;
 
 def KVCache_TmemLoadOp : KVCache_Op<"tmem_load"> {
   let summary = "Reads a fragment of a tile in tensor memory";
@@ -256,9 +266,16 @@ def KVCache_TmemLoadOp : KVCache_Op<"tmem_load"> {
     ```mlir
     !sums = !kvcache.tmem_tile<128x256xf32>
 
+    !part = !kvcache.fragment<128x32xf32, tmem_acc>
+
     func.func @load(%sums: !sums, %half: index, %c: index) -> vector<16xf32> {
       %v = kvcache.tmem_load %sums[%c] half %half : !sums -> vector<16xf32>
       return %v : vector<16xf32>
+    }
+
+    func.func @load_fragment(%sums: !sums, %c: index) -> !part {
+      %f = kvcache.tmem_load %sums[%c] : !sums -> !part
+      return %f : !part
     }
     ```
   }];
@@ -267,10 +284,14 @@ def KVCache_TmemLoadOp : KVCache_Op<"tmem_load"> {
     Arg<Index, "the first column">:$column,
     Arg<Optional<Index>, "which of the halves of a warp's rows">:$half
   );
-  let results = (outs Res<KVCache_FixedVector1D, "the fragment">:$result);
+  let results = (outs Res<KVCache_TmemPart, "the part">:$result);
   let assemblyFormat = [{
     $tile `[` $column `]` (`half` $half^)? attr-dict `:`
     qualified(type($tile)) `->` type($result)
+  }];
+  let extraClassDeclaration = [{
+    /// The columns of the part.
+    int64_t countColumns();
   }];
   let hasVerifier = 1;
 }
@@ -294,7 +315,7 @@ def KVCache_TmemStoreOp : KVCache_Op<"tmem_store"> {
     ```
   }];
   let arguments = (ins
-    Arg<KVCache_FixedVector1D, "the fragment">:$value,
+    Arg<KVCache_TmemPart, "the part">:$value,
     Arg<KVCache_TmemTileType, "the tile", [MemWrite]>:$tile,
     Arg<Index, "the first column">:$column,
     Arg<Optional<Index>, "which of the halves of a warp's rows">:$half
@@ -302,6 +323,10 @@ def KVCache_TmemStoreOp : KVCache_Op<"tmem_store"> {
   let assemblyFormat = [{
     $value `,` $tile `[` $column `]` (`half` $half^)? attr-dict `:`
     type($value) `,` qualified(type($tile))
+  }];
+  let extraClassDeclaration = [{
+    /// The columns of the part.
+    int64_t countColumns();
   }];
   let hasVerifier = 1;
 }

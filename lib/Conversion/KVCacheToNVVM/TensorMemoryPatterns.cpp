@@ -96,10 +96,9 @@ static LogicalResult checkAllocation(TmemAllocOp op) {
 }
 
 /// (C4) of fragments, of constants.
-template <typename OpTy>
-static LogicalResult checkFragment(OpTy op, VectorType vector) {
+template <typename OpTy> static LogicalResult checkFragment(OpTy op) {
   TmemTileType tile = op.getTile().getType();
-  int64_t n = 2 * vector.getNumElements(), unit = tile.getFragmentUnit();
+  int64_t n = op.countColumns(), unit = tile.getFragmentUnit();
   std::optional<int64_t> half =
       op.getHalf() ? getConstantIntValue(op.getHalf()) : 0;
   if (half && *half != 0 && *half != 1)
@@ -133,12 +132,7 @@ LogicalResult kvcache::checkTensorMemory(Operation *op) {
           return failure();
         return checkPlaces(op, op.getParts());
       })
-      .Case([](TmemLoadOp op) {
-        return checkFragment(op, cast<VectorType>(op.getResult().getType()));
-      })
-      .Case([](TmemStoreOp op) {
-        return checkFragment(op, cast<VectorType>(op.getValue().getType()));
-      })
+      .Case<TmemLoadOp, TmemStoreOp>([](auto op) { return checkFragment(op); })
       .Default(success());
 }
 

@@ -27,7 +27,7 @@ struct LowerSplat : OpConversionPattern<SplatOp> {
     FragmentType type = op.getType();
     size_t elements = type.getParts().size();
     if (type.hasColumns())
-      elements *= LayoutDigits::get(type.getLayout()).countPacked();
+      elements *= LayoutDigits::get(type).countPacked();
     SmallVector<Value> values(elements, adaptor.getValue());
     rewriter.replaceOpWithMultiple(op,
                                    {pack(rewriter, op.getLoc(), type, values)});
@@ -50,20 +50,20 @@ class MapEmitter {
 public:
   MapEmitter(OpBuilder &builder, MapOp op, ArrayRef<ValueRange> registers)
       : builder(builder), op(op), b(builder, op.getLoc()),
-        rows(LayoutDigits::get(op.getType().getLayout()).getRows()) {
+        rows(LayoutDigits::get(op.getType()).getRows()) {
     for (auto [fragment, parts] : llvm::zip_equal(op.getFragments(), registers))
       elements.push_back(unpack(builder, op.getLoc(),
                                 cast<FragmentType>(fragment.getType()), parts));
     if (op.getType().hasColumns())
-      places = LayoutDigits::get(op.getType().getLayout())
-                   .getPlaces(op.getType().getColumns());
+      places =
+          LayoutDigits::get(op.getType()).getPlaces(op.getType().getColumns());
     else
       for (int64_t row : rows)
         places.push_back({row, 0});
     findDependences();
     if (!op.getRow())
       return;
-    first = FirstPlace::get(b, op.getType().getLayout());
+    first = FirstPlace::get(b, op.getType());
     first.row = b.add(op.getRow(), first.row);
     if (op.getColumn())
       first.column = b.add(op.getColumn(), first.column);
@@ -210,7 +210,7 @@ public:
   SmallVector<Value> emit(ValueRange registers, ValueRange init) {
     FragmentType source = op.getSource().getType();
     SmallVector<Value> elements = unpack(builder, loc, source, registers);
-    const auto &digits = LayoutDigits::get(source.getLayout());
+    const auto &digits = LayoutDigits::get(source);
     SmallVector<Value> results;
     for (auto [number, row] : llvm::enumerate(digits.getRows())) {
       SmallVector<Value> inRow;
@@ -291,6 +291,21 @@ struct LowerReduce : OpConversionPattern<ReduceOp> {
   }
 };
 
+struct LowerWarpAny : OpConversionPattern<WarpAnyOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(WarpAnyOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ValueRange flags = adaptor.getFlags();
+    Value any = flags.front();
+    for (Value flag : flags.drop_front())
+      any = arith::OrIOp::create(rewriter, op.getLoc(), any, flag);
+    rewriter.replaceOp(op, voteAny(rewriter, op.getLoc(), any));
+    return success();
+  }
+};
+
 //===----------------------------------------------------------------------===//
 // to_operand
 //===----------------------------------------------------------------------===//
@@ -306,7 +321,7 @@ struct LowerToOperand : OpConversionPattern<ToOperandOp> {
     Type from = op.getSource().getType().getElementType(),
          to = op.getType().getElementType();
     SmallVector<Value> elements(adaptor.getSource());
-    int64_t packed = LayoutDigits::get(op.getType().getLayout()).countPacked();
+    int64_t packed = LayoutDigits::get(op.getType()).countPacked();
     auto word = VectorType::get(1, rewriter.getI32Type());
     SmallVector<Value> registers;
     for (ArrayRef<Value> rest = elements; !rest.empty();
@@ -329,6 +344,6 @@ struct LowerToOperand : OpConversionPattern<ToOperandOp> {
 
 void kvcache::populateElementPatterns(const TypeConverter &converter,
                                       RewritePatternSet &patterns) {
-  patterns.add<LowerMap, LowerReduce, LowerSplat, LowerToOperand>(
+  patterns.add<LowerMap, LowerReduce, LowerSplat, LowerToOperand, LowerWarpAny>(
       converter, patterns.getContext());
 }

@@ -12,6 +12,7 @@
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/PipeOps.h"
+#include "kvcache/IR/TensorMemoryOps.h"
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/DiagnosticHints.h"
 #include "kvcache/Target/Chip.h"
@@ -89,14 +90,18 @@ struct LowerFragments : kvcache::impl::LowerFragmentsBase<LowerFragments> {
     ConversionTarget target(*context);
     populateElementPatterns(converter, patterns);
     populateTileAccessPatterns(converter, patterns);
+    populateTensorMemoryPatterns(converter, patterns);
     populateRowPatterns(converter, patterns);
     populateSyncPatterns(converter, patterns);
     populateWgmmaPatterns(converter, patterns);
     patterns.add<ExpandConsume, ExpandYield>(converter, context);
     populateControlFlowPatterns(converter, patterns, target);
-    target.addIllegalOp<FragmentLoadOp, FragmentMmaOp, FragmentStoreOp,
-                        FragmentWaitOp, MapOp, ReduceOp, ScheduleFenceOp,
-                        SplatOp, StoreRowsOp, StoreSplitOp, ToOperandOp>();
+    target
+        .addIllegalOp<FragmentLoadOp, FragmentMmaOp, FragmentStoreOp,
+                      FragmentWaitOp, MapOp, ReduceOp, ScheduleFenceOp, SplatOp,
+                      StoreRowsOp, StoreSplitOp, ToOperandOp, WarpAnyOp>();
+    target.addDynamicallyLegalOp<TmemLoadOp, TmemStoreOp>(
+        [](Operation *op) { return !has(op); });
     DiagnosticHints hints(context);
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))

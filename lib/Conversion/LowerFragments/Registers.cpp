@@ -10,14 +10,14 @@
 
 #include "kvcache/Support/Threads.h"
 
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
 
 static int64_t countPacked(FragmentType type) {
-  return type.hasColumns() ? LayoutDigits::get(type.getLayout()).countPacked()
-                           : 1;
+  return type.hasColumns() ? LayoutDigits::get(type).countPacked() : 1;
 }
 
 SmallVector<Value> kvcache::split(OpBuilder &builder, Location loc,
@@ -69,21 +69,27 @@ Value kvcache::join(OpBuilder &builder, Location loc, FragmentType type,
   return builder.createOrFold<vector::BitCastOp>(loc, elements, all);
 }
 
+Value kvcache::voteAny(OpBuilder &builder, Location loc, Value condition) {
+  Value all = arith::ConstantIntOp::create(builder, loc, -1, 32);
+  return NVVM::VoteSyncOp::create(builder, loc, builder.getI1Type(), all,
+                                  condition, NVVM::VoteSyncKind::any);
+}
+
 //===----------------------------------------------------------------------===//
 // Places
 //===----------------------------------------------------------------------===//
 
-TeamThread TeamThread::get(const IndexBuilder &b, FragmentLayout layout) {
+TeamThread TeamThread::get(const IndexBuilder &b, FragmentType type) {
   constexpr int64_t lanes = LayoutDigits::kLanes;
   Value thread = getThread(b);
-  int64_t warps = LayoutDigits::get(layout).warps;
+  int64_t warps = LayoutDigits::get(type).countWarps();
   Value warp = warps == 1 ? b.index(0) : b.rem(b.div(thread, lanes), warps);
   return {warp, b.rem(thread, lanes)};
 }
 
-/// Returns the sum of what the bits of a lane add to its row, or to its column.
-/// Neighbouring bits that add powers of two in order are one product.
-static Value addDigits(const IndexBuilder &b, Value lane,
+/// Returns the sum of what the bits of a lane or warp add to its row, or to its
+/// column. Neighbouring bits that add powers of two in order are one product.
+static Value addDigits(const IndexBuilder &b, Value number,
                        ArrayRef<LayoutDigit> digits, bool forRow) {
   Value sum = b.index(0);
   for (size_t bit = 0; bit < digits.size();) {
@@ -92,7 +98,7 @@ static Value addDigits(const IndexBuilder &b, Value lane,
            digits[end].distance == 2 * digits[end - 1].distance)
       ++end;
     if (digits[bit].isRow == forRow) {
-      Value part = b.div(lane, int64_t(1) << bit);
+      Value part = b.div(number, int64_t(1) << bit);
       if (end < digits.size())
         part = b.rem(part, int64_t(1) << (end - bit));
       sum = b.add(sum, b.mul(part, digits[bit].distance));
@@ -102,10 +108,10 @@ static Value addDigits(const IndexBuilder &b, Value lane,
   return sum;
 }
 
-FirstPlace FirstPlace::get(const IndexBuilder &b, FragmentLayout layout) {
-  TeamThread thread = TeamThread::get(b, layout);
-  ArrayRef<LayoutDigit> digits = LayoutDigits::get(layout).lane;
-  Value row = addDigits(b, thread.lane, digits, /*forRow=*/true);
-  return {b.add(row, b.mul(thread.warp, LayoutDigits::kRowsOfWarp)),
-          addDigits(b, thread.lane, digits, /*forRow=*/false)};
+FirstPlace FirstPlace::get(const IndexBuilder &b, FragmentType type) {
+  TeamThread thread = TeamThread::get(b, type);
+  const LayoutDigits &digits = LayoutDigits::get(type);
+  Value row = addDigits(b, thread.lane, digits.lane, /*forRow=*/true);
+  return {b.add(row, addDigits(b, thread.warp, digits.warp, /*forRow=*/true)),
+          addDigits(b, thread.lane, digits.lane, /*forRow=*/false)};
 }

@@ -33,26 +33,32 @@ Value join(OpBuilder &builder, Location loc, FragmentType type,
 /// Returns the elements of a vector.
 SmallVector<Value> split(OpBuilder &builder, Location loc, Value vector);
 
+/// Returns whether a condition holds in any lane of the warp.
+Value voteAny(OpBuilder &builder, Location loc, Value condition);
+
 /// The place of a thread in its team.
 struct TeamThread {
   Value warp, lane;
 
-  static TeamThread get(const IndexBuilder &b, FragmentLayout layout);
+  static TeamThread get(const IndexBuilder &b, FragmentType type);
 };
 
 /// The place of the first element of a thread in a fragment.
 struct FirstPlace {
   Value row, column;
 
-  static FirstPlace get(const IndexBuilder &b, FragmentLayout layout);
+  static FirstPlace get(const IndexBuilder &b, FragmentType type);
 };
 
-/// Adds the patterns for splat, map, reduce and to_operand.
+/// Adds the patterns for splat, map, reduce, warp_any and to_operand.
 void populateElementPatterns(const TypeConverter &converter,
                              RewritePatternSet &patterns);
 /// Adds the patterns for loads from tiles and stores into them.
 void populateTileAccessPatterns(const TypeConverter &converter,
                                 RewritePatternSet &patterns);
+/// Adds the patterns for loads from tensor memory and stores into it.
+void populateTensorMemoryPatterns(const TypeConverter &converter,
+                                  RewritePatternSet &patterns);
 /// Adds the pattern for stores of rows into memrefs.
 void populateRowPatterns(const TypeConverter &converter,
                          RewritePatternSet &patterns);

@@ -23,7 +23,7 @@ public:
   RowStorer(OpBuilder &builder, Location loc, FragmentType type, Region &places,
             Value firstRow)
       : b(builder, loc), type(type), places(places), firstRow(firstRow),
-        first(FirstPlace::get(b, type.getLayout())) {}
+        first(FirstPlace::get(b, type)) {}
 
   /// Runs `store` for each row that is stored, with its number among those of
   /// the thread and its indices.
@@ -49,7 +49,7 @@ public:
   void storeRuns(ArrayRef<Value> elements, size_t number, Value memref,
                  ArrayRef<Value> indices, Value column,
                  std::optional<uint64_t> alignment) const {
-    auto all = LayoutDigits::get(type.getLayout()).getPlaces(type.getColumns());
+    auto all = LayoutDigits::get(type).getPlaces(type.getColumns());
     int64_t size = getRunSize(type);
     Type stored = cast<MemRefType>(memref.getType()).getElementType();
     llvm::MaybeAlign bytes(
@@ -81,7 +81,7 @@ public:
 
 private:
   SmallVector<int64_t> getRows() const {
-    return LayoutDigits::get(type.getLayout()).getRows();
+    return LayoutDigits::get(type).getRows();
   }
 
   /// Emits the region for a row, and returns what it yields.

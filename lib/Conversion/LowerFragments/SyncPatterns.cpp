@@ -26,7 +26,7 @@ public:
               ArrayRef<Value> sums)
       : b(builder, op.getLoc()), op(op), a(a), sums(sums),
         loader(builder, op.getLoc(), op.getB(),
-               TeamThread::get(b, op.getType().getLayout()).lane) {}
+               TeamThread::get(b, op.getType().getComplete()).lane) {}
 
   /// Queries stay in registers while keys pass, and products of values are
   /// added up in registers while these pass.

@@ -59,7 +59,7 @@ SmallVector<Value> MatrixLoader::load(Value firstRow, Value firstColumn,
 
 int64_t kvcache::getRunSize(FragmentType type) {
   int64_t size = 1;
-  for (LayoutDigit digit : LayoutDigits::get(type.getLayout()).element) {
+  for (LayoutDigit digit : LayoutDigits::get(type).element) {
     if (digit.isRow || digit.distance != size)
       break;
     size *= 2;
@@ -79,11 +79,10 @@ struct Run {
 
 static SmallVector<Run> getRuns(const IndexBuilder &b, FragmentType type,
                                 Value row, Value column) {
-  auto first = FirstPlace::get(b, type.getLayout());
+  auto first = FirstPlace::get(b, type);
   Value firstRow = b.add(row, first.row),
         firstColumn = b.add(column, first.column);
-  auto places =
-      LayoutDigits::get(type.getLayout()).getPlaces(type.getColumns());
+  auto places = LayoutDigits::get(type).getPlaces(type.getColumns());
   SmallVector<Run> runs;
   for (size_t i = 0; i < places.size(); i += getRunSize(type))
     runs.push_back({static_cast<int64_t>(i),
@@ -102,7 +101,7 @@ struct LowerFragmentLoad : OpConversionPattern<FragmentLoadOp> {
                   ConversionPatternRewriter &rewriter) const override {
     if (failed(checkPlaces(op, op.getPart())))
       return failure();
-    const auto &digits = LayoutDigits::get(op.getType().getLayout());
+    const auto &digits = LayoutDigits::get(op.getType());
     SmallVector<Value> registers = digits.elementBits == 16
                                        ? loadMatrices(rewriter, op)
                                        : loadRuns(rewriter, op);
@@ -115,7 +114,7 @@ private:
                                          FragmentLoadOp op) {
     IndexBuilder b(builder, op.getLoc());
     FragmentType type = op.getType();
-    TeamThread thread = TeamThread::get(b, type.getLayout());
+    TeamThread thread = TeamThread::get(b, type);
     MatrixLoader loader(builder, op.getLoc(), op.getTile(), thread.lane);
     Value row =
         b.add(op.getTileRow(), b.mul(thread.warp, LayoutDigits::kRowsOfWarp));

@@ -87,10 +87,7 @@ struct LowerScheduleFence : OpConversionPattern<ScheduleFenceOp> {
         arith::ConstantOp::create(rewriter, loc, rewriter.getF32FloatAttr(0));
     Value isNegative = arith::CmpFOp::create(
         rewriter, loc, arith::CmpFPredicate::OLT, least, zero);
-    Value all = arith::ConstantIntOp::create(rewriter, loc, -1, 32);
-    Value voted =
-        NVVM::VoteSyncOp::create(rewriter, loc, rewriter.getI1Type(), all,
-                                 isNegative, NVVM::VoteSyncKind::any);
+    Value voted = voteAny(rewriter, loc, isNegative);
     bool isOfWarpgroup =
         op.getSums().getType().getLayout() == FragmentLayout::WgmmaAcc;
     scf::IfOp::create(rewriter, loc, voted,

@@ -8,10 +8,6 @@
 
 #include "TensorSums.h"
 
-#include "AttentionChoices.h"
-#include "kvcache/IR/TensorMemoryOps.h"
-#include "kvcache/Support/Loops.h"
-
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -22,10 +18,6 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// The tiles, in the order of their allocation.
-constexpr unsigned kScores = 0, kWeights = 1, kSums = 2;
-/// The phases of the barrier: of a tile of tokens, scores come before sums.
-constexpr bool kOfScores = false, kOfSums = true;
 /// Warps that reach all lanes.
 constexpr int64_t kWarpsOfLanes = 4;
 /// Columns of sums that a lane has in registers at once: beside scores, and at
@@ -35,7 +27,8 @@ constexpr int64_t kFewColumns = 32, kMostColumns = 64;
 TensorSums::TensorSums(const Frame &frame, int64_t rows, int64_t tokens,
                        int64_t values, FloatType lane)
     : frame(frame), builder(frame.builder), loc(frame.loc), rows(rows),
-      tokens(tokens), values(values), lane(lane) {}
+      tokens(tokens), values(values), lane(lane),
+      products(frame, rows, tokens, values, lane) {}
 
 Value TensorSums::getFirstRow(const Frame &frame, int64_t rows, Value warp) {
   int64_t halves = rows / (kWarpsOfLanes * kRowsOfWarp);
@@ -45,73 +38,27 @@ Value TensorSums::getFirstRow(const Frame &frame, int64_t rows, Value warp) {
 
 void TensorSums::allocate(Value thread) {
   constexpr int64_t warp = 32;
-  isIssuer = frame.equal(thread, frame.index(0));
   if (rows == TmemTileType::kMemoryLanes)
     half = frame.div(thread, warp * kWarpsOfLanes);
-  MLIRContext *context = builder.getContext();
-  Type f32 = builder.getF32Type();
-  Type types[] = {TmemTileType::get(context, rows, tokens, f32),
-                  TmemTileType::get(context, rows, tokens, lane),
-                  TmemTileType::get(context, rows, values, f32)};
-  llvm::append_range(tiles,
-                     TmemAllocOp::create(builder, loc, types).getTiles());
-  auto shared =
-      gpu::AddressSpaceAttr::get(context, gpu::AddressSpace::Workgroup);
-  auto type = nvgpu::MBarrierGroupType::get(context, shared, /*numBarriers=*/1);
-  barriers = nvgpu::MBarrierCreateOp::create(builder, loc, type);
-  frame.runIf(isIssuer, [&] {
-    nvgpu::MBarrierInitOp::create(builder, loc, barriers, frame.index(1),
-                                  frame.index(0), /*predicate=*/Value());
-  });
-}
-
-TypedValue<TmemTileType> TensorSums::getTile(unsigned number) const {
-  return cast<TypedValue<TmemTileType>>(tiles[number]);
-}
-
-void TensorSums::issue(function_ref<void()> start) const {
-  frame.runIf(isIssuer, [&] {
-    start();
-    TmemCommitOp::create(builder, loc, barriers, frame.index(0));
-  });
-}
-
-void TensorSums::wait(bool parity) const {
-  constexpr int64_t nanoseconds = 10'000'000;
-  Value phase = arith::ConstantIntOp::create(builder, loc, parity, /*width=*/1);
-  nvgpu::MBarrierTryWaitParityOp::create(
-      builder, loc, barriers, phase, frame.index(nanoseconds), frame.index(0));
+  products.allocate(thread);
 }
 
 SmallVector<Value>
 TensorSums::multiplyRows(Value queries, Value keys,
                          function_ref<void()> meanwhile) const {
-  Value zero = frame.index(0);
-  issue([&] {
-    TmemMmaOp::create(builder, loc, queries, zero, zero, keys, zero, zero,
-                      getTile(kScores), /*add=*/Value(), /*k=*/IntegerAttr());
-  });
-  meanwhile();
-  wait(kOfScores);
+  products.multiplyRows(queries, keys, meanwhile);
   auto type = VectorType::get(tokens / 2, builder.getF32Type());
-  Value scores =
-      TmemLoadOp::create(builder, loc, type, getTile(kScores), zero, half);
+  Value scores = TmemLoadOp::create(builder, loc, type, products.getScores(),
+                                    frame.index(0), half);
   return SmallVector<Value>(
       vector::ToElementsOp::create(builder, loc, scores).getResults());
 }
 
 void TensorSums::addColumns(ArrayRef<Fragment> weights, Value values,
                             Value adds) const {
-  Value zero = frame.index(0);
   TmemStoreOp::create(builder, loc, TensorCores::join(frame, weights, lane),
-                      getTile(kWeights), zero, half);
-  gpu::BarrierOp::create(builder, loc);
-  issue([&] {
-    TmemMmaOp::create(builder, loc, getTile(kWeights), /*a_row=*/Value(),
-                      /*a_column=*/Value(), values, zero, zero, getTile(kSums),
-                      adds, /*k=*/IntegerAttr(), Major::K, Major::MN);
-  });
-  wait(kOfSums);
+                      products.getWeights(), frame.index(0), half);
+  products.addColumns(values, adds);
 }
 
 //===----------------------------------------------------------------------===//
@@ -122,26 +69,17 @@ int64_t TensorSums::getColumns() const {
   return std::gcd(values, kMostColumns);
 }
 
-void TensorSums::loop(int64_t step,
-                      function_ref<void(Value column)> body) const {
-  auto loop = scf::ForOp::create(builder, loc, frame.index(0),
-                                 frame.index(values), frame.index(step));
-  disableUnrolling(loop);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(loop.getBody());
-  body(loop.getInductionVar());
-}
-
 Value TensorSums::load(Value column, int64_t count) const {
   auto type = VectorType::get(count / 2, builder.getF32Type());
-  return TmemLoadOp::create(builder, loc, type, getTile(kSums), column, half);
+  return TmemLoadOp::create(builder, loc, type, products.getAcc(), column,
+                            half);
 }
 
 void TensorSums::store(Value column, ValueRange sums) const {
   auto type =
       VectorType::get(static_cast<int64_t>(sums.size()), builder.getF32Type());
   Value all = vector::FromElementsOp::create(builder, loc, type, sums);
-  TmemStoreOp::create(builder, loc, all, getTile(kSums), column, half);
+  TmemStoreOp::create(builder, loc, all, products.getAcc(), column, half);
 }
 
 void TensorSums::scale(ArrayRef<Value> factors, Value condition) const {
@@ -150,9 +88,8 @@ void TensorSums::scale(ArrayRef<Value> factors, Value condition) const {
       builder, loc, i1, frame.i32(-1), condition,
       NVVM::VoteSyncKindAttr::get(builder.getContext(),
                                   NVVM::VoteSyncKind::any));
-  int64_t count = std::gcd(values, kFewColumns);
   frame.runIf(ofWarp, [&] {
-    loop(count, [&](Value column) {
+    products.forColumns(kFewColumns, [&](Value column, int64_t count) {
       auto sums =
           vector::ToElementsOp::create(builder, loc, load(column, count));
       SmallVector<Value> scaled;
@@ -167,10 +104,10 @@ void TensorSums::scale(ArrayRef<Value> factors, Value condition) const {
 void TensorSums::forColumns(
     Value hasProducts,
     function_ref<void(Value column, ValueRange sums)> body) const {
-  auto type = VectorType::get(getColumns() / 2, builder.getF32Type());
-  loop(getColumns(), [&](Value column) {
+  products.forColumns(kMostColumns, [&](Value column, int64_t count) {
+    auto type = VectorType::get(count / 2, builder.getF32Type());
     Value all = frame.selectIf(
-        hasProducts, [&] { return load(column, getColumns()); },
+        hasProducts, [&] { return load(column, count); },
         [&]() -> Value {
           return arith::ConstantOp::create(builder, loc,
                                            builder.getZeroAttr(type));

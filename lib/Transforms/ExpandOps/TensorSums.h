@@ -10,8 +10,7 @@
 #define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TENSORSUMS_H
 
 #include "TensorCores.h"
-
-#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "TensorProducts.h"
 
 namespace mlir::kvcache {
 
@@ -52,28 +51,17 @@ public:
   int64_t getColumns() const;
 
 private:
-  /// Runs `body` with each multiple of `step` below the number of sums. Not
-  /// unrolled, because an iteration waits for its accesses.
-  void loop(int64_t step, function_ref<void(Value column)> body) const;
   Value load(Value column, int64_t count) const;
   void store(Value column, ValueRange sums) const;
-  /// Runs `start` in one thread.
-  void issue(function_ref<void()> start) const;
-  /// Waits for what it has started.
-  void wait(bool parity) const;
-  TypedValue<TmemTileType> getTile(unsigned number) const;
 
   Frame frame;
   OpBuilder &builder;
   Location loc;
   int64_t rows, tokens, values;
   FloatType lane;
-  /// Whether the thread starts products; which of the halves of 32 rows its
-  /// warp has, or null.
-  Value isIssuer, half;
-  /// The scores, the weights and the sums.
-  SmallVector<Value> tiles;
-  TypedValue<nvgpu::MBarrierGroupType> barriers;
+  TensorProducts products;
+  /// Which of the halves of 32 rows the warp of the thread has, or null.
+  Value half;
 };
 
 } // namespace mlir::kvcache

@@ -65,12 +65,10 @@ static void checkStoredRows(CheckBuilder &c, Region &region, Value memref,
   check(last, indices.size(), "last index");
 }
 
-/// Checks the place of a fragment of `lanes` elements of a tile in tensor
-/// memory.
-template <typename OpTy>
-static void checkFragment(CheckBuilder &c, OpTy op, int64_t lanes) {
+/// Checks the place of a part of a tile in tensor memory.
+template <typename OpTy> static void checkFragment(CheckBuilder &c, OpTy op) {
   TmemTileType tile = op.getTile().getType();
-  int64_t columns = tile.getColumns(), n = 2 * lanes;
+  int64_t columns = tile.getColumns(), n = op.countColumns();
   c.checkBelow(op.getColumn(), c.index(columns - n + 1), "column");
   c.checkMultiple(op.getColumn(), tile.getFragmentUnit(), "column");
   if (tile.isSplitByLanes()) {
@@ -105,10 +103,5 @@ void kvcache::checkTiles(CheckBuilder &c, Operation *op) {
         checkStoredRows(c, op.getBody(), op.getStates(), /*column=*/Value(),
                         /*columns=*/0);
       })
-      .Case([&](TmemLoadOp op) {
-        checkFragment(c, op, getNumLanes(op.getResult().getType()));
-      })
-      .Case([&](TmemStoreOp op) {
-        checkFragment(c, op, getNumLanes(op.getValue().getType()));
-      });
+      .Case<TmemLoadOp, TmemStoreOp>([&](auto op) { checkFragment(c, op); });
 }

@@ -14,15 +14,19 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 Value FragmentBuilder::map(ValueRange fragments, Element element,
-                           FragmentOrigin origin) const {
+                           FragmentOrigin origin, Type type) const {
   SmallVector<Type> types;
   for (Value fragment : fragments)
     types.push_back(cast<FragmentType>(fragment.getType()).getElementType());
   types.append((origin.row ? 1 : 0) + (origin.column ? 1 : 0) +
                    (origin.hasLaneColumns ? 1 : 0),
                builder.getIndexType());
-  auto map = MapOp::create(builder, loc, fragments.front().getType(), fragments,
-                           origin.row, origin.column, origin.hasLaneColumns);
+  auto result = cast<FragmentType>(fragments.front().getType());
+  if (type)
+    result = FragmentType::get(result.getContext(), result.getShape(), type,
+                               result.getLayout(), result.getPartial());
+  auto map = MapOp::create(builder, loc, result, fragments, origin.row,
+                           origin.column, origin.hasLaneColumns);
   OpBuilder::InsertionGuard guard(builder);
   Block *body = builder.createBlock(&map.getBody(), {}, types,
                                     SmallVector<Location>(types.size(), loc));
@@ -47,12 +51,21 @@ Value FragmentBuilder::reduce(Reduction kind, Value source, Value init,
 
 Value FragmentBuilder::consume(Value pipe, Value use, Type type,
                                function_ref<Value(Value tile)> body) const {
-  auto consume = ConsumeOp::create(builder, loc, type, pipe, use);
+  return consumeAll(
+             pipe, use, type,
+             [&](Value tile) -> SmallVector<Value> { return {body(tile)}; })
+      .front();
+}
+
+SmallVector<Value> FragmentBuilder::consumeAll(
+    Value pipe, Value use, TypeRange types,
+    function_ref<SmallVector<Value>(Value tile)> body) const {
+  auto consume = ConsumeOp::create(builder, loc, types, pipe, use);
   OpBuilder::InsertionGuard guard(builder);
   Type tile = cast<PipeType>(pipe.getType()).getTiles()[0];
   Block *block = builder.createBlock(&consume.getBody(), {}, tile, {loc});
   YieldOp::create(builder, loc, body(block->getArgument(0)));
-  return consume.getResult(0);
+  return SmallVector<Value>(consume.getResults());
 }
 
 InFlightType FragmentBuilder::getInFlight(FragmentType type) {

@@ -29,12 +29,12 @@ public:
   FragmentBuilder(OpBuilder &builder, Location loc)
       : builder(builder), loc(loc) {}
 
-  /// Computes each element of a fragment like the first one. The function gets
-  /// the elements, and with an origin the row and the column, in one or two
-  /// numbers.
+  /// Computes each element of a fragment like the first one, or of another
+  /// element type. The function gets the elements, and with an origin the row
+  /// and the column, in one or two numbers.
   using Element = function_ref<Value(ValueRange arguments)>;
-  Value map(ValueRange fragments, Element element,
-            FragmentOrigin origin = {}) const;
+  Value map(ValueRange fragments, Element element, FragmentOrigin origin = {},
+            Type type = {}) const;
   /// A fragment times a number of each row.
   Value multiply(Value fragment, Value rows) const;
   Value splat(FragmentType type, Value value) const;
@@ -45,6 +45,10 @@ public:
   /// that the function gives.
   Value consume(Value pipe, Value use, Type type,
                 function_ref<Value(Value tile)> body) const;
+  /// Likewise for any number of values.
+  SmallVector<Value>
+  consumeAll(Value pipe, Value use, TypeRange types,
+             function_ref<SmallVector<Value>(Value tile)> body) const;
 
   /// Returns the type of a fragment while a product computes it.
   static InFlightType getInFlight(FragmentType type);

@@ -8,11 +8,10 @@
 
 #include "MmaSyncKernel.h"
 
-#include "../ExpandOps/TokenSplit.h"
-#include "FragmentResults.h"
 #include "OnlineSoftmax.h"
 #include "QueryStage.h"
 #include "TileScores.h"
+#include "WorkItems.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -44,68 +43,14 @@ public:
   float getBias() const { return values.getLane().isF16() ? kHalfBias : 0; }
 
   void emit() {
-    block.forTiles(
-        block.plan.countThreads(), [&] { allocate(); },
-        [&](const TileWork &work) { attendRows(work); });
+    items.emit(block.plan.countThreads(),
+               {[&] { allocate(); }, [&] { return attendTokens(); },
+                [&](const RowSums &sums, WorkItemCode::Store store) {
+                  store(getResults(), sums);
+                }});
   }
 
 private:
-  //===--------------------------------------------------------------------===//
-  // Work
-  //===--------------------------------------------------------------------===//
-
-  void attendRows(const TileWork &work) {
-    if (block.schedule)
-      return attendScheduled(work);
-    block.findSequence(work);
-    Value hasRows = frame.below(block.first, block.rows.count);
-    if (block.workspace)
-      hasRows =
-          arith::AndIOp::create(frame.builder, frame.loc, hasRows,
-                                block.hasRows(work.isWhole, block.rows.count));
-    frame.runIf(hasRows, [&] {
-      block.findRows(work);
-      allocate();
-      block.findTokens();
-      if (!block.workspace)
-        return getResults().storeOutputs(attendTokens());
-      TokenSplit split = TokenSplit::find(block, work);
-      frame.runIf(frame.below(split.number, split.count), [&] {
-        split.take(block);
-        storeResults(work, split, attendTokens());
-      });
-    });
-  }
-
-  /// The scheduler has only work that is there. What the end of a work item
-  /// needs is computed again after the loop, so that it is not live across it.
-  void attendScheduled(const TileWork &work) {
-    placeWork(work);
-    // As many uses of pipes have the same slots and phases.
-    firstUse = frame.rem(frame.fromI32(work.carried), 2 * block.plan.stages);
-    RowSums sums = attendTokens();
-    TileWork same = block.findWorkAgain();
-    storeResults(same, placeWork(same), sums);
-  }
-
-  TokenSplit placeWork(const TileWork &work) {
-    block.findSequence(work);
-    block.findRows(work);
-    block.findTokens();
-    TokenSplit split = TokenSplit::find(block, work);
-    split.take(block);
-    return split;
-  }
-
-  void storeResults(const TileWork &work, const TokenSplit &split,
-                    const RowSums &sums) {
-    Value one = frame.index(1);
-    FragmentResults results = getResults();
-    frame.runIf(
-        frame.equal(split.count, one), [&] { results.storeOutputs(sums); },
-        [&] { results.storeSplit(sums, work.slot, split.number); });
-  }
-
   //===--------------------------------------------------------------------===//
   // Warps
   //===--------------------------------------------------------------------===//
@@ -148,19 +93,7 @@ private:
       block.list->allocate();
   }
 
-  /// The number of a tile among all uses of a pipe, or one with the same slot
-  /// and phase: the block's work items before have used the pipe.
-  Value getUse(Value tile) {
-    return firstUse ? frame.add(tile, firstUse) : tile;
-  }
-
-  /// Starts the copies of a tile, if there is such a tile.
-  void produce(Value tile) {
-    frame.runIf(frame.below(tile, tiles), [&] {
-      for (const TiledCache *side : {&keys, &values})
-        side->copy(getUse(tile), tile, block.getToken(tile), block.tokens);
-    });
-  }
+  void produce(Value tile) { items.produce(tile, tiles, {&keys, &values}); }
 
   //===--------------------------------------------------------------------===//
   // Sums
@@ -178,13 +111,13 @@ private:
     queries.store(/*count=*/Value());
     gpu::BarrierOp::create(frame.builder, frame.loc);
     if (block.schedule)
-      block.schedule->store(taken, frame.toI32(getUse(tiles)));
+      block.schedule->store(taken, frame.toI32(items.getUse(tiles)));
     loadQueries();
-    SoftmaxState state =
-        softmax.forTiles(getAcc(countColumns()), tiles, block.plan.schedule,
-                         [&](Value tile, SoftmaxState &state) {
-                           addTile(tile, scores, softmax, state);
-                         });
+    SoftmaxState state = softmax.forTiles(
+        softmax.begin(getAcc(countColumns())), tiles, block.plan.schedule,
+        [&](Value tile, SoftmaxState &state) {
+          addTile(tile, scores, softmax, state);
+        });
     return {state.acc, softmax.getReference(state), softmax.getTotal(state),
             getBias()};
   }
@@ -194,7 +127,7 @@ private:
     produce(frame.add(tile, frame.index(block.plan.countAhead())));
     Value token = block.getToken(tile);
     Value products =
-        b.consume(keys.getPipe(), getUse(tile), getAcc(block.plan.tokens),
+        b.consume(keys.getPipe(), items.getUse(tile), getAcc(block.plan.tokens),
                   [&](Value keyTile) { return multiplyKeys(keyTile); });
     Value left =
         softmax.addScores(scores.apply(products, tile, token),
@@ -202,7 +135,7 @@ private:
                                       FragmentLayout::MmaA16),
                           state);
     state.acc = b.consume(
-        values.getPipe(), getUse(tile), state.acc.getType(),
+        values.getPipe(), items.getUse(tile), state.acc.getType(),
         [&](Value valueTile) {
           values.clearUnseen(block.thread, valueTile, token, block.tokens);
           return b.wait(multiply(left, valueTile, /*column=*/getFirstColumn(),
@@ -259,9 +192,9 @@ private:
   QueryStage queries;
   /// The queries of the warp, if it keeps them.
   Value kept;
-  /// The number of tiles, and the uses of pipes before the first one; null
-  /// unless the kernel is persistent.
-  Value tiles, firstUse;
+  /// The number of tiles.
+  Value tiles;
+  WorkItems items{block};
 };
 
 } // namespace

@@ -15,22 +15,26 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-SoftmaxState OnlineSoftmax::begin(FragmentType acc) const {
-  Value zero = f.constant(0);
-  return SoftmaxState({b.splat(acc.getRowType(), f.constant(kLowest)),
-                       b.splat(acc.getRowType(/*isPartial=*/true), zero),
-                       b.splat(acc, zero)});
+SoftmaxState OnlineSoftmax::beginRows(FragmentType fragment) const {
+  return SoftmaxState(
+      {b.splat(fragment.getRowType(), f.constant(kLowest)),
+       b.splat(fragment.getRowType(/*isPartial=*/true), f.constant(0))});
 }
 
-SoftmaxState OnlineSoftmax::forTiles(
-    FragmentType acc, Value tiles, Schedule schedule,
-    function_ref<void(Value tile, SoftmaxState &)> addTile) const {
+SoftmaxState OnlineSoftmax::begin(FragmentType acc) const {
+  SoftmaxState state = beginRows(acc);
+  state.acc = b.splat(acc, f.constant(0));
+  return state;
+}
+
+SoftmaxState OnlineSoftmax::forTiles(const SoftmaxState &first, Value tiles,
+                                     Schedule schedule, AddTile addTile) const {
   OpBuilder &builder = f.builder;
   auto makeIndex = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, f.loc, value);
   };
   auto loop = scf::ForOp::create(
-      builder, f.loc, makeIndex(0), tiles, makeIndex(1), begin(acc).getValues(),
+      builder, f.loc, makeIndex(0), tiles, makeIndex(1), first.getValues(),
       [&](OpBuilder &, Location, Value tile, ValueRange all) {
         SoftmaxState state(all);
         addTile(tile, state);
@@ -56,30 +60,70 @@ Value OnlineSoftmax::toExponent(ValueRange scoreAndFactor) const {
   return f.max(f.mul(scoreAndFactor[0], scoreAndFactor[1]), kLowest);
 }
 
-// Weights become an operand first: ptxas then takes fewer registers.
-Value OnlineSoftmax::addScores(Value scores, FragmentType operand,
-                               SoftmaxState &state) const {
-  auto type = cast<FragmentType>(scores.getType());
-  Value max =
-      b.reduce(Reduction::MaxNumF, scores, state.max, type.getRowType());
+Value OnlineSoftmax::findMax(Value scores, const SoftmaxState &state) const {
+  return b.reduce(Reduction::MaxNumF, scores, state.max,
+                  cast<FragmentType>(scores.getType()).getRowType());
+}
+
+Value OnlineSoftmax::computeWeights(Value scores, Value max) const {
   Value shift = b.map(withFactor({max}), [&](ValueRange row) {
     Value exponent = toExponent(row);
     return bias ? f.sub(f.constant(bias), exponent) : f.negate(exponent);
   });
-  Value weights = b.map(withFactor({scores, shift}), [&](ValueRange element) {
+  return b.map(withFactor({scores, shift}), [&](ValueRange element) {
     return f.exp2(factor ? f.fma(element[0], element[2], element[1])
                          : f.add(element[0], element[1]));
   });
-  Value left = ToOperandOp::create(f.builder, f.loc, operand, weights);
-  Value rescale = b.map(withFactor({state.max, max}), [&](ValueRange row) {
+}
+
+Value OnlineSoftmax::computeRescale(Value before, Value max) const {
+  return b.map(withFactor({before, max}), [&](ValueRange row) {
     Value difference = f.sub(row[0], row[1]);
     return f.exp2(factor ? f.mul(difference, row[2]) : difference);
   });
+}
+
+void OnlineSoftmax::addWeights(Value weights, Value rescale, Value max,
+                               SoftmaxState &state) const {
   state.max = max;
-  state.sum = b.reduce(Reduction::AddF, weights, b.multiply(state.sum, rescale),
-                       type.getRowType(/*isPartial=*/true));
+  state.sum = b.reduce(
+      Reduction::AddF, weights, b.multiply(state.sum, rescale),
+      cast<FragmentType>(weights.getType()).getRowType(/*isPartial=*/true));
+}
+
+// Weights become an operand first: ptxas then takes fewer registers.
+Value OnlineSoftmax::addScores(Value scores, FragmentType operand,
+                               SoftmaxState &state) const {
+  Value max = findMax(scores, state);
+  Value weights = computeWeights(scores, max);
+  Value left = ToOperandOp::create(f.builder, f.loc, operand, weights);
+  Value rescale = computeRescale(state.max, max);
+  addWeights(weights, rescale, max, state);
   state.acc = b.multiply(state.acc, rescale);
   return left;
+}
+
+LazyWeights OnlineSoftmax::addScoresLazily(Value scores, float slack,
+                                           SoftmaxState &state) const {
+  Value largest = findMax(scores, state);
+  Value grows = b.map(
+      withFactor({largest, state.max}),
+      [&](ValueRange row) -> Value {
+        Value growth = f.sub(row[0], row[1]);
+        if (factor)
+          growth = f.mul(growth, row[2]);
+        return arith::CmpFOp::create(f.builder, f.loc,
+                                     arith::CmpFPredicate::OGT, growth,
+                                     f.constant(slack));
+      },
+      /*origin=*/{}, f.builder.getI1Type());
+  Value max = b.map({largest, state.max, grows}, [&](ValueRange row) {
+    return f.select(row[2], row[0], row[1]);
+  });
+  Value rescale = computeRescale(state.max, max);
+  Value weights = computeWeights(scores, max);
+  addWeights(weights, rescale, max, state);
+  return {weights, rescale, grows};
 }
 
 Value OnlineSoftmax::getReference(const SoftmaxState &state) const {

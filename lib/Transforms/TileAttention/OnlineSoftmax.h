@@ -15,13 +15,26 @@
 namespace mlir::kvcache {
 
 /// The fragments that a loop over tiles carries: the largest score of each row,
-/// the lanes' shares of the sum of weights, and the accumulator.
+/// the lanes' shares of the sum of weights, and the accumulator, which is null
+/// if it is in tensor memory.
 struct SoftmaxState {
   Value max, sum, acc;
 
   explicit SoftmaxState(ValueRange values)
-      : max(values[0]), sum(values[1]), acc(values[2]) {}
-  SmallVector<Value> getValues() const { return {max, sum, acc}; }
+      : max(values[0]), sum(values[1]),
+        acc(values.size() > 2 ? values[2] : Value()) {}
+  SmallVector<Value> getValues() const {
+    SmallVector<Value> values{max, sum};
+    if (acc)
+      values.push_back(acc);
+    return values;
+  }
+};
+
+/// The weights of a tile, and the factor of the accumulator of each row. Where
+/// no row of a warp grows, the factors are 1.
+struct LazyWeights {
+  Value weights, rescale, grows;
 };
 
 /// The softmax of rows, a tile after the other, in base 2.
@@ -35,13 +48,22 @@ public:
 
   /// Runs `addTile` for each of `tiles` tiles, in a loop of a schedule. Returns
   /// the state after the last one.
-  SoftmaxState
-  forTiles(FragmentType acc, Value tiles, Schedule schedule,
-           function_ref<void(Value tile, SoftmaxState &)> addTile) const;
+  using AddTile = function_ref<void(Value tile, SoftmaxState &)>;
+  SoftmaxState forTiles(const SoftmaxState &first, Value tiles,
+                        Schedule schedule, AddTile addTile) const;
+  /// Returns the state before the first tile, with an accumulator in registers.
+  SoftmaxState begin(FragmentType acc) const;
+  /// Returns the state before the first tile, for the rows of a fragment.
+  SoftmaxState beginRows(FragmentType fragment) const;
   /// Adds the scores of a tile: returns their weights as a left operand,
   /// updates the largest score and the sum, and scales the accumulator.
   Value addScores(Value scores, FragmentType operand,
                   SoftmaxState &state) const;
+  /// Adds the scores of a tile, but leaves the accumulator to the caller. The
+  /// exponent that weights are relative to stays where it grows by at most
+  /// `slack`.
+  LazyWeights addScoresLazily(Value scores, float slack,
+                              SoftmaxState &state) const;
 
   /// The exponent of each row that its sum of weights is relative to.
   Value getReference(const SoftmaxState &state) const;
@@ -49,8 +71,12 @@ public:
   Value getTotal(const SoftmaxState &state) const;
 
 private:
-  /// The state before the first tile.
-  SoftmaxState begin(FragmentType acc) const;
+  Value findMax(Value scores, const SoftmaxState &state) const;
+  Value computeWeights(Value scores, Value max) const;
+  /// The factor of sums whose largest score becomes another one.
+  Value computeRescale(Value before, Value max) const;
+  void addWeights(Value weights, Value rescale, Value max,
+                  SoftmaxState &state) const;
   /// The score times the factor, which is no less than the least number.
   Value toExponent(ValueRange scoreAndFactor) const;
   /// Operands of a map: a fragment, and the factor if there is one.

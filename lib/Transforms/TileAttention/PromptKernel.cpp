@@ -167,7 +167,7 @@ private:
     TileScores scores(block, scoreType, firstRow);
     OnlineSoftmax softmax(block.f, scores.getFactor(), getBias());
     SoftmaxState state =
-        softmax.forTiles(accType, tiles, block.plan.schedule,
+        softmax.forTiles(softmax.begin(accType), tiles, block.plan.schedule,
                          [&](Value tile, SoftmaxState &state) {
                            addTile(tile, scores, softmax, state);
                          });

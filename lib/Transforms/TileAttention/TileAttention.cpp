@@ -10,6 +10,7 @@
 
 #include "MmaSyncKernel.h"
 #include "PromptKernel.h"
+#include "Tcgen05Kernel.h"
 
 #include "kvcache/IR/DenseOperands.h"
 #include "kvcache/Transforms/Passes.h"
@@ -82,7 +83,12 @@ private:
 
 void kvcache::tileAttention(AttentionOp op, const Frame &frame,
                             const TilePlan &plan) {
-  if (plan.unit == TileUnit::Warpgroups)
+  switch (plan.unit) {
+  case TileUnit::Warps:
+    return tileMmaSync(op, frame, plan);
+  case TileUnit::Warpgroups:
     return tilePrompt(op, frame, plan);
-  tileMmaSync(op, frame, plan);
+  case TileUnit::TensorMemory:
+    return tileTcgen05(op, frame, plan);
+  }
 }

@@ -79,7 +79,7 @@ private:
   FragmentType type;
   Value firstRow, factor;
   /// The bounds of rows that are live across the loop: those that are loaded
-  /// from ranges, or without overlap. Otherwise empty.
+  /// from ranges, or of warps. Otherwise empty.
   SmallVector<Value> carriedBounds;
   /// The tiles that no mask, or the region `mask`, takes.
   TokenRange whole, admitted;

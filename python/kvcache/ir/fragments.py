@@ -20,6 +20,7 @@ class FragmentLayout(StrEnum):
     WGMMA_ACC = "wgmma_acc"
     WGMMA_A16 = "wgmma_a16"
     WGMMA_A8 = "wgmma_a8"
+    TMEM_ACC = "tmem_acc"
 
 
 class Schedule(StrEnum):

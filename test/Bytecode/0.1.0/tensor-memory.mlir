@@ -34,5 +34,11 @@ module {
     %1 = kvcache.tmem_load %arg2[%arg3] half %arg4 : !kvcache.tmem_tile<128x64xf16> -> vector<4xf16>
     return %1 : vector<4xf16>
   }
+  func.func @fragment_types(%arg0: !kvcache.tmem_tile<128x64xf32>, %arg1: !kvcache.fragment<64xi1, tmem_acc>, %arg2: index) -> i1 {
+    %0 = kvcache.tmem_load %arg0[%arg2] : !kvcache.tmem_tile<128x64xf32> -> !kvcache.fragment<128x32xf32, tmem_acc>
+    kvcache.tmem_store %0, %arg0[%arg2] : !kvcache.fragment<128x32xf32, tmem_acc>, !kvcache.tmem_tile<128x64xf32>
+    %1 = kvcache.warp_any %arg1 : !kvcache.fragment<64xi1, tmem_acc>
+    return %1 : i1
+  }
 }
 

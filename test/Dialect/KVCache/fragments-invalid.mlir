@@ -61,7 +61,7 @@ func.func private @c3_operand(!kvcache.fragment<64xbf16, wgmma_a16, partial>)
 // -----
 
 // expected-error @below {{failed to parse KVCache_FragmentType parameter 'layout' which is to be a `::mlir::kvcache::FragmentLayout`}}
-// expected-error @below {{expected one of [mma_acc, mma_a16, wgmma_acc, wgmma_a16, wgmma_a8] for which elements of a matrix a thread has, got: wgmma}}
+// expected-error @below {{expected one of [mma_acc, mma_a16, wgmma_acc, wgmma_a16, wgmma_a8, tmem_acc] for which elements of a matrix a thread has, got: wgmma}}
 func.func private @layout(!kvcache.fragment<64x8xf32, wgmma>)
 
 // -----
@@ -71,12 +71,22 @@ func.func private @partial(!kvcache.fragment<64xf32, wgmma_acc, whole>)
 
 // -----
 
+// expected-error @below {{expects tmem_acc to have 64 or 128 rows, got 96}}
+func.func private @c1_tmem_rows(!kvcache.fragment<96x8xf32, tmem_acc>)
+
+// -----
+
+// expected-error @below {{expects the layout of an accumulator in registers, got tmem_acc}}
+func.func private @in_flight_c1_tmem(!kvcache.in_flight<128x8xf32, tmem_acc>)
+
+// -----
+
 // expected-error @below {{expects rows and columns, got one size}}
 func.func private @in_flight_c1_rank(!kvcache.in_flight<64xf32, wgmma_acc>)
 
 // -----
 
-// expected-error @below {{expects an accumulator's layout, got wgmma_a16}}
+// expected-error @below {{expects the layout of an accumulator in registers, got wgmma_a16}}
 func.func private @in_flight_c1_layout(!kvcache.in_flight<64x32xbf16, wgmma_a16>)
 
 // -----
@@ -392,6 +402,30 @@ func.func @reduce_c3_integer(%a: !kvcache.fragment<64x32xi32, wgmma_acc>) {
 func.func @reduce_c4(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %b: !kvcache.fragment<64xf32, wgmma_acc>) {
   // expected-error @below {{'kvcache.reduce' op expects no 'init', which each lane would add: 'addf' has one only for a partial result}}
   %y = kvcache.reduce addf %a from %b : !kvcache.fragment<64x32xf32, wgmma_acc> -> !kvcache.fragment<64xf32, wgmma_acc>
+  return
+}
+
+// -----
+
+func.func @warp_any_c1_columns(%a: !kvcache.fragment<64x8xi1, wgmma_acc>) {
+  // expected-error @below {{'kvcache.warp_any' op expects one dimension and i1, not partial, got '!kvcache.fragment<64x8xi1, wgmma_acc>'}}
+  %y = kvcache.warp_any %a : !kvcache.fragment<64x8xi1, wgmma_acc>
+  return
+}
+
+// -----
+
+func.func @warp_any_c1_element(%a: !kvcache.fragment<64xi8, wgmma_acc>) {
+  // expected-error @below {{'kvcache.warp_any' op expects one dimension and i1, not partial, got '!kvcache.fragment<64xi8, wgmma_acc>'}}
+  %y = kvcache.warp_any %a : !kvcache.fragment<64xi8, wgmma_acc>
+  return
+}
+
+// -----
+
+func.func @warp_any_c1_partial(%a: !kvcache.fragment<64xi1, wgmma_acc, partial>) {
+  // expected-error @below {{'kvcache.warp_any' op expects one dimension and i1, not partial, got '!kvcache.fragment<64xi1, wgmma_acc, partial>'}}
+  %y = kvcache.warp_any %a : !kvcache.fragment<64xi1, wgmma_acc, partial>
   return
 }
 

@@ -220,3 +220,59 @@ func.func @commit_to_a_barrier_of_32_bits(%bars: !bars, %i: i32) {
   "kvcache.tmem_commit"(%bars, %i) : (!bars, i32) -> ()
   return
 }
+
+// -----
+
+func.func @c5_fragment_layout(%a: !kvcache.tmem_tile<64x64xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_load' op expects 'result' to be tmem_acc of two dimensions, with the rows and elements of '!kvcache.tmem_tile<64x64xf32>', got '!kvcache.fragment<64x8xf32, wgmma_acc>'}}
+  %v = kvcache.tmem_load %a[%i] : !kvcache.tmem_tile<64x64xf32> -> !kvcache.fragment<64x8xf32, wgmma_acc>
+  return
+}
+
+// -----
+
+func.func @c5_fragment_rows(%a: !kvcache.tmem_tile<64x64xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_load' op expects 'result' to be tmem_acc of two dimensions, with the rows and elements of '!kvcache.tmem_tile<64x64xf32>', got '!kvcache.fragment<128x8xf32, tmem_acc>'}}
+  %v = kvcache.tmem_load %a[%i] : !kvcache.tmem_tile<64x64xf32> -> !kvcache.fragment<128x8xf32, tmem_acc>
+  return
+}
+
+// -----
+
+func.func @c5_fragment_elements(%v: !kvcache.fragment<64x8xf16, tmem_acc>, %a: !kvcache.tmem_tile<64x64xbf16>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_store' op expects 'value' to be tmem_acc of two dimensions, with the rows and elements of '!kvcache.tmem_tile<64x64xbf16>', got '!kvcache.fragment<64x8xf16, tmem_acc>'}}
+  kvcache.tmem_store %v, %a[%i] : !kvcache.fragment<64x8xf16, tmem_acc>, !kvcache.tmem_tile<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @c5_fragment_row(%a: !kvcache.tmem_tile<64x64xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_load' op expects 'result' to be tmem_acc of two dimensions, with the rows and elements of '!kvcache.tmem_tile<64x64xf32>', got '!kvcache.fragment<64xf32, tmem_acc>'}}
+  %v = kvcache.tmem_load %a[%i] : !kvcache.tmem_tile<64x64xf32> -> !kvcache.fragment<64xf32, tmem_acc>
+  return
+}
+
+// -----
+
+func.func @c5_fragment_bits(%a: !kvcache.tmem_tile<64x64xi8>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_load' op expects a fragment to have elements of 16 or 32 bits, got 'i8'}}
+  %v = kvcache.tmem_load %a[%i] : !kvcache.tmem_tile<64x64xi8> -> !kvcache.fragment<64x16xi8, tmem_acc>
+  return
+}
+
+// -----
+
+func.func @c5_fragment_half(%v: !kvcache.fragment<128x8xf32, tmem_acc>, %a: !kvcache.tmem_tile<128x64xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_store' op expects no 'half', because 'value' is a fragment}}
+  kvcache.tmem_store %v, %a[%i] half %i : !kvcache.fragment<128x8xf32, tmem_acc>, !kvcache.tmem_tile<128x64xf32>
+  return
+}
+
+// -----
+
+func.func @c4_fragment_columns(%a: !kvcache.tmem_tile<64x512xf32>, %i: index) {
+  // expected-error @below {{'kvcache.tmem_load' op expects 'result' to have at most 256 columns, got 264}}
+  %v = kvcache.tmem_load %a[%i] : !kvcache.tmem_tile<64x512xf32> -> !kvcache.fragment<64x264xf32, tmem_acc>
+  return
+}

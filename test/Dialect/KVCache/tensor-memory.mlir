@@ -70,3 +70,14 @@ func.func @fragments(%a: !kvcache.tmem_tile<64x64xf32>, %b: !kvcache.tmem_tile<1
   %w = kvcache.tmem_load %c[%column] half %half : !kvcache.tmem_tile<128x64xf16> -> vector<4xf16>
   return %w : vector<4xf16>
 }
+
+// CHECK-LABEL: func.func @fragment_types(
+// CHECK:         %[[F:.*]] = kvcache.tmem_load %{{.*}}[%{{.*}}] : !kvcache.tmem_tile<128x64xf32> -> !kvcache.fragment<128x32xf32, tmem_acc>
+// CHECK:         kvcache.tmem_store %[[F]], %{{.*}}[%{{.*}}] : !kvcache.fragment<128x32xf32, tmem_acc>, !kvcache.tmem_tile<128x64xf32>
+// CHECK:         kvcache.warp_any %{{.*}} : !kvcache.fragment<64xi1, tmem_acc>
+func.func @fragment_types(%a: !kvcache.tmem_tile<128x64xf32>, %flags: !kvcache.fragment<64xi1, tmem_acc>, %column: index) -> i1 {
+  %f = kvcache.tmem_load %a[%column] : !kvcache.tmem_tile<128x64xf32> -> !kvcache.fragment<128x32xf32, tmem_acc>
+  kvcache.tmem_store %f, %a[%column] : !kvcache.fragment<128x32xf32, tmem_acc>, !kvcache.tmem_tile<128x64xf32>
+  %any = kvcache.warp_any %flags : !kvcache.fragment<64xi1, tmem_acc>
+  return %any : i1
+}

@@ -25,12 +25,14 @@ DTYPES = {
     "f8E4M3FN": ml_dtypes.float8_e4m3fn,
 }
 TEAMS = {"mma": (16, 32, ("emulator:sm_80", "emulator:sm_120")), "wgmma": (64, 128, ("emulator:sm_90a",))}
-LAYOUTS = ["mma_acc", "mma_a16", "wgmma_acc", "wgmma_a16", "wgmma_a8"]
+# Fragments of tensor memory have 128 rows, or 64.
+TMEM_TEAMS = {"tmem_acc": (128, 256, ("emulator:sm_100a",)), "tmem_acc64": (64, 128, ("emulator:sm_103a",))}
+LAYOUTS = ["mma_acc", "mma_a16", "wgmma_acc", "wgmma_a16", "wgmma_a8", *TMEM_TEAMS]
 SWIZZLES = {32: "swizzle_32b", 64: "swizzle_64b", 128: "swizzle_128b"}
 
 
 def get_team(layout):
-    return TEAMS[layout.partition("_")[0]]
+    return TMEM_TEAMS.get(layout) or TEAMS[layout.partition("_")[0]]
 
 
 def get_element(dtype):
@@ -115,7 +117,8 @@ module attributes {{gpu.container_module}} {{
 
 def fragment(layout, *shape, element, partial=False):
     sides = "x".join(map(str, shape))
-    return f"!kvcache.fragment<{sides}x{element}, {layout}{', partial' if partial else ''}>"
+    name = "tmem_acc" if layout in TMEM_TEAMS else layout
+    return f"!kvcache.fragment<{sides}x{element}, {name}{', partial' if partial else ''}>"
 
 
 def cases():
@@ -190,7 +193,7 @@ def test_parts_of_tiles_are_loaded_and_stored(layout, target, swizzle):
 
 
 @pytest.mark.parametrize("element", ["f32", "bf16", "f8E4M3FN"])
-@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc"])
+@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "tmem_acc"])
 def test_rows_are_stored_where_the_region_says(layout, element):
     """Row r below the end is stored as row r / 4 of head r % 4. One lane stores the number of a row."""
     rows, threads, targets = get_team(layout)
@@ -306,7 +309,7 @@ def test_map_takes_rows_columns_and_memory(layout):
     np.testing.assert_array_equal(out, expected)
 
 
-@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc"])
+@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "tmem_acc"])
 @pytest.mark.parametrize("kind", ["addf", "maxnumf", "minnumf", "maximumf", "minimumf", "addi", "maxsi", "minsi"])
 def test_reduce_combines_rows(layout, kind):
     rows, threads, targets = get_team(layout)
@@ -348,6 +351,60 @@ def test_reduce_combines_rows(layout, kind):
     twice = 2 * expected if sums else expected
     np.testing.assert_allclose(out[:, 0], twice, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(out[:, 1], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", *TMEM_TEAMS])
+def test_warp_any_is_true_in_warps_of_a_true_row(layout):
+    """Each warp has 16 neighbouring rows."""
+    rows, threads, targets = get_team(layout)
+    type, flags = fragment(layout, rows, 8, element="f32"), fragment(layout, rows, element="i1")
+    array = np.full((rows, 8), -1, np.float32)
+    array[rows // 2 + 3, 5] = 1
+    body = f"""
+      %f = kvcache.fragment_load %a[%c0, %c0] : !kvcache.tile<{rows}x8xf32> -> {type}
+      %max = kvcache.reduce maximumf %f : {type} -> {fragment(layout, rows, element="f32")}
+      %zero = arith.constant 0.0 : f32
+      %flags = kvcache.map %max : {fragment(layout, rows, element="f32")} -> {flags} {{
+      ^bb0(%most: f32):
+        %is = arith.cmpf ogt, %most, %zero : f32
+        kvcache.yield %is : i1
+      }}
+      %any = kvcache.warp_any %flags : {flags}
+      %y = kvcache.map %f : {type} -> {type} {{
+      ^bb0(%e: f32):
+        %x = arith.uitofp %any : i1 to f32
+        kvcache.yield %x : f32
+      }}
+      kvcache.fragment_store %y, %out[%c0, %c0] : {type}, !kvcache.tile<{rows}x8xf32>"""
+    expected = np.repeat((array > 0).reshape(-1, 16 * 8).any(axis=1), 16)[:, None] * np.ones(8)
+    for target in targets:
+        (out,) = run(target, threads, {"a": array}, {"out": ((rows, 8), "f32")}, body)
+        np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("element", ["f32", "bf16", "f16"])
+@pytest.mark.parametrize("layout", TMEM_TEAMS)
+def test_fragments_pass_through_tensor_memory(layout, element):
+    """The halves of the columns change their places."""
+    rows, threads, targets = get_team(layout)
+    array = draw((rows, 64), DTYPES[element])
+    half, whole = fragment(layout, rows, 32, element=element), fragment(layout, rows, 64, element=element)
+    tile, memory = f"!kvcache.tile<{rows}x64x{element}>", f"!kvcache.tmem_tile<{rows}x128x{element}>"
+    body = f"""
+      %c32 = arith.constant 32 : index
+      %c40 = arith.constant 40 : index
+      %m = kvcache.tmem_alloc : {memory}
+      %f = kvcache.fragment_load %a[%c0, %c0] : {tile} -> {half}
+      %g = kvcache.fragment_load %a[%c0, %c32] : {tile} -> {half}
+      %c72 = arith.constant 72 : index
+      kvcache.tmem_store %f, %m[%c72] : {half}, {memory}
+      kvcache.tmem_store %g, %m[%c40] : {half}, {memory}
+      %y = kvcache.tmem_load %m[%c40] : {memory} -> {whole}
+      kvcache.fragment_store %y, %out[%c0, %c0] : {whole}, {tile}"""
+    for target in targets:
+        (out,) = run(target, threads, {"a": array}, {"out": ((rows, 64), element)}, body)
+        expected = np.concatenate([array[:, 32:], array[:, :32]], axis=1)
+        np.testing.assert_array_equal(out.view(np.uint8), expected.view(np.uint8))
 
 
 #

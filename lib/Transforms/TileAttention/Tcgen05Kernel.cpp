@@ -1,0 +1,219 @@
+//===- Tcgen05Kernel.cpp - Attention in tensor memory ---------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Tcgen05Kernel.h"
+
+#include "../ExpandOps/TensorProducts.h"
+#include "../ExpandOps/WarpgroupCores.h"
+#include "OnlineSoftmax.h"
+#include "QueryStage.h"
+#include "TileScores.h"
+#include "WorkItems.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+/// Columns of the accumulator that a thread has in registers at once: beside
+/// the scores of a tile, and at the end.
+constexpr int64_t kFewColumns = 32, kMostColumns = 64;
+
+/// A block computes as many query rows as its plan has: some tokens of a
+/// sequence, for some heads of a group each. One thread starts the products of
+/// all rows into tensor memory, and each warp computes the softmax of 16 rows.
+/// All threads copy tiles of keys and values into pipes, while products are
+/// computed.
+class Tcgen05Kernel {
+public:
+  Tcgen05Kernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
+      : frame(frame), block(op, frame, plan), b(frame.builder, frame.loc),
+        keys(frame, op, op.getKeyCache(), block.keySize, plan),
+        values(frame, op, op.getValues(), block.valueSize, plan),
+        queries(block, keys.getLane(), plan.countThreads()),
+        products(frame, plan.rows, plan.tokens, block.valueSize,
+                 values.getLane()) {}
+
+  /// The growth of a maximum up to which the accumulator is not scaled.
+  /// `max_logits` needs exact maxima.
+  float getSlack() { return block.op.getMaxLogits() ? 0 : kSlack; }
+  /// The difference of a row's largest score and the exponent that its weights
+  /// are relative to.
+  float getBias() {
+    return values.getLane().isF16() ? kHalfBias - getSlack() : 0;
+  }
+
+  void emit() {
+    items.emit(block.plan.countThreads(),
+               {[&] { allocate(); }, [&] { return attendTokens(); },
+                [&](const RowSums &sums, WorkItemCode::Store store) {
+                  storeColumns(sums, store);
+                }});
+  }
+
+private:
+  FragmentType getFragment(int64_t columns) {
+    return FragmentType::get(
+        frame.builder.getContext(), {block.plan.rows, columns},
+        frame.builder.getF32Type(), FragmentLayout::TmemAcc, /*partial=*/false);
+  }
+  FragmentType getScoreType() { return getFragment(block.plan.tokens); }
+
+  /// Whether rows of one cache are keys, and their first elements values.
+  bool isLatent() { return !block.op.getValueCache(); }
+
+  void allocate() {
+    queries.allocate();
+    keys.allocate();
+    if (!isLatent())
+      values.allocate();
+    if (block.list)
+      block.list->allocate();
+    if (block.plan.blocks)
+      products.allocate(block.thread);
+  }
+
+  void produce(Value tile) {
+    isLatent() ? items.produce(tile, tiles, {&keys})
+               : items.produce(tile, tiles, {&keys, &values});
+  }
+
+  /// The sums of the block's tokens. The accumulator is in tensor memory.
+  RowSums attendTokens() {
+    TileScores scores(block, getScoreType(), /*firstRow=*/frame.index(0));
+    OnlineSoftmax softmax(block.f, scores.getFactor(), getBias());
+    tiles = block.findTiles(block.plan.countThreads());
+    for (int64_t i = 0; i < block.plan.countAhead(); ++i)
+      produce(frame.index(i));
+    if (!block.schedule)
+      products.allocate(block.thread);
+    // The copies take longer than the next work item.
+    Value taken = block.schedule ? block.schedule->take() : Value();
+    queries.store(/*count=*/Value());
+    WarpgroupCores(frame).emitFence();
+    gpu::BarrierOp::create(frame.builder, frame.loc);
+    if (block.schedule)
+      block.schedule->store(taken, frame.toI32(items.getUse(tiles)));
+    SoftmaxState state = softmax.forTiles(
+        softmax.beginRows(getScoreType()), tiles, block.plan.schedule,
+        [&](Value tile, SoftmaxState &state) {
+          addTile(tile, scores, softmax, state);
+        });
+    return {/*acc=*/Value(), softmax.getReference(state),
+            softmax.getTotal(state), getBias()};
+  }
+
+  void addTile(Value tile, const TileScores &scores,
+               const OnlineSoftmax &softmax, SoftmaxState &state) {
+    Value token = block.getToken(tile), use = items.getUse(tile);
+    auto addScores = [&](Value loaded) {
+      LazyWeights weights = softmax.addScoresLazily(
+          scores.apply(loaded, tile, token), getSlack(), state);
+      storeWeights(weights, tile);
+    };
+    if (isLatent()) {
+      SmallVector<Value> before = state.getValues();
+      state = SoftmaxState(b.consumeAll(
+          keys.getPipe(), use, TypeRange(ValueRange(before)),
+          [&](Value keyTile) {
+            keys.clearUnseen(block.thread, keyTile, token, block.tokens);
+            addScores(multiply(keyTile, tile));
+            products.addColumns(keyTile, hasSums(tile));
+            return state.getValues();
+          }));
+      return;
+    }
+    addScores(
+        b.consume(keys.getPipe(), use, getScoreType(),
+                  [&](Value keyTile) { return multiply(keyTile, tile); }));
+    b.consumeAll(values.getPipe(), use, TypeRange(),
+                 [&](Value valueTile) -> SmallVector<Value> {
+                   values.clearUnseen(block.thread, valueTile, token,
+                                      block.tokens);
+                   products.addColumns(valueTile, hasSums(tile));
+                   return {};
+                 });
+  }
+
+  /// The products of queries and keys. The next tiles are copied meanwhile.
+  Value multiply(Value keyTile, Value tile) {
+    products.multiplyRows(queries.getTile(), keyTile, [&] {
+      produce(frame.add(tile, frame.index(block.plan.countAhead())));
+    });
+    return TmemLoadOp::create(frame.builder, frame.loc, getScoreType(),
+                              products.getScores(), frame.index(0),
+                              /*half=*/Value());
+  }
+
+  /// Whether tiles before this one have sums.
+  Value hasSums(Value tile) { return frame.below(frame.index(0), tile); }
+
+  /// Scales the accumulator where a row grows, and stores the weights.
+  void storeWeights(const LazyWeights &weights, Value tile) {
+    Value grows = WarpAnyOp::create(frame.builder, frame.loc, weights.grows);
+    Value isScaled =
+        arith::AndIOp::create(frame.builder, frame.loc, grows, hasSums(tile));
+    frame.runIf(isScaled, [&] {
+      products.forColumns(kFewColumns, [&](Value column, int64_t count) {
+        storeAcc(b.multiply(loadAcc(column, count), weights.rescale), column);
+      });
+    });
+    Value rounded = b.map(
+        weights.weights,
+        [&](ValueRange weight) -> Value {
+          return arith::TruncFOp::create(frame.builder, frame.loc,
+                                         values.getLane(), weight.front());
+        },
+        /*origin=*/{}, values.getLane());
+    TmemStoreOp::create(frame.builder, frame.loc, rounded,
+                        products.getWeights(), frame.index(0),
+                        /*half=*/Value());
+  }
+
+  Value loadAcc(Value column, int64_t count) {
+    return TmemLoadOp::create(frame.builder, frame.loc, getFragment(count),
+                              products.getAcc(), column, /*half=*/Value());
+  }
+  void storeAcc(Value acc, Value column) {
+    TmemStoreOp::create(frame.builder, frame.loc, acc, products.getAcc(),
+                        column, /*half=*/Value());
+  }
+
+  /// Stores the columns of the accumulator, which is 0 without tiles.
+  void storeColumns(const RowSums &sums, WorkItemCode::Store store) {
+    products.forColumns(kMostColumns, [&](Value column, int64_t count) {
+      Value acc = frame.selectIf(
+          hasSums(tiles), [&] { return loadAcc(column, count); },
+          [&] { return b.splat(getFragment(count), block.f.constant(0)); });
+      store(FragmentResults(block, /*firstRow=*/frame.index(0), column),
+            {acc, sums.reference, sums.total, sums.bias});
+    });
+  }
+
+  Frame frame;
+  TileRows block;
+  FragmentBuilder b;
+  TiledCache keys, values;
+  QueryStage queries;
+  TensorProducts products;
+  /// The number of tiles.
+  Value tiles;
+  WorkItems items{block};
+};
+
+} // namespace
+
+void kvcache::tileTcgen05(AttentionOp op, const Frame &frame,
+                          const TilePlan &plan) {
+  Tcgen05Kernel kernel(op, frame, plan);
+  kernel.emit();
+  if (op.getWorkspace())
+    expandMerge(op, frame, plan, kernel.getBias());
+}

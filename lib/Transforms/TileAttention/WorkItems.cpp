@@ -1,0 +1,84 @@
+//===- WorkItems.cpp - The work items of a block --------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "WorkItems.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+void WorkItems::emit(int64_t threads, const WorkItemCode &code) {
+  block.forTiles(threads, code.allocate, [&](const TileWork &work) {
+    block.schedule ? attendScheduled(work, code) : attendRows(work, code);
+  });
+}
+
+void WorkItems::produce(Value tile, Value tiles,
+                        ArrayRef<const TiledCache *> caches) const {
+  frame.runIf(frame.below(tile, tiles), [&] {
+    for (const TiledCache *cache : caches)
+      cache->copy(getUse(tile), tile, block.getToken(tile), block.tokens);
+  });
+}
+
+void WorkItems::attendRows(const TileWork &work,
+                           const WorkItemCode &code) const {
+  block.findSequence(work);
+  Value hasRows = frame.below(block.first, block.rows.count);
+  if (block.workspace)
+    hasRows =
+        arith::AndIOp::create(frame.builder, frame.loc, hasRows,
+                              block.hasRows(work.isWhole, block.rows.count));
+  auto storeOutputs = [](const FragmentResults &results, const RowSums &sums) {
+    results.storeOutputs(sums);
+  };
+  frame.runIf(hasRows, [&] {
+    block.findRows(work);
+    code.allocate();
+    block.findTokens();
+    if (!block.workspace)
+      return code.forResults(code.attend(), storeOutputs);
+    TokenSplit split = TokenSplit::find(block, work);
+    frame.runIf(frame.below(split.number, split.count), [&] {
+      split.take(block);
+      storeResults(work, split, code.attend(), code);
+    });
+  });
+}
+
+// The scheduler has only work that is there. What the end of a work item needs
+// is computed again after the loop, so that it is not live across it.
+void WorkItems::attendScheduled(const TileWork &work,
+                                const WorkItemCode &code) {
+  placeWork(work);
+  // As many uses of pipes have the same slots and phases.
+  firstUse = frame.rem(frame.fromI32(work.carried), 2 * block.plan.stages);
+  RowSums sums = code.attend();
+  TileWork same = block.findWorkAgain();
+  storeResults(same, placeWork(same), sums, code);
+}
+
+TokenSplit WorkItems::placeWork(const TileWork &work) const {
+  block.findSequence(work);
+  block.findRows(work);
+  block.findTokens();
+  TokenSplit split = TokenSplit::find(block, work);
+  split.take(block);
+  return split;
+}
+
+void WorkItems::storeResults(const TileWork &work, const TokenSplit &split,
+                             const RowSums &sums,
+                             const WorkItemCode &code) const {
+  Value isWhole = frame.equal(split.count, frame.index(1));
+  code.forResults(
+      sums, [&](const FragmentResults &results, const RowSums &some) {
+        frame.runIf(
+            isWhole, [&] { results.storeOutputs(some); },
+            [&] { results.storeSplit(some, work.slot, split.number); });
+      });
+}

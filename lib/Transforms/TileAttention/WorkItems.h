@@ -1,0 +1,65 @@
+//===- WorkItems.h - The work items of a block ------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_WORKITEMS_H
+#define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_WORKITEMS_H
+
+#include "../ExpandOps/TokenSplit.h"
+#include "FragmentResults.h"
+
+namespace mlir::kvcache {
+
+/// The code of a kernel for each work item.
+struct WorkItemCode {
+  /// Allocates tiles. A persistent kernel has them for all work items.
+  std::function<void()> allocate;
+  /// Computes the sums of the block's rows over its tokens.
+  std::function<RowSums()> attend;
+  /// Runs a function with the sums of some elements of values, all in turn, and
+  /// with what stores them.
+  using Store = function_ref<void(const FragmentResults &, const RowSums &)>;
+  std::function<void(const RowSums &, Store)> forResults;
+};
+
+/// The work items of a block: the rows that it computes, and the split of their
+/// tokens. A persistent kernel has several work items.
+class WorkItems {
+public:
+  explicit WorkItems(TileRows &block) : block(block), frame(block.frame) {}
+
+  /// Emits the kernel, of `threads` threads a block.
+  void emit(int64_t threads, const WorkItemCode &code);
+
+  /// The number of a tile among all uses of a pipe, or one with the same slot
+  /// and phase: the block's work items before have used the pipe.
+  Value getUse(Value tile) const {
+    return firstUse ? frame.add(tile, firstUse) : tile;
+  }
+
+  /// Starts the copies of a tile of each cache, if there is such a tile.
+  void produce(Value tile, Value tiles,
+               ArrayRef<const TiledCache *> caches) const;
+
+private:
+  void attendRows(const TileWork &work, const WorkItemCode &code) const;
+  void attendScheduled(const TileWork &work, const WorkItemCode &code);
+  /// Finds the rows of a work item, and the split of their tokens.
+  TokenSplit placeWork(const TileWork &work) const;
+  void storeResults(const TileWork &work, const TokenSplit &split,
+                    const RowSums &sums, const WorkItemCode &code) const;
+
+  TileRows &block;
+  const Frame &frame;
+  /// The uses of pipes before the first tile; null unless the kernel is
+  /// persistent.
+  Value firstUse;
+};
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_TILEATTENTION_WORKITEMS_H
