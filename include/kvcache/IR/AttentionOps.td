@@ -32,90 +32,49 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     in f32, rounded once at the end. A row that sees no token gets zeros, a
     maximum of -inf, and the logarithm of its sink, or -inf.
 
-    Sequence b has `K = cache_length(b) + n_b` tokens, those of this step
-    included: append them first. With `lengths`, `K = lengths[b]`: without
-    `causal`, that is cross-attention, of a decoder's queries to the tokens of an
-    encoder. Row `row_offsets[b] + i` stands at position `K - n_b + i`, and sees
+    Sequence b has `K = cache_length(b) + n_b` tokens, with the n_b of this step,
+    which are appended first; with `lengths`, `K = lengths[b]`. Row
+    `row_offsets[b] + i` stands at position `K - n_b + i`, and sees
 
     - all K tokens, with `causal` those up to its position,
     - with `window` w those from w - 1 before its position on,
     - with `chunk` c those t of its chunk: `floor(t / c)` is that of its position,
     - with `mask`, of the new tokens `K - n_b + j` those whose bit is 1: bit
-      `j mod 32` of `mask[r, j div 32]`. New tokens that have no bit are not seen.
-      With `whole_mask`, bit t is that of token t: all tokens have bits.
+      `j mod 32` of `mask[r, j div 32]`; with `whole_mask`, bit t is token t's,
     - with `ranges`, those t with `ranges[r, k, 0] <= t < ranges[r, k, 1]` for
-      some k. Ranges are sorted: none begins before the end of the one before it,
-      nor, unless it is the only one, ends before its begin. Otherwise it is
-      undefined which of the tokens from the first begin to the last end the row
-      sees; checks report it. Other numbers are clipped: negative ones to 0, and
-      those above K to K.
+      some k. Ranges are sorted.
 
-    If `lengths` has fewer tokens than rows, the first rows stand before token 0,
-    and see no token with `causal` or `chunk`. Regions take position 0 for them.
-
-    With `rows`, row r sees the tokens at the encoded rows `rows[r, k]` instead,
-    `page * P + offset` with the page size P, as `remap_rows` finds them. Neither
-    table nor lengths are read; a negative one is skipped.
+    With `rows`, it sees the tokens at the encoded rows `rows[r, k]` instead, as
+    `remap_rows` finds them. A negative one is skipped.
 
     The region `score` computes another score of each pair of a row and a token,
-    and the region `mask` which tokens a row sees:
+    and the region `mask` which tokens a row sees. `score` takes the score after
+    `scale` and `soft_cap`; a result of -inf excludes the token. The other
+    arguments of both are the sequence in the batch, the query head, and the
+    positions of the row and of the token. Loads indexed by these stay in bounds.
 
-    - `score` takes the score after `scale` and `soft_cap`, in natural units, and
-      yields the score that softmax takes. A result of -inf excludes the token.
-    - `mask` yields whether the row sees the token. It sees a token if `causal`,
-      `window`, `chunk`, `ranges`, the operand `mask` and the region all admit it.
-    - Their other arguments are the sequence in the batch b, the query head g, and
-      the positions of the row and of the token in the sequence: the row stands at
-      `K - n_b + i`.
+    Queries and keys of a latent cache may lie in two arrays: `q` and `key_cache`
+    have the first elements, `q_rope` and `rope_cache` the others. Values are the
+    first elements of keys.
 
-    Both may use values from outside, such as memrefs of slopes or document ids.
-    They may be evaluated for tokens that the row does not see, for rows again,
-    and any number of times. The positions that they take are those of rows and
-    tokens of the sequence, so loads indexed by them stay in bounds. If a value
-    that a region excludes is not finite, rows that do not see it may become NaN
-    on tensor cores.
+    `key_scale` and `value_scale` are static scales, as `tensor_scale` of `load`.
+    Queries of fp8 are multiplied by `query_scale`, and outputs of fp8 divided by
+    `out_scale`: one number, or one for each head.
 
-    The value of a token of a latent cache is the first elements of its key, as
-    many as `out` has. So are those of `value_cache` if `out` has fewer.
+    With `workspace`, kernels split the keys of a row as `split` says, and merge
+    the splits. It has the bytes of `workspace_size`, aligned to 16; its first 16
+    bytes are zeroed once, and each op leaves them zero.
 
-    A query of a latent cache may lie in two arrays: `q` has its first elements,
-    and `q_rope` the others. So may a key: with `rope_cache`, the first elements
-    are those of `key_cache`, and the others those of `rope_cache`, at the same
-    token. A row of FlashMLA's cache is such a pair: elements of fp8 with scales,
-    and elements of bf16 in the same bytes. Neither pair needs the other.
-
-    `out`, `lse`, `max_logits` and `workspace` share no memory with each other or
-    with another operand, also not with `q`.
-
-    Rows that `lse` or `max_logits` has no room for are left out. `key_scale` and `value_scale`
-    are static scales, the `tensor_scale` of `load`: one, or one for each head.
-    Queries of fp8 are multiplied by `query_scale`, and an output of fp8 is
-    divided by `out_scale` and saturates: one number, or one for each head of `q`.
-
-    With `workspace`, kernels may split the keys of a row, as `split` says, and a
-    second launch merges the splits. The splits of a row depend only on what it
-    sees, so its result has the same bits alone and in any batch. The workspace
-    has at least the bytes of `workspace_size`, aligned to 16. Its first 16 bytes
-    are zeroed once, and each op leaves them zero: ops that do not run at the same
-    time may share it. The CPU does not use it.
-
-    `config` says how a kernel computes. It changes the order of sums and where
-    numbers are rounded, and nothing else.
-
-    On tensor cores, scores times log2(e) of 2^24 and more in magnitude lose
-    accuracy, and may make a row NaN: kernels multiply and subtract at once.
-
-    Tensor cores round: probabilities to the type of the values, relative to the
-    largest, and stored elements of 8 bits or less to the type of `q`, or to bf16
-    for fp8 queries. In-register dequantization does not round elements. If a
-    value is not finite, rows of its thread block that do not see it may become
-    NaN, too, if another row of the block sees it.
+    `config` says how a kernel computes: it changes the order of sums and where
+    numbers are rounded, and nothing else. What is written shares no memory with
+    other operands. docs/explanation/what-attention-computes.md has the meaning at
+    the edges.
 
     Constraints:
     - (C1) `q` has the head size of `key_cache`, and a multiple of its heads;
       the sizes of heads and elements are static, at most 16384 elements of a
-      head. With `q_rope` and `rope_cache`, the sizes of each pair add up. The elements of a head are contiguous; heads
-      and rows may be any distance apart.
+      head. With `q_rope` and `rope_cache`, the sizes of each pair add up. The
+      elements of a head are contiguous; heads and rows may be any distance apart.
     - (C2) `value_cache` has the heads of `key_cache`. A latent cache has none.
     - (C3) `out` has the heads of `q` and at most the elements of a value, an
       even number for values of 4 bits; `lse` and `sinks` have the heads of `q`.

@@ -39,6 +39,12 @@ def test_the_reference_has_every_op():
     assert OPS.keys() == set(MNEMONIC.findall(tables))
 
 
+def test_attention_is_described_in_500_words():
+    text = (ROOT / "include/kvcache/IR/AttentionOps.td").read_text()
+    description = re.search(r"let description = \[\{(.*?)    Constraints:", text, re.DOTALL)[1]
+    assert len(description.split()) <= 500
+
+
 def test_every_family_has_a_place_in_the_nav():
     assert sorted(dialect_reference.FAMILIES) == sorted(f.name for f in dialect_reference.families())
 
