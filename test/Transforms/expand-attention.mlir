@@ -101,14 +101,14 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 // HOPPER:         scf.parallel (%{{.*}}) = (%{{.*}}) to (%c256
 // HOPPER:         kvcache.consume
 // HOPPER-NEXT:    ^bb0(%[[KEYS:.*]]: !kvcache.tile
-// HOPPER:           %[[SCORES:.*]] = kvcache.mma %{{.*}}, %[[KEYS]][%{{.*}}] : {{.*}} -> vector<32xf32>
+// HOPPER:           %[[SCORES:.*]] = kvcache.fragment_mma %{{.*}}, %[[KEYS]][%{{.*}}] {{.*}} -> !kvcache.in_flight<64x64xf32, wgmma_acc>
 // HOPPER:           kvcache.produce
 // HOPPER:           kvcache.produce
-// HOPPER:           kvcache.mma_wait %[[SCORES]]
+// HOPPER:           kvcache.fragment_wait %[[SCORES]]
 // HOPPER-NOT:     kvcache.produce
 // HOPPER:         kvcache.consume
 // HOPPER-NEXT:    ^bb0(%[[VALUES:.*]]: !kvcache.tile
-// HOPPER:           kvcache.mma %{{.*}}, %[[VALUES]][%{{.*}}] add %{{.*}} {major_b = #kvcache.major<mn_major>} : {{.*}} -> vector<64xf32>
+// HOPPER:           kvcache.fragment_mma %{{.*}}, %[[VALUES]][%{{.*}}] add %{{.*}} {major_b = #kvcache.major<mn_major>} : {{.*}} -> !kvcache.in_flight<64x128xf32, wgmma_acc>
 // HOPPER-NOT:     nvvm.mma.sync
 // One thread of Blackwell multiplies them, for 128 rows, in `kvcache-tile-attention`.
 // TENSOR-LABEL: func.func @attend_in_tiles(

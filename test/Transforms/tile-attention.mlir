@@ -140,7 +140,7 @@ func.func @soft_cap(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memre
 
 // A region may need any number of registers. It overlaps products only on request.
 // CHECK-LABEL: func.func @region_by_default(
-// CHECK-NOT:     kvcache.store_rows
+// CHECK:         kvcache.schedule = #kvcache.schedule<prefetch>
 func.func @region_by_default(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   kvcache.attention %q, %k, %v, %n, %s outs(%out) {causal} mask {
   ^bb0(%sequence: index, %head: index, %query: index, %key: index):

@@ -300,7 +300,7 @@ bool hasFragments(AttentionOp op, const AttentionShape &shape,
                   const TilePlan &plan, const Target &target) {
   if (plan.schedule != Schedule::Prefetch)
     return true;
-  if (plan.unit == TileUnit::TensorMemory)
+  if (plan.unit != TileUnit::Warps && !plan.isSwapped)
     return shape.tokens != Tokens::OfIds && areAllCopied(op);
   return plan.unit == TileUnit::Warps && !plan.multipliesRaw &&
          shape.caches == Caches::OfValues && shape.tokens != Tokens::OfIds &&

@@ -112,6 +112,9 @@ private:
 
   void addTile(Value tile, const TileScores &scores,
                const OnlineSoftmax &softmax, SoftmaxState &state) {
+    // The only tile is copied when all have used the one before.
+    if (block.plan.countAhead() == 0)
+      produce(tile);
     Value token = block.getToken(tile), use = items.getUse(tile);
     auto addScores = [&](Value loaded) {
       LazyWeights weights = softmax.addScoresLazily(
@@ -145,7 +148,8 @@ private:
   /// The products of queries and keys. The next tiles are copied meanwhile.
   Value multiply(Value keyTile, Value tile) {
     products.multiplyRows(queries.getTile(), keyTile, [&] {
-      produce(frame.add(tile, frame.index(block.plan.countAhead())));
+      if (int64_t ahead = block.plan.countAhead())
+        produce(frame.add(tile, frame.index(ahead)));
     });
     return TmemLoadOp::create(frame.builder, frame.loc, getScoreType(),
                               products.getScores(), frame.index(0),

@@ -11,6 +11,7 @@
 #include "MmaSyncKernel.h"
 #include "PromptKernel.h"
 #include "Tcgen05Kernel.h"
+#include "WgmmaKernel.h"
 
 #include "kvcache/IR/DenseOperands.h"
 #include "kvcache/Transforms/Passes.h"
@@ -87,7 +88,8 @@ void kvcache::tileAttention(AttentionOp op, const Frame &frame,
   case TileUnit::Warps:
     return tileMmaSync(op, frame, plan);
   case TileUnit::Warpgroups:
-    return tilePrompt(op, frame, plan);
+    return plan.schedule == Schedule::Prefetch ? tileWgmma(op, frame, plan)
+                                               : tilePrompt(op, frame, plan);
   case TileUnit::TensorMemory:
     return tileTcgen05(op, frame, plan);
   }

@@ -90,7 +90,10 @@ def test_tiles(target, format_, heads, group, head_dim, page_size, options):
         (CHIPS[0], "bf16", 4, 256, {"tile_rows": 128}),
         (CHIPS[1], "f16", 4, 64, {"tile_rows": 16, **SPLITS}),
         (CHIPS[1], "bf16", 4, 64, {"soft_cap": 9.0}),
+        (CHIPS[1], "f16", 4, 64, {"tile_rows": 64, **SPLITS}),
         (CHIPS[2], "bf16", 3, 128, {"window": 33, "tile_rows": 16}),
+        ("emulator:sm_100a", "bf16", 4, 64, {"tile_rows": 128}),
+        ("emulator:sm_103a", "f16", 4, 64, {"tile_rows": 64, **SPLITS}),
     ],
 )
 def test_tiles_of_one_stage(target, format_, group, head_dim, options):
