@@ -19,6 +19,7 @@ from attention_checks import (
     random_mask,
     run,
 )
+from compiled import needs_ptxas
 from devices import spread
 from edits import edit
 
@@ -593,6 +594,7 @@ LARGE_SWAPPED = [
 ]
 
 
+@needs_ptxas
 @pytest.mark.parametrize(
     "chip, count",
     [
