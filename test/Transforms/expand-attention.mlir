@@ -143,7 +143,7 @@ func.func @attend_in_tiles(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !c
 // GPU:         %[[SCALE:.*]] = kvcache.load_scale %arg1
 // GPU:         kvcache.dequantize %{{.*}}, %cst{{.*}} : vector<16xf8E4M3FN>, f32 -> vector<16xbf16>
 // GPU:         kvcache.tile_store %[[SCALE]], %[[SCALES]]
-// GPU:         kvcache.tile_load %[[SCALES]]{{.*}} -> vector<2xf32>
+// GPU:         kvcache.tile_load %[[SCALES]]{{.*}} -> f32
 func.func @scale_tokens(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,
                         %out: memref<?x32x128xbf16>, %static: f32) {
   kvcache.attention %q, %keys, %values, %n, %scale outs(%out) {causal}
@@ -177,7 +177,7 @@ func.func @scale_tokens(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cach
 // GPU:             kvcache.async_gather_tile {{.*}} rows %[[OF_TILE]]
 // GPU:           memref.load {{.*}} : memref<?x2048xi32>
 // GPU:           kvcache.consume
-// GPU:             kvcache.tile_load %[[IDS]]{{.*}} -> vector<2xi32>
+// GPU:             kvcache.tile_load %[[IDS]]{{.*}} -> {{i32|vector<2xi32>}}
 // GPU:           kvcache.tile_store {{.*}}, %[[IDS]]
 // GPU-NOT:     kvcache.load
 // A block of Hopper has 64 heads of a token. Each of two warpgroups computes their scores, and half of their values.
@@ -331,7 +331,7 @@ func.func @split_several_rows(%q: memref<?x32x128xbf16>, %keys: !cache, %values:
 // GPU-LABEL: func.func @split_latent_rows(
 // GPU:         scf.parallel (%{{.*}}, %{{.*}}) = {{.*}} to (%c33{{[_0-9]*}}, %{{.*}})
 // GPU:         kvcache.alloc_tile : !kvcache.tile<32x576xbf16
-// GPU:         nvvm.mma.sync
+// GPU:         kvcache.fragment_mma
 // GPU:         function = @split_latent_rows_merge_kernel
 func.func @split_latent_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?xi32>, %scale: f32,
                              %out: memref<?x128x512xbf16>, %w: memref<?xi8>) {

@@ -85,3 +85,92 @@ func.func @splits(%w: memref<?xi8>, %q: memref<?x32x128xf16>, %k: !halves, %v: !
       : memref<?x32x128xf16>, !halves, !halves, memref<?xi32>, f32, memref<?x32x128xf16>, memref<?xi8>
   return
 }
+
+#latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+!scaled = !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>
+!mla = !kvcache.paged<bf16, #latent, page_size = 64>
+
+// Threads convert elements after a barrier. Scales of tokens are multiplied by scores, and by weights that then become
+// an operand: the sum of weights is without them.
+// CHECK-LABEL: func.func @converted(
+// CHECK:         %[[QT:.*]] = kvcache.alloc_tile
+// CHECK:         %[[KT:.*]] = kvcache.alloc_tile : !kvcache.tile<64x128xbf16, swizzle_128b>
+// CHECK:         %[[KS:.*]] = kvcache.alloc_tile : !kvcache.tile<1x64xf32>
+// CHECK:         %[[VT:.*]] = kvcache.alloc_tile : !kvcache.tile<64x128xbf16, swizzle_128b>
+// CHECK:         %[[VS:.*]] = kvcache.alloc_tile : !kvcache.tile<1x64xf32>
+// CHECK:         scf.for {{.*}} iter_args
+// CHECK-NEXT:      gpu.barrier
+// CHECK:           kvcache.dequantize
+// CHECK:           kvcache.tile_store %{{.*}}, %[[KT]]
+// CHECK:           kvcache.dequantize
+// CHECK:           kvcache.tile_store %{{.*}}, %[[VT]]
+// CHECK:           gpu.barrier
+// CHECK:           %[[QK:.*]] = kvcache.fragment_mma %{{.*}}, %[[KT]]
+// CHECK:           kvcache.map %{{.*}} at(
+// CHECK-NEXT:      ^bb0(%[[E:.*]]: f32, %{{.*}}: index, %[[COLUMN:.*]]: index):
+// CHECK-NEXT:        %[[SCALE:.*]] = kvcache.tile_load %[[KS]][%c0{{.*}}, %[[COLUMN]]]
+// CHECK-NEXT:        arith.mulf %[[E]], %[[SCALE]] : f32
+// CHECK:           math.fma
+// CHECK:           math.exp2
+// CHECK:           %[[SCALED:.*]] = kvcache.map %[[WEIGHTS:.*]] at(
+// CHECK:             kvcache.tile_load %[[VS]]
+// CHECK:           %[[P:.*]] = kvcache.to_operand %[[SCALED]]
+// CHECK:           kvcache.reduce addf %[[WEIGHTS]] from
+// CHECK:           kvcache.fragment_mma %[[P]], %[[VT]]
+func.func @converted(%q: memref<?x32x128xbf16>, %k: !scaled, %v: !scaled, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) {causal}
+      : memref<?x32x128xbf16>, !scaled, !scaled, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// Latent rows are keys and values: one use of a tile has both products, and two warps share the values of their rows.
+// CHECK-LABEL: func.func @latent(
+// CHECK:         %[[PIPE:.*]] = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<16x576xbf16, swizzle_128b>>
+// CHECK:         scf.for %[[TILE:.*]] = {{.*}} iter_args
+// CHECK:           kvcache.produce %[[PIPE]]
+// CHECK:           kvcache.consume %[[PIPE]][%[[TILE]]] : {{.*}} -> (!kvcache.fragment<16xf32, mma_acc>, !kvcache.fragment<16xf32, mma_acc, partial>, !kvcache.fragment<16x256xf32, mma_acc>) {
+// CHECK-NEXT:      ^bb0(%[[ROWS:.*]]: !kvcache.tile
+// CHECK:             kvcache.fragment_mma %{{.*}}, %[[ROWS]]{{.*}} -> !kvcache.in_flight<16x16xf32, mma_acc>
+// CHECK:             kvcache.fragment_mma %{{.*}}, %[[ROWS]]{{.*}} -> !kvcache.in_flight<16x256xf32, mma_acc>
+// CHECK:             kvcache.yield
+func.func @latent(%q: memref<?x128x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x128x512xbf16>) {
+  kvcache.attention %q, %k, %n, %s outs(%out) {causal}
+      : memref<?x128x576xbf16>, !mla, memref<?xi32>, f32, memref<?x128x512xbf16>
+  return
+}
+
+// Ids of the next tile wait in registers while products are computed. Scores of ids that are no row's are -inf.
+// On newer chips, prompts of sparse latent rows need registers that `kvcache-expand-ops` saves.
+// TILE120-LABEL: func.func @sparse(
+// TILE120-NEXT:    kvcache.attention
+// CHECK-LABEL: func.func @sparse(
+// CHECK:         %[[PIPE:.*]] = kvcache.pipe
+// CHECK:         %[[IDS:.*]] = kvcache.alloc_tile : !kvcache.tile<3x16xi32>
+// CHECK:         kvcache.async_gather_tile
+// CHECK:         scf.for {{.*}} iter_args
+// CHECK-NEXT:      gpu.barrier
+// CHECK:           kvcache.produce %[[PIPE]]
+// CHECK:           kvcache.async_gather_tile
+// CHECK:           memref.load {{.*}} : memref<?x2048xi32>
+// CHECK:           kvcache.consume %[[PIPE]]
+// CHECK:             kvcache.map %{{.*}} at(
+// CHECK:               %[[ID:.*]] = kvcache.tile_load %[[IDS]]
+// CHECK:               arith.cmpi sge, %[[ID]], %c0
+// CHECK:               arith.select
+// CHECK:           kvcache.tile_store %{{.*}}, %[[IDS]]
+func.func @sparse(%q: memref<?x128x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x128x512xbf16>, %ids: memref<?x2048xi32>) {
+  kvcache.attention %q, %k, %n, %s outs(%out) rows %ids
+      : memref<?x128x576xbf16>, !mla, memref<?xi32>, f32, memref<?x128x512xbf16>, memref<?x2048xi32>
+  return
+}
+
+// So do persistent kernels of latent rows.
+// TILE120-LABEL: func.func @latent_splits(
+// TILE120-NEXT:    kvcache.attention
+// CHECK-LABEL: func.func @latent_splits(
+// CHECK:         kvcache.fragment_mma
+func.func @latent_splits(%w: memref<?xi8>, %q: memref<?x128x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x128x512xbf16>) {
+  kvcache.attention %q, %k, %n, %s outs(%out) workspace %w {causal}
+      : memref<?x128x576xbf16>, !mla, memref<?xi32>, f32, memref<?x128x512xbf16>, memref<?xi8>
+  return
+}

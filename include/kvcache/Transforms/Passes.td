@@ -86,16 +86,18 @@ def TileAttention : Pass<"kvcache-tile-attention"> {
     fragments. `kvcache-expand-ops` does the same with these ops, and replaces the
     others. The config, or the tables where it is open, choose for an op:
     - the schedule `pipelined` or `ping_pong`, by `wgmma`;
-    - the MMA `mma_sync`, for keys and values of 16 bits, which copies bring as
-      they are. Rows may be split: then another launch merges them.
+    - the MMA `mma_sync`, unless `dequant` is `registers`. Copies bring elements
+      of 16 bits as they are, and threads convert others. Rows may be split: then
+      another launch merges them. Persistent kernels of latent rows are left, and
+      on sm_90 and newer chips prompts of sparse latent rows.
 
     A thread block stages its query rows in a tile. It has a loop over tiles of
     keys and values: scores by `fragment_mma`, masks and softmax by `map` and
     `reduce`, sums by `fragment_mma`. `store_rows` stores the results, and
-    `store_split` those of a split into the workspace. With `wgmma`, a warpgroup copies tiles and others
-    multiply. The loop has its schedule as `kvcache.schedule`, by which
-    `kvcache-schedule-attention` rotates it. With `mma_sync`, all threads copy the
-    next tiles, and the loop stays as it is.
+    `store_split` those of a split into the workspace. With `wgmma`, a warpgroup
+    copies tiles and others multiply. The loop has its schedule as
+    `kvcache.schedule`, by which `kvcache-schedule-attention` rotates it. With
+    `mma_sync`, all threads copy the next tiles, and the loop stays as it is.
 
     The chips and the checks are those of `kvcache-expand-ops`.
   }];

@@ -295,23 +295,29 @@ void chooseSchedule(AttentionOp op, const AttentionShape &shape, TilePlan &plan,
     chooseTokens(op, shape, plan, target);
 }
 
-/// Whether a kernel of this plan is a loop over fragments.
+/// Whether a kernel of this plan is a loop over fragments. Some of latent rows
+/// would spill (ptxas 13.0): persistent ones, and, on chips with tensor copies,
+/// prompts of sparse rows.
 bool hasFragments(AttentionOp op, const AttentionShape &shape,
                   const TilePlan &plan, const Target &target) {
   if (plan.schedule != Schedule::Prefetch)
     return true;
   if (plan.unit != TileUnit::Warps && !plan.isSwapped)
     return shape.tokens != Tokens::OfIds && areAllCopied(op);
-  return plan.unit == TileUnit::Warps && !plan.multipliesRaw &&
-         shape.caches == Caches::OfValues && shape.tokens != Tokens::OfIds &&
-         areAllCopied(op);
+  bool isSparsePrompt = shape.tokens == Tokens::OfIds && !shape.hasParts;
+  if (shape.caches == Caches::Latent &&
+      (plan.blocks || (isSparsePrompt && target.has(kScheduled))))
+    return false;
+  return plan.unit == TileUnit::Warps && !plan.multipliesRaw;
 }
 
-/// The bound of the registers of a thread, or 0. Regions may need any number.
+/// The bound of the registers of a thread, or 0. Regions may need any number,
+/// and ids of sparse rows, or a mask beside a soft cap, need more.
 int64_t chooseRegisters(AttentionOp op, const AttentionShape &shape,
                         const Target &target) {
   if (shape.ofKey <= kMostUnbounded || shape.ofKey > kMostBounded ||
-      !op.getModifiers().empty())
+      shape.tokens == Tokens::OfIds || !op.getModifiers().empty() ||
+      (op.getMask() && op.getSoftCap()))
     return 0;
   const RegistersChoice *choice =
       llvm::find_if(kRegisterBounds, [&](const RegistersChoice &row) {

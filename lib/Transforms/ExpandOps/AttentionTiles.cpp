@@ -463,9 +463,13 @@ private:
       raw.loadScales(tile, getToken(tile), tokens, condition);
   }
 
+  SmallVector<Type> getTypes(int64_t count) {
+    return SmallVector<Type>(count, builder.getF32Type());
+  }
+
   State useTile(Value tile, State state) {
     if (!op.getValueCache())
-      return keys.use(getUse(tile), state.size(), [&](Value keyTile) {
+      return keys.use(getUse(tile), getTypes(state.size()), [&](Value keyTile) {
         if (keys.isCopied())
           keys.clearUnseen(thread, keyTile, getToken(tile), tokens);
         State scores = computeScores(keyTile, tile);
@@ -473,21 +477,22 @@ private:
         return addValues(keyTile, tile, weights, state);
       });
     int64_t count = layout.countElements(plan.tokens);
-    State scores = keys.use(getUse(tile), count, [&](Value keyTile) {
+    State scores = keys.use(getUse(tile), getTypes(count), [&](Value keyTile) {
       return computeScores(keyTile, tile);
     });
     SmallVector<Fragment> weights = weigh(scores, tile, state);
     // Scales have arrived, and registers are missing where values are used.
     if (plan.multipliesRaw)
       raw.storeScales(state);
-    return values.use(getUse(tile), state.size(), [&](Value valueTile) {
-      if (values.isCopied())
-        values.clearUnseen(thread, valueTile, getToken(tile), tokens);
-      if (!plan.multipliesRaw)
-        return addValues(valueTile, tile, weights, state);
-      raw.addColumns(scores, valueTile, tile, state);
-      return state;
-    });
+    return values.use(
+        getUse(tile), getTypes(state.size()), [&](Value valueTile) {
+          if (values.isCopied())
+            values.clearUnseen(thread, valueTile, getToken(tile), tokens);
+          if (!plan.multipliesRaw)
+            return addValues(valueTile, tile, weights, state);
+          raw.addColumns(scores, valueTile, tile, state);
+          return state;
+        });
   }
 
   SmallVector<int64_t> getScoresOf(int64_t row) {

@@ -470,11 +470,10 @@ std::function<void()> TiledCache::loadScales(Value thread,
 }
 
 SmallVector<Value>
-TiledCache::use(Value number, size_t numResults,
+TiledCache::use(Value number, TypeRange types,
                 function_ref<SmallVector<Value>(Value)> body) const {
   if (tile)
     return body(tile);
-  SmallVector<Type> types(numResults, builder.getF32Type());
   return useOfPipe(number, types,
                    [&](ValueRange tiles) { return body(tiles[0]); });
 }
@@ -487,6 +486,11 @@ TiledCache::useOfPipe(Value number, TypeRange types,
   Block *block = createPipeBody(builder, loc, consume.getBody(), pipe);
   YieldOp::create(builder, loc, body(block->getArguments()));
   return SmallVector<Value>(consume.getResults());
+}
+
+Value TiledCache::getScale(Value column) const {
+  return TileLoadOp::create(builder, loc, builder.getF32Type(), scales,
+                            frame.index(0), column);
 }
 
 void TiledCache::scale(MutableArrayRef<Value> scores, const LaneLayout &layout,

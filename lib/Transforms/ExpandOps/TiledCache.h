@@ -81,9 +81,12 @@ public:
   void clearUnseen(Value thread, ValueRange copiedTiles, Value firstToken,
                    const TiledTokens &tokens,
                    std::optional<int64_t> barrier = std::nullopt) const;
-  /// Runs `body` with a tile, that of a use of the pipe.
-  SmallVector<Value> use(Value number, size_t numResults,
+  /// Runs `body`, whose results have these types, with a tile: that of a use of
+  /// the pipe.
+  SmallVector<Value> use(Value number, TypeRange types,
                          function_ref<SmallVector<Value>(Value)> body) const;
+  /// The scale of a token of the tile, in f32.
+  Value getScale(Value column) const;
   /// Multiplies scores or weights of a lane, whose first token is `column`, by
   /// the scales of their tokens.
   void scale(MutableArrayRef<Value> scores, const LaneLayout &layout,

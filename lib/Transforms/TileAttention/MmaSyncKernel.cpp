@@ -10,6 +10,7 @@
 
 #include "OnlineSoftmax.h"
 #include "QueryStage.h"
+#include "TileFeed.h"
 #include "TileScores.h"
 #include "WorkItems.h"
 
@@ -28,19 +29,20 @@ constexpr int64_t kMostKept = 128;
 
 /// A block computes as many query rows as its plan has: some tokens of a
 /// sequence, for some heads of a group each. Each warp has 16 of the rows as
-/// fragments, or a share of their values. All threads copy tiles of keys and
-/// values into pipes, while they compute with the tiles before.
+/// fragments, or a share of their values. All threads bring tiles of keys
+/// and values, while they compute with the tiles before.
 class MmaSyncKernel {
 public:
   MmaSyncKernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
       : frame(frame), block(op, frame, plan), b(frame.builder, frame.loc),
-        keys(frame, op, op.getKeyCache(), block.keySize, plan),
-        values(frame, op, op.getValues(), block.valueSize, plan),
-        queries(block, keys.getLane(), plan.countThreads()) {}
+        items(block), feed(block, items),
+        queries(block, feed.getKeyElement(), plan.countThreads()) {}
 
   /// The difference of a row's largest score and the exponent that its weights
   /// are relative to.
-  float getBias() const { return values.getLane().isF16() ? kHalfBias : 0; }
+  float getBias() const {
+    return feed.getValueElement().isF16() ? kHalfBias : 0;
+  }
 
   void emit() {
     items.emit(block.plan.countThreads(),
@@ -79,21 +81,10 @@ private:
                        FragmentLayout::MmaAcc);
   }
 
-  //===--------------------------------------------------------------------===//
-  // Tiles
-  //===--------------------------------------------------------------------===//
-
   void allocate() {
     queries.allocate();
-    keys.allocate();
-    values.allocate();
-    if (int64_t registers = block.plan.registers)
-      keys.getPipe().getDefiningOp<PipeOp>().setConsumerRegisters(registers);
-    if (block.list)
-      block.list->allocate();
+    feed.allocate();
   }
-
-  void produce(Value tile) { items.produce(tile, tiles, {&keys, &values}); }
 
   //===--------------------------------------------------------------------===//
   // Sums
@@ -103,9 +94,8 @@ private:
   RowSums attendTokens() {
     TileScores scores(block, getAcc(block.plan.tokens), getFirstRow());
     OnlineSoftmax softmax(block.f, scores.getFactor(), getBias());
-    tiles = block.findTiles(block.plan.countThreads());
-    for (int64_t i = 0; i < block.plan.countAhead(); ++i)
-      produce(frame.index(i));
+    Value tiles = block.findTiles(block.plan.countThreads());
+    feed.start(tiles);
     // The copies take longer than the next work item.
     Value taken = block.schedule ? block.schedule->take() : Value();
     queries.store(/*count=*/Value());
@@ -116,7 +106,10 @@ private:
     SoftmaxState state = softmax.forTiles(
         softmax.begin(getAcc(countColumns())), tiles, block.plan.schedule,
         [&](Value tile, SoftmaxState &state) {
-          addTile(tile, scores, softmax, state);
+          feed.begin(tile);
+          feed.areLatent() ? addLatentTile(tile, scores, softmax, state)
+                           : addTile(tile, scores, softmax, state);
+          feed.end();
         });
     return {state.acc, softmax.getReference(state), softmax.getTotal(state),
             getBias()};
@@ -124,23 +117,44 @@ private:
 
   void addTile(Value tile, const TileScores &scores,
                const OnlineSoftmax &softmax, SoftmaxState &state) {
-    produce(frame.add(tile, frame.index(block.plan.countAhead())));
     Value token = block.getToken(tile);
-    Value products =
-        b.consume(keys.getPipe(), items.getUse(tile), getAcc(block.plan.tokens),
-                  [&](Value keyTile) { return multiplyKeys(keyTile); });
-    Value left =
-        softmax.addScores(scores.apply(products, tile, token),
-                          getFragment(block.plan.tokens, values.getLane(),
-                                      FragmentLayout::MmaA16),
-                          state);
-    state.acc = b.consume(
-        values.getPipe(), items.getUse(tile), state.acc.getType(),
-        [&](Value valueTile) {
-          values.clearUnseen(block.thread, valueTile, token, block.tokens);
-          return b.wait(multiply(left, valueTile, /*column=*/getFirstColumn(),
-                                 state.acc, Major::MN));
+    SmallVector<Value> products =
+        feed.useKeys(tile, getAcc(block.plan.tokens), [&](Value keyTile) {
+          return SmallVector<Value>{multiplyKeys(keyTile)};
         });
+    Value left =
+        addScores(products.front(), tile, token, scores, softmax, state);
+    SmallVector<Value> acc =
+        feed.useValues(tile, state.acc.getType(), [&](Value valueTile) {
+          return SmallVector<Value>{multiplyValues(left, valueTile, state.acc)};
+        });
+    state.acc = acc.front();
+  }
+
+  /// Rows of a latent tile are keys and values.
+  void addLatentTile(Value tile, const TileScores &scores,
+                     const OnlineSoftmax &softmax, SoftmaxState &state) {
+    Value token = block.getToken(tile);
+    SmallVector<Value> before = state.getValues();
+    state = SoftmaxState(
+        feed.useKeys(tile, ValueRange(before).getTypes(), [&](Value rows) {
+          SoftmaxState next(before);
+          Value left =
+              addScores(multiplyKeys(rows), tile, token, scores, softmax, next);
+          next.acc = multiplyValues(left, rows, next.acc);
+          return next.getValues();
+        }));
+  }
+
+  /// Returns the weights of a tile as a left operand.
+  Value addScores(Value products, Value tile, Value token,
+                  const TileScores &scores, const OnlineSoftmax &softmax,
+                  SoftmaxState &state) {
+    FragmentType type = getFragment(block.plan.tokens, feed.getValueElement(),
+                                    FragmentLayout::MmaA16);
+    return softmax.addScores(
+        scores.apply(feed.scaleScores(products), tile, token), type, state,
+        [&](Value weights) { return feed.scaleWeights(weights); });
   }
 
   //===--------------------------------------------------------------------===//
@@ -152,7 +166,7 @@ private:
   Value loadQuery(Value column, int64_t columns) {
     return FragmentLoadOp::create(
         frame.builder, frame.loc,
-        getFragment(columns, keys.getLane(), FragmentLayout::MmaA16),
+        getFragment(columns, feed.getKeyElement(), FragmentLayout::MmaA16),
         queries.getTile(), getFirstRow(), column);
   }
 
@@ -175,6 +189,10 @@ private:
     return b.wait(product);
   }
 
+  Value multiplyValues(Value left, Value valueTile, Value acc) {
+    return b.wait(multiply(left, valueTile, getFirstColumn(), acc, Major::MN));
+  }
+
   Value multiply(Value left, Value tile, Value column, Value acc, Major major) {
     FragmentType type =
         getAcc(major == Major::K ? block.plan.tokens : countColumns());
@@ -188,13 +206,11 @@ private:
   Frame frame;
   TileRows block;
   FragmentBuilder b;
-  TiledCache keys, values;
+  WorkItems items;
+  TileFeed feed;
   QueryStage queries;
   /// The queries of the warp, if it keeps them.
   Value kept;
-  /// The number of tiles.
-  Value tiles;
-  WorkItems items{block};
 };
 
 } // namespace

@@ -93,10 +93,11 @@ void OnlineSoftmax::addWeights(Value weights, Value rescale, Value max,
 
 // Weights become an operand first: ptxas then takes fewer registers.
 Value OnlineSoftmax::addScores(Value scores, FragmentType operand,
-                               SoftmaxState &state) const {
+                               SoftmaxState &state,
+                               function_ref<Value(Value)> scale) const {
   Value max = findMax(scores, state);
   Value weights = computeWeights(scores, max);
-  Value left = ToOperandOp::create(f.builder, f.loc, operand, weights);
+  Value left = ToOperandOp::create(f.builder, f.loc, operand, scale(weights));
   Value rescale = computeRescale(state.max, max);
   addWeights(weights, rescale, max, state);
   state.acc = b.multiply(state.acc, rescale);

@@ -55,10 +55,14 @@ public:
   SoftmaxState begin(FragmentType acc) const;
   /// Returns the state before the first tile, for the rows of a fragment.
   SoftmaxState beginRows(FragmentType fragment) const;
-  /// Adds the scores of a tile: returns their weights as a left operand,
-  /// updates the largest score and the sum, and scales the accumulator.
-  Value addScores(Value scores, FragmentType operand,
-                  SoftmaxState &state) const;
+  /// Adds the scores of a tile: returns their weights as a left operand, which
+  /// `scale` gives the scales of values, updates the largest score and the sum,
+  /// and rescales the accumulator.
+  Value addScores(
+      Value scores, FragmentType operand, SoftmaxState &state,
+      function_ref<Value(Value weights)> scale = [](Value weights) {
+        return weights;
+      }) const;
   /// Adds the scores of a tile, but leaves the accumulator to the caller. The
   /// exponent that weights are relative to stays where it grows by at most
   /// `slack`.

@@ -25,7 +25,8 @@ constexpr float kLeastFactor = std::numeric_limits<float>::min();
 TileScores::TileScores(TileRows &block, FragmentType type, Value firstRow)
     : block(block), frame(block.frame), b(frame.builder, frame.loc), type(type),
       firstRow(firstRow), factor(makeFactor()) {
-  if (block.op.getRanges() || block.plan.unit == TileUnit::Warps)
+  if (!block.ids &&
+      (block.op.getRanges() || block.plan.unit == TileUnit::Warps))
     carriedBounds = makeBounds();
   if (!hasBounds())
     return;
@@ -64,7 +65,8 @@ Value TileScores::makeFactor() const {
 
 Value TileScores::apply(Value products, Value tile, Value token) const {
   Value scores = maskByRegion(modify(products, token), tile, token);
-  return maskByPosition(scores, tile, token);
+  return block.ids ? maskIds(scores, tile)
+                   : maskByPosition(scores, tile, token);
 }
 
 Value TileScores::modify(Value products, Value token) const {
@@ -152,6 +154,16 @@ Value TileScores::maskByPosition(Value scores, Value tile, Value token) const {
     return block.list ? maskGaps(masked, token) : masked;
   };
   return frame.selectIf(needsMask(tile), maskEach, [&] { return scores; });
+}
+
+Value TileScores::maskIds(Value scores, Value tile) const {
+  Value zero = frame.index(0);
+  return b.map(scores,
+               [&](ValueRange place) {
+                 Value id = block.ids->get(tile, place[2], /*count=*/1);
+                 return selectSeen(block.ids->isRow(id), place[0]);
+               },
+               {zero, zero});
 }
 
 Value TileScores::maskGaps(Value scores, Value token) const {

@@ -46,6 +46,8 @@ private:
   /// Excludes tokens by the op's region, and by the mask and positions.
   Value maskByRegion(Value scores, Value tile, Value token) const;
   Value maskByPosition(Value scores, Value tile, Value token) const;
+  /// Excludes ids of the tile that are no row's.
+  Value maskIds(Value scores, Value tile) const;
   /// Excludes tokens between ranges of a row.
   Value maskGaps(Value scores, Value token) const;
   /// Whether a row sees a token of the tile from `token` on. `place` is the

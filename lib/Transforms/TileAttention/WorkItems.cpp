@@ -56,7 +56,9 @@ void WorkItems::attendScheduled(const TileWork &work,
                                 const WorkItemCode &code) {
   placeWork(work);
   // As many uses of pipes have the same slots and phases.
-  firstUse = frame.rem(frame.fromI32(work.carried), 2 * block.plan.stages);
+  const TilePlan &plan = block.plan;
+  firstUse = frame.rem(frame.fromI32(work.carried),
+                       2 * plan.stages * std::max<int64_t>(plan.raw, 1));
   RowSums sums = code.attend();
   TileWork same = block.findWorkAgain();
   storeResults(same, placeWork(same), sums, code);

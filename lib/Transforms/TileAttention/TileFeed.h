@@ -1,0 +1,83 @@
+//===- TileFeed.h - Tiles of keys and values in time ------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEFEED_H
+#define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEFEED_H
+
+#include "FragmentBuilder.h"
+#include "WorkItems.h"
+
+namespace mlir::kvcache {
+
+/// Brings tiles of keys and values into shared memory, for a block whose
+/// threads all copy and multiply. Copies start some tiles ahead. Where they do
+/// not bring elements as products need them, the threads convert these.
+class TileFeed {
+public:
+  TileFeed(TileRows &block, const WorkItems &items);
+
+  void allocate();
+  /// Starts the copies of the first of `count` tiles.
+  void start(Value count);
+  /// Makes a tile complete, and starts the next copies. `end` follows its use.
+  void begin(Value tile);
+  void end();
+
+  /// Runs `body` with a tile of keys or values. Latent rows are both.
+  SmallVector<Value>
+  useKeys(Value tile, TypeRange types,
+          function_ref<SmallVector<Value>(Value keys)> body) const;
+  SmallVector<Value>
+  useValues(Value tile, TypeRange types,
+            function_ref<SmallVector<Value>(Value values)> body) const;
+  bool areLatent() const { return !block.op.getValueCache(); }
+
+  /// Multiplies scores, or weights, by the scales of the tokens in the tile in
+  /// use, unless its elements have these.
+  Value scaleScores(Value scores) const { return scale(keys, scores); }
+  Value scaleWeights(Value weights) const {
+    return scale(areLatent() ? keys : values, weights);
+  }
+
+  /// The elements of tiles.
+  FloatType getKeyElement() const { return keys.getLane(); }
+  FloatType getValueElement() const { return values.getLane(); }
+
+private:
+  /// The caches that have tiles.
+  SmallVector<const TiledCache *> getSides() const;
+  bool areCopied() const;
+  bool hasCopies() const;
+
+  using IsWanted = function_ref<bool(const TiledCache &)>;
+  /// Copies a tile of those of keys and values that are wanted, if there is
+  /// such a tile.
+  void produce(Value tile, IsWanted isWanted) const;
+  /// Starts the next copies, where the tile in use leaves no more room: of
+  /// tiles, or of raw ones.
+  void produceNext(Value tile, bool isRaw) const;
+  void convert(Value tile) const;
+  /// Loads the ids of the tile after those that copies are for, and returns a
+  /// function that stores them.
+  std::function<void()> loadNextIds(Value tile) const;
+  Value scale(const TiledCache &side, Value elements) const;
+
+  TileRows &block;
+  const WorkItems &items;
+  const Frame &frame;
+  FragmentBuilder b;
+  TiledCache keys, values;
+  /// The number of tiles.
+  Value tiles;
+  /// Stores numbers that wait in registers while a tile is used.
+  std::function<void()> storeLoaded;
+};
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEFEED_H
