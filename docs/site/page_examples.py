@@ -148,7 +148,7 @@ def why_not_lowered(source: str) -> str:
         source = buffers.stdout
     passes = [expand, "--kvcache-expand-copies", "--convert-kvcache-to-memref"]
     has_fragments = "!kvcache.fragment" in source
-    multiplies = "kvcache.mma" in source or has_fragments
+    multiplies = "kvcache.mma" in source or (has_fragments and "kvcache.tmem" not in source)
     if multiplies or re.search(r"(?<!!)kvcache\.(?:tma|tmem)_", source):
         source = as_device_code(source)
         attach = f"--kvcache-attach-targets=chip={'sm_90a' if multiplies else 'sm_100a'}"
