@@ -66,6 +66,16 @@ int64_t LayoutDigits::countColumns() const {
   return columns;
 }
 
+int64_t LayoutDigits::countRun() const {
+  int64_t count = 1;
+  for (LayoutDigit digit : element) {
+    if (digit.isRow || digit.distance != count)
+      break;
+    count *= 2;
+  }
+  return count;
+}
+
 SmallVector<ElementPlace> LayoutDigits::getPlaces(int64_t columns) const {
   SmallVector<ElementPlace> places;
   for (int64_t atom = 0; atom < columns; atom += countColumns())

@@ -8,6 +8,7 @@
 
 #include "RegionRules.h"
 #include "kvcache/IR/CheckOps.h"
+#include "kvcache/IR/FragmentLayout.h"
 #include "kvcache/IR/FragmentOps.h"
 #include "kvcache/IR/PipeOps.h"
 
@@ -259,11 +260,17 @@ static LogicalResult verifyPlaces(Operation *op, Region &region,
 }
 
 static LogicalResult verifyAlignment(Operation *op,
-                                     std::optional<uint64_t> alignment) {
-  if (!alignment || llvm::isPowerOf2_64(*alignment))
+                                     std::optional<uint64_t> alignment,
+                                     FragmentType type, Type element) {
+  if (!alignment)
     return success();
-  return op->emitOpError("expects 'alignment' to be a power of two, got ")
-         << *alignment;
+  uint64_t run = type.hasColumns() ? LayoutDigits::get(type).countRun() : 1;
+  uint64_t most = run * element.getIntOrFloatBitWidth() / 8;
+  if (llvm::isPowerOf2_64(*alignment) && *alignment <= most)
+    return success();
+  return op->emitOpError("expects 'alignment' to be a power of two of at most "
+                         "the bytes stored at once (")
+         << most << "), got " << *alignment;
 }
 
 /// Verifies the ops of a region that computes where rows are stored.
@@ -285,12 +292,13 @@ LogicalResult StoreRowsOp::verify() {
   auto memref = cast<MemRefType>(getMemref().getType());
   // (C4)
   Type from = type.getElementType(), to = memref.getElementType();
-  bool isRounded = from.isF32() && isa<FloatType>(to) &&
-                   to.getIntOrFloatBitWidth() < from.getIntOrFloatBitWidth();
+  bool isRounded =
+      from.isF32() && isa<BFloat16Type, Float16Type, Float8E4M3FNType,
+                          Float8E5M2Type, Float8E8M0FNUType>(to);
   if ((from != to && !isRounded) || !to.isIntOrFloat() ||
       to.getIntOrFloatBitWidth() % 8)
-    return emitOpError("expects elements of whole bytes, of the fragment f32 "
-                       "or those of the memref, got ")
+    return emitOpError("expects elements of whole bytes, the same in the "
+                       "fragment and the memref, or f32 that are rounded, got ")
            << from << " and " << to;
   // (C5)
   if (type.hasColumns() && !memref.isLastDimUnitStride())
@@ -298,7 +306,7 @@ LogicalResult StoreRowsOp::verify() {
                        "to be side by side, got ")
            << memref;
   // (C6)
-  if (failed(verifyAlignment(*this, getAlignment())))
+  if (failed(verifyAlignment(*this, getAlignment(), type, to)))
     return failure();
   // (C2)
   if (memref.getRank() < type.hasColumns())
@@ -347,7 +355,8 @@ LogicalResult StoreSplitOp::verify() {
     return emitOpError("expects 'max' and 'sum' to be ")
            << acc.getRowType() << ", got " << row;
   if (failed(verifySplitMemory(*this)) ||
-      failed(verifyAlignment(*this, getAlignment()))) // (C5)
+      failed(verifyAlignment(*this, getAlignment(), acc,
+                             acc.getElementType()))) // (C5)
     return failure();
   // (C3)
   return verifyPlaces(*this, getBody(),

@@ -72,6 +72,8 @@ struct LayoutDigits {
   /// The elements of a lane in a matrix of so many columns, in the order of its
   /// registers.
   SmallVector<ElementPlace> getPlaces(int64_t columns) const;
+  /// The elements of a lane that lie side by side in a row.
+  int64_t countRun() const;
   /// The rows of a lane, in ascending order.
   SmallVector<int64_t> getRows() const;
   /// The bits of the lane's number that do not change the row.

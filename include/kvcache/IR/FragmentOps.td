@@ -374,11 +374,11 @@ def KVCache_StoreRowsOp : KVCache_Op<"store_rows", [
       an `i1`.
     - (C3) the ops of the region at most read memory, are no calls, and have no
       fragments. `kvcache.check` is allowed.
-    - (C4) elements are floats, of the fragment f32 or those of the memref, or
-      integers of one type. They have whole bytes.
+    - (C4) elements of the fragment are those of the memref, of whole bytes, or
+      f32 that are rounded to f16, bf16, f8E4M3FN, f8E5M2 or f8E8M0FNU.
     - (C5) with columns, elements that follow one another in the last dimension
       are side by side.
-    - (C6) `alignment` is a power of two.
+    - (C6) `alignment` is a power of two of at most the bytes stored at once.
     - (C7) stored elements are inside the memref. The bounds checks check it.
 
     Example:
@@ -445,7 +445,7 @@ def KVCache_StoreSplitOp : KVCache_Op<"store_split", [
       dimension of `accs` except the last, and an `i1`.
     - (C4) the ops of the region are those that `store_rows` allows.
     - (C5) `alignment`, the number of bytes of which addresses of elements stored
-      at once are multiples, is a power of two.
+      at once are multiples, is a power of two of at most their bytes.
     - (C6) stored elements are inside the memrefs. The bounds checks check it.
 
     Example:

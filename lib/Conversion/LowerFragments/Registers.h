@@ -23,10 +23,6 @@ SmallVector<Value> unpack(OpBuilder &builder, Location loc, FragmentType type,
 SmallVector<Value> pack(OpBuilder &builder, Location loc, FragmentType type,
                         ArrayRef<Value> elements);
 
-/// Returns the number of elements of a thread that lie side by side in a row,
-/// from each multiple of the number on: at most 16 bytes.
-int64_t getRunSize(FragmentType type);
-
 /// Makes a vector of all registers, and elements of words.
 Value join(OpBuilder &builder, Location loc, FragmentType type,
            ValueRange registers);

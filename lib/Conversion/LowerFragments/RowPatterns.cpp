@@ -50,7 +50,7 @@ public:
                  ArrayRef<Value> indices, Value column,
                  std::optional<uint64_t> alignment) const {
     auto all = LayoutDigits::get(type).getPlaces(type.getColumns());
-    int64_t size = getRunSize(type);
+    int64_t size = LayoutDigits::get(type).countRun();
     Type stored = cast<MemRefType>(memref.getType()).getElementType();
     llvm::MaybeAlign bytes(
         alignment.value_or(stored.getIntOrFloatBitWidth() / 8));

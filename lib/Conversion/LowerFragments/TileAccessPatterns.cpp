@@ -57,16 +57,6 @@ SmallVector<Value> MatrixLoader::load(Value firstRow, Value firstColumn,
 // Runs of elements
 //===----------------------------------------------------------------------===//
 
-int64_t kvcache::getRunSize(FragmentType type) {
-  int64_t size = 1;
-  for (LayoutDigit digit : LayoutDigits::get(type).element) {
-    if (digit.isRow || digit.distance != size)
-      break;
-    size *= 2;
-  }
-  return size;
-}
-
 namespace {
 
 struct Run {
@@ -84,7 +74,7 @@ static SmallVector<Run> getRuns(const IndexBuilder &b, FragmentType type,
         firstColumn = b.add(column, first.column);
   auto places = LayoutDigits::get(type).getPlaces(type.getColumns());
   SmallVector<Run> runs;
-  for (size_t i = 0; i < places.size(); i += getRunSize(type))
+  for (size_t i = 0; i < places.size(); i += LayoutDigits::get(type).countRun())
     runs.push_back({static_cast<int64_t>(i),
                     b.add(firstRow, b.index(places[i].row)),
                     b.add(firstColumn, b.index(places[i].column))});
@@ -130,7 +120,8 @@ private:
   static SmallVector<Value> loadRuns(OpBuilder &builder, FragmentLoadOp op) {
     IndexBuilder b(builder, op.getLoc());
     FragmentType type = op.getType();
-    auto vector = VectorType::get(getRunSize(type), type.getElementType());
+    auto vector = VectorType::get(LayoutDigits::get(type).countRun(),
+                                  type.getElementType());
     SmallVector<Value> elements;
     for (const Run &run :
          getRuns(b, type, op.getTileRow(), op.getTileColumn())) {
@@ -154,7 +145,7 @@ struct LowerFragmentStore : OpConversionPattern<FragmentStoreOp> {
     FragmentType type = op.getValue().getType();
     SmallVector<Value> elements =
         unpack(rewriter, loc, type, adaptor.getValue());
-    int64_t size = getRunSize(type);
+    int64_t size = LayoutDigits::get(type).countRun();
     auto vector = VectorType::get(size, type.getElementType());
     for (const Run &run : getRuns(IndexBuilder(rewriter, loc), type,
                                   op.getTileRow(), op.getTileColumn())) {

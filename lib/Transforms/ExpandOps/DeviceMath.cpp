@@ -84,8 +84,7 @@ Value DeviceMath::tanh(Value value, bool isSmallExact) const {
   Value result = math::CopySignOp::create(builder, loc, ratio, value);
   if (!isSmallExact)
     return result;
-  Value isSmall =
-      arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, size,
-                            constant(type, 0.5));
+  Value isSmall = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT,
+                                        size, constant(type, 0.5));
   return select(isSmall, tanhPolynomial(value), result);
 }

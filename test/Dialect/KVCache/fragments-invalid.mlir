@@ -564,7 +564,7 @@ func.func @store_rows_c2_rank(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %i: i
 // -----
 
 func.func @store_rows_c4(%a: !kvcache.fragment<64x32xi32, wgmma_acc>, %i: index, %x: i1, %m: memref<?x32xi16>) {
-  // expected-error @below {{'kvcache.store_rows' op expects elements of whole bytes, of the fragment f32 or those of the memref, got 'i32' and 'i16'}}
+  // expected-error @below {{'kvcache.store_rows' op expects elements of whole bytes, the same in the fragment and the memref, or f32 that are rounded, got 'i32' and 'i16'}}
   kvcache.store_rows %a at(%i, %i) to %m : !kvcache.fragment<64x32xi32, wgmma_acc>, memref<?x32xi16> {
   ^bb0(%r: index):
     kvcache.yield %r, %x : index, i1
@@ -575,7 +575,7 @@ func.func @store_rows_c4(%a: !kvcache.fragment<64x32xi32, wgmma_acc>, %i: index,
 // -----
 
 func.func @store_rows_c4_wider(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %i: index, %x: i1, %m: memref<?x32xf64>) {
-  // expected-error @below {{'kvcache.store_rows' op expects elements of whole bytes, of the fragment f32 or those of the memref, got 'f32' and 'f64'}}
+  // expected-error @below {{'kvcache.store_rows' op expects elements of whole bytes, the same in the fragment and the memref, or f32 that are rounded, got 'f32' and 'f64'}}
   kvcache.store_rows %a at(%i, %i) to %m : !kvcache.fragment<64x32xf32, wgmma_acc>, memref<?x32xf64> {
   ^bb0(%r: index):
     kvcache.yield %r, %x : index, i1
@@ -585,8 +585,19 @@ func.func @store_rows_c4_wider(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %i: 
 
 // -----
 
+func.func @store_rows_c4_format(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %i: index, %x: i1, %m: memref<?x32xf8E4M3FNUZ>) {
+  // expected-error @below {{'kvcache.store_rows' op expects elements of whole bytes, the same in the fragment and the memref, or f32 that are rounded, got 'f32' and 'f8E4M3FNUZ'}}
+  kvcache.store_rows %a at(%i, %i) to %m : !kvcache.fragment<64x32xf32, wgmma_acc>, memref<?x32xf8E4M3FNUZ> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
 func.func @store_rows_c4_bits(%a: !kvcache.fragment<64x32xi1, wgmma_acc>, %i: index, %x: i1, %m: memref<?x32xi1>) {
-  // expected-error @below {{'kvcache.store_rows' op expects elements of whole bytes, of the fragment f32 or those of the memref, got 'i1' and 'i1'}}
+  // expected-error @below {{'kvcache.store_rows' op expects elements of whole bytes, the same in the fragment and the memref, or f32 that are rounded, got 'i1' and 'i1'}}
   kvcache.store_rows %a at(%i, %i) to %m : !kvcache.fragment<64x32xi1, wgmma_acc>, memref<?x32xi1> {
   ^bb0(%r: index):
     kvcache.yield %r, %x : index, i1
@@ -608,8 +619,19 @@ func.func @store_rows_c5(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %i: index,
 // -----
 
 func.func @store_rows_c6(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %i: index, %x: i1, %m: memref<?x32xf32>) {
-  // expected-error @below {{'kvcache.store_rows' op expects 'alignment' to be a power of two, got 6}}
+  // expected-error @below {{'kvcache.store_rows' op expects 'alignment' to be a power of two of at most the bytes stored at once (8), got 6}}
   kvcache.store_rows %a at(%i, %i) to %m {alignment = 6 : i64} : !kvcache.fragment<64x32xf32, wgmma_acc>, memref<?x32xf32> {
+  ^bb0(%r: index):
+    kvcache.yield %r, %x : index, i1
+  }
+  return
+}
+
+// -----
+
+func.func @store_rows_c6_far(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %i: index, %x: i1, %m: memref<?x32xf32>) {
+  // expected-error @below {{'kvcache.store_rows' op expects 'alignment' to be a power of two of at most the bytes stored at once (8), got 16}}
+  kvcache.store_rows %a at(%i, %i) to %m {alignment = 16 : i64} : !kvcache.fragment<64x32xf32, wgmma_acc>, memref<?x32xf32> {
   ^bb0(%r: index):
     kvcache.yield %r, %x : index, i1
   }
@@ -763,7 +785,7 @@ func.func @store_split_c3(%a: !kvcache.fragment<16x32xf32, mma_acc>, %s: !kvcach
 // -----
 
 func.func @store_split_c5(%a: !kvcache.fragment<16x32xf32, mma_acc>, %s: !kvcache.fragment<16xf32, mma_acc>, %i: index, %x: i1, %m: memref<?x32xf32>, %n: memref<?x2xf32>, %e: f32) {
-  // expected-error @below {{'kvcache.store_split' op expects 'alignment' to be a power of two, got 12}}
+  // expected-error @below {{'kvcache.store_split' op expects 'alignment' to be a power of two of at most the bytes stored at once (8), got 12}}
   kvcache.store_split %a, %s, %s at(%i, %i) to %m, %n {alignment = 12 : i64} : !kvcache.fragment<16x32xf32, mma_acc>, !kvcache.fragment<16xf32, mma_acc>, memref<?x32xf32>, memref<?x2xf32> {
   ^bb0(%r: index):
     kvcache.yield %r, %x : index, i1
