@@ -20,6 +20,7 @@ import dialect_reference
 import formats
 import python_reference
 import sources
+import versions
 
 _made: dict[str, str] = {}
 _PICTURE = re.compile(r'<img [^>]*src="([^"]+\.svg)"[^>]*>')
@@ -37,6 +38,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     }
     _made.clear()
     _made.update(moved | dialect_reference.pages() | python_reference.pages() | formats.pages() | chips.pages())
+    _made.update(versions.pages())
     _made.update(sources.pages(written | moved))
     config.nav = _with_folders(config.nav, [*_made, *_in_order_of_index(written)])
     return config

@@ -7,14 +7,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "Fiber.h"
+#include "AddressSanitizer.h"
 
 #include <boost/context/detail/fcontext.hpp>
 #include <new>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__) ||                                           \
-    (defined(__has_feature) && __has_feature(address_sanitizer))
+#ifdef KVCACHE_ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
 #else
 // AddressSanitizer's hooks, for builds without it.

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AddressSanitizer.h"
 #include "Elements.h"
 #include "MatrixRegisters.h"
 
@@ -25,8 +26,7 @@ static constexpr uint32_t kMaxM = 16, kN = 8, kMaxK = 64;
 // Compiled for several processors, one of which is chosen when the library is
 // loaded.
 #if defined(__x86_64__) && defined(__ELF__) &&                                 \
-    !defined(__SANITIZE_ADDRESS__) &&                                          \
-    !(defined(__has_feature) && __has_feature(address_sanitizer))
+    !defined(KVCACHE_ADDRESS_SANITIZER)
 #define KVCACHE_FOR_EACH_PROCESSOR                                             \
   __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else

@@ -5,12 +5,15 @@ import posixpath
 import re
 import subprocess
 import sys
+import tomllib
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from packaging.specifiers import SpecifierSet
 from places import ROOT
 
 import kvcache
+from kvcache._native import extension
 
 sys.path.insert(0, str(ROOT / "docs" / "site"))
 
@@ -19,6 +22,7 @@ import dialect_reference
 import formats
 import page_examples
 import python_reference
+import versions
 
 OPS = {op.name: op for family in dialect_reference.families() for op in family.ops}
 MNEMONIC = re.compile(r'def \w+ : KVCache_\w*Op<\s*"(\w+)"')
@@ -75,6 +79,17 @@ def test_formats_are_those_of_the_verifier():
     known = {element: {scale: sizes for scale, _, sizes in formats.find(element)} for element in formats.ELEMENTS}
     assert known["bf16"] == {"": (0,)} and known["f4E2M1FN"] == {"f8E8M0FNU": (32,), "f8E4M3FN": (16,)}
     assert known["i4"].keys() == {"f32", "f16", "bf16"} and known["i8"].keys() == {"", *formats.SCALES}
+
+
+def test_versions_are_accepted_and_drivers_known():
+    """pip accepts what is tested, and each chip has the oldest driver that compiles its PTX."""
+    accepted = versions.find_accepted(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"])
+    for package, tested in versions.find_pinned().items():
+        assert tested and all(version in SpecifierSet(accepted[package]) for version in tested)
+    chips_of = {chip: row for row in versions.list_chips()[1:] for chip in row[0].split(", ")}
+    assert chips_of["sm_80"][1:] == ("8.0", "12.0", "525") and chips_of["sm_100a"][1:] == ("8.8", "12.9", "575")
+    assert versions.find_releases() == [*versions._PYTHONS]
+    assert chips_of.keys() == set(extension().chips())
 
 
 def test_page_of_variables_has_those_that_code_reads():

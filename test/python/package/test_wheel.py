@@ -1,5 +1,6 @@
 """Tests of the wheel's contents, and of an installed wheel."""
 
+import importlib.metadata
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
 import zipfile
 from email.parser import HeaderParser
@@ -137,16 +139,55 @@ def test_metadata(linked):
         metadata = HeaderParser().parsestr(archive.read(f"{info}/METADATA").decode())
         license = archive.read(f"{info}/licenses/LICENSE")
         points = archive.read(f"{info}/entry_points.txt").decode()
+        files = set(archive.namelist())
     assert metadata["Name"] == "kvcache"
     assert metadata["Version"] == project_version()
-    assert metadata["License-Expression"] == "Apache-2.0 WITH LLVM-exception"
+    assert metadata["License-Expression"] == "Apache-2.0 WITH LLVM-exception AND BSL-1.0 AND BSD-3-Clause AND MIT"
     assert metadata["Requires-Python"] == ">=3.11"
     needed = [line for line in metadata.get_all("Requires-Dist") if "extra" not in line]
     names = sorted(re.match(r"[\w-]+", line)[0] for line in needed)
     assert names == ["apache-tvm-ffi", "ml_dtypes", "numpy"]
     assert license == (ROOT / "LICENSE").read_bytes()
+    texts = {f"licenses/{path.name}" for path in (ROOT / "licenses").iterdir()}
+    assert set(metadata.get_all("License-File")) == {"LICENSE", *texts}
+    assert {f"{info}/licenses/{text}" for text in texts} <= files
     assert "[vllm.general_plugins]\nkvcache = kvcache.vllm:register" in points
     assert "[sglang.srt.plugins]\nkvcache = kvcache.sglang:register" in points
+
+
+def test_bill_of_materials_lists_code_of_others(linked):
+    with zipfile.ZipFile(linked) as archive:
+        bill = json.loads(archive.read(f"kvcache-{project_version()}.dist-info/sboms/kvcache.cdx.json"))
+    assert (bill["bomFormat"], bill["metadata"]["component"]["version"]) == ("CycloneDX", project_version())
+    found = {each["name"]: each for each in bill["components"]}
+    llvm = run([BUILD / "bin/kvcache-opt", "--version"])
+    assert found.keys() == {"LLVM", "MLIR", "Boost.Context", "nanobind", "robin-map"}
+    assert f"LLVM version {found['LLVM']['version']}" in llvm and found["MLIR"]["version"] == found["LLVM"]["version"]
+    assert found["nanobind"]["version"] == importlib.metadata.version("nanobind")
+    assert re.fullmatch(r"1\.\d+\.\d+", found["Boost.Context"]["version"])
+    for name, each in found.items():
+        assert each["purl"].endswith(each["version"]) or name == "MLIR"
+        license = each["licenses"][0]
+        assert license.get("expression", license.get("license", {}).get("id")) in METADATA_LICENSES
+        assert (ROOT / "licenses" / f"{'LLVM' if name == 'MLIR' else name.split('.')[0]}.txt").exists()
+    (own,) = bill["dependencies"]
+    assert sorted(own["dependsOn"]) == sorted(each["bom-ref"] for each in found.values())
+
+
+METADATA_LICENSES = "Apache-2.0 WITH LLVM-exception", "BSL-1.0", "BSD-3-Clause", "MIT"
+
+
+def test_sources_have_all_files(tmp_path):
+    if not (ROOT / ".git").exists():
+        pytest.skip("git lists the files of a checkout only")
+    program = f"from scikit_build_core.build import build_sdist; build_sdist({str(tmp_path)!r})"
+    run([sys.executable, "-c", program], cwd=ROOT)
+    stem = f"kvcache-{project_version()}"
+    with tarfile.open(tmp_path / f"{stem}.tar.gz") as archive:
+        packed = {name.removeprefix(f"{stem}/") for name in archive.getnames()}
+    listed = set(run(["git", "ls-files"], cwd=ROOT).splitlines())
+    assert {"CMakeLists.txt", "licenses/LLVM.txt", "cmake/sbom.cdx.json.in"} <= listed
+    assert packed >= {name for name in listed if (ROOT / name).is_file()}
 
 
 def test_only_llvm_is_found_by_its_path(linked, tmp_path):
