@@ -32,7 +32,7 @@ struct WorkspaceShape {
     uint64_t words = llvm::SaturatingMultiply<uint64_t>(parts, part);
     return llvm::SaturatingMultiply<uint64_t>(words, 4 * heads);
   }
-  /// Bytes in front of all slots: the counter of a schedule.
+  /// Bytes before all slots: the counter of a schedule.
   static constexpr int64_t kScheduleBytes = 16;
   /// Bytes of the slots of a sequence, which may be too many for 64 bits: then
   /// the largest number.

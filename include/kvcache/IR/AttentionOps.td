@@ -277,7 +277,7 @@ def KVCache_WorkspaceSizeOp : KVCache_Op<"workspace_size", [Pure]> {
     Returns the least size of the `workspace` of an `attention` to `batch`
     sequences, for every length and number of rows: for each of `split_rows` rows
     of a sequence and of `query_heads` heads, `max_splits` partial results of
-    `value_size` + 2 floats, and a counter. Behind these, it has 16 bytes for the
+    `value_size` + 2 floats, and a counter. After these, it has 16 bytes for the
     counter of a schedule.
 
     Constraints:

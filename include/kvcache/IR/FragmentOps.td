@@ -82,9 +82,9 @@ def KVCache_MapOp : KVCache_Op<"map", [
       indices of `at`. It yields an element of the result.
     - (C4) the ops of the region at most read memory, are no calls, and have no
       fragments.
-    - (C5) with a `partial` operand the result is `partial`, without there is
-      none. The region is then one `arith.mulf`, of the element of the only
-      `partial` operand and another value.
+    - (C5) the result is `partial` if an operand is, and only then. The region is
+      then one `arith.mulf`, of the element of the only `partial` operand and
+      another value.
 
     Example:
 

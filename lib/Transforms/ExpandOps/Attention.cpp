@@ -90,7 +90,7 @@ TokenRange AttentionBase::getSeenByPosition(const QueryRows &rows, Value i) {
   Value behind = frame.add(own, frame.index(1));
   TokenRange seen{frame.index(0), op.getCausal() ? behind : rows.tokens};
   if (std::optional<uint64_t> chunk = op.getChunk()) {
-    // As if it were unsigned: a row in front of all tokens sees none.
+    // As if it were unsigned: a row before all tokens sees none.
     Value begin = frame.sub(own, frame.rem(own, frame.index(*chunk)));
     seen.from = frame.max(begin, seen.from);
     if (!op.getCausal()) {

@@ -133,7 +133,7 @@ public:
   /// least 1.
   Value getPartSize(Value isWhole, Value count, int64_t multiple);
   /// Parts of `count` tokens, and at least 1. Numbers of tokens have 32 bits: a
-  /// division of 64 bits is a call, behind which ptxas puts nothing into
+  /// division of 64 bits is a call, after which ptxas puts nothing into
   /// uniform registers.
   Value getPartCount(Value count, Value size);
   /// Two values of one branch.

@@ -265,7 +265,7 @@ private:
                      frame.index(kTile));
   }
 
-  /// Converts tokens from `tile` on to f32. Those behind the last are copies of
+  /// Converts tokens from `tile` on to f32. Those after the last are copies of
   /// it, and those of negative ids zeros.
   void loadTiles(Value tile, Value lastToken) {
     frame.loop(frame.index(0), countRows(tile, lastToken), frame.index(1),
@@ -286,7 +286,7 @@ private:
                                   builder.getZeroAttr(given.getType())));
   }
 
-  /// Prefetches row `j` of the tile behind `tile`.
+  /// Prefetches row `j` of the tile after `tile`.
   void prefetch(Value tile, Value j, Value lastToken) {
     Value token = frame.add(tile, frame.add(j, frame.index(kTile)));
     token = frame.min(token, lastToken);
@@ -648,7 +648,7 @@ private:
   /// The ids of the columns of the tile, and which are not negative; null
   /// unless rows are sparse.
   Value ids, isGiven;
-  /// Prefetches a share of the tile behind the one in use.
+  /// Prefetches a share of the tile after the one in use.
   std::function<void(int64_t first)> prefetchSome;
 };
 

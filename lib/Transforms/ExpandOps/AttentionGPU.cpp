@@ -117,7 +117,7 @@ private:
       return {batch, unit};
     };
     auto findSplit = [&]() -> Pair {
-      // Slots behind the last have rows behind those that are split.
+      // Slots after the last have rows after those that are split.
       Value last = frame.sub(frame.dim(op.getRowOffsets(), 0), frame.index(2));
       Value batch = frame.div(slot, op.getSplitOrDefault().getRows());
       batch = frame.min(batch, last);
@@ -243,7 +243,7 @@ private:
   Token loadToken(Value number, Value i, Value end) {
     Token token;
     token.isSeen = frame.less(number, end);
-    // Behind the last token, the last is read again.
+    // After the last token, the last is read again.
     number = frame.min(number, frame.sub(end, frame.index(1)));
     token.number = number;
     Value id;

@@ -111,7 +111,7 @@ private:
     return {loop.getResult(0), loop.getResult(1), loop.getResult(2)};
   }
 
-  /// A part. One behind the last has no weight.
+  /// A part. One after the last has no weight.
   Sums load(Value first, Value part, Value parts) {
     Value isPart = frame.below(part, parts);
     Value last = frame.sub(parts, frame.index(1));

@@ -445,14 +445,14 @@ private:
     if (plan.raw)
       return useTile(tile, state);
     loadNextIds();
-    // Behind the last tile, they are those of its last token again.
+    // After the last tile, they are those of its last token again.
     loadScales(frame.add(tile, frame.index(1)), /*condition=*/Value());
     State next = useTile(tile, state);
     storeIds();
     return next;
   }
 
-  /// Loads the scales of groups of raw keys. Behind the last tile, they are
+  /// Loads the scales of groups of raw keys. After the last tile, they are
   /// those of its last token again.
   std::function<void()> loadGroupScales(Value tile) {
     return keys.loadGroupScales(thread, tile, getToken(tile), tokens);

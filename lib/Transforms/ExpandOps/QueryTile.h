@@ -32,7 +32,7 @@ public:
 
   void allocate();
   /// Stores the rows, of a query and a head that `getRow` gives, by `threads`
-  /// threads. A barrier behind it is the caller's.
+  /// threads. A barrier after it is the caller's.
   void store(Value thread, int64_t threads,
              function_ref<std::pair<Value, Value>(Value ofTile)> getRow) const;
   /// Loads fragments of the 16 rows from `firstRow` on, unless there are too

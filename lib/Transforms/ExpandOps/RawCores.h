@@ -25,7 +25,7 @@ namespace mlir::kvcache {
 /// other.
 ///
 /// A product has the elements of one group, whose scales are multiplied by its
-/// scores, or by the weights in front of it. The state of a lane ends with the
+/// scores, or by the weights before it. The state of a lane ends with the
 /// units and changes of the scales of values: `TileScales`.
 class RawCores {
 public:

@@ -45,13 +45,13 @@ public:
   }
 
   /// Reduces a value of each row of the lane, which it has alike in the lanes
-  /// of its warp that share the row, over the warps. Behind it, all threads
+  /// of its warp that share the row, over the warps. After it, all threads
   /// have waited for the products before.
   SmallVector<Value>
   reduceRows(ArrayRef<Value> values,
              function_ref<Value(Value, Value)> combine) const;
 
-  /// Stores the weights of a tile, for products behind it.
+  /// Stores the weights of a tile, for products after it.
   void storeWeights(ArrayRef<Value> weights) const;
 
   /// The sums plus the products of the weights and the columns of a tile.

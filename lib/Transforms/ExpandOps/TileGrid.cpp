@@ -167,7 +167,7 @@ SeenTokens TileGrid::findSeen(const QueryRows &rows, Value first, Value count,
   }
   if (!mayBegin)
     return seen;
-  // A tile may begin in front of what rows see, but not in another page.
+  // A tile may begin before what rows see, but not in another page.
   seen.alignment = getTileAlignment(op, plan.tokens);
   Value &from = seen.all.from;
   if (seen.alignment == 1)

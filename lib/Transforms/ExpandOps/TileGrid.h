@@ -47,7 +47,7 @@ public:
   TileGrid(AttentionOp op, const Frame &frame, const TilePlan &plan);
 
   /// Runs `body` in the threads of each block, with a schedule for each unit
-  /// that it takes. `allocate` then runs once in front of these.
+  /// that it takes. `allocate` then runs once before these.
   void forTiles(int64_t threads, function_ref<void()> allocate,
                 function_ref<void(const TileWork &)> body);
 

@@ -24,7 +24,7 @@ public:
 
   void allocate();
   /// Loads the ids of a tile of some columns of a row, and returns a function
-  /// that stores them: -1 behind the last column. Barriers are the caller's.
+  /// that stores them: -1 after the last column. Barriers are the caller's.
   std::function<void()> load(Value thread, Value row, Value tile,
                              const TokenRange &columns) const;
 

@@ -44,7 +44,7 @@ protected:
   Value tiles;
 
 private:
-  /// Runs `body` with a lane of some of the elements, and its sums behind the
+  /// Runs `body` with a lane of some of the elements, and its sums after the
   /// state of its rows; in registers, it has all.
   void forColumns(
       const TileState &state,

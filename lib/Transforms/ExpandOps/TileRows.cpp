@@ -163,7 +163,7 @@ void TileRows::storeBounds() {
     return;
   frame.runIf(frame.below(thread, frame.index(plan.rows)), [&] {
     TileRow row = makeRow(thread);
-    // A row in front of all tokens sees none.
+    // A row before all tokens sees none.
     Value to = frame.max(row.seen.to, frame.index(0));
     Value all[] = {row.i, row.seen.from, to};
     for (auto [number, value] : llvm::enumerate(all))

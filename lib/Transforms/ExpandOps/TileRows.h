@@ -29,7 +29,7 @@ public:
   void findRows(const TileWork &work);
   /// Gives a block after the last row of a sequence no rows.
   void clampRows();
-  /// The token and the query head of a row of the block. Those behind the last
+  /// The token and the query head of a row of the block. Those after the last
   /// repeat its token.
   std::pair<Value, Value> getRow(Value ofBlock);
   /// A lane of rows from `firstRow` on, and `size` elements of their values.
@@ -47,7 +47,7 @@ public:
   std::function<void()> loadIds(Value tile);
 
   /// Where a lane has many rows, what they see is in shared memory while tiles
-  /// are computed. A barrier behind the stores is the caller's.
+  /// are computed. A barrier after the stores is the caller's.
   void allocateBounds();
   void storeBounds();
 

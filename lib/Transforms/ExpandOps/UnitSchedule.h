@@ -36,16 +36,16 @@ public:
                Value thread);
 
   /// Runs `body` in all threads of a block for each unit that it takes, with a
-  /// barrier in front of it. `countUnits` gives the units of an entry below
+  /// barrier before it. `countUnits` gives the units of an entry below
   /// `entries`; each lane of a warp counts those of another.
   void run(Value entries, function_ref<Value(Value entry)> countUnits,
            function_ref<void(const ScheduledUnit &)> body);
 
-  /// In `body`, once: takes the next unit. `store` is called behind a barrier
+  /// In `body`, once: takes the next unit. `store` is called after a barrier
   /// that follows the beginning of the body. `carried` is left for that unit.
   Value take() const;
   void store(Value taken, Value carried) const;
-  /// In `body`, behind that barrier: the unit, as shared memory has it.
+  /// In `body`, after that barrier: the unit, as shared memory has it.
   ScheduledUnit getUnit() const;
   /// An i32 that all lanes have, as another value: what is computed with it in
   /// a unit takes no register in others. For whole warps.

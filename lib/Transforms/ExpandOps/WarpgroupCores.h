@@ -41,7 +41,7 @@ public:
   SmallVector<Value> addTransposed(Value values, Value weights,
                                    ArrayRef<Value> sums) const;
 
-  /// Makes what the thread has stored in tiles visible to products behind the
+  /// Makes what the thread has stored in tiles visible to products after the
   /// next barrier.
   void emitFence() const;
 

@@ -22,7 +22,7 @@ Workspace::Workspace(const Frame &frame, Value memory, Value slots,
                      const WorkspaceShape &shape)
     : frame(frame), builder(frame.builder), loc(frame.loc), shape(shape) {
   // The counter comes first: ops of other shapes have it in the same place.
-  // Vectors of sums are aligned behind it.
+  // Vectors of sums are aligned after it.
   scheduled = memref::ViewOp::create(builder, loc,
                                      MemRefType::get({1}, builder.getI32Type()),
                                      memory, frame.index(0), ValueRange());

@@ -49,7 +49,7 @@ struct TileLoop {
   unsigned accumulator = 0;
   /// The ops between the accumulator and the sums, which scale it.
   SetVector<Operation *> scaling;
-  /// The other ops, but for the sums, in order.
+  /// All other ops except the sums, in order.
   SmallVector<Operation *> others;
   /// Values of the others that the sums take.
   SetVector<Value> taken;

@@ -83,7 +83,8 @@ private:
   /// The bounds of rows that are live across the loop: those that are loaded
   /// from ranges, or of warps. Otherwise empty.
   SmallVector<Value> carriedBounds;
-  /// The tiles that no mask, or the region `mask`, takes.
+  /// Tiles that every row sees by its position, and tiles that the region
+  /// `mask` admits for all rows.
   TokenRange whole, admitted;
 };
 
