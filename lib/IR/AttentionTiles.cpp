@@ -60,12 +60,12 @@ std::string AttentionOp::getTileObstacle() {
   auto getSize = [](Value rows) {
     return cast<ShapedType>(rows.getType()).getDimSize(2);
   };
-  int64_t size = getKeySize(), ofValue = getSize(getOut());
+  int64_t size = getKeySize(), valueSize = getSize(getOut());
   if (size % 16 || size > (isLatent ? kMostLatent : kMostElements))
     return llvm::formatv("heads of {0} elements", size);
-  if (ofValue % (ofValue > kMostElements ? 32 : 16) ||
-      ofValue > (isLatent ? kMostOfLatent : kMostElements))
-    return llvm::formatv("heads of {0} elements", ofValue);
+  if (valueSize % (valueSize > kMostElements ? 32 : 16) ||
+      valueSize > (isLatent ? kMostOfLatent : kMostElements))
+    return llvm::formatv("heads of {0} elements", valueSize);
   for (int64_t border : {getSize(getQ()), size - getRopeSize()})
     if (border % 16)
       return llvm::formatv("the first {0} elements of heads in one array",

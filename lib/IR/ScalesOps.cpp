@@ -97,7 +97,7 @@ Speculation::Speculatability ScalesBlockTileOp::getSpeculatability() {
   return speculateIf(getScalePage() ||
                      areEntriesInRange(getCache(), getBatch(), getToken(),
                                        getAccessedTokens(),
-                                       /*ofScales=*/true));
+                                       /*isScales=*/true));
 }
 
 LogicalResult ScalesBlockTileOp::verify() {
@@ -150,7 +150,7 @@ Value ScaleRowIndexOp::getAccessedToken() { return getToken(); }
 Speculation::Speculatability ScaleRowIndexOp::getSpeculatability() {
   return speculateIf(getScalePage() ||
                      areEntriesInRange(getCache(), getBatch(), getToken(), 1,
-                                       /*ofScales=*/true));
+                                       /*isScales=*/true));
 }
 
 void ScaleRowIndexOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
@@ -168,7 +168,7 @@ bool ScaleTMACoordsOp::accessesElements() { return false; }
 
 Speculation::Speculatability ScaleTMACoordsOp::getSpeculatability() {
   return speculateIf(areEntriesInRange(getCache(), getBatch(), getToken(), 1,
-                                       /*ofScales=*/true));
+                                       /*isScales=*/true));
 }
 
 void ScaleTMACoordsOp::inferResultRanges(ArrayRef<ConstantIntRanges>,

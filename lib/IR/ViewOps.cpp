@@ -211,7 +211,7 @@ static LogicalResult verifyPagedBundle(BundleOpInterface op) {
   CacheTypeInterface type = op.getBundle().getType();
   // (C1), (C2)
   if (failed(verifyTensor(op, "blocks", op.getBlocks().getType(),
-                          getViewType(type, /*ofScales=*/false))))
+                          getViewType(type, /*isScales=*/false))))
     return failure();
   // (C3), (C8)
   if (failed(verifyContiguous(op, "cache_lengths",
@@ -238,7 +238,7 @@ static LogicalResult verifyPagedBundle(BundleOpInterface op) {
     return failure();
   // (C5)
   return verifyTensor(op, "scales", op.getScales().getType(),
-                      getViewType(type, /*ofScales=*/true));
+                      getViewType(type, /*isScales=*/true));
 }
 
 /// Checks the ops that bundle a continuous cache.
@@ -246,7 +246,7 @@ static LogicalResult verifyContinuousBundle(BundleOpInterface op) {
   CacheTypeInterface type = op.getBundle().getType();
   // (C1), (C2)
   if (failed(verifyTensor(op, "blocks", op.getBlocks().getType(),
-                          getViewType(type, /*ofScales=*/false))))
+                          getViewType(type, /*isScales=*/false))))
     return failure();
   // (C3)
   if (failed(verifyContiguous(op, "cache_lengths",
@@ -289,7 +289,7 @@ LogicalResult PagedViewOp::inferReturnTypes(MLIRContext *,
   if (!type)
     return emitOptionalError(
         loc, "expects 'collection' to be a paged collection, got ", given);
-  types.push_back(getViewType(type, /*ofScales=*/false));
+  types.push_back(getViewType(type, /*isScales=*/false));
   return success();
 }
 
@@ -302,6 +302,6 @@ LogicalResult ContinuousViewOp::inferReturnTypes(MLIRContext *,
   if (!type)
     return emitOptionalError(
         loc, "expects 'collection' to be a continuous collection, got ", given);
-  types.push_back(getViewType(type, /*ofScales=*/false));
+  types.push_back(getViewType(type, /*isScales=*/false));
   return success();
 }

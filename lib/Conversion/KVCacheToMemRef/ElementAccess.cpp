@@ -26,7 +26,7 @@ static llvm::Align getAccessAlignment(Operation *op, const Bundle &cache,
   int64_t bytes = type.getStorageType().getIntOrFloatBitWidth() / 8;
   uint64_t alignment = getPageAlignment(
       cast<AccessOpInterface>(op).getAccessedCache(),
-      /*ofScales=*/isa<ScalesType>(type), getBaseAlignment(op));
+      /*isScales=*/isa<ScalesType>(type), getBaseAlignment(op));
   for (int64_t stored :
        {lanes / type.getLanesPerStored(), type.getStoredLanesPerHead()})
     alignment = llvm::MinAlign(alignment, stored * bytes);

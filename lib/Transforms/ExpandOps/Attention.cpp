@@ -87,8 +87,8 @@ TokenRange AttentionBase::getSeen(const QueryRows &rows, Value i) {
 
 TokenRange AttentionBase::getSeenByPosition(const QueryRows &rows, Value i) {
   Value own = frame.add(rows.own, i);
-  Value behind = frame.add(own, frame.index(1));
-  TokenRange seen{frame.index(0), op.getCausal() ? behind : rows.tokens};
+  Value end = frame.add(own, frame.index(1));
+  TokenRange seen{frame.index(0), op.getCausal() ? end : rows.tokens};
   if (std::optional<uint64_t> chunk = op.getChunk()) {
     // As if it were unsigned: a row before all tokens sees none.
     Value begin = frame.sub(own, frame.rem(own, frame.index(*chunk)));
@@ -104,7 +104,7 @@ TokenRange AttentionBase::getSeenByPosition(const QueryRows &rows, Value i) {
   if (std::optional<uint64_t> window = op.getWindow()) {
     // Numbers of tokens have 31 bits: a larger window is as large.
     int64_t size = std::min(*window, uint64_t(1) << 32);
-    seen.from = frame.max(frame.sub(behind, frame.index(size)), seen.from);
+    seen.from = frame.max(frame.sub(end, frame.index(size)), seen.from);
   }
   return seen;
 }
@@ -214,8 +214,8 @@ Value AttentionBase::getQuotient(const RowSum &sum, Value queryHead) {
   if (Value scale = loadStaticScale(frame, op.getOutScale(), queryHead))
     total = f.mul(total, scale);
   Value factor = sum.factor;
-  Value ofValues = op.getValueCache() ? op.getValueScale() : op.getKeyScale();
-  if (Value scale = loadStaticScale(frame, ofValues, head))
+  Value valueScale = op.getValueCache() ? op.getValueScale() : op.getKeyScale();
+  if (Value scale = loadStaticScale(frame, valueScale, head))
     factor = f.mul(factor, scale);
   return f.select(f.isZero(sum.total), f.constant(0), f.div(factor, total));
 }
@@ -275,13 +275,13 @@ int64_t AttentionBase::countLayersOfParts() {
 }
 
 Value AttentionBase::hasRows(Value isWhole, Value count) {
-  auto select = [&](int64_t ofWhole, int64_t ofParts) -> Value {
-    return arith::SelectOp::create(builder, loc, isWhole, frame.index(ofWhole),
-                                   frame.index(ofParts));
+  auto select = [&](int64_t whole, int64_t split) -> Value {
+    return arith::SelectOp::create(builder, loc, isWhole, frame.index(whole),
+                                   frame.index(split));
   };
-  int64_t behind = op.getSplitOrDefault().getRows() + 1;
-  return frame.below(frame.sub(count, select(behind, 0)),
-                     select(int64_t(1) << 32, behind));
+  int64_t end = op.getSplitOrDefault().getRows() + 1;
+  return frame.below(frame.sub(count, select(end, 0)),
+                     select(int64_t(1) << 32, end));
 }
 
 Value AttentionBase::getPartSize(Value isWhole, Value count, int64_t multiple) {

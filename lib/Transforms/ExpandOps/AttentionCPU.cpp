@@ -143,8 +143,8 @@ private:
   void forRows(Value first, Value count, int64_t step,
                function_ref<void(const Row &)> body) {
     frame.loop(frame.index(0), count, frame.index(step), [&](Value r) {
-      Value ofAll = frame.add(first, r);
-      Value i = frame.div(ofAll, group), g = frame.rem(ofAll, group);
+      Value number = frame.add(first, r);
+      Value i = frame.div(number, group), g = frame.rem(number, group);
       body({frame.add(firstOfHead, r), i, frame.add(rows.first, i),
             frame.add(frame.mul(head, group), g),
             frame.equal(r, frame.index(0))});
@@ -384,17 +384,17 @@ private:
     Value lowest = f.constant(f.vectorOf(kTile), kLowest);
     Value none = f.constant(f.vectorOf(kTile), 0);
     SmallVector<Value> isSeen, scores, weights;
-    for (Value ofRow : computeScores(row, tile, seen)) {
-      isSeen.push_back(isAdmitted(flags, ofRow));
-      scores.push_back(f.select(isSeen.back(), ofRow, lowest));
+    for (Value rowScores : computeScores(row, tile, seen)) {
+      isSeen.push_back(isAdmitted(flags, rowScores));
+      scores.push_back(f.select(isSeen.back(), rowScores, lowest));
     }
     // A NaN among the scores of a row makes its sums NaN in any case.
     Value oldMax = loadOfRows(maxima, row);
     Value newMax = f.larger(oldMax, f.maximaOf(scores));
     Value shrinks = f.exp2(f.sub(oldMax, newMax));
-    for (auto [k, ofRow] : llvm::enumerate(scores)) {
+    for (auto [k, rowScores] : llvm::enumerate(scores)) {
       Value max = vector::ExtractOp::create(builder, loc, newMax, k);
-      Value powers = f.exp2(f.sub(ofRow, f.splat(max, kTile)));
+      Value powers = f.exp2(f.sub(rowScores, f.splat(max, kTile)));
       weights.push_back(f.select(isSeen[k], powers, none));
     }
     Value total = f.fma(loadOfRows(totals, row), shrinks, f.sumsOf(weights));
@@ -407,8 +407,8 @@ private:
     // A value that is not seen may be no number.
     Value all = isSeen.front();
     if (!llvm::all_equal(isSeen))
-      for (Value ofRow : ArrayRef(isSeen).drop_front())
-        all = arith::AndIOp::create(builder, loc, all, ofRow);
+      for (Value others : ArrayRef(isSeen).drop_front())
+        all = arith::AndIOp::create(builder, loc, all, others);
     Value isAll = vector::ReductionOp::create(builder, loc,
                                               vector::CombiningKind::AND, all);
     scf::IfOp::create(
@@ -499,8 +499,8 @@ private:
     if (!op.getModifiers().empty())
       regions.addColumn(getTokens(tile));
     SmallVector<Value> scores;
-    for (auto [k, ofRow] : llvm::enumerate(products)) {
-      Value sums = f.sumsOf(ofRow);
+    for (auto [k, product] : llvm::enumerate(products)) {
+      Value sums = f.sumsOf(product);
       if (keyScales)
         sums = f.mul(sums, loadScales(keyScales));
       regions.addRow(frame.add(row.head, frame.index(k)), row.i);

@@ -32,9 +32,9 @@ int64_t getLanesPerStored(Value cache) {
 /// Whether warps can multiply raw tiles of the caches.
 bool canMultiplyRaw(AttentionOp op, const AttentionShape &shape) {
   return shape.caches == Caches::OfValues &&
-         QueryTile::canBeForRaw(op.getQ(), shape.ofKey) &&
-         TiledCache::canMultiplyRaw(op.getKeyCache(), shape.ofKey) &&
-         TiledCache::canMultiplyRaw(op.getValues(), shape.ofValue);
+         QueryTile::canBeForRaw(op.getQ(), shape.keySize) &&
+         TiledCache::canMultiplyRaw(op.getKeyCache(), shape.keySize) &&
+         TiledCache::canMultiplyRaw(op.getValues(), shape.valueSize);
 }
 
 /// Whether the config has a matrix instruction.
@@ -75,8 +75,8 @@ int64_t chooseRows(AttentionOp op, const AttentionShape &shape) {
 int64_t countParts(const TilesChoice &choice, const AttentionShape &shape) {
   int64_t sums = shape.hasParts ? choice.sumsOfParts : choice.sums;
   bool isDivisible = choice.unit != TileUnit::Warps ||
-                     shape.ofValue % (2 * kLeastColumns) == 0;
-  return shape.ofValue > sums && isDivisible ? 2 : 1;
+                     shape.valueSize % (2 * kLeastColumns) == 0;
+  return shape.valueSize > sums && isDivisible ? 2 : 1;
 }
 
 /// The rows of swapped products are 64 tokens, or elements of values.
@@ -84,7 +84,7 @@ bool fitsSwap(const TilesChoice &choice, const AttentionShape &shape) {
   if (choice.swap == Swap::Never)
     return true;
   return shape.config.swapAB.value_or(choice.swap == Swap::ByDefault) &&
-         shape.ofValue % kRowsOfWarpgroup == 0;
+         shape.valueSize % kRowsOfWarpgroup == 0;
 }
 
 /// Prompts whose products overlap the softmax: two warpgroups take turns, so
@@ -119,16 +119,16 @@ bool fits(const TilesChoice &choice, const AttentionShape &shape, int64_t rows,
   // tensor memory, begins a span of the swizzle.
   constexpr int64_t span = 64, sumsOfProduct = 256;
   int64_t parts = choice.unit == TileUnit::TensorMemory
-                      ? llvm::divideCeil(shape.ofValue, sumsOfProduct)
+                      ? llvm::divideCeil(shape.valueSize, sumsOfProduct)
                       : countParts(choice, shape);
   if (choice.unit != TileUnit::Warps && parts > 1 &&
-      shape.ofValue % (parts * span))
+      shape.valueSize % (parts * span))
     return false;
   return target.has(choice.chips) && fitsSwap(choice, shape) &&
          shape.isOf(choice.caches) && shape.isOf(choice.tokens) &&
          shape.heads % choice.heads == 0 && hasRows &&
          (!choice.isOverlapped || isOverlapped(shape)) &&
-         std::max(shape.ofKey, shape.ofValue) <= choice.size;
+         std::max(shape.keySize, shape.valueSize) <= choice.size;
 }
 
 /// Whether copies bring tiles of keys or values as they are.
@@ -150,15 +150,15 @@ int64_t countLoads(const TilesChoice &choice, const AttentionShape &shape) {
   constexpr int64_t longRow = 256;
   if (choice.unit == TileUnit::TensorMemory)
     return 9;
-  if (shape.ofKey <= longRow)
+  if (shape.keySize <= longRow)
     return 4;
   return choice.unit == TileUnit::Warpgroups ? 3 : 2;
 }
 
 /// Groups of elements of a key or a value that have scales of their own.
 int64_t countMostGroups(AttentionOp op, const AttentionShape &shape) {
-  return std::max(countScaleGroups(op.getKeyCache(), shape.ofKey),
-                  countScaleGroups(op.getValues(), shape.ofValue));
+  return std::max(countScaleGroups(op.getKeyCache(), shape.keySize),
+                  countScaleGroups(op.getValues(), shape.valueSize));
 }
 
 /// Whether warps multiply raw tiles: each of them converts all elements.
@@ -179,11 +179,12 @@ int64_t chooseBlocks(AttentionOp op, const AttentionShape &shape,
     return 0;
   int64_t bytes = countSharedBytes(op, shape, plan);
   int64_t byMemory = target.sharedBytes / (bytes + kReserved);
-  int64_t ofThread = kMostRegisters;
+  int64_t threadRegisters = kMostRegisters;
   if (plan.isSwapped)
-    ofThread = std::min(ofThread, kBesideSums + plan.rows * shape.ofValue /
+    threadRegisters =
+        std::min(threadRegisters, kBesideSums + plan.rows * shape.valueSize /
                                                     plan.countThreads());
-  int64_t byRegisters = kRegisters / (ofThread * plan.countThreads());
+  int64_t byRegisters = kRegisters / (threadRegisters * plan.countThreads());
   return kMultiprocessors *
          std::max<int64_t>(std::min(byMemory, byRegisters), 1);
 }
@@ -198,9 +199,9 @@ EvictionAttr chooseHint(AttentionOp op, const AttentionShape &shape,
     return *given == Eviction::Normal
                ? EvictionAttr()
                : EvictionAttr::get(op.getContext(), *given);
-  int64_t ofSequence =
+  int64_t sequenceRows =
       shape.heads * static_cast<int64_t>(op.getSplitOrDefault().getRows());
-  if (shape.tokens != Tokens::OfSequenceInParts || ofSequence > rows)
+  if (shape.tokens != Tokens::OfSequenceInParts || sequenceRows > rows)
     return {};
   return EvictionAttr::get(op.getContext(), kOfStreams);
 }
@@ -270,7 +271,7 @@ void chooseTokens(AttentionOp op, const AttentionShape &shape, TilePlan &plan,
                   const Target &target) {
   const OverlappedTokens *choice =
       llvm::find_if(kOverlappedTokens, [&](const OverlappedTokens &row) {
-        return shape.ofValue <= row.ofValue;
+        return shape.valueSize <= row.valueSize;
       });
   assert(choice != std::end(kOverlappedTokens) && "a wgmma has such values");
   bool hasCode = !op.getCausal() || op.getSoftCap() || shape.hasBegin ||
@@ -315,7 +316,7 @@ bool hasFragments(AttentionOp op, const AttentionShape &shape,
 /// and ids of sparse rows, or a mask beside a soft cap, need more.
 int64_t chooseRegisters(AttentionOp op, const AttentionShape &shape,
                         const Target &target) {
-  if (shape.ofKey <= kMostUnbounded || shape.ofKey > kMostBounded ||
+  if (shape.keySize <= kMostUnbounded || shape.keySize > kMostBounded ||
       shape.tokens == Tokens::OfIds || !op.getModifiers().empty() ||
       (op.getMask() && op.getSoftCap()))
     return 0;
@@ -347,7 +348,7 @@ std::string findConfigObstacle(AttentionOp op, const AttentionShape &shape,
     return refuse("stages", 1, plan.stages);
   if (plan.unit == TileUnit::TensorMemory) {
     constexpr int64_t columns = 512, lanes = 128;
-    int64_t needed = llvm::PowerOf2Ceil(shape.ofValue + plan.tokens * 3 / 2);
+    int64_t needed = llvm::PowerOf2Ceil(shape.valueSize + plan.tokens * 3 / 2);
     if (needed > columns * (lanes / plan.rows))
       return llvm::formatv("tiles that tensor memory has room for, got {0} "
                            "keys",
@@ -467,24 +468,24 @@ WarpPlan kvcache::chooseWarps(AttentionOp op) {
   int64_t most = std::min<int64_t>(8, 128 / bits);
   // A piece of a key, or a query, is of one array.
   int64_t border =
-      std::gcd(std::gcd(shape.ofKey,
+      std::gcd(std::gcd(shape.keySize,
                         cast<ShapedType>(op.getQ().getType()).getDimSize(2)),
-               shape.ofKey - op.getRopeSize());
+               shape.keySize - op.getRopeSize());
   int64_t common = std::gcd(getLanes(op.getKeyCache(), border, most),
-                            getLanes(op.getValues(), shape.ofValue, most));
+                            getLanes(op.getValues(), shape.valueSize, most));
   // A lane loads whole bytes.
   int64_t leastOfKey = getLanesPerStored(op.getKeyCache()),
           leastOfValue = getLanesPerStored(op.getValues());
   WarpPlan plan{1};
   int64_t chosen = 0;
   for (int64_t lanes = 1; lanes <= kWarp; lanes *= 2) {
-    if (shape.ofKey % (lanes * leastOfKey) ||
-        shape.ofValue % (lanes * leastOfValue))
+    if (shape.keySize % (lanes * leastOfKey) ||
+        shape.valueSize % (lanes * leastOfValue))
       break;
     int64_t width =
-        std::gcd(std::gcd(shape.ofKey, shape.ofValue) / lanes, common);
-    bool fits = shape.ofKey / lanes <= kMostElements;
-    bool fitted = shape.ofKey / plan.lanes <= kMostElements;
+        std::gcd(std::gcd(shape.keySize, shape.valueSize) / lanes, common);
+    bool fits = shape.keySize / lanes <= kMostElements;
+    bool fitted = shape.keySize / plan.lanes <= kMostElements;
     if (!fitted || (fits && width >= chosen)) {
       plan.lanes = lanes;
       chosen = width;
@@ -493,10 +494,10 @@ WarpPlan kvcache::chooseWarps(AttentionOp op) {
   // All are powers of two: a lane's share has whole pieces.
   plan.keyWidth = std::max(chosen, leastOfKey);
   plan.valueWidth = std::max(chosen, leastOfValue);
-  int64_t perRow = (shape.ofKey + shape.ofValue) / plan.lanes;
+  int64_t perRow = (shape.keySize + shape.valueSize) / plan.lanes;
   plan.rows =
       getDivisorUpTo(shape.heads, std::max<int64_t>(kMostFloats / perRow, 1));
-  plan.tokens = shape.ofKey / plan.lanes > kFewElements ? 2 : 4;
+  plan.tokens = shape.keySize / plan.lanes > kFewElements ? 2 : 4;
   plan.hint = chooseHint(op, shape, plan.rows);
   return plan;
 }

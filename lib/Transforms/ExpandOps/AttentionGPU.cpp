@@ -58,7 +58,7 @@ public:
           frame.forThreads({kWarp}, [&](ValueRange ids) {
             thread = ids[0];
             lane = frame.rem(thread, plan.lanes);
-            ofWarp = frame.div(thread, plan.lanes);
+            warp = frame.div(thread, plan.lanes);
             Value share = frame.rem(block[0], across);
             head = frame.div(share, shares);
             firstHead =
@@ -174,7 +174,7 @@ private:
 
   void storePart(Value slot, Value part, const Sums &sums) {
     Value number = workspace->getPart(slot, part);
-    Value isFirst = frame.equal(ofWarp, frame.index(0));
+    Value isFirst = frame.equal(warp, frame.index(0));
     for (int64_t g = 0; g < plan.rows; ++g) {
       auto [sum, values] = reduceRow(sums, g);
       Value queryHead = getQueryHead(g);
@@ -332,7 +332,7 @@ private:
         builder, loc, range.from, range.to, frame.index(step), getNoSums(),
         [&](OpBuilder &, Location, Value first, ValueRange sums) {
           auto add = [&] {
-            Sums next = addTokens(frame.add(first, ofWarp), i, range.to, sums);
+            Sums next = addTokens(frame.add(first, warp), i, range.to, sums);
             scf::YieldOp::create(builder, loc, next);
           };
           Value isAny = isAnySeen(i, first, step);
@@ -439,7 +439,7 @@ private:
   }
 
   void endRows(const Sums &sums) {
-    Value isFirst = frame.equal(ofWarp, frame.index(0));
+    Value isFirst = frame.equal(warp, frame.index(0));
     for (int64_t g = 0; g < plan.rows; ++g) {
       auto [scores, values] = reduceRow(sums, g);
       Value queryHead = getQueryHead(g);
@@ -460,7 +460,7 @@ private:
   WarpPlan plan;
   int64_t keyPieces, valuePieces;
   /// The lane among those of a token, and the token of the warp.
-  Value thread, lane, ofWarp;
+  Value thread, lane, warp;
   Value row, firstHead;
   QueryRows rows;
   /// Pieces of the query of each head of the warp.

@@ -40,19 +40,19 @@ public:
       : TileGrid(op, frame, plan), bias(bias), queryHeads(heads * group),
         width(std::gcd<int64_t>(valueSize, 4)),
         lanes(getDivisorUpTo(valueSize / width, kWarp)),
-        ofRow(valueSize / width / lanes) {}
+        rowShares(valueSize / width / lanes) {}
 
   void expand() {
     findWorkspace();
     Operation *grid = frame.forBlocks(
-        {frame.mul(slots, queryHeads * ofRow)}, {1}, [&](ValueRange block) {
+        {frame.mul(slots, queryHeads * rowShares)}, {1}, [&](ValueRange block) {
           frame.forThreads({kTeams, lanes}, [&](ValueRange ids) {
             team = ids[0];
             lane = ids[1];
-            Value number = frame.div(block[0], ofRow);
+            Value number = frame.div(block[0], rowShares);
             queryHead = frame.rem(number, queryHeads);
             head = frame.div(queryHead, group);
-            Value share = frame.mul(frame.rem(block[0], ofRow), lanes);
+            Value share = frame.mul(frame.rem(block[0], rowShares), lanes);
             d = frame.mul(frame.add(share, lane), width);
             mergeSlot(frame.div(number, queryHeads));
           });
@@ -140,9 +140,9 @@ private:
   //===--------------------------------------------------------------------===//
 
   Value allocate(int64_t columns) {
-    constexpr int64_t ofUnit = 4;
+    constexpr int64_t unitColumns = 4;
     auto type = TileType::get(builder.getContext(), kTeams,
-                              llvm::alignTo(columns, ofUnit),
+                              llvm::alignTo(columns, unitColumns),
                               builder.getF32Type(), Swizzle::None);
     return AllocTileOp::create(builder, loc, type, IntegerAttr());
   }
@@ -189,7 +189,7 @@ private:
   float bias;
   int64_t queryHeads;
   /// Elements of a thread, threads of a team, and blocks of a row.
-  int64_t width, lanes, ofRow;
+  int64_t width, lanes, rowShares;
   Value team, lane, queryHead;
   /// The first element of the thread.
   Value d;

@@ -39,14 +39,14 @@ AttentionShape::AttentionShape(AttentionOp op)
              : op.getWorkspace() ? Tokens::OfSequenceInParts
                                  : Tokens::OfSequence),
       hasParts(op.getWorkspace()), heads(countGroupHeads(op)),
-      ofKey(op.getKeySize()), ofValue(getLastSize(op.getOut())),
+      keySize(op.getKeySize()), valueSize(getLastSize(op.getOut())),
       bits(std::min(getBits(op.getKeyCache()), getBits(op.getValues()))),
       isPlain(!op.getSoftCap() && !op.getMask() && op.getModifiers().empty() &&
               !hasGaps(op.getRanges())),
       hasBegin(op.getWindow() || op.getChunk() || op.getRanges()),
       canOverlap(op.getModifiers().empty() && !op.getWholeMask() &&
                  !hasGaps(op.getRanges()) &&
-                 (!op.getRanges() || ofValue <= kMostOfRanges)) {}
+                 (!op.getRanges() || valueSize <= kMostOfRanges)) {}
 
 /// The bytes of the list of tiles that rows with several ranges see.
 static int64_t countListBytes(AttentionOp op) {
@@ -56,14 +56,14 @@ static int64_t countListBytes(AttentionOp op) {
 int64_t kvcache::countBytes(AttentionOp op, const AttentionShape &shape,
                             const TilePlan &plan) {
   bool isLatent = shape.caches == Caches::Latent;
-  int64_t ofToken = shape.ofKey + (isLatent ? 0 : shape.ofValue);
+  int64_t tokenSize = shape.keySize + (isLatent ? 0 : shape.valueSize);
   int64_t elements =
-      plan.rows * shape.ofKey + plan.stages * plan.tokens * ofToken;
+      plan.rows * shape.keySize + plan.stages * plan.tokens * tokenSize;
   if (plan.isSwapped)
     elements += plan.rows * plan.tokens;
   int64_t raw = op.getRopeCache()
                     ? TiledCache::countPairBytes(op, plan.tokens, plan.raw)
-                    : plan.raw * plan.tokens * ofToken;
+                    : plan.raw * plan.tokens * tokenSize;
   return 2 * elements + raw + countListBytes(op);
 }
 
@@ -71,12 +71,12 @@ int64_t kvcache::countBytes(AttentionOp op, const AttentionShape &shape,
 /// the tile in use and of the next.
 static int64_t countRawBytes(AttentionOp op, const AttentionShape &shape,
                              const TilePlan &plan) {
-  int64_t groups = countScaleGroups(op.getKeyCache(), shape.ofKey) +
-                   countScaleGroups(op.getValues(), shape.ofValue);
-  int64_t ofScales = 2 * 4 * groups * plan.countThreads() / kWarp;
-  return 2 * plan.rows * shape.ofKey +
+  int64_t groups = countScaleGroups(op.getKeyCache(), shape.keySize) +
+                   countScaleGroups(op.getValues(), shape.valueSize);
+  int64_t scaleBytes = 2 * 4 * groups * plan.countThreads() / kWarp;
+  return 2 * plan.rows * shape.keySize +
          plan.tokens *
-             (plan.stages * (shape.ofKey + shape.ofValue) + ofScales) +
+             (plan.stages * (shape.keySize + shape.valueSize) + scaleBytes) +
          countListBytes(op);
 }
 

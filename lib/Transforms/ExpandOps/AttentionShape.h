@@ -29,7 +29,7 @@ struct AttentionShape {
   Tokens tokens;
   bool hasParts;
   /// Query heads of a head of the cache, and elements.
-  int64_t heads, ofKey, ofValue;
+  int64_t heads, keySize, valueSize;
   /// Bits of the caches' elements, at least.
   int64_t bits;
   /// Whether scores are scaled products, and rows see tokens by their positions

@@ -177,7 +177,7 @@ constexpr int64_t kLeastRows = 16, kLeastTokens = 16;
 /// the scores of a tile and the weights of another. More tokens spill
 /// (ptxas 13.0).
 struct OverlappedTokens {
-  int64_t ofValue, tokens, tokensWithCode, tokensWithMask;
+  int64_t valueSize, tokens, tokensWithCode, tokensWithMask;
 };
 constexpr OverlappedTokens kOverlappedTokens[] = {
     {64, 128, 128, 128}, {128, 128, 128, 96}, {160, 128, 112, 96},

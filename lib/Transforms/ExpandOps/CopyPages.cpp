@@ -48,7 +48,7 @@ public:
             split.getHeadThreads(type.getNumHeads(), frame.blockThreads)) {
     CacheTypeInterface scales;
     if (type.isQuantized())
-      scales = getViewType(type, /*ofScales=*/true);
+      scales = getViewType(type, /*isScales=*/true);
     if (scales && arePacked(scales))
       planScales(scales);
   }
@@ -83,7 +83,7 @@ private:
     uint64_t most = registerBytes;
     if (frame.isGPU)
       alignment = most = getInPageAlignment(
-          scales, getPageAlignment(op.getCollection(), /*ofScales=*/true,
+          scales, getPageAlignment(op.getCollection(), /*isScales=*/true,
                                    kPromisedAlignment));
     width = llvm::MinAlign(most, row) / bytes;
     // Whole warps, so that their accesses begin with a sector.

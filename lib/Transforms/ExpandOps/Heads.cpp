@@ -250,14 +250,14 @@ static void storeGroups(const Frame &frame, Value values, Value cache,
   OpBuilder &builder = frame.builder;
   CacheTypeInterface type = getCacheType(cache);
   bool isShared = split.lanesPerGroup > 1;
-  auto ofGroups = [&](Type number) -> Type {
+  auto getGroupsType = [&](Type number) -> Type {
     int64_t groups = isShared ? 1 : split.unit / type.getGranularity();
     return !number || groups == 1 ? number : VectorType::get(groups, number);
   };
   auto quantize = QuantizeOp::create(
       builder, frame.loc, withLane(values.getType(), type.getElementType()),
-      ofGroups(type.getScale()), ofGroups(type.getZeroPoint()), values,
-      options.factor,
+      getGroupsType(type.getScale()), getGroupsType(type.getZeroPoint()),
+      values, options.factor,
       isShared ? builder.getI64IntegerAttr(split.lanesPerGroup) : IntegerAttr(),
       options.powerOfTwo);
   auto storeNumbers = [&] {
@@ -352,19 +352,19 @@ static void copyScales(const Frame &frame, const BitCopy &copy, Value lane,
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
   CacheTypeInterface type = getCacheType(copy.source);
-  auto copyOne = [&](Value element, bool ofZeroPoint) {
+  auto copyOne = [&](Value element, bool isZeroPoint) {
     Value scale = LoadScaleOp::create(
         builder, loc, type.getScale(), copy.source, copy.from.batch,
-        copy.sourceHead, copy.from.token, element, copy.from.page, ofZeroPoint);
+        copy.sourceHead, copy.from.token, element, copy.from.page, isZeroPoint);
     StoreScaleOp::create(builder, loc, scale, copy.target, copy.to.batch,
                          copy.targetHead, copy.to.token, element, copy.to.page,
-                         ofZeroPoint);
+                         isZeroPoint);
   };
   auto copyScale = [&](Value group) {
     Value element = frame.mul(group, frame.index(type.getGranularity()));
-    copyOne(element, /*ofZeroPoint=*/false);
+    copyOne(element, /*isZeroPoint=*/false);
     if (type.hasZeroPoints())
-      copyOne(element, /*ofZeroPoint=*/true);
+      copyOne(element, /*isZeroPoint=*/true);
   };
   frame.loop(lane, frame.index(type.getNumGroups()), frame.index(split.lanes),
              copyScale);

@@ -35,7 +35,7 @@ ScaleRow::ScaleRow(const Frame &frame, Value cache, int64_t firstHead,
       heads(heads), threads(threads), split(split) {
   if (!type.isQuantized())
     return;
-  scales = getViewType(type, /*ofScales=*/true);
+  scales = getViewType(type, /*isScales=*/true);
   bytes = scales.getElementType().getIntOrFloatBitWidth() / 8;
 }
 
@@ -63,10 +63,10 @@ bool ScaleRow::isNeeded() const {
 /// Numbers of a head of scales that one access may have.
 static int64_t getWidth(Value cache) {
   CacheTypeInterface scales =
-      getViewType(cast<CacheTypeInterface>(cache.getType()), /*ofScales=*/true);
+      getViewType(cast<CacheTypeInterface>(cache.getType()), /*isScales=*/true);
   uint64_t bytes = scales.getElementType().getIntOrFloatBitWidth() / 8;
   uint64_t alignment = getInPageAlignment(
-      scales, getPageAlignment(cache, /*ofScales=*/true, kPromisedAlignment));
+      scales, getPageAlignment(cache, /*isScales=*/true, kPromisedAlignment));
   uint64_t most = llvm::MinAlign(std::min<uint64_t>(alignment, kMostWidth),
                                  scales.getStoredHeadSize() * bytes);
   return std::max<int64_t>(most / bytes, 1);
@@ -202,7 +202,7 @@ std::function<void()> kvcache::loadScaleRow(const Frame &frame,
                                             const BitCopy &copy, int64_t heads,
                                             Value thread, int64_t threads) {
   auto type = cast<CacheTypeInterface>(copy.source.getType());
-  CacheTypeInterface scales = getViewType(type, /*ofScales=*/true);
+  CacheTypeInterface scales = getViewType(type, /*isScales=*/true);
   int64_t width = std::min(getWidth(copy.source), getWidth(copy.target));
   int64_t count = heads * scales.getStoredHeadSize() / width;
   StoredRow from(frame, copy.source, copy.from, copy.sourceHead);

@@ -144,10 +144,11 @@ static std::optional<AdmittedTokens> findAdmitted(const Frame &frame,
 SeenTokens TileGrid::findSeen(const QueryRows &rows, Value first, Value count,
                               Value lane) {
   Value last = frame.sub(frame.add(first, count), frame.index(1));
-  TokenRange ofFirst = getSeenByPosition(rows, first),
-             ofLast = getSeenByPosition(rows, last);
-  SeenTokens seen{
-      {ofFirst.from, ofLast.to}, {ofLast.from, ofFirst.to}, plan.tokens};
+  TokenRange firstSeen = getSeenByPosition(rows, first),
+             lastSeen = getSeenByPosition(rows, last);
+  SeenTokens seen{{firstSeen.from, lastSeen.to},
+                  {lastSeen.from, firstSeen.to},
+                  plan.tokens};
   bool mayBegin = op.getWindow() || op.getChunk() || op.getRanges();
   if (op.getRanges()) {
     AdmittedTokens hulls = SeenRanges(frame, op).computeHulls(
@@ -184,9 +185,10 @@ Value TileGrid::countTokens(const TokenRange &tokens) {
 Value TileGrid::countParts(const QueryRows &rows, Value first) {
   QueryRows seen = op.getRows() ? getSparseRow(frame.add(rows.first, first))
                                 : getRowsOfSequence(rows.batch);
-  Value ofTile = frame.min(frame.sub(rows.count, first), frame.index(perBlock));
+  Value blockRows =
+      frame.min(frame.sub(rows.count, first), frame.index(perBlock));
   TokenRange all = op.getRows() ? getSeen(seen, frame.index(0))
-                                : findSeen(seen, first, ofTile).all;
+                                : findSeen(seen, first, blockRows).all;
   Value count = countTokens(all);
   Value isWhole =
       arith::ConstantOp::create(builder, loc, builder.getBoolAttr(false));

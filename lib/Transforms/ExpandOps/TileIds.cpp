@@ -39,8 +39,8 @@ std::function<void()> TileIds::load(Value thread, Value row, Value tile,
   Value slot = frame.rem(tile, tiles);
   SmallVector<std::pair<Value, Value>> loaded;
   for (int64_t i = 0; i < tokens; i += threads) {
-    Value ofTile = frame.add(thread, frame.index(i));
-    Value column = frame.add(first, ofTile);
+    Value tileColumn = frame.add(thread, frame.index(i));
+    Value column = frame.add(first, tileColumn);
     Value id = frame.selectIf(
         frame.below(column, columns.to),
         [&]() -> Value {
@@ -50,15 +50,15 @@ std::function<void()> TileIds::load(Value thread, Value row, Value tile,
           return given;
         },
         [&] { return frame.i32(-1); });
-    loaded.emplace_back(ofTile, id);
+    loaded.emplace_back(tileColumn, id);
   }
   return [this, slot, loaded] {
-    for (auto [ofTile, id] : loaded) {
+    for (auto [tileColumn, id] : loaded) {
       Value isInTile;
       if (tokens % threads)
-        isInTile = frame.below(ofTile, frame.index(tokens));
-      runIfGiven(frame, isInTile, [&, ofTile = ofTile, id = id] {
-        TileStoreOp::create(builder, loc, id, ids, slot, ofTile);
+        isInTile = frame.below(tileColumn, frame.index(tokens));
+      runIfGiven(frame, isInTile, [&, tileColumn = tileColumn, id = id] {
+        TileStoreOp::create(builder, loc, id, ids, slot, tileColumn);
       });
     }
   };

@@ -107,17 +107,18 @@ bool TiledCache::isUnscaled(AttentionOp op, Value cache) {
 // Products have whole groups. Those of many groups would take more registers
 // than there are. Two warps may share the sums of a larger row.
 bool TiledCache::canMultiplyRaw(Value cache, int64_t size) {
-  constexpr int64_t ofProduct = 16, small = 128;
-  int64_t ofLoad = size <= small ? 32 : 64, mostGroups = size <= small ? 4 : 1;
+  constexpr int64_t productSize = 16, small = 128;
+  int64_t loadSize = size <= small ? 32 : 64,
+          mostGroups = size <= small ? 4 : 1;
   CacheTypeInterface type = getCacheType(cache);
   Type element = type.getElementType();
   if (!hasUse(element, FormatUse::FP8) && !element.isSignlessInteger(8))
     return false;
   int64_t groups = countScaleGroups(cache, size);
   return !type.getLayout() && !type.hasZeroPoints() && multipliesInF32(type) &&
-         type.getTokenGranularity() == 1 && size % ofLoad == 0 &&
+         type.getTokenGranularity() == 1 && size % loadSize == 0 &&
          (groups <= 1 ||
-          (type.getGranularity() % ofProduct == 0 &&
+          (type.getGranularity() % productSize == 0 &&
            size % type.getGranularity() == 0 && groups <= mostGroups));
 }
 
@@ -315,8 +316,8 @@ void TiledCache::storeUnits(Value thread, int64_t columns, int64_t width,
       frame.index(0), frame.index(all), frame.index(step), [&](Value base) {
         SmallVector<std::pair<Value, Unit>> loaded;
         for (int64_t i = 0; i < loads; ++i) {
-          Value ofStep = frame.add(thread, frame.index(i * threads));
-          Value number = frame.add(base, ofStep);
+          Value stepThread = frame.add(thread, frame.index(i * threads));
+          Value number = frame.add(base, stepThread);
           loaded.emplace_back(number, load(number));
         }
         for (const auto &[number, unit] : loaded) {
@@ -333,10 +334,10 @@ std::pair<Place, Value> TiledCache::getPlace(Value tile, Value token,
                                              Value row) const {
   if (!tokens.ids) {
     Value last = frame.sub(tokens.all.to, frame.index(1));
-    Value ofRow = frame.min(frame.add(token, row), last);
+    Value ownToken = frame.min(frame.add(token, row), last);
     if (tokens.begin)
-      ofRow = frame.max(ofRow, tokens.begin);
-    return {{tokens.batch, ofRow, Value()}, Value()};
+      ownToken = frame.max(ownToken, tokens.begin);
+    return {{tokens.batch, ownToken, Value()}, Value()};
   }
   // Some threads have rows after the last.
   row = frame.min(row, frame.index(tokensOfTile - 1));

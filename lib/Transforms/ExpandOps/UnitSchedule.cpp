@@ -53,10 +53,10 @@ void UnitSchedule::run(Value given, function_ref<Value(Value)> countOfEntry,
     gpu::BarrierOp::create(builder, loc);
     lane = frame.rem(hide(thread), kWarp);
     SmallVector<Value> state = load(kNext);
-    Value unit = state[0], ofEntry = frame.div(unit, shares);
-    Group group = find(ofEntry, state[1], state[2]);
+    Value unit = state[0], wholeUnit = frame.div(unit, shares);
+    Group group = find(wholeUnit, state[1], state[2]);
     // The lane whose entry has the unit, if there is one.
-    Value number = frame.sub(frame.sub(ofEntry, group.before),
+    Value number = frame.sub(frame.sub(wholeUnit, group.before),
                              frame.sub(group.inclusive, group.own));
     Value having = NVVM::VoteSyncOp::create(builder, loc, i32, frame.i32(-1),
                                             frame.below(number, group.own),

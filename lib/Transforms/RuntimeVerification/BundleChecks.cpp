@@ -160,11 +160,11 @@ void kvcache::checkBundle(CheckBuilder &c, BundleOpInterface op) {
   if (type.isPaged() && !type.hasStaticPageSize())
     checkPageSize(c, op);
   checkDistances(c, op.getBlocks(), "blocks",
-                 getViewType(type, /*ofScales=*/false));
+                 getViewType(type, /*isScales=*/false));
   if (!op.getScales())
     return;
   if (Value table = op.getScalesLookupTable())
     checkRows(c, sequences, table, "scales_lookup_table");
   checkDistances(c, op.getScales(), "scales",
-                 getViewType(type, /*ofScales=*/true));
+                 getViewType(type, /*isScales=*/true));
 }
