@@ -16,7 +16,7 @@ import test_emulator_examples as examples
 import test_tensor_products as products
 import wgmma
 from devices import with_launcher
-from programs import OPT
+from places import OPT
 from tensor_products import write_program
 
 import kvcache

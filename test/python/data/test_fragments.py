@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from edits import edit
-from programs import OPT
+from places import OPT
 
 import kvcache
 

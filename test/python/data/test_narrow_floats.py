@@ -14,7 +14,7 @@ import devices
 import ml_dtypes
 import numpy as np
 import pytest
-from programs import OPT
+from places import OPT
 
 import kvcache
 

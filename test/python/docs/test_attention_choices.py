@@ -5,8 +5,7 @@ import re
 import subprocess
 
 import pytest
-from places import ROOT
-from programs import OPT
+from places import OPT, ROOT
 
 import kvcache
 

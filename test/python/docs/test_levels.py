@@ -5,8 +5,7 @@ import re
 import subprocess
 
 import pytest
-from places import EXAMPLES, ROOT
-from programs import OPT
+from places import EXAMPLES, OPT, ROOT
 
 import kvcache
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from edits import edit
-from programs import OPT
+from places import OPT
 
 import kvcache
 

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pages
 import pytest
-from programs import OPT
+from places import OPT
 
 PAGE = pages.read("docs/how-to/embed-in-a-compiler.md")
 EMBED = pages.ROOT / "examples" / "embed"

@@ -12,7 +12,7 @@ import pytest
 from compiled import has_tool
 from kvcache.compilation.toolchain import find_tool
 from matrix_instructions import list_matrix_instructions
-from programs import OPT
+from places import OPT
 
 PARAMETERS = """%s: !llvm.ptr<3>, %c: !llvm.ptr<7>, %g: !llvm.ptr<1>, %p: !llvm.ptr, %t: !llvm.ptr<6>,
   %i: i32, %l: i64, %h: i16, %f: f32, %d: f64, %b: i1, %v4: vector<4xi32>, %hh: vector<2xf16>, %bb: vector<2xbf16>,

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 from edits import edit
-from programs import OPT
+from places import OPT
 
 SERVER = OPT.with_name("kvcache-lsp-server")
 URI = "file:///kernel.mlir"

@@ -3,7 +3,7 @@
 import subprocess
 
 import pytest
-from programs import OPT
+from places import OPT
 
 import kvcache
 

@@ -6,7 +6,7 @@ import subprocess
 import kvcache
 import pytest
 from kvcache.compilation import toolchain
-from programs import OPT
+from places import OPT
 
 
 def has_tool(name):

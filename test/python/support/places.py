@@ -8,3 +8,4 @@ ROOT = Path(__file__).resolve().parents[3]
 BUILD = ROOT / os.environ.get("KVCACHE_TEST_BUILD", "build")
 EXAMPLES = ROOT / "examples"
 KERNELS = ROOT / "benchmarks" / "kernels"
+OPT = BUILD / "bin" / "kvcache-opt"

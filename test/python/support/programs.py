@@ -11,9 +11,7 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 from model import FORMATS, ContinuousCache, PagedCache
-from places import BUILD
-
-OPT = BUILD / "bin" / "kvcache-opt"
+from places import OPT
 
 DTYPES = {
     "f64": np.dtype(np.float64),
