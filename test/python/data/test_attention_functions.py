@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from attention_checks import CHIPS, FEW, FEW_NEW, LAYER, ROUNDING, SPLITS, close, close_lse, dense, fill, make_params, round_as_tiles, run, tile_type
+from score_functions import alibi, capped, causal, dilated, documents_causal, global_window, prefix_lm
 
 import kvcache
 
@@ -12,40 +13,12 @@ LONGEST = 80
 RNG = np.random.default_rng(3)
 
 
-def alibi(s, sequence, head, query, key, slopes):
-    return s + slopes[head] * (key - query)
-
-
-def capped(s, sequence, head, query, key):
-    return 20 * np.tanh(s / 20)
-
-
 def relative(s, sequence, head, query, key, bias):
     return s + bias[head, np.clip(query - key, 0, 31)]
 
 
 def scaled_by_head(s, sequence, head, query, key):
     return np.where(head % 2 == 0, s, s / 2)
-
-
-def causal(sequence, head, query, key):
-    return key <= query
-
-
-def prefix_lm(sequence, head, query, key, prefixes):
-    return (key <= query) | (key < prefixes[sequence])
-
-
-def documents_causal(sequence, head, query, key, documents):
-    return (key <= query) & (documents[sequence, key] == documents[sequence, query])
-
-
-def global_window(sequence, head, query, key):
-    return (key <= query) & ((query - key < 9) | (key < 4))
-
-
-def dilated(sequence, head, query, key):
-    return (key <= query) & ((query - key) % 3 == 0)
 
 
 def stream(sequence, head, query, key):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from attention_checks import CHIPS, LAYER, ROUNDING, close, dense, fill, make_params
+from score_functions import alibi, capped, causal, dilated, documents_causal, global_window, prefix_lm
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 import kvcache
@@ -18,40 +19,12 @@ ARRAYS = {
 }
 
 
-def alibi(s, sequence, head, query, key, slopes):
-    return s + slopes[head] * (key - query)
-
-
 def relative(s, sequence, head, query, key, bias):
     return s + bias[head, abs(query - key) % 32]
 
 
-def capped(s, sequence, head, query, key):
-    return 20 * np.tanh(s / 20)
-
-
 def capped_tensor(s, sequence, head, query, key):
     return 20 * torch.tanh(s / 20)
-
-
-def causal(sequence, head, query, key):
-    return key <= query
-
-
-def prefix_lm(sequence, head, query, key, prefixes):
-    return (key <= query) | (key < prefixes[sequence])
-
-
-def documents_causal(sequence, head, query, key, documents):
-    return (key <= query) & (documents[sequence, key] == documents[sequence, query])
-
-
-def window_with_global_tokens(sequence, head, query, key):
-    return (key <= query) & ((query - key < 9) | (key < 4))
-
-
-def dilated(sequence, head, query, key):
-    return (key <= query) & ((query - key) % 3 == 0)
 
 
 # Functions of a score and a mask; a third one where tensors have other operations than arrays.
@@ -60,7 +33,7 @@ CASES = {
     "relative": (relative, prefix_lm),
     "cap": (capped, dilated, capped_tensor),
     "documents": (None, documents_causal),
-    "window": (alibi, window_with_global_tokens),
+    "window": (alibi, global_window),
 }
 
 
