@@ -9,12 +9,12 @@
 #include "MmaSyncKernel.h"
 
 #include "OnlineSoftmax.h"
+#include "ProductTeam.h"
 #include "QueryStage.h"
 #include "TileFeed.h"
 #include "TileScores.h"
 #include "WorkItems.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -57,28 +57,13 @@ private:
   // Warps
   //===--------------------------------------------------------------------===//
 
-  int64_t countColumns() const { return block.valueSize / block.plan.parts; }
-  Value getWarp() { return frame.div(block.thread, kWarp); }
-  /// The first row of the warp in the block.
-  Value getFirstRow() {
-    return frame.mul(frame.div(getWarp(), block.plan.parts), kRowsOfWarp);
-  }
-  /// The first element of values whose sums the warp has.
-  Value getFirstColumn() {
-    return frame.mul(frame.rem(getWarp(), block.plan.parts), countColumns());
-  }
   FragmentResults getResults() {
-    return FragmentResults(block, getFirstRow(), getFirstColumn());
+    return FragmentResults(block, team.getFirstRow(), team.getFirstColumn());
   }
 
-  FragmentType getFragment(int64_t columns, Type element,
-                           FragmentLayout layout) const {
-    return FragmentType::get(frame.builder.getContext(), {kRowsOfWarp, columns},
-                             element, layout, /*partial=*/false);
-  }
   FragmentType getAcc(int64_t columns) const {
-    return getFragment(columns, frame.builder.getF32Type(),
-                       FragmentLayout::MmaAcc);
+    return team.getFragment(columns, frame.builder.getF32Type(),
+                            FragmentLayout::MmaAcc);
   }
 
   void allocate() {
@@ -92,19 +77,14 @@ private:
 
   /// The sums of the block's tokens.
   RowSums attendTokens() {
-    TileScores scores(block, getAcc(block.plan.tokens), getFirstRow());
+    TileScores scores(block, getAcc(block.plan.tokens), team.getFirstRow());
     OnlineSoftmax softmax(block.f, scores.getFactor(), getBias());
     Value tiles = block.findTiles(block.plan.countThreads());
     feed.start(tiles);
-    // The copies take longer than the next work item.
-    Value taken = block.schedule ? block.schedule->take() : Value();
-    queries.store(/*count=*/Value());
-    gpu::BarrierOp::create(frame.builder, frame.loc);
-    if (block.schedule)
-      block.schedule->store(taken, frame.toI32(items.getUse(tiles)));
+    items.storeQueries(queries, tiles, /*isAsyncRead=*/false);
     loadQueries();
     SoftmaxState state = softmax.forTiles(
-        softmax.begin(getAcc(countColumns())), tiles, block.plan.schedule,
+        softmax.begin(getAcc(team.countColumns())), tiles, block.plan.schedule,
         [&](Value tile, SoftmaxState &state) {
           feed.begin(tile);
           feed.areLatent() ? addLatentTile(tile, scores, softmax, state)
@@ -150,8 +130,8 @@ private:
   Value addScores(Value products, Value tile, Value token,
                   const TileScores &scores, const OnlineSoftmax &softmax,
                   SoftmaxState &state) {
-    FragmentType type = getFragment(block.plan.tokens, feed.getValueElement(),
-                                    FragmentLayout::MmaA16);
+    FragmentType type = team.getFragment(
+        block.plan.tokens, feed.getValueElement(), FragmentLayout::MmaA16);
     return softmax.addScores(
         scores.apply(feed.scaleScores(products), tile, token), type, state,
         [&](Value weights) { return feed.scaleWeights(weights); });
@@ -166,8 +146,8 @@ private:
   Value loadQuery(Value column, int64_t columns) {
     return FragmentLoadOp::create(
         frame.builder, frame.loc,
-        getFragment(columns, feed.getKeyElement(), FragmentLayout::MmaA16),
-        queries.getTile(), getFirstRow(), column);
+        team.getFragment(columns, feed.getKeyElement(), FragmentLayout::MmaA16),
+        queries.getTile(), team.getFirstRow(), column);
   }
 
   void loadQueries() {
@@ -190,12 +170,13 @@ private:
   }
 
   Value multiplyValues(Value left, Value valueTile, Value acc) {
-    return b.wait(multiply(left, valueTile, getFirstColumn(), acc, Major::MN));
+    return b.wait(
+        multiply(left, valueTile, team.getFirstColumn(), acc, Major::MN));
   }
 
   Value multiply(Value left, Value tile, Value column, Value acc, Major major) {
     FragmentType type =
-        getAcc(major == Major::K ? block.plan.tokens : countColumns());
+        getAcc(major == Major::K ? block.plan.tokens : team.countColumns());
     return FragmentMmaOp::create(frame.builder, frame.loc,
                                  FragmentBuilder::getInFlight(type), left,
                                  /*a_row=*/Value(), /*a_column=*/Value(), tile,
@@ -209,6 +190,7 @@ private:
   WorkItems items;
   TileFeed feed;
   QueryStage queries;
+  ProductTeam team{block, kWarp, kRowsOfWarp};
   /// The queries of the warp, if it keeps them.
   Value kept;
 };

@@ -9,13 +9,11 @@
 #include "Tcgen05Kernel.h"
 
 #include "../ExpandOps/TensorProducts.h"
-#include "../ExpandOps/WarpgroupCores.h"
 #include "OnlineSoftmax.h"
 #include "QueryStage.h"
+#include "TileFeed.h"
 #include "TileScores.h"
 #include "WorkItems.h"
-
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -35,11 +33,10 @@ class Tcgen05Kernel {
 public:
   Tcgen05Kernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
       : frame(frame), block(op, frame, plan), b(frame.builder, frame.loc),
-        keys(frame, op, op.getKeyCache(), block.keySize, plan),
-        values(frame, op, op.getValues(), block.valueSize, plan),
-        queries(block, keys.getLane(), plan.countThreads()),
+        items(block), feed(block, items),
+        queries(block, feed.getKeyElement(), plan.countThreads()),
         products(frame, plan.rows, plan.tokens, block.valueSize,
-                 values.getLane()) {}
+                 feed.getValueElement()) {}
 
   /// The growth of a maximum up to which the accumulator is not scaled.
   /// `max_logits` needs exact maxima.
@@ -47,7 +44,7 @@ public:
   /// The difference of a row's largest score and the exponent that its weights
   /// are relative to.
   float getBias() {
-    return values.getLane().isF16() ? kHalfBias - getSlack() : 0;
+    return feed.getValueElement().isF16() ? kHalfBias - getSlack() : 0;
   }
 
   void emit() {
@@ -66,23 +63,11 @@ private:
   }
   FragmentType getScoreType() { return getFragment(block.plan.tokens); }
 
-  /// Whether rows of one cache are keys, and their first elements values.
-  bool isLatent() { return !block.op.getValueCache(); }
-
   void allocate() {
     queries.allocate();
-    keys.allocate();
-    if (!isLatent())
-      values.allocate();
-    if (block.list)
-      block.list->allocate();
+    feed.allocate();
     if (block.plan.blocks)
       products.allocate(block.thread);
-  }
-
-  void produce(Value tile) {
-    isLatent() ? items.produce(tile, tiles, {&keys})
-               : items.produce(tile, tiles, {&keys, &values});
   }
 
   /// The sums of the block's tokens. The accumulator is in tensor memory.
@@ -90,17 +75,10 @@ private:
     TileScores scores(block, getScoreType(), /*firstRow=*/frame.index(0));
     OnlineSoftmax softmax(block.f, scores.getFactor(), getBias());
     tiles = block.findTiles(block.plan.countThreads());
-    for (int64_t i = 0; i < block.plan.countAhead(); ++i)
-      produce(frame.index(i));
+    feed.start(tiles);
     if (!block.schedule)
       products.allocate(block.thread);
-    // The copies take longer than the next work item.
-    Value taken = block.schedule ? block.schedule->take() : Value();
-    queries.store(/*count=*/Value());
-    WarpgroupCores(frame).emitFence();
-    gpu::BarrierOp::create(frame.builder, frame.loc);
-    if (block.schedule)
-      block.schedule->store(taken, frame.toI32(items.getUse(tiles)));
+    items.storeQueries(queries, tiles, /*isAsyncRead=*/true);
     SoftmaxState state = softmax.forTiles(
         softmax.beginRows(getScoreType()), tiles, block.plan.schedule,
         [&](Value tile, SoftmaxState &state) {
@@ -112,45 +90,38 @@ private:
 
   void addTile(Value tile, const TileScores &scores,
                const OnlineSoftmax &softmax, SoftmaxState &state) {
-    // The only tile is copied when all have used the one before.
-    if (block.plan.countAhead() == 0)
-      produce(tile);
-    Value token = block.getToken(tile), use = items.getUse(tile);
+    feed.beginCopied(tile);
+    Value token = block.getToken(tile);
     auto addScores = [&](Value loaded) {
       LazyWeights weights = softmax.addScoresLazily(
           scores.apply(loaded, tile, token), getSlack(), state);
       storeWeights(weights, tile);
     };
-    if (isLatent()) {
+    if (feed.areLatent()) {
       SmallVector<Value> before = state.getValues();
-      state = SoftmaxState(b.consumeAll(
-          keys.getPipe(), use, TypeRange(ValueRange(before)),
-          [&](Value keyTile) {
-            keys.clearUnseen(block.thread, keyTile, token, block.tokens);
+      state = SoftmaxState(
+          feed.useKeys(tile, TypeRange(ValueRange(before)), [&](Value keyTile) {
             addScores(multiply(keyTile, tile));
             products.addColumns(keyTile, hasSums(tile));
             return state.getValues();
           }));
       return;
     }
-    addScores(
-        b.consume(keys.getPipe(), use, getScoreType(),
-                  [&](Value keyTile) { return multiply(keyTile, tile); }));
-    b.consumeAll(values.getPipe(), use, TypeRange(),
-                 [&](Value valueTile) -> SmallVector<Value> {
-                   values.clearUnseen(block.thread, valueTile, token,
-                                      block.tokens);
-                   products.addColumns(valueTile, hasSums(tile));
-                   return {};
-                 });
+    SmallVector<Value> loaded =
+        feed.useKeys(tile, getScoreType(), [&](Value keyTile) {
+          return SmallVector<Value>{multiply(keyTile, tile)};
+        });
+    addScores(loaded.front());
+    feed.useValues(tile, TypeRange(), [&](Value valueTile) {
+      products.addColumns(valueTile, hasSums(tile));
+      return SmallVector<Value>();
+    });
   }
 
   /// The products of queries and keys. The next tiles are copied meanwhile.
   Value multiply(Value keyTile, Value tile) {
-    products.multiplyRows(queries.getTile(), keyTile, [&] {
-      if (int64_t ahead = block.plan.countAhead())
-        produce(frame.add(tile, frame.index(ahead)));
-    });
+    products.multiplyRows(queries.getTile(), keyTile,
+                          [&] { feed.copyNext(tile); });
     return TmemLoadOp::create(frame.builder, frame.loc, getScoreType(),
                               products.getScores(), frame.index(0),
                               /*half=*/Value());
@@ -172,10 +143,10 @@ private:
     Value rounded = b.map(
         weights.weights,
         [&](ValueRange weight) -> Value {
-          return arith::TruncFOp::create(frame.builder, frame.loc,
-                                         values.getLane(), weight.front());
+          return arith::TruncFOp::create(
+              frame.builder, frame.loc, feed.getValueElement(), weight.front());
         },
-        /*origin=*/{}, values.getLane());
+        /*origin=*/{}, feed.getValueElement());
     TmemStoreOp::create(frame.builder, frame.loc, rounded,
                         products.getWeights(), frame.index(0),
                         /*half=*/Value());
@@ -204,12 +175,12 @@ private:
   Frame frame;
   TileRows block;
   FragmentBuilder b;
-  TiledCache keys, values;
+  WorkItems items;
+  TileFeed feed;
   QueryStage queries;
   TensorProducts products;
   /// The number of tiles.
   Value tiles;
-  WorkItems items{block};
 };
 
 } // namespace

@@ -104,16 +104,20 @@ std::function<void()> TileFeed::loadNextIds(Value tile) const {
 // Use
 //===----------------------------------------------------------------------===//
 
+void TileFeed::beginCopied(Value tile) const {
+  // The only tile is copied when all have used the one before.
+  produce(tile, [](const TiledCache &side) {
+    return side.hasCopies() && side.countAhead() == 0;
+  });
+}
+
 void TileFeed::begin(Value tile) {
   // All threads have used the tile before, and have stored the ids of the next
   // copies.
   if (block.ids || !areCopied())
     gpu::BarrierOp::create(frame.builder, frame.loc);
-  // The only tile is copied when all have used the one before.
-  produce(tile, [](const TiledCache &side) {
-    return side.hasCopies() && side.countAhead() == 0;
-  });
-  produceNext(tile, /*isRaw=*/false);
+  beginCopied(tile);
+  copyNext(tile);
   std::function<void()> storeIds;
   // Keeping ids live across the products costs registers.
   if (block.plan.raw)

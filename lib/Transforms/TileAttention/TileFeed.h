@@ -27,6 +27,10 @@ public:
   /// Makes a tile complete, and starts the next copies. `end` follows its use.
   void begin(Value tile);
   void end();
+  /// With tiles that are only copied, in place of both: waits for no tile, and
+  /// starts the next copies while a product of this one is computed.
+  void beginCopied(Value tile) const;
+  void copyNext(Value tile) const { produceNext(tile, /*isRaw=*/false); }
 
   /// Runs `body` with a tile of keys or values. Latent rows are both.
   SmallVector<Value>

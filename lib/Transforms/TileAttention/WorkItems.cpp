@@ -8,6 +8,10 @@
 
 #include "WorkItems.h"
 
+#include "../ExpandOps/WarpgroupCores.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
 using namespace mlir;
 using namespace mlir::kvcache;
 
@@ -17,12 +21,16 @@ void WorkItems::emit(int64_t threads, const WorkItemCode &code) {
   });
 }
 
-void WorkItems::produce(Value tile, Value tiles,
-                        ArrayRef<const TiledCache *> caches) const {
-  frame.runIf(frame.below(tile, tiles), [&] {
-    for (const TiledCache *cache : caches)
-      cache->copy(getUse(tile), tile, block.getToken(tile), block.tokens);
-  });
+void WorkItems::storeQueries(const QueryStage &queries, Value tiles,
+                             bool isAsyncRead) const {
+  // The copies take longer than the next work item.
+  Value taken = block.schedule ? block.schedule->take() : Value();
+  queries.store(/*count=*/Value());
+  if (isAsyncRead)
+    WarpgroupCores(frame).emitFence();
+  gpu::BarrierOp::create(frame.builder, frame.loc);
+  if (block.schedule)
+    block.schedule->store(taken, frame.toI32(getUse(tiles)));
 }
 
 void WorkItems::attendRows(const TileWork &work,

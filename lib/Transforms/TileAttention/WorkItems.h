@@ -11,6 +11,7 @@
 
 #include "../ExpandOps/TokenSplit.h"
 #include "FragmentResults.h"
+#include "QueryStage.h"
 
 namespace mlir::kvcache {
 
@@ -41,9 +42,11 @@ public:
     return firstUse ? frame.add(tile, firstUse) : tile;
   }
 
-  /// Starts the copies of a tile of each cache, if there is such a tile.
-  void produce(Value tile, Value tiles,
-               ArrayRef<const TiledCache *> caches) const;
+  /// Stores the queries of a work item of so many tiles, whose copies have
+  /// started, for products that read them by the async proxy or not. A
+  /// persistent kernel takes the next work item meanwhile.
+  void storeQueries(const QueryStage &queries, Value tiles,
+                    bool isAsyncRead) const;
 
 private:
   void attendRows(const TileWork &work, const WorkItemCode &code) const;
