@@ -34,7 +34,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
 
     Sequence b has `K = cache_length(b) + n_b` tokens, with the n_b of this step,
     which are appended first; with `lengths`, `K = lengths[b]`. Row
-    `row_offsets[b] + i` stands at position `K - n_b + i`, and sees
+    `row_offsets[b] + i` has the position `K - n_b + i`, and sees
 
     - all K tokens, with `causal` those up to its position,
     - with `window` w those from w - 1 before its position on,

@@ -31,7 +31,7 @@ int64_t getLanesPerStored(Value cache) {
 
 /// Whether warps can multiply raw tiles of the caches.
 bool canMultiplyRaw(AttentionOp op, const AttentionShape &shape) {
-  return shape.caches == Caches::OfValues &&
+  return shape.caches == Caches::Values &&
          QueryTile::canBeForRaw(op.getQ(), shape.keySize) &&
          TiledCache::canMultiplyRaw(op.getKeyCache(), shape.keySize) &&
          TiledCache::canMultiplyRaw(op.getValues(), shape.valueSize);
@@ -57,13 +57,13 @@ int64_t chooseRows(AttentionOp op, const AttentionShape &shape) {
            (!row.isRaw || canMultiplyRaw(op, shape));
   });
   int64_t most = choice != std::end(kRows) ? choice->rows : kMostFewRows;
-  bool isOfValues = shape.caches == Caches::OfValues;
-  bool isFew = shape.tokens == Tokens::OfIds ||
-               (shape.tokens == Tokens::OfSequenceInParts && isOfValues);
+  bool hasValues = shape.caches == Caches::Values;
+  bool isFew = shape.tokens == Tokens::Ids ||
+               (shape.tokens == Tokens::SequenceInSplits && hasValues);
   if (!isFew || !most)
     return most;
   int64_t tokens =
-      shape.tokens == Tokens::OfIds ? 1 : op.getSplitOrDefault().getRows();
+      shape.tokens == Tokens::Ids ? 1 : op.getSplitOrDefault().getRows();
   int64_t needed =
       llvm::PowerOf2Ceil(std::max(shape.heads * tokens, kLeastRows));
   return std::min(most, needed);
@@ -175,7 +175,7 @@ int64_t chooseBlocks(AttentionOp op, const AttentionShape &shape,
                      const TilePlan &plan, const Target &target) {
   if (shape.config.persistent)
     return *shape.config.persistent;
-  if (shape.tokens != Tokens::OfSequenceInParts || !target.has(kScheduled))
+  if (shape.tokens != Tokens::SequenceInSplits || !target.has(kScheduled))
     return 0;
   int64_t bytes = countSharedBytes(op, shape, plan);
   int64_t byMemory = target.sharedBytes / (bytes + kReserved);
@@ -201,7 +201,7 @@ EvictionAttr chooseHint(AttentionOp op, const AttentionShape &shape,
                : EvictionAttr::get(op.getContext(), *given);
   int64_t sequenceRows =
       shape.heads * static_cast<int64_t>(op.getSplitOrDefault().getRows());
-  if (shape.tokens != Tokens::OfSequenceInParts || sequenceRows > rows)
+  if (shape.tokens != Tokens::SequenceInSplits || sequenceRows > rows)
     return {};
   return EvictionAttr::get(op.getContext(), kOfStreams);
 }
@@ -258,9 +258,8 @@ bool canOverlap(Schedule schedule, AttentionOp op, const AttentionShape &shape,
   constexpr int64_t groups = 2;
   return plan.unit == TileUnit::Warpgroups && !plan.isSwapped &&
          plan.parts == 1 && plan.stages > 1 &&
-         shape.tokens == Tokens::OfSequence &&
-         shape.caches == Caches::OfValues && areAllCopied(op) &&
-         !op.getRopeCache() &&
+         shape.tokens == Tokens::Sequence && shape.caches == Caches::Values &&
+         areAllCopied(op) && !op.getRopeCache() &&
          (schedule == Schedule::Pipelined ||
           plan.rows == groups * kRowsOfWarpgroup);
 }
@@ -304,8 +303,8 @@ bool hasFragments(AttentionOp op, const AttentionShape &shape,
   if (plan.schedule != Schedule::Prefetch)
     return true;
   if (plan.unit != TileUnit::Warps && !plan.isSwapped)
-    return shape.tokens != Tokens::OfIds && areAllCopied(op);
-  bool isSparsePrompt = shape.tokens == Tokens::OfIds && !shape.hasParts;
+    return shape.tokens != Tokens::Ids && areAllCopied(op);
+  bool isSparsePrompt = shape.tokens == Tokens::Ids && !shape.hasParts;
   if (shape.caches == Caches::Latent &&
       (plan.blocks || (isSparsePrompt && target.has(kScheduled))))
     return false;
@@ -317,7 +316,7 @@ bool hasFragments(AttentionOp op, const AttentionShape &shape,
 int64_t chooseRegisters(AttentionOp op, const AttentionShape &shape,
                         const Target &target) {
   if (shape.keySize <= kMostUnbounded || shape.keySize > kMostBounded ||
-      shape.tokens == Tokens::OfIds || !op.getModifiers().empty() ||
+      shape.tokens == Tokens::Ids || !op.getModifiers().empty() ||
       (op.getMask() && op.getSoftCap()))
     return 0;
   const RegistersChoice *choice =

@@ -34,10 +34,10 @@ static int64_t countGroupHeads(AttentionOp op) {
 
 AttentionShape::AttentionShape(AttentionOp op)
     : config(op.getFields()),
-      caches(op.getValueCache() ? Caches::OfValues : Caches::Latent),
-      tokens(op.getRows()        ? Tokens::OfIds
-             : op.getWorkspace() ? Tokens::OfSequenceInParts
-                                 : Tokens::OfSequence),
+      caches(op.getValueCache() ? Caches::Values : Caches::Latent),
+      tokens(op.getRows()        ? Tokens::Ids
+             : op.getWorkspace() ? Tokens::SequenceInSplits
+                                 : Tokens::Sequence),
       hasParts(op.getWorkspace()), heads(countGroupHeads(op)),
       keySize(op.getKeySize()), valueSize(getLastSize(op.getOut())),
       bits(std::min(getBits(op.getKeyCache()), getBits(op.getValues()))),

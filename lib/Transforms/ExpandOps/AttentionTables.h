@@ -24,10 +24,10 @@ namespace mlir::kvcache {
 constexpr int64_t kAnySize = std::numeric_limits<int64_t>::max();
 
 /// The caches that a row of a table is for: keys and values, or latent rows.
-enum class Caches { Any, OfValues, Latent };
+enum class Caches { Any, Values, Latent };
 
 /// The tokens that it is for: those of a sequence, or sparse rows.
-enum class Tokens { Any, OfSequence, OfSequenceInParts, OfIds };
+enum class Tokens { Any, Sequence, SequenceInSplits, Ids };
 
 //===----------------------------------------------------------------------===//
 // Query rows of a block
@@ -60,13 +60,13 @@ struct RowsChoice {
 constexpr RowsChoice kRows[] = {
     // clang-format off
     // caches          tokens                    heads bits raw    rows
-    {Caches::OfValues, Tokens::OfSequenceInParts, 1,   0,   true,  32},
-    {Caches::OfValues, Tokens::OfSequence,        1,   0,   false, 64},
-    {Caches::OfValues, Tokens::OfSequenceInParts, 8,   0,   false, 64},
-    {Caches::OfValues, Tokens::OfSequenceInParts, 4,   16,  false, 64},
-    {Caches::OfValues, Tokens::OfSequenceInParts, 1,   0,   false, 0},
-    {Caches::OfValues, Tokens::OfIds,             8,   0,   false, 64},
-    {Caches::OfValues, Tokens::OfIds,             1,   0,   false, 0},
+    {Caches::Values, Tokens::SequenceInSplits, 1,   0,   true,  32},
+    {Caches::Values, Tokens::Sequence,        1,   0,   false, 64},
+    {Caches::Values, Tokens::SequenceInSplits, 8,   0,   false, 64},
+    {Caches::Values, Tokens::SequenceInSplits, 4,   16,  false, 64},
+    {Caches::Values, Tokens::SequenceInSplits, 1,   0,   false, 0},
+    {Caches::Values, Tokens::Ids,             8,   0,   false, 64},
+    {Caches::Values, Tokens::Ids,             1,   0,   false, 0},
     {Caches::Latent,   Tokens::Any,               1,   0,   false, 32},
     // clang-format on
 };
@@ -81,10 +81,10 @@ enum class Swap { Never, ByDefault, OnRequest };
 
 /// Tiles of a block, and what multiplies them.
 struct TilesChoice {
-  /// What all chips have.
+  /// A feature that all chips have.
   Feature chips;
   Caches caches;
-  /// What the query heads of a head of the cache are a multiple of.
+  /// A divisor of the number of query heads of a head of the cache.
   int64_t heads;
   Tokens tokens;
   /// Query rows of a block, from and up to.
@@ -113,9 +113,9 @@ struct TilesChoice {
 
 constexpr Feature kWgmma = Feature::WGMMA, kTmem = Feature::TensorMemory,
                   kAll = Feature::None;
-constexpr Caches kBoth = Caches::Any, kValues = Caches::OfValues,
+constexpr Caches kBoth = Caches::Any, kValues = Caches::Values,
                  kLatent = Caches::Latent;
-constexpr Tokens kTokens = Tokens::Any, kSequence = Tokens::OfSequence;
+constexpr Tokens kTokens = Tokens::Any, kSequence = Tokens::Sequence;
 constexpr TileUnit kWarps = TileUnit::Warps, kGroups = TileUnit::Warpgroups,
                    kTensor = TileUnit::TensorMemory;
 /// Bytes that the chips have, and that every chip from sm_80 on has.
