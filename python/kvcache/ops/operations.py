@@ -99,15 +99,21 @@ class Operation:
         )
 
     def _call(self, *arguments: Value | ConstantArray) -> None:
+        placed: tuple[Any, ...] = arguments
+        if any(isinstance(argument, ConstantArray) for argument in arguments):
+            placed = self._place(arguments)
+        self.program.call(self.functions[0], *placed)
+
+    def _place(self, arguments: tuple[Value | ConstantArray, ...]) -> tuple[Value, ...]:
+        """Places constant arrays where the others are."""
         where = None
         if self.target.startswith("cuda"):
             device = cuda.find_device(arguments)
             where = device, cuda.current_stream(arguments, device)
-        placed = (
+        return tuple(
             argument.place(where) if isinstance(argument, ConstantArray) else argument
             for argument in arguments
         )
-        self.program.call(self.functions[0], *placed)
 
 
 class LayerOperation(Operation):
