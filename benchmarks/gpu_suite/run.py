@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 from importlib.util import find_spec
@@ -60,11 +61,14 @@ def main(arguments: list[str] | None = None) -> int:
     only = [name for name in options.only.split(",") if name]
     if unknown := [name for name in only if name not in names]:
         parser.error(f"unknown stage {unknown[0]!r}; known are {', '.join(names)}")
-    if not options.minutes > 0:
-        parser.error(f"expects '--minutes' to be positive, got {options.minutes}")
+    if not 0 < options.minutes < math.inf:
+        parser.error(f"expects '--minutes' to be positive and finite, got {options.minutes}")
     packages = find_packages()
     sys.path += map(str, packages)  # stages ask for their modules
-    options.results.mkdir(parents=True, exist_ok=True)
+    try:
+        options.results.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"expects '--results' to be a folder, got '{options.results}': {error.strerror}")
     paths = Paths(REPO, packages, options.results.resolve())
     gpu = read_gpu()
     record = Record("scripts/on-gpu run", driver=gpu.get("driver"))

@@ -157,12 +157,12 @@ def time_operations(paths: Paths, options: Options, seconds: float) -> list[str]
 
 
 STAGES = (
-    Stage("kernels", 0.25, ("pytest",), test_kernels),
+    Stage("kernels", 0.25, ("pytest", "numpy"), test_kernels),
     Stage("vllm", 0.15, ("pytest", "torch", "vllm"), test_vllm),
     Stage("frameworks", 0.15, ("pytest", "torch", "transformers"), test_frameworks),
     Stage("tokens", 0.1, ("torch", "transformers"), count_tokens),
     Stage("served-tokens", 0.15, ("torch", "vllm"), count_served_tokens),
-    Stage("operations", 0.2, ("torch",), time_operations),
+    Stage("operations", 0.2, ("torch", "numpy"), time_operations),
 )
 
 

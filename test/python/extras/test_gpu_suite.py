@@ -178,7 +178,9 @@ def test_pack_for_another_python_says_so(packed, tmp_path):
 @pytest.mark.parametrize(
     "arguments, message",
     [(["--only", "kernels,none"], "unknown stage 'none'; known are kernels, vllm"),
-     (["--minutes", "0"], "expects '--minutes' to be positive, got 0.0")],
+     (["--minutes", "0"], "expects '--minutes' to be positive and finite, got 0.0"),
+     (["--minutes", "inf"], "expects '--minutes' to be positive and finite, got inf"),
+     (["--results", "/dev/null/results"], "expects '--results' to be a folder, got '/dev/null/results': Not a directory")],
 )
 def test_suite_names_wrong_arguments(arguments, message, tmp_path):
     done, record = run(ROOT / "benchmarks/gpu_suite/run.py", tmp_path, *arguments)

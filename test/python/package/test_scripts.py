@@ -117,6 +117,28 @@ def test_run_names_a_python_without_lzma(clone, suite):
     done, calls = run(clone, "on-gpu", "run", str(suite), PYTHON="python3.99")
     assert done.returncode == 1 and len(calls) == 1
     assert f"error: python3.99 has no module lzma, which unpacks {suite}" in done.stderr
+    done, _ = run(clone, "on-gpu", "run", str(suite), PYTHON="python3.98")
+    assert done.returncode == 1 and "error: no program 'python3.98'\n" in done.stderr
+
+
+@pytest.mark.parametrize("contents, message", [
+    ("cut", "cannot unpack {}: EOFError: Compressed file ended before"),
+    ("text", "cannot unpack {}: '{}' is not a tar archive"),
+    ("other files", "{} is not a pack of scripts/on-gpu"),
+])  # fmt: skip
+def test_run_names_a_file_that_is_no_pack(clone, suite, contents, message):
+    if contents == "cut":
+        with tarfile.open(suite, "w:xz") as archive:
+            archive.add(os.path.realpath(sys.executable), "kvcache-on-gpu/python")
+        suite.write_bytes(suite.read_bytes()[:-10_000])
+    elif contents == "text":
+        suite.write_text("no archive\n")
+    else:
+        with tarfile.open(suite, "w:xz") as archive:
+            archive.add(__file__, "kvcache-on-gpu/test.py")
+    done, _ = run(clone, "on-gpu", "run", str(suite), PYTHON=sys.executable)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert f"error: {message.format(suite, suite)}" in done.stderr
 
 
 # --- scripts/lint and scripts/wheel ----------------------------------------------------------------------------------
