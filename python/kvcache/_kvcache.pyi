@@ -58,6 +58,9 @@ def load_image(image: bytes, device: str) -> tuple[JIT | None, list[RawDiagnosti
     It must be from this extension, for the same device and an equal host.
     """
 
+def build_id() -> bytes:
+    """Returns the linker's identifier of this build; empty if it wrote none."""
+
 def host() -> tuple[str, str, str]:
     """Returns what images depend on: LLVM's version, processor and features."""
 

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BuildID.h"
 #include "Conversions.h"
 #include "Geometry.h"
 #include "IR.h"
@@ -218,6 +219,7 @@ NB_MODULE(_kvcache, module) {
              nb::arg("passes"), nb::arg("opt_level"), nb::arg("device"),
              nb::arg("keeps_image"), nb::arg("is_of_kernels") = false);
   module.def("load_image", &pyLoadImage, nb::arg("image"), nb::arg("device"));
+  module.def("build_id", [] { return toBytes(getBuildID()); });
   module.def("host", &pyHost);
   module.def("compile_object", &pyCompileObject, nb::arg("source"),
              nb::arg("filename"), nb::arg("passes"), nb::arg("opt_level"));

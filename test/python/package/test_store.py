@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -164,6 +165,21 @@ def test_other_versions_compile_for_themselves(compiled, monkeypatch, tmp_path):
     call()
     assert compiled == ["jit"] * 2
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_other_builds_compile_for_themselves(compiled, monkeypatch, tmp_path):
+    """A build has the linker's identifier, or else the hash of its file."""
+    extension = sys.modules["kvcache._kvcache"]
+    identifier = extension.build_id()
+    assert len(identifier) == 20
+    assert b"GNU\0" + identifier in Path(extension.__file__).read_bytes()
+    for count, other in enumerate([identifier, b"another", b""], 1):
+        store._describe_compiler.cache_clear()
+        monkeypatch.setattr(extension, "build_id", lambda other=other: other)
+        call()
+        call()
+        assert len(compiled) == len(list(tmp_path.iterdir())) == count
+    store._describe_compiler.cache_clear()
 
 
 def test_options_and_sources_are_distinguished(compiled):
