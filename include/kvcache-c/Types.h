@@ -209,6 +209,7 @@ typedef enum MlirKVCacheFragmentLayout {
   MlirKVCacheFragmentLayoutWgmmaA16 = 3,
   MlirKVCacheFragmentLayoutWgmmaA8 = 4,
   MlirKVCacheFragmentLayoutTmemAcc = 5,
+  MlirKVCacheFragmentLayoutWgmmaAccT = 6,
 } MlirKVCacheFragmentLayout;
 
 MLIR_CAPI_EXPORTED bool mlirTypeIsAKVCacheFragmentType(MlirType type);

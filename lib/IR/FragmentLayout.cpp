@@ -27,6 +27,11 @@ static constexpr LayoutDigit kA8[] = {col(1), col(2), row(8), col(16)};
 // reaches a quarter of 128 rows: PTX ISA, "Access restrictions".
 static constexpr LayoutDigit kWarpgroup[] = {row(16), row(32)};
 static constexpr LayoutDigit kQuarters[] = {row(32), row(64), row(16)};
+// An accumulator of wgmma whose rows are columns of the fragment.
+static constexpr LayoutDigit kWarpgroupT[] = {col(16), col(32)};
+static constexpr LayoutDigit kLaneT[] = {row(2), row(4), col(1), col(2),
+                                         col(4)};
+static constexpr LayoutDigit kAccT[] = {row(1), col(8)};
 
 /// A layout with several numbers of rows has an entry for each, in ascending
 /// order.
@@ -38,7 +43,9 @@ static ArrayRef<LayoutDigits> getTable() {
       {FragmentLayout::WgmmaA16, /*elementBits=*/16, kWarpgroup, kLane, kA16},
       {FragmentLayout::WgmmaA8, /*elementBits=*/8, kWarpgroup, kLaneA8, kA8},
       {FragmentLayout::TmemAcc, /*elementBits=*/0, kWarpgroup, kLane, kAcc},
-      {FragmentLayout::TmemAcc, /*elementBits=*/0, kQuarters, kLane, kAcc}};
+      {FragmentLayout::TmemAcc, /*elementBits=*/0, kQuarters, kLane, kAcc},
+      {FragmentLayout::WgmmaAccT, /*elementBits=*/0, kWarpgroupT, kLaneT, kAccT,
+       /*repeatsRows=*/true}};
   return table;
 }
 
@@ -59,43 +66,48 @@ SmallVector<int64_t> LayoutDigits::getRowCounts(FragmentLayout layout) {
   return counts;
 }
 
-int64_t LayoutDigits::countColumns() const {
-  int64_t columns = 1;
-  for (LayoutDigit digit : llvm::concat<const LayoutDigit>(lane, element))
-    columns *= digit.isRow ? 1 : 2;
-  return columns;
+int64_t LayoutDigits::count(bool rows) const {
+  int64_t count = 1;
+  for (LayoutDigit digit : llvm::concat<const LayoutDigit>(warp, lane, element))
+    count *= digit.isRow == rows ? 2 : 1;
+  return count;
 }
 
-int64_t LayoutDigits::countRun() const {
+bool LayoutDigits::hasSharedRows() const {
+  return llvm::any_of(warp, [](LayoutDigit digit) { return !digit.isRow; });
+}
+
+int64_t LayoutDigits::countRun(bool alongRows) const {
   int64_t count = 1;
   for (LayoutDigit digit : element) {
-    if (digit.isRow || digit.distance != count)
+    if (digit.isRow != alongRows || digit.distance != count)
       break;
     count *= 2;
   }
   return count;
 }
 
-SmallVector<ElementPlace> LayoutDigits::getPlaces(int64_t columns) const {
+SmallVector<ElementPlace> LayoutDigits::getPlaces(int64_t rows,
+                                                  int64_t columns) const {
   SmallVector<ElementPlace> places;
-  for (int64_t atom = 0; atom < columns; atom += countColumns())
-    for (int64_t i = 0; i < int64_t(1) << element.size(); ++i) {
-      ElementPlace &place = places.emplace_back(ElementPlace{0, atom});
-      for (auto [bit, digit] : llvm::enumerate(element))
-        (digit.isRow ? place.row : place.column) +=
-            (i >> bit & 1) * digit.distance;
-    }
+  for (int64_t column = 0; column < columns; column += countColumns())
+    for (int64_t row = 0; row < rows; row += countRows())
+      for (int64_t i = 0; i < int64_t(1) << element.size(); ++i) {
+        ElementPlace &place = places.emplace_back(ElementPlace{row, column});
+        for (auto [bit, digit] : llvm::enumerate(element))
+          (digit.isRow ? place.row : place.column) +=
+              (i >> bit & 1) * digit.distance;
+      }
   return places;
 }
 
-SmallVector<int64_t> LayoutDigits::getRows() const {
-  SmallVector<int64_t> rows{0};
-  for (LayoutDigit digit : element)
-    if (digit.isRow)
-      for (size_t i = 0, size = rows.size(); i < size; ++i)
-        rows.push_back(rows[i] + digit.distance);
-  llvm::sort(rows);
-  return rows;
+SmallVector<int64_t> LayoutDigits::getRows(int64_t rows) const {
+  SmallVector<int64_t> all;
+  for (const ElementPlace &place : getPlaces(rows, countColumns()))
+    if (!llvm::is_contained(all, place.row))
+      all.push_back(place.row);
+  llvm::sort(all);
+  return all;
 }
 
 SmallVector<int64_t> LayoutDigits::getSharerStrides() const {

@@ -34,6 +34,27 @@ static bool canCombine(Reduction kind, Type type) {
   llvm_unreachable("not a reduction");
 }
 
+/// (C5)
+static LogicalResult verifyScratch(ReduceOp op) {
+  FragmentType source = op.getSource().getType();
+  const auto &digits = LayoutDigits::get(source);
+  bool isNeeded = digits.hasSharedRows() && !op.getType().getPartial();
+  TypedValue<TileType> scratch = op.getScratch();
+  if (isNeeded != bool(scratch))
+    return op.emitOpError("expects 'scratch' if warps share the rows of a "
+                          "result that is not partial, and only then, got ")
+           << op.getType();
+  if (!scratch)
+    return success();
+  auto needed =
+      TileType::get(op.getContext(), digits.countWarps(), source.getRows(),
+                    source.getElementType(), Swizzle::None);
+  if (scratch.getType() == needed)
+    return success();
+  return op.emitOpError("expects 'scratch' to be ")
+         << needed << ", got " << scratch.getType();
+}
+
 LogicalResult ReduceOp::verify() {
   FragmentType source = getSource().getType(), result = getType();
   // (C1)
@@ -59,7 +80,21 @@ LogicalResult ReduceOp::verify() {
     return emitOpError("expects no 'init', which each lane would add: '")
            << stringifyReduction(getKind())
            << "' has one only for a partial result";
-  return success();
+  return verifyScratch(*this);
+}
+
+void ReduceOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  if (!getScratch())
+    return;
+  effects.emplace_back(MemoryEffects::Write::get(), &getScratchMutable()[0]);
+  effects.emplace_back(MemoryEffects::Read::get(), &getScratchMutable()[0]);
+}
+
+Speculation::Speculatability ReduceOp::getSpeculatability() {
+  return getScratch() ? Speculation::NotSpeculatable
+                      : Speculation::Speculatable;
 }
 
 bool ReduceOp::isIdempotent() {
@@ -87,7 +122,7 @@ LogicalResult ToOperandOp::verify() {
       source.hasColumns() && source.getShape() == result.getShape() &&
       from.isAccumulator() && !to.isAccumulator() && from.warp == to.warp &&
       from.lane == to.lane &&
-      from.getPlaces(source.getColumns()) == to.getPlaces(source.getColumns());
+      LayoutDigits::getPlaces(source) == LayoutDigits::getPlaces(result);
   if (!isSamePlace)
     return emitOpError("expects an accumulator, and an operand whose threads "
                        "have the same elements, got ")
@@ -107,8 +142,9 @@ LogicalResult ToOperandOp::verify() {
 
 /// The part of a tile that is a fragment.
 static MatrixPart getPart(TypedValue<TileType> tile, FragmentType fragment,
-                          Value row, Value column) {
+                          Value row, Value column, bool isTransposed = false) {
   constexpr int64_t rows = 8, bytes = 16;
+  int64_t sides[] = {fragment.getRows(), fragment.getColumns()};
   int64_t size = tile.getType().getLayout().elementBytes;
   return {"tile",
           tile,
@@ -117,8 +153,8 @@ static MatrixPart getPart(TypedValue<TileType> tile, FragmentType fragment,
           column,
           rows,
           std::max<int64_t>(bytes / size, 1),
-          fragment.getRows(),
-          fragment.getColumns()};
+          sides[isTransposed],
+          sides[!isTransposed]};
 }
 
 MatrixPart FragmentLoadOp::getPart() {
@@ -126,7 +162,7 @@ MatrixPart FragmentLoadOp::getPart() {
 }
 MatrixPart FragmentStoreOp::getPart() {
   return ::getPart(getTile(), getValue().getType(), getTileRow(),
-                   getTileColumn());
+                   getTileColumn(), getTransposed());
 }
 
 static LogicalResult verifyAccess(Operation *op, FragmentType fragment,
@@ -191,6 +227,9 @@ static LogicalResult verifyA(FragmentMmaOp op) {
     return op.emitOpError("expects no 'k' and no 'major_a', because 'a' is a "
                           "fragment");
   FragmentLayout layout = fragment.getLayout();
+  if (op.isTransposed())
+    return op.emitOpError("expects 'a' to be a tile for wgmma_acc_t, got ")
+           << fragment;
   bool isOperand = op.isWgmma() ? layout == FragmentLayout::WgmmaA16 ||
                                       layout == FragmentLayout::WgmmaA8
                                 : layout == FragmentLayout::MmaA16;
@@ -238,7 +277,7 @@ LogicalResult FragmentMmaOp::verify() {
                                 : getTileA().getType().getElementType(),
                        getB().getType().getElementType(),
                        getType().getElementType(),
-                       getSizeN(),
+                       isTransposed() ? getType().getRows() : getSizeN(),
                        getSizeK(),
                        getMajorA(),
                        getMajorB()};

@@ -304,11 +304,11 @@ SmallVector<Part> TmemTileType::getParts() const {
 SmallVector<Part> FragmentType::getParts() const {
   const auto &digits = LayoutDigits::get(*this);
   if (!hasColumns())
-    return SmallVector<Part>(digits.getRows().size(),
+    return SmallVector<Part>(digits.getRows(getRows()).size(),
                              {PartKind::Register, getElementType()});
   Type type = digits.isAccumulator() ? getElementType()
                                      : IntegerType::get(getContext(), 32);
-  size_t elements = digits.getPlaces(getColumns()).size();
+  size_t elements = LayoutDigits::getPlaces(*this).size();
   return SmallVector<Part>(elements / digits.countPacked(),
                            {PartKind::Register, type});
 }
@@ -316,5 +316,10 @@ SmallVector<Part> FragmentType::getParts() const {
 SmallVector<Part> InFlightType::getParts() const {
   const auto &digits = LayoutDigits::get(getLayout(), getRows());
   int64_t elements = getRows() * getColumns() / digits.countThreads();
-  return {{PartKind::Register, VectorType::get(elements, getElementType())}};
+  // Each 64 columns of a transposed product are one of `wgmma`.
+  int64_t products =
+      digits.repeatsRows ? getColumns() / digits.countColumns() : 1;
+  return SmallVector<Part>(
+      products, {PartKind::Register,
+                 VectorType::get(elements / products, getElementType())});
 }

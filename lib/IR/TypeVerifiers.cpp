@@ -392,7 +392,13 @@ static LogicalResult verifyFragmentShape(EmitError emitError,
   const auto &digits = LayoutDigits::get(layout, shape[0]);
   StringRef name = stringifyFragmentLayout(layout);
   SmallVector<int64_t> counts = LayoutDigits::getRowCounts(layout);
-  if (!llvm::is_contained(counts, shape[0])) {
+  if (digits.repeatsRows) {
+    if (shape[0] <= 0 || shape[0] > LayoutDigits::kMostRows ||
+        shape[0] % digits.countRows())
+      return emitError() << "expects " << name << " to have a multiple of "
+                         << digits.countRows() << " rows up to "
+                         << LayoutDigits::kMostRows << ", got " << shape[0];
+  } else if (!llvm::is_contained(counts, shape[0])) {
     InFlightDiagnostic error = emitError();
     error << "expects " << name << " to have ";
     llvm::interleave(counts, error, " or ");

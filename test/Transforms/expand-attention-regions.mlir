@@ -63,11 +63,11 @@ func.func @tiles(%q: !rows, %keys: !cache, %values: !cache, %offsets: memref<?xi
 // MMA-NOT: memref.load %arg{{[67]}}[
 // MMA: kvcache.fragment_mma
 // WGMMA-LABEL: func.func @swap_ab(
-// WGMMA: kvcache.mma {{.*}}
-// WGMMA-COUNT-4: memref.load %arg6[
-// WGMMA-COUNT-3: memref.load %arg7[
+// WGMMA: kvcache.fragment_mma
+// WGMMA: memref.load %arg6[
+// WGMMA-COUNT-2: memref.load %arg7[
 // WGMMA-NOT: memref.load %arg{{[67]}}[
-// WGMMA: kvcache.mma {{.*}}
+// WGMMA: kvcache.fragment_mma
 // TMEM-LABEL: func.func @swap_ab(
 // TMEM: kvcache.fragment_mma
 // TMEM: memref.load %arg6[

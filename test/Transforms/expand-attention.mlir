@@ -352,16 +352,15 @@ func.func @split_latent_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memre
 // HOPPER:         %[[QUERIES:.*]] = kvcache.alloc_tile : !kvcache.tile<32x576xbf16, swizzle_128b>
 // HOPPER:         %[[WEIGHTS:.*]] = kvcache.alloc_tile : !kvcache.tile<64x32xbf16, swizzle_64b>
 // HOPPER:         %[[MAXIMA:.*]] = kvcache.alloc_tile : !kvcache.tile<4x32xf32>
-// HOPPER:         %[[SCORES:.*]] = kvcache.mma %[[TOKENS:.*]][%{{.*}}], %[[QUERIES]][%{{.*}}] : {{.*}} -> vector<16xf32>
+// HOPPER:         %[[SCORES:.*]] = kvcache.fragment_mma %[[QUERIES]][%{{.*}}], %[[TOKENS:.*]][%{{.*}}] {k = 576 : i64} : {{.*}} -> !kvcache.in_flight<32x64xf32, wgmma_acc_t>
 // HOPPER:         kvcache.produce
-// HOPPER:         kvcache.mma_wait %[[SCORES]]
-// HOPPER:         kvcache.tile_store %{{.*}}, %[[MAXIMA]]
-// HOPPER:         gpu.barrier
-// HOPPER:         kvcache.tile_store %{{.*}}, %[[WEIGHTS]]
+// HOPPER:         kvcache.fragment_wait %[[SCORES]]
+// HOPPER:         kvcache.reduce maxnumf %{{.*}} from %{{.*}} across %[[MAXIMA]]
+// HOPPER:         kvcache.fragment_store %{{.*}}, %[[WEIGHTS]][%{{.*}}] transposed
 // HOPPER:         nvvm.fence.proxy
 // HOPPER:         gpu.barrier
-// HOPPER-COUNT-8: kvcache.mma %[[TOKENS]][%{{.*}}], %[[WEIGHTS]][%{{.*}}] add %{{.*}} {major_a = #kvcache.major<mn_major>, major_b = #kvcache.major<mn_major>}
-// HOPPER:         kvcache.mma_wait
+// HOPPER:         kvcache.fragment_mma %[[WEIGHTS]][%{{.*}}], %[[TOKENS]][%{{.*}}] add %{{.*}} {k = 64 : i64, major_a = #kvcache.major<mn_major>, major_b = #kvcache.major<mn_major>}
+// HOPPER:         kvcache.fragment_wait
 func.func @few_heads(%q: memref<?x32x576xbf16>, %cache: !mla, %n: memref<?xi32>, %scale: f32,
                      %out: memref<?x32x512xbf16>) {
   kvcache.attention %q, %cache, %n, %scale outs(%out)

@@ -39,9 +39,11 @@ struct ElementPlace {
 };
 
 /// The digits of a layout. They describe an atom of a team, which repeats along
-/// the columns.
+/// the columns, or first along the rows and then along the columns.
 struct LayoutDigits {
   static constexpr int64_t kRowsOfWarp = 16, kLanes = 32;
+  /// The most rows of a layout whose atom repeats along them.
+  static constexpr int64_t kMostRows = 256;
 
   FragmentLayout layout;
   /// The bits of an element; 0 for any number up to 32, each in a register.
@@ -49,6 +51,8 @@ struct LayoutDigits {
   /// The bits of the number of a warp in its team, of a lane, and of an
   /// element.
   ArrayRef<LayoutDigit> warp, lane, element;
+  /// Whether the atom repeats along the rows.
+  bool repeatsRows = false;
 
   /// Returns the digits of a layout with so many rows, or with the fewest rows
   /// that it may have.
@@ -60,25 +64,41 @@ struct LayoutDigits {
   static SmallVector<int64_t> getRowCounts(FragmentLayout layout);
 
   int64_t countWarps() const { return int64_t(1) << warp.size(); }
-  int64_t countRows() const { return countWarps() * kRowsOfWarp; }
   int64_t countThreads() const { return countWarps() * kLanes; }
-  /// The columns of an atom.
-  int64_t countColumns() const;
+  /// The rows and the columns of an atom.
+  int64_t countRows() const { return count(/*rows=*/true); }
+  int64_t countColumns() const { return count(/*rows=*/false); }
   /// Elements in a register of 32 bits.
   int64_t countPacked() const { return elementBits ? 32 / elementBits : 1; }
   /// Whether it is the layout of C and D.
   bool isAccumulator() const { return elementBits == 0; }
+  /// Whether warps of a team share rows.
+  bool hasSharedRows() const;
 
-  /// The elements of a lane in a matrix of so many columns, in the order of its
-  /// registers.
-  SmallVector<ElementPlace> getPlaces(int64_t columns) const;
-  /// The elements of a lane that lie side by side in a row.
-  int64_t countRun() const;
+  /// The elements of a lane in a matrix, in the order of its registers.
+  SmallVector<ElementPlace> getPlaces(int64_t rows, int64_t columns) const;
+  static SmallVector<ElementPlace> getPlaces(FragmentType type) {
+    return get(type).getPlaces(type.getRows(), type.getColumns());
+  }
+  /// The elements of a lane that lie side by side in a row, or in a column.
+  int64_t countRun(bool alongRows = false) const;
   /// The rows of a lane, in ascending order.
-  SmallVector<int64_t> getRows() const;
+  SmallVector<int64_t> getRows(int64_t rows) const;
+  static SmallVector<int64_t> getRows(FragmentType type) {
+    return get(type).getRows(type.getRows());
+  }
   /// The bits of the lane's number that do not change the row.
   SmallVector<int64_t> getSharerStrides() const;
+
+private:
+  int64_t count(bool rows) const;
 };
+
+/// Whether `wgmma` computes accumulators of a layout.
+inline bool isWgmmaAcc(FragmentLayout layout) {
+  return layout == FragmentLayout::WgmmaAcc ||
+         layout == FragmentLayout::WgmmaAccT;
+}
 
 } // namespace mlir::kvcache
 

@@ -14,6 +14,44 @@ include "kvcache/IR/KVCacheOpBase.td"
 // All threads of the team of a fragment execute an op on it together. A team is
 // an aligned warp or warpgroup of a block.
 
+def KVCache_OpaqueThreadOp : KVCache_Op<"opaque_thread", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Makes the number of a thread opaque to compilers";
+  let description = [{
+    Returns the number of the thread in its block, x fastest. Compilers do not
+    find that it is the same at each execution. After it, to the end of its
+    block and in the regions of ops there, the places of a thread's elements are
+    computed from it. So no register keeps these places across the op: in a loop
+    over tiles, for example.
+
+    All threads of a warp execute it together: the lowering is a shuffle.
+
+    Example:
+
+    ```mlir
+    !s = !kvcache.fragment<16x64xf32, wgmma_acc_t>
+
+    func.func @scale(%scores: !s, %factors: memref<?xf32>, %tiles: index) -> !s {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %all = scf.for %j = %c0 to %tiles step %c1 iter_args(%s = %scores) -> (!s) {
+        %thread = kvcache.opaque_thread : index
+        %scaled = kvcache.map %s at(%c0, %c0) : !s -> !s {
+        ^bb0(%score: f32, %row: index, %column: index):
+          %factor = memref.load %factors[%row] : memref<?xf32>
+          %product = arith.mulf %score, %factor : f32
+          kvcache.yield %product : f32
+        }
+        scf.yield %scaled : !s
+      }
+      return %all : !s
+    }
+    ```
+  }];
+  let results = (outs Res<Index, "the number of the thread">:$thread);
+  let assemblyFormat = "attr-dict `:` type($thread)";
+}
+
 def KVCache_SplatOp : KVCache_Op<"splat", [
     Pure, TypesMatchWith<"'value' has the element type of 'result'", "result",
                          "value", "::llvm::cast<::mlir::kvcache::FragmentType>("
@@ -138,8 +176,10 @@ def KVCache_MapOp : KVCache_Op<"map", [
 }
 
 def KVCache_ReduceOp : KVCache_Op<"reduce", [
-    Pure, OptionalTypesMatchWith<"'init' has the type of 'result'", "result",
-                                 "init", "$_self">]> {
+    AttrSizedOperandSegments, ConditionallySpeculatable,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    OptionalTypesMatchWith<"'init' has the type of 'result'", "result", "init",
+                           "$_self">]> {
   let summary = "Combines the elements of each row of a fragment";
   let description = [{
     Combines the elements of a row, and the element of `init`, if it is there.
@@ -151,6 +191,11 @@ def KVCache_ReduceOp : KVCache_Op<"reduce", [
     other, and other kinds two at a time. Then lanes exchange, the nearest first.
     So the order does not depend on other rows.
 
+    Warps that share rows exchange through `scratch`: each stores its numbers,
+    all threads of the block wait at a barrier, and each combines the numbers of
+    the warps in their order. The team is then all of the block. Until the next
+    barrier, no thread stores into the tile.
+
     Constraints:
     - (C1) the source has two dimensions, or is `partial`. The result has its
       element type, layout and rows, and one dimension.
@@ -161,6 +206,9 @@ def KVCache_ReduceOp : KVCache_Op<"reduce", [
       unless the result is `partial`: shuffles between lanes have.
     - (C4) a sum has an `init` only if its result is `partial`: otherwise each
       lane would add it.
+    - (C5) there is a `scratch` if warps share rows, as in `wgmma_acc_t`, and the
+      result is not `partial`, and only then. It has no swizzle, a row for each
+      warp, a column for each row of the fragment, and its elements.
 
     Example:
 
@@ -180,16 +228,19 @@ def KVCache_ReduceOp : KVCache_Op<"reduce", [
   let arguments = (ins
     KVCache_Reduction:$kind,
     Arg<KVCache_FragmentType, "the fragment">:$source,
-    Arg<Optional<KVCache_FragmentType>, "the first element of each row">:$init
+    Arg<Optional<KVCache_FragmentType>, "the first element of each row">:$init,
+    Arg<Optional<KVCache_TileType>, "the numbers of each warp">:$scratch
   );
   let results = (outs Res<KVCache_FragmentType, "a number for each row">:$result);
   let assemblyFormat = [{
-    $kind $source (`from` $init^)? attr-dict `:` qualified(type($source)) `->`
+    $kind $source (`from` $init^)? (`across` $scratch^)? attr-dict `:`
+    qualified(type($source)) (`,` qualified(type($scratch))^)? `->`
     qualified(type($result))
   }];
   let extraClassDeclaration = [{
     /// Whether combining an element twice changes nothing.
     bool isIdempotent();
+    ::mlir::Speculation::Speculatability getSpeculatability();
   }];
   let hasVerifier = 1;
 }
@@ -315,7 +366,12 @@ def KVCache_FragmentStoreOp : KVCache_Op<"fragment_store"> {
     `[tile_row, tile_column]`. Other threads see them after a barrier; matrix instructions
     that read the tile need `nvvm.fence.proxy` before it, as `mma` says.
 
-    Constraints: those of `fragment_load`.
+    With `transposed`, columns of the fragment are rows of the tile. A thread
+    stores elements of a column that lie side by side at once, two of
+    `wgmma_acc_t`.
+
+    Constraints: those of `fragment_load`, for the transposed fragment if it is
+    stored so.
 
     Example:
 
@@ -334,11 +390,12 @@ def KVCache_FragmentStoreOp : KVCache_Op<"fragment_store"> {
     Arg<KVCache_FragmentType, "the fragment">:$value,
     Arg<KVCache_TileType, "the tile", [MemWrite]>:$tile,
     Arg<Index, "the first row">:$tile_row,
-    Arg<Index, "the first column">:$tile_column
+    Arg<Index, "the first column">:$tile_column,
+    UnitAttr:$transposed
   );
   let assemblyFormat = [{
-    $value `,` $tile `[` $tile_row `,` $tile_column `]` attr-dict `:`
-    qualified(type($value)) `,` qualified(type($tile))
+    $value `,` $tile `[` $tile_row `,` $tile_column `]` (`transposed` $transposed^)?
+    attr-dict `:` qualified(type($value)) `,` qualified(type($tile))
   }];
   let extraClassDeclaration = [{
     /// The part of the tile that the op writes.
@@ -505,9 +562,12 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
   let description = [{
     Starts the product `D = A B`, or with `add` the sum `D = A B + C`. A is a
     fragment or, of a warpgroup, a part of a tile; B is a part of a tile. The
-    layout of D says which instruction multiplies: `wgmma` for `wgmma_acc`, on
-    sm_90a, and `mma.sync` for `mma_acc`, on all chips. `mma` says what
-    `major_a` and `major_b` mean.
+    layout of D says which instruction multiplies: `wgmma` for `wgmma_acc` and
+    `wgmma_acc_t`, on sm_90a, and `mma.sync` for `mma_acc`, on all chips. `mma`
+    says what `major_a` and `major_b` mean.
+
+    For `wgmma_acc_t`, `wgmma` has B as its left operand and A as its right one:
+    an instruction for each 64 columns of D.
 
     The product is in flight until `fragment_wait`. Until then no thread writes
     the tiles.
@@ -518,7 +578,8 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     - (C2) A fragment has two dimensions and the layout of operands of the
       instruction: `mma_a16`, or `wgmma_a16` and `wgmma_a8`.
     - (C3) `accumulator` has the shape, element type and layout of the result.
-    - (C4) of `wgmma`, everything is as `mma` has it.
+    - (C4) of `wgmma`, everything is as `mma` has it. For `wgmma_acc_t`, A is a
+      tile, and n is the number of rows.
     - (C5) of `mma.sync`, A is a fragment of bf16 or f16, which B has too; the
       sums are f32, and n and k multiples of 16. `b_row` is a multiple of 8, and
       `b_column` of 8.
@@ -574,8 +635,12 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     int64_t getSizeK();
     /// Whether warpgroups multiply, by wgmma. Otherwise it is mma.sync.
     bool isWgmma() {
+      return ::mlir::kvcache::isWgmmaAcc(getType().getLayout());
+    }
+    /// Whether B is the left operand of `wgmma`.
+    bool isTransposed() {
       return getType().getLayout() ==
-             ::mlir::kvcache::FragmentLayout::WgmmaAcc;
+             ::mlir::kvcache::FragmentLayout::WgmmaAccT;
     }
     /// The tile of A; null if A is a fragment.
     ::mlir::TypedValue<::mlir::kvcache::TileType> getTileA();
@@ -592,7 +657,8 @@ def KVCache_FragmentWaitOp : KVCache_Op<"fragment_wait", [
   let description = [{
     Waits until at most `pending` of the products that the team has started last
     are in flight, and gives those that are complete. A product of `mma.sync` is
-    complete at once, so it takes no instruction.
+    complete at once, so it takes no instruction. A product of `wgmma_acc_t`
+    counts once for each 64 columns.
 
     Constraints:
     - (C1) the operands are products that the op waits for, of one instruction.

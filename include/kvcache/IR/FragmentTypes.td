@@ -18,10 +18,11 @@ def KVCache_WgmmaAcc : I32EnumAttrCase<"WgmmaAcc", 2, "wgmma_acc">;
 def KVCache_WgmmaA16 : I32EnumAttrCase<"WgmmaA16", 3, "wgmma_a16">;
 def KVCache_WgmmaA8 : I32EnumAttrCase<"WgmmaA8", 4, "wgmma_a8">;
 def KVCache_TmemAcc : I32EnumAttrCase<"TmemAcc", 5, "tmem_acc">;
+def KVCache_WgmmaAccT : I32EnumAttrCase<"WgmmaAccT", 6, "wgmma_acc_t">;
 def KVCache_FragmentLayout : I32EnumAttr<"FragmentLayout",
     "which elements of a matrix a thread has", [
     KVCache_MmaAcc, KVCache_MmaA16, KVCache_WgmmaAcc, KVCache_WgmmaA16,
-    KVCache_WgmmaA8, KVCache_TmemAcc]> {
+    KVCache_WgmmaA8, KVCache_TmemAcc, KVCache_WgmmaAccT]> {
   let cppNamespace = "::mlir::kvcache";
   let genSpecializedAttr = 0;
 }
@@ -91,6 +92,7 @@ def KVCache_FragmentType : KVCache_Type<"Fragment", "fragment", [
     | `wgmma_a16` | warpgroup, 64 | a multiple of 16 | A of `wgmma`, of 16 bits |
     | `wgmma_a8` | warpgroup, 64 | a multiple of 32 | A of `wgmma`, of 8 bits |
     | `tmem_acc` | warpgroup, 64; two, 128 | a multiple of 8 | `tmem_load` |
+    | `wgmma_acc_t` | warpgroup, a multiple of 8 up to 256 | a multiple of 64 | C and D of `wgmma`, transposed |
 
     Lane l of warp w of a team has these elements, where i counts the elements
     of a thread:
@@ -102,6 +104,10 @@ def KVCache_FragmentType : KVCache_Type<"Fragment", "fragment", [
     | `tmem_acc` of 64 rows | the same `+ 16 w` | the same |
     | `tmem_acc` of 128 rows | the same `+ 32 (w % 4) + 16 (w / 4)` | the same |
     | `wgmma_a8` | `16 w + l / 4 + 8 (i / 4 % 2)` | `16 (i / 8) + 4 (l % 4) + i % 4` |
+    | `wgmma_acc_t` of r rows | `8 (i / 4 % (r / 8)) + 2 (l % 4) + i % 2` | `64 (2 i / r) + 16 w + l / 4 + 8 (i / 2 % 2)` |
+
+    The rows of `wgmma_acc_t` are the columns of what `wgmma` computes, so that
+    few rows take few registers. All warps share a row.
 
     A fragment of one dimension has a number for each row, which all lanes that
     share the row have. If it is `partial`, each of these lanes has a share of

@@ -8,6 +8,8 @@
 
 #include "Registers.h"
 
+#include "kvcache/IR/TileOps.h"
+
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -50,13 +52,12 @@ class MapEmitter {
 public:
   MapEmitter(OpBuilder &builder, MapOp op, ArrayRef<ValueRange> registers)
       : builder(builder), op(op), b(builder, op.getLoc()),
-        rows(LayoutDigits::get(op.getType()).getRows()) {
+        rows(LayoutDigits::getRows(op.getType())) {
     for (auto [fragment, parts] : llvm::zip_equal(op.getFragments(), registers))
       elements.push_back(unpack(builder, op.getLoc(),
                                 cast<FragmentType>(fragment.getType()), parts));
     if (op.getType().hasColumns())
-      places =
-          LayoutDigits::get(op.getType()).getPlaces(op.getType().getColumns());
+      places = LayoutDigits::getPlaces(op.getType());
     else
       for (int64_t row : rows)
         places.push_back({row, 0});
@@ -212,13 +213,13 @@ public:
     SmallVector<Value> elements = unpack(builder, loc, source, registers);
     const auto &digits = LayoutDigits::get(source);
     SmallVector<Value> results;
-    for (auto [number, row] : llvm::enumerate(digits.getRows())) {
+    for (auto [number, row] : llvm::enumerate(LayoutDigits::getRows(source))) {
       SmallVector<Value> inRow;
       if (!source.hasColumns())
         inRow.push_back(elements[number]);
       else
         for (auto [place, element] :
-             llvm::zip_equal(digits.getPlaces(source.getColumns()), elements))
+             llvm::zip_equal(LayoutDigits::getPlaces(source), elements))
           if (place.row == row)
             inRow.push_back(element);
       Value result = combineAll(init.empty() ? Value() : init[number], inRow);
@@ -226,7 +227,7 @@ public:
                             ? result
                             : exchange(result, digits.getSharerStrides()));
     }
-    return results;
+    return op.getScratch() ? combineWarps(results) : results;
   }
 
 private:
@@ -249,6 +250,45 @@ private:
       value = combine(value, shuffle.getShuffleResult());
     }
     return value;
+  }
+
+  /// Combines numbers that the lanes of a warp which share a row have alike.
+  SmallVector<Value> combineWarps(ArrayRef<Value> results) {
+    IndexBuilder b(builder, loc);
+    FragmentType source = op.getSource().getType();
+    const auto &digits = LayoutDigits::get(source);
+    TeamThread thread = TeamThread::get(b, source);
+    FirstPlace first = FirstPlace::get(b, source);
+    int64_t size = digits.countRun(/*alongRows=*/true);
+    auto type = VectorType::get(size, source.getElementType());
+    SmallVector<int64_t> rows = LayoutDigits::getRows(source);
+    auto getRow = [&](size_t number) {
+      return b.add(first.row, b.index(rows[number]));
+    };
+    b.runIf(b.equal(first.laneColumn, b.index(0)), [&] {
+      for (size_t r = 0; r < rows.size(); r += size)
+        TileStoreOp::create(builder, loc,
+                            vector::FromElementsOp::create(
+                                builder, loc, type, results.slice(r, size)),
+                            op.getScratch(), thread.warp, getRow(r));
+    });
+    gpu::BarrierOp::create(builder, loc);
+    SmallVector<Value> combined;
+    for (size_t r = 0; r < rows.size(); r += size) {
+      SmallVector<Value> run;
+      for (int64_t warp = 0; warp < digits.countWarps(); ++warp) {
+        Value loaded = TileLoadOp::create(builder, loc, type, op.getScratch(),
+                                          b.index(warp), getRow(r));
+        SmallVector<Value> elements = split(builder, loc, loaded);
+        if (warp == 0)
+          run = elements;
+        else
+          for (auto [number, other] : llvm::zip_equal(run, elements))
+            number = combine(number, other);
+      }
+      llvm::append_range(combined, run);
+    }
+    return combined;
   }
 
   Value combine(Value a, Value b) {

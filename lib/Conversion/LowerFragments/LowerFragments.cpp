@@ -105,10 +105,20 @@ struct LowerFragments : kvcache::impl::LowerFragmentsBase<LowerFragments> {
     DiagnosticHints hints(context);
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))
-      signalPassFailure();
+      return signalPassFailure();
+    lowerOpaqueThreads();
   }
 
 private:
+  /// Fragments have found their places.
+  void lowerOpaqueThreads() {
+    getOperation()->walk([](OpaqueThreadOp op) {
+      OpBuilder builder(op);
+      op.replaceAllUsesWith(makeOpaqueThread({builder, op.getLoc()}));
+      op.erase();
+    });
+  }
+
   static bool has(Operation *op) {
     auto function = dyn_cast<FunctionOpInterface>(op);
     return llvm::any_of(op->getOperandTypes(), isFragment) ||
@@ -129,7 +139,8 @@ private:
   bool hasFragments() {
     return getOperation()
         ->walk([](Operation *op) {
-          return has(op) ? WalkResult::interrupt() : WalkResult::advance();
+          return has(op) || isa<OpaqueThreadOp>(op) ? WalkResult::interrupt()
+                                                    : WalkResult::advance();
         })
         .wasInterrupted();
   }
@@ -142,7 +153,7 @@ private:
       if (kernel && kernel.isKernel() &&
           llvm::any_of(kernel.getArgumentTypes(), isFragment))
         return op->emitOpError("expects no fragments as arguments of a kernel");
-      if (has(op) && !isInGPUCode(op))
+      if ((has(op) || isa<OpaqueThreadOp>(op)) && !isInGPUCode(op))
         return op->emitOpError("with fragments expects GPU code");
       if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<InFlightType>) &&
           !mayTakeInFlight(op))

@@ -10,6 +10,7 @@
 
 #include "kvcache/Support/Threads.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -79,9 +80,38 @@ Value kvcache::voteAny(OpBuilder &builder, Location loc, Value condition) {
 // Places
 //===----------------------------------------------------------------------===//
 
+// Compilers do not move shuffles out of loops. Each lane gets its own value.
+Value kvcache::makeOpaqueThread(const IndexBuilder &b) {
+  Value thread = gpu::ShuffleOp::create(b.builder, b.loc, b.toI32(getThread(b)),
+                                        /*offset=*/0, LayoutDigits::kLanes,
+                                        gpu::ShuffleMode::XOR)
+                     .getShuffleResult();
+  return b.fromI32(thread);
+}
+
+/// Returns the last `opaque_thread` before an insertion point, in its block or
+/// in those that it is nested in; null if there is none.
+static Value findOpaqueThread(const OpBuilder &builder) {
+  Block *block = builder.getInsertionBlock();
+  Block::iterator end = builder.getInsertionPoint();
+  while (block) {
+    for (Operation &op : llvm::reverse(llvm::make_range(block->begin(), end)))
+      if (auto thread = dyn_cast<OpaqueThreadOp>(op))
+        return thread;
+    Operation *parent = block->getParentOp();
+    if (!parent || parent->hasTrait<OpTrait::IsIsolatedFromAbove>())
+      return {};
+    block = parent->getBlock();
+    end = parent->getIterator();
+  }
+  return {};
+}
+
 TeamThread TeamThread::get(const IndexBuilder &b, FragmentType type) {
   constexpr int64_t lanes = LayoutDigits::kLanes;
-  Value thread = getThread(b);
+  Value thread = findOpaqueThread(b.builder);
+  if (!thread)
+    thread = getThread(b);
   int64_t warps = LayoutDigits::get(type).countWarps();
   Value warp = warps == 1 ? b.index(0) : b.rem(b.div(thread, lanes), warps);
   return {warp, b.rem(thread, lanes)};
@@ -111,7 +141,13 @@ static Value addDigits(const IndexBuilder &b, Value number,
 FirstPlace FirstPlace::get(const IndexBuilder &b, FragmentType type) {
   TeamThread thread = TeamThread::get(b, type);
   const LayoutDigits &digits = LayoutDigits::get(type);
-  Value row = addDigits(b, thread.lane, digits.lane, /*forRow=*/true);
-  return {b.add(row, addDigits(b, thread.warp, digits.warp, /*forRow=*/true)),
-          addDigits(b, thread.lane, digits.lane, /*forRow=*/false)};
+  auto add = [&](Value number, ArrayRef<LayoutDigit> bits, bool forRow) {
+    return addDigits(b, number, bits, forRow);
+  };
+  Value row = add(thread.lane, digits.lane, /*forRow=*/true);
+  row = b.add(row, add(thread.warp, digits.warp, /*forRow=*/true));
+  Value laneColumn = add(thread.lane, digits.lane, /*forRow=*/false);
+  return {row,
+          b.add(laneColumn, add(thread.warp, digits.warp, /*forRow=*/false)),
+          laneColumn};
 }

@@ -32,6 +32,10 @@ SmallVector<Value> split(OpBuilder &builder, Location loc, Value vector);
 /// Returns whether a condition holds in any lane of the warp.
 Value voteAny(OpBuilder &builder, Location loc, Value condition);
 
+/// Returns the number of a thread as a value that compilers do not find equal
+/// to others.
+Value makeOpaqueThread(const IndexBuilder &b);
+
 /// The place of a thread in its team.
 struct TeamThread {
   Value warp, lane;
@@ -39,9 +43,10 @@ struct TeamThread {
   static TeamThread get(const IndexBuilder &b, FragmentType type);
 };
 
-/// The place of the first element of a thread in a fragment.
+/// The place of the first element of a thread in a fragment, and of its lane
+/// among the columns of a warp.
 struct FirstPlace {
-  Value row, column;
+  Value row, column, laneColumn;
 
   static FirstPlace get(const IndexBuilder &b, FragmentType type);
 };

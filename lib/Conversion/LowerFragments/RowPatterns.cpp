@@ -49,7 +49,7 @@ public:
   void storeRuns(ArrayRef<Value> elements, size_t number, Value memref,
                  ArrayRef<Value> indices, Value column,
                  std::optional<uint64_t> alignment) const {
-    auto all = LayoutDigits::get(type).getPlaces(type.getColumns());
+    auto all = LayoutDigits::getPlaces(type);
     int64_t size = LayoutDigits::get(type).countRun();
     Type stored = cast<MemRefType>(memref.getType()).getElementType();
     llvm::MaybeAlign bytes(
@@ -80,9 +80,7 @@ public:
   }
 
 private:
-  SmallVector<int64_t> getRows() const {
-    return LayoutDigits::get(type).getRows();
-  }
+  SmallVector<int64_t> getRows() const { return LayoutDigits::getRows(type); }
 
   /// Emits the region for a row, and returns what it yields.
   SmallVector<Value> emitPlace(int64_t row) const {

@@ -68,16 +68,24 @@ struct Run {
 } // namespace
 
 static SmallVector<Run> getRuns(const IndexBuilder &b, FragmentType type,
-                                Value row, Value column) {
+                                Value row, Value column,
+                                bool isTransposed = false) {
   auto first = FirstPlace::get(b, type);
+  if (isTransposed)
+    std::swap(first.row, first.column);
   Value firstRow = b.add(row, first.row),
         firstColumn = b.add(column, first.column);
-  auto places = LayoutDigits::get(type).getPlaces(type.getColumns());
+  auto places = LayoutDigits::getPlaces(type);
+  int64_t size = LayoutDigits::get(type).countRun(isTransposed);
   SmallVector<Run> runs;
-  for (size_t i = 0; i < places.size(); i += LayoutDigits::get(type).countRun())
+  for (size_t i = 0; i < places.size(); i += size) {
+    ElementPlace place = places[i];
+    if (isTransposed)
+      std::swap(place.row, place.column);
     runs.push_back({static_cast<int64_t>(i),
-                    b.add(firstRow, b.index(places[i].row)),
-                    b.add(firstColumn, b.index(places[i].column))});
+                    b.add(firstRow, b.index(place.row)),
+                    b.add(firstColumn, b.index(place.column))});
+  }
   return runs;
 }
 
@@ -145,10 +153,12 @@ struct LowerFragmentStore : OpConversionPattern<FragmentStoreOp> {
     FragmentType type = op.getValue().getType();
     SmallVector<Value> elements =
         unpack(rewriter, loc, type, adaptor.getValue());
-    int64_t size = LayoutDigits::get(type).countRun();
+    bool isTransposed = op.getTransposed();
+    int64_t size = LayoutDigits::get(type).countRun(isTransposed);
     auto vector = VectorType::get(size, type.getElementType());
-    for (const Run &run : getRuns(IndexBuilder(rewriter, loc), type,
-                                  op.getTileRow(), op.getTileColumn())) {
+    for (const Run &run :
+         getRuns(IndexBuilder(rewriter, loc), type, op.getTileRow(),
+                 op.getTileColumn(), isTransposed)) {
       Value stored = vector::FromElementsOp::create(
           rewriter, loc, vector, ArrayRef(elements).slice(run.element, size));
       TileStoreOp::create(rewriter, loc, stored, op.getTile(), run.row,

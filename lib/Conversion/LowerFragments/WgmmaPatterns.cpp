@@ -28,6 +28,11 @@ struct LowerWgmmaProduct : OpConversionPattern<FragmentMmaOp> {
                   ConversionPatternRewriter &rewriter) const override {
     if (!op.isWgmma())
       return rewriter.notifyMatchFailure(op, "warps multiply");
+    if (op.isTransposed()) {
+      rewriter.replaceOpWithMultiple(
+          op, {multiplyTransposed(rewriter, op, adaptor.getAccumulator())});
+      return success();
+    }
     Location loc = op.getLoc();
     Value a = op.getA();
     if (auto fragment = dyn_cast<FragmentType>(a.getType()))
@@ -45,6 +50,33 @@ struct LowerWgmmaProduct : OpConversionPattern<FragmentMmaOp> {
         op.getKAttr(), op.getMajorA(), op.getMajorB());
     return success();
   }
+
+private:
+  /// Multiplies B by A: a product for each 64 columns.
+  static SmallVector<Value>
+  multiplyTransposed(OpBuilder &builder, FragmentMmaOp op, ValueRange given) {
+    IndexBuilder b(builder, op.getLoc());
+    auto parts = op.getType().getParts();
+    auto k = builder.getI64IntegerAttr(op.getSizeK());
+    SmallVector<Value> products;
+    for (auto [i, part] : llvm::enumerate(parts)) {
+      int64_t size = cast<VectorType>(part.type).getNumElements();
+      Value sums;
+      if (op.getAccumulator())
+        sums = isa<InFlightType>(op.getAccumulator().getType())
+                   ? given[i]
+                   : join(builder, op.getLoc(), op.getType().getComplete(),
+                          given.slice(i * size, size));
+      Value row = op.getBRow(), column = op.getBColumn();
+      Value &first = op.getMajorB() == Major::K ? row : column;
+      first = b.add(first, b.index(i * MmaOp::kM));
+      products.push_back(MmaOp::create(builder, op.getLoc(), part.type,
+                                       op.getB(), row, column, op.getA(),
+                                       op.getARow(), op.getAColumn(), sums, k,
+                                       op.getMajorB(), op.getMajorA()));
+    }
+    return products;
+  }
 };
 
 struct LowerFragmentWait : OpConversionPattern<FragmentWaitOp> {
@@ -56,15 +88,20 @@ struct LowerFragmentWait : OpConversionPattern<FragmentWaitOp> {
     Location loc = op.getLoc();
     SmallVector<Value> products;
     for (ValueRange each : adaptor.getProducts())
-      products.push_back(each.front());
+      llvm::append_range(products, each);
     auto type = cast<InFlightType>(op.getProducts().front().getType());
-    if (type.getLayout() == FragmentLayout::WgmmaAcc)
+    if (isWgmmaAcc(type.getLayout()))
       products = SmallVector<Value>(
           MmaWaitOp::create(rewriter, loc, products, op.getPending())
               .getResults());
     SmallVector<SmallVector<Value>> results;
-    for (Value product : products)
-      results.push_back(split(rewriter, loc, product));
+    ArrayRef<Value> rest = products;
+    for (ValueRange each : adaptor.getProducts()) {
+      SmallVector<Value> &elements = results.emplace_back();
+      for (Value product : rest.take_front(each.size()))
+        llvm::append_range(elements, split(rewriter, loc, product));
+      rest = rest.drop_front(each.size());
+    }
     rewriter.replaceOpWithMultiple(op, results);
     return success();
   }
@@ -88,8 +125,7 @@ struct LowerScheduleFence : OpConversionPattern<ScheduleFenceOp> {
     Value isNegative = arith::CmpFOp::create(
         rewriter, loc, arith::CmpFPredicate::OLT, least, zero);
     Value voted = voteAny(rewriter, loc, isNegative);
-    bool isOfWarpgroup =
-        op.getSums().getType().getLayout() == FragmentLayout::WgmmaAcc;
+    bool isOfWarpgroup = isWgmmaAcc(op.getSums().getType().getLayout());
     scf::IfOp::create(rewriter, loc, voted,
                       [&](OpBuilder &builder, Location nested) {
                         if (isOfWarpgroup)

@@ -302,7 +302,7 @@ bool hasFragments(AttentionOp op, const AttentionShape &shape,
                   const TilePlan &plan, const Target &target) {
   if (plan.schedule != Schedule::Prefetch)
     return true;
-  if (plan.unit != TileUnit::Warps && !plan.isSwapped)
+  if (plan.unit != TileUnit::Warps)
     return shape.tokens != Tokens::Ids && areAllCopied(op);
   bool isSparsePrompt = shape.tokens == Tokens::Ids && !shape.hasParts;
   if (shape.caches == Caches::Latent &&

@@ -45,8 +45,8 @@ Value FragmentBuilder::splat(FragmentType type, Value value) const {
 }
 
 Value FragmentBuilder::reduce(Reduction kind, Value source, Value init,
-                              FragmentType type) const {
-  return ReduceOp::create(builder, loc, type, kind, source, init);
+                              FragmentType type, Value scratch) const {
+  return ReduceOp::create(builder, loc, type, kind, source, init, scratch);
 }
 
 Value FragmentBuilder::consume(Value pipe, Value use, Type type,

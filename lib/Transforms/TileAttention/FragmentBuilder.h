@@ -38,8 +38,9 @@ public:
   /// A fragment times a number of each row.
   Value multiply(Value fragment, Value rows) const;
   Value splat(FragmentType type, Value value) const;
-  Value reduce(Reduction kind, Value source, Value init,
-               FragmentType type) const;
+  /// `scratch` is a tile if warps share rows and the result is not partial.
+  Value reduce(Reduction kind, Value source, Value init, FragmentType type,
+               Value scratch = {}) const;
 
   /// Runs the function with the tile of a consumption. Returns the fragment
   /// that the function gives.

@@ -27,9 +27,9 @@ Value FragmentResults::mapSums(const RowSums &sums, Compute compute) const {
                {firstRow, Value()});
 }
 
-/// Threads store two elements of an accumulator at once.
-IntegerAttr FragmentResults::getAlignment(Value memref) const {
-  constexpr int64_t run = 2;
+/// Threads store the elements of a run at once.
+IntegerAttr FragmentResults::getAlignment(Value acc, Value memref) const {
+  int64_t run = LayoutDigits::get(cast<FragmentType>(acc.getType())).countRun();
   return frame.builder.getI64IntegerAttr(
       getDenseAlignment(frame, cast<MemRefType>(memref.getType()), run));
 }
@@ -72,7 +72,8 @@ void FragmentResults::storeOutputs(const RowSums &sums) const {
   Value quotient = mapSums(sums, [&](const RowSum &scores, Value queryHead) {
     return block.getQuotient(block.addSink(scores, queryHead), queryHead);
   });
-  store(b.multiply(sums.acc, quotient), op.getOut(), getAlignment(op.getOut()),
+  store(b.multiply(sums.acc, quotient), op.getOut(),
+        getAlignment(sums.acc, op.getOut()),
         [&](const RowPlace &place) -> SmallVector<Value> {
           return {frame.add(block.rows.first, place.i), place.queryHead,
                   place.isThere};
@@ -99,7 +100,7 @@ void FragmentResults::storeSplit(const RowSums &sums, Value slot,
   auto store = StoreSplitOp::create(
       frame.builder, frame.loc, sums.acc, sums.reference, sums.total, firstRow,
       firstColumn, workspace.getSums(), workspace.getStates(),
-      getAlignment(workspace.getSums()));
+      getAlignment(sums.acc, workspace.getSums()));
   emitPlaces(store.getBody(), [&](const RowPlace &place) -> SmallVector<Value> {
     return {workspace.getPart(frame.add(slot, place.i), split), place.queryHead,
             place.isThere};

@@ -56,7 +56,7 @@ private:
              Place place) const;
   /// Fills the region of a store.
   void emitPlaces(Region &region, Place place) const;
-  IntegerAttr getAlignment(Value memref) const;
+  IntegerAttr getAlignment(Value acc, Value memref) const;
   /// Whether the fragments have the first elements of values, and a row is
   /// there.
   Value isFirst(Value isThere) const;

@@ -62,7 +62,7 @@ Value OnlineSoftmax::toExponent(ValueRange scoreAndFactor) const {
 
 Value OnlineSoftmax::findMax(Value scores, const SoftmaxState &state) const {
   return b.reduce(Reduction::MaxNumF, scores, state.max,
-                  cast<FragmentType>(scores.getType()).getRowType());
+                  cast<FragmentType>(scores.getType()).getRowType(), scratch);
 }
 
 Value OnlineSoftmax::computeWeights(Value scores, Value max) const {
@@ -91,17 +91,25 @@ void OnlineSoftmax::addWeights(Value weights, Value rescale, Value max,
       cast<FragmentType>(weights.getType()).getRowType(/*isPartial=*/true));
 }
 
-// Weights become an operand first: ptxas then takes fewer registers.
 Value OnlineSoftmax::addScores(Value scores, FragmentType operand,
                                SoftmaxState &state,
                                function_ref<Value(Value)> scale) const {
+  Value left;
+  addScores(scores, state, [&](Value weights) {
+    left = ToOperandOp::create(f.builder, f.loc, operand, scale(weights));
+  });
+  return left;
+}
+
+// Weights are used first: ptxas then takes fewer registers.
+void OnlineSoftmax::addScores(Value scores, SoftmaxState &state,
+                              function_ref<void(Value)> use) const {
   Value max = findMax(scores, state);
   Value weights = computeWeights(scores, max);
-  Value left = ToOperandOp::create(f.builder, f.loc, operand, scale(weights));
+  use(weights);
   Value rescale = computeRescale(state.max, max);
   addWeights(weights, rescale, max, state);
   state.acc = b.multiply(state.acc, rescale);
-  return left;
 }
 
 LazyWeights OnlineSoftmax::addScoresLazily(Value scores, float slack,
@@ -136,5 +144,5 @@ Value OnlineSoftmax::getReference(const SoftmaxState &state) const {
 
 Value OnlineSoftmax::getTotal(const SoftmaxState &state) const {
   return b.reduce(Reduction::AddF, state.sum, /*init=*/Value(),
-                  cast<FragmentType>(state.max.getType()));
+                  cast<FragmentType>(state.max.getType()), scratch);
 }

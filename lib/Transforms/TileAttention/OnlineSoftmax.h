@@ -42,9 +42,12 @@ class OnlineSoftmax {
 public:
   /// Exponents are scores times `factor`, a number of each row, or scores if it
   /// is null. Weights are 2 to the power of the difference to the largest
-  /// exponent, plus `bias`.
-  OnlineSoftmax(const DeviceMath &f, Value factor, float bias)
-      : f(f), b(f.builder, f.loc), factor(factor), bias(bias) {}
+  /// exponent, plus `bias`. Warps that share rows exchange their maxima and
+  /// sums through `scratch`.
+  OnlineSoftmax(const DeviceMath &f, Value factor, float bias,
+                Value scratch = {})
+      : f(f), b(f.builder, f.loc), factor(factor), bias(bias),
+        scratch(scratch) {}
 
   /// Runs `addTile` for each of `tiles` tiles, in a loop of a schedule. Returns
   /// the state after the last one.
@@ -63,6 +66,9 @@ public:
       function_ref<Value(Value weights)> scale = [](Value weights) {
         return weights;
       }) const;
+  /// Adds the scores of a tile likewise, and runs `use` with their weights.
+  void addScores(Value scores, SoftmaxState &state,
+                 function_ref<void(Value weights)> use) const;
   /// Adds the scores of a tile, but leaves the accumulator to the caller. The
   /// exponent that weights are relative to stays where it grows by at most
   /// `slack`.
@@ -90,6 +96,7 @@ private:
   FragmentBuilder b;
   Value factor;
   float bias;
+  Value scratch;
 };
 
 } // namespace mlir::kvcache

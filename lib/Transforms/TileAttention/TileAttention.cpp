@@ -10,6 +10,7 @@
 
 #include "MmaSyncKernel.h"
 #include "PromptKernel.h"
+#include "SwapABKernel.h"
 #include "Tcgen05Kernel.h"
 #include "WgmmaKernel.h"
 
@@ -88,6 +89,8 @@ void kvcache::tileAttention(AttentionOp op, const Frame &frame,
   case TileUnit::Warps:
     return tileMmaSync(op, frame, plan);
   case TileUnit::Warpgroups:
+    if (plan.isSwapped)
+      return tileSwapAB(op, frame, plan);
     return plan.schedule == Schedule::Prefetch ? tileWgmma(op, frame, plan)
                                                : tilePrompt(op, frame, plan);
   case TileUnit::TensorMemory:

@@ -25,7 +25,7 @@ constexpr float kLeastFactor = std::numeric_limits<float>::min();
 TileScores::TileScores(TileRows &block, FragmentType type, Value firstRow)
     : block(block), frame(block.frame), b(frame.builder, frame.loc), type(type),
       firstRow(firstRow), factor(makeFactor()) {
-  if (!block.ids &&
+  if (!block.ids && !block.plan.isSwapped &&
       (block.op.getRanges() || block.plan.unit == TileUnit::Warps))
     carriedBounds = makeBounds();
   if (!hasBounds())

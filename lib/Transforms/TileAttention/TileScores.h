@@ -81,7 +81,8 @@ private:
   FragmentType type;
   Value firstRow, factor;
   /// The bounds of rows that are live across the loop: those that are loaded
-  /// from ranges, or of warps. Otherwise empty.
+  /// from ranges, or of warps. Otherwise, and where a lane has many rows,
+  /// empty.
   SmallVector<Value> carriedBounds;
   /// Tiles that every row sees by its position, and tiles that the region
   /// `mask` admits for all rows.

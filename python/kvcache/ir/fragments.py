@@ -21,6 +21,7 @@ class FragmentLayout(StrEnum):
     WGMMA_A16 = "wgmma_a16"
     WGMMA_A8 = "wgmma_a8"
     TMEM_ACC = "tmem_acc"
+    WGMMA_ACC_T = "wgmma_acc_t"
 
 
 class Schedule(StrEnum):

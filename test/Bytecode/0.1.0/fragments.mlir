@@ -91,5 +91,15 @@ module {
     return
   }
   func.func private @schedules() attributes {test.schedules = [#kvcache.schedule<pipelined>, #kvcache.schedule<ping_pong>]}
+  func.func @transposed(%arg0: !kvcache.tile<16x128xbf16, swizzle_128b>, %arg1: !kvcache.tile<128x128xbf16, swizzle_128b>, %arg2: !kvcache.fragment<16x64xbf16, wgmma_acc_t>, %arg3: !kvcache.tile<64x16xbf16, swizzle_32b>, %arg4: !kvcache.tile<4x16xf32>, %arg5: !kvcache.fragment<16xf32, wgmma_acc_t>, %arg6: index) -> (!kvcache.fragment<16x64xf32, wgmma_acc_t>, !kvcache.fragment<16xf32, wgmma_acc_t>, !kvcache.fragment<16xf32, wgmma_acc_t>) {
+    %0 = kvcache.fragment_mma %arg0[%arg6, %arg6], %arg1[%arg6, %arg6] : !kvcache.tile<16x128xbf16, swizzle_128b>, !kvcache.tile<128x128xbf16, swizzle_128b> -> !kvcache.in_flight<16x64xf32, wgmma_acc_t>
+    %1 = kvcache.fragment_wait %0 : !kvcache.in_flight<16x64xf32, wgmma_acc_t>
+    %2 = kvcache.opaque_thread : index
+    %3 = kvcache.reduce maxnumf %1 from %arg5 across %arg4 : !kvcache.fragment<16x64xf32, wgmma_acc_t>, !kvcache.tile<4x16xf32> -> !kvcache.fragment<16xf32, wgmma_acc_t>
+    %4 = kvcache.reduce addf %1 : !kvcache.fragment<16x64xf32, wgmma_acc_t> -> !kvcache.fragment<16xf32, wgmma_acc_t, partial>
+    %5 = kvcache.reduce addf %4 across %arg4 : !kvcache.fragment<16xf32, wgmma_acc_t, partial>, !kvcache.tile<4x16xf32> -> !kvcache.fragment<16xf32, wgmma_acc_t>
+    kvcache.fragment_store %arg2, %arg3[%arg6, %arg6] transposed : !kvcache.fragment<16x64xbf16, wgmma_acc_t>, !kvcache.tile<64x16xbf16, swizzle_32b>
+    return %1, %3, %5 : !kvcache.fragment<16x64xf32, wgmma_acc_t>, !kvcache.fragment<16xf32, wgmma_acc_t>, !kvcache.fragment<16xf32, wgmma_acc_t>
+  }
 }
 

@@ -61,7 +61,7 @@ func.func private @c3_operand(!kvcache.fragment<64xbf16, wgmma_a16, partial>)
 // -----
 
 // expected-error @below {{failed to parse KVCache_FragmentType parameter 'layout' which is to be a `::mlir::kvcache::FragmentLayout`}}
-// expected-error @below {{expected one of [mma_acc, mma_a16, wgmma_acc, wgmma_a16, wgmma_a8, tmem_acc] for which elements of a matrix a thread has, got: wgmma}}
+// expected-error @below {{expected one of [mma_acc, mma_a16, wgmma_acc, wgmma_a16, wgmma_a8, tmem_acc, wgmma_acc_t] for which elements of a matrix a thread has, got: wgmma}}
 func.func private @layout(!kvcache.fragment<64x8xf32, wgmma>)
 
 // -----
@@ -973,5 +973,84 @@ func.func @in_flight_store(%a: !kvcache.in_flight<64x32xf32, wgmma_acc>, %t: !kv
 func.func @fence_c1(%a: !kvcache.fragment<64x32xf32, wgmma_acc>) {
   // expected-error @below {{'kvcache.schedule_fence' op expects one dimension and f32, got '!kvcache.fragment<64x32xf32, wgmma_acc>'}}
   kvcache.schedule_fence %a : !kvcache.fragment<64x32xf32, wgmma_acc>
+  return
+}
+
+// -----
+
+// expected-error @below {{expects wgmma_acc_t to have a multiple of 8 rows up to 256, got 12}}
+func.func private @c1_transposed_rows(!kvcache.fragment<12x64xf32, wgmma_acc_t>)
+
+// -----
+
+// expected-error @below {{expects wgmma_acc_t to have a multiple of 8 rows up to 256, got 264}}
+func.func private @c1_transposed_most_rows(!kvcache.fragment<264x64xf32, wgmma_acc_t>)
+
+// -----
+
+// expected-error @below {{expects wgmma_acc_t to have a multiple of 64 columns up to 1024, got 32}}
+func.func private @c1_transposed_columns(!kvcache.in_flight<16x32xf32, wgmma_acc_t>)
+
+// -----
+
+func.func @reduce_c5_missing(%a: !kvcache.fragment<16x64xf32, wgmma_acc_t>) {
+  // expected-error @below {{'kvcache.reduce' op expects 'scratch' if warps share the rows of a result that is not partial, and only then, got '!kvcache.fragment<16xf32, wgmma_acc_t>'}}
+  %y = kvcache.reduce addf %a : !kvcache.fragment<16x64xf32, wgmma_acc_t> -> !kvcache.fragment<16xf32, wgmma_acc_t>
+  return
+}
+
+// -----
+
+func.func @reduce_c5_partial(%a: !kvcache.fragment<16x64xf32, wgmma_acc_t>, %t: !kvcache.tile<4x16xf32>) {
+  // expected-error @below {{'kvcache.reduce' op expects 'scratch' if warps share the rows of a result that is not partial, and only then, got '!kvcache.fragment<16xf32, wgmma_acc_t, partial>'}}
+  %y = kvcache.reduce addf %a across %t : !kvcache.fragment<16x64xf32, wgmma_acc_t>, !kvcache.tile<4x16xf32> -> !kvcache.fragment<16xf32, wgmma_acc_t, partial>
+  return
+}
+
+// -----
+
+func.func @reduce_c5_other_layout(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %t: !kvcache.tile<4x64xf32>) {
+  // expected-error @below {{'kvcache.reduce' op expects 'scratch' if warps share the rows of a result that is not partial, and only then, got '!kvcache.fragment<64xf32, wgmma_acc>'}}
+  %y = kvcache.reduce addf %a across %t : !kvcache.fragment<64x32xf32, wgmma_acc>, !kvcache.tile<4x64xf32> -> !kvcache.fragment<64xf32, wgmma_acc>
+  return
+}
+
+// -----
+
+func.func @reduce_c5_type(%a: !kvcache.fragment<16x64xf32, wgmma_acc_t>, %t: !kvcache.tile<4x24xf32>) {
+  // expected-error @below {{'kvcache.reduce' op expects 'scratch' to be '!kvcache.tile<4x16xf32>', got '!kvcache.tile<4x24xf32>'}}
+  %y = kvcache.reduce addf %a across %t : !kvcache.fragment<16x64xf32, wgmma_acc_t>, !kvcache.tile<4x24xf32> -> !kvcache.fragment<16xf32, wgmma_acc_t>
+  return
+}
+
+// -----
+
+func.func @store_transposed(%a: !kvcache.fragment<16x64xbf16, wgmma_acc_t>, %t: !kvcache.tile<16x64xbf16>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_store' op expects 'tile' to have at least 64 rows and 16 columns, got 16 and 64}}
+  kvcache.fragment_store %a, %t[%i, %i] transposed : !kvcache.fragment<16x64xbf16, wgmma_acc_t>, !kvcache.tile<16x64xbf16>
+  return
+}
+
+// -----
+
+func.func @mma_c4_transposed(%a: !kvcache.fragment<64x64xbf16, wgmma_a16>, %t: !kvcache.tile<64x64xbf16, swizzle_128b>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_mma' op expects 'a' to be a tile for wgmma_acc_t, got '!kvcache.fragment<64x64xbf16, wgmma_a16>'}}
+  %y = kvcache.fragment_mma %a, %t[%i, %i] : !kvcache.fragment<64x64xbf16, wgmma_a16>, !kvcache.tile<64x64xbf16, swizzle_128b> -> !kvcache.in_flight<64x64xf32, wgmma_acc_t>
+  return
+}
+
+// -----
+
+func.func @mma_c6_transposed(%q: !kvcache.tile<16x64xbf16, swizzle_128b>, %t: !kvcache.tile<64x64xbf16, swizzle_128b>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_mma' op expects 'a' to have at least 24 rows and 64 columns, got 16 and 64}}
+  %y = kvcache.fragment_mma %q[%i, %i], %t[%i, %i] : !kvcache.tile<16x64xbf16, swizzle_128b>, !kvcache.tile<64x64xbf16, swizzle_128b> -> !kvcache.in_flight<24x64xf32, wgmma_acc_t>
+  return
+}
+
+// -----
+
+func.func @to_operand_transposed(%a: !kvcache.fragment<64x64xf32, wgmma_acc_t>) {
+  // expected-error @below {{'kvcache.to_operand' op expects an accumulator, and an operand whose threads have the same elements}}
+  %y = kvcache.to_operand %a : !kvcache.fragment<64x64xf32, wgmma_acc_t> -> !kvcache.fragment<64x64xbf16, wgmma_a16>
   return
 }

@@ -159,3 +159,29 @@ func.func @fence(%sums: !share) {
 // CHECK-LABEL: func.func private @schedules() attributes {
 // CHECK-SAME:    test.schedules = [#kvcache.schedule<pipelined>, #kvcache.schedule<ping_pong>]
 func.func private @schedules() attributes {test.schedules = [#kvcache.schedule<pipelined>, #kvcache.schedule<ping_pong>]}
+
+!st = !kvcache.fragment<16x64xf32, wgmma_acc_t>
+!wt = !kvcache.fragment<16x64xbf16, wgmma_acc_t>
+!rowt = !kvcache.fragment<16xf32, wgmma_acc_t>
+!sharet = !kvcache.fragment<16xf32, wgmma_acc_t, partial>
+!flyt = !kvcache.in_flight<16x64xf32, wgmma_acc_t>
+!qt = !kvcache.tile<16x128xbf16, swizzle_128b>
+!pt = !kvcache.tile<64x16xbf16, swizzle_32b>
+!scratch = !kvcache.tile<4x16xf32>
+
+// CHECK-LABEL: func.func @transposed(
+func.func @transposed(%q: !qt, %k: !tile, %weights: !wt, %p: !pt, %scratch: !scratch, %max: !rowt, %i: index) -> (!st, !rowt, !rowt) {
+  // CHECK: kvcache.fragment_mma %{{.*}}[%{{.*}}, %{{.*}}], %{{.*}}[%{{.*}}, %{{.*}}] : !kvcache.tile<16x128xbf16, swizzle_128b>, !kvcache.tile<128x128xbf16, swizzle_128b> -> !kvcache.in_flight<16x64xf32, wgmma_acc_t>
+  %started = kvcache.fragment_mma %q[%i, %i], %k[%i, %i] : !qt, !tile -> !flyt
+  %s = kvcache.fragment_wait %started : !flyt
+  // CHECK: kvcache.opaque_thread : index
+  %thread = kvcache.opaque_thread : index
+  // CHECK: kvcache.reduce maxnumf %{{.*}} from %{{.*}} across %{{.*}} : !kvcache.fragment<16x64xf32, wgmma_acc_t>, !kvcache.tile<4x16xf32> -> !kvcache.fragment<16xf32, wgmma_acc_t>
+  %most = kvcache.reduce maxnumf %s from %max across %scratch : !st, !scratch -> !rowt
+  %shares = kvcache.reduce addf %s : !st -> !sharet
+  // CHECK: kvcache.reduce addf %{{.*}} across %{{.*}} : !kvcache.fragment<16xf32, wgmma_acc_t, partial>, !kvcache.tile<4x16xf32> -> !kvcache.fragment<16xf32, wgmma_acc_t>
+  %sum = kvcache.reduce addf %shares across %scratch : !sharet, !scratch -> !rowt
+  // CHECK: kvcache.fragment_store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] transposed : !kvcache.fragment<16x64xbf16, wgmma_acc_t>, !kvcache.tile<64x16xbf16, swizzle_32b>
+  kvcache.fragment_store %weights, %p[%i, %i] transposed : !wt, !pt
+  return %s, %most, %sum : !st, !rowt, !rowt
+}

@@ -125,14 +125,14 @@ private:
       return mlirKVCacheFragmentTypeGetChecked(
           loc, input.ConsumeIntegralInRange<intptr_t>(0, 3), shape, element,
           static_cast<MlirKVCacheFragmentLayout>(
-              input.ConsumeIntegralInRange<int>(0, 5)),
+              input.ConsumeIntegralInRange<int>(0, 6)),
           input.ConsumeBool());
     }
     case 11:
       return mlirKVCacheInFlightTypeGetChecked(
           loc, a, b, element,
           static_cast<MlirKVCacheFragmentLayout>(
-              input.ConsumeIntegralInRange<int>(0, 5)));
+              input.ConsumeIntegralInRange<int>(0, 6)));
     default:
       if (!mlirTypeIsAKVCacheCacheType(element))
         return {};

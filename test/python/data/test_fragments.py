@@ -27,12 +27,28 @@ DTYPES = {
 TEAMS = {"mma": (16, 32, ("emulator:sm_80", "emulator:sm_120")), "wgmma": (64, 128, ("emulator:sm_90a",))}
 # Fragments of tensor memory have 128 rows, or 64.
 TMEM_TEAMS = {"tmem_acc": (128, 256, ("emulator:sm_100a",)), "tmem_acc64": (64, 128, ("emulator:sm_103a",))}
-LAYOUTS = ["mma_acc", "mma_a16", "wgmma_acc", "wgmma_a16", "wgmma_a8", *TMEM_TEAMS]
+# The rows of transposed fragments are the columns of wgmma: 8 to 256.
+OTHER_TEAMS = {**TMEM_TEAMS, "wgmma_acc_t": (24, 128, ("emulator:sm_90a",))}
+LAYOUTS = ["mma_acc", "mma_a16", "wgmma_acc", "wgmma_a16", "wgmma_a8", *OTHER_TEAMS]
 SWIZZLES = {32: "swizzle_32b", 64: "swizzle_64b", 128: "swizzle_128b"}
 
 
 def get_team(layout):
-    return TMEM_TEAMS.get(layout) or TEAMS[layout.partition("_")[0]]
+    return OTHER_TEAMS.get(layout) or TEAMS[layout.partition("_")[0]]
+
+
+def get_columns(layout, least):
+    """At least so many columns that the layout may have."""
+    unit = 64 if layout == "wgmma_acc_t" else 8
+    return -(-least // unit) * unit
+
+
+def make_scratch(layout, element):
+    """The tile by which warps that share rows reduce: its allocation, and its mention and type in `reduce`."""
+    if layout != "wgmma_acc_t":
+        return "", "", ""
+    type = f"!kvcache.tile<4x{get_team(layout)[0]}x{element}>"
+    return f"%scratch = kvcache.alloc_tile : {type}", "across %scratch", f", {type}"
 
 
 def get_element(dtype):
@@ -139,11 +155,12 @@ def draw(shape, dtype, seed=0):
 #
 
 
+@pytest.mark.parametrize("is_opaque", [False, True])
 @pytest.mark.parametrize("layout, target", cases())
-def test_indices_are_those_of_the_layout(layout, target):
+def test_indices_are_those_of_the_layout(layout, target, is_opaque):
     rows, threads, _ = get_team(layout)
     element = {"6": "i16", "8": "i8"}.get(layout[-1], "i32")
-    columns = 96
+    columns = get_columns(layout, 96)
     type = fragment(layout, rows, columns, element=element)
     index = "arith.index_cast %{} : index to " + element
 
@@ -157,6 +174,7 @@ def test_indices_are_those_of_the_layout(layout, target):
       kvcache.fragment_store %f_{name}, %{name}[%c0, %c0] : {type}, !kvcache.tile<{rows}x{columns}x{element}>"""
 
     body = f"""
+      {"%opaque = kvcache.opaque_thread : index" if is_opaque else ""}
       %zero = arith.constant 0 : {element}
       %splat = kvcache.splat %zero : {type}
       {map_to("rows", "row")}{map_to("columns", "column")}"""
@@ -192,12 +210,38 @@ def test_parts_of_tiles_are_loaded_and_stored(layout, target, swizzle):
     np.testing.assert_array_equal(out.view(np.uint8), expected.view(np.uint8))
 
 
+@pytest.mark.parametrize("layout, target", cases())
+def test_transposed_parts_are_stored(layout, target):
+    rows, threads, _ = get_team(layout)
+    element = {"6": "bf16", "8": "f8E4M3FN"}.get(layout[-1], "f32")
+    array = draw((rows, 64), DTYPES[element])
+    unit = 16 // array.dtype.itemsize
+    type, shape = fragment(layout, rows, 64, element=element), (72, rows + unit)
+    out_type = Tile("out", shape, element).type
+    body = f"""
+      %c8 = arith.constant 8 : index
+      %first = arith.constant {unit} : index
+      %f = kvcache.fragment_load %a[%c0, %c0] : {Tile.of("a", array, "none").type} -> {type}
+      kvcache.fragment_store %f, %out[%c0, %first] transposed : {type}, {out_type}
+      gpu.barrier
+      kvcache.fragment_store %f, %out[%c0, %c0] transposed : {type}, {out_type}
+      gpu.barrier
+      kvcache.fragment_store %f, %out[%c8, %c0] transposed : {type}, {out_type}
+      gpu.barrier
+      kvcache.fragment_store %f, %out[%c8, %first] transposed : {type}, {out_type}"""
+    (out,) = run(target, threads, {"a": array}, {"out": (shape, element)}, body)
+    expected = np.zeros(shape, array.dtype)
+    for row, column in ((0, unit), (0, 0), (8, 0), (8, unit)):
+        expected[row : row + 64, column : column + rows] = array.T
+    np.testing.assert_array_equal(out.view(np.uint8), expected.view(np.uint8))
+
+
 @pytest.mark.parametrize("element", ["f32", "bf16", "f8E4M3FN"])
-@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "tmem_acc"])
+@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "tmem_acc", "wgmma_acc_t"])
 def test_rows_are_stored_where_the_region_says(layout, element):
     """Row r below the end is stored as row r / 4 of head r % 4. One lane stores the number of a row."""
     rows, threads, targets = get_team(layout)
-    columns, first, count, column = 32, 8, rows - 10, 16
+    columns, first, count, column = get_columns(layout, 32), 8, rows - 10, 16
     array = draw((rows, columns), np.float32)
     type, row_type = (fragment(layout, *shape, element="f32") for shape in ((rows, columns), (rows,)))
     tokens, width = (first + rows) // 4, columns + column + 8
@@ -210,12 +254,14 @@ def test_rows_are_stored_where_the_region_says(layout, element):
         %is_stored = arith.cmpi ult, %row, %end : index
         kvcache.yield %token, %head, %is_stored : index, index, i1
       }"""
+    scratch, across, tile = make_scratch(layout, "f32")
     body = f"""
+      {scratch}
       %end = arith.constant {first + count} : index
       %first = arith.constant {first} : index
       %column = arith.constant {column} : index
       %f = kvcache.fragment_load %a[%c0, %c0] : {Tile.of("a", array, "none").type} -> {type}
-      %sums = kvcache.reduce addf %f : {type} -> {row_type}
+      %sums = kvcache.reduce addf %f {across} : {type}{tile} -> {row_type}
       kvcache.store_rows %f at(%first, %column) to %out : {type}, {out_type} {{{place}
       kvcache.store_rows %sums at(%first) to %logs : {row_type}, {sums_type} {{{place}"""
     expected = np.zeros((tokens * 4, width), DTYPES[element])
@@ -232,24 +278,27 @@ def test_rows_are_stored_where_the_region_says(layout, element):
 
 
 @pytest.mark.parametrize("column", [0, 16])
-@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc"])
+@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "wgmma_acc_t"])
 def test_split_is_stored_with_the_state_of_its_rows(layout, column):
     """A team whose columns begin at 0 also stores the two numbers of each row."""
     rows, threads, targets = get_team(layout)
-    columns, first, count = 32, 8, rows - 6
+    columns, first, count = get_columns(layout, 32), 8, rows - 6
     array = draw((rows, columns), np.float32)
     type, row_type = (fragment(layout, *shape, element="f32") for shape in ((rows, columns), (rows,)))
     tokens, width = (first + rows) // 4, columns + column
     accs_type, states_type = f"memref<{tokens}x4x{width}xf32>", f"memref<{tokens}x4x2xf32>"
+    scratch, across, tile = make_scratch(layout, "f32")
     body = f"""
+      {scratch}
       %c4 = arith.constant 4 : index
       %end = arith.constant {first + count} : index
       %first = arith.constant {first} : index
       %column = arith.constant {column} : index
       %f = kvcache.fragment_load %a[%c0, %c0] : {Tile.of("a", array, "none").type} -> {type}
-      %max = kvcache.reduce maximumf %f : {type} -> {row_type}
-      %sum = kvcache.reduce addf %f : {type} -> {row_type}
-      kvcache.store_split %f, %max, %sum at(%first, %column) to %accs, %states {{alignment = 8}}
+      %max = kvcache.reduce maximumf %f {across} : {type}{tile} -> {row_type}
+      gpu.barrier
+      %sum = kvcache.reduce addf %f {across} : {type}{tile} -> {row_type}
+      kvcache.store_split %f, %max, %sum at(%first, %column) to %accs, %states {{alignment = {4 if scratch else 8}}}
           : {type}, {row_type}, {accs_type}, {states_type} {{
       ^bb0(%row: index):
         %token = arith.divui %row, %c4 : index
@@ -277,15 +326,17 @@ def test_split_is_stored_with_the_state_of_its_rows(layout, column):
 #
 
 
-@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc"])
+@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "wgmma_acc_t"])
 def test_map_takes_rows_columns_and_memory(layout):
     rows, threads, targets = get_team(layout)
-    columns = 32
+    columns = get_columns(layout, 32)
+    scratch, across, tile = make_scratch(layout, "f32")
     type, row_type = fragment(layout, rows, columns, element="f32"), fragment(layout, rows, element="f32")
     array, biases = draw((rows, columns), np.float32), draw((columns,), np.float32, 1)
     body = f"""
+      {scratch}
       %f = kvcache.fragment_load %a[%c0, %c0] : !kvcache.tile<{rows}x{columns}xf32> -> {type}
-      %max = kvcache.reduce maximumf %f : {type} -> {row_type}
+      %max = kvcache.reduce maximumf %f {across} : {type}{tile} -> {row_type}
       %y = kvcache.map %f, %max at(%c0, %c0) : {type}, {row_type} -> {type} {{
       ^bb0(%e: f32, %most: f32, %row: index, %column: index):
         %less = arith.subf %e, %most : f32
@@ -309,11 +360,11 @@ def test_map_takes_rows_columns_and_memory(layout):
     np.testing.assert_array_equal(out, expected)
 
 
-@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "tmem_acc"])
+@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "tmem_acc", "wgmma_acc_t"])
 @pytest.mark.parametrize("kind", ["addf", "maxnumf", "minnumf", "maximumf", "minimumf", "addi", "maxsi", "minsi"])
 def test_reduce_combines_rows(layout, kind):
     rows, threads, targets = get_team(layout)
-    element, columns = ("i32" if kind.endswith("i") else "f32"), 40
+    element, columns = ("i32" if kind.endswith("i") else "f32"), get_columns(layout, 40)
     array = draw((rows, columns), DTYPES[element])
     type, row_type, partial = (
         fragment(layout, rows, columns, element=element),
@@ -326,14 +377,17 @@ def test_reduce_combines_rows(layout, kind):
     neutral = f"arith.constant {one} : {element}" if sums else f"arith.addf %low, %low : {element}"
     if element == "i32" and not sums:
         neutral = f"arith.addi %low, %low : {element}"
+    scratch, across, tile = make_scratch(layout, element)
     body = f"""
+      {scratch}
       %f = kvcache.fragment_load %a[%c0, %c0] : !kvcache.tile<{rows}x{columns}x{element}> -> {type}
       %first = {neutral}
       %start = kvcache.splat %first : {partial}
       %shares = kvcache.reduce {kind} %f from %start : {type} -> {partial}
       %both = kvcache.reduce {kind} %f from %shares : {type} -> {partial}
-      %all = kvcache.reduce {kind} %both : {partial} -> {row_type}
-      %again = kvcache.reduce {kind} %f {"" if sums else "from %all"} : {type} -> {row_type}
+      %all = kvcache.reduce {kind} %both {across} : {partial}{tile} -> {row_type}
+      gpu.barrier
+      %again = kvcache.reduce {kind} %f {"" if sums else "from %all"} {across} : {type}{tile} -> {row_type}
       %zero = arith.constant {one} : {element}
       %zeros = kvcache.splat %zero : {type}
       %y = kvcache.map %zeros, %all, %again at(%c0, %c0) : {type}, {row_type}, {row_type} -> {type} {{
@@ -448,6 +502,39 @@ def test_products_of_fragments(team, n, k, major, element):
         expected = a.astype(float) @ right
         np.testing.assert_allclose(twice, 2 * expected, rtol=1e-4, atol=1e-3)
         np.testing.assert_allclose(added, expected + given, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("element", ["bf16", "f16"])
+@pytest.mark.parametrize("major_a, major_b", [("k", "k"), ("mn", "mn"), ("mn", "k"), ("k", "mn")])
+@pytest.mark.parametrize("rows, n, k", [(16, 64, 64), (32, 192, 128)])
+def test_transposed_products(rows, n, k, major_a, major_b, element):
+    """wgmma has A as its right operand, and each 64 rows of B as its left one."""
+    a = draw((rows, k) if major_a == "k" else (k, rows), DTYPES[element])
+    b = draw((n, k) if major_b == "k" else (k, n), DTYPES[element], 1)
+    given = draw((rows, n), np.float32, 2)
+    sums = fragment("wgmma_acc_t", rows, n, element="f32")
+    product = sums.replace("fragment", "in_flight")
+    bytes = 2 * min(a.shape[1], b.shape[1])
+    swizzle = SWIZZLES[min(128, bytes & -bytes)]
+    tiles = [Tile.of(name, array, swizzle) for name, array in (("a", a), ("b", b), ("c", given))]
+    options = f"{{k = {k}, major_a = #kvcache.major<{major_a}_major>, major_b = #kvcache.major<{major_b}_major>}}"
+    body = f"""
+      %given = kvcache.fragment_load %c[%c0, %c0] : {tiles[2].type} -> {sums}
+      %first = kvcache.fragment_mma %a[%c0, %c0], %b[%c0, %c0] {options} : {tiles[0].type}, {tiles[1].type} -> {product}
+      %second = kvcache.fragment_mma %a[%c0, %c0], %b[%c0, %c0] add %first {options}
+        : {tiles[0].type}, {tiles[1].type}, {product} -> {product}
+      %third = kvcache.fragment_mma %a[%c0, %c0], %b[%c0, %c0] add %given {options}
+        : {tiles[0].type}, {tiles[1].type}, {sums} -> {product}
+      %twice = kvcache.fragment_wait %second pending {n // 64} : {product}
+      %added = kvcache.fragment_wait %third : {product}
+      kvcache.fragment_store %twice, %out0[%c0, %c0] : {sums}, !kvcache.tile<{rows}x{n}xf32>
+      kvcache.fragment_store %added, %out1[%c0, %c0] : {sums}, !kvcache.tile<{rows}x{n}xf32>"""
+    results = {f"out{i}": ((rows, n), "f32") for i in range(2)}
+    inputs = {"a": a, "b": b, "c": given}
+    twice, added = run("emulator:sm_90a", 128, inputs, results, body, swizzle=swizzle)
+    expected = (a if major_a == "k" else a.T).astype(float) @ (b.T if major_b == "k" else b).astype(float)
+    np.testing.assert_allclose(twice, 2 * expected, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(added, expected + given, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize("keys", [1, 3])

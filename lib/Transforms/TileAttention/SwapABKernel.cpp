@@ -1,0 +1,184 @@
+//===- SwapABKernel.cpp - Attention of few rows over fragments ------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "SwapABKernel.h"
+
+#include "../ExpandOps/WarpgroupCores.h"
+#include "OnlineSoftmax.h"
+#include "QueryStage.h"
+#include "TileFeed.h"
+#include "TileScores.h"
+#include "WorkItems.h"
+
+#include "kvcache/IR/TileOps.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+/// A block is a warpgroup, which computes few query rows: they are columns of
+/// its products, and tokens or elements of values are rows. Each warp has 16
+/// tokens of each 64, so warps exchange maxima and weights through tiles.
+class SwapABKernel {
+public:
+  SwapABKernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
+      : frame(frame), block(op, frame, plan), b(frame.builder, frame.loc),
+        items(block), feed(block, items),
+        queries(block, feed.getKeyElement(), plan.countThreads()) {}
+
+  /// The difference of a row's largest score and the exponent that its weights
+  /// are relative to.
+  float getBias() const {
+    return feed.getValueElement().isF16() ? kHalfBias : 0;
+  }
+
+  void emit() {
+    items.emit(block.plan.countThreads(),
+               {[&] { allocate(); }, [&] { return attendTokens(); },
+                [&](const RowSums &sums, WorkItemCode::Store store) {
+                  OpaqueThreadOp::create(frame.builder, frame.loc,
+                                         frame.builder.getIndexType());
+                  store(FragmentResults(block, frame.index(0), frame.index(0)),
+                        sums);
+                }});
+  }
+
+private:
+  FragmentType getAcc(int64_t columns) const {
+    return FragmentType::get(
+        frame.builder.getContext(), {block.plan.rows, columns},
+        frame.builder.getF32Type(), FragmentLayout::WgmmaAccT,
+        /*partial=*/false);
+  }
+
+  void allocate() {
+    queries.allocate();
+    feed.allocate();
+    auto makeTile = [&](TileType type) {
+      return AllocTileOp::create(frame.builder, frame.loc, type, IntegerAttr());
+    };
+    weightTile = makeTile(TensorCores::getTile(
+        feed.getValueElement(), block.plan.tokens, block.plan.rows));
+    scratch = makeTile(TileType::get(
+        frame.builder.getContext(), kWarpgroup / kWarp, block.plan.rows,
+        frame.builder.getF32Type(), Swizzle::None));
+  }
+
+  /// The sums of the block's tokens.
+  RowSums attendTokens() {
+    TileScores scores(block, getAcc(block.plan.tokens),
+                      /*firstRow=*/frame.index(0));
+    OnlineSoftmax softmax(block.f, scores.getFactor(), getBias(), scratch);
+    Value tiles = block.findTiles(block.plan.countThreads());
+    feed.start(tiles);
+    items.storeQueries(queries, tiles, /*isAsyncRead=*/true);
+    SoftmaxState state = softmax.forTiles(
+        softmax.begin(getAcc(block.valueSize)), tiles, block.plan.schedule,
+        [&](Value tile, SoftmaxState &state) {
+          addTile(tile, scores, softmax, state);
+        });
+    return {state.acc, softmax.getReference(state), softmax.getTotal(state),
+            getBias()};
+  }
+
+  void addTile(Value tile, const TileScores &scores,
+               const OnlineSoftmax &softmax, SoftmaxState &state) {
+    feed.beginCopied(tile);
+    Value token = block.getToken(tile);
+    auto addScores = [&](Value products) {
+      // Places that were kept would leave the accumulator too few registers.
+      OpaqueThreadOp::create(frame.builder, frame.loc,
+                             frame.builder.getIndexType());
+      softmax.addScores(scores.apply(products, tile, token), state,
+                        [&](Value weights) { storeWeights(weights); });
+    };
+    if (feed.areLatent()) {
+      SmallVector<Value> before = state.getValues();
+      state = SoftmaxState(
+          feed.useKeys(tile, TypeRange(ValueRange(before)), [&](Value keyTile) {
+            addScores(multiplyKeys(keyTile, tile));
+            state.acc = addValues(keyTile, state.acc);
+            return state.getValues();
+          }));
+      return;
+    }
+    SmallVector<Value> products =
+        feed.useKeys(tile, getAcc(block.plan.tokens), [&](Value keyTile) {
+          return SmallVector<Value>{multiplyKeys(keyTile, tile)};
+        });
+    addScores(products.front());
+    SmallVector<Value> acc =
+        feed.useValues(tile, state.acc.getType(), [&](Value valueTile) {
+          return SmallVector<Value>{addValues(valueTile, state.acc)};
+        });
+    state.acc = acc.front();
+  }
+
+  /// Stores the weights of a tile, a row for each token, for the next product.
+  void storeWeights(Value weights) const {
+    Value rounded = b.map(
+        weights,
+        [&](ValueRange weight) -> Value {
+          return arith::TruncFOp::create(
+              frame.builder, frame.loc, feed.getValueElement(), weight.front());
+        },
+        /*origin=*/{}, feed.getValueElement());
+    Value zero = frame.index(0);
+    FragmentStoreOp::create(frame.builder, frame.loc, rounded, weightTile, zero,
+                            zero, /*transposed=*/true);
+    WarpgroupCores(frame).emitFence();
+    gpu::BarrierOp::create(frame.builder, frame.loc);
+  }
+
+  /// The products of queries and keys. The next tiles are copied meanwhile.
+  Value multiplyKeys(Value keyTile, Value tile) const {
+    Value started =
+        multiply(queries.getTile(), keyTile, getAcc(block.plan.tokens),
+                 /*acc=*/Value(), Major::K, block.keySize);
+    feed.copyNext(tile);
+    return b.wait(started);
+  }
+
+  Value addValues(Value valueTile, Value acc) const {
+    return b.wait(multiply(weightTile, valueTile,
+                           cast<FragmentType>(acc.getType()), acc, Major::MN,
+                           block.plan.tokens));
+  }
+
+  /// Starts a product of the tiles of all rows, of one major.
+  Value multiply(Value left, Value right, FragmentType type, Value acc,
+                 Major major, int64_t k) const {
+    Value zero = frame.index(0);
+    return FragmentMmaOp::create(
+        frame.builder, frame.loc, FragmentBuilder::getInFlight(type), left,
+        zero, zero, right, zero, zero, acc, frame.builder.getI64IntegerAttr(k),
+        major, major);
+  }
+
+  Frame frame;
+  TileRows block;
+  FragmentBuilder b;
+  WorkItems items;
+  TileFeed feed;
+  QueryStage queries;
+  /// A row of weights for each token, and numbers of rows for each warp.
+  Value weightTile, scratch;
+};
+
+} // namespace
+
+void kvcache::tileSwapAB(AttentionOp op, const Frame &frame,
+                         const TilePlan &plan) {
+  SwapABKernel kernel(op, frame, plan);
+  kernel.emit();
+  if (op.getWorkspace())
+    expandMerge(op, frame, plan, kernel.getBias());
+}

@@ -1,0 +1,22 @@
+//===- WgmmaKernel.h - Attention of warpgroups over fragments ---*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_SWAPABKERNEL_H
+#define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_SWAPABKERNEL_H
+
+#include "../ExpandOps/AttentionChoices.h"
+
+namespace mlir::kvcache {
+
+/// Makes the kernel of an op whose warpgroups multiply keys and values by few
+/// query rows, by `wgmma`.
+void tileSwapAB(AttentionOp op, const Frame &frame, const TilePlan &plan);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_TILEATTENTION_SWAPABKERNEL_H

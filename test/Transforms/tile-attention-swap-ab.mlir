@@ -1,0 +1,55 @@
+// RUN: kvcache-opt %s --kvcache-tile-attention=chip=sm_90a --cse | FileCheck %s
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+#latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!mla = !kvcache.paged<bf16, #latent, page_size = 64>
+
+// A warpgroup computes the scores of all rows. Its warps exchange maxima and weights. A row is key and value, and its slot is
+// free after both products. Where a tile is used, and after the loop, the thread's number is opaque.
+// CHECK-LABEL: func.func @latent(
+// CHECK:         scf.parallel (%{{.*}}) = (%c0) to (%c128)
+// CHECK:           %[[Q:.*]] = kvcache.alloc_tile : !kvcache.tile<32x576xbf16, swizzle_128b>
+// CHECK:           %[[P:.*]] = kvcache.alloc_tile : !kvcache.tile<64x32xbf16, swizzle_64b>
+// CHECK:           %[[SCRATCH:.*]] = kvcache.alloc_tile : !kvcache.tile<4x32xf32>
+// CHECK:           nvvm.fence.proxy
+// CHECK-NEXT:      gpu.barrier
+// CHECK:           scf.for %[[TILE:.*]] = %c0 to %{{.*}} step %c1 iter_args(%[[M:.*]] = %{{.*}}, %[[L:.*]] = %{{.*}}, %[[O:.*]] = %{{.*}}) ->
+// CHECK:             kvcache.consume %[[RING:.*]][%[[TILE]]]
+// CHECK-NEXT:        ^bb0(%[[ROWS:.*]]: !kvcache.tile
+// CHECK:               %[[QK:.*]] = kvcache.fragment_mma %[[Q]][%c0, %c0], %[[ROWS]][%c0, %c0] {k = 576 : i64} : {{.*}} -> !kvcache.in_flight<32x64xf32, wgmma_acc_t>
+// CHECK:               kvcache.produce %[[RING]]
+// CHECK:               kvcache.fragment_wait %[[QK]]
+// CHECK-NEXT:          kvcache.opaque_thread
+// CHECK:               kvcache.reduce maxnumf %{{.*}} from %[[M]] across %[[SCRATCH]]
+// CHECK:               kvcache.fragment_store %{{.*}}, %[[P]][%c0, %c0] transposed
+// CHECK-NEXT:          nvvm.fence.proxy
+// CHECK-NEXT:          gpu.barrier
+// CHECK:               %[[PV:.*]] = kvcache.fragment_mma %[[P]][%c0, %c0], %[[ROWS]][%c0, %c0] add %{{.*}} {k = 64 : i64, major_a = #kvcache.major<mn_major>, major_b = #kvcache.major<mn_major>} : {{.*}} -> !kvcache.in_flight<32x512xf32, wgmma_acc_t>
+// CHECK:               kvcache.fragment_wait %[[PV]]
+// CHECK:           } {kvcache.schedule = #kvcache.schedule<prefetch>}
+// CHECK:           kvcache.reduce addf %{{.*}} across %[[SCRATCH]]
+// CHECK-NEXT:      kvcache.opaque_thread
+// CHECK:           kvcache.store_rows %{{.*}} {alignment = 2 : i64}
+func.func @latent(%q: memref<?x16x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x16x512xbf16>) {
+  kvcache.attention %q, %k, %n, %s outs(%out) {causal}
+      : memref<?x16x576xbf16>, !mla, memref<?xi32>, f32, memref<?x16x512xbf16>
+  return
+}
+
+// Values have tiles of their own. Blocks of a persistent kernel store splits.
+// CHECK-LABEL: func.func @splits(
+// CHECK:         scf.while
+// CHECK:           scf.for %{{.*}} iter_args
+// CHECK:             kvcache.consume %[[KEYS:.*]][%{{.*}}] : {{.*}} -> !kvcache.fragment<16x64xf32, wgmma_acc_t>
+// CHECK:             kvcache.fragment_store
+// CHECK:             kvcache.consume %{{.*}} -> !kvcache.fragment<16x128xf32, wgmma_acc_t>
+// CHECK:           kvcache.opaque_thread
+// CHECK:           scf.if
+// CHECK:             kvcache.store_rows
+// CHECK:             kvcache.store_split %{{.*}} {alignment = 4 : i64}
+func.func @splits(%w: memref<?xi8>, %q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) workspace %w {causal, config = #kvcache.attention_config<swap_ab = true, rows = 16>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
+  return
+}
