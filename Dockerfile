@@ -7,7 +7,10 @@ FROM ${BASE}
 ARG PYTHON=cp311
 RUN apt-get update && apt-get install -y --no-install-recommends python3-venv && rm -rf /var/lib/apt/lists/*
 COPY build/dist/kvcache-*-${PYTHON}-*.whl /tmp/wheels/
-RUN python3 -m venv /opt/kvcache && /opt/kvcache/bin/pip install --no-cache-dir /tmp/wheels/*.whl && rm -r /tmp/wheels
+# Without pip, which `python -m ensurepip` brings back, and the tests of NumPy.
+RUN python3 -m venv /opt/kvcache && /opt/kvcache/bin/pip install --no-cache-dir /tmp/wheels/*.whl && \
+    /opt/kvcache/bin/pip uninstall --yes pip setuptools && \
+    rm -r /tmp/wheels /opt/kvcache/lib/python3*/site-packages/numpy/*/tests
 ENV PATH=/opt/kvcache/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 WORKDIR /work
 CMD ["python", "-m", "kvcache", "demo"]

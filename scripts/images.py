@@ -33,6 +33,15 @@ PATHS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # What this machine needs to reach the archives of Debian and PyPI, such as a proxy or certificates.
 NETWORK_FILES = ("etc/resolv.conf", "etc/pip.conf", "etc/apt/apt.conf.d", "etc/ssl/certs", "usr/local/share/ca-certificates")
 NETWORK_VARIABLES = re.compile(r"(pip|https?|no|all|ssl|requests|curl)_\w+", re.IGNORECASE)
+# Images of Docker keep no archives of packages.
+CLEAN = """DPkg::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb"; };
+APT::Update::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb"; };
+Dir::Cache::pkgcache "";
+Dir::Cache::srcpkgcache "";
+"""
+# Slim ones have no translations, and no documentation but licenses.
+SLIM_FOLDERS = [f"usr/share/{name}" for name in ("doc", "info", "linda", "lintian", "locale", "man")]
+LICENSES = "usr/share/doc/*/copyright"
 VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\}|)")
 HEREDOC = re.compile(r"(?:^|\s)\d*<<-?[\"']?\w")
 
@@ -147,6 +156,8 @@ class Image:
         if release is None:
             raise ImageError(f"expects {', '.join(RELEASES)}, got '{rest}'")
         make_root(release, self.folder, self.archive)
+        if rest.endswith("-slim"):
+            make_slim(self.folder)
         self.has_root = True
 
     def do_run(self, rest: str) -> None:
@@ -242,6 +253,28 @@ def make_root(release: str, folder: Path, archive: str) -> None:
             shutil.copy(source, target)
 
 
+def keep_no_archives(folder: Path) -> None:
+    """Removes the archives of packages, and those of later packages after they are installed."""
+    for archive in folder.glob("var/cache/apt/archives/*.deb"):
+        archive.unlink()
+    write(folder / "etc/apt/apt.conf.d/zz-docker-clean", CLEAN)
+
+
+def make_slim(folder: Path) -> None:
+    """Removes documentation and translations, and leaves out those of later packages."""
+    lines = [*(f"path-exclude /{name}/*" for name in SLIM_FOLDERS), f"path-include /{LICENSES}"]
+    write(folder / "etc/dpkg/dpkg.cfg.d/docker", "".join(f"{line}\n" for line in lines))
+    licenses = set(folder.glob(LICENSES))
+    for path in [path for name in SLIM_FOLDERS for path in (folder / name).rglob("*")]:
+        if path not in licenses and (path.is_symlink() or path.is_file()):
+            path.unlink()
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
 @contextlib.contextmanager
 def ubuntu_keys() -> Iterator[Path]:
     """Downloads the keys that sign the archive of Ubuntu."""
@@ -276,6 +309,12 @@ def copy_repository(folder: Path) -> None:
         shutil.copy(ROOT / name, folder / name)
 
 
+def measure(folder: Path) -> int:
+    """Megabytes of a folder, without those of mounts in it."""
+    command = ["du", "-sxB", "1000000", "--apparent-size", str(folder)]
+    return int(subprocess.run(command, capture_output=True, check=True, text=True).stdout.split()[0])
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("scripts/check-images", description=__doc__.splitlines()[0])
     parser.add_argument("dockerfile", type=Path)
@@ -284,6 +323,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE", help="a value of ARG")
     parser.add_argument("--command", action="append", default=[], metavar="TEXT", help="run this instead of CMD")
     parser.add_argument("--source", metavar="PATH", help="copy what git tracks here into this folder of the image")
+    parser.add_argument("--limit", type=int, default=sys.maxsize, metavar="MB", help="the largest image")
     parser.add_argument("--archive", default="", metavar="URL", help="the archive of Debian (default: that of debootstrap)")
     options = parser.parse_args(arguments)
     try:
@@ -296,8 +336,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             copy_repository(options.folder / options.source.lstrip("/"))
         for command in [["/bin/sh", "-ec", text] for text in options.command] or [image.command]:
             image.run(command)
-        size = subprocess.run(["du", "-sm", "--one-file-system", str(options.folder)], capture_output=True, text=True)
-        print(f"{size.stdout.split()[0]} MB")
+        size = measure(options.folder)
+        print(f"{size} MB")
+        if size > options.limit:
+            raise ImageError(f"expects an image of at most {options.limit} MB, got {size}")
     except ImageError as error:
         print(f"error: {options.dockerfile}: {error}", file=sys.stderr)
         return 1

@@ -104,6 +104,27 @@ def test_releases_have_an_archive_each(tmp_path, monkeypatch, image, arguments):
             images.make_root("noble", tmp_path, "")
 
 
+def test_slim_images_have_licenses_alone(tmp_path, monkeypatch):
+    """As those of Docker, which keep no archives of packages either."""
+    archive = tmp_path / "var/cache/apt/archives/a.deb"
+    kept = [tmp_path / name for name in ("usr/share/doc/a/copyright", "usr/share/zoneinfo/UTC", "usr/bin/a")]
+    removed = [tmp_path / f"usr/share/{name}" for name in ("doc/a/NEWS", "doc/b/deep/copyright", "man/man1/a.1", "locale/de/a.mo")]
+    for path in [archive, *kept, *removed]:
+        images.write(path, "text")
+    images.make_slim(tmp_path)
+    assert [path.exists() for path in [*kept, *removed]] == [True] * 3 + [False] * 4
+    rules = (tmp_path / "etc/dpkg/dpkg.cfg.d/docker").read_text().splitlines()
+    assert "path-exclude /usr/share/man/*" in rules and rules[-1] == "path-include /usr/share/doc/*/copyright"
+    images.keep_no_archives(tmp_path)
+    assert not archive.exists() and "archives/*.deb" in (tmp_path / "etc/apt/apt.conf.d/zz-docker-clean").read_text()
+
+
+@pytest.mark.parametrize("limit, error", [("7", ""), ("6", "expects an image of at most 6 MB, got 7")])
+def test_images_have_a_limit(build, tmp_path, limit, error):
+    (tmp_path / "root/zeros").write_bytes(bytes(6_500_000))
+    assert error in build("FROM debian:12", "CMD true", options=["--limit", limit])
+
+
 # --- COPY ------------------------------------------------------------------------------------------------------------
 
 
