@@ -18,6 +18,7 @@ from attention_checks import (
     round_as_tiles,
     tile_type,
 )
+from pairs import take_turns
 
 import kvcache
 
@@ -204,8 +205,7 @@ def check_kernel(kernel, options, use=None, lengths=None):
             assert close_lse(largest[rows], scores.max(-1))
 
 
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel, mask", take_turns(KERNELS, MASKS, 4))
 def test_masks(kernel, mask):
     options, use = MASKS[mask]
     check_kernel(KERNELS[kernel], options, use)
@@ -220,13 +220,16 @@ def test_statistics(kernel, options):
     check_kernel(KERNELS[kernel], options)
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"window": 5, "sinks": True}, {"causal": False, "chunk": 3}, {"chunk": 7, "max_logits": True},
-    {"causal": False, "mask": True, "whole_mask": True},
-], ids=str)
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_more_rows_than_tokens(kernel, options):
+FEW_TOKENS = {
+    "causal": {}, "window": {"window": 5, "sinks": True}, "chunk": {"causal": False, "chunk": 3},
+    "causal_chunk": {"chunk": 7, "max_logits": True}, "mask": {"causal": False, "mask": True, "whole_mask": True},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel, name", take_turns(KERNELS, FEW_TOKENS, 2))
+def test_more_rows_than_tokens(kernel, name):
     """Rows before token 0 see nothing by ``causal`` and ``chunk``; a sequence may have no tokens."""
+    options = FEW_TOKENS[name]
     check_kernel(KERNELS[kernel], options, use_bits if "mask" in options else None, lengths=(10, 0, 120))
 
 

@@ -29,3 +29,9 @@ def pairwise(*axes, together=()):
         missing -= all_parts[best]
         chosen.append(best)
     return chosen
+
+
+def take_turns(first, second, count):
+    """Pairs of each value of ``first`` with ``count`` values of ``second``, which take turns."""
+    turns = itertools.cycle(second)
+    return [(value, next(turns)) for value in first for _ in range(count)]
