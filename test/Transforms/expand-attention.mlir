@@ -190,11 +190,11 @@ func.func @scale_tokens(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cach
 // HOPPER-NEXT:    gpu.barrier
 // HOPPER:         kvcache.consume
 // HOPPER-NEXT:    ^bb0(%[[ROWS:.*]]: !kvcache.tile
-// HOPPER:           %[[SCORES:.*]] = kvcache.mma %[[QUERIES]][%{{.*}}], %[[ROWS]][%{{.*}}] {{.*}} -> vector<32xf32>
+// HOPPER:           %[[SCORES:.*]] = kvcache.fragment_mma %[[QUERIES]][%{{.*}}], %[[ROWS]][%{{.*}}] {{.*}} -> !kvcache.in_flight<64x64xf32, wgmma_acc>
 // HOPPER:           kvcache.produce
-// HOPPER:           kvcache.mma_wait %[[SCORES]]
-// HOPPER:           %[[SUMS:.*]] = kvcache.mma %{{.*}}, %[[ROWS]][%{{.*}}] add %{{.*}} {major_b = #kvcache.major<mn_major>} {{.*}} -> vector<128xf32>
-// HOPPER-NEXT:      kvcache.mma_wait %[[SUMS]]
+// HOPPER:           kvcache.fragment_wait %[[SCORES]]
+// HOPPER:           %[[SUMS:.*]] = kvcache.fragment_mma %{{.*}}, %[[ROWS]][%{{.*}}] add %{{.*}} {major_b = #kvcache.major<mn_major>} {{.*}} -> !kvcache.in_flight<64x256xf32, wgmma_acc>
+// HOPPER-NEXT:      kvcache.fragment_wait %[[SUMS]]
 // HOPPER-NOT:     nvvm.mma.sync
 // A block of Blackwell has them too, with the sums of all values.
 // TENSOR-LABEL: func.func @attend_to_rows(
@@ -234,13 +234,13 @@ func.func @attend_to_rows(%q: memref<?x128x576xbf16>, %cache: !mla, %n: memref<?
 // HOPPER:           kvcache.tile_store %[[SCALE]], %[[SCALES]]
 // HOPPER:           nvvm.fence.proxy
 // HOPPER-NEXT:      gpu.barrier
-// HOPPER:           %[[SCORES:.*]] = kvcache.mma %{{.*}}, %[[ROWS]]
+// HOPPER:           %[[SCORES:.*]] = kvcache.fragment_mma %{{.*}}, %[[ROWS]]
 // HOPPER:           %[[NEXT:.*]] = arith.addi %[[TILE]], %c2
 // HOPPER:           kvcache.produce %[[RAW]][%[[NEXT]]]
 // HOPPER:             kvcache.async_load_tile
-// HOPPER:           kvcache.mma_wait %[[SCORES]]
+// HOPPER:           kvcache.fragment_wait %[[SCORES]]
 // HOPPER:           kvcache.tile_load %[[SCALES]]
-// HOPPER:           kvcache.mma %{{.*}}, %[[ROWS]]
+// HOPPER:           kvcache.fragment_mma %{{.*}}, %[[ROWS]]
 func.func @attend_to_raw_rows(%q: memref<?x64x576xbf16>, %cache: !mla, %n: memref<?xi32>, %scale: f32,
                               %out: memref<?x64x512xbf16>) {
   kvcache.attention %q, %cache, %n, %scale outs(%out)

@@ -3,6 +3,7 @@
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 #latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
+!raw = !kvcache.paged<f8E4M3FN, #latent, page_size = 64, scale = f32, granularity = 576>
 !mla = !kvcache.paged<f16, #latent, page_size = 64>
 
 // One thread starts products of 128 rows. The next tiles are copied while scores are computed, and all threads wait for
@@ -81,5 +82,36 @@ func.func @prompt(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<
 func.func @latent(%w: memref<?xi8>, %q: memref<?x128x576xf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x128x512xf16>, %most: memref<?x128xf32>) {
   kvcache.attention %q, %k, %n, %s outs(%out) max_logits %most workspace %w {causal, split = #kvcache.split<keys = 256, max = 16, rows = 1>}
       : memref<?x128x576xf16>, !mla, memref<?xi32>, f32, memref<?x128x512xf16>, memref<?x128xf32>, memref<?xi8>
+  return
+}
+
+// Threads convert a raw tile, and the copy of the next one begins while scores are computed. Scales are multiplied by
+// scores and by weights, which are rounded then.
+// CHECK-LABEL: func.func @converted(
+// CHECK:         %[[RAW:.*]] = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x576xf8E4M3FN>>
+// CHECK:         %[[ROWS:.*]] = kvcache.alloc_tile : !kvcache.tile<64x576xbf16, swizzle_128b>
+// CHECK:         %[[SCALES:.*]] = kvcache.alloc_tile : !kvcache.tile<1x64xf32>
+// CHECK:         %[[TMEM:.*]]:3 = kvcache.tmem_alloc
+// CHECK:         scf.for %[[TILE:.*]] = %c0 to {{.*}} iter_args
+// CHECK-NEXT:      gpu.barrier
+// CHECK-NOT:       kvcache.produce
+// CHECK:           kvcache.consume %[[RAW]][%[[TILE]]]
+// CHECK:             kvcache.tile_store %{{.*}}, %[[ROWS]]
+// CHECK:           nvvm.fence.proxy
+// CHECK-NEXT:      gpu.barrier
+// CHECK:           kvcache.tmem_mma %{{.*}}, %[[ROWS]]{{.*}} into %[[TMEM]]#0
+// CHECK:           kvcache.produce %[[RAW]]
+// CHECK:           %[[SCORES:.*]] = kvcache.tmem_load %[[TMEM]]#0
+// CHECK:           kvcache.map %[[SCORES]] at(
+// CHECK:             kvcache.tile_load %[[SCALES]]
+// CHECK:           kvcache.reduce addf %[[WEIGHTS:.*]] from
+// CHECK:           %[[SCALED:.*]] = kvcache.map %[[WEIGHTS]] at(
+// CHECK:             kvcache.tile_load %[[SCALES]]
+// CHECK:           %[[ROUNDED:.*]] = kvcache.map arith.truncf(%[[SCALED]])
+// CHECK:           kvcache.tmem_store %[[ROUNDED]], %[[TMEM]]#1
+// CHECK:           kvcache.tmem_mma %[[TMEM]]#1, %[[ROWS]]{{.*}} into %[[TMEM]]#2
+func.func @converted(%q: memref<?x128x576xbf16>, %k: !raw, %n: memref<?xi32>, %s: f32, %out: memref<?x128x512xbf16>) {
+  kvcache.attention %q, %k, %n, %s outs(%out) {causal}
+      : memref<?x128x576xbf16>, !raw, memref<?xi32>, f32, memref<?x128x512xbf16>
   return
 }

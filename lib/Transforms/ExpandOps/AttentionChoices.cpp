@@ -302,8 +302,10 @@ bool hasFragments(AttentionOp op, const AttentionShape &shape,
                   const TilePlan &plan, const Target &target) {
   if (plan.schedule != Schedule::Prefetch)
     return true;
-  if (plan.unit != TileUnit::Warps)
+  if (plan.isSwapped)
     return shape.tokens != Tokens::Ids && areAllCopied(op);
+  if (plan.unit != TileUnit::Warps)
+    return true;
   bool isSparsePrompt = shape.tokens == Tokens::Ids && !shape.hasParts;
   if (shape.caches == Caches::Latent &&
       (plan.blocks || (isSparsePrompt && target.has(kScheduled))))

@@ -32,6 +32,13 @@ constexpr int64_t kUnit = 8;
 /// sparse rows take registers as well.
 constexpr int64_t kRawLoads = 6, kGatheredRawLoads = 2;
 
+void kvcache::emitAsyncFence(const Frame &frame) {
+  NVVM::FenceProxyOp::create(
+      frame.builder, frame.loc, NVVM::ProxyKind::async_shared,
+      NVVM::SharedSpaceAttr::get(frame.builder.getContext(),
+                                 NVVM::SharedSpace::shared_cta));
+}
+
 TiledCache::TiledCache(const Frame &frame, AttentionOp op, Value cache,
                        int64_t size, const TilePlan &plan)
     : frame(frame), builder(frame.builder), loc(frame.loc), cache(cache),
@@ -291,10 +298,7 @@ void TiledCache::clearUnseen(Value thread, ValueRange copiedTiles,
       clearRows(thread, copiedTile, rows);
     // Products of whole tiles, and the next copy, are of another proxy.
     if (frame.target.has(Feature::TMA))
-      NVVM::FenceProxyOp::create(
-          builder, loc, NVVM::ProxyKind::async_shared,
-          NVVM::SharedSpaceAttr::get(builder.getContext(),
-                                     NVVM::SharedSpace::shared_cta));
+      emitAsyncFence(frame);
     if (barrier)
       NVVM::BarrierOp::create(builder, loc, TypeRange(), frame.i32(*barrier),
                               frame.i32(threads), /*reductionOp=*/{},

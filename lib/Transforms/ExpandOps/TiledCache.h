@@ -15,6 +15,10 @@
 
 namespace mlir::kvcache {
 
+/// Orders the thread's accesses of shared memory before those of the async
+/// proxy: copies, and products that read tiles.
+void emitAsyncFence(const Frame &frame);
+
 /// Tokens of which a block reads tiles.
 struct TiledTokens {
   /// The sequence, and the head of its caches.

@@ -8,7 +8,6 @@
 
 #include "PromptKernel.h"
 
-#include "../ExpandOps/WarpgroupCores.h"
 #include "FragmentResults.h"
 #include "OnlineSoftmax.h"
 #include "QueryStage.h"
@@ -152,7 +151,7 @@ private:
 
   void stageQueries() {
     queries.store(frame.mul(block.count, block.packed));
-    WarpgroupCores(frame).emitFence();
+    emitAsyncFence(frame);
     gpu::BarrierOp::create(frame.builder, frame.loc);
   }
 

@@ -91,7 +91,7 @@ private:
 
   void addTile(Value tile, const TileScores &scores,
                const OnlineSoftmax &softmax, SoftmaxState &state) {
-    feed.beginCopied(tile);
+    feed.begin(tile);
     Value token = block.getToken(tile);
     auto addScores = [&](Value products) {
       // Places that were kept would leave the accumulator too few registers.
@@ -108,7 +108,7 @@ private:
             state.acc = addValues(keyTile, state.acc);
             return state.getValues();
           }));
-      return;
+      return feed.end();
     }
     SmallVector<Value> products =
         feed.useKeys(tile, getAcc(block.plan.tokens), [&](Value keyTile) {
@@ -120,6 +120,7 @@ private:
           return SmallVector<Value>{addValues(valueTile, state.acc)};
         });
     state.acc = acc.front();
+    feed.end();
   }
 
   /// Stores the weights of a tile, a row for each token, for the next product.
@@ -134,7 +135,7 @@ private:
     Value zero = frame.index(0);
     FragmentStoreOp::create(frame.builder, frame.loc, rounded, weightTile, zero,
                             zero, /*transposed=*/true);
-    WarpgroupCores(frame).emitFence();
+    emitAsyncFence(frame);
     gpu::BarrierOp::create(frame.builder, frame.loc);
   }
 
@@ -143,7 +144,7 @@ private:
     Value started =
         multiply(queries.getTile(), keyTile, getAcc(block.plan.tokens),
                  /*acc=*/Value(), Major::K, block.keySize);
-    feed.copyNext(tile);
+    feed.copyMeanwhile(tile);
     return b.wait(started);
   }
 

@@ -27,8 +27,8 @@ constexpr int64_t kFewColumns = 32, kMostColumns = 64;
 /// A block computes as many query rows as its plan has: some tokens of a
 /// sequence, for some heads of a group each. One thread starts the products of
 /// all rows into tensor memory, and each warp computes the softmax of 16 rows.
-/// All threads copy tiles of keys and values into pipes, while products are
-/// computed.
+/// All threads bring tiles of keys and values, copies of which they start while
+/// products are computed.
 class Tcgen05Kernel {
 public:
   Tcgen05Kernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
@@ -90,11 +90,12 @@ private:
 
   void addTile(Value tile, const TileScores &scores,
                const OnlineSoftmax &softmax, SoftmaxState &state) {
-    feed.beginCopied(tile);
+    feed.begin(tile);
     Value token = block.getToken(tile);
     auto addScores = [&](Value loaded) {
       LazyWeights weights = softmax.addScoresLazily(
-          scores.apply(loaded, tile, token), getSlack(), state);
+          scores.apply(feed.scaleScores(loaded), tile, token), getSlack(),
+          state);
       storeWeights(weights, tile);
     };
     if (feed.areLatent()) {
@@ -105,7 +106,7 @@ private:
             products.addColumns(keyTile, hasSums(tile));
             return state.getValues();
           }));
-      return;
+      return feed.end();
     }
     SmallVector<Value> loaded =
         feed.useKeys(tile, getScoreType(), [&](Value keyTile) {
@@ -116,12 +117,13 @@ private:
       products.addColumns(valueTile, hasSums(tile));
       return SmallVector<Value>();
     });
+    feed.end();
   }
 
   /// The products of queries and keys. The next tiles are copied meanwhile.
   Value multiply(Value keyTile, Value tile) {
     products.multiplyRows(queries.getTile(), keyTile,
-                          [&] { feed.copyNext(tile); });
+                          [&] { feed.copyMeanwhile(tile); });
     return TmemLoadOp::create(frame.builder, frame.loc, getScoreType(),
                               products.getScores(), frame.index(0),
                               /*half=*/Value());
@@ -141,7 +143,7 @@ private:
       });
     });
     Value rounded = b.map(
-        weights.weights,
+        feed.scaleWeights(weights.weights),
         [&](ValueRange weight) -> Value {
           return arith::TruncFOp::create(
               frame.builder, frame.loc, feed.getValueElement(), weight.front());

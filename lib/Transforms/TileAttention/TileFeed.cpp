@@ -104,11 +104,10 @@ std::function<void()> TileFeed::loadNextIds(Value tile) const {
 // Use
 //===----------------------------------------------------------------------===//
 
-void TileFeed::beginCopied(Value tile) const {
-  // The only tile is copied when all have used the one before.
-  produce(tile, [](const TiledCache &side) {
-    return side.hasCopies() && side.countAhead() == 0;
-  });
+void TileFeed::copyMeanwhile(Value tile) const {
+  for (bool isRaw : {false, true})
+    if (copiesMeanwhile(isRaw))
+      produceNext(tile, isRaw);
 }
 
 void TileFeed::begin(Value tile) {
@@ -116,8 +115,12 @@ void TileFeed::begin(Value tile) {
   // copies.
   if (block.ids || !areCopied())
     gpu::BarrierOp::create(frame.builder, frame.loc);
-  beginCopied(tile);
-  copyNext(tile);
+  // The only tile is copied when all have used the one before.
+  produce(tile, [](const TiledCache &side) {
+    return side.hasCopies() && side.countAhead() == 0;
+  });
+  if (!copiesMeanwhile(/*isRaw=*/false))
+    produceNext(tile, /*isRaw=*/false);
   std::function<void()> storeIds;
   // Keeping ids live across the products costs registers.
   if (block.plan.raw)
@@ -126,9 +129,12 @@ void TileFeed::begin(Value tile) {
     convert(tile);
     if (storeIds)
       storeIds();
+    if (readsTiles())
+      emitAsyncFence(frame);
     gpu::BarrierOp::create(frame.builder, frame.loc);
     // Threads have converted the raw tile.
-    produceNext(tile, /*isRaw=*/true);
+    if (!copiesMeanwhile(/*isRaw=*/true))
+      produceNext(tile, /*isRaw=*/true);
   }
   // After the last tile, scales are those of its last token again.
   Value next = frame.add(tile, frame.index(1));

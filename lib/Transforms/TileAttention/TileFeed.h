@@ -27,10 +27,9 @@ public:
   /// Makes a tile complete, and starts the next copies. `end` follows its use.
   void begin(Value tile);
   void end();
-  /// With tiles that are only copied, in place of both: waits for no tile, and
-  /// starts the next copies while a product of this one is computed.
-  void beginCopied(Value tile) const;
-  void copyNext(Value tile) const { produceNext(tile, /*isRaw=*/false); }
+  /// Starts the copies that `begin` has not, while a product of the tile is
+  /// computed: those of products that read tiles by themselves.
+  void copyMeanwhile(Value tile) const;
 
   /// Runs `body` with a tile of keys or values. Latent rows are both.
   SmallVector<Value>
@@ -57,6 +56,13 @@ private:
   SmallVector<const TiledCache *> getSides() const;
   bool areCopied() const;
   bool hasCopies() const;
+  /// Whether products read whole tiles by themselves, by the async proxy.
+  bool readsTiles() const { return block.plan.unit != TileUnit::Warps; }
+  /// Whether the next copies start while a product is computed. Tiles that all
+  /// sides copy are then free.
+  bool copiesMeanwhile(bool isRaw) const {
+    return readsTiles() && (isRaw || areCopied());
+  }
 
   using IsWanted = function_ref<bool(const TiledCache &)>;
   /// Copies a tile of those of keys and values that are wanted, if there is

@@ -25,14 +25,26 @@ constexpr float kLeastFactor = std::numeric_limits<float>::min();
 TileScores::TileScores(TileRows &block, FragmentType type, Value firstRow)
     : block(block), frame(block.frame), b(frame.builder, frame.loc), type(type),
       firstRow(firstRow), factor(makeFactor()) {
-  if (!block.ids && !block.plan.isSwapped &&
-      (block.op.getRanges() || block.plan.unit == TileUnit::Warps))
+  if (carriesBounds())
     carriedBounds = makeBounds();
   if (!hasBounds())
     return;
   whole = block.findTilesWithin(block.getWholeTokens());
   if (block.op.getMaskRegion())
     admitted = block.findTilesWithin(block.admittedForAll);
+}
+
+// Beside elements that warpgroups convert, bounds of the loop cost more: ptxas
+// 13.0 no longer keeps addresses in uniform registers, and a multiprocessor has
+// room for two blocks in place of three.
+bool TileScores::carriesBounds() const {
+  // A lane of swapped products has many rows.
+  if (block.ids || block.plan.isSwapped)
+    return false;
+  if (block.op.getRanges() || block.plan.unit == TileUnit::Warps)
+    return true;
+  return block.plan.unit == TileUnit::Warpgroups && !block.plan.raw &&
+         !TiledCache::isCopied(block.op, block.op.getKeyCache());
 }
 
 bool TileScores::areProducts(AttentionOp op) {

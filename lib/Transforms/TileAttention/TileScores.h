@@ -54,6 +54,8 @@ private:
   /// row, and the column as the first one of the lane and a distance.
   Value isSeen(ValueRange bounds, ValueRange place, Value token) const;
 
+  /// Whether the bounds of rows are computed before the loop.
+  bool carriesBounds() const;
   /// Whether the loop gets a schedule that overlaps products.
   bool overlaps() const { return block.plan.schedule != Schedule::Prefetch; }
   /// Whether masked tiles get loops of their own: tiles are then compared with
@@ -80,9 +82,7 @@ private:
   FragmentBuilder b;
   FragmentType type;
   Value firstRow, factor;
-  /// The bounds of rows that are live across the loop: those that are loaded
-  /// from ranges, or of warps. Otherwise, and where a lane has many rows,
-  /// empty.
+  /// The bounds of rows that are live across the loop; otherwise empty.
   SmallVector<Value> carriedBounds;
   /// Tiles that every row sees by its position, and tiles that the region
   /// `mask` admits for all rows.

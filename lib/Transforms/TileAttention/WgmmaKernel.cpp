@@ -22,8 +22,8 @@ namespace {
 
 /// A block computes as many query rows as its plan has: some tokens of a
 /// sequence, for some heads of a group each. Each warpgroup has 64 of the rows
-/// as fragments, or a share of their values. All threads copy tiles of keys and
-/// values into pipes, while scores are computed.
+/// as fragments, or a share of their values. All threads bring tiles of keys
+/// and values, copies of which they start while scores are computed.
 class WgmmaKernel {
 public:
   WgmmaKernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
@@ -41,6 +41,11 @@ public:
     items.emit(block.plan.countThreads(),
                {[&] { allocate(); }, [&] { return attendTokens(); },
                 [&](const RowSums &sums, WorkItemCode::Store store) {
+                  // Places that were kept for all work items would leave the
+                  // accumulator too few registers.
+                  if (block.schedule)
+                    OpaqueThreadOp::create(frame.builder, frame.loc,
+                                           frame.builder.getIndexType());
                   store(FragmentResults(block, team.getFirstRow(),
                                         team.getFirstColumn()),
                         sums);
@@ -77,14 +82,14 @@ private:
 
   void addTile(Value tile, const TileScores &scores,
                const OnlineSoftmax &softmax, SoftmaxState &state) {
-    feed.beginCopied(tile);
+    feed.begin(tile);
     Value token = block.getToken(tile);
     auto addScores = [&](Value products) {
-      return softmax.addScores(scores.apply(products, tile, token),
-                               team.getFragment(block.plan.tokens,
-                                                feed.getValueElement(),
-                                                FragmentLayout::WgmmaA16),
-                               state);
+      return softmax.addScores(
+          scores.apply(feed.scaleScores(products), tile, token),
+          team.getFragment(block.plan.tokens, feed.getValueElement(),
+                           FragmentLayout::WgmmaA16),
+          state, [&](Value weights) { return feed.scaleWeights(weights); });
     };
     if (feed.areLatent()) {
       SmallVector<Value> before = state.getValues();
@@ -94,7 +99,7 @@ private:
             state.acc = addValues(left, keyTile, state.acc);
             return state.getValues();
           }));
-      return;
+      return feed.end();
     }
     SmallVector<Value> products =
         feed.useKeys(tile, getScoreType(), [&](Value keyTile) {
@@ -106,6 +111,7 @@ private:
           return SmallVector<Value>{addValues(left, valueTile, state.acc)};
         });
     state.acc = acc.front();
+    feed.end();
   }
 
   /// The products of queries and keys. The next tiles are copied meanwhile.
@@ -116,7 +122,7 @@ private:
         queries.getTile(), team.getFirstRow(), zero, keyTile, zero, zero,
         /*accumulator=*/Value(),
         frame.builder.getI64IntegerAttr(block.keySize));
-    feed.copyNext(tile);
+    feed.copyMeanwhile(tile);
     return b.wait(started);
   }
 

@@ -8,8 +8,6 @@
 
 #include "WorkItems.h"
 
-#include "../ExpandOps/WarpgroupCores.h"
-
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 using namespace mlir;
@@ -27,7 +25,7 @@ void WorkItems::storeQueries(const QueryStage &queries, Value tiles,
   Value taken = block.schedule ? block.schedule->take() : Value();
   queries.store(/*count=*/Value());
   if (isAsyncRead)
-    WarpgroupCores(frame).emitFence();
+    emitAsyncFence(frame);
   gpu::BarrierOp::create(frame.builder, frame.loc);
   if (block.schedule)
     block.schedule->store(taken, frame.toI32(getUse(tiles)));
