@@ -34,10 +34,21 @@ Value kvcache::countThreads(const IndexBuilder &b) {
   return count;
 }
 
-int64_t kvcache::countBlocksOfCluster(Operation *op) {
+/// Returns the kernel that an op is or is in.
+static gpu::GPUFuncOp getKernel(Operation *op) {
   auto kernel = dyn_cast<gpu::GPUFuncOp>(op);
-  if (!kernel)
-    kernel = op->getParentOfType<gpu::GPUFuncOp>();
+  return kernel ? kernel : op->getParentOfType<gpu::GPUFuncOp>();
+}
+
+std::optional<int64_t> kvcache::getKnownThreads(Operation *op) {
+  gpu::GPUFuncOp kernel = getKernel(op);
+  if (!kernel || !kernel.getKnownBlockSize())
+    return std::nullopt;
+  return llvm::product_of(*kernel.getKnownBlockSize(), int64_t(1));
+}
+
+int64_t kvcache::countBlocksOfCluster(Operation *op) {
+  gpu::GPUFuncOp kernel = getKernel(op);
   if (!kernel || !kernel.getKnownClusterSize())
     return 1;
   return llvm::product_of(*kernel.getKnownClusterSize(), int64_t(1));

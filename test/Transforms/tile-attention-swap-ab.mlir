@@ -53,3 +53,40 @@ func.func @splits(%w: memref<?xi8>, %q: memref<?x32x128xbf16>, %k: !cache, %v: !
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
   return
 }
+
+!narrow = !kvcache.paged<f8E4M3FN, #latent, page_size = 64>
+!ids = memref<?x?xi32>
+
+// Copies bring raw rows, which threads convert. The next copies start while scores are computed.
+// CHECK-LABEL: func.func @converted(
+// CHECK:         %[[TILE:.*]] = kvcache.alloc_tile : !kvcache.tile<64x576xbf16, swizzle_128b>
+// CHECK:         scf.for %{{.*}} iter_args
+// CHECK:           gpu.barrier
+// CHECK:           kvcache.tile_store %{{.*}}, %[[TILE]]
+// CHECK:           nvvm.fence.proxy
+// CHECK-NEXT:      gpu.barrier
+// CHECK:           kvcache.fragment_mma %{{.*}}, %[[TILE]]
+// CHECK:           kvcache.produce
+// CHECK:           kvcache.fragment_wait
+// CHECK:           kvcache.fragment_mma %{{.*}}, %[[TILE]]
+func.func @converted(%q: memref<?x16x576xbf16>, %k: !narrow, %n: memref<?xi32>, %s: f32, %out: memref<?x16x512xbf16>) {
+  kvcache.attention %q, %k, %n, %s outs(%out) {causal}
+      : memref<?x16x576xbf16>, !narrow, memref<?xi32>, f32, memref<?x16x512xbf16>
+  return
+}
+
+// The ids of sparse rows are in a tile, from which copies and masks load them.
+// CHECK-LABEL: func.func @sparse(
+// CHECK:         %[[IDS:.*]] = kvcache.alloc_tile : !kvcache.tile<3x64xi32>
+// CHECK:         scf.for %{{.*}} iter_args
+// CHECK:           gpu.barrier
+// CHECK:           kvcache.fragment_mma
+// CHECK:           kvcache.async_gather_tile
+// CHECK:           kvcache.fragment_wait
+// CHECK:           kvcache.tile_load %[[IDS]]
+// CHECK:           kvcache.fragment_store
+func.func @sparse(%q: memref<?x16x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x16x512xbf16>, %ids: !ids) {
+  kvcache.attention %q, %k, %n, %s outs(%out) rows %ids
+      : memref<?x16x576xbf16>, !mla, memref<?xi32>, f32, memref<?x16x512xbf16>, !ids
+  return
+}

@@ -19,6 +19,10 @@ Value getThread(const IndexBuilder &b);
 /// The number of threads of a block.
 Value countThreads(const IndexBuilder &b);
 
+/// The number of threads of a block of the kernel that the op is or is in, if
+/// the kernel states it.
+std::optional<int64_t> getKnownThreads(Operation *op);
+
 /// The number of blocks of a cluster of the kernel that the op is or is in, if
 /// the kernel states it; else 1.
 int64_t countBlocksOfCluster(Operation *op);

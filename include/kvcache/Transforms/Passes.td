@@ -85,8 +85,7 @@ def TileAttention : Pass<"kvcache-tile-attention"> {
     Replaces each `attention` of two kinds by the parallel loops of a kernel on
     fragments. `kvcache-expand-ops` does the same with these ops, and replaces the
     others. The config, or the tables where it is open, choose for an op:
-    - the schedule `pipelined` or `ping_pong`, by `wgmma`;
-    - `swap_ab`, by `wgmma`, of elements of 16 bits that copies bring;
+    - the MMA `wgmma`, also with `swap_ab`, or `tcgen05`;
     - the MMA `mma_sync`, unless `dequant` is `registers`. Copies bring elements
       of 16 bits as they are, and threads convert others. Rows may be split: then
       another launch merges them. Persistent kernels of latent rows are left, and

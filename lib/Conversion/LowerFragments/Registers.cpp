@@ -112,9 +112,15 @@ TeamThread TeamThread::get(const IndexBuilder &b, FragmentType type) {
   Value thread = findOpaqueThread(b.builder);
   if (!thread)
     thread = getThread(b);
-  int64_t warps = LayoutDigits::get(type).countWarps();
-  Value warp = warps == 1 ? b.index(0) : b.rem(b.div(thread, lanes), warps);
-  return {warp, b.rem(thread, lanes)};
+  const auto &digits = LayoutDigits::get(type);
+  if (digits.countWarps() == 1)
+    return {b.index(0), b.rem(thread, lanes)};
+  Value warp = b.div(thread, lanes);
+  bool isBlock =
+      getKnownThreads(b.builder.getInsertionBlock()->getParentOp()) ==
+      digits.countThreads();
+  return {isBlock ? warp : b.rem(warp, digits.countWarps()),
+          b.rem(thread, lanes)};
 }
 
 /// Returns the sum of what the bits of a lane or warp add to its row, or to its

@@ -302,15 +302,13 @@ bool hasFragments(AttentionOp op, const AttentionShape &shape,
                   const TilePlan &plan, const Target &target) {
   if (plan.schedule != Schedule::Prefetch)
     return true;
-  if (plan.isSwapped)
-    return shape.tokens != Tokens::Ids && areAllCopied(op);
   if (plan.unit != TileUnit::Warps)
     return true;
   bool isSparsePrompt = shape.tokens == Tokens::Ids && !shape.hasParts;
   if (shape.caches == Caches::Latent &&
       (plan.blocks || (isSparsePrompt && target.has(kScheduled))))
     return false;
-  return plan.unit == TileUnit::Warps && !plan.multipliesRaw;
+  return !plan.multipliesRaw;
 }
 
 /// The bound of the registers of a thread, or 0. Regions may need any number,

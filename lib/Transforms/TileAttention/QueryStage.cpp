@@ -74,7 +74,7 @@ Value QueryStage::loadRow(Value blockRow, Value d) const {
   Value elements =
       loadJoined(frame, block.getQueries(), {row, queryHead}, d, kRun);
   elements = convertLanes(frame, elements, element);
-  if (!TileScores::areProducts(block.op))
+  if (!TileScores::areProducts(block))
     return elements;
   return flipSigns(elements, TileScores::getFactor(block, queryHead));
 }

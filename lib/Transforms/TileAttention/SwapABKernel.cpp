@@ -97,8 +97,9 @@ private:
       // Places that were kept would leave the accumulator too few registers.
       OpaqueThreadOp::create(frame.builder, frame.loc,
                              frame.builder.getIndexType());
-      softmax.addScores(scores.apply(products, tile, token), state,
-                        [&](Value weights) { storeWeights(weights); });
+      softmax.addScores(
+          scores.apply(feed.scaleScores(products), tile, token), state,
+          [&](Value weights) { storeWeights(feed.scaleWeights(weights)); });
     };
     if (feed.areLatent()) {
       SmallVector<Value> before = state.getValues();

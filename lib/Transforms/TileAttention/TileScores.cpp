@@ -47,8 +47,9 @@ bool TileScores::carriesBounds() const {
          !TiledCache::isCopied(block.op, block.op.getKeyCache());
 }
 
-bool TileScores::areProducts(AttentionOp op) {
-  return !op.getSoftCap() && !op.getScoreRegion();
+bool TileScores::areProducts(const TileRows &block) {
+  AttentionOp op = block.op;
+  return !block.plan.isSwapped && !op.getSoftCap() && !op.getScoreRegion();
 }
 
 Value TileScores::getFactor(TileRows &block, Value queryHead) {
@@ -58,10 +59,9 @@ Value TileScores::getFactor(TileRows &block, Value queryHead) {
 /// Query heads may have scales of their own.
 Value TileScores::makeFactor() const {
   auto toExponent = [&](Value value) {
-    return areProducts(block.op)
-               ? block.f.larger(block.f.constant(kLeastFactor),
-                                block.f.abs(value))
-               : value;
+    return areProducts(block) ? block.f.larger(block.f.constant(kLeastFactor),
+                                               block.f.abs(value))
+                              : value;
   };
   FragmentType rows = type.getRowType();
   Value scale = block.op.getQueryScale();
@@ -82,7 +82,7 @@ Value TileScores::apply(Value products, Value tile, Value token) const {
 }
 
 Value TileScores::modify(Value products, Value token) const {
-  if (areProducts(block.op))
+  if (areProducts(block))
     return products;
   FragmentOrigin origin;
   if (block.op.getScoreRegion())
@@ -105,7 +105,7 @@ Value TileScores::modify(Value products, Value token) const {
 //===----------------------------------------------------------------------===//
 
 bool TileScores::hasBounds() const {
-  return overlaps() && areProducts(block.op) && !block.list &&
+  return overlaps() && areProducts(block) && !block.list &&
          !block.op.getWholeMask();
 }
 

@@ -24,13 +24,15 @@ public:
   /// Whether the softmax multiplies by the factor, in the instruction that
   /// subtracts the largest score. Scores are products then, and the factor is
   /// positive: its sign is that of the queries.
-  static bool areProducts(AttentionOp op);
+  /// Not where a lane has two scores of a row, as with swapAB: then to multiply
+  /// these takes no more instructions than to multiply the row's maximum.
+  static bool areProducts(const TileRows &block);
   /// The factor of products with the rows of a query head, in f32.
   static Value getFactor(TileRows &block, Value queryHead);
 
   /// The factor of each row that the softmax multiplies by; null if scores are
   /// exponents of 2.
-  Value getFactor() const { return areProducts(block.op) ? factor : Value(); }
+  Value getFactor() const { return areProducts(block) ? factor : Value(); }
   /// The scores of products with a tile, whose first token is given: -inf for
   /// tokens that a row does not see.
   Value apply(Value products, Value tile, Value token) const;

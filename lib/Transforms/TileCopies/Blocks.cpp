@@ -26,20 +26,11 @@ using namespace mlir::kvcache;
 // BlockBuilder
 //===----------------------------------------------------------------------===//
 
-std::optional<int64_t> BlockBuilder::getKnownSize(Operation *op) {
-  auto kernel = dyn_cast<gpu::GPUFuncOp>(op);
-  if (!kernel)
-    kernel = op->getParentOfType<gpu::GPUFuncOp>();
-  if (!kernel || !kernel.getKnownBlockSize())
-    return std::nullopt;
-  return llvm::product_of(*kernel.getKnownBlockSize(), int64_t(1));
-}
-
 Threads BlockBuilder::getAll() const {
   Operation *parent = builder.getInsertionBlock()->getParentOp();
   if (!isInGPUCode(parent))
     return {index(0), index(1)};
-  std::optional<int64_t> size = getKnownSize(parent);
+  std::optional<int64_t> size = getKnownThreads(parent);
   return {kvcache::getThread(*this),
           size ? index(*size) : kvcache::countThreads(*this)};
 }

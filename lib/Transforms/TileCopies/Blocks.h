@@ -43,9 +43,6 @@ public:
 
   /// All threads, x fastest; on the CPU the one that there is.
   Threads getAll() const;
-  /// The threads of a block, in the kernel that `op` is or is in, if they are
-  /// known to be so many.
-  static std::optional<int64_t> getKnownSize(Operation *op);
 };
 
 /// Gives the value of lane `lane` of the warp for `value`, an i32, as an index.

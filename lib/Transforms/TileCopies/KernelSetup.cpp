@@ -10,6 +10,7 @@
 
 #include "kvcache/IR/CopyOps.h"
 #include "kvcache/IR/TMAOps.h"
+#include "kvcache/Support/Threads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -150,7 +151,7 @@ void KernelSetup::runInFirstWarp(const BlockBuilder &b,
 void KernelSetup::runInIssuer(const BlockBuilder &b,
                               function_ref<void(const Issuer &issuer)> body) {
   Type i1 = b.builder.getI1Type();
-  std::optional<int64_t> size = BlockBuilder::getKnownSize(kernel);
+  std::optional<int64_t> size = getKnownThreads(kernel);
   // Election and shuffles take a whole warp.
   if (size && *size < BlockBuilder::kWarp) {
     Value isFirst = b.equal(b.getAll().thread, b.index(0));

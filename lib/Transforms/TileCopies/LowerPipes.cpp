@@ -152,7 +152,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   LogicalResult checkThreads() {
-    std::optional<int64_t> size = BlockBuilder::getKnownSize(op);
+    std::optional<int64_t> size = getKnownThreads(op);
     int64_t producers = type.getProducers() * BlockBuilder::kWarp;
     if (size && *size <= producers)
       return op.emitOpError("expects more threads in the block than the ")
@@ -171,7 +171,7 @@ private:
   /// Whether one lane can free a slot for its warp, because all warps are
   /// whole.
   bool freesByWarp() const {
-    std::optional<int64_t> size = BlockBuilder::getKnownSize(op);
+    std::optional<int64_t> size = getKnownThreads(op);
     return size && *size % BlockBuilder::kWarp == 0;
   }
 

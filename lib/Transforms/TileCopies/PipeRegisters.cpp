@@ -9,6 +9,7 @@
 #include "PipeRegisters.h"
 
 #include "Blocks.h"
+#include "kvcache/Support/Threads.h"
 #include "kvcache/Target/Registers.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -110,7 +111,7 @@ LogicalResult kvcache::setRegisters(PipeOp pipe, gpu::GPUFuncOp kernel,
   }
   if (!hasSetMaxRegisters(chip))
     return success();
-  std::optional<int64_t> threads = BlockBuilder::getKnownSize(kernel);
+  std::optional<int64_t> threads = getKnownThreads(kernel);
   if (failed(checkThreads(pipe, threads)))
     return failure();
   if (hasOthers(pipe, kernel))
