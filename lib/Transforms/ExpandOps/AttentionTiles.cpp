@@ -8,7 +8,6 @@
 
 #include "Attention.h"
 #include "RawCores.h"
-#include "SwappedCores.h"
 #include "TileResults.h"
 #include "WarpgroupCores.h"
 
@@ -36,8 +35,7 @@ namespace {
 /// Warps multiply fragments of tiles, or warpgroups multiply tiles: then each
 /// has 64 rows, or a part of their values. Or one thread multiplies the tiles
 /// of the block, and leaves scores and sums in tensor memory. What a lane has
-/// of them is the same. Or the operands of a warpgroup are swapped, and lanes
-/// have other shares.
+/// of them is the same.
 class TiledAttention : TileResults {
 public:
   using TileResults::getWeightBias;
@@ -50,10 +48,7 @@ public:
         values(frame, op, op.getValues(), valueSize, plan),
         raw(frame, op, plan, keys, values),
         queries(frame, getQueries(), keys.getLane(), plan.rows, keySize,
-                plan.multipliesRaw) {
-    if (plan.isSwapped)
-      swapped.emplace(frame, plan, values.getLane());
-  }
+                plan.multipliesRaw) {}
 
   void expand() {
     forTiles(
@@ -128,7 +123,6 @@ private:
     State state = attendTokens();
     TileWork same = findWorkAgain();
     placeWork(same);
-    findRowsLate();
     endPart(same, state);
   }
 
@@ -142,37 +136,16 @@ private:
   }
 
   void placeLane() {
-    if (swapped) {
-      placeSwapped(thread);
-      firstSum = frame.index(0);
-    } else {
-      Value lane = frame.rem(thread, kWarp);
-      cores.emplace(frame, lane);
-      placeWarp();
-      column = frame.mul(frame.rem(lane, 4), 2);
-      raw.placeLane(*cores, thread, column, firstSum);
-      firstOfLane = frame.add(firstRow, frame.div(lane, 4));
-      findRowsOfLane();
-    }
-    makeFactors();
-  }
-
-  void placeSwapped(Value ofBlock) {
-    swapped->placeLane(ofBlock);
-    column = swapped->getColumn();
-    firstOfLane = swapped->getFirstRow();
-  }
-
-  void findRowsOfLane() {
+    Value lane = frame.rem(thread, kWarp);
+    cores.emplace(frame, lane);
+    placeWarp();
+    column = frame.mul(frame.rem(lane, 4), 2);
+    raw.placeLane(*cores, thread, column, firstSum);
+    firstOfLane = frame.add(firstRow, frame.div(lane, 4));
     ofLane = makeLane(ofSums, firstOfLane, Value(), partSize);
     Value ofColumn = plan.multipliesRaw ? frame.mul(column, 2) : column;
     ofLane.first = frame.add(firstSum, ofColumn);
-  }
-
-  /// Registers that kept many rows would be missing in the loop over tiles.
-  void findRowsLate() {
-    if (swapped)
-      findRowsOfLane();
+    makeFactors();
   }
 
   void attendBlock(const TileWork &work) {
@@ -200,24 +173,17 @@ private:
     if (keys.hasGroupScales())
       frame.runIf(frame.below(frame.index(0), tiles),
                   [&] { loadGroupScales(frame.index(0))(); });
-    storeBounds();
     loadQueries();
     if (schedule)
       schedule->store(taken, frame.toI32(getUse(tiles)));
     State state = addTokens();
     if (plan.multipliesRaw)
       raw.endUnits(state);
-    if (swapped)
-      placeSwapped(thread);
     MutableArrayRef<Value> totals = getTotals(state);
     for (auto [r, total] : llvm::enumerate(totals)) {
       state[r] = getReference(state[r]);
       total = reduceOverLanes(total, /*isMax=*/false);
     }
-    if (swapped)
-      llvm::copy(reduceOverWarps(totals, /*isMax=*/false), totals.begin());
-    if (!schedule)
-      findRowsLate();
     return state;
   }
 
@@ -232,11 +198,6 @@ private:
   Value reduceOverLanes(Value value, bool isMax) {
     return reduce(value, isMax, layout.countSharers(),
                   layout.getSharerStride());
-  }
-  SmallVector<Value> reduceOverWarps(ArrayRef<Value> values, bool isMax) {
-    return swapped->reduceRows(values, [&](Value a, Value b) {
-      return isMax ? f.max(a, b) : f.add(a, b);
-    });
   }
 
   void loadQueries() {
@@ -275,10 +236,6 @@ private:
       ids->allocate();
     if (list)
       list->allocate();
-    if (swapped) {
-      swapped->allocate();
-      allocateBounds();
-    }
     if (inTensorMemory && plan.blocks)
       sums.allocate(thread);
   }
@@ -332,8 +289,6 @@ private:
     };
     if (inTensorMemory)
       return sums.multiplyRows(queries.getTile(), tile, meanwhile);
-    if (swapped)
-      return swapped->multiplyRows(queries.getTile(), tile, meanwhile);
     if (byGroups)
       return groups.multiplyRows(queries.getTile(), firstOfGroup, tile,
                                  meanwhile);
@@ -511,23 +466,15 @@ private:
   /// as right ones; those of raw tiles replace the scores. Updates maxima and
   /// totals, and scales the sums.
   SmallVector<Fragment> weigh(State &scores, Value tile, State &state) {
-    if (swapped)
-      placeSwapped(swapped->hide(thread));
     if (keys.isUnscaled() && !plan.multipliesRaw)
       keys.scale(scores, layout, column);
     for (auto [i, score] : llvm::enumerate(scores))
       score = applySoftCap(f.mul(score, factors[layout.getRowOf(i)]));
     scores = mask(modify(scores, tile), tile);
-    SmallVector<Value> maxima;
-    if (swapped) {
-      for (int64_t r = 0; r < layout.countRows(); ++r)
-        maxima.push_back(findMax(r, scores, state[r]));
-      maxima = reduceOverWarps(maxima, /*isMax=*/true);
-    }
     SmallVector<Value> shrinks;
     Value isGrown;
     for (int64_t r = 0; r < layout.countRows(); ++r) {
-      Value most = swapped ? maxima[r] : findMax(r, scores, state[r]);
+      Value most = findMax(r, scores, state[r]);
       if (inTensorMemory) {
         Value grows = arith::CmpFOp::create(
             builder, loc, arith::CmpFPredicate::OGT, f.sub(most, state[r]),
@@ -562,9 +509,7 @@ private:
     if (ofValues.isUnscaled())
       ofValues.scale(scores, layout, column);
     SmallVector<Fragment> weights;
-    if (swapped)
-      swapped->storeWeights(scores);
-    for (int64_t i = 0; !swapped && i < plan.tokens / 2; i += 8) {
+    for (int64_t i = 0; i < plan.tokens / 2; i += 8) {
       Fragment &fragment = weights.emplace_back();
       for (auto [p, pair] : llvm::enumerate(fragment))
         pair = cores->pack(scores[i + 2 * p], scores[i + 2 * p + 1],
@@ -582,8 +527,7 @@ private:
     if (byGroups) {
       MutableArrayRef<Value> ofState = getSums(state);
       SmallVector<Value> added =
-          swapped ? swapped->addColumns(tile, ofState)
-                  : groups.addColumns(weights, tile, firstSum, ofState);
+          groups.addColumns(weights, tile, firstSum, ofState);
       llvm::copy(added, ofState.begin());
       return state;
     }
@@ -607,8 +551,6 @@ private:
   RawCores raw;
   QueryTile queries;
   std::optional<TensorCores> cores;
-  /// Given with swapped operands.
-  std::optional<SwappedCores> swapped;
   /// The first row in the block of the warp and of its group, and their first
   /// element of values.
   Value firstRow, firstOfGroup, firstSum;

@@ -18,53 +18,40 @@ namespace mlir::kvcache {
 /// that are beside each other.
 ///
 /// A lane of a warp with 16 query rows has two of them, and of each 8 columns a
-/// run of two. With swapped operands, query rows are the columns of products: a
-/// lane has two of each 8 query rows, and of each 64 columns two runs of one.
-/// Sums of raw values are those of two products for each 16 columns, of even
-/// and of odd ones: a lane has a run of four.
+/// run of two. Sums of raw values are those of two products for each 16
+/// columns, of even and of odd ones: a lane has a run of four.
 class LaneLayout {
 public:
   /// That of a warp with 16 query rows.
   LaneLayout() = default;
-  explicit LaneLayout(const TilePlan &plan)
-      : swapped(plan.isSwapped), rows(swapped ? plan.rows / 4 : 2) {}
   /// That of the sums of values.
   static LaneLayout ofSums(const TilePlan &plan) {
-    LaneLayout layout(plan);
+    LaneLayout layout;
     layout.paired = plan.multipliesRaw;
     return layout;
   }
 
-  int64_t countRows() const { return rows; }
+  static int64_t countRows() { return 2; }
   int64_t countRuns(int64_t columns) const {
-    return columns / (swapped ? 32 : paired ? 16 : 8);
+    return columns / (paired ? 16 : 8);
   }
   int64_t countElements(int64_t columns) const {
-    return rows * countRuns(columns) * getRunSize();
+    return countRows() * countRuns(columns) * getRunSize();
   }
-  int64_t getRunSize() const { return swapped ? 1 : paired ? 4 : 2; }
+  int64_t getRunSize() const { return paired ? 4 : 2; }
 
   /// The distance of a run from the lane's first column.
-  int64_t getColumn(int64_t run) const {
-    return swapped ? run / 2 * 64 + run % 2 * 8 : (paired ? 16 : 8) * run;
-  }
+  int64_t getColumn(int64_t run) const { return (paired ? 16 : 8) * run; }
   /// The distance of a row from the lane's first row.
-  int64_t getRow(int64_t row) const {
-    return swapped ? row / 2 * 8 + row % 2 : 8 * row;
-  }
+  static int64_t getRow(int64_t row) { return 8 * row; }
   /// The number of an element of a run among those of the lane.
   int64_t getElement(int64_t row, int64_t run, int64_t ofRun) const {
     if (paired)
       return 8 * run + ofRun % 2 * 4 + 2 * row + ofRun / 2;
-    if (!swapped)
-      return 4 * run + 2 * row + ofRun;
-    return run / 2 * 2 * rows + row / 2 * 4 + run % 2 * 2 + row % 2;
+    return 4 * run + 2 * row + ofRun;
   }
   /// The row of an element.
-  int64_t getRowOf(int64_t element) const {
-    return swapped ? element % (2 * rows) / 4 * 2 + element % 2
-                   : element / 2 % 2;
-  }
+  static int64_t getRowOf(int64_t element) { return element / 2 % 2; }
   /// The elements of a row, an even number.
   SmallVector<int64_t> getElements(int64_t row, int64_t columns) const {
     SmallVector<int64_t> elements;
@@ -75,12 +62,11 @@ public:
   }
 
   /// Lanes that share the columns of a row, and the distance between them.
-  int64_t countSharers() const { return swapped ? 8 : 4; }
-  int64_t getSharerStride() const { return swapped ? 4 : 1; }
+  static int64_t countSharers() { return 4; }
+  static int64_t getSharerStride() { return 1; }
 
 private:
-  bool swapped = false, paired = false;
-  int64_t rows = 2;
+  bool paired = false;
 };
 
 } // namespace mlir::kvcache

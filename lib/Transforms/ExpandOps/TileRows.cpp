@@ -8,8 +8,6 @@
 
 #include "TileRows.h"
 
-#include "kvcache/IR/TileOps.h"
-
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -19,7 +17,7 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 TileRows::TileRows(AttentionOp op, const Frame &frame, const TilePlan &plan)
-    : TileGrid(op, frame, plan), ranges(this->frame, op), layout(plan),
+    : TileGrid(op, frame, plan), ranges(this->frame, op),
       ofSums(LaneLayout::ofSums(plan)) {
   if (ranges.hasGaps())
     list.emplace(this->frame);
@@ -147,45 +145,6 @@ std::function<void()> TileRows::loadIds(Value tile) {
 }
 
 //===----------------------------------------------------------------------===//
-// Bounds
-//===----------------------------------------------------------------------===//
-
-void TileRows::allocateBounds() {
-  if (ids)
-    return;
-  auto type = TileType::get(builder.getContext(), 3, plan.rows,
-                            builder.getI32Type(), Swizzle::None);
-  bounds = AllocTileOp::create(builder, loc, type, IntegerAttr());
-}
-
-void TileRows::storeBounds() {
-  if (!bounds)
-    return;
-  frame.runIf(frame.below(thread, frame.index(plan.rows)), [&] {
-    TileRow row = makeRow(thread);
-    // A row before all tokens sees none.
-    Value to = frame.max(row.seen.to, frame.index(0));
-    Value all[] = {row.i, row.seen.from, to};
-    for (auto [number, value] : llvm::enumerate(all))
-      TileStoreOp::create(builder, loc, frame.toI32(value), bounds,
-                          frame.index(static_cast<int64_t>(number)), thread);
-  });
-}
-
-TileRows::Bounds TileRows::getBounds(int64_t row) {
-  if (!bounds) {
-    const TileRow &kept = ofLane.rows[row];
-    return {kept.i, kept.seen.from, kept.seen.to};
-  }
-  auto load = [&](int64_t number) {
-    return frame.fromI32(TileLoadOp::create(
-        builder, loc, builder.getI32Type(), bounds, frame.index(number),
-        getRowOfBlock(layout, firstOfLane, row)));
-  };
-  return {load(0), load(1), load(2)};
-}
-
-//===----------------------------------------------------------------------===//
 // Masks
 //===----------------------------------------------------------------------===//
 
@@ -230,7 +189,7 @@ TileState TileRows::applyEach(TileState scores, Value tile, Apply apply) {
   ScoreRegions regions(frame, op, rows);
   for (int64_t r = 0; r < layout.countRows(); ++r) {
     Value ofBlock = getRowOfBlock(layout, firstOfLane, r);
-    regions.addRow(getRow(ofBlock).second, getBounds(r).i);
+    regions.addRow(getRow(ofBlock).second, ofLane.rows[r].i);
   }
   Value token = frame.add(getToken(tile), column);
   int64_t size = layout.getRunSize();
@@ -304,7 +263,7 @@ TileState TileRows::maskGaps(const TileState &scores, Value token) {
     TileState masked(carried);
     for (int64_t r = 0; r < layout.countRows(); ++r) {
       TokenRange gap =
-          ranges.getGap(frame.add(rows.first, getBounds(r).i), number);
+          ranges.getGap(frame.add(rows.first, ofLane.rows[r].i), number);
       Value from = getBound(gap.from, token), to = getBound(gap.to, token);
       for (int64_t run = 0; run < layout.countRuns(plan.tokens); ++run)
         for (int64_t e = 0; e < layout.getRunSize(); ++e) {
@@ -327,9 +286,9 @@ TileState TileRows::maskEach(const TileState &scores, Value token) {
   Value none = f.constant(-std::numeric_limits<float>::infinity());
   TileState masked(scores);
   for (int64_t r = 0; r < layout.countRows(); ++r) {
-    Bounds row = getBounds(r);
-    Value to = getBound(row.to, token);
-    Value from = hasBegin() ? getBound(row.from, token) : Value();
+    const TileRow &row = ofLane.rows[r];
+    Value to = getBound(row.seen.to, token);
+    Value from = hasBegin() ? getBound(row.seen.from, token) : Value();
     for (int64_t run = 0; run < layout.countRuns(plan.tokens); ++run)
       for (int64_t e = 0; e < layout.getRunSize(); ++e) {
         int64_t offset = layout.getColumn(run) + e;

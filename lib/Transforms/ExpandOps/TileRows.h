@@ -46,11 +46,6 @@ public:
   Value getToken(Value tile);
   std::function<void()> loadIds(Value tile);
 
-  /// Where a lane has many rows, what they see is in shared memory while tiles
-  /// are computed. A barrier after the stores is the caller's.
-  void allocateBounds();
-  void storeBounds();
-
   /// Applies the op's regions to the scores of a tile.
   TileState modify(TileState scores, Value tile);
   /// Whether rows may see no tokens from the first one on, by position.
@@ -89,15 +84,9 @@ public:
   TokenRange seenByAll, admittedForAll;
 
 private:
-  /// What a row sees, as the mask takes it.
-  struct Bounds {
-    Value i, from, to;
-  };
-
   /// A row of a lane, in the block.
   Value getRowOfBlock(const LaneLayout &layout, Value first, int64_t row);
   TileRow makeRow(Value ofBlock);
-  Bounds getBounds(int64_t row);
 
   /// Applies a region to each score of a tile.
   using Apply = Value (ScoreRegions::*)(Value score, int64_t row,
@@ -110,9 +99,6 @@ private:
   TileState maskGaps(const TileState &scores, Value token);
   /// A bound of tokens as an i32, relative to the lane's first column.
   Value getBound(Value bound, Value token);
-
-  /// The members of `Bounds` for each row of the block; null unless allocated.
-  Value bounds;
 };
 
 } // namespace mlir::kvcache

@@ -54,24 +54,6 @@ SmallVector<Value> WarpgroupCores::addColumns(ArrayRef<Fragment> weights,
                   .getResult());
 }
 
-SmallVector<Value> WarpgroupCores::addTransposed(Value values, Value weights,
-                                                 ArrayRef<Value> sums) const {
-  // Half of the 128 threads share a row of a column.
-  int64_t size = cast<TileType>(weights.getType()).getColumns() / 2;
-  auto type = VectorType::get(size, builder.getF32Type());
-  Value zero = frame.index(0);
-  SmallVector<Value> started;
-  for (int64_t i = 0, end = static_cast<int64_t>(sums.size()) / size; i < end;
-       ++i) {
-    Value added = vector::FromElementsOp::create(builder, loc, type,
-                                                 sums.slice(i * size, size));
-    started.push_back(MmaOp::create(
-        builder, loc, type, values, zero, frame.index(i * kRows), weights, zero,
-        zero, added, /*k=*/IntegerAttr(), Major::MN, Major::MN));
-  }
-  return wait(started);
-}
-
 void WarpgroupCores::emitFence() const {
   NVVM::FenceProxyOp::create(
       builder, loc, NVVM::ProxyKind::async_shared,

@@ -35,12 +35,6 @@ public:
   SmallVector<Value> addColumns(ArrayRef<Fragment> weights, Value values,
                                 Value firstColumn, ArrayRef<Value> sums) const;
 
-  /// The sums plus the products of the columns of a tile, 64 at a time, and the
-  /// rows of weights of all tokens. Both are transposed: a product has 64
-  /// columns of the tile as rows.
-  SmallVector<Value> addTransposed(Value values, Value weights,
-                                   ArrayRef<Value> sums) const;
-
   /// Makes what the thread has stored in tiles visible to products after the
   /// next barrier.
   void emitFence() const;
