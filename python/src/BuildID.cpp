@@ -16,7 +16,7 @@
 #include <elf.h>
 #include <link.h>
 
-using namespace mlir::kvcache::python;
+using namespace mlir::kvcache;
 
 /// Reads the notes of a segment, which have a header, a name and a description,
 /// each padded to four bytes.
@@ -46,7 +46,7 @@ static int visitObject(dl_phdr_info *object, size_t, void *result) {
   if (!isOurs)
     return 0;
   auto &id = *static_cast<llvm::StringRef *>(result);
-  for (const ElfW(Phdr) & segment : segments) {
+  for (const ElfW(Phdr) &segment : segments) {
     uintptr_t start = object->dlpi_addr + segment.p_vaddr;
     llvm::StringRef bytes(reinterpret_cast<const char *>(start),
                           segment.p_memsz);

@@ -74,13 +74,13 @@ static void splitStore(llvm::StoreInst &store) {
 /// Loads the fields of an aggregate one by one, if it is not used as a whole.
 static void splitLoad(llvm::LoadInst &load) {
   if (llvm::any_of(load.users(), [](llvm::User *user) {
-        return !isa<llvm::ExtractValueInst>(user) ||
+        return !llvm::isa<llvm::ExtractValueInst>(user) ||
                isAggregate(user->getType());
       }))
     return;
   llvm::IRBuilder<> builder(&load);
   for (llvm::User *user : llvm::make_early_inc_range(load.users())) {
-    auto *extract = cast<llvm::ExtractValueInst>(user);
+    auto *extract = llvm::cast<llvm::ExtractValueInst>(user);
     extract->replaceAllUsesWith(builder.CreateAlignedLoad(
         extract->getType(),
         getAddress(builder, load.getType(), load.getPointerOperand(),
@@ -94,18 +94,18 @@ static void splitLoad(llvm::LoadInst &load) {
 static void splitAggregates(llvm::Function &function) {
   llvm::SmallVector<llvm::Instruction *> accesses;
   for (llvm::Instruction &instruction : llvm::instructions(function)) {
-    auto *store = dyn_cast<llvm::StoreInst>(&instruction);
-    auto *load = dyn_cast<llvm::LoadInst>(&instruction);
+    auto *store = llvm::dyn_cast<llvm::StoreInst>(&instruction);
+    auto *load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
     if ((store && store->isSimple() &&
          isAggregate(store->getValueOperand()->getType())) ||
         (load && load->isSimple() && isAggregate(load->getType())))
       accesses.push_back(&instruction);
   }
   for (llvm::Instruction *access : accesses) {
-    if (auto *store = dyn_cast<llvm::StoreInst>(access))
+    if (auto *store = llvm::dyn_cast<llvm::StoreInst>(access))
       splitStore(*store);
     else
-      splitLoad(*cast<llvm::LoadInst>(access));
+      splitLoad(*llvm::cast<llvm::LoadInst>(access));
   }
 }
 
@@ -117,7 +117,8 @@ static void splitAggregates(llvm::Function &function) {
 /// It selects scalar instructions; a call that it can't select costs only
 /// itself.
 static bool isSlowToSelect(const llvm::Instruction &instruction) {
-  if (isa<llvm::CallBase, llvm::PHINode, llvm::ExtractValueInst>(instruction))
+  if (llvm::isa<llvm::CallBase, llvm::PHINode, llvm::ExtractValueInst>(
+          instruction))
     return false;
   auto isSlow = [](const llvm::Value *value) {
     llvm::Type *type = value->getType();
@@ -162,12 +163,13 @@ static void isolateSlowInstructions(llvm::Function &function) {
     auto begin = block.getFirstNonPHIIt();
     // Variables have fixed places on the stack only in the first block.
     for (llvm::Instruction &instruction : block)
-      if (isa<llvm::AllocaInst>(instruction))
+      if (llvm::isa<llvm::AllocaInst>(instruction))
         begin = std::next(instruction.getIterator());
     auto borders = findBorders(begin, block.end());
     // From the last one on, so that the others stay in this block.
     for (llvm::Instruction *border : llvm::reverse(borders)) {
-      auto *call = dyn_cast_or_null<llvm::CallInst>(border->getPrevNode());
+      auto *call =
+          llvm::dyn_cast_or_null<llvm::CallInst>(border->getPrevNode());
       if (border != &block.front() && !(call && call->isMustTailCall()))
         block.splitBasicBlock(border);
     }
