@@ -82,7 +82,7 @@ def ScheduleAttention : Pass<"kvcache-schedule-attention"> {
 def TileAttention : Pass<"kvcache-tile-attention"> {
   let summary = "Expand attention to loops over fragments";
   let description = [{
-    Replaces each `attention` of two kinds by the parallel loops of a kernel on
+    Replaces each `attention` of some kinds by the parallel loops of a kernel on
     fragments. `kvcache-expand-ops` does the same with these ops, and replaces the
     others. The config, or the tables where it is open, choose for an op:
     - the MMA `wgmma`, also with `swap_ab`, or `tcgen05`;
@@ -96,8 +96,8 @@ def TileAttention : Pass<"kvcache-tile-attention"> {
     `reduce`, sums by `fragment_mma`. `store_rows` stores the results, and
     `store_split` those of a split into the workspace. With `wgmma`, a warpgroup
     copies tiles and others multiply. The loop has its schedule as
-    `kvcache.schedule`, by which `kvcache-schedule-attention` rotates it. With
-    `mma_sync`, all threads copy the next tiles, and the loop stays as it is.
+    `kvcache.schedule`, by which `kvcache-schedule-attention` rotates it. Without
+    such a schedule, all threads copy the next tiles, and the loop stays as it is.
 
     The chips and the checks are those of `kvcache-expand-ops`.
   }];

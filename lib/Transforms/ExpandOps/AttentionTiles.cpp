@@ -9,7 +9,6 @@
 #include "Attention.h"
 #include "RawCores.h"
 #include "TileResults.h"
-#include "WarpgroupCores.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -20,30 +19,23 @@ using namespace mlir::kvcache;
 namespace {
 
 /// A block computes as many query rows as its plan has: some tokens of a
-/// sequence, for some heads of a group each. Each warp takes 16 of these rows,
-/// or a part of their values. Tiles of keys and values lie in shared memory,
-/// those of a latent cache once for both, and all warps read each of them.
-/// Softmax is online, and in base 2. A result does not depend on other
-/// sequences.
+/// sequence, for some heads of a group each. Each warp multiplies fragments of
+/// 16 of these rows, or a part of their values. Tiles of keys and values lie in
+/// shared memory, those of a latent cache once for both, and all warps read
+/// each of them. Softmax is online, and in base 2. A result does not depend on
+/// other sequences.
 ///
 /// With sparse rows, a block has one token, and tiles are gathered by ids. What
 /// is said of tokens is true of the columns of ids.
 ///
 /// With a workspace, the tokens of sequences of few rows are split into parts,
 /// which another launch merges.
-///
-/// Warps multiply fragments of tiles, or warpgroups multiply tiles: then each
-/// has 64 rows, or a part of their values. Or one thread multiplies the tiles
-/// of the block, and leaves scores and sums in tensor memory. What a lane has
-/// of them is the same.
 class TiledAttention : TileResults {
 public:
   using TileResults::getWeightBias;
 
   TiledAttention(AttentionOp op, const Frame &frame, const TilePlan &plan)
-      : TileResults(op, frame, plan),
-        byGroups(plan.unit == TileUnit::Warpgroups), groups(frame),
-        partSize(valueSize / plan.parts),
+      : TileResults(op, frame, plan), partSize(valueSize / plan.parts),
         keys(frame, op, op.getKeyCache(), keySize, plan),
         values(frame, op, op.getValues(), valueSize, plan),
         raw(frame, op, plan, keys, values),
@@ -61,27 +53,12 @@ private:
 
   int64_t getThreads() const { return plan.countThreads(); }
 
-  /// Whether products read whole tiles by themselves, while threads go on.
-  bool readsTiles() const { return plan.unit != TileUnit::Warps; }
-
-  /// Finds the rows and the values of a warp. Warps of a group have other rows
-  /// each, and the groups that share these follow one another.
+  /// Finds the rows and the values of a warp. Warps that share rows follow one
+  /// another.
   void placeWarp() {
-    if (inTensorMemory) {
-      firstRow =
-          TensorSums::getFirstRow(frame, plan.rows, frame.div(thread, kWarp));
-      firstSum = frame.index(0);
-      return;
-    }
-    constexpr int64_t warpsOfGroup = WarpgroupCores::kThreads / kWarp;
-    int64_t together = byGroups ? warpsOfGroup : 1;
     Value warp = frame.div(thread, kWarp);
-    Value group = frame.div(warp, together);
-    firstOfGroup =
-        frame.mul(frame.div(group, plan.parts), together * kRowsOfWarp);
-    firstRow = frame.add(firstOfGroup,
-                         frame.mul(frame.rem(warp, together), kRowsOfWarp));
-    firstSum = frame.mul(frame.rem(group, plan.parts), partSize);
+    firstRow = frame.mul(frame.div(warp, plan.parts), kRowsOfWarp);
+    firstSum = frame.mul(frame.rem(warp, plan.parts), partSize);
   }
 
   /// The caches that have tiles: latent rows are keys and values.
@@ -153,7 +130,7 @@ private:
     allocate();
     findTokens();
     if (!workspace)
-      return endColumns(attendTokens());
+      return endRows(attendTokens());
     split = TokenSplit::find(*this, work);
     frame.runIf(frame.below(split.number, split.count), [&] {
       split.take(*this);
@@ -165,8 +142,6 @@ private:
   State attendTokens() {
     tiles = findTiles(getThreads());
     startCopies();
-    if (inTensorMemory && !schedule)
-      sums.allocate(thread);
     // The copies take longer than the next unit.
     Value taken = schedule ? schedule->take() : Value();
     loadScales(frame.index(0), frame.below(frame.index(0), tiles));
@@ -207,20 +182,12 @@ private:
       checkRow(row);
       return std::pair(row, queryHead);
     });
-    meet();
+    gpu::BarrierOp::create(builder, loc);
     for (int64_t r = 0; plan.multipliesRaw && r < layout.countRows(); ++r)
       if (Value factor = queries.getFactor(
               frame.add(firstOfLane, frame.index(layout.getRow(r)))))
         factors[r] = f.mul(factors[r], factor);
-    if (!readsTiles())
-      queries.keep(*cores, firstRow);
-  }
-
-  /// All threads meet, and have stored tiles.
-  void meet() {
-    if (readsTiles())
-      groups.emitFence();
-    gpu::BarrierOp::create(builder, loc);
+    queries.keep(*cores, firstRow);
   }
 
   //===--------------------------------------------------------------------===//
@@ -236,8 +203,6 @@ private:
       ids->allocate();
     if (list)
       list->allocate();
-    if (inTensorMemory && plan.blocks)
-      sums.allocate(thread);
   }
 
   /// The number of a tile among all uses of a pipe, or one with the same slot
@@ -282,16 +247,6 @@ private:
 
   /// The scores of a tile, 4 for each 8 tokens.
   State computeScores(Value tile, Value number) {
-    auto meanwhile = [&] {
-      for (bool isRaw : {false, true})
-        if (copiesMeanwhile(isRaw))
-          produceNext(number, isRaw);
-    };
-    if (inTensorMemory)
-      return sums.multiplyRows(queries.getTile(), tile, meanwhile);
-    if (byGroups)
-      return groups.multiplyRows(queries.getTile(), firstOfGroup, tile,
-                                 meanwhile);
     if (plan.multipliesRaw)
       return raw.multiplyRows(queries, firstRow, tile, number);
     State scores(plan.tokens / 2, f.constant(0));
@@ -326,11 +281,9 @@ private:
   }
 
   State addTokens() {
-    int64_t count = layout.countRows();
-    State none(count, f.constant(kLowest));
-    if (!inTensorMemory)
-      count += layout.countElements(partSize);
-    none.append(count, f.constant(0));
+    State none(layout.countRows(), f.constant(kLowest));
+    none.append(layout.countRows() + layout.countElements(partSize),
+                f.constant(0));
     if (plan.multipliesRaw) {
       raw.beginUnits(none);
       raw.storeScales(none);
@@ -346,11 +299,6 @@ private:
   bool isCopied() {
     return llvm::all_of(getSides(),
                         [](auto *side) { return side->isCopied(); });
-  }
-
-  /// Whether the next copies are started while tensor cores compute scores.
-  bool copiesMeanwhile(bool isRaw) {
-    return readsTiles() && (isRaw || isCopied());
   }
 
   /// Starts the next copies, where the tile in use leaves no more room: of
@@ -371,8 +319,7 @@ private:
     produce(tile, [](const TiledCache &side) {
       return side.hasCopies() && side.countAhead() == 0;
     });
-    if (!copiesMeanwhile(/*isRaw=*/false))
-      produceNext(tile, /*isRaw=*/false);
+    produceNext(tile, /*isRaw=*/false);
     std::function<void()> storeIds = [] {};
     auto loadNextIds = [&] {
       if (ids)
@@ -386,10 +333,9 @@ private:
         side->fill(thread, getUse(tile), tile, getToken(tile), tokens);
       if (plan.raw)
         storeIds();
-      meet();
+      gpu::BarrierOp::create(builder, loc);
       // Threads have converted the raw tile.
-      if (!copiesMeanwhile(/*isRaw=*/true))
-        produceNext(tile, /*isRaw=*/true);
+      produceNext(tile, /*isRaw=*/true);
     }
     if (keys.hasGroupScales()) {
       auto storeNext = loadGroupScales(frame.add(tile, frame.index(1)));
@@ -429,7 +375,7 @@ private:
           keys.clearUnseen(thread, keyTile, getToken(tile), tokens);
         State scores = computeScores(keyTile, tile);
         auto weights = weigh(scores, tile, state);
-        return addValues(keyTile, tile, weights, state);
+        return addValues(keyTile, weights, state);
       });
     int64_t count = layout.countElements(plan.tokens);
     State scores = keys.use(getUse(tile), getTypes(count), [&](Value keyTile) {
@@ -444,7 +390,7 @@ private:
           if (values.isCopied())
             values.clearUnseen(thread, valueTile, getToken(tile), tokens);
           if (!plan.multipliesRaw)
-            return addValues(valueTile, tile, weights, state);
+            return addValues(valueTile, weights, state);
           raw.addColumns(scores, valueTile, tile, state);
           return state;
         });
@@ -471,19 +417,9 @@ private:
     for (auto [i, score] : llvm::enumerate(scores))
       score = applySoftCap(f.mul(score, factors[layout.getRowOf(i)]));
     scores = mask(modify(scores, tile), tile);
-    SmallVector<Value> shrinks;
-    Value isGrown;
     for (int64_t r = 0; r < layout.countRows(); ++r) {
       Value most = findMax(r, scores, state[r]);
-      if (inTensorMemory) {
-        Value grows = arith::CmpFOp::create(
-            builder, loc, arith::CmpFPredicate::OGT, f.sub(most, state[r]),
-            f.constant(getSlack()));
-        most = f.select(grows, most, state[r]);
-        isGrown =
-            r == 0 ? grows : arith::OrIOp::create(builder, loc, isGrown, grows);
-      }
-      Value shrink = shrinks.emplace_back(f.exp2(f.sub(state[r], most)));
+      Value shrink = f.exp2(f.sub(state[r], most));
       state[r] = most;
       Value reference = getReference(most);
       Value &ofRow = getTotals(state)[r];
@@ -495,13 +431,10 @@ private:
       ofRow = total;
       if (plan.multipliesRaw)
         raw.shrinkSums(state, r, shrink);
-      else if (!inTensorMemory)
+      else
         for (int64_t i : layout.getElements(r, partSize))
           getSums(state)[i] = f.mul(getSums(state)[i], shrink);
     }
-    if (inTensorMemory)
-      sums.scale(shrinks,
-                 arith::AndIOp::create(builder, loc, isGrown, hasSums(tile)));
     if (plan.multipliesRaw)
       return {};
     // Those of values that are keys are beside these.
@@ -518,19 +451,7 @@ private:
     return weights;
   }
 
-  State addValues(Value tile, Value number, ArrayRef<Fragment> weights,
-                  State state) {
-    if (inTensorMemory) {
-      sums.addColumns(weights, tile, hasSums(number));
-      return state;
-    }
-    if (byGroups) {
-      MutableArrayRef<Value> ofState = getSums(state);
-      SmallVector<Value> added =
-          groups.addColumns(weights, tile, firstSum, ofState);
-      llvm::copy(added, ofState.begin());
-      return state;
-    }
+  State addValues(Value tile, ArrayRef<Fragment> weights, State state) {
     for (int64_t d = 0; d < partSize; d += 16)
       for (auto [t, weight] : llvm::enumerate(weights)) {
         Fragment value = cores->load(tile, frame.index(16 * t),
@@ -542,18 +463,14 @@ private:
     return state;
   }
 
-  /// Whether warpgroups multiply tiles.
-  bool byGroups;
-  WarpgroupCores groups;
-  /// Elements of which a warp or warpgroup has the sums of its rows.
+  /// Elements of which a warp has the sums of its rows.
   int64_t partSize;
   TiledCache keys, values;
   RawCores raw;
   QueryTile queries;
   std::optional<TensorCores> cores;
-  /// The first row in the block of the warp and of its group, and their first
-  /// element of values.
-  Value firstRow, firstOfGroup, firstSum;
+  /// The warp's first row in the block, and its first element of values.
+  Value firstRow, firstSum;
   /// The uses of pipes before the first tile.
   Value firstUse;
 };

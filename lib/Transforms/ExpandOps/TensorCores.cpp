@@ -32,19 +32,6 @@ TileType TensorCores::getTile(Type lane, int64_t rows, int64_t columns) {
                        getSwizzle(columns));
 }
 
-Value TensorCores::join(const Frame &frame, ArrayRef<Fragment> fragments,
-                        Type lane) {
-  OpBuilder &builder = frame.builder;
-  SmallVector<Value> words;
-  for (const Fragment &fragment : fragments)
-    words.append(fragment.begin(), fragment.end());
-  auto size = static_cast<int64_t>(words.size());
-  Value all = vector::FromElementsOp::create(
-      builder, frame.loc, VectorType::get(size, builder.getI32Type()), words);
-  return vector::BitCastOp::create(builder, frame.loc,
-                                   VectorType::get(2 * size, lane), all);
-}
-
 Fragment TensorCores::load(Value tile, Value firstRow, Value firstColumn,
                            bool transposed) const {
   auto type = cast<TileType>(tile.getType());

@@ -47,10 +47,6 @@ public:
   Accumulator multiply(const Fragment &a, Value b0, Value b1,
                        const Accumulator &sums, Type lane) const;
 
-  /// All elements of fragments, as a vector.
-  static Value join(const Frame &frame, ArrayRef<Fragment> fragments,
-                    Type lane);
-
   /// Two floats as a pair of a fragment, rounded to nearest even.
   Value pack(Value low, Value high, Type lane) const;
 

@@ -13,18 +13,13 @@ using namespace mlir::kvcache;
 
 TileResults::TileResults(AttentionOp op, const Frame &frame,
                          const TilePlan &plan)
-    : TileRows(op, frame, plan),
-      inTensorMemory(plan.unit == TileUnit::TensorMemory),
-      sums(frame, plan.rows, plan.tokens, valueSize,
-           op.getTileElement(op.getValues())) {}
+    : TileRows(op, frame, plan) {}
 
 float TileResults::getWeightBias() {
   // In-register dequantization computes in f16.
   if (!plan.multipliesRaw && !op.getTileElement(op.getValues()).isF16())
     return 0;
   float bias = kHalfBias;
-  if (inTensorMemory)
-    bias -= getSlack();
   // Scales times their units are below 4.
   if (plan.multipliesRaw &&
       countScaleGroups(op.getValues(), valueSize / plan.parts))
@@ -34,51 +29,26 @@ float TileResults::getWeightBias() {
 
 void TileResults::endPart(const TileWork &work, const TileState &state) {
   Value one = frame.index(1);
-  frame.runIf(frame.equal(split.count, one), [&] { endColumns(state); });
+  frame.runIf(frame.equal(split.count, one), [&] { endRows(state); });
   frame.runIf(frame.below(one, split.count), [&] {
-    forColumns(state, [&](const TileLane &lane, const TileState &all) {
-      storePart(frame, *workspace, lane, work.slot, split.number, all);
-    });
+    storePart(frame, *workspace, ofLane, work.slot, split.number, state);
   });
 }
 
-void TileResults::forColumns(
-    const TileState &state,
-    function_ref<void(const TileLane &lane, const TileState &state)> body) {
-  if (!inTensorMemory)
-    return body(ofLane, state);
-  sums.forColumns(hasSums(tiles), [&](Value first, ValueRange columns) {
-    TileState all(state);
-    llvm::append_range(all, columns);
-    body(getLane(first), all);
-  });
-}
-
-TileLane TileResults::getLane(Value firstColumn) {
-  return {layout, ofLane.rows, frame.add(firstColumn, column),
-          sums.getColumns()};
-}
-
-void TileResults::endColumns(const TileState &state) {
-  forColumns(state, [&](const TileLane &lane, const TileState &all) {
-    endRows(lane, all);
-  });
-}
-
-void TileResults::endRows(const TileLane &lane, const TileState &state) {
-  for (auto [r, row] : llvm::enumerate(lane.rows)) {
+void TileResults::endRows(const TileState &state) {
+  for (auto [r, row] : llvm::enumerate(ofLane.rows)) {
     frame.runIf(row.isReal, [&, r = r, &row = row] {
       TileState scaled(state);
-      RowSum scores{state[r], state[lane.rows.size() + r], f.constant(1)};
+      RowSum scores{state[r], state[ofLane.rows.size() + r], f.constant(1)};
       RowSum sum = addSink(scores, row.queryHead);
       Value quotient = getQuotient(sum, row.queryHead);
-      forRuns(frame, lane, r, [&](Value d, ArrayRef<int64_t> run) {
+      forRuns(frame, ofLane, r, [&](Value d, ArrayRef<int64_t> run) {
         for (int64_t i : run)
           scaled[i] = f.mul(scaled[i], quotient);
         storeDense(frame, joinRun(frame, scaled, run), op.getOut(),
                    {row.row, row.queryHead}, d);
       });
-      frame.runIf(frame.equal(lane.first, frame.index(0)), [&] {
+      frame.runIf(frame.equal(ofLane.first, frame.index(0)), [&] {
         storeStatistics(scores, sum, getWeightBias(), row.row, row.queryHead);
       });
     });

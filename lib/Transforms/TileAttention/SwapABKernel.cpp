@@ -8,7 +8,7 @@
 
 #include "SwapABKernel.h"
 
-#include "../ExpandOps/WarpgroupCores.h"
+#include "../ExpandOps/TensorCores.h"
 #include "OnlineSoftmax.h"
 #include "QueryStage.h"
 #include "TileFeed.h"
