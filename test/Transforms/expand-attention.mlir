@@ -394,7 +394,7 @@ func.func @few_heads(%q: memref<?x32x576xbf16>, %cache: !mla, %n: memref<?xi32>,
 // GPU:             gpu.barrier
 // GPU:             vector.from_elements %[[NEXT]]
 // GPU:             kvcache.tile_store %{{.*}}, %[[STATE]]
-// GPU:             nvvm.mma.sync
+// GPU:             kvcache.fragment_mma
 // The block that has taken the last number leaves zero.
 // GPU:           llvm.store {{.*}} atomic syncscope("device") monotonic
 // GPU:         return

@@ -164,9 +164,14 @@ func.func @sparse(%q: memref<?x128x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f
   return
 }
 
-// So do persistent kernels of latent rows.
+// Places of long rows are computed again for each work item, and for its results.
 // TILE120-LABEL: func.func @latent_splits(
-// TILE120-NEXT:    kvcache.attention
+// TILE120:         scf.while
+// TILE120:           kvcache.opaque_thread
+// TILE120:           scf.for %{{.*}} iter_args
+// TILE120:           kvcache.reduce addf
+// TILE120:           kvcache.opaque_thread
+// TILE120:           kvcache.store_split
 // CHECK-LABEL: func.func @latent_splits(
 // CHECK:         kvcache.fragment_mma
 func.func @latent_splits(%w: memref<?xi8>, %q: memref<?x128x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x128x512xbf16>) {

@@ -40,6 +40,7 @@ func.func @latent(%q: memref<?x16x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f3
 // Values have tiles of their own. Blocks of a persistent kernel store splits.
 // CHECK-LABEL: func.func @splits(
 // CHECK:         scf.while
+// CHECK:           kvcache.opaque_thread
 // CHECK:           scf.for %{{.*}} iter_args
 // CHECK:             kvcache.consume %[[KEYS:.*]][%{{.*}}] : {{.*}} -> !kvcache.fragment<16x64xf32, wgmma_acc_t>
 // CHECK:             kvcache.fragment_store

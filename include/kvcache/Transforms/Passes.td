@@ -88,8 +88,8 @@ def TileAttention : Pass<"kvcache-tile-attention"> {
     - the MMA `wgmma`, also with `swap_ab`, or `tcgen05`;
     - the MMA `mma_sync`, unless `dequant` is `registers`. Copies bring elements
       of 16 bits as they are, and threads convert others. Rows may be split: then
-      another launch merges them. Persistent kernels of latent rows are left, and
-      on sm_90 and newer chips prompts of sparse latent rows.
+      another launch merges them. Prompts of sparse latent rows are left on sm_90
+      and newer chips.
 
     A thread block stages its query rows in a tile. It has a loop over tiles of
     keys and values: scores by `fragment_mma`, masks and softmax by `map` and

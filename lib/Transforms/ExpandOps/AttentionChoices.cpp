@@ -295,9 +295,8 @@ void chooseSchedule(AttentionOp op, const AttentionShape &shape, TilePlan &plan,
     chooseTokens(op, shape, plan, target);
 }
 
-/// Whether a kernel of this plan is a loop over fragments. Some of latent rows
-/// would spill (ptxas 13.0): persistent ones, and, on chips with tensor copies,
-/// prompts of sparse rows.
+/// Whether a kernel of this plan is a loop over fragments. Prompts of sparse
+/// latent rows would spill on chips with tensor copies (ptxas 13.0).
 bool hasFragments(AttentionOp op, const AttentionShape &shape,
                   const TilePlan &plan, const Target &target) {
   if (plan.schedule != Schedule::Prefetch)
@@ -305,8 +304,8 @@ bool hasFragments(AttentionOp op, const AttentionShape &shape,
   if (plan.unit != TileUnit::Warps)
     return true;
   bool isSparsePrompt = shape.tokens == Tokens::Ids && !shape.hasParts;
-  if (shape.caches == Caches::Latent &&
-      (plan.blocks || (isSparsePrompt && target.has(kScheduled))))
+  if (shape.caches == Caches::Latent && isSparsePrompt &&
+      target.has(kScheduled))
     return false;
   return !plan.multipliesRaw;
 }

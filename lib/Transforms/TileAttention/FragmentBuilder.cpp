@@ -68,6 +68,10 @@ SmallVector<Value> FragmentBuilder::consumeAll(
   return SmallVector<Value>(consume.getResults());
 }
 
+void FragmentBuilder::recomputePlaces() const {
+  OpaqueThreadOp::create(builder, loc, builder.getIndexType());
+}
+
 InFlightType FragmentBuilder::getInFlight(FragmentType type) {
   return InFlightType::get(type.getContext(), type.getShape(),
                            type.getElementType(), type.getLayout());

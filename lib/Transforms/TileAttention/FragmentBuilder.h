@@ -51,6 +51,10 @@ public:
   consumeAll(Value pipe, Value use, TypeRange types,
              function_ref<SmallVector<Value>(Value tile)> body) const;
 
+  /// From here on, computes the places of elements again: those that were kept
+  /// would leave an accumulator too few registers.
+  void recomputePlaces() const;
+
   /// Returns the type of a fragment while a product computes it.
   static InFlightType getInFlight(FragmentType type);
   /// Waits for a product, and returns its fragment.

@@ -48,6 +48,7 @@ public:
     items.emit(block.plan.countThreads(),
                {[&] { allocate(); }, [&] { return attendTokens(); },
                 [&](const RowSums &sums, WorkItemCode::Store store) {
+                  recomputePlaces();
                   store(getResults(), sums);
                 }});
   }
@@ -71,12 +72,19 @@ private:
     feed.allocate();
   }
 
+  /// Places of long rows, of a persistent kernel, take many registers.
+  void recomputePlaces() const {
+    if (block.schedule && !keepsQueries())
+      b.recomputePlaces();
+  }
+
   //===--------------------------------------------------------------------===//
   // Sums
   //===--------------------------------------------------------------------===//
 
   /// The sums of the block's tokens.
   RowSums attendTokens() {
+    recomputePlaces();
     TileScores scores(block, getAcc(block.plan.tokens), team.getFirstRow());
     OnlineSoftmax softmax(block.f, scores.getFactor(), getBias());
     Value tiles = block.findTiles(block.plan.countThreads());

@@ -44,8 +44,7 @@ public:
     items.emit(block.plan.countThreads(),
                {[&] { allocate(); }, [&] { return attendTokens(); },
                 [&](const RowSums &sums, WorkItemCode::Store store) {
-                  OpaqueThreadOp::create(frame.builder, frame.loc,
-                                         frame.builder.getIndexType());
+                  b.recomputePlaces();
                   store(FragmentResults(block, frame.index(0), frame.index(0)),
                         sums);
                 }});
@@ -74,6 +73,8 @@ private:
 
   /// The sums of the block's tokens.
   RowSums attendTokens() {
+    if (block.schedule)
+      b.recomputePlaces();
     TileScores scores(block, getAcc(block.plan.tokens),
                       /*firstRow=*/frame.index(0));
     OnlineSoftmax softmax(block.f, scores.getFactor(), getBias(), scratch);
@@ -94,9 +95,7 @@ private:
     feed.begin(tile);
     Value token = block.getToken(tile);
     auto addScores = [&](Value products) {
-      // Places that were kept would leave the accumulator too few registers.
-      OpaqueThreadOp::create(frame.builder, frame.loc,
-                             frame.builder.getIndexType());
+      b.recomputePlaces();
       softmax.addScores(
           scores.apply(feed.scaleScores(products), tile, token), state,
           [&](Value weights) { storeWeights(feed.scaleWeights(weights)); });

@@ -41,11 +41,8 @@ public:
     items.emit(block.plan.countThreads(),
                {[&] { allocate(); }, [&] { return attendTokens(); },
                 [&](const RowSums &sums, WorkItemCode::Store store) {
-                  // Places that were kept for all work items would leave the
-                  // accumulator too few registers.
                   if (block.schedule)
-                    OpaqueThreadOp::create(frame.builder, frame.loc,
-                                           frame.builder.getIndexType());
+                    b.recomputePlaces();
                   store(FragmentResults(block, team.getFirstRow(),
                                         team.getFirstColumn()),
                         sums);
