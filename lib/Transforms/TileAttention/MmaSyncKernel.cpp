@@ -48,7 +48,8 @@ public:
     items.emit(block.plan.countThreads(),
                {[&] { allocate(); }, [&] { return attendTokens(); },
                 [&](const RowSums &sums, WorkItemCode::Store store) {
-                  recomputePlaces();
+                  if (!keepsQueries() && (block.schedule || block.ids))
+                    b.recomputePlaces();
                   store(getResults(), sums);
                 }});
   }
@@ -72,19 +73,15 @@ private:
     feed.allocate();
   }
 
-  /// Places of long rows, of a persistent kernel, take many registers.
-  void recomputePlaces() const {
-    if (block.schedule && !keepsQueries())
-      b.recomputePlaces();
-  }
-
   //===--------------------------------------------------------------------===//
   // Sums
   //===--------------------------------------------------------------------===//
 
   /// The sums of the block's tokens.
   RowSums attendTokens() {
-    recomputePlaces();
+    // The places of long rows take many registers.
+    if (block.schedule && !keepsQueries())
+      b.recomputePlaces();
     TileScores scores(block, getAcc(block.plan.tokens), team.getFirstRow());
     OnlineSoftmax softmax(block.f, scores.getFactor(), getBias());
     Value tiles = block.findTiles(block.plan.countThreads());
