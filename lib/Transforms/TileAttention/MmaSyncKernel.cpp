@@ -8,14 +8,10 @@
 
 #include "MmaSyncKernel.h"
 
-#include "OnlineSoftmax.h"
 #include "ProductTeam.h"
 #include "QueryStage.h"
-#include "TileFeed.h"
-#include "TileScores.h"
+#include "SoftmaxLoop.h"
 #include "WorkItems.h"
-
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -82,64 +78,28 @@ private:
     // The places of long rows take many registers.
     if (block.schedule && !keepsQueries())
       b.recomputePlaces();
-    TileScores scores(block, getAcc(block.plan.tokens), team.getFirstRow());
-    OnlineSoftmax softmax(block.f, scores.getFactor(), getBias());
+    SoftmaxLoop loop(block, feed, getAcc(block.plan.tokens), team.getFirstRow(),
+                     getBias());
+    const OnlineSoftmax &softmax = loop.getSoftmax();
     Value tiles = block.findTiles(block.plan.countThreads());
     feed.start(tiles);
     items.storeQueries(queries, tiles, /*isAsyncRead=*/false);
     loadQueries();
-    SoftmaxState state = softmax.forTiles(
-        softmax.begin(getAcc(team.countColumns())), tiles, block.plan.schedule,
-        [&](Value tile, SoftmaxState &state) {
-          feed.begin(tile);
-          feed.areLatent() ? addLatentTile(tile, scores, softmax, state)
-                           : addTile(tile, scores, softmax, state);
-          feed.end();
-        });
-    return {state.acc, softmax.getReference(state), softmax.getTotal(state),
-            getBias()};
-  }
-
-  void addTile(Value tile, const TileScores &scores,
-               const OnlineSoftmax &softmax, SoftmaxState &state) {
-    Value token = block.getToken(tile);
-    SmallVector<Value> products =
-        feed.useKeys(tile, getAcc(block.plan.tokens), [&](Value keyTile) {
-          return SmallVector<Value>{multiplyKeys(keyTile)};
-        });
-    Value left =
-        addScores(products.front(), tile, token, scores, softmax, state);
-    SmallVector<Value> acc =
-        feed.useValues(tile, state.acc.getType(), [&](Value valueTile) {
-          return SmallVector<Value>{multiplyValues(left, valueTile, state.acc)};
-        });
-    state.acc = acc.front();
-  }
-
-  /// Rows of a latent tile are keys and values.
-  void addLatentTile(Value tile, const TileScores &scores,
-                     const OnlineSoftmax &softmax, SoftmaxState &state) {
-    Value token = block.getToken(tile);
-    SmallVector<Value> before = state.getValues();
-    state = SoftmaxState(
-        feed.useKeys(tile, ValueRange(before).getTypes(), [&](Value rows) {
-          SoftmaxState next(before);
-          Value left =
-              addScores(multiplyKeys(rows), tile, token, scores, softmax, next);
-          next.acc = multiplyValues(left, rows, next.acc);
-          return next.getValues();
-        }));
-  }
-
-  /// Returns the weights of a tile as a left operand.
-  Value addScores(Value products, Value tile, Value token,
-                  const TileScores &scores, const OnlineSoftmax &softmax,
-                  SoftmaxState &state) {
-    FragmentType type = team.getFragment(
-        block.plan.tokens, feed.getValueElement(), FragmentLayout::MmaA16);
-    return softmax.addScores(
-        scores.apply(feed.scaleScores(products), tile, token), type, state,
-        [&](Value weights) { return feed.scaleWeights(weights); });
+    Value left;
+    return loop.run(
+        softmax.begin(getAcc(team.countColumns())), tiles,
+        {[&](Value keyTile, Value) { return multiplyKeys(keyTile); },
+         [&](Value scores, Value, SoftmaxState &state) {
+           left = softmax.addScores(
+               scores,
+               team.getFragment(block.plan.tokens, feed.getValueElement(),
+                                FragmentLayout::MmaA16),
+               state,
+               [&](Value weights) { return feed.scaleWeights(weights); });
+         },
+         [&](Value valueTile, Value, SoftmaxState &state) {
+           state.acc = multiplyValues(left, valueTile, state.acc);
+         }});
   }
 
   //===--------------------------------------------------------------------===//

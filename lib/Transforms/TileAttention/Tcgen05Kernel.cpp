@@ -9,10 +9,8 @@
 #include "Tcgen05Kernel.h"
 
 #include "../ExpandOps/TensorProducts.h"
-#include "OnlineSoftmax.h"
 #include "QueryStage.h"
-#include "TileFeed.h"
-#include "TileScores.h"
+#include "SoftmaxLoop.h"
 #include "WorkItems.h"
 
 using namespace mlir;
@@ -72,52 +70,24 @@ private:
 
   /// The sums of the block's tokens. The accumulator is in tensor memory.
   RowSums attendTokens() {
-    TileScores scores(block, getScoreType(), /*firstRow=*/frame.index(0));
-    OnlineSoftmax softmax(block.f, scores.getFactor(), getBias());
+    SoftmaxLoop loop(block, feed, getScoreType(), /*firstRow=*/frame.index(0),
+                     getBias());
+    const OnlineSoftmax &softmax = loop.getSoftmax();
     tiles = block.findTiles(block.plan.countThreads());
     feed.start(tiles);
     if (!block.schedule)
       products.allocate(block.thread);
     items.storeQueries(queries, tiles, /*isAsyncRead=*/true);
-    SoftmaxState state = softmax.forTiles(
-        softmax.beginRows(getScoreType()), tiles, block.plan.schedule,
-        [&](Value tile, SoftmaxState &state) {
-          addTile(tile, scores, softmax, state);
-        });
-    return {/*acc=*/Value(), softmax.getReference(state),
-            softmax.getTotal(state), getBias()};
-  }
-
-  void addTile(Value tile, const TileScores &scores,
-               const OnlineSoftmax &softmax, SoftmaxState &state) {
-    feed.begin(tile);
-    Value token = block.getToken(tile);
-    auto addScores = [&](Value loaded) {
-      LazyWeights weights = softmax.addScoresLazily(
-          scores.apply(feed.scaleScores(loaded), tile, token), getSlack(),
-          state);
-      storeWeights(weights, tile);
-    };
-    if (feed.areLatent()) {
-      SmallVector<Value> before = state.getValues();
-      state = SoftmaxState(
-          feed.useKeys(tile, TypeRange(ValueRange(before)), [&](Value keyTile) {
-            addScores(multiply(keyTile, tile));
-            products.addColumns(keyTile, hasSums(tile));
-            return state.getValues();
-          }));
-      return feed.end();
-    }
-    SmallVector<Value> loaded =
-        feed.useKeys(tile, getScoreType(), [&](Value keyTile) {
-          return SmallVector<Value>{multiply(keyTile, tile)};
-        });
-    addScores(loaded.front());
-    feed.useValues(tile, TypeRange(), [&](Value valueTile) {
-      products.addColumns(valueTile, hasSums(tile));
-      return SmallVector<Value>();
-    });
-    feed.end();
+    return loop.run(
+        softmax.beginRows(getScoreType()), tiles,
+        {[&](Value keyTile, Value tile) { return multiply(keyTile, tile); },
+         [&](Value scores, Value tile, SoftmaxState &state) {
+           storeWeights(softmax.addScoresLazily(scores, getSlack(), state),
+                        tile);
+         },
+         [&](Value valueTile, Value tile, SoftmaxState &) {
+           products.addColumns(valueTile, hasSums(tile));
+         }});
   }
 
   /// The products of queries and keys. The next tiles are copied meanwhile.

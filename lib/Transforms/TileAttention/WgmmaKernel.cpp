@@ -8,11 +8,9 @@
 
 #include "WgmmaKernel.h"
 
-#include "OnlineSoftmax.h"
 #include "ProductTeam.h"
 #include "QueryStage.h"
-#include "TileFeed.h"
-#include "TileScores.h"
+#include "SoftmaxLoop.h"
 #include "WorkItems.h"
 
 using namespace mlir;
@@ -63,52 +61,27 @@ private:
 
   /// The sums of the block's tokens.
   RowSums attendTokens() {
-    TileScores scores(block, getScoreType(), team.getFirstRow());
-    OnlineSoftmax softmax(block.f, scores.getFactor(), getBias());
+    SoftmaxLoop loop(block, feed, getScoreType(), team.getFirstRow(),
+                     getBias());
+    const OnlineSoftmax &softmax = loop.getSoftmax();
     Value tiles = block.findTiles(block.plan.countThreads());
     feed.start(tiles);
     items.storeQueries(queries, tiles, /*isAsyncRead=*/true);
-    SoftmaxState state = softmax.forTiles(
-        softmax.begin(getAcc(team.countColumns())), tiles, block.plan.schedule,
-        [&](Value tile, SoftmaxState &state) {
-          addTile(tile, scores, softmax, state);
-        });
-    return {state.acc, softmax.getReference(state), softmax.getTotal(state),
-            getBias()};
-  }
-
-  void addTile(Value tile, const TileScores &scores,
-               const OnlineSoftmax &softmax, SoftmaxState &state) {
-    feed.begin(tile);
-    Value token = block.getToken(tile);
-    auto addScores = [&](Value products) {
-      return softmax.addScores(
-          scores.apply(feed.scaleScores(products), tile, token),
-          team.getFragment(block.plan.tokens, feed.getValueElement(),
-                           FragmentLayout::WgmmaA16),
-          state, [&](Value weights) { return feed.scaleWeights(weights); });
-    };
-    if (feed.areLatent()) {
-      SmallVector<Value> before = state.getValues();
-      state = SoftmaxState(
-          feed.useKeys(tile, TypeRange(ValueRange(before)), [&](Value keyTile) {
-            Value left = addScores(multiplyKeys(keyTile, tile));
-            state.acc = addValues(left, keyTile, state.acc);
-            return state.getValues();
-          }));
-      return feed.end();
-    }
-    SmallVector<Value> products =
-        feed.useKeys(tile, getScoreType(), [&](Value keyTile) {
-          return SmallVector<Value>{multiplyKeys(keyTile, tile)};
-        });
-    Value left = addScores(products.front());
-    SmallVector<Value> acc =
-        feed.useValues(tile, state.acc.getType(), [&](Value valueTile) {
-          return SmallVector<Value>{addValues(left, valueTile, state.acc)};
-        });
-    state.acc = acc.front();
-    feed.end();
+    Value left;
+    return loop.run(
+        softmax.begin(getAcc(team.countColumns())), tiles,
+        {[&](Value keyTile, Value tile) { return multiplyKeys(keyTile, tile); },
+         [&](Value scores, Value, SoftmaxState &state) {
+           left = softmax.addScores(
+               scores,
+               team.getFragment(block.plan.tokens, feed.getValueElement(),
+                                FragmentLayout::WgmmaA16),
+               state,
+               [&](Value weights) { return feed.scaleWeights(weights); });
+         },
+         [&](Value valueTile, Value, SoftmaxState &state) {
+           state.acc = addValues(left, valueTile, state.acc);
+         }});
   }
 
   /// The products of queries and keys. The next tiles are copied meanwhile.
