@@ -153,7 +153,9 @@ private:
       if (kernel && kernel.isKernel() &&
           llvm::any_of(kernel.getArgumentTypes(), isFragment))
         return op->emitOpError("expects no fragments as arguments of a kernel");
-      if ((has(op) || isa<OpaqueThreadOp>(op)) && !isInGPUCode(op))
+      if (isa<OpaqueThreadOp>(op) && !isInGPUCode(op))
+        return op->emitOpError("expects GPU code");
+      if (has(op) && !isInGPUCode(op))
         return op->emitOpError("with fragments expects GPU code");
       if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<InFlightType>) &&
           !mayTakeInFlight(op))

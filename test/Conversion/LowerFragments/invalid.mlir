@@ -103,3 +103,11 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+func.func @opaque_thread_of_host() -> index {
+  // expected-error @below {{'kvcache.opaque_thread' op expects GPU code}}
+  %thread = kvcache.opaque_thread : index
+  return %thread : index
+}
