@@ -210,6 +210,8 @@ typedef enum MlirKVCacheFragmentLayout {
   MlirKVCacheFragmentLayoutWgmmaA8 = 4,
   MlirKVCacheFragmentLayoutTmemAcc = 5,
   MlirKVCacheFragmentLayoutWgmmaAccT = 6,
+  MlirKVCacheFragmentLayoutMmaA16Pairs = 7,
+  MlirKVCacheFragmentLayoutMmaAccPairs = 8,
 } MlirKVCacheFragmentLayout;
 
 MLIR_CAPI_EXPORTED bool mlirTypeIsAKVCacheFragmentType(MlirType type);

@@ -20,9 +20,14 @@ static constexpr LayoutDigit kLane[] = {col(2), col(4), row(1), row(2), row(4)};
 static constexpr LayoutDigit kAcc[] = {col(1), row(8)};
 static constexpr LayoutDigit kA16[] = {col(1), row(8), col(8)};
 // PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk32".
-static constexpr LayoutDigit kLaneA8[] = {col(4), col(8), row(1), row(2),
-                                          row(4)};
+static constexpr LayoutDigit kLaneOfFour[] = {col(4), col(8), row(1), row(2),
+                                              row(4)};
 static constexpr LayoutDigit kA8[] = {col(1), col(2), row(8), col(16)};
+// The columns of four bytes that `ldmatrix` gives a lane. Two words of A have
+// two of them each, and the even and the odd ones have accumulators of their
+// own.
+static constexpr LayoutDigit kA16Pairs[] = {col(1), row(8), col(2)};
+static constexpr LayoutDigit kAccPairs[] = {col(2), row(8), col(1)};
 // The rows of a warp after those of the one before. In tensor memory, a warp
 // reaches a quarter of 128 rows: PTX ISA, "Access restrictions".
 static constexpr LayoutDigit kWarpgroup[] = {row(16), row(32)};
@@ -41,11 +46,22 @@ static ArrayRef<LayoutDigits> getTable() {
       {FragmentLayout::MmaA16, /*elementBits=*/16, {}, kLane, kA16},
       {FragmentLayout::WgmmaAcc, /*elementBits=*/0, kWarpgroup, kLane, kAcc},
       {FragmentLayout::WgmmaA16, /*elementBits=*/16, kWarpgroup, kLane, kA16},
-      {FragmentLayout::WgmmaA8, /*elementBits=*/8, kWarpgroup, kLaneA8, kA8},
+      {FragmentLayout::WgmmaA8, /*elementBits=*/8, kWarpgroup, kLaneOfFour,
+       kA8},
       {FragmentLayout::TmemAcc, /*elementBits=*/0, kWarpgroup, kLane, kAcc},
       {FragmentLayout::TmemAcc, /*elementBits=*/0, kQuarters, kLane, kAcc},
       {FragmentLayout::WgmmaAccT, /*elementBits=*/0, kWarpgroupT, kLaneT, kAccT,
-       /*repeatsRows=*/true}};
+       /*repeatsRows=*/true},
+      {FragmentLayout::MmaA16Pairs,
+       /*elementBits=*/16,
+       {},
+       kLaneOfFour,
+       kA16Pairs},
+      {FragmentLayout::MmaAccPairs,
+       /*elementBits=*/0,
+       {},
+       kLaneOfFour,
+       kAccPairs}};
   return table;
 }
 
@@ -78,13 +94,38 @@ bool LayoutDigits::hasSharedRows() const {
 }
 
 int64_t LayoutDigits::countRun(bool alongRows) const {
+  // Loads of several registers at once would give these in another order than
+  // that of the instruction.
+  int64_t most = isAccumulator() ? int64_t(1) << element.size() : countPacked();
   int64_t count = 1;
-  for (LayoutDigit digit : element) {
-    if (digit.isRow != alongRows || digit.distance != count)
-      break;
+  while (count < most &&
+         llvm::is_contained(element, LayoutDigit{alongRows, count}))
     count *= 2;
-  }
   return count;
+}
+
+SmallVector<ElementRun> LayoutDigits::getRuns(FragmentType type,
+                                              bool alongRows) {
+  const LayoutDigits &digits = get(type);
+  int64_t size = digits.countRun(alongRows);
+  // The numbers of a run's elements, relative to the first one.
+  SmallVector<int64_t> distances{0};
+  for (int64_t i = 1; i < size; i *= 2) {
+    const LayoutDigit *digit =
+        llvm::find(digits.element, LayoutDigit{alongRows, i});
+    int64_t bit = digit - digits.element.begin();
+    for (int64_t before = 0; before < i; ++before)
+      distances.push_back(distances[before] + (int64_t(1) << bit));
+  }
+  SmallVector<ElementRun> runs;
+  for (auto [i, place] : llvm::enumerate(getPlaces(type))) {
+    if ((alongRows ? place.row : place.column) % size)
+      continue;
+    ElementRun &run = runs.emplace_back(ElementRun{place, {}});
+    for (int64_t distance : distances)
+      run.elements.push_back(static_cast<int64_t>(i) + distance);
+  }
+  return runs;
 }
 
 SmallVector<ElementPlace> LayoutDigits::getPlaces(int64_t rows,
@@ -116,4 +157,17 @@ SmallVector<int64_t> LayoutDigits::getSharerStrides() const {
     if (!digit.isRow)
       strides.push_back(int64_t(1) << bit);
   return strides;
+}
+
+bool LayoutDigits::haveSameRows(FragmentType one, FragmentType other) {
+  auto getRowDigits = [](ArrayRef<LayoutDigit> digits) {
+    SmallVector<int64_t> distances;
+    for (LayoutDigit digit : digits)
+      distances.push_back(digit.isRow ? digit.distance : 0);
+    return distances;
+  };
+  const LayoutDigits &first = get(one), &second = get(other);
+  return one.getRows() == other.getRows() && getRows(one) == getRows(other) &&
+         getRowDigits(first.warp) == getRowDigits(second.warp) &&
+         getRowDigits(first.lane) == getRowDigits(second.lane);
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/IR/FragmentOps.h"
+#include "kvcache/IR/Formats.h"
 #include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/PipeOps.h"
 
@@ -158,7 +159,11 @@ static MatrixPart getPart(TypedValue<TileType> tile, FragmentType fragment,
 }
 
 MatrixPart FragmentLoadOp::getPart() {
-  return ::getPart(getTile(), getType(), getTileRow(), getTileColumn());
+  MatrixPart part =
+      ::getPart(getTile(), getType(), getTileRow(), getTileColumn());
+  if (getRepeated())
+    part.rows = part.rowUnit = 1;
+  return part;
 }
 MatrixPart FragmentStoreOp::getPart() {
   return ::getPart(getTile(), getValue().getType(), getTileRow(),
@@ -180,6 +185,12 @@ static LogicalResult verifyAccess(Operation *op, FragmentType fragment,
 LogicalResult FragmentLoadOp::verify() {
   if (failed(verifyAccess(*this, getType(), getTile())))
     return failure();
+  // (C3)
+  if (getRepeated() && !LayoutDigits::get(getType()).isAccumulator())
+    return emitOpError("expects an accumulator for 'repeated', got ")
+           << getType();
+  if (getPaired() && getType().getLayout() != FragmentLayout::MmaA16Pairs)
+    return emitOpError("expects mma_a16_pairs for 'paired', got ") << getType();
   return getPart().verifySize(*this); // (C2)
 }
 LogicalResult FragmentStoreOp::verify() {
@@ -207,12 +218,17 @@ SmallVector<MatrixPart, 2> FragmentMmaOp::getParts() {
                                                    getBRow(), getBColumn(),
                                                    getSizeN(), getSizeK())};
   if (!isWgmma())
-    parts.front().columnUnit = kColumnUnit;
+    parts.front().columnUnit =
+        kColumnBytes / getB().getType().getLayout().elementBytes;
   if (TypedValue<TileType> tile = getTileA())
     parts.push_back(MatrixPart::get("a", tile, getMajorA(), getARow(),
                                     getAColumn(), getType().getRows(),
                                     getSizeK()));
   return parts;
+}
+
+bool FragmentMmaOp::dequantizes() {
+  return !isWgmma() && getB().getType().getLayout().elementBytes == 1;
 }
 
 /// (C1) and (C2)
@@ -230,28 +246,53 @@ static LogicalResult verifyA(FragmentMmaOp op) {
   if (op.isTransposed())
     return op.emitOpError("expects 'a' to be a tile for wgmma_acc_t, got ")
            << fragment;
+  bool hasPairs = op.dequantizes() && op.getMajorB() == Major::K;
+  FragmentLayout syncLayout =
+      hasPairs ? FragmentLayout::MmaA16Pairs : FragmentLayout::MmaA16;
   bool isOperand = op.isWgmma() ? layout == FragmentLayout::WgmmaA16 ||
                                       layout == FragmentLayout::WgmmaA8
-                                : layout == FragmentLayout::MmaA16;
+                                : layout == syncLayout;
   if (isOperand && fragment.hasColumns())
     return success();
   return op.emitOpError("expects 'a' to be ")
-         << (op.isWgmma() ? "wgmma_a16 or wgmma_a8" : "mma_a16")
+         << (op.isWgmma() ? "wgmma_a16 or wgmma_a8"
+                          : stringifyFragmentLayout(syncLayout))
          << " of two dimensions, got " << fragment;
 }
 
-/// (C5)
+/// (C5) and (C7)
+static LogicalResult verifySyncElements(FragmentMmaOp op, Type a) {
+  Type b = op.getB().getType().getElementType(),
+       sum = op.getType().getElementType();
+  if (op.dequantizes()) {
+    if (a.isF16() && sum.isF32() &&
+        (hasUse(b, FormatUse::FP8) || b.isSignlessInteger(8)))
+      return success();
+    return op.emitOpError("expects f16, f8E4M3FN, f8E5M2 or i8, and f32, as "
+                          "element types, got ")
+           << a << ", " << b << " and " << sum;
+  }
+  if ((a.isBF16() || a.isF16()) && b == a && sum.isF32())
+    return success();
+  return op.emitOpError("expects bf16 or f16 twice, and f32, as element types, "
+                        "got ")
+         << a << ", " << b << " and " << sum;
+}
+
+/// (C5) and (C7)
 static LogicalResult verifySync(FragmentMmaOp op) {
   auto a = dyn_cast<FragmentType>(op.getA().getType());
   if (!a)
     return op.emitOpError("expects 'a' to be a fragment: only wgmma reads A "
                           "from tiles");
-  Type element = a.getElementType(), b = op.getB().getType().getElementType(),
-       sum = op.getType().getElementType();
-  if ((!element.isBF16() && !element.isF16()) || b != element || !sum.isF32())
-    return op.emitOpError("expects bf16 or f16 twice, and f32, as element "
-                          "types, got ")
-           << element << ", " << b << " and " << sum;
+  if (failed(verifySyncElements(op, a.getElementType())))
+    return failure();
+  FragmentLayout layout = op.dequantizes() && op.getMajorB() == Major::MN
+                              ? FragmentLayout::MmaAccPairs
+                              : FragmentLayout::MmaAcc;
+  if (op.getType().getLayout() != layout)
+    return op.emitOpError("expects the result to be ")
+           << stringifyFragmentLayout(layout) << ", got " << op.getType();
   constexpr int64_t step = 16;
   if (op.getSizeN() % step == 0)
     return success();
@@ -308,7 +349,7 @@ LogicalResult FragmentWaitOp::verify() {
   });
   if (!llvm::all_equal(layouts)) // (C1)
     return emitOpError("expects products of one instruction");
-  if (getPending() && *layouts.begin() == FragmentLayout::MmaAcc) // (C2)
+  if (getPending() && !isWgmmaAcc(*layouts.begin())) // (C2)
     return emitOpError("expects no 'pending' for products of mma.sync, got ")
            << getPending();
   return success();

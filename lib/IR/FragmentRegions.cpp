@@ -146,9 +146,10 @@ static LogicalResult verifyShapes(MapOp op) {
   for (Value fragment : op.getFragments()) {
     auto each = cast<FragmentType>(fragment.getType());
     hasColumns |= each.hasColumns();
-    if (each.getLayout() != type.getLayout() ||
-        each.getRows() != type.getRows() ||
-        (each.hasColumns() && each.getShape() != type.getShape()))
+    bool fits = each.hasColumns() ? each.getLayout() == type.getLayout() &&
+                                        each.getShape() == type.getShape()
+                                  : LayoutDigits::haveSameRows(each, type);
+    if (!fits)
       return op.emitOpError("expects the shape and layout of the result, ")
              << type << ", got " << each;
   }
@@ -351,9 +352,11 @@ LogicalResult StoreSplitOp::verify() {
   // (C1)
   if (!acc.hasColumns())
     return emitOpError("expects 'acc' to have two dimensions, got ") << acc;
-  if (row != acc.getRowType())
+  if (row.hasColumns() || row.getPartial() ||
+      row.getElementType() != acc.getElementType() ||
+      !LayoutDigits::haveSameRows(row, acc))
     return emitOpError("expects 'max' and 'sum' to be ")
-           << acc.getRowType() << ", got " << row;
+           << acc.getRowType() << ", or to have its rows, got " << row;
   if (failed(verifySplitMemory(*this)) ||
       failed(verifyAlignment(*this, getAlignment(), acc,
                              acc.getElementType()))) // (C5)

@@ -38,6 +38,13 @@ struct ElementPlace {
   }
 };
 
+/// Elements of a lane that lie side by side in a row: their numbers, and the
+/// place of the first one.
+struct ElementRun {
+  ElementPlace place;
+  SmallVector<int64_t> elements;
+};
+
 /// The digits of a layout. They describe an atom of a team, which repeats along
 /// the columns, or first along the rows and then along the columns.
 struct LayoutDigits {
@@ -80,8 +87,12 @@ struct LayoutDigits {
   static SmallVector<ElementPlace> getPlaces(FragmentType type) {
     return get(type).getPlaces(type.getRows(), type.getColumns());
   }
-  /// The elements of a lane that lie side by side in a row, or in a column.
+  /// The elements of a run: those of a lane that lie side by side in a row, or
+  /// in a column, of an operand in one register.
   int64_t countRun(bool alongRows = false) const;
+  /// The runs of a lane, in the order of their first elements.
+  static SmallVector<ElementRun> getRuns(FragmentType type,
+                                         bool alongRows = false);
   /// The rows of a lane, in ascending order.
   SmallVector<int64_t> getRows(int64_t rows) const;
   static SmallVector<int64_t> getRows(FragmentType type) {
@@ -89,6 +100,8 @@ struct LayoutDigits {
   }
   /// The bits of the lane's number that do not change the row.
   SmallVector<int64_t> getSharerStrides() const;
+  /// Whether each lane has the same rows in two types.
+  static bool haveSameRows(FragmentType one, FragmentType other);
 
 private:
   int64_t count(bool rows) const;

@@ -111,9 +111,10 @@ def KVCache_MapOp : KVCache_Op<"map", [
     A `partial` operand is a share of a number, so the map must be linear in it.
 
     Constraints:
-    - (C1) there are operands. All have the layout and the rows of the result,
-      and those of two dimensions have its shape. The result has two dimensions
-      if an operand has.
+    - (C1) there are operands. Those of two dimensions have the layout and the
+      shape of the result. Those of one dimension have its layout, or another
+      one whose threads have the same rows. The result has two dimensions if an
+      operand has.
     - (C2) `at` has a row, and a column if the result has two dimensions.
       `lane_columns` needs a column.
     - (C3) the arguments of the region are an element of each operand, and the
@@ -323,29 +324,51 @@ def KVCache_FragmentLoadOp : KVCache_Op<"fragment_load"> {
     `mma_a16` and `wgmma_a16` are loaded by `ldmatrix`; other layouts by loads of
     the elements of a thread that lie side by side.
 
+    With `repeated`, all rows of the fragment are row `tile_row` of the tile: a
+    number for each column. A thread loads it once for all of its rows.
+
+    With `paired`, the tile has the columns of each 16 in the order 0, 1, 4, 5,
+    8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15. `ldmatrix` then loads
+    `mma_a16_pairs`.
+
     Constraints:
     - (C1) the tile has the element type of the fragment, which has two
       dimensions and elements of whole bytes.
-    - (C2) the part is inside the tile. `tile_row` is a multiple of 8, and
-      `tile_column` of 16 bytes. The bounds checks check values that are not constant.
+    - (C2) the part is inside the tile. `tile_row` is a multiple of 8, except
+      with `repeated`, and `tile_column` of 16 bytes. The bounds checks check
+      values that are not constant.
+    - (C3) `repeated` is for accumulators, and `paired` for `mma_a16_pairs`.
 
     Example:
 
     ```mlir
     !tile = !kvcache.tile<16x128xbf16, swizzle_128b>
     !q = !kvcache.fragment<16x128xbf16, mma_a16>
+    !scores = !kvcache.fragment<16x64xf32, mma_acc>
+    !scales = !kvcache.tile<2x64xf32>
 
     func.func @load(%tile: !tile) -> !q {
       %c0 = arith.constant 0 : index
       %q = kvcache.fragment_load %tile[%c0, %c0] : !tile -> !q
       return %q : !q
     }
+
+    func.func @scale(%scores: !scores, %tile: !scales, %row: index) -> !scores {
+      %c0 = arith.constant 0 : index
+      %scales = kvcache.fragment_load %tile[%row, %c0] {repeated}
+          : !scales -> !scores
+      %scaled = kvcache.map arith.mulf(%scores, %scales)
+          : !scores, !scores -> !scores
+      return %scaled : !scores
+    }
     ```
   }];
   let arguments = (ins
     Arg<KVCache_TileType, "the tile", [MemRead]>:$tile,
     Arg<Index, "the first row">:$tile_row,
-    Arg<Index, "the first column">:$tile_column
+    Arg<Index, "the first column">:$tile_column,
+    UnitAttr:$repeated,
+    UnitAttr:$paired
   );
   let results = (outs Res<KVCache_FragmentType, "the fragment">:$result);
   let assemblyFormat = [{
@@ -370,8 +393,8 @@ def KVCache_FragmentStoreOp : KVCache_Op<"fragment_store"> {
     stores elements of a column that lie side by side at once, two of
     `wgmma_acc_t`.
 
-    Constraints: those of `fragment_load`, for the transposed fragment if it is
-    stored so.
+    Constraints: (C1) and (C2) of `fragment_load`, for the transposed fragment
+    if it is stored so.
 
     Example:
 
@@ -420,7 +443,7 @@ def KVCache_StoreRowsOp : KVCache_Op<"store_rows", [
     yields all indices.
 
     Each thread stores its elements of a row that lie side by side at once, two
-    of an accumulator. `alignment` is the number of bytes of which their
+    of an accumulator, and four of `mma_acc_pairs`. `alignment` is the number of bytes of which their
     addresses are multiples, by default an element's size.
 
     Constraints:
@@ -494,7 +517,8 @@ def KVCache_StoreSplitOp : KVCache_Op<"store_split", [
 
     Constraints:
     - (C1) `acc` has two dimensions, and `max` and `sum` have one. They have the
-      rows, the layout and the element type of `acc`, and are not `partial`.
+      element type of `acc`, its layout or another one whose threads have the
+      same rows, and are not `partial`.
     - (C2) `accs` and `states` have the rank of each other, at least 1, and the
       element type of `acc`, of whole bytes. Elements that follow one another in
       the last dimension are side by side. `states` has two of them.
@@ -563,11 +587,16 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     Starts the product `D = A B`, or with `add` the sum `D = A B + C`. A is a
     fragment or, of a warpgroup, a part of a tile; B is a part of a tile. The
     layout of D says which instruction multiplies: `wgmma` for `wgmma_acc` and
-    `wgmma_acc_t`, on sm_90a, and `mma.sync` for `mma_acc`, on all chips. `mma`
+    `wgmma_acc_t`, on sm_90a, and `mma.sync` for the others, on all chips. `mma`
     says what `major_a` and `major_b` mean.
 
     For `wgmma_acc_t`, `wgmma` has B as its left operand and A as its right one:
     an instruction for each 64 columns of D.
+
+    A warp may multiply by stored elements of 8 bits: they become f16 in
+    registers, which is exact. `ldmatrix` gives a lane four bytes that lie side
+    by side, or two of each of two rows. So A or D has these columns: of keys,
+    A is `mma_a16_pairs`, and of values, D is `mma_acc_pairs`.
 
     The product is in flight until `fragment_wait`. Until then no thread writes
     the tiles.
@@ -576,14 +605,18 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     - (C1) `a_row` and `a_column` are there if `a` is a tile, and only then. A
       tile has `k` columns of A, by default all.
     - (C2) A fragment has two dimensions and the layout of operands of the
-      instruction: `mma_a16`, or `wgmma_a16` and `wgmma_a8`.
+      instruction: `mma_a16`, or `wgmma_a16` and `wgmma_a8`. If elements of B
+      have 8 bits and `major_b` is `k_major`, it is `mma_a16_pairs`.
     - (C3) `accumulator` has the shape, element type and layout of the result.
     - (C4) of `wgmma`, everything is as `mma` has it. For `wgmma_acc_t`, A is a
       tile, and n is the number of rows.
     - (C5) of `mma.sync`, A is a fragment of bf16 or f16, which B has too; the
       sums are f32, and n and k multiples of 16. `b_row` is a multiple of 8, and
-      `b_column` of 8.
+      `b_column` of 16 bytes.
     - (C6) the parts are inside the tiles.
+    - (C7) if A is a fragment of f16, `mma.sync` takes a B of f8E4M3FN, f8E5M2 or
+      i8, too. If `major_b` is `mn_major` then, D is `mma_acc_pairs`, and
+      otherwise `mma_acc`.
 
     Example:
 
@@ -626,8 +659,8 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     qualified(type($result))
   }];
   let extraClassDeclaration = [{
-    /// The elements of which columns are multiples for `ldmatrix`: 16 bytes.
-    static constexpr int64_t kColumnUnit = 8;
+    /// The bytes of which columns are multiples for `ldmatrix`.
+    static constexpr int64_t kColumnBytes = 16;
 
     /// n: the number of columns of the result.
     int64_t getSizeN() { return getType().getColumns(); }
@@ -642,6 +675,8 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
       return getType().getLayout() ==
              ::mlir::kvcache::FragmentLayout::WgmmaAccT;
     }
+    /// Whether `mma.sync` multiplies by elements of 8 bits, as f16.
+    bool dequantizes();
     /// The tile of A; null if A is a fragment.
     ::mlir::TypedValue<::mlir::kvcache::TileType> getTileA();
     /// The parts of tiles that the op reads: B, and A if it is a tile.

@@ -19,10 +19,15 @@ def KVCache_WgmmaA16 : I32EnumAttrCase<"WgmmaA16", 3, "wgmma_a16">;
 def KVCache_WgmmaA8 : I32EnumAttrCase<"WgmmaA8", 4, "wgmma_a8">;
 def KVCache_TmemAcc : I32EnumAttrCase<"TmemAcc", 5, "tmem_acc">;
 def KVCache_WgmmaAccT : I32EnumAttrCase<"WgmmaAccT", 6, "wgmma_acc_t">;
+def KVCache_MmaA16Pairs
+    : I32EnumAttrCase<"MmaA16Pairs", 7, "mma_a16_pairs">;
+def KVCache_MmaAccPairs
+    : I32EnumAttrCase<"MmaAccPairs", 8, "mma_acc_pairs">;
 def KVCache_FragmentLayout : I32EnumAttr<"FragmentLayout",
     "which elements of a matrix a thread has", [
     KVCache_MmaAcc, KVCache_MmaA16, KVCache_WgmmaAcc, KVCache_WgmmaA16,
-    KVCache_WgmmaA8, KVCache_TmemAcc, KVCache_WgmmaAccT]> {
+    KVCache_WgmmaA8, KVCache_TmemAcc, KVCache_WgmmaAccT, KVCache_MmaA16Pairs,
+    KVCache_MmaAccPairs]> {
   let cppNamespace = "::mlir::kvcache";
   let genSpecializedAttr = 0;
 }
@@ -93,6 +98,8 @@ def KVCache_FragmentType : KVCache_Type<"Fragment", "fragment", [
     | `wgmma_a8` | warpgroup, 64 | a multiple of 32 | A of `wgmma`, of 8 bits |
     | `tmem_acc` | warpgroup, 64; two, 128 | a multiple of 8 | `tmem_load` |
     | `wgmma_acc_t` | warpgroup, a multiple of 8 up to 256 | a multiple of 64 | C and D of `wgmma`, transposed |
+    | `mma_a16_pairs` | warp, 16 | a multiple of 16 | A, with B of 8 bits |
+    | `mma_acc_pairs` | warp, 16 | a multiple of 16 | C and D, with B of 8 bits |
 
     Lane l of warp w of a team has these elements, where i counts the elements
     of a thread:
@@ -104,6 +111,8 @@ def KVCache_FragmentType : KVCache_Type<"Fragment", "fragment", [
     | `tmem_acc` of 64 rows | the same `+ 16 w` | the same |
     | `tmem_acc` of 128 rows | the same `+ 32 (w % 4) + 16 (w / 4)` | the same |
     | `wgmma_a8` | `16 w + l / 4 + 8 (i / 4 % 2)` | `16 (i / 8) + 4 (l % 4) + i % 4` |
+    | `mma_a16_pairs` | `l / 4 + 8 (i / 2 % 2)` | `16 (i / 8) + 4 (l % 4) + 2 (i / 4 % 2) + i % 2` |
+    | `mma_acc_pairs` | the same | `16 (i / 8) + 4 (l % 4) + 2 (i % 2) + i / 4 % 2` |
     | `wgmma_acc_t` of r rows | `8 (i / 4 % (r / 8)) + 2 (l % 4) + i % 2` | `64 (2 i / r) + 16 w + l / 4 + 8 (i / 2 % 2)` |
 
     The rows of `wgmma_acc_t` are the columns of what `wgmma` computes, so that
@@ -122,7 +131,8 @@ def KVCache_FragmentType : KVCache_Type<"Fragment", "fragment", [
     - (C1) the shape has the rows of the table, and either columns as in the
       table or no second dimension.
     - (C2) elements are floats or signless integers of 1 to 32 bits, of 16 bits
-      in `mma_a16` and `wgmma_a16`, and of 8 bits in `wgmma_a8`.
+      in `mma_a16`, `mma_a16_pairs` and `wgmma_a16`, and of 8 bits in
+      `wgmma_a8`.
     - (C3) a `partial` fragment has one dimension and an accumulator's layout.
 
     Example:

@@ -70,6 +70,12 @@ Value kvcache::join(OpBuilder &builder, Location loc, FragmentType type,
   return builder.createOrFold<vector::BitCastOp>(loc, elements, all);
 }
 
+SmallVector<Value> kvcache::select(ArrayRef<Value> elements,
+                                   ArrayRef<int64_t> numbers) {
+  return llvm::map_to_vector(numbers,
+                             [&](int64_t number) { return elements[number]; });
+}
+
 Value kvcache::voteAny(OpBuilder &builder, Location loc, Value condition) {
   Value all = arith::ConstantIntOp::create(builder, loc, -1, 32);
   return NVVM::VoteSyncOp::create(builder, loc, builder.getI1Type(), all,

@@ -29,6 +29,9 @@ Value join(OpBuilder &builder, Location loc, FragmentType type,
 /// Returns the elements of a vector.
 SmallVector<Value> split(OpBuilder &builder, Location loc, Value vector);
 
+/// Returns the elements that have these numbers.
+SmallVector<Value> select(ArrayRef<Value> elements, ArrayRef<int64_t> numbers);
+
 /// Returns whether a condition holds in any lane of the warp.
 Value voteAny(OpBuilder &builder, Location loc, Value condition);
 
@@ -70,15 +73,28 @@ void populateSyncPatterns(const TypeConverter &converter,
 void populateWgmmaPatterns(const TypeConverter &converter,
                            RewritePatternSet &patterns);
 
-/// Loads 16 x 16 elements of 16 bits of a tile by `ldmatrix`, as four words:
-/// the matrices of 8 x 8 at (0, 0), (8, 0), (0, 8) and (8, 8), each transposed
-/// or not. `row` and `column` are multiples of 8.
+/// Emits `mma.sync.m16n8k16` of f16, or of bf16: adds the product of four words
+/// of A and two of B to four sums.
+void emitSyncInstruction(OpBuilder &builder, Location loc, bool isHalf,
+                         ValueRange a, ValueRange b,
+                         MutableArrayRef<Value> sums);
+
+/// The order of four matrices of 8 x 8 elements of 16 bits: (0, 0), (8, 0),
+/// (0, 8) and (8, 8), or (0, 8) before (8, 0). ptxas moves words that an
+/// instruction takes side by side, but `ldmatrix` does not give side by side.
+enum class MatrixOrder { RowsFirst, ColumnsFirst };
+
+/// Loads 16 rows of 32 bytes of a tile by `ldmatrix`, as four words: the
+/// matrices of an order, each transposed or not. Two elements of 8 bits are
+/// one. `row` is a multiple of 8, and `column` of 16 bytes. Two words are the
+/// first two.
 class MatrixLoader {
 public:
   MatrixLoader(OpBuilder &builder, Location loc, TypedValue<TileType> tile,
-               Value lane);
+               Value lane, MatrixOrder order = MatrixOrder::RowsFirst);
 
-  SmallVector<Value> load(Value row, Value column, bool isTransposed) const;
+  SmallVector<Value> load(Value row, Value column, bool isTransposed,
+                          int64_t words = 4) const;
 
 private:
   IndexBuilder b;

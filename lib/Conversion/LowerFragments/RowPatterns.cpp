@@ -49,21 +49,20 @@ public:
   void storeRuns(ArrayRef<Value> elements, size_t number, Value memref,
                  ArrayRef<Value> indices, Value column,
                  std::optional<uint64_t> alignment) const {
-    auto all = LayoutDigits::getPlaces(type);
-    int64_t size = LayoutDigits::get(type).countRun();
+    const auto &digits = LayoutDigits::get(type);
+    auto vector = VectorType::get(digits.countRun(), type.getElementType());
     Type stored = cast<MemRefType>(memref.getType()).getElementType();
     llvm::MaybeAlign bytes(
         alignment.value_or(stored.getIntOrFloatBitWidth() / 8));
     Value firstColumn = b.add(column, first.column);
-    for (size_t i = 0; i < all.size(); i += size) {
-      if (all[i].row != getRows()[number])
+    for (const ElementRun &run : LayoutDigits::getRuns(type)) {
+      if (run.place.row != getRows()[number])
         continue;
-      Value run = vector::FromElementsOp::create(
-          b.builder, b.loc, VectorType::get(size, type.getElementType()),
-          elements.slice(i, size));
+      Value all = vector::FromElementsOp::create(
+          b.builder, b.loc, vector, select(elements, run.elements));
       SmallVector<Value> runIndices(indices);
-      runIndices.push_back(b.add(firstColumn, b.index(all[i].column)));
-      vector::StoreOp::create(b.builder, b.loc, round(run, stored), memref,
+      runIndices.push_back(b.add(firstColumn, b.index(run.place.column)));
+      vector::StoreOp::create(b.builder, b.loc, round(all, stored), memref,
                               runIndices, /*nontemporal=*/false, bytes);
     }
   }

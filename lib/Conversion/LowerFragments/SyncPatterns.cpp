@@ -6,10 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DequantProduct.h"
 #include "Registers.h"
 
+#include "kvcache/IR/TileOps.h"
+
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -17,81 +19,99 @@ using namespace mlir::kvcache;
 /// Rows and columns that are loaded at once, and those of k of an instruction.
 static constexpr int64_t kStep = 16;
 
+/// The NVVM dialect has words of bf16 as i32, and those of f16 as vectors.
+static SmallVector<Value> castWords(OpBuilder &builder, Location loc,
+                                    bool isHalf, ValueRange words) {
+  auto pair = VectorType::get(2, builder.getF16Type());
+  return llvm::map_to_vector(words, [&](Value word) -> Value {
+    return isHalf ? LLVM::BitcastOp::create(builder, loc, pair, word) : word;
+  });
+}
+
+void kvcache::emitSyncInstruction(OpBuilder &builder, Location loc, bool isHalf,
+                                  ValueRange a, ValueRange b,
+                                  MutableArrayRef<Value> sums) {
+  Type f32 = builder.getF32Type();
+  auto result = LLVM::LLVMStructType::getLiteral(builder.getContext(),
+                                                 {f32, f32, f32, f32});
+  NVVM::MMATypes type = isHalf ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16;
+  Value product = NVVM::MmaOp::create(
+      builder, loc, result, castWords(builder, loc, isHalf, a),
+      castWords(builder, loc, isHalf, b), ValueRange(ArrayRef<Value>(sums)),
+      ArrayRef<int64_t>{16, 8, kStep}, std::nullopt, std::nullopt,
+      std::array{type, type},
+      std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
+  for (auto [i, value] : llvm::enumerate(sums))
+    value = LLVM::ExtractValueOp::create(builder, loc, product, i);
+}
+
 namespace {
 
 /// Emits a product as `mma.sync.m16n8k16`.
 class SyncProduct {
 public:
   SyncProduct(OpBuilder &builder, FragmentMmaOp op, ValueRange a,
-              ArrayRef<Value> sums)
+              MutableArrayRef<Value> sums)
       : b(builder, op.getLoc()), op(op), a(a), sums(sums),
         loader(builder, op.getLoc(), op.getB(),
-               TeamThread::get(b, op.getType().getComplete()).lane) {}
+               TeamThread::get(b, op.getType().getComplete()).lane,
+               getOrder(op)),
+        isRowsFirst(getOrder(op) == MatrixOrder::RowsFirst) {}
 
   /// Queries stay in registers while keys pass, and products of values are
   /// added up in registers while these pass.
-  ArrayRef<Value> emit() {
+  void emit() {
     bool isKMajor = op.getMajorB() == Major::K;
     int64_t outer = isKMajor ? op.getSizeK() : op.getSizeN();
     int64_t inner = isKMajor ? op.getSizeN() : op.getSizeK();
     for (int64_t i = 0; i < outer; i += kStep)
       for (int64_t j = 0; j < inner; j += kStep)
         isKMajor ? multiply(/*k=*/i, /*n=*/j) : multiply(/*k=*/j, /*n=*/i);
-    return sums;
   }
 
 private:
+  /// The order in which the words of an instruction lie side by side. Rows that
+  /// threads convert to keys and values have one for both: more addresses would
+  /// spill beside the conversion (ptxas 13.0).
+  static MatrixOrder getOrder(FragmentMmaOp op) {
+    bool isBoth = op.getB().getDefiningOp<AllocTileOp>() &&
+                  llvm::any_of(op.getB().getUsers(), [&](Operation *user) {
+                    auto other = dyn_cast<FragmentMmaOp>(user);
+                    return other && other.getMajorB() != op.getMajorB();
+                  });
+    return op.getMajorB() == Major::K && !isBoth ? MatrixOrder::ColumnsFirst
+                                                 : MatrixOrder::RowsFirst;
+  }
+
   /// 16 columns, of 16 columns of A.
   void multiply(int64_t k, int64_t n) {
     bool isKMajor = op.getMajorB() == Major::K;
     Value row = b.add(op.getBRow(), b.index(isKMajor ? n : k));
     Value column = b.add(op.getBColumn(), b.index(isKMajor ? k : n));
     SmallVector<Value> words = loader.load(row, column, !isKMajor);
-    // Matrices of 8 x 8: the second one is 8 rows of the tile further.
+    // Of keys, the matrix of the next columns of A follows, or that of the next
+    // rows of the tile.
+    int64_t step = isKMajor && isRowsFirst ? 2 : 1;
     for (int64_t half = 0; half < 2; ++half) {
-      auto [low, high] = isKMajor ? std::pair(half, half + 2)
-                                  : std::pair(2 * half, 2 * half + 1);
-      multiply(k, n + 8 * half, words[low], words[high]);
+      int64_t first = (3 - step) * half;
+      multiply(k, n + 8 * half, words[first], words[first + step]);
     }
   }
 
   void multiply(int64_t k, int64_t n, Value low, Value high) {
     constexpr size_t words = 4, elements = 4;
-    ValueRange left = a.slice(k / kStep * words, words);
-    MutableArrayRef<Value> sum =
-        MutableArrayRef(sums).slice(n / 8 * elements, elements);
-    auto operands = [&](ValueRange values) {
-      return llvm::map_to_vector(values,
-                                 [&](Value word) { return cast(word); });
-    };
-    Type f32 = b.builder.getF32Type();
-    auto result = LLVM::LLVMStructType::getLiteral(b.builder.getContext(),
-                                                   {f32, f32, f32, f32});
-    NVVM::MMATypes type = isHalf() ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16;
-    Value product = NVVM::MmaOp::create(
-        b.builder, b.loc, result, operands(left), operands({low, high}),
-        ValueRange(ArrayRef<Value>(sum)), ArrayRef<int64_t>{16, 8, kStep},
-        std::nullopt, std::nullopt, std::array{type, type},
-        std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
-    for (auto [i, value] : llvm::enumerate(sum))
-      value = LLVM::ExtractValueOp::create(b.builder, b.loc, product, i);
-  }
-
-  bool isHalf() { return op.getB().getType().getElementType().isF16(); }
-
-  /// The NVVM dialect has words of bf16 as i32, and those of f16 as vectors.
-  Value cast(Value word) {
-    if (!isHalf())
-      return word;
-    auto pair = VectorType::get(2, b.builder.getF16Type());
-    return LLVM::BitcastOp::create(b.builder, b.loc, pair, word);
+    bool isHalf = op.getB().getType().getElementType().isF16();
+    emitSyncInstruction(b.builder, b.loc, isHalf,
+                        a.slice(k / kStep * words, words), {low, high},
+                        sums.slice(n / 8 * elements, elements));
   }
 
   IndexBuilder b;
   FragmentMmaOp op;
   ValueRange a;
-  SmallVector<Value> sums;
+  MutableArrayRef<Value> sums;
   MatrixLoader loader;
+  bool isRowsFirst;
 };
 
 struct LowerSyncProduct : OpConversionPattern<FragmentMmaOp> {
@@ -108,12 +128,20 @@ struct LowerSyncProduct : OpConversionPattern<FragmentMmaOp> {
     FragmentType complete = op.getType().getComplete();
     SmallVector<Value> sums =
         getSums(rewriter, op, adaptor.getAccumulator(), complete);
-    SyncProduct product(rewriter, op, adaptor.getA(), sums);
-    rewriter.replaceOp(op, join(rewriter, loc, complete, product.emit()));
+    emit(rewriter, op, adaptor.getA(), sums);
+    rewriter.replaceOp(op, join(rewriter, loc, complete, sums));
     return success();
   }
 
 private:
+  static void emit(OpBuilder &builder, FragmentMmaOp op, ValueRange a,
+                   MutableArrayRef<Value> sums) {
+    if (op.dequantizes())
+      DequantProduct(builder, op, a, sums).emit();
+    else
+      SyncProduct(builder, op, a, sums).emit();
+  }
+
   static SmallVector<Value> getSums(OpBuilder &builder, FragmentMmaOp op,
                                     ValueRange given, FragmentType complete) {
     if (op.getAccumulator() && isa<InFlightType>(op.getAccumulator().getType()))

@@ -22,12 +22,24 @@ using namespace mlir::kvcache;
 //===----------------------------------------------------------------------===//
 
 MatrixLoader::MatrixLoader(OpBuilder &builder, Location loc,
-                           TypedValue<TileType> tile, Value lane)
-    : b(builder, loc), tile(tile), row(b.rem(lane, 16)),
-      column(b.mul(b.div(lane, 16), 8)) {}
+                           TypedValue<TileType> tile, Value lane,
+                           MatrixOrder order)
+    : b(builder, loc), tile(tile) {
+  // Eight lanes after eight have the rows of a matrix.
+  Value half = b.div(lane, 16);
+  if (order == MatrixOrder::RowsFirst) {
+    row = b.rem(lane, 16);
+    column = half;
+  } else {
+    row = b.add(b.rem(lane, 8), b.mul(half, 8));
+    column = b.rem(b.div(lane, 8), 2);
+  }
+  column = b.mul(column, FragmentMmaOp::kColumnBytes /
+                             tile.getType().getLayout().elementBytes);
+}
 
 SmallVector<Value> MatrixLoader::load(Value firstRow, Value firstColumn,
-                                      bool isTransposed) const {
+                                      bool isTransposed, int64_t count) const {
   // The swizzle's pattern has 8 rows: a multiple of them further, it is the
   // same.
   TileType type = tile.getType();
@@ -40,15 +52,16 @@ SmallVector<Value> MatrixLoader::load(Value firstRow, Value firstColumn,
       TileMemoryOp::create(b.builder, b.loc, type.getMemoryType(), tile);
   Type i32 = b.builder.getI32Type();
   auto result = LLVM::LLVMStructType::getLiteral(b.builder.getContext(),
-                                                 {i32, i32, i32, i32});
+                                                 SmallVector<Type>(count, i32));
   Value loaded = NVVM::LdMatrixOp::create(
       b.builder, b.loc, result,
-      getSharedPointer(b.builder, b.loc, memory, offset), /*num=*/4,
+      getSharedPointer(b.builder, b.loc, memory, offset),
+      /*num=*/static_cast<uint32_t>(count),
       isTransposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
       NVVM::LdStMatrixShapeAttr::get(b.builder.getContext(), 8, 8),
       NVVM::LdStMatrixEltType::B16);
   SmallVector<Value> words;
-  for (int64_t i = 0; i < 4; ++i)
+  for (int64_t i = 0; i < count; ++i)
     words.push_back(LLVM::ExtractValueOp::create(b.builder, b.loc, loaded, i));
   return words;
 }
@@ -59,10 +72,12 @@ SmallVector<Value> MatrixLoader::load(Value firstRow, Value firstColumn,
 
 namespace {
 
+/// A run of the thread, its place in the tile, and the distance of its column
+/// from the thread's first one.
 struct Run {
-  /// The number of the first element of the thread.
-  int64_t element;
+  SmallVector<int64_t> elements;
   Value row, column;
+  int64_t distance;
 };
 
 } // namespace
@@ -75,16 +90,13 @@ static SmallVector<Run> getRuns(const IndexBuilder &b, FragmentType type,
     std::swap(first.row, first.column);
   Value firstRow = b.add(row, first.row),
         firstColumn = b.add(column, first.column);
-  auto places = LayoutDigits::getPlaces(type);
-  int64_t size = LayoutDigits::get(type).countRun(isTransposed);
   SmallVector<Run> runs;
-  for (size_t i = 0; i < places.size(); i += size) {
-    ElementPlace place = places[i];
+  for (ElementRun &run : LayoutDigits::getRuns(type, isTransposed)) {
     if (isTransposed)
-      std::swap(place.row, place.column);
-    runs.push_back({static_cast<int64_t>(i),
-                    b.add(firstRow, b.index(place.row)),
-                    b.add(firstColumn, b.index(place.column))});
+      std::swap(run.place.row, run.place.column);
+    runs.push_back({run.elements, b.add(firstRow, b.index(run.place.row)),
+                    b.add(firstColumn, b.index(run.place.column)),
+                    run.place.column});
   }
   return runs;
 }
@@ -99,15 +111,20 @@ struct LowerFragmentLoad : OpConversionPattern<FragmentLoadOp> {
                   ConversionPatternRewriter &rewriter) const override {
     if (failed(checkPlaces(op, op.getPart())))
       return failure();
-    const auto &digits = LayoutDigits::get(op.getType());
-    SmallVector<Value> registers = digits.elementBits == 16
-                                       ? loadMatrices(rewriter, op)
-                                       : loadRuns(rewriter, op);
+    SmallVector<Value> registers =
+        hasMatrices(op) ? loadMatrices(rewriter, op) : loadRuns(rewriter, op);
     rewriter.replaceOpWithMultiple(op, {registers});
     return success();
   }
 
 private:
+  /// Whether a lane has the elements that `ldmatrix` gives it.
+  static bool hasMatrices(FragmentLoadOp op) {
+    const auto &digits = LayoutDigits::get(op.getType());
+    return op.getPaired() ||
+           (digits.elementBits == 16 && digits.lane.front().distance == 2);
+  }
+
   static SmallVector<Value> loadMatrices(OpBuilder &builder,
                                          FragmentLoadOp op) {
     IndexBuilder b(builder, op.getLoc());
@@ -128,14 +145,24 @@ private:
   static SmallVector<Value> loadRuns(OpBuilder &builder, FragmentLoadOp op) {
     IndexBuilder b(builder, op.getLoc());
     FragmentType type = op.getType();
-    auto vector = VectorType::get(LayoutDigits::get(type).countRun(),
-                                  type.getElementType());
-    SmallVector<Value> elements;
+    const auto &digits = LayoutDigits::get(type);
+    auto vector = VectorType::get(digits.countRun(), type.getElementType());
+    SmallVector<Value> elements(LayoutDigits::getPlaces(type).size());
+    // Of each column, those of the only row.
+    DenseMap<int64_t, SmallVector<Value>> repeated;
     for (const Run &run :
          getRuns(b, type, op.getTileRow(), op.getTileColumn())) {
-      Value loaded = TileLoadOp::create(builder, op.getLoc(), vector,
-                                        op.getTile(), run.row, run.column);
-      llvm::append_range(elements, split(builder, op.getLoc(), loaded));
+      SmallVector<Value> loaded = repeated.lookup(run.distance);
+      if (loaded.empty())
+        loaded = split(
+            builder, op.getLoc(),
+            TileLoadOp::create(builder, op.getLoc(), vector, op.getTile(),
+                               op.getRepeated() ? op.getTileRow() : run.row,
+                               run.column));
+      if (op.getRepeated())
+        repeated[run.distance] = loaded;
+      for (auto [number, element] : llvm::zip_equal(run.elements, loaded))
+        elements[number] = element;
     }
     return pack(builder, op.getLoc(), type, elements);
   }
@@ -154,13 +181,13 @@ struct LowerFragmentStore : OpConversionPattern<FragmentStoreOp> {
     SmallVector<Value> elements =
         unpack(rewriter, loc, type, adaptor.getValue());
     bool isTransposed = op.getTransposed();
-    int64_t size = LayoutDigits::get(type).countRun(isTransposed);
-    auto vector = VectorType::get(size, type.getElementType());
+    auto vector = VectorType::get(
+        LayoutDigits::get(type).countRun(isTransposed), type.getElementType());
     for (const Run &run :
          getRuns(IndexBuilder(rewriter, loc), type, op.getTileRow(),
                  op.getTileColumn(), isTransposed)) {
       Value stored = vector::FromElementsOp::create(
-          rewriter, loc, vector, ArrayRef(elements).slice(run.element, size));
+          rewriter, loc, vector, select(elements, run.elements));
       TileStoreOp::create(rewriter, loc, stored, op.getTile(), run.row,
                           run.column);
     }

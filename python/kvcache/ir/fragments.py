@@ -22,6 +22,8 @@ class FragmentLayout(StrEnum):
     WGMMA_A8 = "wgmma_a8"
     TMEM_ACC = "tmem_acc"
     WGMMA_ACC_T = "wgmma_acc_t"
+    MMA_A16_PAIRS = "mma_a16_pairs"
+    MMA_ACC_PAIRS = "mma_acc_pairs"
 
 
 class Schedule(StrEnum):

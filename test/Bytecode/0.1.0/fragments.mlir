@@ -86,6 +86,20 @@ module {
     %8 = kvcache.fragment_wait %7 : !kvcache.in_flight<16x64xf32, mma_acc>
     return %6#0, %8 : !kvcache.fragment<64x128xf32, wgmma_acc>, !kvcache.fragment<16x64xf32, mma_acc>
   }
+  func.func @stored_bytes(%arg0: !kvcache.fragment<16x64xf16, mma_a16_pairs>, %arg1: !kvcache.tile<32x64xf8E4M3FN, swizzle_64b>, %arg2: !kvcache.fragment<16xf32, mma_acc>, %arg3: index) -> !kvcache.fragment<16x64xf32, mma_acc_pairs> {
+    %0 = kvcache.fragment_mma %arg0, %arg1[%arg3, %arg3] : !kvcache.fragment<16x64xf16, mma_a16_pairs>, !kvcache.tile<32x64xf8E4M3FN, swizzle_64b> -> !kvcache.in_flight<16x32xf32, mma_acc>
+    %1 = kvcache.fragment_wait %0 : !kvcache.in_flight<16x32xf32, mma_acc>
+    %2 = kvcache.to_operand %1 : !kvcache.fragment<16x32xf32, mma_acc> -> !kvcache.fragment<16x32xf16, mma_a16>
+    %3 = kvcache.fragment_mma %2, %arg1[%arg3, %arg3] {major_b = #kvcache.major<mn_major>} : !kvcache.fragment<16x32xf16, mma_a16>, !kvcache.tile<32x64xf8E4M3FN, swizzle_64b> -> !kvcache.in_flight<16x64xf32, mma_acc_pairs>
+    %4 = kvcache.fragment_wait %3 : !kvcache.in_flight<16x64xf32, mma_acc_pairs>
+    %5 = kvcache.map arith.mulf(%4, %arg2) : !kvcache.fragment<16x64xf32, mma_acc_pairs>, !kvcache.fragment<16xf32, mma_acc> -> !kvcache.fragment<16x64xf32, mma_acc_pairs>
+    return %5 : !kvcache.fragment<16x64xf32, mma_acc_pairs>
+  }
+  func.func @loads(%arg0: !kvcache.tile<3x64xf32>, %arg1: !kvcache.tile<16x64xf16>, %arg2: index) -> (!kvcache.fragment<16x64xf32, mma_acc>, !kvcache.fragment<16x64xf16, mma_a16_pairs>) {
+    %0 = kvcache.fragment_load %arg0[%arg2, %arg2] {repeated} : !kvcache.tile<3x64xf32> -> !kvcache.fragment<16x64xf32, mma_acc>
+    %1 = kvcache.fragment_load %arg1[%arg2, %arg2] {paired} : !kvcache.tile<16x64xf16> -> !kvcache.fragment<16x64xf16, mma_a16_pairs>
+    return %0, %1 : !kvcache.fragment<16x64xf32, mma_acc>, !kvcache.fragment<16x64xf16, mma_a16_pairs>
+  }
   func.func @fence(%arg0: !kvcache.fragment<64xf32, wgmma_acc, partial>) {
     kvcache.schedule_fence %arg0 : !kvcache.fragment<64xf32, wgmma_acc, partial>
     return

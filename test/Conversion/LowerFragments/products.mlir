@@ -13,6 +13,8 @@
 gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
   func.func private @use(!s)
   func.func private @use_group(!acc)
+  func.func private @use_pairs(!kvcache.fragment<16x16xf16, mma_a16_pairs>)
+  func.func private @use_bytes(!kvcache.fragment<16x48xf32, mma_acc_pairs>)
 
   // 16 x 16 elements of B at a time, for two products of 8 columns.
   // CHECK-LABEL: gpu.func @sync(
@@ -34,6 +36,57 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
     %second = kvcache.fragment_mma %q, %tile[%c0, %c0] add %s {major_b = #kvcache.major<mn_major>} : !q, !tile, !s -> !fly
     %o = kvcache.fragment_wait %second : !fly
     func.call @use(%o) : (!s) -> ()
+    gpu.return
+  }
+
+  // Four bytes of a lane become two words of A, and 16 bytes of a row are two
+  // matrices. Of values, even and odd elements have products of their own.
+  // CHECK-LABEL: gpu.func @stored_bytes(
+  // CHECK-COUNT-12: kvcache.tile_load {{.*}} -> vector<2xf16>
+  // CHECK:         nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<row>, num = 4 : i32
+  // CHECK:         arith.extf %{{.*}} : vector<4xf8E4M3FN> to vector<4xf16>
+  // CHECK:         nvvm.mma.sync {{.*}}shape = #nvvm.shape<m = 16, n = 8, k = 16>
+  // CHECK-COUNT-3: nvvm.mma.sync
+  // CHECK:         nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<row>, num = 2 : i32
+  // CHECK-COUNT-2: nvvm.mma.sync
+  // CHECK-NOT:     nvvm.mma.sync
+  // CHECK:         nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<col>, num = 4 : i32
+  // CHECK:         nvvm.prmt
+  // CHECK-COUNT-4: nvvm.mma.sync
+  // CHECK:         nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<col>, num = 2 : i32
+  // CHECK-COUNT-2: nvvm.mma.sync
+  gpu.func @stored_bytes() kernel {
+    %c0 = arith.constant 0 : index
+    %tile = kvcache.alloc_tile : !kvcache.tile<16x48xf16>
+    %bytes = kvcache.alloc_tile : !kvcache.tile<16x48xf8E4M3FN>
+    %q = kvcache.fragment_load %tile[%c0, %c0] : !kvcache.tile<16x48xf16> -> !kvcache.fragment<16x48xf16, mma_a16_pairs>
+    %qk = kvcache.fragment_mma %q, %bytes[%c0, %c0]
+      : !kvcache.fragment<16x48xf16, mma_a16_pairs>, !kvcache.tile<16x48xf8E4M3FN> -> !fly
+    %s = kvcache.fragment_wait %qk : !fly
+    %p = kvcache.to_operand %s : !s -> !kvcache.fragment<16x16xf16, mma_a16>
+    %pv = kvcache.fragment_mma %p, %bytes[%c0, %c0] {major_b = #kvcache.major<mn_major>}
+      : !kvcache.fragment<16x16xf16, mma_a16>, !kvcache.tile<16x48xf8E4M3FN> -> !kvcache.in_flight<16x48xf32, mma_acc_pairs>
+    %o = kvcache.fragment_wait %pv : !kvcache.in_flight<16x48xf32, mma_acc_pairs>
+    func.call @use_bytes(%o) : (!kvcache.fragment<16x48xf32, mma_acc_pairs>) -> ()
+    gpu.return
+  }
+
+  // A thread loads a number of a column once for both of its rows. Columns in
+  // pairs take one ldmatrix.
+  // CHECK-LABEL: gpu.func @loads(
+  // CHECK-COUNT-2: kvcache.tile_load {{.*}} -> vector<2xf32>
+  // CHECK-NOT:     kvcache.tile_load
+  // CHECK:         nvvm.ldmatrix {{.*}} num = 4 : i32
+  // CHECK-NOT:     kvcache.tile_load
+  // CHECK:         gpu.return
+  gpu.func @loads(%i: index) kernel {
+    %c0 = arith.constant 0 : index
+    %scales = kvcache.alloc_tile : !kvcache.tile<3x16xf32>
+    %rows = kvcache.alloc_tile : !kvcache.tile<16x16xf16>
+    %x = kvcache.fragment_load %scales[%i, %c0] {repeated} : !kvcache.tile<3x16xf32> -> !s
+    func.call @use(%x) : (!s) -> ()
+    %y = kvcache.fragment_load %rows[%c0, %c0] {paired} : !kvcache.tile<16x16xf16> -> !kvcache.fragment<16x16xf16, mma_a16_pairs>
+    func.call @use_pairs(%y) : (!kvcache.fragment<16x16xf16, mma_a16_pairs>) -> ()
     gpu.return
   }
 

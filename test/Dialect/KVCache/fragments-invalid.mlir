@@ -61,7 +61,7 @@ func.func private @c3_operand(!kvcache.fragment<64xbf16, wgmma_a16, partial>)
 // -----
 
 // expected-error @below {{failed to parse KVCache_FragmentType parameter 'layout' which is to be a `::mlir::kvcache::FragmentLayout`}}
-// expected-error @below {{expected one of [mma_acc, mma_a16, wgmma_acc, wgmma_a16, wgmma_a8, tmem_acc, wgmma_acc_t] for which elements of a matrix a thread has, got: wgmma}}
+// expected-error @below {{expected one of [mma_acc, mma_a16, wgmma_acc, wgmma_a16, wgmma_a8, tmem_acc, wgmma_acc_t, mma_a16_pairs, mma_acc_pairs] for which elements of a matrix a thread has, got: wgmma}}
 func.func private @layout(!kvcache.fragment<64x8xf32, wgmma>)
 
 // -----
@@ -133,6 +133,14 @@ func.func @map_c1_layout(%a: !kvcache.fragment<16x32xf32, mma_acc>) {
     %t = arith.truncf %e : f32 to bf16
     kvcache.yield %t : bf16
   }
+  return
+}
+
+// -----
+
+func.func @map_c1_rows(%a: !kvcache.fragment<64x32xf32, wgmma_acc>, %b: !kvcache.fragment<16xf32, mma_acc>) {
+  // expected-error @below {{'kvcache.map' op expects the shape and layout of the result, '!kvcache.fragment<64x32xf32, wgmma_acc>', got '!kvcache.fragment<16xf32, mma_acc>'}}
+  %y = kvcache.map arith.mulf(%a, %b) : !kvcache.fragment<64x32xf32, wgmma_acc>, !kvcache.fragment<16xf32, mma_acc> -> !kvcache.fragment<64x32xf32, wgmma_acc>
   return
 }
 
@@ -686,7 +694,7 @@ func.func @store_split_c1_acc(%a: !kvcache.fragment<16xf32, mma_acc>, %s: !kvcac
 // -----
 
 func.func @store_split_c1_rows(%a: !kvcache.fragment<16x32xf32, mma_acc>, %s: !kvcache.fragment<16xf32, mma_acc, partial>, %i: index, %x: i1, %m: memref<?x32xf32>, %n: memref<?x2xf32>, %e: f32) {
-  // expected-error @below {{'kvcache.store_split' op expects 'max' and 'sum' to be '!kvcache.fragment<16xf32, mma_acc>', got '!kvcache.fragment<16xf32, mma_acc, partial>'}}
+  // expected-error @below {{'kvcache.store_split' op expects 'max' and 'sum' to be '!kvcache.fragment<16xf32, mma_acc>', or to have its rows, got '!kvcache.fragment<16xf32, mma_acc, partial>'}}
   kvcache.store_split %a, %s, %s at(%i, %i) to %m, %n : !kvcache.fragment<16x32xf32, mma_acc>, !kvcache.fragment<16xf32, mma_acc, partial>, memref<?x32xf32>, memref<?x2xf32> {
   ^bb0(%r: index):
     kvcache.yield %r, %x : index, i1
@@ -697,7 +705,7 @@ func.func @store_split_c1_rows(%a: !kvcache.fragment<16x32xf32, mma_acc>, %s: !k
 // -----
 
 func.func @store_split_c1_layout(%a: !kvcache.fragment<16x32xf32, mma_acc>, %s: !kvcache.fragment<64xf32, wgmma_acc>, %i: index, %x: i1, %m: memref<?x32xf32>, %n: memref<?x2xf32>, %e: f32) {
-  // expected-error @below {{'kvcache.store_split' op expects 'max' and 'sum' to be '!kvcache.fragment<16xf32, mma_acc>', got '!kvcache.fragment<64xf32, wgmma_acc>'}}
+  // expected-error @below {{'kvcache.store_split' op expects 'max' and 'sum' to be '!kvcache.fragment<16xf32, mma_acc>', or to have its rows, got '!kvcache.fragment<64xf32, wgmma_acc>'}}
   kvcache.store_split %a, %s, %s at(%i, %i) to %m, %n : !kvcache.fragment<16x32xf32, mma_acc>, !kvcache.fragment<64xf32, wgmma_acc>, memref<?x32xf32>, memref<?x2xf32> {
   ^bb0(%r: index):
     kvcache.yield %r, %x : index, i1
@@ -919,6 +927,70 @@ func.func @mma_c6(%a: !kvcache.fragment<16x32xbf16, mma_a16>, %t: !kvcache.tile<
 
 // -----
 
+func.func @load_c3_repeated(%t: !kvcache.tile<64x64xbf16, swizzle_128b>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_load' op expects an accumulator for 'repeated', got '!kvcache.fragment<16x32xbf16, mma_a16>'}}
+  %y = kvcache.fragment_load %t[%i, %i] {repeated} : !kvcache.tile<64x64xbf16, swizzle_128b> -> !kvcache.fragment<16x32xbf16, mma_a16>
+  return
+}
+
+// -----
+
+func.func @load_c3_paired(%t: !kvcache.tile<64x64xbf16, swizzle_128b>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_load' op expects mma_a16_pairs for 'paired', got '!kvcache.fragment<16x32xbf16, mma_a16>'}}
+  %y = kvcache.fragment_load %t[%i, %i] {paired} : !kvcache.tile<64x64xbf16, swizzle_128b> -> !kvcache.fragment<16x32xbf16, mma_a16>
+  return
+}
+
+// -----
+
+func.func @mma_c2_pairs(%a: !kvcache.fragment<16x32xf16, mma_a16>, %t: !kvcache.tile<64x64xi8, swizzle_64b>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_mma' op expects 'a' to be mma_a16_pairs of two dimensions, got '!kvcache.fragment<16x32xf16, mma_a16>'}}
+  %y = kvcache.fragment_mma %a, %t[%i, %i] : !kvcache.fragment<16x32xf16, mma_a16>, !kvcache.tile<64x64xi8, swizzle_64b> -> !kvcache.in_flight<16x32xf32, mma_acc>
+  return
+}
+
+// -----
+
+func.func @mma_c2_no_pairs(%a: !kvcache.fragment<16x32xf16, mma_a16_pairs>, %t: !kvcache.tile<64x64xf16, swizzle_128b>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_mma' op expects 'a' to be mma_a16 of two dimensions, got '!kvcache.fragment<16x32xf16, mma_a16_pairs>'}}
+  %y = kvcache.fragment_mma %a, %t[%i, %i] : !kvcache.fragment<16x32xf16, mma_a16_pairs>, !kvcache.tile<64x64xf16, swizzle_128b> -> !kvcache.in_flight<16x32xf32, mma_acc>
+  return
+}
+
+// -----
+
+func.func @mma_c7_half(%a: !kvcache.fragment<16x32xbf16, mma_a16_pairs>, %t: !kvcache.tile<64x64xf8E4M3FN, swizzle_64b>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_mma' op expects f16, f8E4M3FN, f8E5M2 or i8, and f32, as element types, got 'bf16', 'f8E4M3FN' and 'f32'}}
+  %y = kvcache.fragment_mma %a, %t[%i, %i] : !kvcache.fragment<16x32xbf16, mma_a16_pairs>, !kvcache.tile<64x64xf8E4M3FN, swizzle_64b> -> !kvcache.in_flight<16x32xf32, mma_acc>
+  return
+}
+
+// -----
+
+func.func @mma_c7_element(%a: !kvcache.fragment<16x32xf16, mma_a16_pairs>, %t: !kvcache.tile<64x64xf8E8M0FNU, swizzle_64b>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_mma' op expects f16, f8E4M3FN, f8E5M2 or i8, and f32, as element types, got 'f16', 'f8E8M0FNU' and 'f32'}}
+  %y = kvcache.fragment_mma %a, %t[%i, %i] : !kvcache.fragment<16x32xf16, mma_a16_pairs>, !kvcache.tile<64x64xf8E8M0FNU, swizzle_64b> -> !kvcache.in_flight<16x32xf32, mma_acc>
+  return
+}
+
+// -----
+
+func.func @mma_c7_acc(%a: !kvcache.fragment<16x32xf16, mma_a16>, %t: !kvcache.tile<64x64xi8, swizzle_64b>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_mma' op expects the result to be mma_acc_pairs, got '!kvcache.in_flight<16x32xf32, mma_acc>'}}
+  %y = kvcache.fragment_mma %a, %t[%i, %i] {major_b = #kvcache.major<mn_major>} : !kvcache.fragment<16x32xf16, mma_a16>, !kvcache.tile<64x64xi8, swizzle_64b> -> !kvcache.in_flight<16x32xf32, mma_acc>
+  return
+}
+
+// -----
+
+func.func @mma_c7_acc_of_keys(%a: !kvcache.fragment<16x32xf16, mma_a16_pairs>, %t: !kvcache.tile<64x64xi8, swizzle_64b>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_mma' op expects the result to be mma_acc, got '!kvcache.in_flight<16x32xf32, mma_acc_pairs>'}}
+  %y = kvcache.fragment_mma %a, %t[%i, %i] : !kvcache.fragment<16x32xf16, mma_a16_pairs>, !kvcache.tile<64x64xi8, swizzle_64b> -> !kvcache.in_flight<16x32xf32, mma_acc_pairs>
+  return
+}
+
+// -----
+
 func.func @wait_none() {
   // expected-error @below {{'kvcache.fragment_wait' op expects a product}}
   "kvcache.fragment_wait"() : () -> ()
@@ -938,6 +1010,14 @@ func.func @wait_c1(%a: !kvcache.in_flight<64x32xf32, wgmma_acc>, %b: !kvcache.in
 func.func @wait_c2(%b: !kvcache.in_flight<16x32xf32, mma_acc>) {
   // expected-error @below {{'kvcache.fragment_wait' op expects no 'pending' for products of mma.sync, got 1}}
   %y = kvcache.fragment_wait %b pending 1 : !kvcache.in_flight<16x32xf32, mma_acc>
+  return
+}
+
+// -----
+
+func.func @wait_c2_pairs(%b: !kvcache.in_flight<16x32xf32, mma_acc_pairs>) {
+  // expected-error @below {{'kvcache.fragment_wait' op expects no 'pending' for products of mma.sync, got 2}}
+  %y = kvcache.fragment_wait %b pending 2 : !kvcache.in_flight<16x32xf32, mma_acc_pairs>
   return
 }
 

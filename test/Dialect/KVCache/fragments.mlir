@@ -149,6 +149,35 @@ func.func @products(%q: !tile, %k: !tile, %q1: !q1, %o: !s, %i: index) -> (!s, !
   return %both#0, %done : !s, !s1
 }
 
+// CHECK-LABEL: func.func @stored_bytes(
+func.func @stored_bytes(%q: !kvcache.fragment<16x64xf16, mma_a16_pairs>, %tile: !kvcache.tile<32x64xf8E4M3FN, swizzle_64b>,
+                        %rows: !kvcache.fragment<16xf32, mma_acc>, %i: index) -> !kvcache.fragment<16x64xf32, mma_acc_pairs> {
+  // CHECK: kvcache.fragment_mma %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] : !kvcache.fragment<16x64xf16, mma_a16_pairs>, !kvcache.tile<32x64xf8E4M3FN, swizzle_64b> -> !kvcache.in_flight<16x32xf32, mma_acc>
+  %qk = kvcache.fragment_mma %q, %tile[%i, %i]
+    : !kvcache.fragment<16x64xf16, mma_a16_pairs>, !kvcache.tile<32x64xf8E4M3FN, swizzle_64b> -> !kvcache.in_flight<16x32xf32, mma_acc>
+  %s = kvcache.fragment_wait %qk : !kvcache.in_flight<16x32xf32, mma_acc>
+  %p = kvcache.to_operand %s : !kvcache.fragment<16x32xf32, mma_acc> -> !kvcache.fragment<16x32xf16, mma_a16>
+  // CHECK: kvcache.fragment_mma %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] {major_b = #kvcache.major<mn_major>} : !kvcache.fragment<16x32xf16, mma_a16>, !kvcache.tile<32x64xf8E4M3FN, swizzle_64b> -> !kvcache.in_flight<16x64xf32, mma_acc_pairs>
+  %pv = kvcache.fragment_mma %p, %tile[%i, %i] {major_b = #kvcache.major<mn_major>}
+    : !kvcache.fragment<16x32xf16, mma_a16>, !kvcache.tile<32x64xf8E4M3FN, swizzle_64b> -> !kvcache.in_flight<16x64xf32, mma_acc_pairs>
+  %o = kvcache.fragment_wait %pv : !kvcache.in_flight<16x64xf32, mma_acc_pairs>
+  // The rows of a thread are those of another layout.
+  // CHECK: kvcache.map arith.mulf(%{{.*}}, %{{.*}}) : !kvcache.fragment<16x64xf32, mma_acc_pairs>, !kvcache.fragment<16xf32, mma_acc> -> !kvcache.fragment<16x64xf32, mma_acc_pairs>
+  %y = kvcache.map arith.mulf(%o, %rows)
+    : !kvcache.fragment<16x64xf32, mma_acc_pairs>, !kvcache.fragment<16xf32, mma_acc> -> !kvcache.fragment<16x64xf32, mma_acc_pairs>
+  return %y : !kvcache.fragment<16x64xf32, mma_acc_pairs>
+}
+
+// CHECK-LABEL: func.func @loads(
+// CHECK:         kvcache.fragment_load %{{.*}}[%{{.*}}, %{{.*}}] {repeated} : !kvcache.tile<3x64xf32> -> !kvcache.fragment<16x64xf32, mma_acc>
+// CHECK:         kvcache.fragment_load %{{.*}}[%{{.*}}, %{{.*}}] {paired} : !kvcache.tile<16x64xf16> -> !kvcache.fragment<16x64xf16, mma_a16_pairs>
+func.func @loads(%scales: !kvcache.tile<3x64xf32>, %rows: !kvcache.tile<16x64xf16>, %i: index)
+    -> (!kvcache.fragment<16x64xf32, mma_acc>, !kvcache.fragment<16x64xf16, mma_a16_pairs>) {
+  %x = kvcache.fragment_load %scales[%i, %i] {repeated} : !kvcache.tile<3x64xf32> -> !kvcache.fragment<16x64xf32, mma_acc>
+  %y = kvcache.fragment_load %rows[%i, %i] {paired} : !kvcache.tile<16x64xf16> -> !kvcache.fragment<16x64xf16, mma_a16_pairs>
+  return %x, %y : !kvcache.fragment<16x64xf32, mma_acc>, !kvcache.fragment<16x64xf16, mma_a16_pairs>
+}
+
 // CHECK-LABEL: func.func @fence(
 // CHECK:         kvcache.schedule_fence %{{.*}} : !kvcache.fragment<64xf32, wgmma_acc, partial>
 func.func @fence(%sums: !share) {

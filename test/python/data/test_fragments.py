@@ -23,13 +23,15 @@ DTYPES = {
     "i16": np.int16,
     "i8": np.int8,
     "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E5M2": ml_dtypes.float8_e5m2,
 }
 TEAMS = {"mma": (16, 32, ("emulator:sm_80", "emulator:sm_120")), "wgmma": (64, 128, ("emulator:sm_90a",))}
 # Fragments of tensor memory have 128 rows, or 64.
 TMEM_TEAMS = {"tmem_acc": (128, 256, ("emulator:sm_100a",)), "tmem_acc64": (64, 128, ("emulator:sm_103a",))}
 # The rows of transposed fragments are the columns of wgmma: 8 to 256.
 OTHER_TEAMS = {**TMEM_TEAMS, "wgmma_acc_t": (24, 128, ("emulator:sm_90a",))}
-LAYOUTS = ["mma_acc", "mma_a16", "wgmma_acc", "wgmma_a16", "wgmma_a8", *OTHER_TEAMS]
+PAIRS = ["mma_a16_pairs", "mma_acc_pairs"]
+LAYOUTS = ["mma_acc", "mma_a16", "wgmma_acc", "wgmma_a16", "wgmma_a8", *PAIRS, *OTHER_TEAMS]
 SWIZZLES = {32: "swizzle_32b", 64: "swizzle_64b", 128: "swizzle_128b"}
 
 
@@ -49,6 +51,11 @@ def make_scratch(layout, element):
         return "", "", ""
     type = f"!kvcache.tile<4x{get_team(layout)[0]}x{element}>"
     return f"%scratch = kvcache.alloc_tile : {type}", "across %scratch", f", {type}"
+
+
+def choose_element(layout, a16, a8, acc):
+    """An element type for each kind of layout: operands of 16 and of 8 bits, and accumulators."""
+    return a16 if "a16" in layout else a8 if "a8" in layout else acc
 
 
 def get_element(dtype):
@@ -159,7 +166,7 @@ def draw(shape, dtype, seed=0):
 @pytest.mark.parametrize("layout, target", cases())
 def test_indices_are_those_of_the_layout(layout, target, is_opaque):
     rows, threads, _ = get_team(layout)
-    element = {"6": "i16", "8": "i8"}.get(layout[-1], "i32")
+    element = choose_element(layout, "i16", "i8", "i32")
     columns = get_columns(layout, 96)
     type = fragment(layout, rows, columns, element=element)
     index = "arith.index_cast %{} : index to " + element
@@ -189,7 +196,7 @@ def test_indices_are_those_of_the_layout(layout, target, is_opaque):
 @pytest.mark.parametrize("layout, target", cases())
 def test_parts_of_tiles_are_loaded_and_stored(layout, target, swizzle):
     rows, threads, _ = get_team(layout)
-    element = {"6": "bf16", "8": "f8E4M3FN"}.get(layout[-1], "f32")
+    element = choose_element(layout, "bf16", "f8E4M3FN", "f32")
     columns = 64
     array = draw((rows + 8, 2 * columns), DTYPES[element])
     unit = 16 // array.dtype.itemsize
@@ -213,7 +220,7 @@ def test_parts_of_tiles_are_loaded_and_stored(layout, target, swizzle):
 @pytest.mark.parametrize("layout, target", cases())
 def test_transposed_parts_are_stored(layout, target):
     rows, threads, _ = get_team(layout)
-    element = {"6": "bf16", "8": "f8E4M3FN"}.get(layout[-1], "f32")
+    element = choose_element(layout, "bf16", "f8E4M3FN", "f32")
     array = draw((rows, 64), DTYPES[element])
     unit = 16 // array.dtype.itemsize
     type, shape = fragment(layout, rows, 64, element=element), (72, rows + unit)
@@ -236,8 +243,40 @@ def test_transposed_parts_are_stored(layout, target):
     np.testing.assert_array_equal(out.view(np.uint8), expected.view(np.uint8))
 
 
+@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "tmem_acc", "wgmma_acc_t", "mma_acc_pairs"])
+def test_a_row_of_a_tile_is_loaded_for_all_rows(layout):
+    rows, threads, targets = get_team(layout)
+    columns = get_columns(layout, 48)
+    array = draw((3, columns + 16), np.float32)
+    type, tile = fragment(layout, rows, columns, element="f32"), Tile.of("a", array, "none").type
+    body = f"""
+      %row = arith.constant 1 : index
+      %column = arith.constant 12 : index
+      %f = kvcache.fragment_load %a[%row, %column] {{repeated}} : {tile} -> {type}
+      kvcache.fragment_store %f, %out[%c0, %c0] : {type}, !kvcache.tile<{rows}x{columns}xf32>"""
+    for target in targets:
+        (out,) = run(target, threads, {"a": array}, {"out": ((rows, columns), "f32")}, body)
+        np.testing.assert_array_equal(out, np.tile(array[1, 12 : columns + 12], (rows, 1)))
+
+
+@pytest.mark.parametrize("swizzle", ["none", "swizzle_128b"])
+def test_paired_columns_are_loaded_in_order(swizzle):
+    rows, threads, targets = TEAMS["mma"]
+    order = np.array([0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15])
+    array = draw((rows, 64), np.float16)
+    paired = np.ascontiguousarray(array[:, (np.arange(0, 64, 16)[:, None] + order).ravel()])
+    type, tile = fragment("mma_a16_pairs", rows, 48, element="f16"), Tile.of("a", paired, swizzle).type
+    body = f"""
+      %c16 = arith.constant 16 : index
+      %f = kvcache.fragment_load %a[%c0, %c16] {{paired}} : {tile} -> {type}
+      kvcache.fragment_store %f, %out[%c0, %c0] : {type}, !kvcache.tile<{rows}x48xf16>"""
+    for target in targets:
+        (out,) = run(target, threads, {"a": paired}, {"out": ((rows, 48), "f16")}, body, swizzle=swizzle)
+        np.testing.assert_array_equal(out, array[:, 16:])
+
+
 @pytest.mark.parametrize("element", ["f32", "bf16", "f8E4M3FN"])
-@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "tmem_acc", "wgmma_acc_t"])
+@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "tmem_acc", "wgmma_acc_t", "mma_acc_pairs"])
 def test_rows_are_stored_where_the_region_says(layout, element):
     """Row r below the end is stored as row r / 4 of head r % 4. One lane stores the number of a row."""
     rows, threads, targets = get_team(layout)
@@ -278,7 +317,7 @@ def test_rows_are_stored_where_the_region_says(layout, element):
 
 
 @pytest.mark.parametrize("column", [0, 16])
-@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "wgmma_acc_t"])
+@pytest.mark.parametrize("layout", ["mma_acc", "wgmma_acc", "wgmma_acc_t", "mma_acc_pairs"])
 def test_split_is_stored_with_the_state_of_its_rows(layout, column):
     """A team whose columns begin at 0 also stores the two numbers of each row."""
     rows, threads, targets = get_team(layout)
@@ -535,6 +574,44 @@ def test_transposed_products(rows, n, k, major_a, major_b, element):
     expected = (a if major_a == "k" else a.T).astype(float) @ (b.T if major_b == "k" else b).astype(float)
     np.testing.assert_allclose(twice, 2 * expected, rtol=1e-4, atol=1e-3)
     np.testing.assert_allclose(added, expected + given, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("element", ["f8E4M3FN", "f8E5M2", "i8"])
+@pytest.mark.parametrize("n, k, major", [(32, 48, "k"), (16, 128, "k"), (48, 32, "mn"), (128, 16, "mn")])
+def test_products_of_stored_bytes(n, k, major, element):
+    """All bytes but those that are no numbers, which become f16. The tile has other rows and columns before and after."""
+    rows, threads, targets = TEAMS["mma"]
+    shape = (n + 8, k + 16) if major == "k" else (k + 8, n + 16)
+    b = np.random.default_rng(1).permuted(np.resize(np.arange(256, dtype=np.uint8), shape)).view(DTYPES[element])
+    b[~np.isfinite(b.astype(np.float32))] = 0
+    a, given, factors = (draw(size, dtype, 2) for size, dtype in (((rows, k), np.float16), ((rows, n), np.float32), ((rows, 8), np.float32)))
+    is_k = major == "k"
+    left = fragment("mma_a16_pairs" if is_k else "mma_a16", rows, k, element="f16")
+    sums = fragment("mma_acc" if is_k else "mma_acc_pairs", rows, n, element="f32")
+    row, columns = fragment("mma_acc", rows, element="f32"), fragment("mma_acc", rows, 8, element="f32")
+    product = sums.replace("fragment", "in_flight")
+    tiles = [Tile.of(name, array, "none") for name, array in (("a", a), ("b", b), ("c", given), ("d", factors))]
+    options = "" if is_k else "{major_b = #kvcache.major<mn_major>}"
+    body = f"""
+      %c8 = arith.constant 8 : index
+      %c16 = arith.constant 16 : index
+      %left = kvcache.fragment_load %a[%c0, %c0] : {tiles[0].type} -> {left}
+      %given = kvcache.fragment_load %c[%c0, %c0] : {tiles[2].type} -> {sums}
+      %d_all = kvcache.fragment_load %d[%c0, %c0] : {tiles[3].type} -> {columns}
+      %factors = kvcache.reduce addf %d_all : {columns} -> {row}
+      %scaled = kvcache.map arith.mulf(%given, %factors) : {sums}, {row} -> {sums}
+      %first = kvcache.fragment_mma %left, %b[%c0, %c0] add %scaled {options}
+        : {left}, {tiles[1].type}, {sums} -> {product}
+      %second = kvcache.fragment_mma %left, %b[%c8, %c16] add %first {options}
+        : {left}, {tiles[1].type}, {product} -> {product}
+      %added = kvcache.fragment_wait %second : {product}
+      kvcache.fragment_store %added, %out[%c0, %c0] : {sums}, !kvcache.tile<{rows}x{n}xf32>"""
+    both = b.astype(float)[:-8, :-16] + b.astype(float)[8:, 16:]
+    expected = given * factors.sum(1, keepdims=True) + a.astype(float) @ (both.T if is_k else both)
+    for target in ("emulator:sm_80", "emulator:sm_89", "emulator:sm_120"):
+        inputs = {"a": a, "b": b, "c": given, "d": factors}
+        (out,) = run(target, threads, inputs, {"out": ((rows, n), "f32")}, body)
+        np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5 * np.abs(both).max() * k)
 
 
 @pytest.mark.parametrize("keys", [1, 3])
