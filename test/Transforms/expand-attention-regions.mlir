@@ -92,24 +92,12 @@ func.func @swap_ab(%q: !rows, %keys: !cache, %values: !cache, %offsets: memref<?
   return
 }
 
-// MMA-LABEL: func.func @dequantized(
-// MMA: nvvm.mma.sync
-// MMA-COUNT-2: memref.load %arg6[
-// MMA-COUNT-9: memref.load %arg7[
-// MMA-NOT: memref.load %arg{{[67]}}[
-// MMA: nvvm.mma.sync
-// WGMMA-LABEL: func.func @dequantized(
-// WGMMA: nvvm.mma.sync
-// WGMMA-COUNT-2: memref.load %arg6[
-// WGMMA-COUNT-17: memref.load %arg7[
-// WGMMA-NOT: memref.load %arg{{[67]}}[
-// WGMMA: nvvm.mma.sync
-// TMEM-LABEL: func.func @dequantized(
-// TMEM: nvvm.mma.sync
-// TMEM-COUNT-2: memref.load %arg6[
-// TMEM-COUNT-17: memref.load %arg7[
-// TMEM-NOT: memref.load %arg{{[67]}}[
-// TMEM: nvvm.mma.sync
+// MAP-LABEL: func.func @dequantized(
+// MAP: kvcache.fragment_mma
+// MAP: memref.load %arg6[
+// MAP-COUNT-2: memref.load %arg7[
+// MAP-NOT: memref.load %arg{{[67]}}[
+// MAP: kvcache.fragment_mma
 func.func @dequantized(%q: !rows, %keys: !bytes, %values: !bytes, %offsets: memref<?xi32>, %scale: f32, %out: !rows,
     %slopes: memref<8xf32>, %documents: memref<?xi32>) {
   kvcache.attention %q, %keys, %values, %offsets, %scale outs(%out) {causal, tile_rows = 16}

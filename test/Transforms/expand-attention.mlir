@@ -79,7 +79,7 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 // GPU:           scf.parallel (%{{.*}}) = (%c0{{.*}}) to (%c128{{.*}})
 // GPU:             scf.while
 // GPU:             %[[QUERIES:.*]] = kvcache.alloc_tile : !kvcache.tile<64x128xbf16, swizzle_128b>
-// GPU:             %[[KEYS:.*]] = kvcache.pipe {consumer_registers = {{216|240}} : i64} : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>
+// GPU:             %[[KEYS:.*]] = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>
 // GPU:             %[[VALUES:.*]] = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>
 // GPU:             kvcache.produce %[[KEYS]][%c0
 // GPU:               kvcache.async_load_tile %arg1[{{.*}}] valid %{{.*}} {base_alignment = 64 : i64}

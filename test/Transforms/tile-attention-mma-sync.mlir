@@ -13,7 +13,7 @@
 // CHECK-SAME:    %[[Q:.*]]: memref<?x32x128xbf16>, %[[K:.*]]: !kvcache.paged{{.*}}, %[[V:.*]]: !kvcache.paged{{.*}}, %[[N:.*]]: memref<?xi32>, %[[SCALE:.*]]: f32, %[[OUT:.*]]: memref<?x32x128xbf16>, %[[LSE:.*]]: memref<?x32xf32>)
 // CHECK:         scf.parallel (%[[THREAD:.*]]) = (%c0) to (%c128)
 // CHECK:           %[[QT:.*]] = kvcache.alloc_tile : !kvcache.tile<64x128xbf16, swizzle_128b>
-// CHECK:           %[[KEYS:.*]] = kvcache.pipe {consumer_registers = 240 : i64} : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>
+// CHECK:           %[[KEYS:.*]] = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>
 // CHECK:           %[[VALUES:.*]] = kvcache.pipe : !kvcache.pipe<2, !kvcache.tile<64x128xbf16, swizzle_128b>>
 // CHECK:           %[[WARP:.*]] = arith.divui %[[THREAD]], %c32
 // CHECK:           %[[R0:.*]] = arith.muli %[[WARP]], %c16

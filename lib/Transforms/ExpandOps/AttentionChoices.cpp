@@ -12,7 +12,6 @@
 
 #include "AttentionShape.h"
 #include "Heads.h"
-#include "QueryTile.h"
 #include "TiledCache.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -29,10 +28,18 @@ int64_t getLanesPerStored(Value cache) {
   return cast<CacheTypeInterface>(cache.getType()).getLanesPerStored();
 }
 
+/// Whether queries can become f16: rows of bf16 are scaled, and the threads
+/// that store a row, 8 elements each, find its largest element by shuffles.
+bool canBecomeHalf(AttentionOp op, const AttentionShape &shape) {
+  constexpr int64_t run = 8;
+  int64_t runs = shape.keySize / run;
+  return !getElementTypeOrSelf(op.getQ()).isBF16() ||
+         (runs <= kWarp && llvm::isPowerOf2_64(runs));
+}
+
 /// Whether warps can multiply raw tiles of the caches.
 bool canMultiplyRaw(AttentionOp op, const AttentionShape &shape) {
-  return shape.caches == Caches::Values &&
-         QueryTile::canBeForRaw(op.getQ(), shape.keySize) &&
+  return shape.caches == Caches::Values && canBecomeHalf(op, shape) &&
          TiledCache::canMultiplyRaw(op.getKeyCache(), shape.keySize) &&
          TiledCache::canMultiplyRaw(op.getValues(), shape.valueSize);
 }
@@ -299,30 +306,23 @@ void chooseSchedule(AttentionOp op, const AttentionShape &shape, TilePlan &plan,
 /// latent rows would spill on chips with tensor copies (ptxas 13.0).
 bool hasFragments(AttentionOp op, const AttentionShape &shape,
                   const TilePlan &plan, const Target &target) {
-  if (plan.schedule != Schedule::Prefetch)
-    return true;
-  if (plan.unit != TileUnit::Warps)
-    return true;
   bool isSparsePrompt = shape.tokens == Tokens::Ids && !shape.hasParts;
-  if (shape.caches == Caches::Latent && isSparsePrompt &&
-      target.has(kScheduled))
-    return false;
-  return !plan.multipliesRaw;
+  return plan.unit != TileUnit::Warps || shape.caches != Caches::Latent ||
+         !isSparsePrompt || !target.has(kScheduled);
 }
 
-/// The bound of the registers of a thread, or 0. Regions may need any number,
-/// and ids of sparse rows, or a mask beside a soft cap, need more.
+/// The bound of the registers of a thread that multiplies by `mma.sync`, or 0.
+/// With it, they have room for as many blocks as shared memory has. Otherwise
+/// ptxas loads operands earlier.
 int64_t chooseRegisters(AttentionOp op, const AttentionShape &shape,
-                        const Target &target) {
-  if (shape.keySize <= kMostUnbounded || shape.keySize > kMostBounded ||
-      shape.tokens == Tokens::Ids || !op.getModifiers().empty() ||
-      (op.getMask() && op.getSoftCap()))
-    return 0;
-  const RegistersChoice *choice =
-      llvm::find_if(kRegisterBounds, [&](const RegistersChoice &row) {
-        return target.has(row.chips) && (shape.isPlain || !row.isPlain);
-      });
-  return choice->registers;
+                        const TilePlan &plan, const Target &target) {
+  int64_t blocks =
+      target.sharedBytes / (countSharedBytes(op, shape, plan) + kReserved);
+  int64_t registers =
+      kRegisters / (std::max<int64_t>(blocks, 1) * plan.countThreads());
+  bool isBounded = shape.keySize <= kMostBounded &&
+                   registers >= kLeastRegisters && registers < kMostRegisters;
+  return isBounded ? llvm::alignDown(registers, kRegisterUnit) : 0;
 }
 
 /// The reason why a kernel of this plan can't have a field of the config, or an
@@ -423,7 +423,7 @@ FailureOr<std::optional<TilePlan>> kvcache::planTiles(AttentionOp op,
   plan.blocks = chooseBlocks(op, shape, plan, target);
   plan.hasFragments = hasFragments(op, shape, plan, target);
   if (plan.hasFragments && plan.unit == TileUnit::Warps)
-    plan.registers = chooseRegisters(op, shape, target);
+    plan.registers = chooseRegisters(op, shape, plan, target);
   return std::optional(plan);
 }
 

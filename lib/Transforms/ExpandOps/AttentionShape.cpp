@@ -41,8 +41,6 @@ AttentionShape::AttentionShape(AttentionOp op)
       hasParts(op.getWorkspace()), heads(countGroupHeads(op)),
       keySize(op.getKeySize()), valueSize(getLastSize(op.getOut())),
       bits(std::min(getBits(op.getKeyCache()), getBits(op.getValues()))),
-      isPlain(!op.getSoftCap() && !op.getMask() && op.getModifiers().empty() &&
-              !hasGaps(op.getRanges())),
       hasBegin(op.getWindow() || op.getChunk() || op.getRanges()),
       canOverlap(op.getModifiers().empty() && !op.getWholeMask() &&
                  !hasGaps(op.getRanges()) &&

@@ -32,9 +32,8 @@ struct AttentionShape {
   int64_t heads, keySize, valueSize;
   /// Bits of the caches' elements, at least.
   int64_t bits;
-  /// Whether scores are scaled products, and rows see tokens by their positions
-  /// alone; and whether these positions have a begin.
-  bool isPlain, hasBegin;
+  /// Whether the tokens that a row sees have a begin.
+  bool hasBegin;
   /// Whether there are registers for products that overlap: without regions,
   /// which may need any number, masks that every tile needs, and ranges of long
   /// values (ptxas 13.0).

@@ -205,25 +205,9 @@ constexpr int64_t kRegisters = 1 << 16, kMostRegisters = 256,
                   kReserved = 1 << 10;
 /// Registers of a thread beside the sums of swapped products.
 constexpr int64_t kBesideSums = 128;
-
-//===----------------------------------------------------------------------===//
-// Registers
-//===----------------------------------------------------------------------===//
-
-/// The most registers of a thread that multiplies by `mma.sync`, for keys of
-/// more than `kMostUnbounded` and up to `kMostBounded` elements.
-struct RegistersChoice {
-  Feature chips;
-  /// Only ops without a soft cap, masks or regions.
-  bool isPlain;
-  int64_t registers;
-};
-
-// With more, ptxas 13.0 loads operands earlier than they are needed, and moves
-// them: loops are longer. Kernels of fewer registers spill.
-constexpr RegistersChoice kRegisterBounds[] = {
-    {kScheduled, false, 216}, {kAll, true, 240}, {kAll, false, 232}};
-constexpr int64_t kMostUnbounded = 64, kMostBounded = 128;
+/// The fewest registers of a thread that multiplies by `mma.sync`, and the unit
+/// of their number, for keys of so many elements: longer ones need all.
+constexpr int64_t kLeastRegisters = 168, kRegisterUnit = 8, kMostBounded = 64;
 
 //===----------------------------------------------------------------------===//
 // What the L2 cache evicts first

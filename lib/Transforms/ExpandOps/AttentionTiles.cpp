@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attention.h"
-#include "RawCores.h"
+#include "QueryTile.h"
 #include "TileResults.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -38,9 +38,7 @@ public:
       : TileResults(op, frame, plan), partSize(valueSize / plan.parts),
         keys(frame, op, op.getKeyCache(), keySize, plan),
         values(frame, op, op.getValues(), valueSize, plan),
-        raw(frame, op, plan, keys, values),
-        queries(frame, getQueries(), keys.getLane(), plan.rows, keySize,
-                plan.multipliesRaw) {}
+        queries(frame, getQueries(), keys.getLane(), plan.rows, keySize) {}
 
   void expand() {
     forTiles(
@@ -117,11 +115,9 @@ private:
     cores.emplace(frame, lane);
     placeWarp();
     column = frame.mul(frame.rem(lane, 4), 2);
-    raw.placeLane(*cores, thread, column, firstSum);
     firstOfLane = frame.add(firstRow, frame.div(lane, 4));
-    ofLane = makeLane(ofSums, firstOfLane, Value(), partSize);
-    Value ofColumn = plan.multipliesRaw ? frame.mul(column, 2) : column;
-    ofLane.first = frame.add(firstSum, ofColumn);
+    ofLane = makeLane(layout, firstOfLane, Value(), partSize);
+    ofLane.first = frame.add(firstSum, column);
     makeFactors();
   }
 
@@ -144,7 +140,6 @@ private:
     startCopies();
     // The copies take longer than the next unit.
     Value taken = schedule ? schedule->take() : Value();
-    loadScales(frame.index(0), frame.below(frame.index(0), tiles));
     if (keys.hasGroupScales())
       frame.runIf(frame.below(frame.index(0), tiles),
                   [&] { loadGroupScales(frame.index(0))(); });
@@ -152,8 +147,6 @@ private:
     if (schedule)
       schedule->store(taken, frame.toI32(getUse(tiles)));
     State state = addTokens();
-    if (plan.multipliesRaw)
-      raw.endUnits(state);
     MutableArrayRef<Value> totals = getTotals(state);
     for (auto [r, total] : llvm::enumerate(totals)) {
       state[r] = getReference(state[r]);
@@ -183,10 +176,6 @@ private:
       return std::pair(row, queryHead);
     });
     gpu::BarrierOp::create(builder, loc);
-    for (int64_t r = 0; plan.multipliesRaw && r < layout.countRows(); ++r)
-      if (Value factor = queries.getFactor(
-              frame.add(firstOfLane, frame.index(layout.getRow(r)))))
-        factors[r] = f.mul(factors[r], factor);
     queries.keep(*cores, firstRow);
   }
 
@@ -198,7 +187,6 @@ private:
     queries.allocate();
     for (TiledCache *side : getSides())
       side->allocate();
-    raw.allocate();
     if (ids)
       ids->allocate();
     if (list)
@@ -246,9 +234,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// The scores of a tile, 4 for each 8 tokens.
-  State computeScores(Value tile, Value number) {
-    if (plan.multipliesRaw)
-      return raw.multiplyRows(queries, firstRow, tile, number);
+  State computeScores(Value tile) {
     State scores(plan.tokens / 2, f.constant(0));
     for (int64_t d = 0; d < keySize; d += 16) {
       Fragment query = queries.get(*cores, firstRow, d);
@@ -284,10 +270,6 @@ private:
     State none(layout.countRows(), f.constant(kLowest));
     none.append(layout.countRows() + layout.countElements(partSize),
                 f.constant(0));
-    if (plan.multipliesRaw) {
-      raw.beginUnits(none);
-      raw.storeScales(none);
-    }
     auto loop = scf::ForOp::create(
         builder, loc, frame.index(0), tiles, frame.index(1), none,
         [&](OpBuilder &, Location, Value tile, ValueRange state) {
@@ -313,7 +295,7 @@ private:
   State addTile(Value tile, const State &state) {
     // All threads have used the tile before, and have stored the ids of the
     // next copies.
-    if (ids || !isCopied() || raw.hasScales())
+    if (ids || !isCopied())
       gpu::BarrierOp::create(builder, loc);
     // The only tile is copied when all have used the one before.
     produce(tile, [](const TiledCache &side) {
@@ -346,8 +328,6 @@ private:
     if (plan.raw)
       return useTile(tile, state);
     loadNextIds();
-    // After the last tile, they are those of its last token again.
-    loadScales(frame.add(tile, frame.index(1)), /*condition=*/Value());
     State next = useTile(tile, state);
     storeIds();
     return next;
@@ -359,11 +339,6 @@ private:
     return keys.loadGroupScales(thread, tile, getToken(tile), tokens);
   }
 
-  void loadScales(Value tile, Value condition) {
-    if (plan.multipliesRaw)
-      raw.loadScales(tile, getToken(tile), tokens, condition);
-  }
-
   SmallVector<Type> getTypes(int64_t count) {
     return SmallVector<Type>(count, builder.getF32Type());
   }
@@ -373,26 +348,20 @@ private:
       return keys.use(getUse(tile), getTypes(state.size()), [&](Value keyTile) {
         if (keys.isCopied())
           keys.clearUnseen(thread, keyTile, getToken(tile), tokens);
-        State scores = computeScores(keyTile, tile);
+        State scores = computeScores(keyTile);
         auto weights = weigh(scores, tile, state);
         return addValues(keyTile, weights, state);
       });
     int64_t count = layout.countElements(plan.tokens);
     State scores = keys.use(getUse(tile), getTypes(count), [&](Value keyTile) {
-      return computeScores(keyTile, tile);
+      return computeScores(keyTile);
     });
     SmallVector<Fragment> weights = weigh(scores, tile, state);
-    // Scales have arrived, and registers are missing where values are used.
-    if (plan.multipliesRaw)
-      raw.storeScales(state);
     return values.use(
         getUse(tile), getTypes(state.size()), [&](Value valueTile) {
           if (values.isCopied())
             values.clearUnseen(thread, valueTile, getToken(tile), tokens);
-          if (!plan.multipliesRaw)
-            return addValues(valueTile, weights, state);
-          raw.addColumns(scores, valueTile, tile, state);
-          return state;
+          return addValues(valueTile, weights, state);
         });
   }
 
@@ -409,10 +378,9 @@ private:
   }
 
   /// The weights of the scores of a tile, as left operands, or in shared memory
-  /// as right ones; those of raw tiles replace the scores. Updates maxima and
-  /// totals, and scales the sums.
+  /// as right ones. Updates maxima and totals, and scales the sums.
   SmallVector<Fragment> weigh(State &scores, Value tile, State &state) {
-    if (keys.isUnscaled() && !plan.multipliesRaw)
+    if (keys.isUnscaled())
       keys.scale(scores, layout, column);
     for (auto [i, score] : llvm::enumerate(scores))
       score = applySoftCap(f.mul(score, factors[layout.getRowOf(i)]));
@@ -429,14 +397,9 @@ private:
         total = f.add(total, scores[i]);
       }
       ofRow = total;
-      if (plan.multipliesRaw)
-        raw.shrinkSums(state, r, shrink);
-      else
-        for (int64_t i : layout.getElements(r, partSize))
-          getSums(state)[i] = f.mul(getSums(state)[i], shrink);
+      for (int64_t i : layout.getElements(r, partSize))
+        getSums(state)[i] = f.mul(getSums(state)[i], shrink);
     }
-    if (plan.multipliesRaw)
-      return {};
     // Those of values that are keys are beside these.
     const TiledCache &ofValues = op.getValueCache() ? values : keys;
     if (ofValues.isUnscaled())
@@ -466,7 +429,6 @@ private:
   /// Elements of which a warp has the sums of its rows.
   int64_t partSize;
   TiledCache keys, values;
-  RawCores raw;
   QueryTile queries;
   std::optional<TensorCores> cores;
   /// The warp's first row in the block, and its first element of values.

@@ -18,42 +18,28 @@ namespace mlir::kvcache {
 /// that are beside each other.
 ///
 /// A lane of a warp with 16 query rows has two of them, and of each 8 columns a
-/// run of two. Sums of raw values are those of two products for each 16
-/// columns, of even and of odd ones: a lane has a run of four.
+/// run of two.
 class LaneLayout {
 public:
-  /// That of a warp with 16 query rows.
-  LaneLayout() = default;
-  /// That of the sums of values.
-  static LaneLayout ofSums(const TilePlan &plan) {
-    LaneLayout layout;
-    layout.paired = plan.multipliesRaw;
-    return layout;
-  }
-
   static int64_t countRows() { return 2; }
-  int64_t countRuns(int64_t columns) const {
-    return columns / (paired ? 16 : 8);
-  }
-  int64_t countElements(int64_t columns) const {
+  static int64_t countRuns(int64_t columns) { return columns / 8; }
+  static int64_t countElements(int64_t columns) {
     return countRows() * countRuns(columns) * getRunSize();
   }
-  int64_t getRunSize() const { return paired ? 4 : 2; }
+  static int64_t getRunSize() { return 2; }
 
   /// The distance of a run from the lane's first column.
-  int64_t getColumn(int64_t run) const { return (paired ? 16 : 8) * run; }
+  static int64_t getColumn(int64_t run) { return 8 * run; }
   /// The distance of a row from the lane's first row.
   static int64_t getRow(int64_t row) { return 8 * row; }
   /// The number of an element of a run among those of the lane.
-  int64_t getElement(int64_t row, int64_t run, int64_t ofRun) const {
-    if (paired)
-      return 8 * run + ofRun % 2 * 4 + 2 * row + ofRun / 2;
+  static int64_t getElement(int64_t row, int64_t run, int64_t ofRun) {
     return 4 * run + 2 * row + ofRun;
   }
   /// The row of an element.
   static int64_t getRowOf(int64_t element) { return element / 2 % 2; }
   /// The elements of a row, an even number.
-  SmallVector<int64_t> getElements(int64_t row, int64_t columns) const {
+  static SmallVector<int64_t> getElements(int64_t row, int64_t columns) {
     SmallVector<int64_t> elements;
     for (int64_t run = 0; run < countRuns(columns); ++run)
       for (int64_t e = 0; e < getRunSize(); ++e)
@@ -64,9 +50,6 @@ public:
   /// Lanes that share the columns of a row, and the distance between them.
   static int64_t countSharers() { return 4; }
   static int64_t getSharerStride() { return 1; }
-
-private:
-  bool paired = false;
 };
 
 } // namespace mlir::kvcache

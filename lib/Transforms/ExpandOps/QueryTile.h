@@ -16,19 +16,11 @@ namespace mlir::kvcache {
 
 /// A tile of queries in shared memory, of which each warp loads 16 rows as
 /// fragments.
-///
-/// For products with raw elements, the columns of each 16 are in the order that
-/// `RawCores` has, and rows of bf16 are multiplied by powers of two so that
-/// they are numbers of f16: their largest elements are then in [2^14, 2^15).
 class QueryTile {
 public:
   /// `rows` rows of `size` elements, which become `lane`.
   QueryTile(const Frame &frame, const JoinedRows &queries, FloatType lane,
-            int64_t rows, int64_t size, bool isForRaw);
-
-  /// Whether the threads that store a row find its largest element together, or
-  /// rows need no factors.
-  static bool canBeForRaw(Value queries, int64_t size);
+            int64_t rows, int64_t size);
 
   void allocate();
   /// Stores the rows, of a query and a head that `getRow` gives, by `threads`
@@ -39,25 +31,17 @@ public:
   /// many.
   void keep(const TensorCores &cores, Value firstRow);
   Value getTile() const { return tile; }
-  /// What the products with a row are multiplied by; null if nothing.
-  Value getFactor(Value ofTile) const;
   /// The fragment of the elements from `d` on.
   Fragment get(const TensorCores &cores, Value firstRow, int64_t d) const;
 
 private:
-  /// Scales the elements of a unit of a row, so that they fit into f16. The
-  /// threads of a row do so together.
-  Value scaleRow(Value elements, Value ofTile, Value ofRow) const;
-  void storeUnit(Value elements, Value ofTile, Value d) const;
-
   Frame frame;
   OpBuilder &builder;
   Location loc;
   JoinedRows queries;
   FloatType lane;
   int64_t rows, size;
-  bool isForRaw, hasFactors;
-  Value tile, factors;
+  Value tile;
   /// All of a row; empty if a warp has no registers for them.
   SmallVector<Fragment> kept;
 };

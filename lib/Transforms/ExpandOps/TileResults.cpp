@@ -16,15 +16,7 @@ TileResults::TileResults(AttentionOp op, const Frame &frame,
     : TileRows(op, frame, plan) {}
 
 float TileResults::getWeightBias() {
-  // In-register dequantization computes in f16.
-  if (!plan.multipliesRaw && !op.getTileElement(op.getValues()).isF16())
-    return 0;
-  float bias = kHalfBias;
-  // Scales times their units are below 4.
-  if (plan.multipliesRaw &&
-      countScaleGroups(op.getValues(), valueSize / plan.parts))
-    bias -= 2;
-  return bias;
+  return op.getTileElement(op.getValues()).isF16() ? kHalfBias : 0;
 }
 
 void TileResults::endPart(const TileWork &work, const TileState &state) {

@@ -17,8 +17,7 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 TileRows::TileRows(AttentionOp op, const Frame &frame, const TilePlan &plan)
-    : TileGrid(op, frame, plan), ranges(this->frame, op),
-      ofSums(LaneLayout::ofSums(plan)) {
+    : TileGrid(op, frame, plan), ranges(this->frame, op) {
   if (ranges.hasGaps())
     list.emplace(this->frame);
   // Those of the tile in use, of those that copies are for, and of the next.

@@ -70,7 +70,7 @@ public:
   /// The sequence, and the block's first row and number of rows in it.
   QueryRows rows;
   Value first, count;
-  LaneLayout layout, ofSums;
+  LaneLayout layout;
   TileLane ofLane;
   /// The lane's first row in the block, and what products of rows are
   /// multiplied by.

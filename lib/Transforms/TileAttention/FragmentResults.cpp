@@ -27,7 +27,6 @@ Value FragmentResults::mapSums(const RowSums &sums, Compute compute) const {
                {firstRow, Value()});
 }
 
-/// Threads store the elements of a run at once.
 IntegerAttr FragmentResults::getAlignment(Value acc, Value memref) const {
   int64_t run = LayoutDigits::get(cast<FragmentType>(acc.getType())).countRun();
   return frame.builder.getI64IntegerAttr(

@@ -56,6 +56,7 @@ private:
              Place place) const;
   /// Fills the region of a store.
   void emitPlaces(Region &region, Place place) const;
+  /// The alignment of runs of an accumulator in a memref.
   IntegerAttr getAlignment(Value acc, Value memref) const;
   /// Whether the fragments have the first elements of values, and a row is
   /// there.

@@ -27,22 +27,33 @@ SoftmaxState OnlineSoftmax::begin(FragmentType acc) const {
   return state;
 }
 
-SoftmaxState OnlineSoftmax::forTiles(const SoftmaxState &first, Value tiles,
-                                     Schedule schedule, AddTile addTile) const {
+SmallVector<Value> OnlineSoftmax::forTiles(
+    ValueRange first, Value tiles, Schedule schedule,
+    function_ref<void(Value, SmallVector<Value> &)> body) const {
   OpBuilder &builder = f.builder;
   auto makeIndex = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, f.loc, value);
   };
   auto loop = scf::ForOp::create(
-      builder, f.loc, makeIndex(0), tiles, makeIndex(1), first.getValues(),
-      [&](OpBuilder &, Location, Value tile, ValueRange all) {
-        SoftmaxState state(all);
-        addTile(tile, state);
-        scf::YieldOp::create(builder, f.loc, state.getValues());
+      builder, f.loc, makeIndex(0), tiles, makeIndex(1), first,
+      [&](OpBuilder &, Location, Value tile, ValueRange carried) {
+        SmallVector<Value> values(carried);
+        body(tile, values);
+        scf::YieldOp::create(builder, f.loc, values);
       });
   loop->setAttr("kvcache.schedule",
                 ScheduleAttr::get(builder.getContext(), schedule));
-  return SoftmaxState(loop.getResults());
+  return SmallVector<Value>(loop.getResults());
+}
+
+SoftmaxState OnlineSoftmax::forTiles(const SoftmaxState &first, Value tiles,
+                                     Schedule schedule, AddTile addTile) const {
+  return SoftmaxState(forTiles(first.getValues(), tiles, schedule,
+                               [&](Value tile, SmallVector<Value> &values) {
+                                 SoftmaxState state(values);
+                                 addTile(tile, state);
+                                 values = state.getValues();
+                               }));
 }
 
 SmallVector<Value> OnlineSoftmax::withFactor(ArrayRef<Value> fragments) const {
@@ -110,6 +121,14 @@ void OnlineSoftmax::addScores(Value scores, SoftmaxState &state,
   Value rescale = computeRescale(state.max, max);
   addWeights(weights, rescale, max, state);
   state.acc = b.multiply(state.acc, rescale);
+}
+
+TileWeights OnlineSoftmax::addRows(Value scores, SoftmaxState &state) const {
+  Value max = findMax(scores, state);
+  Value weights = computeWeights(scores, max);
+  Value rescale = computeRescale(state.max, max);
+  addWeights(weights, rescale, max, state);
+  return {weights, rescale};
 }
 
 LazyWeights OnlineSoftmax::addScoresLazily(Value scores, float slack,

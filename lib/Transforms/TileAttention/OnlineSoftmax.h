@@ -31,8 +31,11 @@ struct SoftmaxState {
   }
 };
 
-/// The weights of a tile, and the factor of the accumulator of each row. Where
-/// no row of a warp grows, the factors are 1.
+/// The weights of a tile, and the factor of the accumulator of each row.
+struct TileWeights {
+  Value weights, rescale;
+};
+/// Likewise. Where no row of a warp grows, the factors are 1.
 struct LazyWeights {
   Value weights, rescale, grows;
 };
@@ -49,8 +52,13 @@ public:
       : f(f), b(f.builder, f.loc), factor(factor), bias(bias),
         scratch(scratch) {}
 
-  /// Runs `addTile` for each of `tiles` tiles, in a loop of a schedule. Returns
-  /// the state after the last one.
+  /// Runs a function for each of `tiles` tiles, in a loop of a schedule. It
+  /// changes the values that the loop carries. Returns those after the last
+  /// tile.
+  SmallVector<Value> forTiles(
+      ValueRange first, Value tiles, Schedule schedule,
+      function_ref<void(Value tile, SmallVector<Value> &values)> body) const;
+  /// Likewise with a state.
   using AddTile = function_ref<void(Value tile, SoftmaxState &)>;
   SoftmaxState forTiles(const SoftmaxState &first, Value tiles,
                         Schedule schedule, AddTile addTile) const;
@@ -69,6 +77,8 @@ public:
   /// Adds the scores of a tile likewise, and runs `use` with their weights.
   void addScores(Value scores, SoftmaxState &state,
                  function_ref<void(Value weights)> use) const;
+  /// Likewise, but leaves the weights and the accumulator to the caller.
+  TileWeights addRows(Value scores, SoftmaxState &state) const;
   /// Adds the scores of a tile, but leaves the accumulator to the caller. The
   /// exponent that weights are relative to stays where it grows by at most
   /// `slack`.

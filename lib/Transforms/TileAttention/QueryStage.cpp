@@ -12,8 +12,12 @@
 #include "TileScores.h"
 
 #include "kvcache/IR/TileOps.h"
+#include "kvcache/Support/FloatBuilder.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <array>
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -21,31 +25,61 @@ using namespace mlir::kvcache;
 /// Elements that a thread loads and stores at once.
 constexpr int64_t kRun = 8;
 
+QueryStage::QueryStage(TileRows &block, FloatType element, int64_t threads)
+    : block(block), frame(block.frame), element(element), threads(threads),
+      hasFactors(block.plan.multipliesRaw &&
+                 getElementTypeOrSelf(block.op.getQ()).isBF16()) {}
+
 void QueryStage::allocate() {
   tile = AllocTileOp::create(
       frame.builder, frame.loc,
       TensorCores::getTile(element, block.plan.rows, block.keySize),
       IntegerAttr());
+  if (hasFactors)
+    factors = AllocTileOp::create(
+        frame.builder, frame.loc,
+        TileType::get(frame.builder.getContext(), 1, block.plan.rows,
+                      frame.builder.getF32Type(), Swizzle::None),
+        IntegerAttr());
 }
 
 void QueryStage::store(Value count) const {
   int64_t runs = block.keySize / kRun;
   Type type = VectorType::get(kRun, element);
-  frame.loop(
-      block.thread, frame.index(block.plan.rows * runs), frame.index(threads),
-      [&](Value number) {
-        Value row = frame.div(number, runs);
-        Value d = frame.mul(frame.rem(number, runs), kRun);
-        auto load = [&] { return loadRow(row, d); };
-        auto makeZeros = [&]() -> Value {
-          return arith::ConstantOp::create(frame.builder, frame.loc,
-                                           frame.builder.getZeroAttr(type));
-        };
-        Value elements =
-            count ? frame.selectIf(frame.below(row, count), load, makeZeros)
-                  : load();
-        TileStoreOp::create(frame.builder, frame.loc, elements, tile, row, d);
-      });
+  frame.loop(block.thread, frame.index(block.plan.rows * runs),
+             frame.index(threads), [&](Value number) {
+               Value row = frame.div(number, runs);
+               Value d = frame.mul(frame.rem(number, runs), kRun);
+               auto load = [&] { return loadRow(row, d); };
+               auto makeZeros = [&]() -> Value {
+                 return arith::ConstantOp::create(
+                     frame.builder, frame.loc, frame.builder.getZeroAttr(type));
+               };
+               Value elements = count ? frame.selectIf(frame.below(row, count),
+                                                       load, makeZeros)
+                                      : load();
+               storeRun(elements, row, d);
+             });
+}
+
+void QueryStage::storeRun(Value elements, Value row, Value d) const {
+  if (!block.plan.multipliesRaw) {
+    TileStoreOp::create(frame.builder, frame.loc, elements, tile, row, d);
+    return;
+  }
+  // Elements 0, 1, 4 and 5 of 16 are columns 0 to 3, and elements 2, 3, 6 and 7
+  // are 8 to 11; elements 8 to 15 follow these.
+  constexpr int64_t half = kRun / 2;
+  const std::array<std::array<int64_t, half>, 2> orders = {
+      {{0, 1, 4, 5}, {2, 3, 6, 7}}};
+  Value inPair = frame.rem(d, 2 * kRun);
+  Value first = frame.add(frame.sub(d, inPair), frame.div(inPair, 2));
+  for (auto [i, order] : llvm::enumerate(orders)) {
+    Value some = vector::ShuffleOp::create(frame.builder, frame.loc, elements,
+                                           elements, ArrayRef<int64_t>(order));
+    TileStoreOp::create(frame.builder, frame.loc, some, tile, row,
+                        frame.add(first, frame.index(i * kRun)));
+  }
 }
 
 Value QueryStage::flipSigns(Value elements, Value factor) const {
@@ -73,8 +107,60 @@ Value QueryStage::loadRow(Value blockRow, Value d) const {
   block.checkRow(row);
   Value elements =
       loadJoined(frame, block.getQueries(), {row, queryHead}, d, kRun);
+  if (hasFactors)
+    elements = scaleRow(elements, blockRow, d);
   elements = convertLanes(frame, elements, element);
   if (!TileScores::areProducts(block))
     return elements;
   return flipSigns(elements, TileScores::getFactor(block, queryHead));
+}
+
+//===----------------------------------------------------------------------===//
+// Factors
+//===----------------------------------------------------------------------===//
+
+// The exponent of an infinite element is 255: it stays infinite.
+Value QueryStage::scaleRow(Value elements, Value row, Value d) const {
+  constexpr int64_t place = 23, zero = 127, most = 14;
+  OpBuilder &builder = frame.builder;
+  FloatBuilder f(builder, frame.loc);
+  Type i32 = builder.getI32Type();
+  elements = convertLanes(frame, elements, builder.getF32Type());
+  Value largest = f.maxOf(f.abs(elements));
+  for (int64_t offset = 1; offset < block.keySize / kRun; offset *= 2) {
+    auto shuffle = gpu::ShuffleOp::create(
+        builder, frame.loc, largest, static_cast<int32_t>(offset),
+        static_cast<int32_t>(kWarp), gpu::ShuffleMode::XOR);
+    largest = f.max(largest, shuffle.getShuffleResult());
+  }
+  Value bits = arith::BitcastOp::create(builder, frame.loc, i32, largest);
+  bits =
+      arith::AndIOp::create(builder, frame.loc, bits, frame.i32(0xFF << place));
+  bits = frame.max(bits, frame.i32((most + 1) << place));
+  auto getPower = [&](Value exponent) -> Value {
+    return arith::BitcastOp::create(builder, frame.loc, builder.getF32Type(),
+                                    exponent);
+  };
+  Value inverse = frame.sub(bits, frame.i32(most << place));
+  Value power = frame.sub(frame.i32((2 * zero) << place), inverse);
+  frame.runIf(frame.equal(d, frame.index(0)), [&] {
+    TileStoreOp::create(builder, frame.loc, getPower(inverse), factors,
+                        frame.index(0), row);
+  });
+  return f.mul(elements, f.broadcast(getPower(power), elements));
+}
+
+Value QueryStage::loadFactors(FragmentType rows, Value firstRow) const {
+  if (!hasFactors)
+    return {};
+  FragmentBuilder b(frame.builder, frame.loc);
+  Value one = arith::ConstantOp::create(frame.builder, frame.loc,
+                                        frame.builder.getF32FloatAttr(1));
+  return b.map(b.splat(rows, one),
+               [&](ValueRange place) -> Value {
+                 return TileLoadOp::create(frame.builder, frame.loc,
+                                           frame.builder.getF32Type(), factors,
+                                           frame.index(0), place[1]);
+               },
+               {firstRow, Value()});
 }

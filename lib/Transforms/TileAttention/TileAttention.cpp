@@ -8,6 +8,7 @@
 
 #include "TileAttention.h"
 
+#include "DequantKernel.h"
 #include "MmaSyncKernel.h"
 #include "PromptKernel.h"
 #include "SwapABKernel.h"
@@ -87,7 +88,8 @@ void kvcache::tileAttention(AttentionOp op, const Frame &frame,
                             const TilePlan &plan) {
   switch (plan.unit) {
   case TileUnit::Warps:
-    return tileMmaSync(op, frame, plan);
+    return plan.multipliesRaw ? tileDequant(op, frame, plan)
+                              : tileMmaSync(op, frame, plan);
   case TileUnit::Warpgroups:
     if (plan.isSwapped)
       return tileSwapAB(op, frame, plan);

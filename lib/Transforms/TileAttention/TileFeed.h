@@ -47,7 +47,9 @@ public:
     return scale(areLatent() ? keys : values, weights);
   }
 
-  /// The elements of tiles.
+  const TiledCache &getKeys() const { return keys; }
+  const TiledCache &getValues() const { return values; }
+  /// The elements of products with tiles.
   FloatType getKeyElement() const { return keys.getLane(); }
   FloatType getValueElement() const { return values.getLane(); }
 

@@ -22,9 +22,10 @@ using namespace mlir::kvcache;
 /// The least factor: with it, a score of -inf stays one.
 constexpr float kLeastFactor = std::numeric_limits<float>::min();
 
-TileScores::TileScores(TileRows &block, FragmentType type, Value firstRow)
+TileScores::TileScores(TileRows &block, FragmentType type, Value firstRow,
+                       Value queryFactors)
     : block(block), frame(block.frame), b(frame.builder, frame.loc), type(type),
-      firstRow(firstRow), factor(makeFactor()) {
+      firstRow(firstRow), factor(makeFactor(queryFactors)) {
   if (carriesBounds())
     carriedBounds = makeBounds();
   if (!hasBounds())
@@ -57,7 +58,7 @@ Value TileScores::getFactor(TileRows &block, Value queryHead) {
 }
 
 /// Query heads may have scales of their own.
-Value TileScores::makeFactor() const {
+Value TileScores::makeFactor(Value queryFactors) const {
   auto toExponent = [&](Value value) {
     return areProducts(block) ? block.f.larger(block.f.constant(kLeastFactor),
                                                block.f.abs(value))
@@ -65,12 +66,16 @@ Value TileScores::makeFactor() const {
   };
   FragmentType rows = type.getRowType();
   Value scale = block.op.getQueryScale();
-  if (!scale || !isa<MemRefType>(scale.getType()))
+  bool hasHeads = scale && isa<MemRefType>(scale.getType());
+  if (!hasHeads && !queryFactors)
     return b.splat(rows, toExponent(getFactor(block, /*queryHead=*/Value())));
-  return b.map(b.splat(rows, block.getFactor()),
+  Value one = block.getFactor();
+  return b.map(queryFactors ? queryFactors : b.splat(rows, one),
                [&](ValueRange place) {
                  Value queryHead = block.getRow(place[1]).second;
-                 return toExponent(block.getFactor(place[0], queryHead));
+                 Value own = block.getFactor(one, queryHead);
+                 return toExponent(queryFactors ? block.f.mul(own, place[0])
+                                                : own);
                },
                {firstRow, Value()});
 }

@@ -18,8 +18,10 @@ namespace mlir::kvcache {
 /// op's regions, and what masks and positions exclude.
 class TileScores {
 public:
-  /// `firstRow` is the number of a fragment's row 0 in the block.
-  TileScores(TileRows &block, FragmentType type, Value firstRow);
+  /// `firstRow` is the number of a fragment's row 0 in the block. Products of
+  /// rows are multiplied by `queryFactors`, too, unless they are null.
+  TileScores(TileRows &block, FragmentType type, Value firstRow,
+             Value queryFactors = {});
 
   /// Whether the softmax multiplies by the factor, in the instruction that
   /// subtracts the largest score. Scores are products then, and the factor is
@@ -38,7 +40,7 @@ public:
   Value apply(Value products, Value tile, Value token) const;
 
 private:
-  Value makeFactor() const;
+  Value makeFactor(Value queryFactors) const;
   /// The end, and perhaps the begin, of the tokens that each row sees by
   /// position and ranges.
   SmallVector<Value> makeBounds() const;

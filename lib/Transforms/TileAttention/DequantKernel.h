@@ -1,0 +1,22 @@
+//===- DequantKernel.h - Attention over stored bytes ------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_DEQUANTKERNEL_H
+#define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_DEQUANTKERNEL_H
+
+#include "../ExpandOps/AttentionChoices.h"
+
+namespace mlir::kvcache {
+
+/// Makes the kernel of an op whose warps multiply by stored elements of 8 bits,
+/// which become f16 in registers.
+void tileDequant(AttentionOp op, const Frame &frame, const TilePlan &plan);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_TILEATTENTION_DEQUANTKERNEL_H

@@ -1,0 +1,147 @@
+//===- TokenScales.cpp - Scales of the tokens of raw tiles ----------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TokenScales.h"
+
+#include "../ExpandOps/Heads.h"
+#include "kvcache/IR/TileOps.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+/// Tiles whose scales there are at a time.
+constexpr int64_t kScaledTiles = 2;
+/// The exponents of f32, as they are stored: their place, of 2^0, and of the
+/// powers of two that scales are rounded down to.
+constexpr int64_t kPlace = 23, kZero = 127, kLeast = 1, kMost = 252;
+
+TokenScales::TokenScales(const TileRows &block, Value cache, int64_t size)
+    : block(block), frame(block.frame), cache(cache),
+      groups(countScaleGroups(cache, size)),
+      warps(block.plan.countThreads() / kWarp) {}
+
+void TokenScales::allocate() {
+  if (groups)
+    scales = AllocTileOp::create(
+        frame.builder, frame.loc,
+        TileType::get(frame.builder.getContext(), kScaledTiles * warps * groups,
+                      block.plan.tokens, frame.builder.getF32Type(),
+                      Swizzle::None),
+        IntegerAttr());
+}
+
+Value TokenScales::getRow(Value tile, int64_t group) const {
+  Value warp = warps > 1 ? frame.div(block.thread, kWarp) : frame.index(0);
+  Value tileOfWarp =
+      frame.add(frame.mul(frame.rem(tile, kScaledTiles), warps), warp);
+  return frame.add(frame.mul(tileOfWarp, groups), frame.index(group));
+}
+
+Value TokenScales::loadFragment(FragmentType type, Value tile,
+                                int64_t group) const {
+  return FragmentLoadOp::create(frame.builder, frame.loc, type, scales,
+                                getRow(tile, group), frame.index(0),
+                                /*repeated=*/true);
+}
+
+//===----------------------------------------------------------------------===//
+// Loads
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> TokenScales::loadToken(const TiledCache &tiles, Value tile,
+                                          Value firstToken, Value row) const {
+  DeviceMath f(frame);
+  auto [place, isRow] = tiles.getPlace(tile, firstToken, block.tokens, row);
+  SmallVector<Value> loaded =
+      loadScales(frame, cache, place, block.tokens.head, groups);
+  for (Value &scale : loaded)
+    if (isRow)
+      scale = f.select(isRow, scale, f.constant(0));
+  return loaded;
+}
+
+TokenScales::Loaded TokenScales::load(const TiledCache &tiles, Value tile,
+                                      Value firstToken, Value condition) const {
+  Loaded loaded{tile, {}};
+  if (!groups)
+    return loaded;
+  Value lane = frame.rem(block.thread, kWarp);
+  SmallVector<Value> zeros(groups, DeviceMath(frame).constant(0));
+  for (int64_t i = 0; i < block.plan.tokens; i += kWarp) {
+    Value row = frame.add(lane, frame.index(i));
+    auto load = [&] { return loadToken(tiles, tile, firstToken, row); };
+    auto yield = [&](ValueRange values) {
+      scf::YieldOp::create(frame.builder, frame.loc, values);
+    };
+    if (!condition) {
+      loaded.tokens.emplace_back(row, load());
+      continue;
+    }
+    auto branch = scf::IfOp::create(
+        frame.builder, frame.loc, condition,
+        [&](OpBuilder &, Location) { yield(load()); },
+        [&](OpBuilder &, Location) { yield(zeros); });
+    loaded.tokens.emplace_back(row, SmallVector<Value>(branch.getResults()));
+  }
+  return loaded;
+}
+
+void TokenScales::store(const Loaded &loaded, ValueRange factors) const {
+  DeviceMath f(frame);
+  for (int64_t group = 0; group < groups; ++group)
+    for (const auto &[token, all] : loaded.tokens) {
+      Value scale = all[group];
+      if (!factors.empty())
+        scale = f.mul(scale, factors[group]);
+      TileStoreOp::create(frame.builder, frame.loc, scale, scales,
+                          getRow(loaded.tile, group), token);
+    }
+}
+
+//===----------------------------------------------------------------------===//
+// Powers
+//===----------------------------------------------------------------------===//
+
+Value ScalePowers::toBits(Value number) const {
+  return arith::BitcastOp::create(frame.builder, frame.loc,
+                                  frame.builder.getI32Type(), number);
+}
+
+Value ScalePowers::toFloat(Value bits) const {
+  return arith::BitcastOp::create(frame.builder, frame.loc,
+                                  frame.builder.getF32Type(), bits);
+}
+
+Value ScalePowers::divide(int64_t exponents, Value bits) const {
+  return frame.sub(frame.i32(exponents << kPlace), bits);
+}
+
+// Twice the largest power of two is the inverse of the smallest one.
+Value ScalePowers::getFirst() const {
+  return toFloat(divide(2 * kZero - 1, frame.i32(kLeast << kPlace)));
+}
+
+Value ScalePowers::invert(Value power) const {
+  return toFloat(divide(2 * kZero, toBits(power)));
+}
+
+Value ScalePowers::include(Value power, const TokenScales::Loaded &loaded,
+                           int64_t group) const {
+  Value most = frame.i32(0), mask = frame.i32(0xFF << kPlace);
+  for (const auto &[token, scales] : loaded.tokens)
+    most = frame.max(most, arith::AndIOp::create(frame.builder, frame.loc,
+                                                 toBits(scales[group]), mask));
+  most = NVVM::ReduxOp::create(frame.builder, frame.loc, most.getType(), most,
+                               NVVM::ReduxKind::UMAX, frame.i32(-1));
+  most = frame.min(frame.max(most, frame.i32(kLeast << kPlace)),
+                   frame.i32(kMost << kPlace));
+  return toFloat(frame.min(toBits(power), divide(2 * kZero - 1, most)));
+}
