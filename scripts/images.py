@@ -251,6 +251,7 @@ def make_root(release: str, folder: Path, archive: str) -> None:
             shutil.copytree(source, target, dirs_exist_ok=True, ignore_dangling_symlinks=True)
         elif source.exists():
             shutil.copy(source, target)
+    keep_no_archives(folder)
 
 
 def keep_no_archives(folder: Path) -> None:

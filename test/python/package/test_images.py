@@ -95,6 +95,7 @@ def test_releases_have_an_archive_each(tmp_path, monkeypatch, image, arguments):
     monkeypatch.setattr(images, "UBUNTU_KEYS_SHA256", hashlib.sha256(contents).hexdigest())
     monkeypatch.setattr(images.urllib.request, "urlretrieve", lambda _, path: path.write_bytes(contents))
     images.Image(tmp_path, images.BuildContext(tmp_path), "http://x/debian", {}).do("FROM", image)
+    assert (tmp_path / "etc/apt/apt.conf.d/zz-docker-clean").exists()
     words = " ".join(commands[-1]).replace(str(tmp_path), "FOLDER")
     words = re.sub(r"=\S+/usr/share/keyrings/ubuntu-archive-keyring.gpg", "=KEYS", words)
     assert words.replace("/usr/share/debootstrap/scripts/", "") == f"debootstrap --variant=minbase {arguments}"
