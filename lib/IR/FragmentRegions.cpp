@@ -352,6 +352,10 @@ LogicalResult StoreSplitOp::verify() {
   // (C1)
   if (!acc.hasColumns())
     return emitOpError("expects 'acc' to have two dimensions, got ") << acc;
+  if (!LayoutDigits::get(acc).isAccumulator())
+    return emitOpError("expects 'acc' to have the layout of an accumulator, "
+                       "got ")
+           << acc;
   if (row.hasColumns() || row.getPartial() ||
       row.getElementType() != acc.getElementType() ||
       !LayoutDigits::haveSameRows(row, acc))

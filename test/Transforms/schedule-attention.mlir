@@ -8,6 +8,12 @@
 !share = !kvcache.fragment<64xf32, wgmma_acc, partial>
 !fly = !kvcache.in_flight<64x64xf32, wgmma_acc>
 
+!pair = !kvcache.pipe<2, !tile>
+!st = !kvcache.fragment<64x64xf32, wgmma_acc_t>
+!row = !kvcache.fragment<64xf32, wgmma_acc_t>
+!flyt = !kvcache.in_flight<64x64xf32, wgmma_acc_t>
+!scratch = !kvcache.tile<4x64xf32>
+
 gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
   // CHECK-LABEL: gpu.func @ping_pong(
   // CHECK-SAME:    %[[N:.*]]: index)
@@ -256,6 +262,39 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
       scf.yield %on : !s
     } {kvcache.schedule = #kvcache.schedule<pipelined>}
     "test.use"(%o) : (!s) -> ()
+    gpu.return
+  }
+
+  // The loop stays where its warps exchange, which is a barrier of the block.
+  // REMARK: remark: [Missed] schedule | {{.*}}Reason="the loop has 'kvcache.reduce'", Remark="no products overlap"
+  gpu.func @exchanged(%n: index) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    %q = kvcache.alloc_tile : !tile
+    %p = kvcache.alloc_tile : !tile
+    %scratch = kvcache.alloc_tile : !scratch
+    %k = kvcache.pipe : !pair
+    %v = kvcache.pipe : !pair
+    %o0 = kvcache.splat %zero : !st
+    %m0 = kvcache.splat %zero : !row
+    %m, %o = scf.for %j = %c0 to %n step %c1 iter_args(%mj = %m0, %oj = %o0) -> (!row, !st) {
+      %s = kvcache.consume %k[%j] : !pair -> !st {
+      ^bb0(%kt: !tile):
+        %started = kvcache.fragment_mma %q[%c0, %c0], %kt[%c0, %c0] : !tile, !tile -> !flyt
+        %done = kvcache.fragment_wait %started : !flyt
+        kvcache.yield %done : !st
+      }
+      %mn = kvcache.reduce maxnumf %s from %mj across %scratch : !st, !scratch -> !row
+      %on = kvcache.consume %v[%j] : !pair -> !st {
+      ^bb0(%vt: !tile):
+        %started = kvcache.fragment_mma %p[%c0, %c0], %vt[%c0, %c0] add %oj {major_b = #kvcache.major<mn_major>} : !tile, !tile, !st -> !flyt
+        %done = kvcache.fragment_wait %started : !flyt
+        kvcache.yield %done : !st
+      }
+      scf.yield %mn, %on : !row, !st
+    } {kvcache.schedule = #kvcache.schedule<pipelined>}
+    "test.use"(%m, %o) : (!row, !st) -> ()
     gpu.return
   }
 

@@ -516,8 +516,8 @@ def KVCache_StoreSplitOp : KVCache_Op<"store_split", [
     the same in both memrefs. So a lane has one branch for a row.
 
     Constraints:
-    - (C1) `acc` has two dimensions, and `max` and `sum` have one. They have the
-      element type of `acc`, its layout or another one whose threads have the
+    - (C1) `acc` has two dimensions and the layout of an accumulator, and `max`
+      and `sum` have one dimension. They have the element type of `acc`, its layout or another one whose threads have the
       same rows, and are not `partial`.
     - (C2) `accs` and `states` have the rank of each other, at least 1, and the
       element type of `acc`, of whole bytes. Elements that follow one another in

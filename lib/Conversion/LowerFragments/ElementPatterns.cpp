@@ -9,6 +9,7 @@
 #include "Registers.h"
 
 #include "kvcache/IR/TileOps.h"
+#include "kvcache/Support/Threads.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -324,10 +325,24 @@ struct LowerReduce : OpConversionPattern<ReduceOp> {
   LogicalResult
   matchAndRewrite(ReduceOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    if (failed(checkBlock(op)))
+      return failure();
     SmallVector<Value> results =
         RowReducer(rewriter, op).emit(adaptor.getSource(), adaptor.getInit());
     rewriter.replaceOpWithMultiple(op, {results});
     return success();
+  }
+
+private:
+  /// Checks that the team is all of the block if its warps share rows.
+  static LogicalResult checkBlock(ReduceOp op) {
+    int64_t team = LayoutDigits::get(op.getSource().getType()).countThreads();
+    int64_t threads = getKnownThreads(op).value_or(team);
+    if (!op.getScratch() || threads == team)
+      return success();
+    return op.emitOpError("expects a block of ")
+           << team << " threads, which exchange through 'scratch', got "
+           << threads;
   }
 };
 

@@ -145,6 +145,12 @@ bool TileLoop::writesProductTile(Operation *op) {
   });
 }
 
+/// Whether the threads of the block wait for each other in an op.
+static bool exchangesBetweenWarps(Operation *op) {
+  auto reduce = dyn_cast<ReduceOp>(op);
+  return reduce && reduce.getScratch();
+}
+
 LogicalResult TileLoop::checkBody(std::string &reason) {
   std::optional<int64_t> first = getConstantIntValue(loop.getLowerBound()),
                          step = getConstantIntValue(loop.getStep());
@@ -156,6 +162,7 @@ LogicalResult TileLoop::checkBody(std::string &reason) {
   WalkResult result = loop.getBody()->walk([&](Operation *op) {
     bool isObstacle =
         isa<ProduceOp, gpu::BarrierOp, NVVM::Barrier0Op>(op) ||
+        exchangesBetweenWarps(op) ||
         (isa<NVVM::BarrierOp>(op) && !op->getParentOfType<ConsumeOp>());
     if (isObstacle)
       reason = ("the loop has '" + op->getName().getStringRef() + "'").str();

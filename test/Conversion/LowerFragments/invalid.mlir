@@ -111,3 +111,20 @@ func.func @opaque_thread_of_host() -> index {
   %thread = kvcache.opaque_thread : index
   return %thread : index
 }
+
+// -----
+
+!s = !kvcache.fragment<16x64xf32, wgmma_acc_t>
+!row = !kvcache.fragment<16xf32, wgmma_acc_t>
+!scratch = !kvcache.tile<4x16xf32>
+
+gpu.module @kernels {
+  gpu.func @two_teams(%x: f32) -> !row attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %scratch = kvcache.alloc_tile : !scratch
+    %s = kvcache.splat %x : !s
+    // expected-error @below {{'kvcache.reduce' op expects a block of 128 threads, which exchange through 'scratch', got 256}}
+    // expected-error @below {{'kvcache.reduce' op has no lowering here for its types and attributes}}
+    %max = kvcache.reduce maxnumf %s across %scratch : !s, !scratch -> !row
+    gpu.return %max : !row
+  }
+}

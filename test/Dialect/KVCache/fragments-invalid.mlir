@@ -682,6 +682,17 @@ func.func @store_rows_argument(%a: !kvcache.fragment<64xf32, wgmma_acc>, %i: ind
 
 // -----
 
+func.func @store_split_c1_operand(%a: !kvcache.fragment<16x128xbf16, mma_a16>, %s: !kvcache.fragment<16xbf16, mma_a16>, %i: index, %x: i1, %m: memref<?x128xbf16>, %n: memref<?x2xbf16>) {
+  // expected-error @below {{'kvcache.store_split' op expects 'acc' to have the layout of an accumulator, got '!kvcache.fragment<16x128xbf16, mma_a16>'}}
+  kvcache.store_split %a, %s, %s at(%i, %i) to %m, %n : !kvcache.fragment<16x128xbf16, mma_a16>, !kvcache.fragment<16xbf16, mma_a16>, memref<?x128xbf16>, memref<?x2xbf16> {
+  ^bb0(%row: index):
+    kvcache.yield %i, %row, %x : index, index, i1
+  }
+  return
+}
+
+// -----
+
 func.func @store_split_c1_acc(%a: !kvcache.fragment<16xf32, mma_acc>, %s: !kvcache.fragment<16xf32, mma_acc>, %i: index, %x: i1, %m: memref<?x32xf32>, %n: memref<?x2xf32>, %e: f32) {
   // expected-error @below {{'kvcache.store_split' op expects 'acc' to have two dimensions, got '!kvcache.fragment<16xf32, mma_acc>'}}
   kvcache.store_split %a, %s, %s at(%i, %i) to %m, %n : !kvcache.fragment<16xf32, mma_acc>, !kvcache.fragment<16xf32, mma_acc>, memref<?x32xf32>, memref<?x2xf32> {
