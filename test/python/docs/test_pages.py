@@ -21,7 +21,7 @@ LIMITS = {
     "docs/reference": 2000,
     "docs/glossary.md": 2000,
     "benchmarks": 1500,
-    "CHANGELOG.md": 3300,
+    "CHANGELOG.md": 1500,
     "CONTRIBUTING.md": 2000,
     "emulator/README.md": 900,
     "emulator/docs/find-a-bug-in-your-kernel.md": 800,
