@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What kvcache.attention takes of a chip, beside FlashInfer's kernels for the same work, and one in Triton.
+"""Registers and instructions of kvcache.attention, beside FlashInfer's kernels for the same work, and one in Triton.
 
 They are compiled as in append_kernels.py. A kernel of ours attends to prompts and single tokens, and merges its parts;
 FlashInfer has a kernel for each of these. The one in Triton, in benchmarks/peers, computes a part of one token, on tensor

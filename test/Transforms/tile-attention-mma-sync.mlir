@@ -140,9 +140,6 @@ func.func @latent(%q: memref<?x128x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f
 }
 
 // Ids of the next tile wait in registers while products are computed. Scores of ids that are no row's are -inf.
-// On newer chips, prompts of sparse latent rows need registers that `kvcache-expand-ops` saves.
-// TILE120-LABEL: func.func @sparse(
-// TILE120-NEXT:    kvcache.attention
 // CHECK-LABEL: func.func @sparse(
 // CHECK:         %[[PIPE:.*]] = kvcache.pipe
 // CHECK:         %[[IDS:.*]] = kvcache.alloc_tile : !kvcache.tile<3x16xi32>

@@ -345,8 +345,7 @@ void kvcache::expand(AttentionOp op, const Frame &frame) {
   std::optional<TilePlan> tiles = *planTiles(op, frame.target);
   if (tiles) {
     remarkConfig(op, getConfig(*tiles));
-    return tiles->hasFragments ? tileAttention(op, frame, *tiles)
-                               : expandForTensorCores(op, frame, *tiles);
+    return tileAttention(op, frame, *tiles);
   }
   if (std::string obstacle = op.getTileObstacle(); !obstacle.empty())
     remark::missed(op.getLoc(), getRemarkOptions())

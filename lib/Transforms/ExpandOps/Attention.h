@@ -1,4 +1,6 @@
-//===- Attention.h - What expansions of attention share ---------*- C++ -*-===//
+//===- Attention.h - Common parts of attention expansions -------*- C++ -*-===//
+//-*-===//
+//-*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -50,7 +52,7 @@ struct RowSum {
   Value max, total, factor;
 };
 
-/// What the expansions of attention for the CPU and for GPUs share.
+/// The common part of expansions of attention for the CPU and for GPUs.
 class AttentionBase {
 public:
   AttentionBase(AttentionOp op, const Frame &frame);
@@ -99,8 +101,8 @@ public:
 
   /// Adds the sink of a head, if there are sinks.
   RowSum addSink(const RowSum &sum, Value queryHead);
-  /// What the weighted values of a row are multiplied by, with the static scale
-  /// of values; 0 without tokens.
+  /// The factor of the weighted values of a row, with the static scale of
+  /// values; 0 without tokens.
   Value getQuotient(const RowSum &sum, Value queryHead);
   /// The natural logarithm of a row's sum, -inf without tokens.
   Value getLogarithm(const RowSum &sum);
@@ -126,7 +128,7 @@ public:
   int64_t countPartsOfLayer();
   int64_t countLayersOfParts();
   /// Whether a sequence of `count` rows is computed as whole rows, or else as
-  /// parts. A range instead of two conditions: ptxas then knows that threads
+  /// parts. A range instead of two conditions: ptxas then sees that threads
   /// stay together, and uses uniform registers.
   Value hasRows(Value isWhole, Value count);
   /// Tokens of a part of `count` tokens: a multiple of a number, and at
@@ -166,9 +168,6 @@ public:
 
 void expandForCPU(AttentionOp op, const Frame &frame);
 void expandForGPU(AttentionOp op, const Frame &frame, const WarpPlan &plan);
-/// Expands for blocks of tiles, on tensor cores.
-void expandForTensorCores(AttentionOp op, const Frame &frame,
-                          const TilePlan &plan);
 /// Expands for the launch that merges the parts of rows. The maxima of parts
 /// are lower than their largest scores by `bias`.
 void expandMerge(AttentionOp op, const Frame &frame, const TilePlan &plan,

@@ -302,15 +302,6 @@ void chooseSchedule(AttentionOp op, const AttentionShape &shape, TilePlan &plan,
     chooseTokens(op, shape, plan, target);
 }
 
-/// Whether a kernel of this plan is a loop over fragments. Prompts of sparse
-/// latent rows would spill on chips with tensor copies (ptxas 13.0).
-bool hasFragments(AttentionOp op, const AttentionShape &shape,
-                  const TilePlan &plan, const Target &target) {
-  bool isSparsePrompt = shape.tokens == Tokens::Ids && !shape.hasParts;
-  return plan.unit != TileUnit::Warps || shape.caches != Caches::Latent ||
-         !isSparsePrompt || !target.has(kScheduled);
-}
-
 /// The bound of the registers of a thread that multiplies by `mma.sync`, or 0.
 /// With it, they have room for as many blocks as shared memory has. Otherwise
 /// ptxas loads operands earlier.
@@ -421,8 +412,7 @@ FailureOr<std::optional<TilePlan>> kvcache::planTiles(AttentionOp op,
     return failure();
   }
   plan.blocks = chooseBlocks(op, shape, plan, target);
-  plan.hasFragments = hasFragments(op, shape, plan, target);
-  if (plan.hasFragments && plan.unit == TileUnit::Warps)
+  if (plan.unit == TileUnit::Warps)
     plan.registers = chooseRegisters(op, shape, plan, target);
   return std::optional(plan);
 }

@@ -17,7 +17,7 @@
 
 namespace mlir::kvcache {
 
-/// What multiplies tiles on tensor cores.
+/// The instructions that multiply tiles on tensor cores.
 enum class TileUnit {
   Warps,        ///< `mma.sync`, of fragments that warps load
   Warpgroups,   ///< `wgmma`, of whole tiles
@@ -55,8 +55,6 @@ struct TilePlan {
   Schedule schedule = Schedule::Prefetch;
   /// How long lines of the cache stay in the L2 cache; null without a hint.
   EvictionAttr hint = {};
-  /// Whether `kvcache-tile-attention` makes the kernel.
-  bool hasFragments = false;
   /// The most registers of a thread that multiplies by `mma.sync`; 0 for any.
   int64_t registers = 0;
 

@@ -94,7 +94,7 @@ struct StoreOptions {
   Value condition;
   /// Whether scales are powers of two.
   bool powerOfTwo = false;
-  /// What elements are divided by, or null.
+  /// The divisor of elements, or null.
   Value factor;
   /// Where scales go, which are stored later; null to store them as well.
   const ScaleRow *scales = nullptr;

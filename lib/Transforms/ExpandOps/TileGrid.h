@@ -27,9 +27,9 @@ struct TileWork {
   Value carried;
 };
 
-/// What rows of a block see: tokens that any of them sees, from where tiles may
-/// begin on, and those that all see by position. The first tokens of tiles are
-/// multiples of a number.
+/// The tokens that rows of a block see: those that any of them sees, from where
+/// tiles may begin on, and those that all see by position. The first tokens of
+/// tiles are multiples of a number.
 struct SeenTokens {
   TokenRange all, byAll;
   int64_t alignment = 1;

@@ -14,7 +14,6 @@
 #include "SeenRanges.h"
 #include "TileGrid.h"
 #include "TileList.h"
-#include "TileParts.h"
 #include "TiledCache.h"
 
 namespace mlir::kvcache {
@@ -31,12 +30,7 @@ public:
   void clampRows();
   /// The token and the query head of a row of the block. Those after the last
   /// repeat its token.
-  std::pair<Value, Value> getRow(Value ofBlock);
-  /// A lane of rows from `firstRow` on, and `size` elements of their values.
-  TileLane makeLane(const LaneLayout &layout, Value firstRow, Value first,
-                    int64_t size);
-  /// Finds what the products of the lane's rows are multiplied by.
-  void makeFactors();
+  std::pair<Value, Value> getRow(Value rowOfBlock);
 
   /// Finds the tokens that rows of the block see; then their tiles: returns
   /// how many there are. All `threads` of the block call it.
@@ -46,8 +40,6 @@ public:
   Value getToken(Value tile);
   std::function<void()> loadIds(Value tile);
 
-  /// Applies the op's regions to the scores of a tile.
-  TileState modify(TileState scores, Value tile);
   /// Whether rows may see no tokens from the first one on, by position.
   bool hasBegin();
   /// Whether some row may not see all tokens of a tile: by the region `mask`,
@@ -59,8 +51,6 @@ public:
   /// The tokens that all rows see by positions, ranges and the mask, unless
   /// there are gaps or bits of all tokens.
   TokenRange getWholeTokens();
-  /// Gives scores that rows do not see the weight 0, where there are any.
-  TileState mask(const TileState &scores, Value tile);
 
   /// Given with sparse rows.
   std::optional<TileIds> ids;
@@ -70,35 +60,10 @@ public:
   /// The sequence, and the block's first row and number of rows in it.
   QueryRows rows;
   Value first, count;
-  LaneLayout layout;
-  TileLane ofLane;
-  /// The lane's first row in the block, and what products of rows are
-  /// multiplied by.
-  Value firstOfLane;
-  SmallVector<Value> factors;
-  /// The lane's first column of scores.
-  Value column;
   /// Tokens of tiles, those that all rows see by position, and those that the
   /// region `mask` admits for all rows.
   TiledTokens tokens;
   TokenRange seenByAll, admittedForAll;
-
-private:
-  /// A row of a lane, in the block.
-  Value getRowOfBlock(const LaneLayout &layout, Value first, int64_t row);
-  TileRow makeRow(Value ofBlock);
-
-  /// Applies a region to each score of a tile.
-  using Apply = Value (ScoreRegions::*)(Value score, int64_t row,
-                                        int64_t column);
-  TileState applyEach(TileState scores, Value tile, Apply apply);
-  /// Gives the scores of ids that are no row's the weight 0.
-  TileState maskIds(TileState scores, Value tile);
-  TileState maskEach(const TileState &scores, Value token);
-  /// Gives the scores of tokens between ranges of a row the weight 0.
-  TileState maskGaps(const TileState &scores, Value token);
-  /// A bound of tokens as an i32, relative to the lane's first column.
-  Value getBound(Value bound, Value token);
 };
 
 } // namespace mlir::kvcache

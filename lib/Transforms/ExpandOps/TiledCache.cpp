@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "TiledCache.h"
-#include "TensorCores.h"
 #include "kvcache/IR/CopyOps.h"
 #include "kvcache/IR/Formats.h"
 #include "kvcache/IR/PipeOps.h"
@@ -25,6 +24,18 @@
 
 using namespace mlir;
 using namespace mlir::kvcache;
+
+Swizzle kvcache::getMatrixSwizzle(int64_t columns) {
+  // Spans of 64, 32 and 16 elements.
+  if (columns % 64 == 0)
+    return Swizzle::Span128;
+  return columns % 32 == 0 ? Swizzle::Span64 : Swizzle::Span32;
+}
+
+TileType kvcache::getMatrixTile(Type lane, int64_t rows, int64_t columns) {
+  return TileType::get(lane.getContext(), rows, columns, lane,
+                       getMatrixSwizzle(columns));
+}
 
 /// Elements of 16 bits that a thread stores into a tile at once.
 constexpr int64_t kUnit = 8;
@@ -151,11 +162,11 @@ TileType TiledCache::getRawTile(Swizzle swizzle) const {
 
 Swizzle TiledCache::getRawSwizzle() const {
   constexpr int64_t bytesOfLane = 2;
-  return TensorCores::getSwizzle(size / bytesOfLane);
+  return getMatrixSwizzle(size / bytesOfLane);
 }
 
 void TiledCache::allocate() {
-  TileType type = TensorCores::getTile(lane, tokensOfTile, size);
+  TileType type = getMatrixTile(lane, tokensOfTile, size);
   auto allocatePipe = [&](ArrayRef<Type> types) {
     pipe = PipeOp::create(
         builder, loc,
@@ -496,21 +507,4 @@ TiledCache::useOfPipe(Value number, TypeRange types,
 Value TiledCache::getScale(Value column) const {
   return TileLoadOp::create(builder, loc, builder.getF32Type(), scales,
                             frame.index(0), column);
-}
-
-void TiledCache::scale(MutableArrayRef<Value> scores, const LaneLayout &layout,
-                       Value column) const {
-  DeviceMath f(frame);
-  for (int64_t run = 0; run < layout.countRuns(tokensOfTile); ++run) {
-    Value all = TileLoadOp::create(
-        builder, loc, f.vectorOf(layout.getRunSize()), scales, frame.index(0),
-        frame.add(column, frame.index(layout.getColumn(run))));
-    for (int64_t e = 0; e < layout.getRunSize(); ++e) {
-      Value scale = vector::ExtractOp::create(builder, loc, all, e);
-      for (int64_t r = 0; r < layout.countRows(); ++r) {
-        Value &score = scores[layout.getElement(r, run, e)];
-        score = f.mul(score, scale);
-      }
-    }
-  }
 }

@@ -10,7 +10,6 @@
 #define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEDCACHE_H
 
 #include "GroupScales.h"
-#include "LaneLayout.h"
 #include "TileIds.h"
 
 namespace mlir::kvcache {
@@ -19,12 +18,18 @@ namespace mlir::kvcache {
 /// proxy: copies, and products that read tiles.
 void emitAsyncFence(const Frame &frame);
 
+/// The widest swizzle for rows of so many elements of 16 bits, which matrix
+/// instructions read.
+Swizzle getMatrixSwizzle(int64_t columns);
+/// A tile with that swizzle, whose columns are a multiple of 16.
+TileType getMatrixTile(Type lane, int64_t rows, int64_t columns);
+
 /// Tokens of which a block reads tiles.
 struct TiledTokens {
   /// The sequence, and the head of its caches.
   Value batch, head;
   TokenRange all;
-  /// What the first tokens of tiles are multiples of.
+  /// The divisor of the first tokens of tiles.
   int64_t alignment = 1;
   /// The first token that is seen, if tiles may begin before it; otherwise
   /// null.
@@ -91,10 +96,6 @@ public:
                          function_ref<SmallVector<Value>(Value)> body) const;
   /// The scale of a token of the tile, in f32.
   Value getScale(Value column) const;
-  /// Multiplies scores or weights of a lane, whose first token is `column`, by
-  /// the scales of their tokens.
-  void scale(MutableArrayRef<Value> scores, const LaneLayout &layout,
-             Value column) const;
 
   /// The place of a row of a tile that begins at a token, and whether there is
   /// one; null if always.
@@ -111,7 +112,7 @@ private:
   };
 
   CacheTypeInterface getType() const;
-  /// What a tile has of the tokens from one on.
+  /// The tokens of a tile, from one on.
   struct Source {
     Value tile, first;
     const TiledTokens &tokens;

@@ -103,11 +103,11 @@ UnitSchedule::Group UnitSchedule::find(Value unit, Value base,
       builder, loc, SmallVector<Type>(5, i32), ValueRange{base, before},
       [&](OpBuilder &, Location, ValueRange state) {
         Group group = count(state[0], state[1]);
-        Value isBehind =
+        Value isAfterGroup =
             arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge,
                                   frame.sub(unit, group.before), group.total);
         Value next = frame.add(group.base, frame.i32(kWarp));
-        Value goesOn = arith::AndIOp::create(builder, loc, isBehind,
+        Value goesOn = arith::AndIOp::create(builder, loc, isAfterGroup,
                                              frame.below(next, entries));
         scf::ConditionOp::create(builder, loc, goesOn,
                                  ValueRange{group.base, group.before,

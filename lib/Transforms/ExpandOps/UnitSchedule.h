@@ -20,7 +20,7 @@ struct ScheduledUnit {
   /// The thread of the block, and the slots of the workspace: as other values,
   /// so that what is computed with them in a unit takes no register in others.
   Value thread, slots;
-  /// What the block's unit before has left, an i32: at first 0.
+  /// The number that the block's unit before has left, an i32: at first 0.
   Value carried;
 };
 
@@ -62,7 +62,7 @@ private:
   /// The group that has a unit, or the last one.
   Group find(Value unit, Value base, Value before) const;
   Value shuffle(Value value, Value lane) const;
-  /// The same for one that each lane has of its own.
+  /// A number that each lane has of its own, as another value.
   Value hide(Value number) const;
   Workspace getWorkspace(Value slots) const;
   Value isFirstThread() const;
@@ -78,10 +78,10 @@ private:
   int64_t blocks, shares;
   Value thread, entries;
   function_ref<Value(Value)> countUnits;
-  /// What threads share.
+  /// The numbers that threads share.
   Value tile;
-  /// Those of the group of the unit that runs; the thread, its lane and the
-  /// slots, as other values.
+  /// The numbers of the group of the unit that runs; the thread, its lane and
+  /// the slots, as other values.
   Value base, before, sameThread, lane, sameSlots;
 };
 

@@ -8,7 +8,7 @@
 
 #include "QueryStage.h"
 
-#include "../ExpandOps/TensorCores.h"
+#include "../ExpandOps/TiledCache.h"
 #include "TileScores.h"
 
 #include "kvcache/IR/TileOps.h"
@@ -33,8 +33,7 @@ QueryStage::QueryStage(TileRows &block, FloatType element, int64_t threads)
 void QueryStage::allocate() {
   tile = AllocTileOp::create(
       frame.builder, frame.loc,
-      TensorCores::getTile(element, block.plan.rows, block.keySize),
-      IntegerAttr());
+      getMatrixTile(element, block.plan.rows, block.keySize), IntegerAttr());
   if (hasFactors)
     factors = AllocTileOp::create(
         frame.builder, frame.loc,

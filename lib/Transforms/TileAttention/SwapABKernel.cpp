@@ -8,7 +8,7 @@
 
 #include "SwapABKernel.h"
 
-#include "../ExpandOps/TensorCores.h"
+#include "../ExpandOps/TiledCache.h"
 #include "OnlineSoftmax.h"
 #include "QueryStage.h"
 #include "TileFeed.h"
@@ -64,8 +64,8 @@ private:
     auto makeTile = [&](TileType type) {
       return AllocTileOp::create(frame.builder, frame.loc, type, IntegerAttr());
     };
-    weightTile = makeTile(TensorCores::getTile(
-        feed.getValueElement(), block.plan.tokens, block.plan.rows));
+    weightTile = makeTile(getMatrixTile(feed.getValueElement(),
+                                        block.plan.tokens, block.plan.rows));
     scratch = makeTile(TileType::get(
         frame.builder.getContext(), kWarpgroup / kWarp, block.plan.rows,
         frame.builder.getF32Type(), Swizzle::None));

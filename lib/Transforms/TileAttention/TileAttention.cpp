@@ -69,7 +69,7 @@ private:
     FailureOr<std::optional<TilePlan>> plan = planTiles(op, target);
     if (failed(plan))
       return failure();
-    if (!*plan || !(*plan)->hasFragments)
+    if (!*plan)
       return success();
     OpBuilder builder(op);
     Frame frame(builder, op, /*isGPU=*/true, checks, target);
