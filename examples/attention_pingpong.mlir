@@ -71,7 +71,7 @@ gpu.module @kernels {
     %token = arith.muli %block, %c32 : index
     %row = arith.addi %begin, %token : index
     %first = arith.addi %cached, %token : index
-    // Blocks behind the last token have none. They compute, too: ptxas grants registers to roles only outside of
+    // Blocks after the last token have none. They compute, too: ptxas grants registers to roles only outside of
     // branches.
     %left_rows = arith.subi %end, %row : index
     %some_rows = arith.maxsi %left_rows, %c0 : index
@@ -83,7 +83,7 @@ gpu.module @kernels {
     %tiles = arith.maxui %all_tiles, %c1 : index
     %factor = arith.mulf %scale, %log2e : f32
 
-    // All threads copy the queries, 8 elements at a time. Rows behind the last token are zeros.
+    // All threads copy the queries, 8 elements at a time. Rows after the last token are zeros.
     %qt = kvcache.alloc_tile : !tile
     %kr = kvcache.pipe {producer_registers = 40, consumer_registers = 232} : !ring
     %vr = kvcache.pipe : !ring

@@ -174,23 +174,23 @@ private:
 
   AttentionOp build(const OpShape &shape) {
     const Format &format = shape.format;
-    PagedCacheType ofKeys =
+    PagedCacheType keyType =
         getCache(format.keys, shape.keySize, shape.isLatent);
     // Values of 4 bits have an even size.
-    PagedCacheType ofValues =
+    PagedCacheType valueType =
         format.isMixed()
             ? getCache(format.values, llvm::alignTo(shape.keySize, 2),
                        /*isLatent=*/false)
-            : ofKeys;
-    if (!ofKeys || !ofValues)
+            : keyType;
+    if (!keyType || !valueType)
       return {};
     constexpr int64_t any = ShapedType::kDynamic;
     auto getRows = [&](int64_t size) {
       return getArgument(
           MemRefType::get({any, shape.heads, size}, format.query));
     };
-    Value keys = getArgument(ofKeys),
-          values = shape.isLatent ? Value() : getArgument(ofValues),
+    Value keys = getArgument(keyType),
+          values = shape.isLatent ? Value() : getArgument(valueType),
           offsets = getArgument(MemRefType::get(any, builder.getI32Type())),
           scale = getArgument(builder.getF32Type());
     auto op =
@@ -338,11 +338,12 @@ private:
         return "more accumulators than registers";
     }
     // Queries, tiles of keys and values, and probabilities of swapAB.
-    int64_t ofToken = shape.keySize + (shape.isLatent ? 0 : shape.valueSize);
+    int64_t bytesOfToken =
+        shape.keySize + (shape.isLatent ? 0 : shape.valueSize);
     int64_t lane = plan.multipliesRaw ? 1 : 2;
     int64_t bytes = 2 * plan.rows * shape.keySize +
-                    lane * plan.stages * plan.tokens * ofToken +
-                    plan.raw * plan.tokens * ofToken +
+                    lane * plan.stages * plan.tokens * bytesOfToken +
+                    plan.raw * plan.tokens * bytesOfToken +
                     (plan.isSwapped ? 2 * plan.rows * plan.tokens : 0);
     if (bytes > target.sharedBytes)
       return "more shared memory than the chip has";

@@ -9,12 +9,6 @@ import tokenize
 import pytest
 from places import ROOT
 
-# Attention's compiler gets a new design, and its words with it: its files, and those that only it uses.
-EXEMPT = re.compile(
-    r"[Aa]ttention|lib/Transforms/ExpandOps/(Heads|LaneLayout|QueryTile|RawCores|SwappedCores|TensorCores|TensorSums"
-    r"|Tile\w+|TiledCache|UnitSchedule|WarpgroupCores|ScaleRow|Workspace)\."
-)
-
 # This file has the words itself.
 EXCEPTIONS = ("test/python/docs/test_language.py",)
 
@@ -33,7 +27,7 @@ def list_files(folders, *suffixes):
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*")):
             name = path.relative_to(ROOT).as_posix()
-            if path.suffix in suffixes and not EXEMPT.search(name):
+            if path.suffix in suffixes:
                 yield name, path
 
 
