@@ -82,14 +82,14 @@ def ScheduleAttention : Pass<"kvcache-schedule-attention"> {
 def TileAttention : Pass<"kvcache-tile-attention"> {
   let summary = "Expand attention to loops over fragments";
   let description = [{
-    Replaces each `attention` of some kinds by the parallel loops of a kernel on
-    fragments. `kvcache-expand-ops` does the same with these ops, and replaces the
-    others. The config, or the tables where it is open, choose for an op:
+    Replaces each `attention` on tensor cores by the parallel loops of a kernel
+    on fragments. `kvcache-expand-ops` does the same with these ops, and replaces
+    the others. The config, or the tables where it is open, choose for an op:
     - the MMA `wgmma`, also with `swap_ab`, or `tcgen05`;
     - the MMA `mma_sync`. Copies bring elements of 16 bits as they are, and
       threads convert others, or warps do so in registers where `dequant` is
-      `registers`. Rows may be split: then another launch merges them. Prompts of
-      sparse latent rows are left on sm_90 and newer chips.
+      `registers`.
+    Rows may be split: then another launch merges them.
 
     A thread block stages its query rows in a tile. It has a loop over tiles of
     keys and values: scores by `fragment_mma`, masks and softmax by `map` and
