@@ -42,6 +42,11 @@ struct TokenRange {
 constexpr float kLowest = std::numeric_limits<float>::lowest();
 /// Weights of f16 are at most 2^15, so that small ones do not vanish.
 constexpr float kHalfBias = 15;
+/// The difference of a row's largest score and the exponent that its weights
+/// are relative to, for weights of a type.
+inline float getWeightBias(FloatType weights) {
+  return weights.isF16() ? kHalfBias : 0;
+}
 /// Sums in tensor memory are scaled only where the maximum grows by a factor of
 /// more than 2^8: weights are at most that large.
 constexpr float kSlack = 8;

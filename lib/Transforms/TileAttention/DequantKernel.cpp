@@ -287,8 +287,9 @@ private:
     for (auto [i, query] : llvm::enumerate(kept)) {
       auto group = static_cast<int64_t>(i);
       Value column = frame.index(group * countKeyColumns());
-      Value product = b.wait(multiply(getScoreType(), query, keyTile, column,
-                                      /*acc=*/Value(), Major::K));
+      Value product =
+          b.wait(b.startProduct(getScoreType(), query, keyTile, column,
+                                /*acc=*/Value(), Major::K));
       scores = scale(keyScales, product, tile, group, scores);
     }
     return scores;
@@ -299,8 +300,8 @@ private:
     constexpr int64_t step = 32;
     Value product;
     for (int64_t d = 0; d < block.keySize; d += step)
-      product = multiply(getScoreType(), loadQuery(d, step), keyTile,
-                         frame.index(d), product, Major::K);
+      product = b.startProduct(getScoreType(), loadQuery(d, step), keyTile,
+                               frame.index(d), product, Major::K);
     return b.wait(product);
   }
 
@@ -310,17 +311,8 @@ private:
         block.plan.tokens, feed.getValueElement(), FragmentLayout::MmaA16);
     Value left = ToOperandOp::create(frame.builder, frame.loc, type,
                                      scale(valueScales, weights, tile, group));
-    return b.wait(multiply(getAccType(), left, valueTile, getFirstColumn(group),
-                           acc, Major::MN));
-  }
-
-  Value multiply(FragmentType type, Value left, Value tile, Value column,
-                 Value acc, Major major) const {
-    return FragmentMmaOp::create(frame.builder, frame.loc,
-                                 FragmentBuilder::getInFlight(type), left,
-                                 /*a_row=*/Value(), /*a_column=*/Value(), tile,
-                                 frame.index(0), column, acc,
-                                 /*k=*/IntegerAttr(), Major::K, major);
+    return b.wait(b.startProduct(getAccType(), left, valueTile,
+                                 getFirstColumn(group), acc, Major::MN));
   }
 
   Frame frame;
@@ -341,8 +333,5 @@ private:
 
 void kvcache::tileDequant(AttentionOp op, const Frame &frame,
                           const TilePlan &plan) {
-  DequantKernel kernel(op, frame, plan);
-  kernel.emit();
-  if (op.getWorkspace())
-    expandMerge(op, frame, plan, kernel.getBias());
+  emitWithMerge<DequantKernel>(op, frame, plan);
 }

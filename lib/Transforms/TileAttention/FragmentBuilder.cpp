@@ -40,6 +40,15 @@ Value FragmentBuilder::multiply(Value fragment, Value rows) const {
   });
 }
 
+Value FragmentBuilder::truncate(Value fragment, FloatType type) const {
+  return map(
+      fragment,
+      [&](ValueRange element) -> Value {
+        return arith::TruncFOp::create(builder, loc, type, element.front());
+      },
+      /*origin=*/{}, type);
+}
+
 Value FragmentBuilder::splat(FragmentType type, Value value) const {
   return SplatOp::create(builder, loc, type, value);
 }
@@ -75,6 +84,16 @@ void FragmentBuilder::recomputePlaces() const {
 InFlightType FragmentBuilder::getInFlight(FragmentType type) {
   return InFlightType::get(type.getContext(), type.getShape(),
                            type.getElementType(), type.getLayout());
+}
+
+Value FragmentBuilder::startProduct(FragmentType type, Value left, Value tile,
+                                    Value column, Value acc,
+                                    Major major) const {
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  return FragmentMmaOp::create(builder, loc, getInFlight(type), left,
+                               /*a_row=*/Value(), /*a_column=*/Value(), tile,
+                               zero, column, acc, /*k=*/IntegerAttr(), Major::K,
+                               major);
 }
 
 Value FragmentBuilder::wait(Value product) const {

@@ -37,6 +37,8 @@ public:
             Type type = {}) const;
   /// A fragment times a number of each row.
   Value multiply(Value fragment, Value rows) const;
+  /// The elements of a fragment, rounded to a narrower type.
+  Value truncate(Value fragment, FloatType type) const;
   Value splat(FragmentType type, Value value) const;
   /// `scratch` is a tile if warps share rows and the result is not partial.
   Value reduce(Reduction kind, Value source, Value init, FragmentType type,
@@ -57,6 +59,10 @@ public:
 
   /// Returns the type of a fragment while a product computes it.
   static InFlightType getInFlight(FragmentType type);
+  /// Starts the product of a fragment and columns of a tile from `column` on,
+  /// added to an accumulator if there is one.
+  Value startProduct(FragmentType type, Value left, Value tile, Value column,
+                     Value acc, Major major) const;
   /// Waits for a product, and returns its fragment.
   Value wait(Value product) const;
 

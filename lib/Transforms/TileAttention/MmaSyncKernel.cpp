@@ -34,11 +34,7 @@ public:
         items(block), feed(block, items),
         queries(block, feed.getKeyElement(), plan.countThreads()) {}
 
-  /// The difference of a row's largest score and the exponent that its weights
-  /// are relative to.
-  float getBias() const {
-    return feed.getValueElement().isF16() ? kHalfBias : 0;
-  }
+  float getBias() const { return getWeightBias(feed.getValueElement()); }
 
   void emit() {
     items.emit(block.plan.countThreads(),
@@ -142,11 +138,7 @@ private:
   Value multiply(Value left, Value tile, Value column, Value acc, Major major) {
     FragmentType type =
         getAcc(major == Major::K ? block.plan.tokens : team.countColumns());
-    return FragmentMmaOp::create(frame.builder, frame.loc,
-                                 FragmentBuilder::getInFlight(type), left,
-                                 /*a_row=*/Value(), /*a_column=*/Value(), tile,
-                                 frame.index(0), column, acc,
-                                 /*k=*/IntegerAttr(), Major::K, major);
+    return b.startProduct(type, left, tile, column, acc, major);
   }
 
   Frame frame;
@@ -164,8 +156,5 @@ private:
 
 void kvcache::tileMmaSync(AttentionOp op, const Frame &frame,
                           const TilePlan &plan) {
-  MmaSyncKernel kernel(op, frame, plan);
-  kernel.emit();
-  if (op.getWorkspace())
-    expandMerge(op, frame, plan, kernel.getBias());
+  emitWithMerge<MmaSyncKernel>(op, frame, plan);
 }

@@ -56,9 +56,7 @@ public:
   }
 
 private:
-  /// The difference of a row's largest score and the exponent that its weights
-  /// are relative to.
-  float getBias() const { return values.getLane().isF16() ? kHalfBias : 0; }
+  float getBias() const { return getWeightBias(values.getLane()); }
   FloatType getF32() const { return frame.builder.getF32Type(); }
   FragmentType getFragment(int64_t columns, Type element,
                            FragmentLayout layout) const {
@@ -195,11 +193,8 @@ private:
           values.clearUnseen(thread, valueTile, block.getToken(tile),
                              block.tokens, kBarrier);
           Value zero = frame.index(0);
-          return b.wait(FragmentMmaOp::create(
-              frame.builder, frame.loc, FragmentBuilder::getInFlight(accType),
-              left,
-              /*a_row=*/Value(), /*a_column=*/Value(), valueTile, zero, zero,
-              state.acc, /*k=*/IntegerAttr(), Major::K, Major::MN));
+          return b.wait(b.startProduct(accType, left, valueTile, zero,
+                                       state.acc, Major::MN));
         });
   }
 

@@ -25,13 +25,20 @@ RowSums SoftmaxLoop::run(const SoftmaxState &first, Value tiles,
           bias};
 }
 
+void SoftmaxLoop::addScores(Value products, Value tile, Value token,
+                            const ProductSteps &steps,
+                            SoftmaxState &state) const {
+  steps.beforeScores();
+  steps.addScores(scores.apply(feed.scaleScores(products), tile, token), tile,
+                  state);
+}
+
 void SoftmaxLoop::addPair(Value tile, Value token, const ProductSteps &steps,
                           SoftmaxState &state) const {
   SmallVector<Value> products = feed.useKeys(tile, type, [&](Value keyTile) {
     return SmallVector<Value>{steps.multiplyKeys(keyTile, tile)};
   });
-  steps.addScores(scores.apply(feed.scaleScores(products.front()), tile, token),
-                  tile, state);
+  addScores(products.front(), tile, token, steps, state);
   SmallVector<Type> types;
   if (state.acc)
     types.push_back(state.acc.getType());
@@ -49,9 +56,7 @@ void SoftmaxLoop::addLatent(Value tile, Value token, const ProductSteps &steps,
   state = SoftmaxState(
       feed.useKeys(tile, TypeRange(ValueRange(before)), [&](Value rows) {
         SoftmaxState next(before);
-        Value products = steps.multiplyKeys(rows, tile);
-        steps.addScores(scores.apply(feed.scaleScores(products), tile, token),
-                        tile, next);
+        addScores(steps.multiplyKeys(rows, tile), tile, token, steps, next);
         steps.addValues(rows, tile, next);
         return next.getValues();
       }));

@@ -25,6 +25,8 @@ struct ProductSteps {
   /// Adds the products of these weights and a tile of values.
   std::function<void(Value valueTile, Value tile, SoftmaxState &state)>
       addValues;
+  /// Runs before products become scores.
+  std::function<void()> beforeScores = [] {};
 };
 
 /// The loop of a block over tiles that all of its threads bring: scores, their
@@ -32,12 +34,12 @@ struct ProductSteps {
 class SoftmaxLoop {
 public:
   /// Products are fragments of `type`, whose row 0 is row `firstRow` of the
-  /// block. `bias` is that of the softmax.
+  /// block. `bias` and `scratch` are those of the softmax.
   SoftmaxLoop(TileRows &block, TileFeed &feed, FragmentType type,
-              Value firstRow, float bias)
+              Value firstRow, float bias, Value scratch = {})
       : block(block), feed(feed), type(type), bias(bias),
         scores(block, type, firstRow),
-        softmax(block.f, scores.getFactor(), bias) {}
+        softmax(block.f, scores.getFactor(), bias, scratch) {}
 
   const OnlineSoftmax &getSoftmax() const { return softmax; }
   /// Returns the sums of the block's rows over `tiles` tiles, from a state
@@ -46,6 +48,8 @@ public:
               const ProductSteps &steps) const;
 
 private:
+  void addScores(Value products, Value tile, Value token,
+                 const ProductSteps &steps, SoftmaxState &state) const;
   /// Adds a tile of keys and one of values, whose first token is given.
   void addPair(Value tile, Value token, const ProductSteps &steps,
                SoftmaxState &state) const;

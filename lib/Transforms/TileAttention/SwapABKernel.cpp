@@ -9,10 +9,8 @@
 #include "SwapABKernel.h"
 
 #include "../ExpandOps/TiledCache.h"
-#include "OnlineSoftmax.h"
 #include "QueryStage.h"
-#include "TileFeed.h"
-#include "TileScores.h"
+#include "SoftmaxLoop.h"
 #include "WorkItems.h"
 
 #include "kvcache/IR/TileOps.h"
@@ -34,11 +32,7 @@ public:
         items(block), feed(block, items),
         queries(block, feed.getKeyElement(), plan.countThreads()) {}
 
-  /// The difference of a row's largest score and the exponent that its weights
-  /// are relative to.
-  float getBias() const {
-    return feed.getValueElement().isF16() ? kHalfBias : 0;
-  }
+  float getBias() const { return getWeightBias(feed.getValueElement()); }
 
   void emit() {
     items.emit(block.plan.countThreads(),
@@ -75,63 +69,29 @@ private:
   RowSums attendTokens() {
     if (block.schedule)
       b.recomputePlaces();
-    TileScores scores(block, getAcc(block.plan.tokens),
-                      /*firstRow=*/frame.index(0));
-    OnlineSoftmax softmax(block.f, scores.getFactor(), getBias(), scratch);
+    SoftmaxLoop loop(block, feed, getAcc(block.plan.tokens),
+                     /*firstRow=*/frame.index(0), getBias(), scratch);
+    const OnlineSoftmax &softmax = loop.getSoftmax();
     Value tiles = block.findTiles(block.plan.countThreads());
     feed.start(tiles);
     items.storeQueries(queries, tiles, /*isAsyncRead=*/true);
-    SoftmaxState state = softmax.forTiles(
-        softmax.begin(getAcc(block.valueSize)), tiles, block.plan.schedule,
-        [&](Value tile, SoftmaxState &state) {
-          addTile(tile, scores, softmax, state);
-        });
-    return {state.acc, softmax.getReference(state), softmax.getTotal(state),
-            getBias()};
-  }
-
-  void addTile(Value tile, const TileScores &scores,
-               const OnlineSoftmax &softmax, SoftmaxState &state) {
-    feed.begin(tile);
-    Value token = block.getToken(tile);
-    auto addScores = [&](Value products) {
-      b.recomputePlaces();
-      softmax.addScores(
-          scores.apply(feed.scaleScores(products), tile, token), state,
-          [&](Value weights) { storeWeights(feed.scaleWeights(weights)); });
-    };
-    if (feed.areLatent()) {
-      SmallVector<Value> before = state.getValues();
-      state = SoftmaxState(
-          feed.useKeys(tile, TypeRange(ValueRange(before)), [&](Value keyTile) {
-            addScores(multiplyKeys(keyTile, tile));
-            state.acc = addValues(keyTile, state.acc);
-            return state.getValues();
-          }));
-      return feed.end();
-    }
-    SmallVector<Value> products =
-        feed.useKeys(tile, getAcc(block.plan.tokens), [&](Value keyTile) {
-          return SmallVector<Value>{multiplyKeys(keyTile, tile)};
-        });
-    addScores(products.front());
-    SmallVector<Value> acc =
-        feed.useValues(tile, state.acc.getType(), [&](Value valueTile) {
-          return SmallVector<Value>{addValues(valueTile, state.acc)};
-        });
-    state.acc = acc.front();
-    feed.end();
+    return loop.run(
+        softmax.begin(getAcc(block.valueSize)), tiles,
+        {[&](Value keyTile, Value tile) { return multiplyKeys(keyTile, tile); },
+         [&](Value scores, Value, SoftmaxState &state) {
+           softmax.addScores(scores, state, [&](Value weights) {
+             storeWeights(feed.scaleWeights(weights));
+           });
+         },
+         [&](Value valueTile, Value, SoftmaxState &state) {
+           state.acc = addValues(valueTile, state.acc);
+         },
+         [&] { b.recomputePlaces(); }});
   }
 
   /// Stores the weights of a tile, a row for each token, for the next product.
   void storeWeights(Value weights) const {
-    Value rounded = b.map(
-        weights,
-        [&](ValueRange weight) -> Value {
-          return arith::TruncFOp::create(
-              frame.builder, frame.loc, feed.getValueElement(), weight.front());
-        },
-        /*origin=*/{}, feed.getValueElement());
+    Value rounded = b.truncate(weights, feed.getValueElement());
     Value zero = frame.index(0);
     FragmentStoreOp::create(frame.builder, frame.loc, rounded, weightTile, zero,
                             zero, /*transposed=*/true);
@@ -178,8 +138,5 @@ private:
 
 void kvcache::tileSwapAB(AttentionOp op, const Frame &frame,
                          const TilePlan &plan) {
-  SwapABKernel kernel(op, frame, plan);
-  kernel.emit();
-  if (op.getWorkspace())
-    expandMerge(op, frame, plan, kernel.getBias());
+  emitWithMerge<SwapABKernel>(op, frame, plan);
 }

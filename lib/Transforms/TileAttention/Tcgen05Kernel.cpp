@@ -112,13 +112,8 @@ private:
         storeAcc(b.multiply(loadAcc(column, count), weights.rescale), column);
       });
     });
-    Value rounded = b.map(
-        feed.scaleWeights(weights.weights),
-        [&](ValueRange weight) -> Value {
-          return arith::TruncFOp::create(
-              frame.builder, frame.loc, feed.getValueElement(), weight.front());
-        },
-        /*origin=*/{}, feed.getValueElement());
+    Value rounded =
+        b.truncate(feed.scaleWeights(weights.weights), feed.getValueElement());
     TmemStoreOp::create(frame.builder, frame.loc, rounded,
                         products.getWeights(), frame.index(0),
                         /*half=*/Value());
@@ -159,8 +154,5 @@ private:
 
 void kvcache::tileTcgen05(AttentionOp op, const Frame &frame,
                           const TilePlan &plan) {
-  Tcgen05Kernel kernel(op, frame, plan);
-  kernel.emit();
-  if (op.getWorkspace())
-    expandMerge(op, frame, plan, kernel.getBias());
+  emitWithMerge<Tcgen05Kernel>(op, frame, plan);
 }

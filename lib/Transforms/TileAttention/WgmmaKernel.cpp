@@ -29,11 +29,7 @@ public:
         items(block), feed(block, items),
         queries(block, feed.getKeyElement(), plan.countThreads()) {}
 
-  /// The difference of a row's largest score and the exponent that its weights
-  /// are relative to.
-  float getBias() const {
-    return feed.getValueElement().isF16() ? kHalfBias : 0;
-  }
+  float getBias() const { return getWeightBias(feed.getValueElement()); }
 
   void emit() {
     items.emit(block.plan.countThreads(),
@@ -97,12 +93,9 @@ private:
   }
 
   Value addValues(Value weights, Value valueTile, Value acc) {
-    return b.wait(FragmentMmaOp::create(
-        frame.builder, frame.loc,
-        FragmentBuilder::getInFlight(cast<FragmentType>(acc.getType())),
-        weights, /*a_row=*/Value(), /*a_column=*/Value(), valueTile,
-        frame.index(0), team.getFirstColumn(), acc, /*k=*/IntegerAttr(),
-        Major::K, Major::MN));
+    return b.wait(b.startProduct(cast<FragmentType>(acc.getType()), weights,
+                                 valueTile, team.getFirstColumn(), acc,
+                                 Major::MN));
   }
 
   Frame frame;
@@ -118,8 +111,5 @@ private:
 
 void kvcache::tileWgmma(AttentionOp op, const Frame &frame,
                         const TilePlan &plan) {
-  WgmmaKernel kernel(op, frame, plan);
-  kernel.emit();
-  if (op.getWorkspace())
-    expandMerge(op, frame, plan, kernel.getBias());
+  emitWithMerge<WgmmaKernel>(op, frame, plan);
 }
