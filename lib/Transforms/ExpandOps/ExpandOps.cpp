@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "ExpandOps.h"
+
+#include "../Attention/AttentionChoices.h"
 #include "kvcache/IR/DenseOperands.h"
 #include "kvcache/Transforms/Passes.h"
 

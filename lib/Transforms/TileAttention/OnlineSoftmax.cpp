@@ -8,7 +8,7 @@
 
 #include "OnlineSoftmax.h"
 
-#include "../ExpandOps/Attention.h"
+#include "../Attention/Attention.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

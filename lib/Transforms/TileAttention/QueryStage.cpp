@@ -8,8 +8,8 @@
 
 #include "QueryStage.h"
 
-#include "../ExpandOps/TiledCache.h"
 #include "TileScores.h"
+#include "TiledCache.h"
 
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/FloatBuilder.h"

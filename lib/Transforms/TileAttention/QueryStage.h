@@ -9,8 +9,8 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_QUERYSTAGE_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_QUERYSTAGE_H
 
-#include "../ExpandOps/TileRows.h"
 #include "FragmentBuilder.h"
+#include "TileRows.h"
 
 namespace mlir::kvcache {
 

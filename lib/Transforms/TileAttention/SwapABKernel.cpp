@@ -8,9 +8,9 @@
 
 #include "SwapABKernel.h"
 
-#include "../ExpandOps/TiledCache.h"
 #include "QueryStage.h"
 #include "SoftmaxLoop.h"
+#include "TiledCache.h"
 #include "WorkItems.h"
 
 #include "kvcache/IR/TileOps.h"

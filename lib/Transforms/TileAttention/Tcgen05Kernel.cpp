@@ -8,9 +8,9 @@
 
 #include "Tcgen05Kernel.h"
 
-#include "../ExpandOps/TensorProducts.h"
 #include "QueryStage.h"
 #include "SoftmaxLoop.h"
+#include "TensorProducts.h"
 #include "WorkItems.h"
 
 using namespace mlir;

@@ -8,8 +8,8 @@
 
 #include "TileScores.h"
 
-#include "../ExpandOps/MaskBounds.h"
-#include "../ExpandOps/ScoreRegions.h"
+#include "../Attention/MaskBounds.h"
+#include "../Attention/ScoreRegions.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"

@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TOKENSCALES_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TOKENSCALES_H
 
-#include "../ExpandOps/TileRows.h"
+#include "TileRows.h"
 #include "kvcache/IR/FragmentOps.h"
 
 namespace mlir::kvcache {

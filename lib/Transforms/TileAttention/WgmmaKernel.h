@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_WGMMAKERNEL_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_WGMMAKERNEL_H
 
-#include "../ExpandOps/AttentionChoices.h"
+#include "../Attention/AttentionChoices.h"
 
 namespace mlir::kvcache {
 

@@ -9,9 +9,9 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_WORKITEMS_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_WORKITEMS_H
 
-#include "../ExpandOps/TokenSplit.h"
 #include "FragmentResults.h"
 #include "QueryStage.h"
+#include "TokenSplit.h"
 
 namespace mlir::kvcache {
 

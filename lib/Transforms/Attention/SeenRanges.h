@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_SEENRANGES_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_SEENRANGES_H
+#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_SEENRANGES_H
+#define KVCACHE_LIB_TRANSFORMS_ATTENTION_SEENRANGES_H
 
 #include "MaskBounds.h"
 
@@ -54,4 +54,4 @@ private:
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_SEENRANGES_H
+#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_SEENRANGES_H

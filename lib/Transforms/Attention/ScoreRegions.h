@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_SCOREREGIONS_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_SCOREREGIONS_H
+#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_SCOREREGIONS_H
+#define KVCACHE_LIB_TRANSFORMS_ATTENTION_SCOREREGIONS_H
 
 #include "Attention.h"
 
@@ -109,4 +109,4 @@ private:
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_SCOREREGIONS_H
+#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_SCOREREGIONS_H

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TileGrid.h"
+#include "../TileAttention/TileGrid.h"
 
 #include "kvcache/IR/TileOps.h"
 

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_GROUPSCALES_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_GROUPSCALES_H
+#ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_GROUPSCALES_H
+#define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_GROUPSCALES_H
 
-#include "Heads.h"
+#include "../ExpandOps/Heads.h"
 
 namespace mlir::kvcache {
 
@@ -47,4 +47,4 @@ private:
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_GROUPSCALES_H
+#endif // KVCACHE_LIB_TRANSFORMS_TILEATTENTION_GROUPSCALES_H

@@ -8,7 +8,7 @@
 
 #include "TileGrid.h"
 
-#include "SeenRanges.h"
+#include "../Attention/SeenRanges.h"
 
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"

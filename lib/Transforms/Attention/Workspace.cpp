@@ -8,8 +8,8 @@
 
 #include "Workspace.h"
 
-#include "ExpandOps.h"
-#include "Heads.h"
+#include "../ExpandOps/ExpandOps.h"
+#include "../ExpandOps/Heads.h"
 #include "kvcache/Support/Pointers.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TOKENSPLIT_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TOKENSPLIT_H
+#ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TOKENSPLIT_H
+#define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TOKENSPLIT_H
 
 #include "TileRows.h"
 
@@ -26,4 +26,4 @@ struct TokenSplit {
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TOKENSPLIT_H
+#endif // KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TOKENSPLIT_H

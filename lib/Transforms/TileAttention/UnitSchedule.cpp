@@ -8,7 +8,7 @@
 
 #include "UnitSchedule.h"
 
-#include "Attention.h"
+#include "../Attention/Attention.h"
 #include "kvcache/IR/TileOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

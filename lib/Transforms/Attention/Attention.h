@@ -1,6 +1,4 @@
 //===- Attention.h - Common parts of attention expansions -------*- C++ -*-===//
-//-*-===//
-//-*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -8,14 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTION_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTION_H
+#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTION_H
+#define KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTION_H
 
+#include "../ExpandOps/DeviceMath.h"
+#include "../ExpandOps/ExpandOps.h"
+#include "../ExpandOps/Heads.h"
+#include "../TileAttention/UnitSchedule.h"
 #include "AttentionChoices.h"
-#include "DeviceMath.h"
-#include "ExpandOps.h"
-#include "Heads.h"
-#include "UnitSchedule.h"
 
 #include <limits>
 
@@ -180,4 +178,4 @@ void expandMerge(AttentionOp op, const Frame &frame, const TilePlan &plan,
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTION_H
+#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTION_H

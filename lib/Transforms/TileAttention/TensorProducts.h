@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TENSORPRODUCTS_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TENSORPRODUCTS_H
+#ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TENSORPRODUCTS_H
+#define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TENSORPRODUCTS_H
 
-#include "AttentionChoices.h"
+#include "../Attention/AttentionChoices.h"
 
 #include "kvcache/IR/TensorMemoryOps.h"
 
@@ -69,4 +69,4 @@ private:
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TENSORPRODUCTS_H
+#endif // KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TENSORPRODUCTS_H

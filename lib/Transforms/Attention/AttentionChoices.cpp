@@ -10,9 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../ExpandOps/Heads.h"
+#include "../TileAttention/TiledCache.h"
 #include "AttentionShape.h"
-#include "Heads.h"
-#include "TiledCache.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEGRID_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEGRID_H
+#ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEGRID_H
+#define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEGRID_H
 
-#include "Attention.h"
+#include "../Attention/Attention.h"
 
 namespace mlir::kvcache {
 
@@ -96,4 +96,4 @@ private:
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEGRID_H
+#endif // KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEGRID_H

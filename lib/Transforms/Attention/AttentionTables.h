@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTIONTABLES_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTIONTABLES_H
+#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONTABLES_H
+#define KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONTABLES_H
 
 #include "AttentionChoices.h"
 
@@ -230,4 +230,4 @@ constexpr int64_t kFewElements = 16;
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTIONTABLES_H
+#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONTABLES_H

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GroupScales.h"
-#include "DeviceMath.h"
+#include "../ExpandOps/DeviceMath.h"
 #include "kvcache/IR/TileOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"

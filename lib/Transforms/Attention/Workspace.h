@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_WORKSPACE_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_WORKSPACE_H
+#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_WORKSPACE_H
+#define KVCACHE_LIB_TRANSFORMS_ATTENTION_WORKSPACE_H
 
-#include "Frame.h"
+#include "../ExpandOps/Frame.h"
 #include "kvcache/IR/AttentionOps.h"
 
 namespace mlir::kvcache {
@@ -50,4 +50,4 @@ private:
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_WORKSPACE_H
+#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_WORKSPACE_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_MASKBOUNDS_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_MASKBOUNDS_H
+#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_MASKBOUNDS_H
+#define KVCACHE_LIB_TRANSFORMS_ATTENTION_MASKBOUNDS_H
 
 #include "Attention.h"
 
@@ -71,4 +71,4 @@ TokenRange restrictTokens(const Frame &frame, AttentionOp op,
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_MASKBOUNDS_H
+#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_MASKBOUNDS_H

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTIONCHOICES_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTIONCHOICES_H
+#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONCHOICES_H
+#define KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONCHOICES_H
 
-#include "Frame.h"
+#include "../ExpandOps/Frame.h"
 #include "kvcache/IR/AttentionOps.h"
 #include "kvcache/IR/KVCacheDialect.h"
 
@@ -102,4 +102,4 @@ AttentionConfig getConfig(const WarpPlan &plan);
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTIONCHOICES_H
+#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONCHOICES_H

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILELIST_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILELIST_H
+#ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILELIST_H
+#define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILELIST_H
 
-#include "MaskBounds.h"
+#include "../Attention/MaskBounds.h"
 
 namespace mlir::kvcache {
 
@@ -49,4 +49,4 @@ private:
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILELIST_H
+#endif // KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILELIST_H

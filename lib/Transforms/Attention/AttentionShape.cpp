@@ -8,10 +8,10 @@
 
 #include "AttentionShape.h"
 
-#include "Heads.h"
+#include "../ExpandOps/Heads.h"
+#include "../TileAttention/TileList.h"
+#include "../TileAttention/TiledCache.h"
 #include "SeenRanges.h"
-#include "TileList.h"
-#include "TiledCache.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEDCACHE_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEDCACHE_H
+#ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEDCACHE_H
+#define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEDCACHE_H
 
 #include "GroupScales.h"
 #include "TileIds.h"
@@ -169,4 +169,4 @@ private:
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEDCACHE_H
+#endif // KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEDCACHE_H

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEIDS_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEIDS_H
+#ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEIDS_H
+#define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEIDS_H
 
-#include "Attention.h"
+#include "../Attention/Attention.h"
 
 namespace mlir::kvcache {
 
@@ -50,4 +50,4 @@ private:
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEIDS_H
+#endif // KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEIDS_H

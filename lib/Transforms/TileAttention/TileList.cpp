@@ -8,7 +8,7 @@
 
 #include "TileList.h"
 
-#include "AttentionChoices.h"
+#include "../Attention/AttentionChoices.h"
 
 #include "kvcache/IR/TileOps.h"
 

@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEROWS_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEROWS_H
+#ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEROWS_H
+#define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEROWS_H
 
-#include "AttentionChoices.h"
-#include "ScoreRegions.h"
-#include "SeenRanges.h"
+#include "../Attention/AttentionChoices.h"
+#include "../Attention/ScoreRegions.h"
+#include "../Attention/SeenRanges.h"
 #include "TileGrid.h"
 #include "TileList.h"
 #include "TiledCache.h"
@@ -68,4 +68,4 @@ public:
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_TILEROWS_H
+#endif // KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEROWS_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTIONSHAPE_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTIONSHAPE_H
+#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONSHAPE_H
+#define KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONSHAPE_H
 
 #include "AttentionTables.h"
 
@@ -50,4 +50,4 @@ int64_t countSharedBytes(AttentionOp op, const AttentionShape &shape,
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ATTENTIONSHAPE_H
+#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONSHAPE_H

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_UNITSCHEDULE_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_UNITSCHEDULE_H
+#ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_UNITSCHEDULE_H
+#define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_UNITSCHEDULE_H
 
-#include "Workspace.h"
+#include "../Attention/Workspace.h"
 
 namespace mlir::kvcache {
 
@@ -87,4 +87,4 @@ private:
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_UNITSCHEDULE_H
+#endif // KVCACHE_LIB_TRANSFORMS_TILEATTENTION_UNITSCHEDULE_H
