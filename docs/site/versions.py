@@ -37,6 +37,7 @@ _NAMES = {
     "vllm": "vLLM",
     "sglang": "SGLang",
     "nixl-cu12": "NIXL",
+    "pyzmq": "pyzmq",
 }
 
 _TEXT = """# Versions

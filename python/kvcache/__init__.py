@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import ir, ops, pictures, transfer
+    from . import events, ir, ops, pictures, transfer
     from .cache import reach
     from .cache.geometry import (
         DescriptorFields,
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 
 _SUBMODULES = (
     *("bytecode", "cache", "checks", "compilation", "devices", "dtypes", "errors"),
-    *("execution", "ir", "ops", "pages", "pictures", "transfer"),
+    *("events", "execution", "ir", "ops", "pages", "pictures", "transfer"),
 )
 _NAMES = {
     ".cache.geometry": (
@@ -238,6 +238,7 @@ __all__ = [
     "describe",
     "descriptor_fields",
     "emulate",
+    "events",
     "folded_chunks",
     "gather4_box_width",
     "ir",

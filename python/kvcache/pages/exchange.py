@@ -42,6 +42,9 @@ class PageExchange:
     def _get_resident(self, request: Hashable) -> Sequence:
         raise NotImplementedError
 
+    def _publish_changed(self) -> None:
+        raise NotImplementedError
+
     def regions(self) -> tuple[Region, ...]:
         """The regions of the tensors: blocks of each device, then scales of each."""
         if self._regions is None:  # tensors stay where they are
@@ -180,6 +183,8 @@ class PageExchange:
             self._sequences[reception.request] = sequence
         else:
             self._growth.end(sequence)
+        if is_filled:
+            self._publish_changed()
 
     def _get_exchanged(self) -> dict[Hashable, Sequence]:
         """The sequences of leases and receptions."""

@@ -65,9 +65,9 @@ class Growth:
         self._finder = Finder(table.groups)
         self._has_prefixes = has_prefixes
 
-    def make_root(self) -> Prefix:
+    def make_root(self, salt: bytes) -> Prefix:
         """Makes the root of the tree of prefixes of a salt."""
-        return self._finder.make_root()
+        return self._finder.make_root(salt)
 
     # --- One sequence -------------------------------------------------------------
 
@@ -434,7 +434,7 @@ class Growth:
                 if page is None or page is known or group.has_gap(sequence.row, at):
                     continue
                 if known is None:
-                    prefix.attach(page)
+                    self._pool.publish(page, prefix)
                 else:
                     self._pool.merge(page, known)
                     sequence.replace(group, at, known)

@@ -15,10 +15,8 @@ import numpy.typing as npt
 from ..cache.groups import MultiKVCacheParams, as_layer_groups
 from ..cache.params import KVCacheParams
 from ..checks import (
-    check_gibibytes,
     check_instance,
     check_integer,
-    check_path,
     check_positive,
     check_request,
     parse_drafts,
@@ -29,11 +27,12 @@ from .exchange import PageExchange
 from .growth import Growth, Plan
 from .gathering import gather_inputs
 from .inputs import StepInputs
+from .listeners import PageListener
 from .memory import Memory, NumPyMemory
 from .pool import PagePool
 from .prefixes import Prefix
 from .snapshot import CacheSnapshot, CacheStats, Place, take_snapshot
-from .storage import allocate_storage, count_pages, share_file
+from .storage import allocate_storage, count_pages, parse_disk, share_file
 from .swaps import PageSwaps
 from .tables import Sequence as _Sequence
 from .tables import SequenceTable
@@ -65,6 +64,8 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         disk_folder: The folder of a file for pages without room in the swap space,
             which are dropped by default. Needs ``enable_kvcache_swapping_to_host``.
         disk_space_gb: The size of this file, in GiB.
+        events: A listener that publishes the cached pages, such as
+            ``kvcache.events.Publisher``. Needs ``enable_prefix_caching``.
 
     Raises:
         ValueError: The cache is not paged, there is no room for one page, or the layout
@@ -82,6 +83,7 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         memory: Memory | None = None,
         disk_folder: str | os.PathLike[str] | None = None,
         disk_space_gb: float | None = None,
+        events: PageListener | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(params, MultiKVCacheParams):
@@ -108,7 +110,7 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         self.scales = tuple(store.tensor for store in storage.scales)
         self.group_tensors = storage.groups
         stores = [*storage.blocks, *storage.scales]
-        space = self._parse_disk(disk_folder, disk_space_gb)
+        space = parse_disk(disk_folder, disk_space_gb, self.num_host_pages)
         self.num_disk_pages = (
             share_file(stores, disk_folder, space) if disk_folder else 0
         )
@@ -125,23 +127,19 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         self._looked_up = self._found = 0
         # The root of the tree of prefixes for each salt.
         self._roots: WeakValueDictionary[bytes, Prefix] = WeakValueDictionary()
-        self._unsalted = self._roots[b""] = self._growth.make_root()
+        self._unsalted = self._roots[b""] = self._growth.make_root(b"")
+        self._events = events
+        if events is not None:
+            check_instance(PageListener, events=events)
+            if not params.enable_prefix_caching:
+                raise ValueError("'events' needs 'enable_prefix_caching'")
+            events.begin(self._groups)
+            self._pool.take_changed()
 
-    def _parse_disk(
-        self, folder: str | os.PathLike[str] | None, space: float | None
-    ) -> int:
-        """Checks the arguments of the disk; returns the bytes of the file."""
-        if (folder is None) != (space is None):
-            raise ValueError("expects both 'disk_folder' and 'disk_space_gb', or none")
-        if folder is None or space is None:
-            return 0
-        check_path(disk_folder=folder)
-        check_gibibytes(disk_space_gb=space)
-        if not self.num_host_pages:
-            raise ValueError("'disk_folder' needs 'enable_kvcache_swapping_to_host'")
-        if not os.fspath(folder):
-            raise ValueError("expects 'disk_folder' to name a folder, got ''")
-        return int(space * 2**30)
+    def _publish_changed(self) -> None:
+        """Publishes the pages that changed; after kernels have put data there."""
+        if self._events and (changed := self._pool.take_changed()):
+            self._events.publish(changed)
 
     # --- Sequences ----------------------------------------------------------------
 
@@ -188,7 +186,7 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         self._check_length(len(ids))
         root = self._roots.get(salt) if salt else self._unsalted
         if root is None:
-            root = self._roots[salt] = self._growth.make_root()
+            root = self._roots[salt] = self._growth.make_root(salt)
         row = self._table.add()
         return _Sequence(root, self._table, row, array(TOKEN)), ids
 
@@ -348,6 +346,7 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
             self._growth.commit(sequence, source, length)
             for draft in group:
                 self.release(draft)
+        self._publish_changed()
 
     def truncate(self, request: Hashable, length: int) -> None:
         """Drops the tokens of a sequence from ``length`` on, also pending ones.
@@ -403,6 +402,7 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         none. Raises ``ValueError`` like ``inputs``.
         """
         self._growth.finish(*self._get_batch(parse_requests(requests)))
+        self._publish_changed()
 
     def _get_batch(
         self, requests: tuple[Hashable, ...]
@@ -441,6 +441,7 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
     def reset_prefix_cache(self) -> None:
         """Drops the cached pages that no sequence uses."""
         self._pool.forget_unreferenced()
+        self._publish_changed()
 
     # --- State --------------------------------------------------------------------
 

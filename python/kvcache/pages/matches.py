@@ -73,8 +73,8 @@ class Finder:
         self._groups = groups
         self._step = math.lcm(*borders)
 
-    def make_root(self) -> Prefix:
-        return Prefix(pages=[None] * len(self._groups))
+    def make_root(self, salt: bytes) -> Prefix:
+        return Prefix(pages=[None] * len(self._groups), salt=salt)
 
     def find(
         self,

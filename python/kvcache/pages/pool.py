@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from ..cache.groups import LayerGroup
 from .memory import Copy
-from .prefixes import Page
+from .prefixes import Page, Prefix
 from .snapshot import PageAddress, Place
 from .storage import PageStore
 
@@ -84,6 +84,8 @@ class PagePool:
         self._waiting = OrderedDict[Page, None]()
         self.evicted = 0  # cached pages that were dropped to make room
         self.moved = dict.fromkeys(Place, 0)  # pages that were brought to a place
+        # Pages that were cached, moved or dropped; None if nothing publishes them.
+        self.changed: dict[Page, None] | None = None
 
     # --- Room ---------------------------------------------------------------------
 
@@ -299,8 +301,14 @@ class PagePool:
         if not into.is_on(Place.DEVICE):
             self._unlist(into)
             page.address, into.address = into.address, page.address
+            self._note(into)
         self.refer(into, is_resident=True)
         self.release(page, was_resident=True)
+
+    def publish(self, page: Page, prefix: Prefix) -> None:
+        """Adds a page to the tree, so that later sequences find it."""
+        prefix.attach(page)
+        self._note(page)
 
     def forget(self, page: Page) -> int:
         """Withholds a page from later sequences, and its descendants, useless without it.
@@ -314,10 +322,12 @@ class PagePool:
         if not self._is_full[page.group]:
             prefix.detach(page)
             prefix.prune()
+            self._note(page)
             self._settle(page)
             return not page.references
         freed = 0
         for forgotten in prefix.remove():
+            self._note(forgotten)
             self._settle(forgotten)
             freed += not forgotten.references
         return freed
@@ -342,7 +352,19 @@ class PagePool:
             self._unlist(page)
             self._add_free(page.address)
             page.address = address
+            if page.prefix:
+                self._note(page)
             self._settle(page)
+
+    def _note(self, page: Page) -> None:
+        """Notes a page whose presence or place changed."""
+        if self.changed is not None:
+            self.changed[page] = None
+
+    def take_changed(self) -> dict[Page, None]:
+        """Takes the pages noted since the last call, which are noted from then on."""
+        changed, self.changed = self.changed or {}, {}
+        return changed
 
     def _settle(self, page: Page) -> None:
         """Lists a page as evictable, or frees it, by its counts."""

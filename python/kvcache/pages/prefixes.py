@@ -51,6 +51,9 @@ class Prefix:
         pages: The page of each group that ends with these tokens, or None.
         children: The nodes after it, by their tokens.
         visitors: The number of sequences whose tokens in the cache end here.
+        depth: The number of nodes from the first one to this; 0 for a root.
+        salt: The salt of the tree, in its root.
+        digest: The hash of all tokens up to here, once events need it.
     """
 
     tokens: bytes = b""
@@ -58,6 +61,9 @@ class Prefix:
     pages: list[Page | None] = field(default_factory=list)
     children: dict[bytes, Prefix] = field(default_factory=dict)
     visitors: int = 0
+    depth: int = 0
+    salt: bytes = b""
+    digest: bytes = b""
     _root: Prefix | None = None
     _order: list[bytes] = field(default_factory=list)  # the keys of children, sorted
 
@@ -69,7 +75,8 @@ class Prefix:
         """Returns the child with these tokens, which is made if there is none."""
         known = self.children.get(tokens)
         if known is None:
-            known = Prefix(tokens, self, [None] * len(self.pages), _root=self.root)
+            pages: list[Page | None] = [None] * len(self.pages)
+            known = Prefix(tokens, self, pages, depth=self.depth + 1, _root=self.root)
             self.children[tokens] = known
             insort(self._order, tokens)
         return known

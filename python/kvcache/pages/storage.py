@@ -14,7 +14,7 @@ from .. import dtypes
 from ..cache.groups import LayerGroup, MultiKVCacheParams, as_layer_groups, scale_bytes
 from ..cache.layouts import DIMS, Layout, permute
 from ..cache.params import KVCacheParams
-from ..checks import check_positive
+from ..checks import check_gibibytes, check_path, check_positive
 from .files import PageFile
 from .memory import AsyncMemory, Copy, Memory, NumPyMemory
 from .snapshot import PageAddress, Place
@@ -90,6 +90,23 @@ class PageStore:
         values = np.empty(self._host.shape[1:], self._host.dtype)
         self._file.read(address.index, self._start, values)
         return values
+
+
+def parse_disk(
+    folder: str | os.PathLike[str] | None, space: float | None, num_host_pages: int
+) -> int:
+    """Checks the arguments of the disk; returns the bytes of the file."""
+    if (folder is None) != (space is None):
+        raise ValueError("expects both 'disk_folder' and 'disk_space_gb', or none")
+    if folder is None or space is None:
+        return 0
+    check_path(disk_folder=folder)
+    check_gibibytes(disk_space_gb=space)
+    if not num_host_pages:
+        raise ValueError("'disk_folder' needs 'enable_kvcache_swapping_to_host'")
+    if not os.fspath(folder):
+        raise ValueError("expects 'disk_folder' to name a folder, got ''")
+    return int(space * 2**30)
 
 
 def share_file(

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The publisher of a manager's cached pages, in vLLM's format over ZeroMQ."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from typing import Any, Self
+
+from ..cache.groups import LayerGroup
+from ..checks import check_flag, check_integer, check_positive, check_string
+from ..pages.prefixes import Page
+from .hashes import BlockHasher, import_extra
+from .index import CLEARED, BlockIndex, Event
+from .replay import EventLog, ReplayServer
+
+_QUEUE = 100_000  # batches that wait for a slow client, as in vLLM
+
+
+class Publisher:
+    """Publishes the cached pages of a manager to routers, as vLLM does.
+
+    Pass it to ``PagedKVCacheManager`` as ``events``. Each ``step`` sends a batch with
+    the pages that were cached, moved and dropped. Events contain the tokens of users,
+    so endpoints are on this machine unless ``public`` is set. Methods that publish
+    never wait and never raise: a client that is too slow misses batches, and repairs
+    its state from ``replay``.
+
+    Args:
+        endpoint: The endpoint of the batches, such as ``"tcp://127.0.0.1:5557"`` or
+            ``"ipc:///run/events"``. A port ``*`` is chosen by the system.
+        replay: The endpoint that answers requests for past batches and for snapshots.
+        bind: Whether to bind ``endpoint``, or else to connect to it.
+        public: Whether endpoints may be reached from other machines.
+        topic: The first frame of each batch, such as llm-d's ``"kv@pod@model"``.
+        rank: The data-parallel rank in each batch; ports are not shifted by it.
+        block_hash: The hash of blocks, as for ``block_hashes``.
+        seed: The seed of the hash, as for ``block_hashes``.
+        kept_batches: The number of past batches that ``replay`` has.
+
+    Attributes:
+        endpoint: The endpoint with its actual port.
+        replay: The endpoint of past batches and snapshots, or None.
+        num_batches: The number of batches published so far.
+
+    Raises:
+        ValueError: An endpoint is malformed, or public although ``public`` is not set.
+        OSError: An endpoint is in use, or can't be bound.
+        ModuleNotFoundError: ``pip install kvcache[events]`` is missing.
+    """
+
+    def __init__(
+        self,
+        endpoint: str = "tcp://127.0.0.1:5557",
+        *,
+        replay: str | None = None,
+        bind: bool = True,
+        public: bool = False,
+        topic: str = "",
+        rank: int = 0,
+        block_hash: str = "sha256_cbor",
+        seed: str | None = None,
+        kept_batches: int = 10_000,
+    ) -> None:
+        check_string(topic=topic)
+        check_flag(bind=bind, public=public)
+        check_integer(rank=rank)
+        check_positive(kept_batches=kept_batches)
+        _check_endpoint("endpoint", endpoint, public)
+        if replay is not None:
+            _check_endpoint("replay", replay, public)
+        self._zmq, msgspec = import_extra("zmq"), import_extra("msgspec")
+        self._hasher = BlockHasher(block_hash, seed)
+        encode = msgspec.msgpack.Encoder().encode
+        self._log = EventLog(int(kept_batches), topic.encode(), int(rank), encode)
+        self._context = self._zmq.Context()
+        self._server: ReplayServer | None = None
+        self.replay: str | None = None
+        try:
+            self._socket = self._open(self._zmq.PUB, "endpoint", endpoint, bind)
+            self.endpoint = _get_endpoint(self._socket, endpoint, bind)
+            if replay is not None:
+                router = self._open(self._zmq.ROUTER, "replay", replay)
+                self.replay = _get_endpoint(router, replay)
+                self._server = ReplayServer(self._context, router, self._log)
+        except BaseException:
+            self._context.destroy(linger=0)
+            raise
+
+    def _open(self, kind: int, name: str, endpoint: str, bind: bool = True) -> Any:
+        socket = self._context.socket(kind)
+        socket.sndhwm = _QUEUE
+        socket.ipv6 = "[" in endpoint
+        try:
+            (socket.bind if bind else socket.connect)(endpoint)
+        except self._zmq.ZMQError as error:
+            socket.close(linger=0)
+            verb = "bind" if bind else "connect to"
+            message = f"can't {verb} {name!r} {endpoint!r}: {error.strerror}"
+            raise OSError(error.errno, message) from error
+        return socket
+
+    @property
+    def num_batches(self) -> int:
+        return self._log.next - self._log.epoch
+
+    def begin(self, groups: tuple[LayerGroup, ...]) -> None:
+        """Begins to publish a manager with these groups; the manager calls it.
+
+        Raises ``ValueError`` for a second manager.
+        """
+        if self._log.index:
+            raise ValueError("the publisher has a manager already: make one for each")
+        self._log.index = BlockIndex(groups, self._hasher)
+        self._send([CLEARED])
+
+    def publish(self, changed: Iterable[Page]) -> None:
+        """Publishes pages that changed; the manager calls it."""
+        assert self._log.index
+        with self._log.lock:
+            events = self._log.index.update(changed)
+            if events:
+                self._send_locked(events)
+
+    def _send(self, events: list[Event]) -> None:
+        with self._log.lock:
+            self._send_locked(events)
+
+    def _send_locked(self, events: list[Event]) -> None:
+        frames = self._log.add(events)
+        if self._socket.closed:
+            return
+        try:
+            self._socket.send_multipart(frames, self._zmq.NOBLOCK)
+        except self._zmq.ZMQError:
+            pass  # clients find a gap, and ask for a replay
+
+    def close(self) -> None:
+        """Sends waiting batches for at most a second, and closes the endpoints."""
+        if self._socket.closed:
+            return
+        self._socket.close(linger=1000)
+        self._context.term()
+        if self._server:
+            self._server.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _get_endpoint(socket: Any, given: str, bind: bool = True) -> str:
+    return socket.last_endpoint.decode() if bind else given
+
+
+def _check_endpoint(name: str, endpoint: str, public: bool) -> None:
+    """Raises ``ValueError`` for an invalid endpoint, or one that is not ``public``."""
+    check_string(**{name: endpoint})
+    if re.fullmatch(r"ipc://.+", endpoint):
+        return
+    match = re.fullmatch(r"tcp://\[?([^\]]+)\]?:(\d{1,5}|\*)", endpoint)
+    if not match or (match[2] != "*" and int(match[2]) >= 1 << 16):
+        raise ValueError(
+            f"expects {name!r} to be tcp://HOST:PORT or ipc://PATH, got {endpoint!r}"
+        )
+    if public:
+        return
+    host = match[1]
+    try:
+        is_local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_local = host == "localhost"
+    if not is_local:
+        raise ValueError(
+            f"expects {name!r} on this machine, such as tcp://127.0.0.1:5557, unless "
+            f"'public' is set: events contain users' tokens, got {endpoint!r}"
+        )
