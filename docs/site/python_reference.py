@@ -63,7 +63,7 @@ TASKS = (
         "manager",
         "Manage pages",
         (
-            "PagedKVCacheManager", "Memory", "AsyncMemory", "NumPyMemory", "ArrayMemory", "CUDAMemory", "NoMemory", "Swap",
+            "PagedKVCacheManager", "Retain", "Memory", "AsyncMemory", "NumPyMemory", "ArrayMemory", "CUDAMemory", "NoMemory", "Swap",
             "CacheStats", "CacheSnapshot", "SequenceState", "PageState", "PageAddress", "Place", "pictures",
         ),
         "manage-pages.md",

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from .pages.manager import PagedKVCacheManager
     from .pages.memory import ArrayMemory, AsyncMemory, Memory, NoMemory, NumPyMemory
     from .pages.regions import Region
+    from .pages.retention import Retain
     from .pages.snapshot import (
         CacheSnapshot,
         CacheStats,
@@ -153,6 +154,7 @@ _NAMES = {
         "NumPyMemory",
     ),
     ".pages.regions": ("Region",),
+    ".pages.retention": ("Retain",),
     ".pages.snapshot": (
         "CacheSnapshot",
         "CacheStats",
@@ -226,6 +228,7 @@ __all__ = [
     "ProductMeter",
     "Reception",
     "Region",
+    "Retain",
     "SequenceState",
     "StepInputs",
     "Swap",

@@ -56,6 +56,15 @@ def check_positive_real(**values: object) -> None:
             )
 
 
+def check_share(**values: object) -> None:
+    """Raises ``TypeError`` unless numbers, ``ValueError`` unless 0 <= x <= 1."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            raise TypeError(f"expects {name!r} to be a number, got {value!r}")
+        if not 0 <= float(value) <= 1:
+            raise ValueError(f"expects {name!r} to be 0 to 1, got {value!r}")
+
+
 def check_gibibytes(**values: float) -> None:
     """Checks as ``check_positive_real``, and that as GiB they are below 2^63 bytes."""
     check_positive_real(**values)

@@ -175,6 +175,8 @@ class Growth:
         begun = {number: next(new) for number in sources}
         for page in match.shared:
             self._pool.refer(page, is_resident=True)
+        if sequence.retain:
+            self._retain_match(sequence, match)
         for group, pages, count in zip(
             self._groups, match.pages, missing, strict=True
         ):
@@ -187,6 +189,20 @@ class Growth:
             sequence.set_length(length)
             self.free_unreached(sequence, length)
         return match.found
+
+    def _retain_match(self, sequence: Sequence, match: Match) -> None:
+        """Gives the hints of a sequence to the cached pages that it finds."""
+        end = sequence.length + match.length
+        for group, pages in zip(self._groups, match.pages, strict=True):
+            first = len(sequence.pages[group.number])
+            for i, page in enumerate(pages, first):
+                self._retain(sequence, page, (i + 1) * group.border)
+            self._retain(sequence, match.snapshots.get(group.number), end)
+
+    def _retain(self, sequence: Sequence, page: Page | None, end: int) -> None:
+        """Gives a page of a prefix the hints of a sequence, until there is no room."""
+        if page and sequence.retain and not self._pool.retain(page, sequence.retain, end):
+            sequence.retain = ()
 
     def _add(
         self,
@@ -438,4 +454,6 @@ class Growth:
                 else:
                     self._pool.merge(page, known)
                     sequence.replace(group, at, known)
+                if sequence.retain:
+                    self._retain(sequence, prefix.pages[number], end)
         self._move(sequence, prefix)

@@ -19,6 +19,7 @@ from ..checks import (
     check_integer,
     check_positive,
     check_request,
+    check_share,
     parse_drafts,
     parse_requests,
 )
@@ -31,6 +32,7 @@ from .listeners import PageListener
 from .memory import Memory, NumPyMemory
 from .pool import PagePool
 from .prefixes import Prefix
+from .retention import Retain, parse_retain
 from .snapshot import CacheSnapshot, CacheStats, Place, take_snapshot
 from .storage import allocate_storage, count_pages, parse_disk, share_file
 from .swaps import PageSwaps
@@ -66,6 +68,8 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         disk_space_gb: The size of this file, in GiB.
         events: A listener that publishes the cached pages, such as
             ``kvcache.events.Publisher``. Needs ``enable_prefix_caching``.
+        max_retained_share: The most pages that ``retain`` of ``claim`` keeps, as a
+            share of ``num_pages``; 0 ignores it.
 
     Raises:
         ValueError: The cache is not paged, there is no room for one page, or the layout
@@ -84,6 +88,7 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         disk_folder: str | os.PathLike[str] | None = None,
         disk_space_gb: float | None = None,
         events: PageListener | None = None,
+        max_retained_share: float = 0.0,
     ) -> None:
         super().__init__()
         if not isinstance(params, MultiKVCacheParams):
@@ -115,7 +120,9 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
             share_file(stores, disk_folder, space) if disk_folder else 0
         )
         sizes = *counts, self.num_disk_pages
-        self._pool = PagePool(*sizes, stores, self._groups)
+        check_share(max_retained_share=max_retained_share)
+        most_retained = int(max_retained_share * self.num_pages)
+        self._pool = PagePool(*sizes, stores, self._groups, most_retained)
         self._table = SequenceTable(self._groups, self.null_page)
         self._growth = Growth(self._pool, self._table, params.enable_prefix_caching)
         self._sequences: dict[Hashable, _Sequence] = {}
@@ -144,7 +151,12 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
     # --- Sequences ----------------------------------------------------------------
 
     def claim(
-        self, request: Hashable, tokens: npt.ArrayLike = (), *, salt: bytes = b""
+        self,
+        request: Hashable,
+        tokens: npt.ArrayLike = (),
+        *,
+        salt: bytes = b"",
+        retain: Sequence[Retain] = (),
     ) -> int:
         """Begins a sequence, and lets it ``grow`` by ``tokens``.
 
@@ -153,18 +165,25 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
             tokens: The ids of its first tokens.
             salt: Only sequences with equal salts share pages; for inputs besides
                 tokens, such as an adapter or an image.
+            retain: Hints to keep cached pages of its first tokens longer than others,
+                within ``max_retained_share``. Of several for a page, the one with the
+                highest priority counts that has not expired.
 
         Returns:
             How many of the tokens are in the cache already.
 
-            Raises:
-                ValueError: The sequence exists already, or ``grow`` raises it.
-            TypeError: The salt is not bytes, or ``grow`` raises it.
+        Raises:
+            ValueError: The sequence exists already, a hint is out of range, or ``grow``
+                raises it.
+            TypeError: The salt is not bytes, a hint is no ``Retain``, or ``grow``
+                raises it.
             OutOfPagesError: As for ``grow``; no sequence begins then.
         """
         check_request(request=request)
         self._check_new(request)
+        hints = parse_retain(retain) if retain else ()
         sequence, ids = self._begin(tokens, salt)
+        sequence.retain = hints
         try:
             found = self._growth.grow(sequence, ids)
         except BaseException:
@@ -450,6 +469,11 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         """The number of pages that are free, or cached and not in use by a sequence."""
         self._end_expired()
         return self._pool.count_available()
+
+    @property
+    def num_retained_pages(self) -> int:
+        """The number of pages with hints that have not expired."""
+        return self._pool.retained.count()
 
     def match(self, tokens: npt.ArrayLike, *, salt: bytes = b"") -> int:
         """The number of tokens that ``claim`` would find cached; changes nothing."""

@@ -13,6 +13,7 @@ from operator import attrgetter
 from ..cache.groups import LayerGroup
 from .memory import Copy
 from .prefixes import Page, Prefix
+from .retention import EvictionOrder, Retain, RetainedPages
 from .snapshot import PageAddress, Place
 from .storage import PageStore
 
@@ -51,7 +52,8 @@ class PagePool:
     """The pages of a cache: which are free, and which are evicted when room is needed.
 
     A page without users stays where it is until its room is needed. Pages without
-    references are evicted first, the least recently used before the others. They move
+    references are evicted first, by the hints of sequences, and the least recently used
+    before the others. They move
     to the host, or are dropped if the host has no room. Then pages that only
     swapped-out sequences use move to the host. From the host, pages without references
     move to the disk in the same order, if there is one. In the tree, a page is evicted
@@ -72,14 +74,17 @@ class PagePool:
         num_disk_pages: int,
         stores: Sequence[PageStore],
         groups: Sequence[LayerGroup],
+        most_retained: int = 0,
     ) -> None:
         counts = num_pages, num_host_pages, num_disk_pages
         sizes = dict(zip(Place, counts, strict=True))
         self._stores = stores
+        self._has_host_pages = num_host_pages > 0
         self._is_full = [group.reach.is_full for group in groups]
         self._free = {place: FreeAddresses(place, size) for place, size in sizes.items()}
-        # Pages without references, the least recently used first.
-        self._cached = {place: OrderedDict[Page, None]() for place in Place}
+        # Pages without references, in the order of their eviction.
+        self._cached = {place: EvictionOrder() for place in Place}
+        self.retained = RetainedPages(most_retained)
         # Pages on the device, without users, but with references.
         self._waiting = OrderedDict[Page, None]()
         self.evicted = 0  # cached pages that were dropped to make room
@@ -159,6 +164,8 @@ class PagePool:
     def _has_host(self, kept: set[Page], page: Page) -> bool:
         """Returns whether the host has room for a page without dropping its
         descendants."""
+        if not self._has_host_pages:
+            return False
         if self._free[Place.HOST] or self._find_last(Place.HOST, kept, page):
             return True
         cached = (p for p in self._cached[Place.HOST] if p not in kept)
@@ -276,6 +283,8 @@ class PagePool:
 
     def refer(self, page: Page, is_resident: bool) -> None:
         """Adds a sequence to the references of a page, and to its users if resident."""
+        if page.retention and not page.references:
+            page.retention.end_clock()
         page.references += 1
         page.users += is_resident
         self._settle(page)
@@ -284,7 +293,18 @@ class PagePool:
         """Removes a sequence from the references and users of a page."""
         page.references -= 1
         page.users -= was_resident
+        if page.retention and not page.references:
+            page.retention.begin_clock()
         self._settle(page)
+
+    def retain(self, page: Page, hints: Iterable[Retain], end: int) -> bool:
+        """Gives a page the hints that cover its ``end``; returns whether there is room."""
+        self._unlist(page)
+        has_room = self.retained.retain(page, hints, end)
+        if page.retention and not page.references:
+            page.retention.begin_clock()
+        self._settle(page)
+        return has_room
 
     def begin_use(self, page: Page) -> None:
         """Adds a user to a page of the device, one of its sequences."""
@@ -308,7 +328,8 @@ class PagePool:
     def publish(self, page: Page, prefix: Prefix) -> None:
         """Adds a page to the tree, so that later sequences find it."""
         prefix.attach(page)
-        self._note(page)
+        if self.changed is not None:
+            self.changed[page] = None
 
     def forget(self, page: Page) -> int:
         """Withholds a page from later sequences, and its descendants, useless without it.
@@ -327,7 +348,8 @@ class PagePool:
             return not page.references
         freed = 0
         for forgotten in prefix.remove():
-            self._note(forgotten)
+            if self.changed is not None:
+                self.changed[forgotten] = None
             self._settle(forgotten)
             freed += not forgotten.references
         return freed
@@ -375,13 +397,17 @@ class PagePool:
             if page.is_on(Place.DEVICE):
                 self._waiting[page] = None
         elif page.prefix:
-            self._cached[page.address.place][page] = None
+            self._cached[page.address.place].add(page)
         else:
+            if page.retention:
+                self.retained.drop(page)
             self._add_free(page.address)
 
     def _unlist(self, page: Page) -> None:
-        self._waiting.pop(page, None)
-        self._cached[page.address.place].pop(page, None)
+        if page.order:
+            page.order.discard(page)
+        else:
+            self._waiting.pop(page, None)
 
     def _add_free(self, address: PageAddress) -> None:
         self._free[address.place].add(address)

@@ -6,9 +6,13 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from .snapshot import PageAddress, Place
 from .tokens import count_common
+
+if TYPE_CHECKING:
+    from .retention import EvictionOrder, Retention
 
 
 @dataclass(eq=False, slots=True)
@@ -23,6 +27,9 @@ class Page:
             one, the page stays on the device.
         group: The number of the group of layers whose cache it holds.
         prefix: Its node in the tree of prefixes, by which later sequences find it.
+        retention: The hints to keep it, if it has any.
+        order: The list of unused pages that it is in.
+        number: Its number there.
 
     A sequence with a page of a group with full reach has all pages before it. So the
     descendants of such a page in the tree have at most its references and its users.
@@ -33,6 +40,9 @@ class Page:
     users: int = 0
     group: int = 0
     prefix: Prefix | None = None
+    retention: Retention | None = None
+    order: EvictionOrder | None = None
+    number: int = 0
 
     def is_on(self, place: Place) -> bool:
         return self.address.place is place

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..cache.groups import LayerGroup
 from .prefixes import Page, Prefix
+from .retention import Retain
 
 _MULTIPLE = 8  # the lookup table's columns are rounded up to a multiple of it
 _PADDING = 16  # more columns, so that wide reads of a row stay inside
@@ -247,6 +248,7 @@ class Sequence:
 
     ``pages`` has a list for each group, with None for pages that no token reaches any
     more. ``prefix`` is the node of the tree at which the tokens in the cache end.
+    ``retain`` has the hints for its cached pages.
     """
 
     prefix: Prefix
@@ -254,6 +256,7 @@ class Sequence:
     row: int
     tokens: array[int]
     pages: list[list[Page | None]] = field(init=False)
+    retain: tuple[Retain, ...] = ()
 
     def __post_init__(self) -> None:
         self.prefix.visitors += 1
@@ -312,6 +315,7 @@ class Sequence:
         """Becomes a copy of another sequence; the pages of both are open no longer."""
         self.tokens = other.tokens[:]
         self.pages = [pages[:] for pages in other.pages]
+        self.retain = other.retain
         rows = [self.row, other.row]
         for values in (self.table.lengths, self.table.totals, self.table.resident):
             values[self.row] = values[other.row]
@@ -327,6 +331,7 @@ class Sequence:
         self.tokens, other.tokens = other.tokens, self.tokens
         self.pages, other.pages = other.pages, self.pages
         self.prefix, other.prefix = other.prefix, self.prefix
+        self.retain, other.retain = other.retain, self.retain
 
     def choose(
         self, candidates: SequenceOf[Sequence], tokens: array[int]

@@ -27,7 +27,7 @@ def evict_latest(settle):
         settle(self, page)
         for cached in self._cached.values():
             if page in cached:
-                cached.move_to_end(page, last=False)
+                cached._plain.move_to_end(page, last=False)
 
     return changed
 
@@ -70,7 +70,9 @@ def disturb_on_failure(claim):
         except kvcache.OutOfPagesError:
             for cached in self._pool._cached.values():
                 if cached:
-                    cached.move_to_end(next(iter(cached)))
+                    page = next(iter(cached))
+                    cached.discard(page)
+                    cached.add(page)
             raise
 
     return changed
