@@ -38,6 +38,7 @@ _NAMES = {
     "sglang": "SGLang",
     "nixl-cu12": "NIXL",
     "pyzmq": "pyzmq",
+    "prometheus_client": "prometheus_client",
 }
 
 _TEXT = """# Versions

@@ -64,6 +64,7 @@ class Growth:
         self._groups = table.groups
         self._finder = Finder(table.groups)
         self._has_prefixes = has_prefixes
+        self.found = dict.fromkeys(Place, 0)  # cached tokens that were found elsewhere
 
     def make_root(self, salt: bytes) -> Prefix:
         """Makes the root of the tree of prefixes of a salt."""
@@ -162,6 +163,7 @@ class Growth:
         sources = match.list_sources()
         count = sum(missing) - sum(map(len, match.pages))
         brought = [page for page in match.shared if not page.is_on(Place.DEVICE)]
+        elsewhere = match.count_elsewhere(self._groups) if brought or match.partial else {}
         before = sequence.prefix
         sequence.move_to(match.prefix)  # keeps it in the tree while others make room
         try:
@@ -171,6 +173,8 @@ class Growth:
         except BaseException:
             self._move(sequence, before)
             raise
+        for place, tokens_found in elsewhere.items():
+            self.found[place] += tokens_found
         new = iter(provided)
         begun = {number: next(new) for number in sources}
         for page in match.shared:

@@ -520,7 +520,10 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
 
     @property
     def stats(self) -> CacheStats:
-        """Counts since the manager was made: tokens found, pages evicted and moved."""
+        """Counts since the manager was made, and its current state.
+
+        Any thread may read it while another one calls the manager.
+        """
         return CacheStats(
             self._looked_up,
             self._found,
@@ -528,6 +531,11 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
             self._pool.moved[Place.HOST],
             self._pool.moved[Place.DEVICE],
             self._pool.moved[Place.DISK],
+            self._growth.found[Place.HOST],
+            self._growth.found[Place.DISK],
+            self._pool.count_available(),
+            len(self._pool.retained),
+            len(self._sequences),
         )
 
     def tokens(self, request: Hashable) -> np.ndarray:

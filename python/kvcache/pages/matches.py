@@ -9,9 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+import numpy as np
+
 from .prefixes import Page, Prefix
+from .snapshot import Place
 from .tables import GroupTable, Sequence
 from .tokens import encode
+
+_SLOWER = (Place.HOST, Place.DISK)
+"""The places other than the device, the slowest last."""
 
 
 @dataclass(slots=True)
@@ -45,6 +51,23 @@ class Match:
     def shared(self) -> list[Page]:
         """The pages that the sequence shares."""
         return [page for pages in self.pages for page in pages if page]
+
+    def count_elsewhere(self, groups: tuple[GroupTable, ...]) -> dict[Place, int]:
+        """Counts the tokens by the slowest place of their pages, except the device."""
+        ranks = np.zeros(self.length, np.int8)
+        for group, pages in zip(groups, self.pages, strict=True):
+            for i, page in enumerate(pages):
+                if page and not page.is_on(Place.DEVICE):
+                    tokens = ranks[i * group.border : (i + 1) * group.border]
+                    rank = _SLOWER.index(page.address.place) + 1
+                    np.maximum(tokens, rank, out=tokens)
+        counts = {
+            place: int(np.count_nonzero(ranks == rank))
+            for rank, place in enumerate(_SLOWER, 1)
+        }
+        if self.partial and not self.partial.is_on(Place.DEVICE):
+            counts[self.partial.address.place] += self.common
+        return counts
 
     def list_sources(self) -> dict[int, Page]:
         """The page whose copy a sequence begins with, by the number of a group."""

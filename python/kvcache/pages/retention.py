@@ -172,6 +172,10 @@ class RetainedPages:
         self._most = most
         self._pages: dict[Page, None] = {}
 
+    def __len__(self) -> int:
+        """The number of pages with hints, also if these have just expired."""
+        return len(self._pages)
+
     def count(self) -> int:
         """Counts the pages whose hints have not expired."""
         self._drop_expired()

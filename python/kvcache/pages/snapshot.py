@@ -104,7 +104,7 @@ class CacheSnapshot:
 
 @dataclass(frozen=True)
 class CacheStats:
-    """The counts of a manager since it was made.
+    """The counts of a manager since it was made, and its current state.
 
     Attributes:
         tokens_looked_up: Tokens passed to ``claim`` and ``grow``, with prefix caching.
@@ -113,6 +113,11 @@ class CacheStats:
         pages_to_host: Pages that moved to the host.
         pages_from_host: Pages that moved back, also from the disk.
         pages_to_disk: Pages that moved from the host to the disk.
+        tokens_found_on_host: The number of found tokens that were on the host.
+        tokens_found_on_disk: The number of found tokens that were on the disk.
+        pages_available: Pages of the device that are free now, or cached and unused.
+        pages_retained: Pages that have hints now, also if these have just expired.
+        sequences: The number of sequences now.
     """
 
     tokens_looked_up: int
@@ -121,6 +126,11 @@ class CacheStats:
     pages_to_host: int
     pages_from_host: int
     pages_to_disk: int = 0
+    tokens_found_on_host: int = 0
+    tokens_found_on_disk: int = 0
+    pages_available: int = 0
+    pages_retained: int = 0
+    sequences: int = 0
 
 
 def take_snapshot(
