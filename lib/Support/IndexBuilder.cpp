@@ -99,6 +99,19 @@ Value IndexBuilder::selectIf(Value condition, function_ref<Value()> then,
   return branch.getResult(0);
 }
 
+ValuePair
+IndexBuilder::selectPairIf(Value condition, function_ref<ValuePair()> then,
+                           function_ref<ValuePair()> otherwise) const {
+  OpBuilder::InsertionGuard guard(builder);
+  auto yield = [&](const ValuePair &pair) {
+    scf::YieldOp::create(builder, loc, ValueRange{pair.first, pair.second});
+  };
+  auto branch = scf::IfOp::create(
+      builder, loc, condition, [&](OpBuilder &, Location) { yield(then()); },
+      [&](OpBuilder &, Location) { yield(otherwise()); });
+  return {branch.getResult(0), branch.getResult(1)};
+}
+
 void IndexBuilder::runIf(Value condition, function_ref<void()> body,
                          function_ref<void()> otherwise) const {
   auto branch = scf::IfOp::create(builder, loc, condition,

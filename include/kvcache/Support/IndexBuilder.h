@@ -14,6 +14,9 @@
 
 namespace mlir::kvcache {
 
+/// Two values of one branch.
+using ValuePair = std::pair<Value, Value>;
+
 /// Builds index arithmetic with a fixed builder and location.
 class IndexBuilder {
 public:
@@ -48,10 +51,12 @@ public:
   /// An unsigned 32-bit value as an index.
   Value fromI32(Value value) const;
 
-  /// `then()` if the condition holds, else `otherwise()`. Both values have the
-  /// same type.
+  /// `then()` if the condition holds, else `otherwise()`. Both values, or pairs
+  /// of values, have the same types.
   Value selectIf(Value condition, function_ref<Value()> then,
                  function_ref<Value()> otherwise) const;
+  ValuePair selectPairIf(Value condition, function_ref<ValuePair()> then,
+                         function_ref<ValuePair()> otherwise) const;
   /// Runs `body` if the condition holds, else `otherwise` if there is one.
   void runIf(Value condition, function_ref<void()> body,
              function_ref<void()> otherwise = nullptr) const;

@@ -6,8 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Attention.h"
+#include "AttentionSizes.h"
+#include "MaskBounds.h"
+#include "RowNormalizer.h"
+#include "ScoreMath.h"
 #include "ScoreRegions.h"
 #include "SeenRanges.h"
+#include "TokenLoader.h"
+#include "VisibleTokens.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -40,11 +47,14 @@ constexpr int64_t kTokenBytes = 1 << 10;
 /// a time. The next ones are prefetched while these are multiplied. Up to four
 /// rows of one token are computed at once, so that a loaded key or value serves
 /// all of them. Softmax is online, and in base 2.
-class CPUAttention : AttentionBase {
+class CPUAttention {
 public:
   CPUAttention(AttentionOp op, const Frame &frame)
-      : AttentionBase(op, frame), ranges(this->frame, op),
-        keyLanes(getKeyLanes(op, contentSize)),
+      : op(op), frame(frame), builder(frame.builder), loc(frame.loc), f(frame),
+        sizes(op), math(frame, op), visible(frame, op), loader(frame, op),
+        normalizer(frame, op), ranges(frame, op), heads(sizes.heads),
+        group(sizes.group), keySize(sizes.keySize), valueSize(sizes.valueSize),
+        contentSize(sizes.contentSize), keyLanes(getKeyLanes(op, contentSize)),
         valueLanes(getLanes(op.getValues(), valueSize, kLanes)),
         together(std::gcd(group, 4)),
         columns(std::min<int64_t>(8, kVectors / together)) {
@@ -58,13 +68,14 @@ public:
 
   void expand() {
     allocate();
-    factor = getFactor();
+    factor = math.getFactor();
     Value blocks = op.getRows() ? frame.countRows(op.getRowOffsets())
                                 : frame.sub(frame.dim(op.getRowOffsets(), 0),
                                             frame.index(1));
     Value chunks = frame.index(heads / chunk);
     frame.forBlocks({blocks, chunks}, {1, 1}, [&](ValueRange id) {
-      rows = op.getRows() ? getSparseRow(id[0]) : getRowsOfSequence(id[0]);
+      rows = op.getRows() ? getSparseRow(frame, op, id[0])
+                          : loadRowsAndTokens(frame, op, id[0]);
       Value all = frame.mul(rows.count, group);
       // With many rows, those of one head are enough for a cache.
       Value isFew = frame.below(all, frame.index(block + 1));
@@ -120,7 +131,7 @@ private:
     keyTile = allocate({kTile, keySize});
     valueTile = op.getValueCache() ? allocate({kTile, valueSize}) : keyTile;
     auto allocateScales = [&](Value cache) {
-      return scalesScores(cache) ? allocate({kTile}) : Value();
+      return loader.isUnscaled(cache) ? allocate({kTile}) : Value();
     };
     keyScales = allocateScales(op.getKeyCache());
     valueScales =
@@ -156,8 +167,8 @@ private:
     Value one = frame.index(1);
     Value last = frame.sub(frame.add(first, count), one);
     Value firstRow = frame.div(first, group), lastRow = frame.div(last, group);
-    auto [from, to] = restrictTokens(frame, op, rows, firstRow, lastRow,
-                                     getSeenByRows(firstRow, lastRow));
+    auto [from, to] = visible.restrict(rows, firstRow, lastRow,
+                                       getSeenByRows(firstRow, lastRow));
     forHeads([&] {
       forRows(first, count, 1, [&](const Row &row) { beginRow(row); });
     });
@@ -166,7 +177,7 @@ private:
       forHeads([&] {
         loadTiles(tile, lastToken);
         forRows(first, count, together, [&](const Row &row) {
-          TokenRange seen = getSeen(rows, row.i);
+          TokenRange seen = visible.get(rows, row.i);
           Value end = frame.add(tile, frame.index(kTile));
           Value isAny =
               arith::AndIOp::create(builder, loc, frame.less(tile, seen.to),
@@ -189,8 +200,8 @@ private:
 
   /// The tokens that some rows see, by their positions and ranges.
   TokenRange getSeenByRows(Value first, Value last) {
-    TokenRange seen{getSeenByPosition(rows, first).from,
-                    getSeenByPosition(rows, last).to};
+    TokenRange seen{visible.getByPosition(rows, first).from,
+                    visible.getByPosition(rows, last).to};
     if (!op.getRanges())
       return seen;
     Value count = frame.sub(frame.add(last, frame.index(1)), first);
@@ -273,7 +284,7 @@ private:
                  Value token = frame.min(frame.add(tile, j), lastToken);
                  if (op.getRows())
                    return loadRowOfId(token, j);
-                 loadToken(j, getPlace(rows, token, Value()));
+                 loadToken(j, loader.getPlace(rows, token, Value()));
                });
     if (!op.getRows())
       return;
@@ -292,11 +303,11 @@ private:
     token = frame.min(token, lastToken);
     Value id, isToken;
     if (op.getRows()) {
-      id = loadId(rows, token);
+      id = loader.loadId(rows, token);
       isToken = frame.less(frame.index(-1), id);
     }
     runIfGiven(frame, isToken, [&] {
-      Place place = getPlace(rows, token, id);
+      Place place = loader.getPlace(rows, token, id);
       prefetchElements(frame, op.getKeyCache(), place, head, contentSize);
       if (op.getRopeCache())
         prefetchElements(frame, op.getRopeCache(), place, head,
@@ -308,7 +319,7 @@ private:
 
   /// The token of an id, which is read once.
   void loadRowOfId(Value column, Value j) {
-    Value id = loadId(rows, column);
+    Value id = loader.loadId(rows, column);
     store(frame.toI32(id), ids, j);
     scf::IfOp::create(
         builder, loc, frame.less(id, frame.index(0)),
@@ -317,7 +328,7 @@ private:
           scf::YieldOp::create(builder, loc);
         },
         [&](OpBuilder &, Location) {
-          loadToken(j, getPlace(rows, column, id));
+          loadToken(j, loader.getPlace(rows, column, id));
           scf::YieldOp::create(builder, loc);
         });
   }
@@ -327,9 +338,9 @@ private:
     auto loadElements = [&](Value cache, Value tile, int64_t first,
                             int64_t size, int64_t lanes) {
       forPieces(size, lanes, [&](Value d) {
-        storeVector(place
-                        ? loadRow(cache, *place, d, lanes, builder.getF32Type())
-                        : f.constant(f.vectorOf(lanes), 0),
+        storeVector(place ? loader.load(cache, *place, head, d, lanes,
+                                        builder.getF32Type())
+                          : f.constant(f.vectorOf(lanes), 0),
                     tile, j, first ? frame.add(d, frame.index(first)) : d);
       });
     };
@@ -354,12 +365,12 @@ private:
   //===--------------------------------------------------------------------===//
 
   void beginRow(const Row &row) {
-    checkRow(row.row);
+    checkRow(frame, op, row.row);
     Type f32 = builder.getF32Type();
-    Value factors = f.splat(getFactor(factor, row.head), keyLanes);
+    Value factors = f.splat(math.getFactor(factor, head, row.head), keyLanes);
     forPieces(keySize, keyLanes, [&](Value d) {
       Value q =
-          loadJoined(frame, getQueries(), {row.row, row.head}, d, keyLanes);
+          loadJoined(frame, getQueries(op), {row.row, row.head}, d, keyLanes);
       storeVector(f.mul(convertLanes(frame, q, f32), factors), queries,
                   row.inBlock, d);
     });
@@ -385,7 +396,7 @@ private:
     Value none = f.constant(f.vectorOf(kTile), 0);
     SmallVector<Value> isSeen, scores, weights;
     for (Value rowScores : computeScores(row, tile, seen)) {
-      isSeen.push_back(isAdmitted(flags, rowScores));
+      isSeen.push_back(math.isAdmitted(flags, rowScores));
       scores.push_back(f.select(isSeen.back(), rowScores, lowest));
     }
     // A NaN among the scores of a row makes its sums NaN in any case.
@@ -477,7 +488,7 @@ private:
       SmallVector<Value> flags;
       for (int64_t j = 0; j < kTile; ++j)
         flags.push_back(
-            isUnmasked(rows, row.i, frame.add(tile, frame.index(j))));
+            visible.isUnmasked(rows, row.i, frame.add(tile, frame.index(j))));
       return vector::FromElementsOp::create(builder, loc,
                                             cast<VectorType>(type), flags);
     };
@@ -504,7 +515,7 @@ private:
       if (keyScales)
         sums = f.mul(sums, loadScales(keyScales));
       regions.addRow(frame.add(row.head, frame.index(k)), row.i);
-      scores.push_back(regions.apply(applySoftCap(sums), k, /*column=*/0));
+      scores.push_back(regions.apply(math.applySoftCap(sums), k, /*column=*/0));
     }
     return scores;
   }
@@ -621,17 +632,29 @@ private:
   void endRow(const Row &row) {
     RowSum scores{load(maxima, row.inBlock), load(totals, row.inBlock),
                   f.constant(1)};
-    RowSum sum = addSink(scores, row.head);
-    Value factors = f.splat(getQuotient(sum, row.head), valueLanes);
+    RowSum sum = normalizer.addSink(scores, row.head);
+    Value factors =
+        f.splat(normalizer.getQuotient(sum, head, row.head), valueLanes);
     forPieces(valueSize, valueLanes, [&](Value d) {
       Value values = loadVector(sums, row.inBlock, d, valueLanes);
       storeDense(frame, f.mul(values, factors), op.getOut(),
                  {row.row, row.head}, d);
     });
-    storeStatistics(scores, sum, /*bias=*/0, row.row, row.head);
+    normalizer.storeStatistics(scores, sum, /*bias=*/0, row.row, row.head);
   }
 
+  AttentionOp op;
+  const Frame &frame;
+  OpBuilder &builder;
+  Location loc;
+  DeviceMath f;
+  AttentionSizes sizes;
+  ScoreMath math;
+  VisibleTokens visible;
+  TokenLoader loader;
+  RowNormalizer normalizer;
   SeenRanges ranges;
+  int64_t heads, group, keySize, valueSize, contentSize;
   int64_t keyLanes, valueLanes;
   /// Rows that are computed at once: query heads of one token.
   int64_t together;
@@ -643,7 +666,7 @@ private:
   Value queries, sums, maxima, totals, keyTile, valueTile;
   /// The scales of the tokens of the tiles, or null.
   Value keyScales, valueScales;
-  Value factor, headsAtOnce, firstHead, firstOfHead;
+  Value factor, head, headsAtOnce, firstHead, firstOfHead;
   QueryRows rows;
   /// The ids of the columns of the tile, and which are not negative; null
   /// unless rows are sparse.

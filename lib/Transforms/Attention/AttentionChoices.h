@@ -61,6 +61,7 @@ struct TilePlan {
   int64_t countThreads() const {
     return isSwapped ? kWarpgroup : rows / kRowsOfWarp * parts * kWarp;
   }
+  bool isPersistent() const { return blocks != 0; }
   /// Warps that do nothing but copy tiles; 0 where all do.
   int64_t countProducerWarps() const {
     return schedule == Schedule::Prefetch ? 0 : kWarpgroup / kWarp;

@@ -6,7 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../ExpandOps/Heads.h"
+#include "../TileAttention/BlockTokens.h"
 #include "../TileAttention/TileGrid.h"
+#include "Attention.h"
+#include "RowNormalizer.h"
 
 #include "kvcache/IR/TileOps.h"
 
@@ -33,36 +37,38 @@ constexpr int64_t kTeams = 8, kInFlight = 8;
 /// blocks of its own.
 ///
 /// The order of the sums depends on the number of parts only.
-class PartMerger : TileGrid {
+class SplitMerger {
 public:
-  PartMerger(AttentionOp op, const Frame &frame, const TilePlan &plan,
-             float bias)
-      : TileGrid(op, frame, plan), bias(bias), queryHeads(heads * group),
-        width(std::gcd<int64_t>(valueSize, 4)),
-        lanes(getDivisorUpTo(valueSize / width, kWarp)),
-        rowShares(valueSize / width / lanes) {}
+  SplitMerger(AttentionOp op, const Frame &frame, const TilePlan &plan,
+              float bias)
+      : grid(op, frame, plan), frame(grid.frame), f(frame), bias(bias),
+        width(std::gcd<int64_t>(grid.sizes.valueSize, 4)),
+        lanes(getDivisorUpTo(grid.sizes.valueSize / width, kWarp)) {}
 
   void expand() {
-    findWorkspace();
-    Operation *grid = frame.forBlocks(
+    int64_t queryHeads = grid.sizes.heads * grid.sizes.group;
+    int64_t rowShares = grid.sizes.valueSize / width / lanes;
+    grid.splits.makeWorkspace(grid.splits.countSlots());
+    Value slots = grid.splits.getSlots();
+    Operation *blocks = frame.forBlocks(
         {frame.mul(slots, queryHeads * rowShares)}, {1}, [&](ValueRange block) {
           frame.forThreads({kTeams, lanes}, [&](ValueRange ids) {
             team = ids[0];
             lane = ids[1];
             Value number = frame.div(block[0], rowShares);
             queryHead = frame.rem(number, queryHeads);
-            head = frame.div(queryHead, group);
+            head = frame.div(queryHead, grid.sizes.group);
             Value share = frame.mul(frame.rem(block[0], rowShares), lanes);
             d = frame.mul(frame.add(share, lane), width);
             mergeSlot(frame.div(number, queryHeads));
           });
         });
     // The launch that it becomes takes the name.
-    StringRef function =
-        SymbolTable::getSymbolName(op->getParentOfType<FunctionOpInterface>());
-    grid->setAttr("function",
-                  FlatSymbolRefAttr::get(builder.getContext(),
-                                         (function + "_merge_kernel").str()));
+    StringRef function = SymbolTable::getSymbolName(
+        grid.op->getParentOfType<FunctionOpInterface>());
+    blocks->setAttr("function",
+                    FlatSymbolRefAttr::get(frame.builder.getContext(),
+                                           (function + "_merge_kernel").str()));
   }
 
 private:
@@ -72,21 +78,22 @@ private:
   };
 
   void mergeSlot(Value slot) {
-    Value sequence = frame.div(slot, int64_t(op.getSplitOrDefault().getRows()));
-    Value i = frame.sub(
-        slot, frame.mul(sequence, int64_t(op.getSplitOrDefault().getRows())));
-    QueryRows rows = getRows(sequence);
-    Value isSplit = frame.below(
-        rows.count, frame.index(op.getSplitOrDefault().getRows() + 1));
-    Value isRow = arith::AndIOp::create(builder, loc, isSplit,
+    int64_t splitRows = grid.splits.getRows(), perBlock = grid.shape.perBlock;
+    Value sequence = frame.div(slot, splitRows);
+    Value i = frame.sub(slot, frame.mul(sequence, splitRows));
+    QueryRows rows = loadRows(frame, grid.op, sequence);
+    Value isSplit = frame.below(rows.count, frame.index(splitRows + 1));
+    Value isRow = arith::AndIOp::create(frame.builder, frame.loc, isSplit,
                                         frame.below(i, rows.count));
     Value row = frame.add(rows.first, i);
     frame.runIf(isRow, [&] {
-      Value parts = countParts(rows, frame.sub(i, frame.rem(i, perBlock)));
+      Value parts = BlockTokens(frame, grid.op, grid.plan.tokens, perBlock)
+                        .countSplits(grid.splits, rows,
+                                     frame.sub(i, frame.rem(i, perBlock)));
       frame.runIf(frame.below(frame.index(1), parts), [&] {
-        Value first = workspace->getPart(slot, frame.index(0));
+        Value first = grid.splits.getWorkspace().getPart(slot, frame.index(0));
         store(addParts(first, parts));
-        gpu::BarrierOp::create(builder, loc);
+        gpu::BarrierOp::create(frame.builder, frame.loc);
         frame.runIf(frame.equal(team, frame.index(0)),
                     [&] { endRow(row, addTeams()); });
       });
@@ -96,7 +103,7 @@ private:
   /// The sums of the team's parts: every `kTeams`-th one.
   Sums addParts(Value first, Value parts) {
     auto loop = scf::ForOp::create(
-        builder, loc, team, parts, frame.index(kTeams * kInFlight),
+        frame.builder, frame.loc, team, parts, frame.index(kTeams * kInFlight),
         ValueRange{f.constant(kLowest), f.constant(0),
                    f.constant(f.vectorOf(width), 0)},
         [&](OpBuilder &, Location, Value part, ValueRange carried) {
@@ -105,7 +112,7 @@ private:
             all.push_back(
                 load(first, frame.add(part, frame.index(u * kTeams)), parts));
           Sums sums = add(all);
-          scf::YieldOp::create(builder, loc,
+          scf::YieldOp::create(frame.builder, frame.loc,
                                ValueRange{sums.max, sums.total, sums.values});
         });
     return {loop.getResult(0), loop.getResult(1), loop.getResult(2)};
@@ -116,8 +123,9 @@ private:
     Value isPart = frame.below(part, parts);
     Value last = frame.sub(parts, frame.index(1));
     Value number = frame.add(first, frame.min(part, last));
-    auto [max, total] = workspace->loadState(number, queryHead);
-    Value values = workspace->loadSums(number, queryHead, d, width);
+    auto [max, total] = grid.splits.getWorkspace().loadState(number, queryHead);
+    Value values =
+        grid.splits.getWorkspace().loadSums(number, queryHead, d, width);
     return {f.select(isPart, max, f.constant(kLowest)),
             f.select(isPart, total, f.constant(0)),
             f.select(isPart, values, f.constant(f.vectorOf(width), 0))};
@@ -141,21 +149,23 @@ private:
 
   Value allocate(int64_t columns) {
     constexpr int64_t unitColumns = 4;
-    auto type = TileType::get(builder.getContext(), kTeams,
+    auto type = TileType::get(frame.builder.getContext(), kTeams,
                               llvm::alignTo(columns, unitColumns),
-                              builder.getF32Type(), Swizzle::None);
-    return AllocTileOp::create(builder, loc, type, IntegerAttr());
+                              frame.builder.getF32Type(), Swizzle::None);
+    return AllocTileOp::create(frame.builder, frame.loc, type, IntegerAttr());
   }
 
   void store(const Sums &sums) {
     states = allocate(2);
     values = allocate(lanes * width);
-    Value state = vector::FromElementsOp::create(
-        builder, loc, f.vectorOf(2), ValueRange{sums.max, sums.total});
+    Value state =
+        vector::FromElementsOp::create(frame.builder, frame.loc, f.vectorOf(2),
+                                       ValueRange{sums.max, sums.total});
     frame.runIf(frame.equal(lane, frame.index(0)), [&] {
-      TileStoreOp::create(builder, loc, state, states, team, frame.index(0));
+      TileStoreOp::create(frame.builder, frame.loc, state, states, team,
+                          frame.index(0));
     });
-    TileStoreOp::create(builder, loc, sums.values, values, team,
+    TileStoreOp::create(frame.builder, frame.loc, sums.values, values, team,
                         frame.mul(lane, width));
   }
 
@@ -164,33 +174,39 @@ private:
     SmallVector<Sums> all;
     for (int64_t t = 0; t < kTeams; ++t) {
       auto load = [&](Value tile, Value column, int64_t count) -> Value {
-        return TileLoadOp::create(builder, loc, f.vectorOf(count), tile,
-                                  frame.index(t), column);
+        return TileLoadOp::create(frame.builder, frame.loc, f.vectorOf(count),
+                                  tile, frame.index(t), column);
       };
       Value state = load(states, frame.index(0), 2);
-      all.push_back({vector::ExtractOp::create(builder, loc, state, 0),
-                     vector::ExtractOp::create(builder, loc, state, 1),
-                     load(values, frame.mul(lane, width), width)});
+      all.push_back(
+          {vector::ExtractOp::create(frame.builder, frame.loc, state, 0),
+           vector::ExtractOp::create(frame.builder, frame.loc, state, 1),
+           load(values, frame.mul(lane, width), width)});
     }
     return add(all);
   }
 
   void endRow(Value row, const Sums &sums) {
     RowSum scores{sums.max, sums.total, f.constant(1)};
-    RowSum sum = addSink(scores, queryHead);
-    Value factors = f.splat(getQuotient(sum, queryHead), width);
-    storeDense(frame, f.mul(sums.values, factors), op.getOut(),
+    RowNormalizer normalizer(frame, grid.op);
+    RowSum sum = normalizer.addSink(scores, queryHead);
+    Value factors =
+        f.splat(normalizer.getQuotient(sum, head, queryHead), width);
+    storeDense(frame, f.mul(sums.values, factors), grid.op.getOut(),
                {row, queryHead}, d);
-    frame.runIf(frame.equal(d, frame.index(0)),
-                [&] { storeStatistics(scores, sum, bias, row, queryHead); });
+    frame.runIf(frame.equal(d, frame.index(0)), [&] {
+      normalizer.storeStatistics(scores, sum, bias, row, queryHead);
+    });
   }
 
+  TileGrid grid;
+  const Frame &frame;
+  DeviceMath f;
   /// The difference of largest scores and the maxima of parts.
   float bias;
-  int64_t queryHeads;
-  /// Elements of a thread, threads of a team, and blocks of a row.
-  int64_t width, lanes, rowShares;
-  Value team, lane, queryHead;
+  /// Elements of a thread, and threads of a team.
+  int64_t width, lanes;
+  Value team, lane, head, queryHead;
   /// The first element of the thread.
   Value d;
   /// The sums of teams, in shared memory.
@@ -201,5 +217,5 @@ private:
 
 void kvcache::expandMerge(AttentionOp op, const Frame &frame,
                           const TilePlan &plan, float bias) {
-  PartMerger(op, frame, plan, bias).expand();
+  SplitMerger(op, frame, plan, bias).expand();
 }

@@ -8,6 +8,7 @@
 
 #include "MaskBounds.h"
 
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -665,37 +666,4 @@ AdmittedPairs kvcache::computePairs(const IndexBuilder &b, Region &mask,
                                     const IndexBounds &tokens) {
   Condition condition = BoundsBuilder(b, mask, box, tokens).compute();
   return {condition.any, condition.all};
-}
-
-std::optional<AdmittedTokens> kvcache::computeTokens(const Frame &frame,
-                                                     AttentionOp op,
-                                                     const QueryRows &rows,
-                                                     Value first, Value last) {
-  Region *mask = op.getMaskRegion();
-  if (!mask)
-    return std::nullopt;
-  int64_t heads = cast<MemRefType>(op.getQ().getType()).getDimSize(1);
-  Value firstHead = frame.index(0);
-  Value lastHead = heads == 1 ? firstHead : frame.index(heads - 1);
-  Value lo = getQueryPosition(frame, op, rows, first);
-  Value hi = first == last ? lo : getQueryPosition(frame, op, rows, last);
-  return computeTokens(
-      frame, *mask, {rows.batch, {firstHead, lastHead}, {lo, hi}, rows.tokens});
-}
-
-Value kvcache::getQueryPosition(const Frame &frame, AttentionOp op,
-                                const QueryRows &rows, Value i) {
-  Value position = frame.add(rows.own, i);
-  return op.getLengths() ? frame.max(position, frame.index(0)) : position;
-}
-
-TokenRange kvcache::restrictTokens(const Frame &frame, AttentionOp op,
-                                   const QueryRows &rows, Value first,
-                                   Value last, const TokenRange &seen) {
-  std::optional<AdmittedTokens> admitted =
-      computeTokens(frame, op, rows, first, last);
-  if (!admitted)
-    return seen;
-  return {frame.max(seen.from, admitted->any.from),
-          frame.min(seen.to, admitted->any.to)};
 }

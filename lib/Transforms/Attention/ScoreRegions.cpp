@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "ScoreRegions.h"
-#include "MaskBounds.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"

@@ -9,7 +9,8 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_SCOREREGIONS_H
 #define KVCACHE_LIB_TRANSFORMS_ATTENTION_SCOREREGIONS_H
 
-#include "Attention.h"
+#include "../ExpandOps/DeviceMath.h"
+#include "QueryRows.h"
 
 #include "mlir/IR/IRMapping.h"
 

@@ -9,7 +9,9 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_SEENRANGES_H
 #define KVCACHE_LIB_TRANSFORMS_ATTENTION_SEENRANGES_H
 
-#include "MaskBounds.h"
+#include "../ExpandOps/Frame.h"
+#include "TokenRange.h"
+#include "kvcache/IR/AttentionOps.h"
 
 namespace mlir::kvcache {
 

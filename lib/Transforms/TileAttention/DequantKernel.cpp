@@ -52,10 +52,10 @@ struct DequantState {
 class DequantKernel {
 public:
   DequantKernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
-      : frame(frame), block(op, frame, plan), b(frame.builder, frame.loc),
-        items(block), feed(block, items),
+      : frame(frame), grid(op, frame, plan), block(grid),
+        b(frame.builder, frame.loc), items(grid, block), feed(block, items),
         queries(block, feed.getKeyElement(), plan.countThreads()),
-        keyScales(block, op.getKeyCache(), block.keySize),
+        keyScales(block, op.getKeyCache(), block.getSizes().keySize),
         // Warps that share the sums of a row share its only group.
         valueScales(block, op.getValues(), team.countColumns()) {}
 
@@ -66,8 +66,8 @@ public:
   }
 
   void emit() {
-    items.emit(block.plan.countThreads(),
-               {[&] { allocate(); }, [&] { return attendTokens(); },
+    items.emit(block.getPlan().countThreads(),
+               {[&](Value) { allocate(); }, [&] { return attendTokens(); },
                 [&](const RowSums &sums, WorkItemCode::Store store) {
                   forAccs(sums, store);
                 }});
@@ -79,13 +79,14 @@ private:
   //===--------------------------------------------------------------------===//
 
   int64_t countKeyColumns() const {
-    return block.keySize / std::max<int64_t>(keyScales.countGroups(), 1);
+    return block.getSizes().keySize /
+           std::max<int64_t>(keyScales.countGroups(), 1);
   }
   int64_t countAccs() const {
     return std::max<int64_t>(valueScales.countGroups(), 1);
   }
   FragmentType getScoreType() const {
-    return team.getFragment(block.plan.tokens, frame.builder.getF32Type(),
+    return team.getFragment(block.getPlan().tokens, frame.builder.getF32Type(),
                             FragmentLayout::MmaAcc);
   }
   FragmentType getAccType() const {
@@ -121,7 +122,7 @@ private:
   /// The sums of the block's tokens, except the accumulators, which `accs`
   /// has.
   RowSums attendTokens() {
-    Value tiles = block.findTiles(block.plan.countThreads());
+    Value tiles = block.findTiles(block.getPlan().countThreads());
     feed.start(tiles);
     Value zero = frame.index(0);
     LoadedScales loaded = loadScales(zero, frame.below(zero, tiles));
@@ -129,12 +130,12 @@ private:
     TileScores scores(
         block, getScoreType(), team.getFirstRow(),
         queries.loadFactors(getScoreType().getRowType(), team.getFirstRow()));
-    OnlineSoftmax softmax(block.f, scores.getFactor(), getBias());
+    OnlineSoftmax softmax(DeviceMath(frame), scores.getFactor(), getBias());
     loadQueries();
     DequantState first = begin(softmax);
     storeScales(loaded, first);
     DequantState state = makeState(
-        softmax.forTiles(first.getValues(), tiles, block.plan.schedule,
+        softmax.forTiles(first.getValues(), tiles, block.getPlan().schedule,
                          [&](Value tile, SmallVector<Value> &values) {
                            DequantState next = makeState(values);
                            addTile(tile, scores, softmax, next);
@@ -151,10 +152,11 @@ private:
 
   DequantState begin(const OnlineSoftmax &softmax) const {
     SmallVector<Value> values = softmax.beginRows(getScoreType()).getValues();
-    values.append(countAccs(), b.splat(getAccType(), block.f.constant(0)));
+    values.append(countAccs(),
+                  b.splat(getAccType(), DeviceMath(frame).constant(0)));
     int64_t powers = valueScales.countGroups();
     values.append(powers, ScalePowers(frame).getFirst());
-    values.append(powers, block.f.constant(1));
+    values.append(powers, DeviceMath(frame).constant(1));
     return makeState(values);
   }
 
@@ -208,7 +210,7 @@ private:
 
   Value multiply(Value fragment, Value number) const {
     return b.map(fragment, [&](ValueRange element) {
-      return block.f.mul(element[0], number);
+      return DeviceMath(frame).mul(element[0], number);
     });
   }
 
@@ -233,7 +235,7 @@ private:
     for (auto [i, power] : llvm::enumerate(state.powers)) {
       Value before = power;
       power = powers.include(before, loaded.values, static_cast<int64_t>(i));
-      state.changes[i] = block.f.mul(power, powers.invert(before));
+      state.changes[i] = DeviceMath(frame).mul(power, powers.invert(before));
     }
     valueScales.store(loaded.values, state.powers);
   }
@@ -249,8 +251,8 @@ private:
     if (sums)
       operands.push_back(sums);
     return b.map(operands, [&](ValueRange element) {
-      return sums ? block.f.fma(element[0], element[1], element[2])
-                  : block.f.mul(element[0], element[1]);
+      return sums ? DeviceMath(frame).fma(element[0], element[1], element[2])
+                  : DeviceMath(frame).mul(element[0], element[1]);
     });
   }
 
@@ -261,7 +263,7 @@ private:
   /// Whether registers have room for the queries of a warp.
   bool keepsQueries() const {
     constexpr int64_t most = 128;
-    return block.keySize <= most;
+    return block.getSizes().keySize <= most;
   }
 
   Value loadQuery(int64_t column, int64_t columns) const {
@@ -276,7 +278,8 @@ private:
   void loadQueries() {
     kept.clear();
     int64_t columns = countKeyColumns();
-    for (int64_t d = 0; keepsQueries() && d < block.keySize; d += columns)
+    for (int64_t d = 0; keepsQueries() && d < block.getSizes().keySize;
+         d += columns)
       kept.push_back(loadQuery(d, columns));
   }
 
@@ -299,7 +302,7 @@ private:
     // The columns of a load of keys.
     constexpr int64_t step = 32;
     Value product;
-    for (int64_t d = 0; d < block.keySize; d += step)
+    for (int64_t d = 0; d < block.getSizes().keySize; d += step)
       product = b.startProduct(getScoreType(), loadQuery(d, step), keyTile,
                                frame.index(d), product, Major::K);
     return b.wait(product);
@@ -308,7 +311,7 @@ private:
   Value multiplyValues(Value weights, Value valueTile, Value tile,
                        int64_t group, Value acc) const {
     FragmentType type = team.getFragment(
-        block.plan.tokens, feed.getValueElement(), FragmentLayout::MmaA16);
+        block.getPlan().tokens, feed.getValueElement(), FragmentLayout::MmaA16);
     Value left = ToOperandOp::create(frame.builder, frame.loc, type,
                                      scale(valueScales, weights, tile, group));
     return b.wait(b.startProduct(getAccType(), left, valueTile,
@@ -316,6 +319,7 @@ private:
   }
 
   Frame frame;
+  TileGrid grid;
   TileRows block;
   FragmentBuilder b;
   WorkItems items;

@@ -13,7 +13,7 @@ using namespace mlir::kvcache;
 
 FragmentResults::RowPlace FragmentResults::getPlace(Value blockRow) const {
   auto [i, queryHead] = block.getRow(blockRow);
-  Value count = frame.mul(block.count, block.packed);
+  Value count = frame.mul(block.count, block.grid.shape.packed);
   return {i, queryHead, frame.below(frame.toI32(blockRow), frame.toI32(count))};
 }
 
@@ -21,7 +21,7 @@ Value FragmentResults::mapSums(const RowSums &sums, Compute compute) const {
   return b.map({sums.reference, sums.total},
                [&](ValueRange row) {
                  Value queryHead = block.getRow(row[2]).second;
-                 return compute({row[0], row[1], block.f.constant(1)},
+                 return compute({row[0], row[1], DeviceMath(frame).constant(1)},
                                 queryHead);
                },
                {firstRow, Value()});
@@ -67,9 +67,10 @@ void FragmentResults::storeStatistic(Value fragment, Value memref) const {
 }
 
 void FragmentResults::storeOutputs(const RowSums &sums) const {
-  AttentionOp op = block.op;
+  AttentionOp op = block.getOp();
   Value quotient = mapSums(sums, [&](const RowSum &scores, Value queryHead) {
-    return block.getQuotient(block.addSink(scores, queryHead), queryHead);
+    return normalizer.getQuotient(normalizer.addSink(scores, queryHead),
+                                  block.work.head, queryHead);
   });
   store(b.multiply(sums.acc, quotient), op.getOut(),
         getAlignment(sums.acc, op.getOut()),
@@ -80,28 +81,28 @@ void FragmentResults::storeOutputs(const RowSums &sums) const {
   if (op.getLse())
     storeStatistic(mapSums(sums,
                            [&](const RowSum &scores, Value queryHead) {
-                             RowSum sum = block.addSink(scores, queryHead);
-                             return block.getLogarithm(
-                                 block.getLseSum(scores, sum));
+                             RowSum sum = normalizer.addSink(scores, queryHead);
+                             return normalizer.getLogarithm(
+                                 normalizer.getLseSum(scores, sum));
                            }),
                    op.getLse());
   if (op.getMaxLogits())
     storeStatistic(mapSums(sums,
                            [&](const RowSum &scores, Value) {
-                             return block.getLargestScore(scores, sums.bias);
+                             return normalizer.getLargestScore(scores,
+                                                               sums.bias);
                            }),
                    op.getMaxLogits());
 }
 
-void FragmentResults::storeSplit(const RowSums &sums, Value slot,
-                                 Value split) const {
-  const Workspace &workspace = *block.workspace;
+void FragmentResults::storeSplit(const RowSums &sums, Value split) const {
+  const Workspace &workspace = block.grid.splits.getWorkspace();
   auto store = StoreSplitOp::create(
       frame.builder, frame.loc, sums.acc, sums.reference, sums.total, firstRow,
       firstColumn, workspace.getSums(), workspace.getStates(),
       getAlignment(sums.acc, workspace.getSums()));
   emitPlaces(store.getBody(), [&](const RowPlace &place) -> SmallVector<Value> {
-    return {workspace.getPart(frame.add(slot, place.i), split), place.queryHead,
-            place.isThere};
+    return {workspace.getPart(frame.add(block.work.slot, place.i), split),
+            place.queryHead, place.isThere};
   });
 }

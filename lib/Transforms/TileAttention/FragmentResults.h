@@ -9,6 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_FRAGMENTRESULTS_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_FRAGMENTRESULTS_H
 
+#include "../Attention/RowNormalizer.h"
 #include "FragmentBuilder.h"
 #include "TileRows.h"
 
@@ -26,14 +27,15 @@ class FragmentResults {
 public:
   /// Fragments have rows of the block from `firstRow` on, and elements of
   /// values from `firstColumn` on.
-  FragmentResults(TileRows &block, Value firstRow, Value firstColumn)
-      : block(block), frame(block.frame), b(frame.builder, frame.loc),
-        firstRow(firstRow), firstColumn(firstColumn) {}
+  FragmentResults(const TileRows &block, Value firstRow, Value firstColumn)
+      : block(block), frame(block.getFrame()), b(frame.builder, frame.loc),
+        normalizer(frame, block.getOp()), firstRow(firstRow),
+        firstColumn(firstColumn) {}
 
   /// Stores the outputs, the logarithms of the sums, and the largest scores.
   void storeOutputs(const RowSums &sums) const;
-  /// Stores a split of rows, whose slots begin at `slot`, into the workspace.
-  void storeSplit(const RowSums &sums, Value slot, Value split) const;
+  /// Stores a split of the rows into the workspace.
+  void storeSplit(const RowSums &sums, Value split) const;
 
 private:
   /// Where a row is stored: its number among those of the sequence, its query
@@ -62,9 +64,10 @@ private:
   /// there.
   Value isFirst(Value isThere) const;
 
-  TileRows &block;
+  const TileRows &block;
   const Frame &frame;
   FragmentBuilder b;
+  RowNormalizer normalizer;
   Value firstRow, firstColumn;
 };
 

@@ -30,17 +30,18 @@ constexpr int64_t kMostKept = 128;
 class MmaSyncKernel {
 public:
   MmaSyncKernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
-      : frame(frame), block(op, frame, plan), b(frame.builder, frame.loc),
-        items(block), feed(block, items),
+      : frame(frame), grid(op, frame, plan), block(grid),
+        b(frame.builder, frame.loc), items(grid, block), feed(block, items),
         queries(block, feed.getKeyElement(), plan.countThreads()) {}
 
   float getBias() const { return getWeightBias(feed.getValueElement()); }
 
   void emit() {
-    items.emit(block.plan.countThreads(),
-               {[&] { allocate(); }, [&] { return attendTokens(); },
+    items.emit(block.getPlan().countThreads(),
+               {[&](Value) { allocate(); }, [&] { return attendTokens(); },
                 [&](const RowSums &sums, WorkItemCode::Store store) {
-                  if (!keepsQueries() && (block.schedule || block.ids))
+                  if (!keepsQueries() &&
+                      (block.getPlan().isPersistent() || block.ids))
                     b.recomputePlaces();
                   store(getResults(), sums);
                 }});
@@ -72,12 +73,12 @@ private:
   /// The sums of the block's tokens.
   RowSums attendTokens() {
     // The places of long rows take many registers.
-    if (block.schedule && !keepsQueries())
+    if (block.getPlan().isPersistent() && !keepsQueries())
       b.recomputePlaces();
-    SoftmaxLoop loop(block, feed, getAcc(block.plan.tokens), team.getFirstRow(),
-                     getBias());
+    SoftmaxLoop loop(block, feed, getAcc(block.getPlan().tokens),
+                     team.getFirstRow(), getBias());
     const OnlineSoftmax &softmax = loop.getSoftmax();
-    Value tiles = block.findTiles(block.plan.countThreads());
+    Value tiles = block.findTiles(block.getPlan().countThreads());
     feed.start(tiles);
     items.storeQueries(queries, tiles, /*isAsyncRead=*/false);
     loadQueries();
@@ -88,7 +89,7 @@ private:
          [&](Value scores, Value, SoftmaxState &state) {
            left = softmax.addScores(
                scores,
-               team.getFragment(block.plan.tokens, feed.getValueElement(),
+               team.getFragment(block.getPlan().tokens, feed.getValueElement(),
                                 FragmentLayout::MmaA16),
                state,
                [&](Value weights) { return feed.scaleWeights(weights); });
@@ -102,7 +103,7 @@ private:
   // Products
   //===--------------------------------------------------------------------===//
 
-  bool keepsQueries() const { return block.keySize <= kMostKept; }
+  bool keepsQueries() const { return block.getSizes().keySize <= kMostKept; }
 
   Value loadQuery(Value column, int64_t columns) {
     return FragmentLoadOp::create(
@@ -113,7 +114,7 @@ private:
 
   void loadQueries() {
     if (keepsQueries())
-      kept = loadQuery(frame.index(0), block.keySize);
+      kept = loadQuery(frame.index(0), block.getSizes().keySize);
   }
 
   /// The products of queries and keys. Queries that registers have no room for
@@ -122,7 +123,7 @@ private:
     if (keepsQueries())
       return b.wait(multiply(kept, keyTile, frame.index(0), Value(), Major::K));
     Value product;
-    for (int64_t d = 0; d < block.keySize; d += kStep) {
+    for (int64_t d = 0; d < block.getSizes().keySize; d += kStep) {
       Value column = frame.index(d);
       product = multiply(loadQuery(column, kStep), keyTile, column, product,
                          Major::K);
@@ -136,12 +137,13 @@ private:
   }
 
   Value multiply(Value left, Value tile, Value column, Value acc, Major major) {
-    FragmentType type =
-        getAcc(major == Major::K ? block.plan.tokens : team.countColumns());
+    FragmentType type = getAcc(major == Major::K ? block.getPlan().tokens
+                                                 : team.countColumns());
     return b.startProduct(type, left, tile, column, acc, major);
   }
 
   Frame frame;
+  TileGrid grid;
   TileRows block;
   FragmentBuilder b;
   WorkItems items;

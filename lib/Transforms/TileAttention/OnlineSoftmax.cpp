@@ -8,7 +8,7 @@
 
 #include "OnlineSoftmax.h"
 
-#include "../Attention/Attention.h"
+#include "../Attention/RowNormalizer.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

@@ -19,16 +19,19 @@ struct ProductTeam {
   const TileRows &block;
   int64_t threads, rows;
 
-  int64_t countColumns() const { return block.valueSize / block.plan.parts; }
+  int64_t countColumns() const {
+    return block.getSizes().valueSize / block.getPlan().parts;
+  }
   /// The first row of the team in the block.
   Value getFirstRow() const {
-    const Frame &frame = block.frame;
-    return frame.mul(frame.div(getNumber(), block.plan.parts), rows);
+    const Frame &frame = block.getFrame();
+    return frame.mul(frame.div(getNumber(), block.getPlan().parts), rows);
   }
   /// The first element of values whose sums the team has.
   Value getFirstColumn() const {
-    const Frame &frame = block.frame;
-    return frame.mul(frame.rem(getNumber(), block.plan.parts), countColumns());
+    const Frame &frame = block.getFrame();
+    return frame.mul(frame.rem(getNumber(), block.getPlan().parts),
+                     countColumns());
   }
   FragmentType getFragment(int64_t columns, Type element,
                            FragmentLayout layout) const {
@@ -37,7 +40,9 @@ struct ProductTeam {
   }
 
 private:
-  Value getNumber() const { return block.frame.div(block.thread, threads); }
+  Value getNumber() const {
+    return block.getFrame().div(block.work.thread, threads);
+  }
 };
 
 } // namespace mlir::kvcache

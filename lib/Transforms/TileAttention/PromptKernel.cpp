@@ -39,19 +39,20 @@ constexpr int64_t kBarrier = 1;
 class PromptKernel {
 public:
   PromptKernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
-      : frame(frame), block(op, frame, plan), b(frame.builder, frame.loc),
-        keys(frame, op, op.getKeyCache(), block.keySize, plan),
-        values(frame, op, op.getValues(), block.valueSize, plan),
+      : frame(frame), grid(op, frame, plan), block(grid),
+        b(frame.builder, frame.loc),
+        keys(frame, op, op.getKeyCache(), block.getSizes().keySize, plan),
+        values(frame, op, op.getValues(), block.getSizes().valueSize, plan),
         scoreType(getFragment(plan.tokens, getF32(), FragmentLayout::WgmmaAcc)),
-        accType(
-            getFragment(block.valueSize, getF32(), FragmentLayout::WgmmaAcc)),
+        accType(getFragment(block.getSizes().valueSize, getF32(),
+                            FragmentLayout::WgmmaAcc)),
         weightType(getFragment(plan.tokens, values.getLane(),
                                FragmentLayout::WgmmaA16)),
         queries(block, keys.getLane(), getProducers() + plan.countThreads()) {}
 
   void emit() {
-    block.forTiles(
-        getProducers() + block.plan.countThreads(), [] {},
+    grid.forTiles(
+        getProducers() + block.getPlan().countThreads(), [](Value) {},
         [&](const TileWork &work) { emitRoles(work); });
   }
 
@@ -67,7 +68,7 @@ private:
 
   /// Threads that do nothing but copy tiles.
   int64_t getProducers() const {
-    return block.plan.countProducerWarps() * kWarp;
+    return block.getPlan().countProducerWarps() * kWarp;
   }
 
   //===--------------------------------------------------------------------===//
@@ -77,12 +78,12 @@ private:
   // ptxas grants registers to roles only outside of branches: a block after
   // the last row has no tiles in place of a branch.
   void emitRoles(const TileWork &work) {
-    block.findSequence(work);
-    block.findRows(work);
+    block.begin(work);
+    block.findRows();
     block.clampRows();
     allocate();
     block.findTokens();
-    tiles = block.findTiles(getProducers() + block.plan.countThreads());
+    tiles = block.findTiles(getProducers() + block.getPlan().countThreads());
     Value hasRows = frame.below(frame.index(0), block.count);
     tiles = arith::SelectOp::create(frame.builder, frame.loc, hasRows, tiles,
                                     frame.index(0));
@@ -93,10 +94,13 @@ private:
       tiles = frame.fromI32(TileLoadOp::create(
           frame.builder, frame.loc, frame.builder.getI32Type(), count,
           frame.index(0), frame.index(0)));
-    Value produces = frame.below(block.thread, frame.index(getProducers()));
+    Value produces =
+        frame.below(block.work.thread, frame.index(getProducers()));
     frame.runIf(
         produces, [&] { copyTiles(); },
-        [&] { attend(frame.sub(block.thread, frame.index(getProducers()))); });
+        [&] {
+          attend(frame.sub(block.work.thread, frame.index(getProducers())));
+        });
   }
 
   void allocate() {
@@ -105,7 +109,7 @@ private:
     values.allocate();
     if (block.list)
       block.list->allocate();
-    else if (block.op.getRanges())
+    else if (block.getOp().getRanges())
       count = AllocTileOp::create(
           frame.builder, frame.loc,
           TileType::get(frame.builder.getContext(), /*rows=*/1, /*columns=*/4,
@@ -117,7 +121,7 @@ private:
   /// Stores the number of tiles, which lanes have found together: what all
   /// threads load is surely the same in both warpgroups.
   void storeCount() {
-    frame.runIf(frame.equal(block.thread, frame.index(0)), [&] {
+    frame.runIf(frame.equal(block.work.thread, frame.index(0)), [&] {
       TileStoreOp::create(frame.builder, frame.loc, frame.toI32(tiles), count,
                           frame.index(0), frame.index(0));
     });
@@ -127,11 +131,12 @@ private:
   /// each has as many as it can use.
   void setRegisters() {
     constexpr int64_t few = 2 * kWarpgroup;
-    if (getProducers() + block.plan.countThreads() <= few)
+    if (getProducers() + block.getPlan().countThreads() <= few)
       return;
     auto pipe = keys.getPipe().getDefiningOp<PipeOp>();
     const RoleRegisters &registers =
-        hasLongBoxes(block.op, block.plan.tokens) ? kLongBoxes : kShortBoxes;
+        hasLongBoxes(block.getOp(), block.getPlan().tokens) ? kLongBoxes
+                                                            : kShortBoxes;
     pipe.setProducerRegisters(registers.producer);
     pipe.setConsumerRegisters(registers.consumer);
   }
@@ -148,7 +153,7 @@ private:
   }
 
   void stageQueries() {
-    queries.store(frame.mul(block.count, block.packed));
+    queries.store(frame.mul(block.count, block.grid.shape.packed));
     emitAsyncFence(frame);
     gpu::BarrierOp::create(frame.builder, frame.loc);
   }
@@ -162,12 +167,12 @@ private:
     thread = number;
     firstRow = frame.mul(frame.div(thread, kWarpgroup), kRowsOfWarpgroup);
     TileScores scores(block, scoreType, firstRow);
-    OnlineSoftmax softmax(block.f, scores.getFactor(), getBias());
-    SoftmaxState state =
-        softmax.forTiles(softmax.begin(accType), tiles, block.plan.schedule,
-                         [&](Value tile, SoftmaxState &state) {
-                           addTile(tile, scores, softmax, state);
-                         });
+    OnlineSoftmax softmax(DeviceMath(frame), scores.getFactor(), getBias());
+    SoftmaxState state = softmax.forTiles(
+        softmax.begin(accType), tiles, block.getPlan().schedule,
+        [&](Value tile, SoftmaxState &state) {
+          addTile(tile, scores, softmax, state);
+        });
     FragmentResults(block, firstRow, /*firstColumn=*/frame.index(0))
         .storeOutputs({state.acc, softmax.getReference(state),
                        softmax.getTotal(state), getBias()});
@@ -183,7 +188,7 @@ private:
               frame.builder, frame.loc, FragmentBuilder::getInFlight(scoreType),
               queries.getTile(), firstRow, zero, keyTile, zero, zero,
               /*accumulator=*/Value(),
-              frame.builder.getI64IntegerAttr(block.keySize));
+              frame.builder.getI64IntegerAttr(block.getSizes().keySize));
           return b.wait(started);
         });
     Value left = softmax.addScores(scores.apply(products, tile, token),
@@ -199,6 +204,7 @@ private:
   }
 
   Frame frame;
+  TileGrid grid;
   TileRows block;
   FragmentBuilder b;
   TiledCache keys, values;

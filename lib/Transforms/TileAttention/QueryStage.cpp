@@ -25,27 +25,29 @@ using namespace mlir::kvcache;
 /// Elements that a thread loads and stores at once.
 constexpr int64_t kRun = 8;
 
-QueryStage::QueryStage(TileRows &block, FloatType element, int64_t threads)
-    : block(block), frame(block.frame), element(element), threads(threads),
-      hasFactors(block.plan.multipliesRaw &&
-                 getElementTypeOrSelf(block.op.getQ()).isBF16()) {}
+QueryStage::QueryStage(const TileRows &block, FloatType element,
+                       int64_t threads)
+    : block(block), frame(block.getFrame()), element(element), threads(threads),
+      hasFactors(block.getPlan().multipliesRaw &&
+                 getElementTypeOrSelf(block.getOp().getQ()).isBF16()) {}
 
 void QueryStage::allocate() {
   tile = AllocTileOp::create(
       frame.builder, frame.loc,
-      getMatrixTile(element, block.plan.rows, block.keySize), IntegerAttr());
+      getMatrixTile(element, block.getPlan().rows, block.getSizes().keySize),
+      IntegerAttr());
   if (hasFactors)
     factors = AllocTileOp::create(
         frame.builder, frame.loc,
-        TileType::get(frame.builder.getContext(), 1, block.plan.rows,
+        TileType::get(frame.builder.getContext(), 1, block.getPlan().rows,
                       frame.builder.getF32Type(), Swizzle::None),
         IntegerAttr());
 }
 
 void QueryStage::store(Value count) const {
-  int64_t runs = block.keySize / kRun;
+  int64_t runs = block.getSizes().keySize / kRun;
   Type type = VectorType::get(kRun, element);
-  frame.loop(block.thread, frame.index(block.plan.rows * runs),
+  frame.loop(block.work.thread, frame.index(block.getPlan().rows * runs),
              frame.index(threads), [&](Value number) {
                Value row = frame.div(number, runs);
                Value d = frame.mul(frame.rem(number, runs), kRun);
@@ -62,7 +64,7 @@ void QueryStage::store(Value count) const {
 }
 
 void QueryStage::storeRun(Value elements, Value row, Value d) const {
-  if (!block.plan.multipliesRaw) {
+  if (!block.getPlan().multipliesRaw) {
     TileStoreOp::create(frame.builder, frame.loc, elements, tile, row, d);
     return;
   }
@@ -103,9 +105,9 @@ Value QueryStage::flipSigns(Value elements, Value factor) const {
 Value QueryStage::loadRow(Value blockRow, Value d) const {
   auto [i, queryHead] = block.getRow(blockRow);
   Value row = frame.add(block.rows.first, i);
-  block.checkRow(row);
+  checkRow(frame, block.getOp(), row);
   Value elements =
-      loadJoined(frame, block.getQueries(), {row, queryHead}, d, kRun);
+      loadJoined(frame, getQueries(block.getOp()), {row, queryHead}, d, kRun);
   if (hasFactors)
     elements = scaleRow(elements, blockRow, d);
   elements = convertLanes(frame, elements, element);
@@ -126,7 +128,8 @@ Value QueryStage::scaleRow(Value elements, Value row, Value d) const {
   Type i32 = builder.getI32Type();
   elements = convertLanes(frame, elements, builder.getF32Type());
   Value largest = f.maxOf(f.abs(elements));
-  for (int64_t offset = 1; offset < block.keySize / kRun; offset *= 2) {
+  for (int64_t offset = 1; offset < block.getSizes().keySize / kRun;
+       offset *= 2) {
     auto shuffle = gpu::ShuffleOp::create(
         builder, frame.loc, largest, static_cast<int32_t>(offset),
         static_cast<int32_t>(kWarp), gpu::ShuffleMode::XOR);

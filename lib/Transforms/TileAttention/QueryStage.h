@@ -23,7 +23,7 @@ namespace mlir::kvcache {
 class QueryStage {
 public:
   /// `threads` threads of the block store the rows as `element`.
-  QueryStage(TileRows &block, FloatType element, int64_t threads);
+  QueryStage(const TileRows &block, FloatType element, int64_t threads);
 
   void allocate();
   Value getTile() const { return tile; }
@@ -43,7 +43,7 @@ private:
   /// Multiplies elements of 16 bits by the sign of a factor.
   Value flipSigns(Value elements, Value factor) const;
 
-  TileRows &block;
+  const TileRows &block;
   const Frame &frame;
   FloatType element;
   int64_t threads;

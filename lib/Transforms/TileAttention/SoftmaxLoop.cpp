@@ -13,14 +13,15 @@ using namespace mlir::kvcache;
 
 RowSums SoftmaxLoop::run(const SoftmaxState &first, Value tiles,
                          const ProductSteps &steps) const {
-  SoftmaxState state = softmax.forTiles(
-      first, tiles, block.plan.schedule, [&](Value tile, SoftmaxState &state) {
-        feed.begin(tile);
-        Value token = block.getToken(tile);
-        feed.areLatent() ? addLatent(tile, token, steps, state)
-                         : addPair(tile, token, steps, state);
-        feed.end();
-      });
+  SoftmaxState state =
+      softmax.forTiles(first, tiles, block.getPlan().schedule,
+                       [&](Value tile, SoftmaxState &state) {
+                         feed.begin(tile);
+                         Value token = block.getToken(tile);
+                         feed.areLatent() ? addLatent(tile, token, steps, state)
+                                          : addPair(tile, token, steps, state);
+                         feed.end();
+                       });
   return {state.acc, softmax.getReference(state), softmax.getTotal(state),
           bias};
 }

@@ -35,11 +35,12 @@ class SoftmaxLoop {
 public:
   /// Products are fragments of `type`, whose row 0 is row `firstRow` of the
   /// block. `bias` and `scratch` are those of the softmax.
-  SoftmaxLoop(TileRows &block, TileFeed &feed, FragmentType type,
+  SoftmaxLoop(const TileRows &block, TileFeed &feed, FragmentType type,
               Value firstRow, float bias, Value scratch = {})
       : block(block), feed(feed), type(type), bias(bias),
         scores(block, type, firstRow),
-        softmax(block.f, scores.getFactor(), bias, scratch) {}
+        softmax(DeviceMath(block.getFrame()), scores.getFactor(), bias,
+                scratch) {}
 
   const OnlineSoftmax &getSoftmax() const { return softmax; }
   /// Returns the sums of the block's rows over `tiles` tiles, from a state
@@ -57,7 +58,7 @@ private:
   void addLatent(Value tile, Value token, const ProductSteps &steps,
                  SoftmaxState &state) const;
 
-  TileRows &block;
+  const TileRows &block;
   TileFeed &feed;
   FragmentType type;
   float bias;

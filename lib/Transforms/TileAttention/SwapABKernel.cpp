@@ -28,15 +28,15 @@ namespace {
 class SwapABKernel {
 public:
   SwapABKernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
-      : frame(frame), block(op, frame, plan), b(frame.builder, frame.loc),
-        items(block), feed(block, items),
+      : frame(frame), grid(op, frame, plan), block(grid),
+        b(frame.builder, frame.loc), items(grid, block), feed(block, items),
         queries(block, feed.getKeyElement(), plan.countThreads()) {}
 
   float getBias() const { return getWeightBias(feed.getValueElement()); }
 
   void emit() {
-    items.emit(block.plan.countThreads(),
-               {[&] { allocate(); }, [&] { return attendTokens(); },
+    items.emit(block.getPlan().countThreads(),
+               {[&](Value) { allocate(); }, [&] { return attendTokens(); },
                 [&](const RowSums &sums, WorkItemCode::Store store) {
                   b.recomputePlaces();
                   store(FragmentResults(block, frame.index(0), frame.index(0)),
@@ -47,7 +47,7 @@ public:
 private:
   FragmentType getAcc(int64_t columns) const {
     return FragmentType::get(
-        frame.builder.getContext(), {block.plan.rows, columns},
+        frame.builder.getContext(), {block.getPlan().rows, columns},
         frame.builder.getF32Type(), FragmentLayout::WgmmaAccT,
         /*partial=*/false);
   }
@@ -58,25 +58,25 @@ private:
     auto makeTile = [&](TileType type) {
       return AllocTileOp::create(frame.builder, frame.loc, type, IntegerAttr());
     };
-    weightTile = makeTile(getMatrixTile(feed.getValueElement(),
-                                        block.plan.tokens, block.plan.rows));
+    weightTile = makeTile(getMatrixTile(
+        feed.getValueElement(), block.getPlan().tokens, block.getPlan().rows));
     scratch = makeTile(TileType::get(
-        frame.builder.getContext(), kWarpgroup / kWarp, block.plan.rows,
+        frame.builder.getContext(), kWarpgroup / kWarp, block.getPlan().rows,
         frame.builder.getF32Type(), Swizzle::None));
   }
 
   /// The sums of the block's tokens.
   RowSums attendTokens() {
-    if (block.schedule)
+    if (block.getPlan().isPersistent())
       b.recomputePlaces();
-    SoftmaxLoop loop(block, feed, getAcc(block.plan.tokens),
+    SoftmaxLoop loop(block, feed, getAcc(block.getPlan().tokens),
                      /*firstRow=*/frame.index(0), getBias(), scratch);
     const OnlineSoftmax &softmax = loop.getSoftmax();
-    Value tiles = block.findTiles(block.plan.countThreads());
+    Value tiles = block.findTiles(block.getPlan().countThreads());
     feed.start(tiles);
     items.storeQueries(queries, tiles, /*isAsyncRead=*/true);
     return loop.run(
-        softmax.begin(getAcc(block.valueSize)), tiles,
+        softmax.begin(getAcc(block.getSizes().valueSize)), tiles,
         {[&](Value keyTile, Value tile) { return multiplyKeys(keyTile, tile); },
          [&](Value scores, Value, SoftmaxState &state) {
            softmax.addScores(scores, state, [&](Value weights) {
@@ -102,8 +102,8 @@ private:
   /// The products of queries and keys. The next tiles are copied meanwhile.
   Value multiplyKeys(Value keyTile, Value tile) const {
     Value started =
-        multiply(queries.getTile(), keyTile, getAcc(block.plan.tokens),
-                 /*acc=*/Value(), Major::K, block.keySize);
+        multiply(queries.getTile(), keyTile, getAcc(block.getPlan().tokens),
+                 /*acc=*/Value(), Major::K, block.getSizes().keySize);
     feed.copyMeanwhile(tile);
     return b.wait(started);
   }
@@ -111,7 +111,7 @@ private:
   Value addValues(Value valueTile, Value acc) const {
     return b.wait(multiply(weightTile, valueTile,
                            cast<FragmentType>(acc.getType()), acc, Major::MN,
-                           block.plan.tokens));
+                           block.getPlan().tokens));
   }
 
   /// Starts a product of the tiles of all rows, of one major.
@@ -125,6 +125,7 @@ private:
   }
 
   Frame frame;
+  TileGrid grid;
   TileRows block;
   FragmentBuilder b;
   WorkItems items;

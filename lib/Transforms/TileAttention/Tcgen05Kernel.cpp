@@ -21,6 +21,9 @@ namespace {
 /// Columns of the accumulator that a thread has in registers at once: beside
 /// the scores of a tile, and at the end.
 constexpr int64_t kFewColumns = 32, kMostColumns = 64;
+/// The accumulator is scaled only where the maximum grows by a factor of more
+/// than 2^8: weights are at most that large.
+constexpr float kSlack = 8;
 
 /// A block computes as many query rows as its plan has: some tokens of a
 /// sequence, for some heads of a group each. One thread starts the products of
@@ -30,15 +33,15 @@ constexpr int64_t kFewColumns = 32, kMostColumns = 64;
 class Tcgen05Kernel {
 public:
   Tcgen05Kernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
-      : frame(frame), block(op, frame, plan), b(frame.builder, frame.loc),
-        items(block), feed(block, items),
+      : frame(frame), grid(op, frame, plan), block(grid),
+        b(frame.builder, frame.loc), items(grid, block), feed(block, items),
         queries(block, feed.getKeyElement(), plan.countThreads()),
-        products(frame, plan.rows, plan.tokens, block.valueSize,
+        products(frame, plan.rows, plan.tokens, block.getSizes().valueSize,
                  feed.getValueElement()) {}
 
   /// The growth of a maximum up to which the accumulator is not scaled.
   /// `max_logits` needs exact maxima.
-  float getSlack() { return block.op.getMaxLogits() ? 0 : kSlack; }
+  float getSlack() { return block.getOp().getMaxLogits() ? 0 : kSlack; }
   /// The difference of a row's largest score and the exponent that its weights
   /// are relative to.
   float getBias() {
@@ -46,8 +49,9 @@ public:
   }
 
   void emit() {
-    items.emit(block.plan.countThreads(),
-               {[&] { allocate(); }, [&] { return attendTokens(); },
+    items.emit(block.getPlan().countThreads(),
+               {[&](Value thread) { allocate(thread); },
+                [&] { return attendTokens(); },
                 [&](const RowSums &sums, WorkItemCode::Store store) {
                   storeColumns(sums, store);
                 }});
@@ -56,16 +60,16 @@ public:
 private:
   FragmentType getFragment(int64_t columns) {
     return FragmentType::get(
-        frame.builder.getContext(), {block.plan.rows, columns},
+        frame.builder.getContext(), {block.getPlan().rows, columns},
         frame.builder.getF32Type(), FragmentLayout::TmemAcc, /*partial=*/false);
   }
-  FragmentType getScoreType() { return getFragment(block.plan.tokens); }
+  FragmentType getScoreType() { return getFragment(block.getPlan().tokens); }
 
-  void allocate() {
+  void allocate(Value thread) {
     queries.allocate();
     feed.allocate();
-    if (block.plan.blocks)
-      products.allocate(block.thread);
+    if (block.getPlan().isPersistent())
+      products.allocate(thread);
   }
 
   /// The sums of the block's tokens. The accumulator is in tensor memory.
@@ -73,10 +77,10 @@ private:
     SoftmaxLoop loop(block, feed, getScoreType(), /*firstRow=*/frame.index(0),
                      getBias());
     const OnlineSoftmax &softmax = loop.getSoftmax();
-    tiles = block.findTiles(block.plan.countThreads());
+    tiles = block.findTiles(block.getPlan().countThreads());
     feed.start(tiles);
-    if (!block.schedule)
-      products.allocate(block.thread);
+    if (!block.getPlan().isPersistent())
+      products.allocate(block.work.thread);
     items.storeQueries(queries, tiles, /*isAsyncRead=*/true);
     return loop.run(
         softmax.beginRows(getScoreType()), tiles,
@@ -133,13 +137,16 @@ private:
     products.forColumns(kMostColumns, [&](Value column, int64_t count) {
       Value acc = frame.selectIf(
           hasSums(tiles), [&] { return loadAcc(column, count); },
-          [&] { return b.splat(getFragment(count), block.f.constant(0)); });
+          [&] {
+            return b.splat(getFragment(count), DeviceMath(frame).constant(0));
+          });
       store(FragmentResults(block, /*firstRow=*/frame.index(0), column),
             {acc, sums.reference, sums.total, sums.bias});
     });
   }
 
   Frame frame;
+  TileGrid grid;
   TileRows block;
   FragmentBuilder b;
   WorkItems items;

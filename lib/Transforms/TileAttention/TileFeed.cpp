@@ -14,11 +14,12 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 TileFeed::TileFeed(TileRows &block, const WorkItems &items)
-    : block(block), items(items), frame(block.frame),
+    : block(block), items(items), frame(block.getFrame()),
       b(frame.builder, frame.loc),
-      keys(frame, block.op, block.op.getKeyCache(), block.keySize, block.plan),
-      values(frame, block.op, block.op.getValues(), block.valueSize,
-             block.plan) {}
+      keys(frame, block.getOp(), block.getOp().getKeyCache(),
+           block.getSizes().keySize, block.getPlan()),
+      values(frame, block.getOp(), block.getOp().getValues(),
+             block.getSizes().valueSize, block.getPlan()) {}
 
 SmallVector<const TiledCache *> TileFeed::getSides() const {
   if (areLatent())
@@ -40,7 +41,8 @@ void TileFeed::allocate() {
   keys.allocate();
   if (!areLatent())
     values.allocate();
-  if (int64_t registers = block.plan.registers; registers && keys.getPipe())
+  if (int64_t registers = block.getPlan().registers;
+      registers && keys.getPipe())
     keys.getPipe().getDefiningOp<PipeOp>().setConsumerRegisters(registers);
   if (block.ids)
     block.ids->allocate();
@@ -64,7 +66,7 @@ void TileFeed::produce(Value tile, IsWanted isWanted) const {
 }
 
 void TileFeed::produceNext(Value tile, bool isRaw) const {
-  for (int64_t ahead = 1; ahead <= block.plan.countAhead(); ++ahead)
+  for (int64_t ahead = 1; ahead <= block.getPlan().countAhead(); ++ahead)
     produce(frame.add(tile, frame.index(ahead)), [=](const TiledCache &side) {
       return side.isRaw() == isRaw && side.countAhead() == ahead;
     });
@@ -72,7 +74,7 @@ void TileFeed::produceNext(Value tile, bool isRaw) const {
 
 void TileFeed::start(Value count) {
   tiles = count;
-  int64_t ahead = block.plan.countAhead();
+  int64_t ahead = block.getPlan().countAhead();
   if (block.ids) {
     SmallVector<std::function<void()>> stores;
     for (int64_t i = 0; i <= ahead; ++i)
@@ -88,7 +90,7 @@ void TileFeed::start(Value count) {
             [i](const TiledCache &side) { return i < side.countAhead(); });
   if (keys.hasGroupScales())
     frame.runIf(frame.below(frame.index(0), tiles), [&] {
-      keys.loadGroupScales(block.thread, frame.index(0),
+      keys.loadGroupScales(block.work.thread, frame.index(0),
                            block.getToken(frame.index(0)), block.tokens)();
     });
 }
@@ -97,7 +99,7 @@ std::function<void()> TileFeed::loadNextIds(Value tile) const {
   if (!block.ids)
     return [] {};
   return block.loadIds(
-      frame.add(tile, frame.index(block.plan.countAhead() + 1)));
+      frame.add(tile, frame.index(block.getPlan().countAhead() + 1)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -123,7 +125,7 @@ void TileFeed::begin(Value tile) {
     produceNext(tile, /*isRaw=*/false);
   std::function<void()> storeIds;
   // Keeping ids live across the products costs registers.
-  if (block.plan.raw)
+  if (block.getPlan().raw)
     storeIds = loadNextIds(tile);
   if (!areCopied()) {
     convert(tile);
@@ -139,16 +141,16 @@ void TileFeed::begin(Value tile) {
   // After the last tile, scales are those of its last token again.
   Value next = frame.add(tile, frame.index(1));
   if (keys.hasGroupScales())
-    storeLoaded = keys.loadGroupScales(block.thread, next, block.getToken(next),
-                                       block.tokens);
-  else if (!block.plan.raw)
+    storeLoaded = keys.loadGroupScales(block.work.thread, next,
+                                       block.getToken(next), block.tokens);
+  else if (!block.getPlan().raw)
     storeLoaded = loadNextIds(tile);
 }
 
 void TileFeed::convert(Value tile) const {
   for (const TiledCache *side : getSides())
-    side->fill(block.thread, items.getUse(tile), tile, block.getToken(tile),
-               block.tokens);
+    side->fill(block.work.thread, items.getUse(tile), tile,
+               block.getToken(tile), block.tokens);
 }
 
 void TileFeed::end() {
@@ -161,7 +163,7 @@ TileFeed::useKeys(Value tile, TypeRange types,
                   function_ref<SmallVector<Value>(Value)> body) const {
   return keys.use(items.getUse(tile), types, [&](Value keyTile) {
     if (areLatent() && keys.isCopied())
-      keys.clearUnseen(block.thread, keyTile, block.getToken(tile),
+      keys.clearUnseen(block.work.thread, keyTile, block.getToken(tile),
                        block.tokens);
     return body(keyTile);
   });
@@ -172,7 +174,7 @@ TileFeed::useValues(Value tile, TypeRange types,
                     function_ref<SmallVector<Value>(Value)> body) const {
   return values.use(items.getUse(tile), types, [&](Value valueTile) {
     if (values.isCopied())
-      values.clearUnseen(block.thread, valueTile, block.getToken(tile),
+      values.clearUnseen(block.work.thread, valueTile, block.getToken(tile),
                          block.tokens);
     return body(valueTile);
   });
@@ -184,7 +186,8 @@ Value TileFeed::scale(const TiledCache &side, Value elements) const {
   Value zero = frame.index(0);
   return b.map(elements,
                [&](ValueRange place) {
-                 return block.f.mul(place[0], side.getScale(place[2]));
+                 return DeviceMath(frame).mul(place[0],
+                                              side.getScale(place[2]));
                },
                {zero, zero});
 }

@@ -38,7 +38,7 @@ public:
   SmallVector<Value>
   useValues(Value tile, TypeRange types,
             function_ref<SmallVector<Value>(Value values)> body) const;
-  bool areLatent() const { return !block.op.getValueCache(); }
+  bool areLatent() const { return !block.getOp().getValueCache(); }
 
   /// Multiplies scores, or weights, by the scales of the tokens in the tile in
   /// use, unless its elements have these.
@@ -59,7 +59,7 @@ private:
   bool areCopied() const;
   bool hasCopies() const;
   /// Whether products read whole tiles by themselves, by the async proxy.
-  bool readsTiles() const { return block.plan.unit != TileUnit::Warps; }
+  bool readsTiles() const { return block.getPlan().unit != TileUnit::Warps; }
   /// Whether the next copies start while a product is computed. Tiles that all
   /// sides copy are then free.
   bool copiesMeanwhile(bool isRaw) const {

@@ -9,89 +9,94 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEGRID_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEGRID_H
 
-#include "../Attention/Attention.h"
+#include "../Attention/AttentionChoices.h"
+#include "../Attention/AttentionSizes.h"
+#include "UnitSchedule.h"
 
 namespace mlir::kvcache {
 
+/// The query rows of a block: some heads of a group, for some tokens.
+struct BlockShape {
+  BlockShape(AttentionOp op, const AttentionSizes &sizes, const TilePlan &plan);
+
+  /// Query heads of a token in a block, and tokens of a block.
+  int64_t packed, perBlock;
+  /// Shares of the heads of a group, and of all heads: blocks beside each
+  /// other, which read the same pages.
+  int64_t shares, across;
+  /// Tiles of rows of a sequence that may be split.
+  int64_t splitTiles;
+};
+
 /// The rows of a block: its tile of those of a sequence, and, where they are
-/// split, its part of the tokens.
+/// split, its split of the tokens.
 struct TileWork {
   Value sequence, number;
   /// Null without a workspace.
-  Value isWhole, part;
+  Value isWhole, split;
   /// If they are split, the slot of the sequence's row 0, or of the sparse row:
   /// without a schedule a function of the block's number, which costs no
   /// register.
   Value slot;
-  /// With a schedule, what the block's work before has left; otherwise null.
-  Value carried;
-};
-
-/// The tokens that rows of a block see: those that any of them sees, from where
-/// tiles may begin on, and those that all see by position. The first tokens of
-/// tiles are multiples of a number.
-struct SeenTokens {
-  TokenRange all, byAll;
-  int64_t alignment = 1;
-  /// The first token that any row sees, if tiles may begin before it;
-  /// otherwise null.
-  Value begin;
-  /// Tokens that the region `mask` admits for all rows; null without it.
-  TokenRange admitted;
+  /// With a schedule, what the block's work before has left, and the columns of
+  /// sparse rows; otherwise null.
+  Value carried, columns;
+  /// The thread, the head of the caches, and the first query head.
+  Value thread, head, firstHead;
 };
 
 /// The grid of attention on tensor cores: a block takes some tokens of a
 /// sequence, for some heads of a group each.
-class TileGrid : public AttentionBase {
+class TileGrid {
 public:
   TileGrid(AttentionOp op, const Frame &frame, const TilePlan &plan);
 
   /// Runs `body` in the threads of each block, with a schedule for each unit
   /// that it takes. `allocate` then runs once before these.
-  void forTiles(int64_t threads, function_ref<void()> allocate,
+  void forTiles(int64_t threads, function_ref<void(Value thread)> allocate,
                 function_ref<void(const TileWork &)> body);
 
   /// With a schedule, the work of the unit that runs, as memory has it.
   TileWork findWorkAgain();
 
-  /// The tokens that rows [first, first + count) of a sequence see. With
-  /// `lane`, the lanes of a warp share the work.
-  SeenTokens findSeen(const QueryRows &rows, Value first, Value count,
-                      Value lane = {});
-  Value countTokens(const TokenRange &tokens);
-  /// The parts of a block's rows, from `first` on of those of a sequence.
-  Value countParts(const QueryRows &rows, Value first);
+  /// The schedule by which a block takes work; null without one.
+  const UnitSchedule *getSchedule() const {
+    return schedule ? &*schedule : nullptr;
+  }
 
-  TilePlan plan;
-  /// Query heads of a token in a block, and tokens of a block.
-  int64_t packed, perBlock;
-  Value thread, firstHead;
+  AttentionOp op;
+  const Frame frame;
+  const TilePlan plan;
+  const AttentionSizes sizes;
+  const BlockShape shape;
+  KeySplits splits;
 
 private:
-  void forScheduledTiles(int64_t threads, function_ref<void()> allocate,
+  void forScheduledTiles(int64_t threads,
+                         function_ref<void(Value thread)> allocate,
                          function_ref<void(const TileWork &)> body);
-  /// The head of the caches, and the first query head, of a share of the heads.
-  void setHeads(Value share);
+  /// Sets the head of the caches, and the first query head, of a share of the
+  /// heads.
+  void setHeads(TileWork &work, Value share) const;
   /// The blocks of a layer of the grid, for each share of the heads.
   Value countBlocks();
   Value getFirstUnit(Value sequence);
-  TileWork getWholeRows(Value unit);
-  /// The first layer of the grid has whole rows, and the next ones have parts.
-  TileWork getWork(Value number, Value layer, Value unit);
+  /// Sets the rows of a block without splits.
+  void setWholeRows(TileWork &work, Value unit);
+  /// Sets the rows and the split of a block. The first layer of the grid has
+  /// whole rows, and the next ones have splits.
+  void setWork(TileWork &work, Value number, Value layer, Value unit);
 
   TileWork getScheduledWork(const ScheduledUnit &unit);
-  /// An entry of the schedule: the whole rows of a sequence, which take longest
-  /// and come first, or the parts of a tile of its rows.
-  TileWork getEntry(Value entry);
-  /// The units of an entry: tiles, or parts.
+  /// Sets the rows of an entry of the schedule: the whole rows of a sequence,
+  /// which take longest and come first, or the splits of a tile of its rows.
+  void setEntry(TileWork &work, Value entry);
+  /// The units of an entry: tiles, or splits.
   Value countUnits(Value entry);
 
-  /// Shares of the heads: blocks beside each other, which read the same pages.
-  int64_t shares, across;
-  /// Tiles of rows of a sequence that may be split.
-  int64_t splitTiles;
-  /// Sequences, blocks of whole rows, and blocks of a layer that have parts.
+  /// Sequences, blocks of whole rows, and blocks of a layer that have splits.
   Value batch, units, splitUnits;
+  std::optional<UnitSchedule> schedule;
 };
 
 } // namespace mlir::kvcache

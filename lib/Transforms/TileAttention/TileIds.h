@@ -9,7 +9,9 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEIDS_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEIDS_H
 
-#include "../Attention/Attention.h"
+#include "../Attention/TokenRange.h"
+#include "../ExpandOps/Frame.h"
+#include "kvcache/IR/AttentionOps.h"
 
 namespace mlir::kvcache {
 

@@ -9,7 +9,8 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILELIST_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILELIST_H
 
-#include "../Attention/MaskBounds.h"
+#include "../Attention/TokenRange.h"
+#include "../ExpandOps/Frame.h"
 
 namespace mlir::kvcache {
 

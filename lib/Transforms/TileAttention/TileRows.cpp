@@ -13,132 +13,151 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-TileRows::TileRows(AttentionOp op, const Frame &frame, const TilePlan &plan)
-    : TileGrid(op, frame, plan), ranges(this->frame, op) {
+TileRows::TileRows(const TileGrid &grid)
+    : grid(grid), ranges(grid.frame, grid.op) {
   if (ranges.hasGaps())
-    list.emplace(this->frame);
+    list.emplace(grid.frame);
   // Those of the tile in use, of those that copies are for, and of the next.
-  if (op.getRows())
-    ids.emplace(frame, op, plan.tokens, plan.countAhead() + 2,
-                plan.countThreads());
+  if (getOp().getRows())
+    ids.emplace(grid.frame, grid.op, grid.plan.tokens,
+                grid.plan.countAhead() + 2, grid.plan.countThreads());
 }
 
-void TileRows::findSequence(const TileWork &work) {
-  first = frame.mul(work.number, perBlock);
-  rows = getRows(work.sequence);
+void TileRows::begin(const TileWork &next) {
+  work = next;
+  first = getFrame().mul(work.number, grid.shape.perBlock);
+  rows = loadRows(getFrame(), grid.op, work.sequence);
 }
 
-void TileRows::findRows(const TileWork &work) {
-  if (op.getRows()) {
-    rows = getSparseRow(frame.add(rows.first, first));
+void TileRows::findRows() {
+  const Frame &frame = getFrame();
+  if (getOp().getRows()) {
+    rows = getSparseRow(frame, grid.op, frame.add(rows.first, first),
+                        work.columns);
     first = frame.index(0);
   } else {
-    rows = getRowsOfSequence(work.sequence);
+    rows = loadRowsAndTokens(frame, grid.op, work.sequence);
   }
-  count = frame.min(frame.sub(rows.count, first), frame.index(perBlock));
+  count =
+      frame.min(frame.sub(rows.count, first), frame.index(grid.shape.perBlock));
 }
 
-void TileRows::clampRows() { count = frame.max(count, frame.index(0)); }
+void TileRows::clampRows() {
+  count = getFrame().max(count, getFrame().index(0));
+}
 
-std::pair<Value, Value> TileRows::getRow(Value rowOfBlock) {
+std::pair<Value, Value> TileRows::getRow(Value rowOfBlock) const {
+  const Frame &frame = getFrame();
+  int64_t packed = grid.shape.packed;
   Value last = frame.sub(count, frame.index(1));
   Value i = frame.add(first, frame.min(frame.div(rowOfBlock, packed), last));
-  return {i, frame.add(firstHead, frame.rem(rowOfBlock, packed))};
+  return {i, frame.add(work.firstHead, frame.rem(rowOfBlock, packed))};
 }
 
 void TileRows::findTokens() {
+  const Frame &frame = getFrame();
+  int64_t perBlock = grid.shape.perBlock;
   // Few rows are looked at faster by each thread.
   constexpr int64_t few = 8;
-  Value lane = perBlock > few ? frame.rem(thread, kWarp) : Value();
-  SeenTokens seen = findSeen(rows, first, count, lane);
+  Value lane = perBlock > few ? frame.rem(work.thread, kWarp) : Value();
+  SeenTokens seen = BlockTokens(frame, grid.op, getPlan().tokens, perBlock)
+                        .find(rows, first, count, lane);
   seenByAll = seen.byAll;
   admittedForAll = seen.admitted;
-  tokens = {rows.batch,     head,       seen.all,
+  tokens = {rows.batch,     work.head,  seen.all,
             seen.alignment, seen.begin, ids ? &*ids : nullptr};
 }
 
 Value TileRows::findTiles(int64_t threads) {
+  const Frame &frame = getFrame();
+  OpBuilder &builder = frame.builder;
+  Location loc = frame.loc;
+  int64_t tileTokens = getPlan().tokens;
   Value tiles = frame.div(
-      frame.add(countTokens(tokens.all), frame.index(plan.tokens - 1)),
-      plan.tokens);
+      frame.add(countTokens(frame, tokens.all), frame.index(tileTokens - 1)),
+      tileTokens);
   if (!list)
     return tiles;
   auto constant = [&](bool value) -> Value {
     return arith::ConstantOp::create(builder, loc, builder.getBoolAttr(value));
   };
-  return list->make(thread, threads, tiles, [&](Value tile) -> AdmittedPairs {
-    Value from = frame.add(tokens.all.from, frame.mul(tile, plan.tokens));
-    TokenRange all{from, frame.add(from, frame.index(plan.tokens))};
-    auto loop = scf::ForOp::create(
-        builder, loc, frame.index(0), count, frame.index(1),
-        ValueRange{constant(false), constant(true)},
-        [&](OpBuilder &, Location, Value i, ValueRange before) {
-          Value row = frame.add(rows.first, frame.add(first, i));
-          AdmittedPairs seen = ranges.computePairs(row, all);
-          Value any = arith::OrIOp::create(builder, loc, before[0], seen.any);
-          Value whole =
-              arith::AndIOp::create(builder, loc, before[1], seen.all);
-          scf::YieldOp::create(builder, loc, ValueRange{any, whole});
-        });
-    return {loop.getResult(0), loop.getResult(1)};
-  });
+  return list->make(
+      work.thread, threads, tiles, [&](Value tile) -> AdmittedPairs {
+        Value from = frame.add(tokens.all.from, frame.mul(tile, tileTokens));
+        TokenRange all{from, frame.add(from, frame.index(tileTokens))};
+        auto loop = scf::ForOp::create(
+            builder, loc, frame.index(0), count, frame.index(1),
+            ValueRange{constant(false), constant(true)},
+            [&](OpBuilder &, Location, Value i, ValueRange before) {
+              Value row = frame.add(rows.first, frame.add(first, i));
+              AdmittedPairs seen = ranges.computePairs(row, all);
+              Value any =
+                  arith::OrIOp::create(builder, loc, before[0], seen.any);
+              Value whole =
+                  arith::AndIOp::create(builder, loc, before[1], seen.all);
+              scf::YieldOp::create(builder, loc, ValueRange{any, whole});
+            });
+        return {loop.getResult(0), loop.getResult(1)};
+      });
 }
 
-TokenRange TileRows::getWholeTokens() {
+TokenRange TileRows::getWholeTokens() const {
   TokenRange whole = seenByAll;
-  if (op.getMask())
-    whole.to = frame.min(whole.to, rows.own);
+  if (getOp().getMask())
+    whole.to = getFrame().min(whole.to, rows.own);
   return whole;
 }
 
-TokenRange TileRows::findTilesWithin(const TokenRange &range) {
+TokenRange TileRows::findTilesWithin(const TokenRange &range) const {
+  const Frame &frame = getFrame();
+  int64_t tileTokens = getPlan().tokens;
   auto count = [&](Value end, int64_t more) {
     Value within = frame.max(frame.sub(end, tokens.all.from), frame.index(0));
-    return frame.div(frame.add(within, frame.index(more)), plan.tokens);
+    return frame.div(frame.add(within, frame.index(more)), tileTokens);
   };
-  return {count(range.from, plan.tokens - 1), count(range.to, 0)};
+  return {count(range.from, tileTokens - 1), count(range.to, 0)};
 }
 
-Value TileRows::getToken(Value tile) {
+Value TileRows::getToken(Value tile) const {
+  const Frame &frame = getFrame();
   if (list)
     tile = list->getTile(tile);
-  return frame.add(tokens.all.from, frame.mul(tile, plan.tokens));
+  return frame.add(tokens.all.from, frame.mul(tile, getPlan().tokens));
 }
 
-std::function<void()> TileRows::loadIds(Value tile) {
-  return ids->load(thread, rows.first, tile, tokens.all);
+std::function<void()> TileRows::loadIds(Value tile) const {
+  return ids->load(work.thread, rows.first, tile, tokens.all);
 }
 
 //===----------------------------------------------------------------------===//
 // Masks
 //===----------------------------------------------------------------------===//
 
-Value TileRows::needsMaskRegion(Value tile) {
+Value TileRows::needsMaskRegion(Value tile) const {
+  const Frame &frame = getFrame();
   Value token = getToken(tile);
-  Value end = frame.add(token, frame.index(plan.tokens));
-  return arith::OrIOp::create(builder, loc,
+  Value end = frame.add(token, frame.index(getPlan().tokens));
+  return arith::OrIOp::create(frame.builder, frame.loc,
                               frame.less(token, admittedForAll.from),
                               frame.less(admittedForAll.to, end));
 }
 
-Value TileRows::needsMask(Value tile) {
-  if (op.getWholeMask())
-    return arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true));
+Value TileRows::needsMask(Value tile) const {
+  const Frame &frame = getFrame();
+  if (getOp().getWholeMask())
+    return arith::ConstantOp::create(frame.builder, frame.loc,
+                                     frame.builder.getBoolAttr(true));
   Value token = getToken(tile);
-  Value end = frame.add(token, frame.index(plan.tokens));
+  Value end = frame.add(token, frame.index(getPlan().tokens));
   Value isPart = frame.less(seenByAll.to, end);
   auto orIf = [&](Value condition) {
-    isPart = arith::OrIOp::create(builder, loc, isPart, condition);
+    isPart = arith::OrIOp::create(frame.builder, frame.loc, isPart, condition);
   };
-  if (hasBegin())
+  if (VisibleTokens::haveBegin(grid.op))
     orIf(frame.less(token, seenByAll.from));
-  if (op.getMask())
+  if (getOp().getMask())
     orIf(frame.less(rows.own, end));
   if (list)
     orIf(list->isPart(tile));
   return isPart;
-}
-
-bool TileRows::hasBegin() {
-  return op.getWindow() || op.getChunk() || op.getRanges();
 }

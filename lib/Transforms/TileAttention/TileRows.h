@@ -9,9 +9,8 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEROWS_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEROWS_H
 
-#include "../Attention/AttentionChoices.h"
-#include "../Attention/ScoreRegions.h"
 #include "../Attention/SeenRanges.h"
+#include "BlockTokens.h"
 #include "TileGrid.h"
 #include "TileList.h"
 #include "TiledCache.h"
@@ -19,44 +18,51 @@
 namespace mlir::kvcache {
 
 /// The rows of a block of tiles, and the tokens that they see.
-class TileRows : public TileGrid {
+class TileRows {
 public:
-  TileRows(AttentionOp op, const Frame &frame, const TilePlan &plan);
+  explicit TileRows(const TileGrid &grid);
 
-  /// Finds the sequence of a block, and the first of its rows; then its rows.
-  void findSequence(const TileWork &work);
-  void findRows(const TileWork &work);
+  AttentionOp getOp() const { return grid.op; }
+  const Frame &getFrame() const { return grid.frame; }
+  const TilePlan &getPlan() const { return grid.plan; }
+  const AttentionSizes &getSizes() const { return grid.sizes; }
+
+  /// Begins the work of a block: finds its sequence, and the first of its rows.
+  void begin(const TileWork &next);
+  /// Finds the rows of the work.
+  void findRows();
   /// Gives a block after the last row of a sequence no rows.
   void clampRows();
   /// The token and the query head of a row of the block. Those after the last
   /// repeat its token.
-  std::pair<Value, Value> getRow(Value rowOfBlock);
+  std::pair<Value, Value> getRow(Value rowOfBlock) const;
 
   /// Finds the tokens that rows of the block see; then their tiles: returns
   /// how many there are. All `threads` of the block call it.
   void findTokens();
   Value findTiles(int64_t threads);
   /// The first token of a tile.
-  Value getToken(Value tile);
-  std::function<void()> loadIds(Value tile);
+  Value getToken(Value tile) const;
+  std::function<void()> loadIds(Value tile) const;
 
-  /// Whether rows may see no tokens from the first one on, by position.
-  bool hasBegin();
   /// Whether some row may not see all tokens of a tile: by the region `mask`,
   /// or by positions, ranges and the mask.
-  Value needsMaskRegion(Value tile);
-  Value needsMask(Value tile);
+  Value needsMaskRegion(Value tile) const;
+  Value needsMask(Value tile) const;
   /// Tiles [from, to) that have only tokens of a range.
-  TokenRange findTilesWithin(const TokenRange &range);
+  TokenRange findTilesWithin(const TokenRange &range) const;
   /// The tokens that all rows see by positions, ranges and the mask, unless
   /// there are gaps or bits of all tokens.
-  TokenRange getWholeTokens();
+  TokenRange getWholeTokens() const;
 
+  const TileGrid &grid;
   /// Given with sparse rows.
   std::optional<TileIds> ids;
   /// The ranges that rows see, and with gaps the tiles in them.
   SeenRanges ranges;
   std::optional<TileList> list;
+  /// The work of the block.
+  TileWork work;
   /// The sequence, and the block's first row and number of rows in it.
   QueryRows rows;
   Value first, count;

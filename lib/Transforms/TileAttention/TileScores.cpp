@@ -8,7 +8,6 @@
 
 #include "TileScores.h"
 
-#include "../Attention/MaskBounds.h"
 #include "../Attention/ScoreRegions.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -22,16 +21,17 @@ using namespace mlir::kvcache;
 /// The least factor: with it, a score of -inf stays one.
 constexpr float kLeastFactor = std::numeric_limits<float>::min();
 
-TileScores::TileScores(TileRows &block, FragmentType type, Value firstRow,
+TileScores::TileScores(const TileRows &block, FragmentType type, Value firstRow,
                        Value queryFactors)
-    : block(block), frame(block.frame), b(frame.builder, frame.loc), type(type),
-      firstRow(firstRow), factor(makeFactor(queryFactors)) {
+    : block(block), frame(block.getFrame()), b(frame.builder, frame.loc),
+      f(frame), math(frame, block.getOp()), visible(frame, block.getOp()),
+      type(type), firstRow(firstRow), factor(makeFactor(queryFactors)) {
   if (carriesBounds())
     carriedBounds = makeBounds();
   if (!hasBounds())
     return;
   whole = block.findTilesWithin(block.getWholeTokens());
-  if (block.op.getMaskRegion())
+  if (block.getOp().getMaskRegion())
     admitted = block.findTilesWithin(block.admittedForAll);
 }
 
@@ -40,42 +40,41 @@ TileScores::TileScores(TileRows &block, FragmentType type, Value firstRow,
 // room for two blocks in place of three.
 bool TileScores::carriesBounds() const {
   // A lane of swapped products has many rows.
-  if (block.ids || block.plan.isSwapped)
+  if (block.ids || block.getPlan().isSwapped)
     return false;
-  if (block.op.getRanges() || block.plan.unit == TileUnit::Warps)
+  if (block.getOp().getRanges() || block.getPlan().unit == TileUnit::Warps)
     return true;
-  return block.plan.unit == TileUnit::Warpgroups && !block.plan.raw &&
-         !TiledCache::isCopied(block.op, block.op.getKeyCache());
+  return block.getPlan().unit == TileUnit::Warpgroups && !block.getPlan().raw &&
+         !TiledCache::isCopied(block.getOp(), block.getOp().getKeyCache());
 }
 
 bool TileScores::areProducts(const TileRows &block) {
-  AttentionOp op = block.op;
-  return !block.plan.isSwapped && !op.getSoftCap() && !op.getScoreRegion();
+  AttentionOp op = block.getOp();
+  return !block.getPlan().isSwapped && !op.getSoftCap() && !op.getScoreRegion();
 }
 
-Value TileScores::getFactor(TileRows &block, Value queryHead) {
-  return block.getFactor(block.getFactor(), queryHead);
+Value TileScores::getFactor(const TileRows &block, Value queryHead) {
+  ScoreMath math(block.getFrame(), block.getOp());
+  return math.getFactor(math.getFactor(), block.work.head, queryHead);
 }
 
 /// Query heads may have scales of their own.
 Value TileScores::makeFactor(Value queryFactors) const {
   auto toExponent = [&](Value value) {
-    return areProducts(block) ? block.f.larger(block.f.constant(kLeastFactor),
-                                               block.f.abs(value))
+    return areProducts(block) ? f.larger(f.constant(kLeastFactor), f.abs(value))
                               : value;
   };
   FragmentType rows = type.getRowType();
-  Value scale = block.op.getQueryScale();
+  Value scale = block.getOp().getQueryScale();
   bool hasHeads = scale && isa<MemRefType>(scale.getType());
   if (!hasHeads && !queryFactors)
     return b.splat(rows, toExponent(getFactor(block, /*queryHead=*/Value())));
-  Value one = block.getFactor();
+  Value one = math.getFactor();
   return b.map(queryFactors ? queryFactors : b.splat(rows, one),
                [&](ValueRange place) {
                  Value queryHead = block.getRow(place[1]).second;
-                 Value own = block.getFactor(one, queryHead);
-                 return toExponent(queryFactors ? block.f.mul(own, place[0])
-                                                : own);
+                 Value own = math.getFactor(one, block.work.head, queryHead);
+                 return toExponent(queryFactors ? f.mul(own, place[0]) : own);
                },
                {firstRow, Value()});
 }
@@ -90,17 +89,17 @@ Value TileScores::modify(Value products, Value token) const {
   if (areProducts(block))
     return products;
   FragmentOrigin origin;
-  if (block.op.getScoreRegion())
+  if (block.getOp().getScoreRegion())
     origin = {firstRow, token};
   return b.map(
       {products, factor},
       [&](ValueRange place) {
-        Value score = block.applySoftCap(block.f.mul(place[0], place[1]));
+        Value score = math.applySoftCap(f.mul(place[0], place[1]));
         if (!origin.row)
           return score;
-        Value natural =
-            emitRegion(*block.op.getScoreRegion(), score, place[2], place[3]);
-        return block.f.mul(natural, block.f.constant(llvm::numbers::log2e));
+        Value natural = emitRegion(*block.getOp().getScoreRegion(), score,
+                                   place[2], place[3]);
+        return f.mul(natural, f.constant(llvm::numbers::log2e));
       },
       origin);
 }
@@ -111,7 +110,7 @@ Value TileScores::modify(Value products, Value token) const {
 
 bool TileScores::hasBounds() const {
   return overlaps() && areProducts(block) && !block.list &&
-         !block.op.getWholeMask();
+         !block.getOp().getWholeMask();
 }
 
 Value TileScores::isOutside(Value tile, const TokenRange &tiles,
@@ -133,16 +132,16 @@ Value TileScores::needsMaskRegion(Value tile) const {
 Value TileScores::needsMask(Value tile) const {
   if (!hasBounds())
     return block.needsMask(tile);
-  return isOutside(tile, whole, block.hasBegin());
+  return isOutside(tile, whole, VisibleTokens::haveBegin(block.getOp()));
 }
 
 Value TileScores::selectSeen(Value isSeen, Value score) const {
-  return block.f.select(
-      isSeen, score, block.f.constant(-std::numeric_limits<float>::infinity()));
+  return f.select(isSeen, score,
+                  f.constant(-std::numeric_limits<float>::infinity()));
 }
 
 Value TileScores::maskByRegion(Value scores, Value tile, Value token) const {
-  Region *mask = block.op.getMaskRegion();
+  Region *mask = block.getOp().getMaskRegion();
   if (!mask)
     return scores;
   auto maskEach = [&] {
@@ -220,15 +219,15 @@ Value TileScores::isSeen(ValueRange bounds, ValueRange place,
     andIf(arith::CmpIOp::create(frame.builder, frame.loc,
                                 arith::CmpIPredicate::sge, number,
                                 frame.sub(bounds[1], first)));
-  if (block.op.getMask())
-    andIf(block.isUnmasked(block.rows, block.getRow(place[0]).first,
-                           frame.add(column, place[2])));
+  if (block.getOp().getMask())
+    andIf(visible.isUnmasked(block.rows, block.getRow(place[0]).first,
+                             frame.add(column, place[2])));
   return sees;
 }
 
 SmallVector<Value> TileScores::makeBounds() const {
   SmallVector<Value> bounds{makeBounds(&TokenRange::to)};
-  if (block.hasBegin())
+  if (VisibleTokens::haveBegin(block.getOp()))
     bounds.push_back(makeBounds(&TokenRange::from));
   return bounds;
 }
@@ -241,7 +240,7 @@ Value TileScores::makeBounds(Value TokenRange::*bound) const {
   return b.map(b.splat(rows, frame.i32(0)),
                [&](ValueRange place) {
                  Value i = block.getRow(place[1]).first;
-                 return frame.toI32(block.getSeen(block.rows, i).*bound);
+                 return frame.toI32(visible.get(block.rows, i).*bound);
                },
                {firstRow, Value()});
 }
@@ -264,7 +263,8 @@ Value TileScores::emitRegion(Region &region, Value score, Value row,
   if (score)
     arguments.push_back(score);
   arguments.append({block.rows.batch, queryHead,
-                    getQueryPosition(frame, block.op, block.rows, i), token});
+                    getQueryPosition(frame, block.getOp(), block.rows, i),
+                    token});
   IRMapping mapping;
   mapping.map(region.getArguments(), arguments);
   for (Operation &op : region.front().without_terminator())

@@ -9,6 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILESCORES_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILESCORES_H
 
+#include "../Attention/ScoreMath.h"
 #include "FragmentBuilder.h"
 #include "TileRows.h"
 
@@ -20,7 +21,7 @@ class TileScores {
 public:
   /// `firstRow` is the number of a fragment's row 0 in the block. Products of
   /// rows are multiplied by `queryFactors`, too, unless they are null.
-  TileScores(TileRows &block, FragmentType type, Value firstRow,
+  TileScores(const TileRows &block, FragmentType type, Value firstRow,
              Value queryFactors = {});
 
   /// Whether the softmax multiplies by the factor, in the instruction that
@@ -30,7 +31,7 @@ public:
   /// these takes no more instructions than to multiply the row's maximum.
   static bool areProducts(const TileRows &block);
   /// The factor of products with the rows of a query head, in f32.
-  static Value getFactor(TileRows &block, Value queryHead);
+  static Value getFactor(const TileRows &block, Value queryHead);
 
   /// The factor of each row that the softmax multiplies by; null if scores are
   /// exponents of 2.
@@ -61,7 +62,9 @@ private:
   /// Whether the bounds of rows are computed before the loop.
   bool carriesBounds() const;
   /// Whether the loop gets a schedule that overlaps products.
-  bool overlaps() const { return block.plan.schedule != Schedule::Prefetch; }
+  bool overlaps() const {
+    return block.getPlan().schedule != Schedule::Prefetch;
+  }
   /// Whether masked tiles get loops of their own: tiles are then compared with
   /// bounds from outside of the loop. Not for soft caps and regions `score`,
   /// whose code is too large for ptxas to overlap it twice.
@@ -81,9 +84,12 @@ private:
   Value emitRegion(Region &region, Value score, Value row, Value token) const;
   Value selectSeen(Value isSeen, Value score) const;
 
-  TileRows &block;
+  const TileRows &block;
   const Frame &frame;
   FragmentBuilder b;
+  DeviceMath f;
+  ScoreMath math;
+  VisibleTokens visible;
   FragmentType type;
   Value firstRow, factor;
   /// The bounds of rows that are live across the loop; otherwise empty.

@@ -8,6 +8,7 @@
 
 #include "TokenScales.h"
 
+#include "../ExpandOps/DeviceMath.h"
 #include "../ExpandOps/Heads.h"
 #include "kvcache/IR/TileOps.h"
 
@@ -24,22 +25,22 @@ constexpr int64_t kScaledTiles = 2;
 constexpr int64_t kPlace = 23, kZero = 127, kLeast = 1, kMost = 252;
 
 TokenScales::TokenScales(const TileRows &block, Value cache, int64_t size)
-    : block(block), frame(block.frame), cache(cache),
+    : block(block), frame(block.getFrame()), cache(cache),
       groups(countScaleGroups(cache, size)),
-      warps(block.plan.countThreads() / kWarp) {}
+      warps(block.getPlan().countThreads() / kWarp) {}
 
 void TokenScales::allocate() {
   if (groups)
     scales = AllocTileOp::create(
         frame.builder, frame.loc,
         TileType::get(frame.builder.getContext(), kScaledTiles * warps * groups,
-                      block.plan.tokens, frame.builder.getF32Type(),
+                      block.getPlan().tokens, frame.builder.getF32Type(),
                       Swizzle::None),
         IntegerAttr());
 }
 
 Value TokenScales::getRow(Value tile, int64_t group) const {
-  Value warp = warps > 1 ? frame.div(block.thread, kWarp) : frame.index(0);
+  Value warp = warps > 1 ? frame.div(block.work.thread, kWarp) : frame.index(0);
   Value tileOfWarp =
       frame.add(frame.mul(frame.rem(tile, kScaledTiles), warps), warp);
   return frame.add(frame.mul(tileOfWarp, groups), frame.index(group));
@@ -73,9 +74,9 @@ TokenScales::Loaded TokenScales::load(const TiledCache &tiles, Value tile,
   Loaded loaded{tile, {}};
   if (!groups)
     return loaded;
-  Value lane = frame.rem(block.thread, kWarp);
+  Value lane = frame.rem(block.work.thread, kWarp);
   SmallVector<Value> zeros(groups, DeviceMath(frame).constant(0));
-  for (int64_t i = 0; i < block.plan.tokens; i += kWarp) {
+  for (int64_t i = 0; i < block.getPlan().tokens; i += kWarp) {
     Value row = frame.add(lane, frame.index(i));
     auto load = [&] { return loadToken(tiles, tile, firstToken, row); };
     auto yield = [&](ValueRange values) {

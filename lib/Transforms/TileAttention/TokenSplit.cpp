@@ -11,18 +11,20 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-TokenSplit TokenSplit::find(TileRows &block, const TileWork &work) {
-  const Frame &frame = block.frame;
-  Value tokens = block.countTokens(block.tokens.all);
-  Value size = block.getPartSize(work.isWhole, tokens, block.plan.tokens);
-  Value count = block.getPartCount(tokens, size);
+TokenSplit TokenSplit::find(const TileRows &block) {
+  const Frame &frame = block.getFrame();
+  const KeySplits &splits = block.grid.splits;
+  const TileWork &work = block.work;
+  Value tokens = countTokens(frame, block.tokens.all);
+  Value size = splits.getSize(work.isWhole, tokens, block.getPlan().tokens);
+  Value count = splits.getCount(tokens, size);
   Value number = arith::SelectOp::create(frame.builder, frame.loc, work.isWhole,
-                                         frame.index(0), work.part);
+                                         frame.index(0), work.split);
   return {number, count, size};
 }
 
 void TokenSplit::take(TileRows &block) const {
-  const Frame &frame = block.frame;
+  const Frame &frame = block.getFrame();
   TokenRange &all = block.tokens.all;
   all.from = frame.add(all.from, frame.mul(number, size));
   all.to = frame.min(all.to, frame.add(all.from, size));

@@ -19,7 +19,7 @@ struct TokenSplit {
   Value number, count, size;
 
   /// Finds the split of a block whose tokens are known.
-  static TokenSplit find(TileRows &block, const TileWork &work);
+  static TokenSplit find(const TileRows &block);
   /// Restricts the tokens of the block to the split.
   void take(TileRows &block) const;
 };

@@ -8,7 +8,7 @@
 
 #include "UnitSchedule.h"
 
-#include "../Attention/Attention.h"
+#include "../Attention/AttentionChoices.h"
 #include "kvcache/IR/TileOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -26,11 +26,10 @@ using namespace mlir::kvcache;
 constexpr int64_t kNext = 0, kRunning = 1, kSlots = 2, kStateRows = 3,
                   kNumbers = 4;
 
-UnitSchedule::UnitSchedule(const Frame &frame, Value memory, Value slots,
-                           const WorkspaceShape &shape, int64_t blocks,
-                           int64_t shares, Value thread)
-    : frame(frame), builder(frame.builder), loc(frame.loc), memory(memory),
-      slots(frame.toI32(slots)), shape(shape), blocks(blocks), shares(shares),
+UnitSchedule::UnitSchedule(const Frame &frame, const KeySplits &splits,
+                           int64_t blocks, int64_t shares, Value thread)
+    : frame(frame), builder(frame.builder), loc(frame.loc), splits(splits),
+      slots(frame.toI32(splits.getSlots())), blocks(blocks), shares(shares),
       thread(frame.toI32(thread)) {}
 
 void UnitSchedule::run(Value given, function_ref<Value(Value)> countOfEntry,
@@ -181,7 +180,7 @@ Value UnitSchedule::unify(Value number) const {
 }
 
 Workspace UnitSchedule::getWorkspace(Value slots) const {
-  return Workspace(frame, memory, frame.fromI32(slots), shape);
+  return splits.getWorkspace(frame.fromI32(slots));
 }
 
 Value UnitSchedule::isFirstThread() const {

@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_UNITSCHEDULE_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_UNITSCHEDULE_H
 
-#include "../Attention/Workspace.h"
+#include "../Attention/KeySplits.h"
 
 namespace mlir::kvcache {
 
@@ -31,9 +31,8 @@ struct ScheduledUnit {
 class UnitSchedule {
 public:
   /// For a grid of `blocks` blocks. `thread` is the thread in its block.
-  UnitSchedule(const Frame &frame, Value memory, Value slots,
-               const WorkspaceShape &shape, int64_t blocks, int64_t shares,
-               Value thread);
+  UnitSchedule(const Frame &frame, const KeySplits &splits, int64_t blocks,
+               int64_t shares, Value thread);
 
   /// Runs `body` in all threads of a block for each unit that it takes, with a
   /// barrier before it. `countUnits` gives the units of an entry below
@@ -73,8 +72,8 @@ private:
   Frame frame;
   OpBuilder &builder;
   Location loc;
-  Value memory, slots;
-  WorkspaceShape shape;
+  const KeySplits &splits;
+  Value slots;
   int64_t blocks, shares;
   Value thread, entries;
   function_ref<Value(Value)> countUnits;

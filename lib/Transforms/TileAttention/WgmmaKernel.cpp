@@ -25,17 +25,17 @@ namespace {
 class WgmmaKernel {
 public:
   WgmmaKernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
-      : frame(frame), block(op, frame, plan), b(frame.builder, frame.loc),
-        items(block), feed(block, items),
+      : frame(frame), grid(op, frame, plan), block(grid),
+        b(frame.builder, frame.loc), items(grid, block), feed(block, items),
         queries(block, feed.getKeyElement(), plan.countThreads()) {}
 
   float getBias() const { return getWeightBias(feed.getValueElement()); }
 
   void emit() {
-    items.emit(block.plan.countThreads(),
-               {[&] { allocate(); }, [&] { return attendTokens(); },
+    items.emit(block.getPlan().countThreads(),
+               {[&](Value) { allocate(); }, [&] { return attendTokens(); },
                 [&](const RowSums &sums, WorkItemCode::Store store) {
-                  if (block.schedule)
+                  if (block.getPlan().isPersistent())
                     b.recomputePlaces();
                   store(FragmentResults(block, team.getFirstRow(),
                                         team.getFirstColumn()),
@@ -48,7 +48,7 @@ private:
     return team.getFragment(columns, frame.builder.getF32Type(),
                             FragmentLayout::WgmmaAcc);
   }
-  FragmentType getScoreType() const { return getAcc(block.plan.tokens); }
+  FragmentType getScoreType() const { return getAcc(block.getPlan().tokens); }
 
   void allocate() {
     queries.allocate();
@@ -60,7 +60,7 @@ private:
     SoftmaxLoop loop(block, feed, getScoreType(), team.getFirstRow(),
                      getBias());
     const OnlineSoftmax &softmax = loop.getSoftmax();
-    Value tiles = block.findTiles(block.plan.countThreads());
+    Value tiles = block.findTiles(block.getPlan().countThreads());
     feed.start(tiles);
     items.storeQueries(queries, tiles, /*isAsyncRead=*/true);
     Value left;
@@ -70,7 +70,7 @@ private:
          [&](Value scores, Value, SoftmaxState &state) {
            left = softmax.addScores(
                scores,
-               team.getFragment(block.plan.tokens, feed.getValueElement(),
+               team.getFragment(block.getPlan().tokens, feed.getValueElement(),
                                 FragmentLayout::WgmmaA16),
                state,
                [&](Value weights) { return feed.scaleWeights(weights); });
@@ -87,7 +87,7 @@ private:
         frame.builder, frame.loc, FragmentBuilder::getInFlight(getScoreType()),
         queries.getTile(), team.getFirstRow(), zero, keyTile, zero, zero,
         /*accumulator=*/Value(),
-        frame.builder.getI64IntegerAttr(block.keySize));
+        frame.builder.getI64IntegerAttr(block.getSizes().keySize));
     feed.copyMeanwhile(tile);
     return b.wait(started);
   }
@@ -99,6 +99,7 @@ private:
   }
 
   Frame frame;
+  TileGrid grid;
   TileRows block;
   FragmentBuilder b;
   WorkItems items;

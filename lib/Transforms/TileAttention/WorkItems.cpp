@@ -14,44 +14,46 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 void WorkItems::emit(int64_t threads, const WorkItemCode &code) {
-  block.forTiles(threads, code.allocate, [&](const TileWork &work) {
-    block.schedule ? attendScheduled(work, code) : attendRows(work, code);
+  grid.forTiles(threads, code.allocate, [&](const TileWork &work) {
+    grid.getSchedule() ? attendScheduled(work, code) : attendRows(work, code);
   });
 }
 
 void WorkItems::storeQueries(const QueryStage &queries, Value tiles,
                              bool isAsyncRead) const {
   // The copies take longer than the next work item.
-  Value taken = block.schedule ? block.schedule->take() : Value();
+  const UnitSchedule *schedule = grid.getSchedule();
+  Value taken = schedule ? schedule->take() : Value();
   queries.store(/*count=*/Value());
   if (isAsyncRead)
     emitAsyncFence(frame);
   gpu::BarrierOp::create(frame.builder, frame.loc);
-  if (block.schedule)
-    block.schedule->store(taken, frame.toI32(getUse(tiles)));
+  if (schedule)
+    schedule->store(taken, frame.toI32(getUse(tiles)));
 }
 
 void WorkItems::attendRows(const TileWork &work,
                            const WorkItemCode &code) const {
-  block.findSequence(work);
+  bool isSplit = grid.op.getWorkspace() != nullptr;
+  block.begin(work);
   Value hasRows = frame.below(block.first, block.rows.count);
-  if (block.workspace)
-    hasRows =
-        arith::AndIOp::create(frame.builder, frame.loc, hasRows,
-                              block.hasRows(work.isWhole, block.rows.count));
+  if (isSplit)
+    hasRows = arith::AndIOp::create(
+        frame.builder, frame.loc, hasRows,
+        grid.splits.hasRows(work.isWhole, block.rows.count));
   auto storeOutputs = [](const FragmentResults &results, const RowSums &sums) {
     results.storeOutputs(sums);
   };
   frame.runIf(hasRows, [&] {
-    block.findRows(work);
-    code.allocate();
+    block.findRows();
+    code.allocate(work.thread);
     block.findTokens();
-    if (!block.workspace)
+    if (!isSplit)
       return code.forResults(code.attend(), storeOutputs);
-    TokenSplit split = TokenSplit::find(block, work);
+    TokenSplit split = TokenSplit::find(block);
     frame.runIf(frame.below(split.number, split.count), [&] {
       split.take(block);
-      storeResults(work, split, code.attend(), code);
+      storeResults(split, code.attend(), code);
     });
   });
 }
@@ -62,31 +64,29 @@ void WorkItems::attendScheduled(const TileWork &work,
                                 const WorkItemCode &code) {
   placeWork(work);
   // As many uses of pipes have the same slots and phases.
-  const TilePlan &plan = block.plan;
+  const TilePlan &plan = block.getPlan();
   firstUse = frame.rem(frame.fromI32(work.carried),
                        2 * plan.stages * std::max<int64_t>(plan.raw, 1));
   RowSums sums = code.attend();
-  TileWork same = block.findWorkAgain();
-  storeResults(same, placeWork(same), sums, code);
+  storeResults(placeWork(grid.findWorkAgain()), sums, code);
 }
 
 TokenSplit WorkItems::placeWork(const TileWork &work) const {
-  block.findSequence(work);
-  block.findRows(work);
+  block.begin(work);
+  block.findRows();
   block.findTokens();
-  TokenSplit split = TokenSplit::find(block, work);
+  TokenSplit split = TokenSplit::find(block);
   split.take(block);
   return split;
 }
 
-void WorkItems::storeResults(const TileWork &work, const TokenSplit &split,
-                             const RowSums &sums,
+void WorkItems::storeResults(const TokenSplit &split, const RowSums &sums,
                              const WorkItemCode &code) const {
   Value isWhole = frame.equal(split.count, frame.index(1));
-  code.forResults(
-      sums, [&](const FragmentResults &results, const RowSums &some) {
-        frame.runIf(
-            isWhole, [&] { results.storeOutputs(some); },
-            [&] { results.storeSplit(some, work.slot, split.number); });
-      });
+  code.forResults(sums,
+                  [&](const FragmentResults &results, const RowSums &some) {
+                    frame.runIf(
+                        isWhole, [&] { results.storeOutputs(some); },
+                        [&] { results.storeSplit(some, split.number); });
+                  });
 }

@@ -9,6 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_WORKITEMS_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_WORKITEMS_H
 
+#include "../Attention/Attention.h"
 #include "FragmentResults.h"
 #include "QueryStage.h"
 #include "TokenSplit.h"
@@ -18,7 +19,7 @@ namespace mlir::kvcache {
 /// The code of a kernel for each work item.
 struct WorkItemCode {
   /// Allocates tiles. A persistent kernel has them for all work items.
-  std::function<void()> allocate;
+  std::function<void(Value thread)> allocate;
   /// Computes the sums of the block's rows over its tokens.
   std::function<RowSums()> attend;
   /// Runs a function with the sums of some elements of values, all in turn, and
@@ -31,7 +32,8 @@ struct WorkItemCode {
 /// tokens. A persistent kernel has several work items.
 class WorkItems {
 public:
-  explicit WorkItems(TileRows &block) : block(block), frame(block.frame) {}
+  WorkItems(TileGrid &grid, TileRows &block)
+      : grid(grid), block(block), frame(grid.frame) {}
 
   /// Emits the kernel, of `threads` threads a block.
   void emit(int64_t threads, const WorkItemCode &code);
@@ -53,9 +55,10 @@ private:
   void attendScheduled(const TileWork &work, const WorkItemCode &code);
   /// Finds the rows of a work item, and the split of their tokens.
   TokenSplit placeWork(const TileWork &work) const;
-  void storeResults(const TileWork &work, const TokenSplit &split,
-                    const RowSums &sums, const WorkItemCode &code) const;
+  void storeResults(const TokenSplit &split, const RowSums &sums,
+                    const WorkItemCode &code) const;
 
+  TileGrid &grid;
   TileRows &block;
   const Frame &frame;
   /// The uses of pipes before the first tile; null unless the kernel is

@@ -1,0 +1,91 @@
+//===- KeySplits.cpp - The splits of the keys of rows ---------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KeySplits.h"
+
+#include "kvcache/IR/CheckOps.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+/// Layers of a grid that have splits, of 65,535.
+constexpr int64_t kMostLayers = 1 << 15;
+
+static WorkspaceShape getShape(AttentionOp op) {
+  SplitAttr split = op.getSplitOrDefault();
+  return {cast<MemRefType>(op.getQ().getType()).getDimSize(1),
+          cast<MemRefType>(op.getOut().getType()).getDimSize(2),
+          static_cast<int64_t>(split.getMax()),
+          static_cast<int64_t>(split.getRows())};
+}
+
+KeySplits::KeySplits(const Frame &frame, AttentionOp op)
+    : frame(frame), memory(op.getWorkspace()), offsets(op.getRowOffsets()),
+      leastTokens(static_cast<int64_t>(op.getSplitOrDefault().getKeys())),
+      shape(getShape(op)) {}
+
+Value KeySplits::countSlots() const {
+  Value batch = frame.sub(frame.dim(offsets, 0), frame.index(1));
+  return frame.mul(batch, shape.rows);
+}
+
+void KeySplits::makeWorkspace(Value slotCount) {
+  slots = slotCount;
+  workspace.emplace(frame, memory, slots, shape);
+}
+
+void KeySplits::makeWorkspace() {
+  makeWorkspace(countSlots());
+  if (frame.hasChecks)
+    CheckOp::create(
+        frame.builder, frame.loc,
+        frame.add(frame.mul(slots, shape.getSlotBytes()),
+                  frame.index(WorkspaceShape::kScheduleBytes)),
+        frame.add(frame.dim(memory, 0), frame.index(1)),
+        frame.builder.getStringAttr("number of bytes that attention needs of "
+                                    "'workspace'"));
+}
+
+int64_t KeySplits::countPerLayer() const {
+  return llvm::divideCeil(shape.parts, kMostLayers);
+}
+
+int64_t KeySplits::countLayers() const {
+  return llvm::divideCeil(shape.parts, countPerLayer());
+}
+
+Value KeySplits::hasRows(Value isWhole, Value count) const {
+  auto select = [&](int64_t whole, int64_t split) -> Value {
+    return arith::SelectOp::create(frame.builder, frame.loc, isWhole,
+                                   frame.index(whole), frame.index(split));
+  };
+  int64_t end = shape.rows + 1;
+  return frame.below(frame.sub(count, select(end, 0)),
+                     select(int64_t(1) << 32, end));
+}
+
+Value KeySplits::getSize(Value isWhole, Value count, int64_t multiple) const {
+  Value size =
+      frame.div(frame.add(count, frame.index(shape.parts - 1)), shape.parts);
+  size = frame.max(size, frame.index(leastTokens));
+  size = arith::SelectOp::create(frame.builder, frame.loc, isWhole,
+                                 frame.max(count, frame.index(1)), size);
+  Value last = frame.index(multiple - 1);
+  return frame.mul(frame.div(frame.add(size, last), multiple), multiple);
+}
+
+// Numbers of tokens have 32 bits: a division of 64 bits is a call, after which
+// ptxas puts nothing into uniform registers.
+Value KeySplits::getCount(Value count, Value size) const {
+  Value one = frame.index(1);
+  Value last = frame.sub(frame.max(count, one), one);
+  return frame.add(
+      frame.fromI32(frame.div(frame.toI32(last), frame.toI32(size))), one);
+}

@@ -1,0 +1,46 @@
+//===- WarpLanes.h - How lanes of a warp share heads ------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_WARPLANES_H
+#define KVCACHE_LIB_TRANSFORMS_ATTENTION_WARPLANES_H
+
+#include "../ExpandOps/DeviceMath.h"
+#include "AttentionChoices.h"
+#include "AttentionSizes.h"
+
+namespace mlir::kvcache {
+
+/// The heads of a warp, and the elements that each lane has of them, in pieces.
+struct WarpLanes {
+  WarpLanes(const AttentionSizes &sizes, const WarpPlan &plan)
+      : plan(plan), keyPieces(sizes.keySize / (plan.lanes * plan.keyWidth)),
+        valuePieces(sizes.valueSize / (plan.lanes * plan.valueWidth)) {}
+
+  /// Tokens that the warp computes at once.
+  int64_t countTokens() const { return kWarp / plan.lanes; }
+  /// The first element of a piece of so many elements.
+  Value getElement(const Frame &frame, int64_t piece, int64_t width) const;
+  Value getQueryHead(const Frame &frame, int64_t g) const;
+  /// Sums, or maxima, over lanes that have the same elements.
+  Value reduceTokens(const DeviceMath &f, Value value, bool isMax) const;
+  /// The sum of the elements of `vector` over such lanes.
+  Value sumTokens(const DeviceMath &f, Value vector) const;
+  /// The sum over the lanes that share a token.
+  Value sumElements(const DeviceMath &f, Value value) const;
+
+  WarpPlan plan;
+  int64_t keyPieces, valuePieces;
+  /// The lane among those of a token, and the token of the warp.
+  Value lane, warp;
+  /// The head of the caches, and the first query head.
+  Value head, firstHead;
+};
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_WARPLANES_H

@@ -1,0 +1,67 @@
+//===- WarpRow.h - Attention of a row by a warp -----------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_WARPROW_H
+#define KVCACHE_LIB_TRANSFORMS_ATTENTION_WARPROW_H
+
+#include "RowNormalizer.h"
+#include "WarpTokens.h"
+#include "Workspace.h"
+
+namespace mlir::kvcache {
+
+/// Computes a row for some query heads of a group in a warp. Softmax is online,
+/// and in base 2.
+class WarpRow {
+public:
+  WarpRow(const Frame &frame, AttentionOp op, const WarpLanes &lanes)
+      : frame(frame), op(op), f(frame), lanes(lanes), tokens(frame, op, lanes) {
+  }
+
+  /// The sums of the lane: for each query head the maximum, the total, and
+  /// pieces.
+  using Sums = SmallVector<Value>;
+
+  /// Loads the queries of row `first + i` of some rows.
+  void begin(const QueryRows &rows, Value i, Value row);
+  /// The sums of a range of tokens; all lanes have the same maxima.
+  Sums addRange(const TokenRange &range);
+  /// Stores the results of the row.
+  void storeOutputs(const Sums &sums) const;
+  /// Stores the sums as a split of a slot of the workspace.
+  void storeSplit(const Sums &sums, const Workspace &workspace, Value slot,
+                  Value split) const;
+
+private:
+  MutableArrayRef<Value> getPieces(Sums &sums, int64_t g) const;
+  Sums getNoSums() const;
+  Value computeScore(const WarpToken &token, int64_t g) const;
+  /// Adds the tokens of a step to sums.
+  Sums addTokens(Value first, Value end, ValueRange sums);
+  void addRow(int64_t g, ArrayRef<WarpToken> some, ArrayRef<Value> scores,
+              Value shrink, Sums &next) const;
+  /// The sum of a query head over all lanes of an element, and its pieces.
+  std::pair<RowSum, SmallVector<Value>> reduceRow(const Sums &sums,
+                                                  int64_t g) const;
+
+  const Frame &frame;
+  /// Mutable because accessors of ops are not const.
+  mutable AttentionOp op;
+  DeviceMath f;
+  const WarpLanes &lanes;
+  WarpTokens tokens;
+  QueryRows rows;
+  /// The row among those of a sequence, and of the batch.
+  Value i, row;
+  /// Pieces of the query of each head of the warp.
+  SmallVector<Value> queries;
+};
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_WARPROW_H
