@@ -69,6 +69,7 @@ TASKS = (
         "manage-pages.md",
     ),
     Task("transfer", "Send pages to another machine", ("transfer", "Lease", "Reception", "Region"), "transfer-pages.md"),
+    Task("stores", "Keep pages beyond a process", ("stores",)),
     Task("metrics", "Watch hit rates", ("metrics",), "watch-hit-rates.md"),
     Task("events", "Tell routers what is cached", ("events",), "route-by-prefix.md"),
     Task("frameworks", "Use PyTorch, transformers and JAX", ("torch", "transformers", "jax"), "use-with-pytorch-and-jax.md"),

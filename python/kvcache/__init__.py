@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import events, ir, metrics, ops, pictures, transfer
+    from . import events, ir, metrics, ops, pictures, stores, transfer
     from .cache import reach
     from .cache.geometry import (
         DescriptorFields,
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 _SUBMODULES = (
     *("bytecode", "cache", "checks", "compilation", "devices", "dtypes", "errors"),
-    *("events", "execution", "ir", "metrics", "ops", "pages", "pictures", "transfer"),
+    *("events", "execution", "ir", "metrics", "ops", "pages", "pictures", "stores", "transfer"),
 )
 _NAMES = {
     ".cache.geometry": (
@@ -254,6 +254,7 @@ __all__ = [
     "reach",
     "row_params",
     "scale_window",
+    "stores",
     "swizzle_granularity",
     "tile_offset",
     "transfer",

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A store in a folder of files."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import os
+import secrets
+import struct
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+from ..checks import check_flag, check_path, check_positive, check_positive_real
+from ..pages.stores import KEY_BYTES
+from .usage import Usage
+from .workers import Batch, Workers
+
+_MAGIC = b"kvcpage1"
+_HEADER = struct.Struct(f"<8sQ16s{KEY_BYTES}s")  # magic, bytes, digest, key
+_CHUNK = 1 << 18  # bytes read at a time, which stay in a processor's cache
+_numbers = itertools.count()
+
+
+class Folder:
+    """A store in a folder, which survives restarts, and which many processes share.
+
+    A value is a file with a checksum. It is written under another name first, so no
+    process finds half a file. A file that is short or whose checksum is wrong is
+    removed. When ``max_bytes`` is reached, the least recently used files are removed.
+
+    Args:
+        path: The folder, which is made if it is not there.
+        max_bytes: The most bytes of all files of the folder.
+        deadline: The most seconds of a call's copies, and of ``find``.
+        fsync: Whether a value is on the disk before its copy has ended. Without it, a
+            power failure may lose values, but never makes a wrong one.
+        threads: The number of threads that copy.
+
+    Raises:
+        OSError: The folder can't be made or written.
+        ModuleNotFoundError: ``pip install kvcache[stores]`` is missing.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        max_bytes: int,
+        *,
+        deadline: float,
+        fsync: bool = False,
+        threads: int = 2,
+    ) -> None:
+        check_path(path=path)
+        check_positive(max_bytes=max_bytes, threads=threads)
+        check_positive_real(deadline=deadline)
+        check_flag(fsync=fsync)
+        try:
+            self._xxhash: Any = importlib.import_module("xxhash")
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                "stores need xxhash: pip install 'kvcache[stores]'", name="xxhash"
+            ) from error
+        self._path = Path(os.fsdecode(path))
+        for folder in (self._path, self._path / "tmp"):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._usage = Usage(self._path, int(max_bytes))
+        self._hash: Callable[[memoryview], bytes] = self._xxhash.xxh3_128_digest
+        self._name = secrets.token_hex(8)  # of temporary files of this process
+        self._deadline = float(deadline)
+        self._fsync = bool(fsync)
+        self._workers = Workers(int(threads))
+
+    # --- Calls --------------------------------------------------------------------
+
+    def find(self, keys: Sequence[bytes]) -> list[bool]:
+        """Returns whether each key has a file; its content may still be wrong."""
+        found: list[bool] = []
+
+        def look_up(batch: Batch) -> bool:
+            found.extend([os.path.exists(self._locate(key)) for key in keys])
+            return True
+
+        batch = self._workers.begin([look_up], self._deadline)
+        batch.wait()
+        return found if batch.done[0] else [False] * len(keys)
+
+    def begin_put(self, keys: Sequence[bytes], buffers: Sequence[memoryview]) -> Batch:
+        """Begins to write values. Those that are there already count as written."""
+        return self._begin(self._put, keys, buffers)
+
+    def begin_get(self, keys: Sequence[bytes], buffers: Sequence[memoryview]) -> Batch:
+        """Begins to read values into buffers of their sizes."""
+        return self._begin(self._get, keys, buffers)
+
+    def remove(self, keys: Sequence[bytes]) -> None:
+        """Removes values, if they are there."""
+        self._workers.begin([partial(self._drop, key) for key in keys], self._deadline).wait()
+
+    def close(self) -> None:
+        """Ends all copies, at the latest at their deadline."""
+        self._workers.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # --- Files --------------------------------------------------------------------
+
+    def _begin(
+        self,
+        copy: Callable[[bytes, memoryview, Batch], bool],
+        keys: Sequence[bytes],
+        buffers: Sequence[memoryview],
+    ) -> Batch:
+        pairs = zip(keys, buffers, strict=False)
+        return self._workers.begin([partial(copy, *pair) for pair in pairs], self._deadline)
+
+    def _locate(self, key: bytes) -> str:
+        if len(key) != KEY_BYTES:
+            raise ValueError(f"expects keys of {KEY_BYTES} bytes, got {len(key)}")
+        name = key.hex()
+        return os.path.join(self._path, name[:2], name[2:])
+
+    def _put(self, key: bytes, buffer: memoryview, batch: Batch) -> bool:
+        path = self._locate(key)
+        try:
+            os.utime(path)
+            return True
+        except FileNotFoundError:
+            pass
+        data = memoryview(buffer).cast("B")
+        size = _HEADER.size + len(data)
+        temporary = os.path.join(self._path, "tmp", f"{self._name}-{next(_numbers)}")
+        file = self._usage.reserve(temporary, size)
+        if file is None:
+            return False
+        try:
+            header = _HEADER.pack(_MAGIC, len(data), self._hash(data), key)
+            _write_all(file, header, data)
+            if self._fsync:
+                os.fsync(file)
+            if batch.is_over:
+                raise TimeoutError
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            os.rename(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            self._usage.forget(size)
+            raise
+        finally:
+            os.close(file)
+        return True
+
+    def _get(self, key: bytes, buffer: memoryview, batch: Batch) -> bool:
+        path = self._locate(key)
+        data = memoryview(buffer).cast("B")
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            header = os.pread(file, _HEADER.size, 0)
+            if len(header) == _HEADER.size:
+                magic, length, digest, stored = _HEADER.unpack(header)
+                if (magic, stored) == (_MAGIC, key):
+                    if length != len(data):
+                        return False  # another size than the caller's
+                    if self._read(file, data, batch) == digest:
+                        os.utime(file)
+                        return True
+        finally:
+            os.close(file)
+        self._drop(key, batch)
+        return False
+
+    def _read(self, file: int, data: memoryview, batch: Batch) -> bytes:
+        """Reads a value; returns its digest.
+
+        A read may hang until after the deadline. So it fills a buffer of its own first.
+        """
+        hasher, part = self._xxhash.xxh3_128(), memoryview(bytearray(_CHUNK))
+        offset = 0
+        while offset < len(data):
+            wanted = part[: len(data) - offset]
+            count = os.preadv(file, [wanted], _HEADER.size + offset)
+            if not count:
+                return b""  # the file is short
+            hasher.update(part[:count])
+            with batch.lock:
+                if batch.is_over:
+                    raise TimeoutError
+                data[offset : offset + count] = part[:count]
+            offset += count
+        return hasher.digest()
+
+    def _drop(self, key: bytes, batch: Batch) -> bool:
+        path = self._locate(key)
+        size = os.stat(path, follow_symlinks=False).st_size
+        os.unlink(path)
+        self._usage.forget(size)
+        return True
+
+
+def _write_all(file: int, *parts: bytes | memoryview) -> None:
+    offset = 0
+    for part in parts:
+        left = memoryview(part)
+        while left:
+            count = os.pwrite(file, left, offset)
+            left, offset = left[count:], offset + count

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Threads that copy values, and copies with a deadline."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+Job: TypeAlias = Callable[["Batch"], bool]
+"""Copies one value; returns whether it did. What it raises counts as False."""
+
+
+class Batch:
+    """Values that threads copy until a deadline.
+
+    When the deadline has passed, the batch has ended, and what is not copied is False.
+    A thread that hangs in the file system then finds it ``is_over``.
+
+    Attributes:
+        done: Whether each value was copied.
+        lock: Held while a thread writes to a buffer of the caller.
+    """
+
+    def __init__(self, count: int, seconds: float) -> None:
+        self.done = [False] * count
+        self.lock = threading.Lock()
+        self._left = count
+        self._end = time.monotonic() + seconds
+        self._all = threading.Event()
+        if not count:
+            self._all.set()
+
+    @property
+    def is_over(self) -> bool:
+        return self._all.is_set()
+
+    def finish(self, number: int, is_copied: bool) -> None:
+        """Records the end of one copy, unless the batch is over."""
+        with self.lock:
+            if self.is_over:
+                return
+            self.done[number] = is_copied
+            self._left -= 1
+            if not self._left:
+                self._all.set()
+
+    def poll(self) -> bool:
+        """Returns whether all copies have ended, or the deadline has passed."""
+        if not self.is_over and time.monotonic() >= self._end:
+            self.end()
+        return self.is_over
+
+    def wait(self) -> None:
+        """Waits until ``poll`` returns True."""
+        self._all.wait(max(self._end - time.monotonic(), 0))
+        self.end()
+
+    def end(self) -> None:
+        """Ends the batch with what is copied so far."""
+        with self.lock:
+            self._all.set()
+
+
+class Workers:
+    """Daemon threads that run jobs, so that one that hangs blocks no exit.
+
+    Args:
+        threads: The number of threads.
+        most: The most jobs that wait; more are refused.
+    """
+
+    def __init__(self, threads: int, most: int = 4096) -> None:
+        self._jobs: queue.Queue[tuple[Batch, int, Job] | None] = queue.Queue(most)
+        self._open: set[Batch] = set()
+        self._is_closed = False
+        for i in range(threads):
+            name = f"kvcache-store-{i}"
+            threading.Thread(target=self._work, name=name, daemon=True).start()
+        self._threads = threads
+
+    def begin(self, jobs: Sequence[Job], seconds: float) -> Batch:
+        """Begins jobs as a batch with a deadline."""
+        batch = Batch(len(jobs), seconds)
+        self._open = {each for each in self._open if not each.poll()} | {batch}
+        for number, job in enumerate(jobs):
+            try:
+                if self._is_closed:
+                    raise queue.Full
+                self._jobs.put_nowait((batch, number, job))
+            except queue.Full:
+                batch.finish(number, False)
+        return batch
+
+    def close(self) -> None:
+        """Waits for unfinished batches, and ends the threads that do not hang."""
+        self._is_closed = True
+        for batch in self._open:
+            batch.wait()
+        self._open = set()
+        for _ in range(self._threads):
+            try:
+                self._jobs.put_nowait(None)
+            except queue.Full:
+                return
+
+    def _work(self) -> None:
+        while task := self._jobs.get():
+            batch, number, job = task
+            if batch.poll():
+                continue
+            try:
+                is_copied = job(batch)
+            except Exception:  # a thread that ends would copy nothing any more
+                is_copied = False
+            batch.finish(number, is_copied)
+            del task, batch, job  # keeps no buffer of the caller while there is no job

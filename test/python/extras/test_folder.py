@@ -1,0 +1,407 @@
+"""Tests of the store in a folder, with faults of disks, files and processes."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import random
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from kvcache.pages.stores import Store, StoreCopy
+from kvcache.stores import Folder
+from places import ROOT
+from store_process import make_key, make_value
+
+HEADER = 64
+SIZE = 1000
+
+
+def open_folder(path, max_bytes=10**6, deadline=10.0, **options):
+    return Folder(path, max_bytes, deadline=deadline, **options)
+
+
+def put(folder, *numbers, size=SIZE):
+    values = [make_value(number, size) for number in numbers]
+    copy = folder.begin_put([make_key(n) for n in numbers], [memoryview(value) for value in values])
+    copy.wait()
+    assert copy.poll()
+    return copy.done
+
+
+def get(folder, *numbers, size=SIZE):
+    """The numbers of the values that are read, all of which must be right."""
+    values = [make_value(number, size) for number in numbers]
+    buffers = [bytearray(len(value)) for value in values]
+    copy = folder.begin_get([make_key(n) for n in numbers], [memoryview(buffer) for buffer in buffers])
+    copy.wait()
+    assert all(buffer == value for done, buffer, value in zip(copy.done, buffers, values) if done)
+    return [number for done, number in zip(copy.done, numbers) if done]
+
+
+def list_files(path):
+    return [file for file in path.glob("??/*") if len(file.parent.name) == 2]
+
+
+def find_file(path, number):
+    name = make_key(number).hex()
+    return path / name[:2] / name[2:]
+
+
+def count_bytes(path):
+    """Counts the bytes of all files while no process adds one."""
+    with open(path / "usage") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        count = 0
+        for file in (*list_files(path), *path.glob("tmp/*")):
+            with contextlib.suppress(FileNotFoundError):  # removed, or renamed
+                count += file.stat().st_size
+        return count
+
+
+def test_values_outlive_the_process(tmp_path):
+    with open_folder(tmp_path / "a/b") as folder:
+        assert isinstance(folder, Store)
+        assert get(folder, 1) == []
+        assert put(folder, 1, 2, 3) == [True] * 3
+        assert put(folder, 1) == [True]
+        assert get(folder, 1, 4, 3) == [1, 3]
+    with open_folder(tmp_path / "a/b") as folder:
+        assert folder.find([make_key(n) for n in (1, 4, 2)]) == [True, False, True]
+        folder.remove([make_key(1), make_key(9)])
+        assert get(folder, 1, 2, 3) == [2, 3]
+        copy = folder.begin_get([], [])
+        assert isinstance(copy, StoreCopy) and copy.poll() and copy.done == []
+
+
+def test_files_are_private(tmp_path):
+    with open_folder(tmp_path / "pages") as folder:
+        put(folder, 1)
+    files = [*(tmp_path / "pages").rglob("*")]
+    assert len(files) == 4  # usage, tmp, a folder and its value
+    for path in (tmp_path / "pages", *files):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
+
+
+@pytest.mark.parametrize("size", [7, 8, SIZE, (1 << 18) - HEADER, 1 << 18, 700_000])
+def test_values_of_any_size_are_whole(tmp_path, size):
+    with open_folder(tmp_path, 10**7, fsync=True) as folder:
+        assert put(folder, 0, size=size) == [True]
+        assert get(folder, 0, size=size) == [0]
+        assert find_file(tmp_path, 0).stat().st_size == HEADER + size
+
+
+# --- Damaged files ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("position", [*range(0, HEADER, 5), HEADER, HEADER + 500, HEADER + SIZE - 8])
+def test_flipped_bit_is_a_miss_and_removes_the_file(tmp_path, position):
+    with open_folder(tmp_path) as folder:
+        put(folder, 7)
+        file = find_file(tmp_path, 7)
+        data = bytearray(file.read_bytes())
+        data[position] ^= 1
+        file.write_bytes(data)
+        assert get(folder, 7) == []
+        is_length = 8 <= position < 16  # then it is a value of another size
+        assert file.exists() == is_length
+        if not is_length:
+            assert put(folder, 7) == [True] and get(folder, 7) == [7]
+
+
+@pytest.mark.parametrize("length", [0, 1, HEADER - 1, HEADER, HEADER + 1, HEADER + SIZE - 2])
+def test_short_file_is_a_miss_and_is_removed(tmp_path, length):
+    with open_folder(tmp_path) as folder:
+        put(folder, 7)
+        os.truncate(find_file(tmp_path, 7), length)
+        assert get(folder, 7) == [] and not find_file(tmp_path, 7).exists()
+
+
+def test_buffer_of_another_size_is_a_miss(tmp_path):
+    with open_folder(tmp_path) as folder:
+        put(folder, 7)
+        assert get(folder, 7, size=SIZE + 1) == [] and get(folder, 7) == [7]
+
+
+def test_value_under_another_key_is_a_miss(tmp_path):
+    with open_folder(tmp_path) as folder:
+        put(folder, 7)
+        find_file(tmp_path, 8).parent.mkdir(exist_ok=True)
+        os.rename(find_file(tmp_path, 7), find_file(tmp_path, 8))
+        assert get(folder, 7, 8) == []
+
+
+def test_folders_and_links_instead_of_files_are_misses(tmp_path):
+    with open_folder(tmp_path) as folder:
+        put(folder, 1)
+        find_file(tmp_path, 2).mkdir(parents=True)
+        find_file(tmp_path, 3).parent.mkdir(exist_ok=True)
+        find_file(tmp_path, 3).symlink_to(find_file(tmp_path, 1))
+        (tmp_path / "notes").mkdir()
+        (tmp_path / "notes/mine").write_text("mine")
+        assert get(folder, 1, 2, 3) == [1]
+    with open_folder(tmp_path, 100) as folder:
+        assert put(folder, 4) == [False]
+    assert (tmp_path / "notes/mine").exists()
+
+
+def test_invalid_keys_and_buffers_are_misses(tmp_path):
+    with open_folder(tmp_path) as folder:
+        value = memoryview(bytearray(8))
+        keys = [b"", b"x" * 31, None, b"x" * 32, b"x" * 32]
+        buffers = [value, value, value, memoryview(bytearray(8))[::2], None]
+        for begin in (folder.begin_put, folder.begin_get):
+            copy = begin(keys, buffers)
+            copy.wait()
+            assert copy.done == [False] * 5
+        assert folder.find(keys) == [False] * 5
+        folder.remove(keys)
+        assert put(folder, 1) == [True]
+
+
+# --- Errors of the system -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call, code", [("pwrite", errno.ENOSPC), ("ftruncate", errno.EFBIG), ("rename", errno.EACCES)])
+def test_failed_write_stores_nothing(tmp_path, monkeypatch, call, code):
+    with open_folder(tmp_path) as folder:
+        put(folder, 1)
+        original, count = getattr(os, call), [0]
+
+        def fail(*arguments):
+            if call == "pwrite" and arguments[2] == 0 and len(arguments[1]) == 8:
+                return original(*arguments)  # the count of bytes
+            count[0] += 1
+            raise OSError(code, "no")
+
+        monkeypatch.setattr(os, call, fail)
+        assert put(folder, 2, 3) == [False, False] and count[0] == 2
+        monkeypatch.undo()
+        assert [*tmp_path.glob("tmp/*")] == [] and len(list_files(tmp_path)) == 1
+        assert put(folder, 2) == [True] and get(folder, 1, 2) == [1, 2]
+        assert read_usage(tmp_path) == count_bytes(tmp_path)
+
+
+def read_usage(path):
+    return int.from_bytes((path / "usage").read_bytes(), "little")
+
+
+@pytest.mark.parametrize("call", ["open", "pread", "preadv", "utime"])
+def test_failed_read_is_a_miss(tmp_path, monkeypatch, call):
+    with open_folder(tmp_path) as folder:
+        put(folder, 1)
+
+        def fail(*arguments, **options):
+            raise OSError(errno.EIO, "no")
+
+        monkeypatch.setattr(os, call, fail)
+        assert get(folder, 1) == []
+        monkeypatch.undo()
+        assert get(folder, 1) == [1]
+
+
+def test_short_writes_and_reads_go_on(tmp_path, monkeypatch):
+    pwrite, preadv = os.pwrite, os.preadv
+    monkeypatch.setattr(os, "pwrite", lambda file, data, at: pwrite(file, memoryview(data)[:100], at))
+    monkeypatch.setattr(os, "preadv", lambda file, parts, at: preadv(file, [parts[0][:77]], at))
+    with open_folder(tmp_path) as folder:
+        assert put(folder, 1) == [True] and get(folder, 1) == [1]
+
+
+@pytest.mark.parametrize("call", ["preadv", "pwrite"])
+def test_copy_that_hangs_ends_at_its_deadline(tmp_path, monkeypatch, call):
+    with open_folder(tmp_path, deadline=0.2, threads=2) as folder:
+        put(folder, 1)
+        original, release = getattr(os, call), threading.Event()
+
+        def hang(*arguments):
+            if call == "preadv" or len(arguments[1]) != 8:
+                release.wait()
+            return original(*arguments)
+
+        monkeypatch.setattr(os, call, hang)
+        start, value = time.monotonic(), make_value(1, SIZE)
+        buffer = bytearray(len(value))
+        if call == "preadv":
+            copy = folder.begin_get([make_key(1)], [memoryview(buffer)])
+        else:
+            copy = folder.begin_put([make_key(2)], [memoryview(value)])
+        assert not copy.poll()
+        copy.wait()
+        assert copy.poll() and copy.done == [False] and time.monotonic() - start < 5
+        release.set()
+        time.sleep(0.1)
+        assert copy.done == [False] and not any(buffer)
+        monkeypatch.undo()
+        assert get(folder, 1, 2) == [1]
+        assert [*tmp_path.glob("tmp/*")] == []
+
+
+def test_find_that_hangs_ends_at_its_deadline(tmp_path, monkeypatch):
+    release = threading.Event()
+    with open_folder(tmp_path, deadline=0.2) as folder:
+        put(folder, 1)
+        monkeypatch.setattr(os.path, "exists", lambda path: release.wait())
+        assert folder.find([make_key(1)]) == [False]
+        release.set()
+
+
+def test_too_many_jobs_are_refused(tmp_path, monkeypatch):
+    release, preadv = threading.Event(), os.preadv
+    with open_folder(tmp_path, deadline=30) as folder:
+        put(folder, 1)
+        monkeypatch.setattr(os, "preadv", lambda *arguments: release.wait() and preadv(*arguments))
+        buffers = [memoryview(bytearray(len(make_value(1, SIZE)))) for _ in range(5000)]
+        copy = folder.begin_get([make_key(1)] * 5000, buffers)
+        release.set()
+        copy.wait()
+        assert 4000 < sum(copy.done) < 5000
+
+
+def test_closed_folder_finds_nothing(tmp_path):
+    folder = open_folder(tmp_path)
+    put(folder, 1)
+    folder.close()
+    folder.close()
+    assert put(folder, 2) == [False] and get(folder, 1) == [] and folder.find([make_key(1)]) == [False]
+    folder.remove([make_key(1)])
+    assert find_file(tmp_path, 1).exists()
+
+
+def test_process_ends_while_a_thread_hangs(tmp_path):
+    code = (
+        "import os, sys, time, kvcache.stores as s; f = s.Folder(sys.argv[1], 10**6, deadline=0.1);"
+        "os.makedirs = lambda *a, **k: time.sleep(100); c = f.begin_put([b'k' * 32], [memoryview(b'v')]);"
+        "c.wait(); print(c.done)"
+    )
+    result = subprocess.run([sys.executable, "-c", code, tmp_path], timeout=30, capture_output=True, text=True)
+    assert result.stdout == "[False]\n" and result.returncode == 0
+
+
+# --- The limit --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_least_recently_used_files_are_removed_first(tmp_path, seed):
+    draw = random.Random(seed)
+    most = 12 * (SIZE + HEADER)
+    used = []  # the numbers of stored values, the least recently used first
+    with open_folder(tmp_path, most, threads=1) as folder:
+        for moment in range(120):
+            number = draw.randrange(24)
+            if draw.random() < 0.6:
+                assert put(folder, number) == [True]
+                used = [n for n in used if n != number] + [number]
+            elif get(folder, number):
+                used = [n for n in used if n != number] + [number]
+            else:
+                assert number not in used or not find_file(tmp_path, number).exists()
+            if find_file(tmp_path, number).exists():
+                os.utime(find_file(tmp_path, number), (moment, moment))
+            present = [n for n in used if find_file(tmp_path, n).exists()]
+            assert present == used[len(used) - len(present) :], "a file that was used later is gone"
+            assert count_bytes(tmp_path) <= most
+            used = present
+        assert len(used) > 8
+        assert read_usage(tmp_path) == count_bytes(tmp_path)
+
+
+def test_value_larger_than_the_folder_is_refused(tmp_path):
+    with open_folder(tmp_path, 5000) as folder:
+        put(folder, 1, 2)
+        assert put(folder, 3, size=5000) == [False]
+        assert get(folder, 1, 2) == [1, 2]
+
+
+def test_start_removes_stale_files_alone(tmp_path):
+    with open_folder(tmp_path) as folder:
+        put(folder, 1)
+    for name, age in (("old", 100), ("new", 5)):
+        path = tmp_path / "tmp" / name
+        path.write_bytes(bytes(100))
+        os.utime(path, (time.time() - age,) * 2)
+    (tmp_path / "usage").write_bytes(b"\xff" * 8)  # a count of a process that died
+    with open_folder(tmp_path) as folder:
+        assert [path.name for path in tmp_path.glob("tmp/*")] == ["new"]
+        assert read_usage(tmp_path) == count_bytes(tmp_path)
+        assert put(folder, 2) == [True]
+
+
+def test_files_that_vanish_during_a_scan_do_no_harm(tmp_path, monkeypatch):
+    with open_folder(tmp_path, 5 * (SIZE + HEADER)) as folder:
+        put(folder, 1, 2, 3, 4)
+        scandir, files = os.scandir, list_files(tmp_path)[:2]
+
+        def vanish(path):
+            entries = scandir(path)
+            if files and len(os.path.basename(path)) == 2:
+                files.pop().unlink()
+            return entries
+
+        monkeypatch.setattr(os, "scandir", vanish)
+        assert put(folder, 5, 6, 7) == [True] * 3
+        monkeypatch.undo()
+        assert not files and count_bytes(tmp_path) <= 5 * (SIZE + HEADER)
+
+
+def test_processes_that_are_killed_leave_no_wrong_value(tmp_path):
+    """Three processes share the folder, of which one is killed and restarted again and again."""
+    most, total = 30 * 40_000, 0
+    command = [sys.executable, ROOT / "test/python/support/store_process.py", tmp_path, str(most)]
+
+    def start(seed):
+        return subprocess.Popen([*command, str(seed)], stdout=subprocess.PIPE, text=True)
+
+    processes = [start(seed) for seed in range(3)]
+    try:
+        for seed in range(3, 11):
+            for process in processes:
+                assert process.stdout.readline() != "wrong\n"
+            time.sleep(random.Random(seed).uniform(0.1, 0.3))
+            victim = processes.pop(0)
+            victim.send_signal(signal.SIGKILL)
+            output = victim.stdout.read()
+            victim.wait()
+            assert "wrong" not in output
+            total += output.count("hits")
+            assert count_bytes(tmp_path) <= most
+            processes.append(start(seed))
+    finally:
+        for process in processes:
+            process.kill()
+            assert "wrong" not in process.stdout.read()
+            process.wait()
+    assert total > 20
+    with open_folder(tmp_path, most) as folder:
+        numbers = [number for number in range(60) if find_file(tmp_path, number).exists()]
+        assert numbers and get(folder, *numbers, size=40_000) == numbers
+        assert read_usage(tmp_path) == count_bytes(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "error, message, arguments, options",
+    [
+        (TypeError, "'path' to be a path, got 3", (3, 1), {}),
+        (ValueError, "'max_bytes' to be positive, got 0", ("x", 0), {}),
+        (ValueError, "'deadline' to be positive", ("x", 1), {"deadline": 0}),
+        (TypeError, "'fsync' to be True or False", ("x", 1), {"fsync": 1}),
+        (OSError, "Not a directory|File exists", ("file", 1), {}),
+        (OSError, "Not a directory", ("file/x", 1), {}),
+    ],
+)
+def test_folder_rejects_invalid_arguments(tmp_path, monkeypatch, error, message, arguments, options):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(error, match=message):
+        Folder(*arguments, **{"deadline": 1, **options})
+
+
+def test_missing_package_is_named(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "xxhash", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'kvcache\[stores\]'"):
+        open_folder(tmp_path)
