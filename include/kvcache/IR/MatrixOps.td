@@ -60,7 +60,8 @@ def KVCache_MmaOp : KVCache_Op<"mma", [
     "wgmma.mma_async"). i8 elements are signed, and sums wrap around.
 
     The product is asynchronous. One execution of the op is one group of wgmma,
-    which `mma_wait` waits for. Until then
+    which `mma_wait` waits for. With `grouped`, it is in the group of the next
+    `mma`. Until the wait
 
     - the registers of D are in flight. Only another `mma` of the same n and
       types may take the result, as its `accumulators`, once, in the same way
@@ -92,6 +93,8 @@ def KVCache_MmaOp : KVCache_Op<"mma", [
       tile, multiples of 32 bytes, and of an MN-major tile multiples of the span
       of its swizzle. The part is inside the tile. The lowering checks
       constants, the bounds checks other values.
+    - (C9) another `mma` follows a `grouped` one in its block, with no wait and
+      no op with regions in between.
 
     Example:
 
@@ -123,7 +126,8 @@ def KVCache_MmaOp : KVCache_Op<"mma", [
     Arg<Optional<KVCache_FixedVector1D>, "the fragment of C">:$accumulators,
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$k,
     DefaultValuedAttr<KVCache_MajorAttr, "::mlir::kvcache::Major::K">:$major_a,
-    DefaultValuedAttr<KVCache_MajorAttr, "::mlir::kvcache::Major::K">:$major_b
+    DefaultValuedAttr<KVCache_MajorAttr, "::mlir::kvcache::Major::K">:$major_b,
+    UnitAttr:$grouped
   );
   let results = (outs Res<KVCache_FixedVector1D, "the fragment of D">:$result);
   let assemblyFormat = [{

@@ -67,11 +67,29 @@ static SmallVector<Value> fromStructure(OpBuilder &builder, Location loc,
   return registers;
 }
 
+/// Checks that another product ends the group of a `grouped` one. (C9)
+static LogicalResult checkGroup(MmaOp op) {
+  if (!op.getGrouped())
+    return success();
+  for (Operation *next = op->getNextNode(); next; next = next->getNextNode()) {
+    if (isa<MmaOp, NVVM::WgmmaGroupSyncAlignedOp>(next))
+      return success();
+    if (isa<MmaWaitOp, NVVM::WgmmaWaitGroupSyncOp>(next) ||
+        next->getNumRegions() > 0)
+      break;
+  }
+  return op.emitOpError("with 'grouped' expects another 'kvcache.mma' after it "
+                        "in its block, and no wait and no region in between");
+}
+
 LogicalResult kvcache::checkMatrixProduct(Operation *op) {
   if (failed(checkFeature(op, Feature::WGMMA)))
     return failure();
   auto product = dyn_cast<MmaOp>(op);
-  return success(!product || succeeded(checkPlaces(op, product.getParts())));
+  if (!product)
+    return success();
+  return failure(failed(checkPlaces(op, product.getParts())) ||
+                 failed(checkGroup(product)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -140,7 +158,7 @@ private:
       all = createProduct(all, descriptorA, descriptorB);
       form.accumulates = true;
     }
-    NVVM::WgmmaGroupSyncAlignedOp::create(builder, loc);
+    endGroup();
     return fromStructure(builder, loc, all);
   }
 
@@ -183,8 +201,13 @@ private:
       registers = fromStructure(builder, loc, all);
       form.accumulates = true;
     }
-    NVVM::WgmmaGroupSyncAlignedOp::create(builder, loc);
+    endGroup();
     return registers;
+  }
+
+  void endGroup() {
+    if (!op.getGrouped())
+      NVVM::WgmmaGroupSyncAlignedOp::create(builder, loc);
   }
 
   OpBuilder &builder;

@@ -29,5 +29,10 @@ module {
     %0:2 = kvcache.mma_wait %arg0, %arg1 pending 2 : vector<4xf32>, vector<8xf16>
     return %0#0, %0#1 : vector<4xf32>, vector<8xf16>
   }
+  func.func @grouped(%arg0: !kvcache.tile<128x192xbf16, swizzle_128b>, %arg1: !kvcache.tile<64x192xbf16, swizzle_128b>, %arg2: index) -> (vector<32xf32>, vector<32xf32>) {
+    %0 = kvcache.mma %arg0[%arg2, %arg2], %arg1[%arg2, %arg2] {grouped} : !kvcache.tile<128x192xbf16, swizzle_128b>, !kvcache.tile<64x192xbf16, swizzle_128b> -> vector<32xf32>
+    %1 = kvcache.mma %arg0[%arg2, %arg2], %arg1[%arg2, %arg2] : !kvcache.tile<128x192xbf16, swizzle_128b>, !kvcache.tile<64x192xbf16, swizzle_128b> -> vector<32xf32>
+    return %0, %1 : vector<32xf32>, vector<32xf32>
+  }
 }
 

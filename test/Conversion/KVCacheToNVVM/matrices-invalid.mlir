@@ -115,3 +115,47 @@ func.func @host() {
   kvcache.mma_wait
   return
 }
+
+// -----
+
+!kt = !kvcache.tile<128x128xbf16, swizzle_128b>
+
+gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
+  gpu.func @c9_wait(%a: !kt) {
+    %c0 = arith.constant 0 : index
+    // expected-error @below {{'kvcache.mma' op with 'grouped' expects another 'kvcache.mma' after it in its block, and no wait and no region in between}}
+    %d = kvcache.mma %a[%c0, %c0], %a[%c0, %c0] {grouped} : !kt, !kt -> vector<32xf32>
+    %e = kvcache.mma_wait %d : vector<32xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+!kt = !kvcache.tile<128x128xbf16, swizzle_128b>
+
+gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
+  gpu.func @c9_end(%a: !kt) -> vector<32xf32> {
+    %c0 = arith.constant 0 : index
+    // expected-error @below {{'kvcache.mma' op with 'grouped' expects another 'kvcache.mma' after it in its block, and no wait and no region in between}}
+    %d = kvcache.mma %a[%c0, %c0], %a[%c0, %c0] {grouped} : !kt, !kt -> vector<32xf32>
+    gpu.return %d : vector<32xf32>
+  }
+}
+
+// -----
+
+!kt = !kvcache.tile<128x128xbf16, swizzle_128b>
+
+gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
+  gpu.func @c9_region(%a: !kt, %condition: i1) {
+    %c0 = arith.constant 0 : index
+    // expected-error @below {{'kvcache.mma' op with 'grouped' expects another 'kvcache.mma' after it in its block, and no wait and no region in between}}
+    %d = kvcache.mma %a[%c0, %c0], %a[%c0, %c0] {grouped} : !kt, !kt -> vector<32xf32>
+    scf.if %condition {
+      kvcache.mma_wait
+    }
+    %e = kvcache.mma %a[%c0, %c0], %a[%c0, %c0] : !kt, !kt -> vector<32xf32>
+    gpu.return
+  }
+}

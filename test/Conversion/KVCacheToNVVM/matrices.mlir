@@ -142,6 +142,22 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
     gpu.return %d, %e : vector<4xi32>, vector<4xf16>
   }
 
+  // The second product ends the group of both.
+  // CHECK-LABEL:  gpu.func @group(
+  // CHECK-COUNT-8:  nvvm.wgmma.mma_async
+  // CHECK-NOT:      nvvm.wgmma.commit.group
+  // CHECK-COUNT-8:  nvvm.wgmma.mma_async
+  // CHECK-NEXT:     nvvm.wgmma.commit.group.sync.aligned
+  // CHECK:          nvvm.wgmma.wait.group.sync.aligned 0
+  gpu.func @group(%q: !q, %k: !k) -> (vector<16xf32>, vector<16xf32>) {
+    %c0 = arith.constant 0 : index
+    %c64 = arith.constant 64 : index
+    %d = kvcache.mma %q[%c0, %c0], %k[%c0, %c0] {grouped} : !q, !k -> vector<16xf32>
+    %e = kvcache.mma %q[%c64, %c0], %k[%c0, %c0] : !q, !k -> vector<16xf32>
+    %f:2 = kvcache.mma_wait %d, %e : vector<16xf32>, vector<16xf32>
+    gpu.return %f#0, %f#1 : vector<16xf32>, vector<16xf32>
+  }
+
   // CHECK-LABEL:  gpu.func @waits(
   // CHECK-NEXT:     nvvm.wgmma.wait.group.sync.aligned 2
   // CHECK-NEXT:     gpu.return

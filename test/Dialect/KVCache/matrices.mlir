@@ -57,3 +57,11 @@ func.func @waits(%x: vector<4xf32>, %y: vector<8xf16>) -> (vector<4xf32>, vector
   %z:2 = kvcache.mma_wait %x, %y pending 2 : vector<4xf32>, vector<8xf16>
   return %z#0, %z#1 : vector<4xf32>, vector<8xf16>
 }
+
+// CHECK-LABEL: func.func @grouped(
+// CHECK:         kvcache.mma %{{.*}} {grouped} : !kvcache.tile<128x192xbf16, swizzle_128b>, !kvcache.tile<64x192xbf16, swizzle_128b> -> vector<32xf32>
+func.func @grouped(%q: !qt, %k: !kt, %i: index) -> (vector<32xf32>, vector<32xf32>) {
+  %d = kvcache.mma %q[%i, %i], %k[%i, %i] {grouped} : !qt, !kt -> vector<32xf32>
+  %e = kvcache.mma %q[%i, %i], %k[%i, %i] : !qt, !kt -> vector<32xf32>
+  return %d, %e : vector<32xf32>, vector<32xf32>
+}
