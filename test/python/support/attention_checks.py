@@ -223,7 +223,7 @@ def get_rounding(params, dtype, options):
     return ROUNDING[dtype] + (ROUNDING["f16"] if is_scaled else 0)
 
 
-def check(params, dtype, lengths, new, group, target="cpu", **options):
+def check(params, dtype, lengths, new, group, target="cpu", extra=2, **options):
     _, inputs = fill(params, dtype, lengths, new)
     scale = options.pop("scale", params.head_dim**-0.5)
     arrays, bits = {}, None
@@ -237,7 +237,7 @@ def check(params, dtype, lengths, new, group, target="cpu", **options):
             statics[1] = statics[0]
         else:
             arrays["value_scale"] = statics[1]
-    q, out, lse, sinks = run(params, dtype, inputs, group, {**options, "target": target}, scale, **arrays)
+    q, out, lse, sinks = run(params, dtype, inputs, group, {**options, "target": target}, scale, extra=extra, **arrays)
     sizes = [(length, more) for length, more in zip(lengths, new) if more]
     roles = dense(params, inputs, max(length + more for length, more in sizes))
     round_as_tiles(roles, params, dtype, tile_type(params, dtype, target, options))
