@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/GPU/Passes.h"
-#include "kvcache/IR/FragmentOps.h"
+#include "kvcache/IR/FragmentProductOps.h"
+#include "kvcache/IR/FragmentTileOps.h"
 #include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/TMAOps.h"
 #include "kvcache/IR/TensorMapOps.h"

@@ -60,6 +60,9 @@ void KVCacheDialect::initialize() {
   registerCheckOps(this);
   registerCopyOps(this);
   registerFragmentOps(this);
+  registerFragmentProductOps(this);
+  registerFragmentRowOps(this);
+  registerFragmentTileOps(this);
   registerMatrixOps(this);
   registerPageTableOps(this);
   registerPartOps(this);

@@ -8,6 +8,8 @@
 
 #include "RegionRules.h"
 
+#include "kvcache/IR/KVCacheDialect.h"
+
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -33,4 +35,12 @@ LogicalResult kvcache::verifyReader(Operation *op, Operation *parent) {
   if (onlyReadsMemory(op))
     return success();
   return refuseInRegion(op, parent) << "whose ops at most read memory";
+}
+
+LogicalResult kvcache::verifyFragmentRegion(Operation *op, Operation *parent) {
+  for (TypeRange types :
+       {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
+    if (llvm::any_of(types, llvm::IsaPred<FragmentType, InFlightType>))
+      return refuseInRegion(op, parent) << "which has no fragments";
+  return verifyReader(op, parent);
 }

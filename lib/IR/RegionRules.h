@@ -24,6 +24,9 @@ InFlightDiagnostic refuseInRegion(Operation *op, Operation *parent);
 /// memory.
 LogicalResult verifyReader(Operation *op, Operation *parent);
 
+/// Verifies an op in a region that computes elements or rows of fragments.
+LogicalResult verifyFragmentRegion(Operation *op, Operation *parent);
+
 } // namespace mlir::kvcache
 
 #endif // KVCACHE_LIB_IR_REGIONRULES_H

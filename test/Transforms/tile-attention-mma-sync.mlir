@@ -161,14 +161,17 @@ func.func @sparse(%q: memref<?x128x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f
   return
 }
 
-// Places of long rows are computed again for each work item, and for its results.
+// Places of long rows are computed again for each work item.
 // TILE120-LABEL: func.func @latent_splits(
 // TILE120:         scf.while
-// TILE120:           kvcache.opaque_thread
+// TILE120:         } do {
+// TILE120:           %[[T:.*]] = kvcache.opaque_thread
+// TILE120-NOT:       kvcache.opaque_thread
 // TILE120:           scf.for %{{.*}} iter_args
+// TILE120:             kvcache.fragment_load %{{.*}} thread %[[T]]
+// TILE120:             kvcache.fragment_mma %{{.*}} thread %[[T]]
 // TILE120:           kvcache.reduce addf
-// TILE120:           kvcache.opaque_thread
-// TILE120:           kvcache.store_split
+// TILE120:           kvcache.store_split %{{.*}} thread %[[T]]
 // CHECK-LABEL: func.func @latent_splits(
 // CHECK:         kvcache.fragment_mma
 func.func @latent_splits(%w: memref<?xi8>, %q: memref<?x128x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x128x512xbf16>) {

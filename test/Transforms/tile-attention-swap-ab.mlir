@@ -20,17 +20,17 @@
 // CHECK:               %[[QK:.*]] = kvcache.fragment_mma %[[Q]][%c0, %c0], %[[ROWS]][%c0, %c0] {k = 576 : i64} : {{.*}} -> !kvcache.in_flight<32x64xf32, wgmma_acc_t>
 // CHECK:               kvcache.produce %[[RING]]
 // CHECK:               kvcache.fragment_wait %[[QK]]
-// CHECK-NEXT:          kvcache.opaque_thread
-// CHECK:               kvcache.reduce maxnumf %{{.*}} from %[[M]] across %[[SCRATCH]]
-// CHECK:               kvcache.fragment_store %{{.*}}, %[[P]][%c0, %c0] transposed
+// CHECK-NEXT:          %[[T:.*]] = kvcache.opaque_thread
+// CHECK:               kvcache.reduce maxnumf %{{.*}} from %[[M]] across %[[SCRATCH]] thread %[[T]]
+// CHECK:               kvcache.fragment_store %{{.*}}, %[[P]][%c0, %c0] transposed thread %[[T]]
 // CHECK-NEXT:          nvvm.fence.proxy
 // CHECK-NEXT:          gpu.barrier
 // CHECK:               %[[PV:.*]] = kvcache.fragment_mma %[[P]][%c0, %c0], %[[ROWS]][%c0, %c0] add %{{.*}} {k = 64 : i64, major_a = #kvcache.major<mn_major>, major_b = #kvcache.major<mn_major>} : {{.*}} -> !kvcache.in_flight<32x512xf32, wgmma_acc_t>
 // CHECK:               kvcache.fragment_wait %[[PV]]
 // CHECK:           } {kvcache.schedule = #kvcache.schedule<prefetch>}
 // CHECK:           kvcache.reduce addf %{{.*}} across %[[SCRATCH]]
-// CHECK-NEXT:      kvcache.opaque_thread
-// CHECK:           kvcache.store_rows %{{.*}} {alignment = 2 : i64}
+// CHECK-NEXT:      %[[LAST:.*]] = kvcache.opaque_thread
+// CHECK:           kvcache.store_rows %{{.*}} thread %[[LAST]] {alignment = 2 : i64}
 func.func @latent(%q: memref<?x16x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x16x512xbf16>) {
   kvcache.attention %q, %k, %n, %s outs(%out) {causal}
       : memref<?x16x576xbf16>, !mla, memref<?xi32>, f32, memref<?x16x512xbf16>
@@ -40,15 +40,16 @@ func.func @latent(%q: memref<?x16x576xbf16>, %k: !mla, %n: memref<?xi32>, %s: f3
 // Values have tiles of their own. Blocks of a persistent kernel store splits.
 // CHECK-LABEL: func.func @splits(
 // CHECK:         scf.while
-// CHECK:           kvcache.opaque_thread
+// CHECK:         } do {
+// CHECK:           %[[T:.*]] = kvcache.opaque_thread
+// CHECK-NOT:       kvcache.opaque_thread
 // CHECK:           scf.for %{{.*}} iter_args
 // CHECK:             kvcache.consume %[[KEYS:.*]][%{{.*}}] : {{.*}} -> !kvcache.fragment<16x64xf32, wgmma_acc_t>
-// CHECK:             kvcache.fragment_store
+// CHECK:             kvcache.fragment_store %{{.*}} transposed thread %[[T]]
 // CHECK:             kvcache.consume %{{.*}} -> !kvcache.fragment<16x128xf32, wgmma_acc_t>
-// CHECK:           kvcache.opaque_thread
 // CHECK:           scf.if
-// CHECK:             kvcache.store_rows
-// CHECK:             kvcache.store_split %{{.*}} {alignment = 4 : i64}
+// CHECK:             kvcache.store_rows %{{.*}} thread %[[T]]
+// CHECK:             kvcache.store_split %{{.*}} thread %[[T]] {alignment = 4 : i64}
 func.func @splits(%w: memref<?xi8>, %q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   kvcache.attention %q, %k, %v, %n, %s outs(%out) workspace %w {causal, config = #kvcache.attention_config<swap_ab = true, rows = 16>}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>

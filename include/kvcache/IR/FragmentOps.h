@@ -10,7 +10,6 @@
 #define KVCACHE_IR_FRAGMENTOPS_H
 
 #include "kvcache/IR/FragmentLayout.h"
-#include "kvcache/IR/MatrixPart.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

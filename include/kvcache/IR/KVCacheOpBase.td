@@ -62,6 +62,11 @@ defvar KVCache_ScalePageArgument = (ins
       :$scale_page
 );
 
+/// The thread whose elements of a fragment an op places.
+def KVCache_FragmentThread : Arg<Optional<Index>,
+    "the number of the thread that executes the op, as `opaque_thread` "
+    "returns it; by default computed from that of `gpu.thread_id`">;
+
 /// The indices (b, h, t, d) of an access.
 defvar KVCache_IndexArguments = (ins
   Arg<Index, "the sequence in the batch">:$batch,

@@ -11,6 +11,7 @@
 
 #include "kvcache/IR/AttentionOps.h"
 #include "kvcache/IR/FragmentOps.h"
+#include "kvcache/IR/FragmentRowOps.h"
 
 #define GET_OP_CLASSES
 #include "kvcache/IR/PipeOps.h.inc"

@@ -21,8 +21,10 @@ static constexpr int64_t kOperand = 16, kLoaded = 32, kSums = 4;
 DequantProduct::DequantProduct(OpBuilder &builder, FragmentMmaOp op,
                                ValueRange a, MutableArrayRef<Value> sums)
     : b(builder, op.getLoc()), op(op), a(a), sums(sums),
-      loader(builder, op.getLoc(), op.getB(),
-             TeamThread::get(b, op.getType().getComplete()).lane) {}
+      loader(
+          builder, op.getLoc(), op.getB(),
+          TeamThread::get(b, op.getType().getComplete(), op.getThread()).lane) {
+}
 
 void DequantProduct::emit() {
   op.getMajorB() == Major::K ? emitKMajor() : emitMNMajor();

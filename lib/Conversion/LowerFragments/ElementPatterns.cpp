@@ -12,6 +12,7 @@
 #include "kvcache/Support/Threads.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -20,6 +21,25 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 namespace {
+
+/// A shuffle in which each lane gets its own number. Unlike `gpu.shuffle`,
+/// which is pure, the op stays where it is, and equal ones are not folded.
+struct LowerOpaqueThread : OpConversionPattern<OpaqueThreadOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(OpaqueThreadOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    IndexBuilder b(rewriter, op.getLoc());
+    constexpr int64_t allLanes = -1;
+    Value thread = NVVM::ShflOp::create(
+        rewriter, op.getLoc(), rewriter.getI32Type(), b.i32(allLanes),
+        b.toI32(getThread(b)), b.i32(0), b.i32(LayoutDigits::kLanes - 1),
+        NVVM::ShflKind::bfly, /*return_value_and_is_valid=*/UnitAttr());
+    rewriter.replaceOp(op, b.fromI32(thread));
+    return success();
+  }
+};
 
 struct LowerSplat : OpConversionPattern<SplatOp> {
   using OpConversionPattern::OpConversionPattern;
@@ -65,7 +85,7 @@ public:
     findDependences();
     if (!op.getRow())
       return;
-    first = FirstPlace::get(b, op.getType());
+    first = FirstPlace::get(b, op.getType(), op.getThread());
     first.row = b.add(op.getRow(), first.row);
     if (op.getColumn())
       first.column = b.add(op.getColumn(), first.column);
@@ -258,8 +278,8 @@ private:
     IndexBuilder b(builder, loc);
     FragmentType source = op.getSource().getType();
     const auto &digits = LayoutDigits::get(source);
-    TeamThread thread = TeamThread::get(b, source);
-    FirstPlace first = FirstPlace::get(b, source);
+    TeamThread thread = TeamThread::get(b, source, op.getThread());
+    FirstPlace first = FirstPlace::get(b, source, op.getThread());
     int64_t size = digits.countRun(/*alongRows=*/true);
     auto type = VectorType::get(size, source.getElementType());
     SmallVector<int64_t> rows = LayoutDigits::getRows(source);
@@ -325,24 +345,10 @@ struct LowerReduce : OpConversionPattern<ReduceOp> {
   LogicalResult
   matchAndRewrite(ReduceOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    if (failed(checkBlock(op)))
-      return failure();
     SmallVector<Value> results =
         RowReducer(rewriter, op).emit(adaptor.getSource(), adaptor.getInit());
     rewriter.replaceOpWithMultiple(op, {results});
     return success();
-  }
-
-private:
-  /// Checks that the team is all of the block if its warps share rows.
-  static LogicalResult checkBlock(ReduceOp op) {
-    int64_t team = LayoutDigits::get(op.getSource().getType()).countThreads();
-    int64_t threads = getKnownThreads(op).value_or(team);
-    if (!op.getScratch() || threads == team)
-      return success();
-    return op.emitOpError("expects a block of ")
-           << team << " threads, which exchange through 'scratch', got "
-           << threads;
   }
 };
 
@@ -399,6 +405,6 @@ struct LowerToOperand : OpConversionPattern<ToOperandOp> {
 
 void kvcache::populateElementPatterns(const TypeConverter &converter,
                                       RewritePatternSet &patterns) {
-  patterns.add<LowerMap, LowerReduce, LowerSplat, LowerToOperand, LowerWarpAny>(
-      converter, patterns.getContext());
+  patterns.add<LowerMap, LowerOpaqueThread, LowerReduce, LowerSplat,
+               LowerToOperand, LowerWarpAny>(converter, patterns.getContext());
 }

@@ -7,9 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "../KVCacheToMemRef/ControlFlowPatterns.h"
+#include "FragmentChecks.h"
 #include "Registers.h"
 
 #include "kvcache/Conversion/Passes.h"
+#include "kvcache/IR/FragmentRowOps.h"
+#include "kvcache/IR/FragmentTileOps.h"
 #include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/PipeOps.h"
 #include "kvcache/IR/TensorMemoryOps.h"
@@ -31,8 +34,6 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 namespace {
-
-bool isFragment(Type type) { return isa<FragmentType, InFlightType>(type); }
 
 /// Expands the results of a consumption.
 struct ExpandConsume : OpConversionPattern<ConsumeOp> {
@@ -72,7 +73,7 @@ struct LowerFragments : kvcache::impl::LowerFragmentsBase<LowerFragments> {
   void runOnOperation() override {
     if (!hasFragments())
       return markAllAnalysesPreserved();
-    if (failed(checkCode()))
+    if (failed(checkFragments(getOperation())))
       return signalPassFailure();
     MLIRContext *context = &getContext();
     TypeConverter converter;
@@ -80,7 +81,7 @@ struct LowerFragments : kvcache::impl::LowerFragmentsBase<LowerFragments> {
     converter.addConversion(
         [](Type type,
            SmallVectorImpl<Type> &types) -> std::optional<LogicalResult> {
-          if (!isFragment(type))
+          if (!isa<FragmentType, InFlightType>(type))
             return std::nullopt;
           for (Part part : cast<ExpandableTypeInterface>(type).getParts())
             types.push_back(part.type);
@@ -96,74 +97,27 @@ struct LowerFragments : kvcache::impl::LowerFragmentsBase<LowerFragments> {
     populateWgmmaPatterns(converter, patterns);
     patterns.add<ExpandConsume, ExpandYield>(converter, context);
     populateControlFlowPatterns(converter, patterns, target);
-    target
-        .addIllegalOp<FragmentLoadOp, FragmentMmaOp, FragmentStoreOp,
-                      FragmentWaitOp, MapOp, ReduceOp, ScheduleFenceOp, SplatOp,
-                      StoreRowsOp, StoreSplitOp, ToOperandOp, WarpAnyOp>();
+    target.addIllegalOp<FragmentLoadOp, FragmentMmaOp, FragmentStoreOp,
+                        FragmentWaitOp, MapOp, OpaqueThreadOp, ReduceOp,
+                        ScheduleFenceOp, SplatOp, StoreRowsOp, StoreSplitOp,
+                        ToOperandOp, WarpAnyOp>();
     target.addDynamicallyLegalOp<TmemLoadOp, TmemStoreOp>(
-        [](Operation *op) { return !has(op); });
+        [](Operation *op) { return !usesFragments(op); });
     DiagnosticHints hints(context);
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))
       return signalPassFailure();
-    lowerOpaqueThreads();
   }
 
 private:
-  /// Fragments have found their places.
-  void lowerOpaqueThreads() {
-    getOperation()->walk([](OpaqueThreadOp op) {
-      OpBuilder builder(op);
-      op.replaceAllUsesWith(makeOpaqueThread({builder, op.getLoc()}));
-      op.erase();
-    });
-  }
-
-  static bool has(Operation *op) {
-    auto function = dyn_cast<FunctionOpInterface>(op);
-    return llvm::any_of(op->getOperandTypes(), isFragment) ||
-           llvm::any_of(op->getResultTypes(), isFragment) ||
-           (function &&
-            (llvm::any_of(function.getArgumentTypes(), isFragment) ||
-             llvm::any_of(function.getResultTypes(), isFragment)));
-  }
-
-  /// Whether an op may have a product in flight as an operand: it waits for it,
-  /// adds to it, or passes it on.
-  static bool mayTakeInFlight(Operation *op) {
-    return isa<FragmentWaitOp, FragmentMmaOp, RegionBranchOpInterface,
-               BranchOpInterface, CallOpInterface>(op) ||
-           op->hasTrait<OpTrait::ReturnLike>() || isa<YieldOp>(op);
-  }
-
   bool hasFragments() {
     return getOperation()
         ->walk([](Operation *op) {
-          return has(op) || isa<OpaqueThreadOp>(op) ? WalkResult::interrupt()
-                                                    : WalkResult::advance();
+          return usesFragments(op) || isa<OpaqueThreadOp>(op)
+                     ? WalkResult::interrupt()
+                     : WalkResult::advance();
         })
         .wasInterrupted();
-  }
-
-  /// Only threads of a team have fragments, and only functions that are called
-  /// take them.
-  LogicalResult checkCode() {
-    WalkResult result = getOperation()->walk([](Operation *op) -> WalkResult {
-      auto kernel = dyn_cast<gpu::GPUFuncOp>(op);
-      if (kernel && kernel.isKernel() &&
-          llvm::any_of(kernel.getArgumentTypes(), isFragment))
-        return op->emitOpError("expects no fragments as arguments of a kernel");
-      if (isa<OpaqueThreadOp>(op) && !isInGPUCode(op))
-        return op->emitOpError("expects GPU code");
-      if (has(op) && !isInGPUCode(op))
-        return op->emitOpError("with fragments expects GPU code");
-      if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<InFlightType>) &&
-          !mayTakeInFlight(op))
-        return op->emitOpError("uses a product in flight, whose registers are "
-                               "not ready before 'kvcache.fragment_wait'");
-      return WalkResult::advance();
-    });
-    return failure(result.wasInterrupted());
   }
 };
 

@@ -10,7 +10,6 @@
 
 #include "kvcache/Support/Threads.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -86,36 +85,9 @@ Value kvcache::voteAny(OpBuilder &builder, Location loc, Value condition) {
 // Places
 //===----------------------------------------------------------------------===//
 
-// Compilers do not move shuffles out of loops. Each lane gets its own value.
-Value kvcache::makeOpaqueThread(const IndexBuilder &b) {
-  Value thread = gpu::ShuffleOp::create(b.builder, b.loc, b.toI32(getThread(b)),
-                                        /*offset=*/0, LayoutDigits::kLanes,
-                                        gpu::ShuffleMode::XOR)
-                     .getShuffleResult();
-  return b.fromI32(thread);
-}
-
-/// Returns the last `opaque_thread` before an insertion point, in its block or
-/// in those that it is nested in; null if there is none.
-static Value findOpaqueThread(const OpBuilder &builder) {
-  Block *block = builder.getInsertionBlock();
-  Block::iterator end = builder.getInsertionPoint();
-  while (block) {
-    for (Operation &op : llvm::reverse(llvm::make_range(block->begin(), end)))
-      if (auto thread = dyn_cast<OpaqueThreadOp>(op))
-        return thread;
-    Operation *parent = block->getParentOp();
-    if (!parent || parent->hasTrait<OpTrait::IsIsolatedFromAbove>())
-      return {};
-    block = parent->getBlock();
-    end = parent->getIterator();
-  }
-  return {};
-}
-
-TeamThread TeamThread::get(const IndexBuilder &b, FragmentType type) {
+TeamThread TeamThread::get(const IndexBuilder &b, FragmentType type,
+                           Value thread) {
   constexpr int64_t lanes = LayoutDigits::kLanes;
-  Value thread = findOpaqueThread(b.builder);
   if (!thread)
     thread = getThread(b);
   const auto &digits = LayoutDigits::get(type);
@@ -150,8 +122,9 @@ static Value addDigits(const IndexBuilder &b, Value number,
   return sum;
 }
 
-FirstPlace FirstPlace::get(const IndexBuilder &b, FragmentType type) {
-  TeamThread thread = TeamThread::get(b, type);
+FirstPlace FirstPlace::get(const IndexBuilder &b, FragmentType type,
+                           Value number) {
+  TeamThread thread = TeamThread::get(b, type, number);
   const LayoutDigits &digits = LayoutDigits::get(type);
   auto add = [&](Value number, ArrayRef<LayoutDigit> bits, bool forRow) {
     return addDigits(b, number, bits, forRow);

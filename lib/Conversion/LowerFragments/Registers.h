@@ -10,6 +10,7 @@
 #define KVCACHE_LIB_CONVERSION_LOWERFRAGMENTS_REGISTERS_H
 
 #include "kvcache/IR/FragmentOps.h"
+#include "kvcache/IR/FragmentProductOps.h"
 #include "kvcache/Support/IndexBuilder.h"
 
 #include "mlir/Transforms/DialectConversion.h"
@@ -35,15 +36,13 @@ SmallVector<Value> select(ArrayRef<Value> elements, ArrayRef<int64_t> numbers);
 /// Returns whether a condition holds in any lane of the warp.
 Value voteAny(OpBuilder &builder, Location loc, Value condition);
 
-/// Returns the number of a thread as a value that compilers do not find equal
-/// to others.
-Value makeOpaqueThread(const IndexBuilder &b);
-
-/// The place of a thread in its team.
+/// The place of a thread in its team. `thread` is its number in the block, or
+/// null.
 struct TeamThread {
   Value warp, lane;
 
-  static TeamThread get(const IndexBuilder &b, FragmentType type);
+  static TeamThread get(const IndexBuilder &b, FragmentType type,
+                        Value thread = {});
 };
 
 /// The place of the first element of a thread in a fragment, and of its lane
@@ -51,7 +50,8 @@ struct TeamThread {
 struct FirstPlace {
   Value row, column, laneColumn;
 
-  static FirstPlace get(const IndexBuilder &b, FragmentType type);
+  static FirstPlace get(const IndexBuilder &b, FragmentType type,
+                        Value thread = {});
 };
 
 /// Adds the patterns for splat, map, reduce, warp_any and to_operand.

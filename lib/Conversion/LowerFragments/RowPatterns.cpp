@@ -8,6 +8,8 @@
 
 #include "Registers.h"
 
+#include "kvcache/IR/FragmentRowOps.h"
+
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -21,9 +23,9 @@ namespace {
 class RowStorer {
 public:
   RowStorer(OpBuilder &builder, Location loc, FragmentType type, Region &places,
-            Value firstRow)
+            Value firstRow, Value thread)
       : b(builder, loc), type(type), places(places), firstRow(firstRow),
-        first(FirstPlace::get(b, type)) {}
+        first(FirstPlace::get(b, type, thread)) {}
 
   /// Runs `store` for each row that is stored, with its number among those of
   /// the thread and its indices.
@@ -118,7 +120,8 @@ struct LowerStoreRows : OpConversionPattern<StoreRowsOp> {
     FragmentType type = op.getValue().getType();
     SmallVector<Value> elements =
         unpack(rewriter, op.getLoc(), type, adaptor.getValue());
-    RowStorer storer(rewriter, op.getLoc(), type, op.getBody(), op.getRow());
+    RowStorer storer(rewriter, op.getLoc(), type, op.getBody(), op.getRow(),
+                     op.getThread());
     Value memref = op.getMemref();
     if (type.hasColumns())
       storer.forRows([&](size_t number, ArrayRef<Value> indices) {
@@ -143,7 +146,7 @@ struct LowerStoreSplit : OpConversionPattern<StoreSplitOp> {
   matchAndRewrite(StoreSplitOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     RowStorer storer(rewriter, op.getLoc(), op.getAcc().getType(), op.getBody(),
-                     op.getRow());
+                     op.getRow(), op.getThread());
     SmallVector<Value> elements(adaptor.getAcc());
     storer.forRows([&](size_t number, ArrayRef<Value> indices) {
       storer.storeRuns(elements, number, op.getAccs(), indices, op.getColumn(),

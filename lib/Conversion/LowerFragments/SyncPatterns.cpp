@@ -9,8 +9,6 @@
 #include "DequantProduct.h"
 #include "Registers.h"
 
-#include "kvcache/IR/TileOps.h"
-
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;
@@ -53,9 +51,10 @@ public:
   SyncProduct(OpBuilder &builder, FragmentMmaOp op, ValueRange a,
               MutableArrayRef<Value> sums)
       : b(builder, op.getLoc()), op(op), a(a), sums(sums),
-        loader(builder, op.getLoc(), op.getB(),
-               TeamThread::get(b, op.getType().getComplete()).lane,
-               getOrder(op)),
+        loader(
+            builder, op.getLoc(), op.getB(),
+            TeamThread::get(b, op.getType().getComplete(), op.getThread()).lane,
+            getOrder(op)),
         isRowsFirst(getOrder(op) == MatrixOrder::RowsFirst) {}
 
   /// Queries stay in registers while keys pass, and products of values are
@@ -70,17 +69,11 @@ public:
   }
 
 private:
-  /// The order in which the words of an instruction lie side by side. Rows that
-  /// threads convert to keys and values have one for both: more addresses would
-  /// spill beside the conversion (ptxas 13.0).
+  /// The order in which the words of an instruction lie side by side.
   static MatrixOrder getOrder(FragmentMmaOp op) {
-    bool isBoth = op.getB().getDefiningOp<AllocTileOp>() &&
-                  llvm::any_of(op.getB().getUsers(), [&](Operation *user) {
-                    auto other = dyn_cast<FragmentMmaOp>(user);
-                    return other && other.getMajorB() != op.getMajorB();
-                  });
-    return op.getMajorB() == Major::K && !isBoth ? MatrixOrder::ColumnsFirst
-                                                 : MatrixOrder::RowsFirst;
+    return op.getMajorB() == Major::K && !op.getRowsFirst()
+               ? MatrixOrder::ColumnsFirst
+               : MatrixOrder::RowsFirst;
   }
 
   /// 16 columns, of 16 columns of A.

@@ -8,6 +8,7 @@
 
 #include "Registers.h"
 
+#include "kvcache/IR/FragmentTileOps.h"
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/Pointers.h"
 
@@ -83,9 +84,9 @@ struct Run {
 } // namespace
 
 static SmallVector<Run> getRuns(const IndexBuilder &b, FragmentType type,
-                                Value row, Value column,
+                                Value row, Value column, Value thread,
                                 bool isTransposed = false) {
-  auto first = FirstPlace::get(b, type);
+  auto first = FirstPlace::get(b, type, thread);
   if (isTransposed)
     std::swap(first.row, first.column);
   Value firstRow = b.add(row, first.row),
@@ -129,7 +130,7 @@ private:
                                          FragmentLoadOp op) {
     IndexBuilder b(builder, op.getLoc());
     FragmentType type = op.getType();
-    TeamThread thread = TeamThread::get(b, type);
+    TeamThread thread = TeamThread::get(b, type, op.getThread());
     MatrixLoader loader(builder, op.getLoc(), op.getTile(), thread.lane);
     Value row =
         b.add(op.getTileRow(), b.mul(thread.warp, LayoutDigits::kRowsOfWarp));
@@ -150,8 +151,8 @@ private:
     SmallVector<Value> elements(LayoutDigits::getPlaces(type).size());
     // Of each column, those of the only row.
     DenseMap<int64_t, SmallVector<Value>> repeated;
-    for (const Run &run :
-         getRuns(b, type, op.getTileRow(), op.getTileColumn())) {
+    for (const Run &run : getRuns(b, type, op.getTileRow(), op.getTileColumn(),
+                                  op.getThread())) {
       SmallVector<Value> loaded = repeated.lookup(run.distance);
       if (loaded.empty())
         loaded = split(
@@ -185,7 +186,7 @@ struct LowerFragmentStore : OpConversionPattern<FragmentStoreOp> {
         LayoutDigits::get(type).countRun(isTransposed), type.getElementType());
     for (const Run &run :
          getRuns(IndexBuilder(rewriter, loc), type, op.getTileRow(),
-                 op.getTileColumn(), isTransposed)) {
+                 op.getTileColumn(), op.getThread(), isTransposed)) {
       Value stored = vector::FromElementsOp::create(
           rewriter, loc, vector, select(elements, run.elements));
       TileStoreOp::create(rewriter, loc, stored, op.getTile(), run.row,

@@ -9,6 +9,7 @@
 #include "Registers.h"
 
 #include "kvcache/IR/MatrixOps.h"
+#include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -16,6 +17,14 @@
 
 using namespace mlir;
 using namespace mlir::kvcache;
+
+/// Checks that the chip has wgmma, if the chip is known.
+static LogicalResult checkWgmma(Operation *op) {
+  const Chip *chip = getTargetChip(op);
+  if (!chip || chip->has(Feature::WGMMA))
+    return success();
+  return op->emitOpError(getMissingFeatureMessage(*chip, Feature::WGMMA));
+}
 
 namespace {
 
@@ -28,6 +37,8 @@ struct LowerWgmmaProduct : OpConversionPattern<FragmentMmaOp> {
                   ConversionPatternRewriter &rewriter) const override {
     if (!op.isWgmma())
       return rewriter.notifyMatchFailure(op, "warps multiply");
+    if (failed(checkWgmma(op)) || failed(checkPlaces(op, op.getParts())))
+      return failure();
     if (op.isTransposed()) {
       rewriter.replaceOpWithMultiple(
           op, {multiplyTransposed(rewriter, op, adaptor.getAccumulator())});
@@ -47,12 +58,12 @@ struct LowerWgmmaProduct : OpConversionPattern<FragmentMmaOp> {
     rewriter.replaceOpWithNewOp<MmaOp>(
         op, op.getType().getParts().front().type, a, op.getARow(),
         op.getAColumn(), op.getB(), op.getBRow(), op.getBColumn(), sums,
-        op.getKAttr(), op.getMajorA(), op.getMajorB());
+        op.getKAttr(), op.getMajorA(), op.getMajorB(), /*grouped=*/false);
     return success();
   }
 
 private:
-  /// Multiplies B by A: a product for each 64 columns.
+  /// Multiplies B by A: a product for each 64 columns, all in one group.
   static SmallVector<Value>
   multiplyTransposed(OpBuilder &builder, FragmentMmaOp op, ValueRange given) {
     IndexBuilder b(builder, op.getLoc());
@@ -73,7 +84,8 @@ private:
       products.push_back(MmaOp::create(builder, op.getLoc(), part.type,
                                        op.getB(), row, column, op.getA(),
                                        op.getARow(), op.getAColumn(), sums, k,
-                                       op.getMajorB(), op.getMajorA()));
+                                       op.getMajorB(), op.getMajorA(),
+                                       /*grouped=*/i + 1 < parts.size()));
     }
     return products;
   }

@@ -9,7 +9,9 @@
 
 #include "kvcache/Transforms/RuntimeVerification.h"
 
-#include "kvcache/IR/FragmentOps.h"
+#include "kvcache/IR/FragmentProductOps.h"
+#include "kvcache/IR/FragmentRowOps.h"
+#include "kvcache/IR/FragmentTileOps.h"
 #include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/PageTableOps.h"
 #include "kvcache/IR/QueryOps.h"

@@ -8,7 +8,9 @@
 
 #include "Checks.h"
 
-#include "kvcache/IR/FragmentOps.h"
+#include "kvcache/IR/FragmentProductOps.h"
+#include "kvcache/IR/FragmentRowOps.h"
+#include "kvcache/IR/FragmentTileOps.h"
 #include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/TensorMemoryOps.h"
 #include "kvcache/IR/TileOps.h"

@@ -10,6 +10,7 @@
 #define KVCACHE_LIB_TRANSFORMS_SCHEDULES_TILELOOP_H
 
 #include "kvcache/IR/FragmentOps.h"
+#include "kvcache/IR/FragmentProductOps.h"
 #include "kvcache/IR/PipeOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -8,39 +8,28 @@
 
 #include "DequantKernel.h"
 
-#include "OnlineSoftmax.h"
 #include "ProductTeam.h"
 #include "QueryStage.h"
+#include "SoftmaxLoop.h"
 #include "TileFeed.h"
-#include "TileScores.h"
 #include "TokenScales.h"
 #include "WorkItems.h"
-
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
 
 namespace {
 
-/// The values that the loop over tiles carries: the largest score and the sum
-/// of each row, and for each group of elements of values that has scales of its
-/// own, an accumulator, the power of two of its scales and the last change of
-/// this power. Without scales, there is one accumulator.
-struct DequantState {
-  SoftmaxState rows;
-  SmallVector<Value> accs, powers, changes;
+/// The values that products carry: for each group of elements of values that
+/// has scales of its own, an accumulator, the power of two of its scales and
+/// the last change of this power. Without scales, there is one accumulator.
+struct ScaledAccs {
+  MutableArrayRef<Value> accs, powers, changes;
 
-  DequantState(ValueRange values, size_t numAccs, size_t numPowers)
-      : rows(values.take_front(2)), accs(values.slice(2, numAccs)),
-        powers(values.slice(2 + numAccs, numPowers)),
+  ScaledAccs(MutableArrayRef<Value> values, size_t numPowers)
+      : accs(values.drop_back(2 * numPowers)),
+        powers(values.slice(accs.size(), numPowers)),
         changes(values.take_back(numPowers)) {}
-  SmallVector<Value> getValues() const {
-    SmallVector<Value> values = rows.getValues();
-    for (ArrayRef<Value> each : {accs, powers, changes})
-      llvm::append_range(values, each);
-    return values;
-  }
 };
 
 /// A block computes as many query rows as its plan has: some tokens of a
@@ -53,11 +42,13 @@ class DequantKernel {
 public:
   DequantKernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
       : frame(frame), grid(op, frame, plan), block(grid),
-        b(frame.builder, frame.loc), items(grid, block), feed(block, items),
-        queries(block, feed.getKeyElement(), plan.countThreads()),
+        b(frame.builder, frame.loc), items(grid, block),
         keyScales(block, op.getKeyCache(), block.getSizes().keySize),
         // Warps that share the sums of a row share its only group.
-        valueScales(block, op.getValues(), team.countColumns()) {}
+        valueScales(block, op.getValues(), team.countColumns()),
+        feed(block, b, items,
+             keyScales.countGroups() || valueScales.countGroups()),
+        queries(block, feed.getKeyElement(), plan.countThreads()) {}
 
   /// The difference of a row's largest score and the exponent that its weights
   /// are relative to. Scales times their powers are below 4.
@@ -99,13 +90,11 @@ private:
                      frame.index(acc * getAccType().getColumns()));
   }
 
-  void forAccs(RowSums sums, WorkItemCode::Store store) {
-    for (auto [i, acc] : llvm::enumerate(accs)) {
-      sums.acc = acc;
-      store(FragmentResults(block, team.getFirstRow(),
+  void forAccs(const RowSums &sums, WorkItemCode::Store store) {
+    for (auto [i, acc] : llvm::enumerate(sums.accs))
+      store(FragmentResults(block, b, team.getFirstRow(),
                             getFirstColumn(static_cast<int64_t>(i))),
-            sums);
-    }
+            {{acc}, sums.reference, sums.total, sums.bias});
   }
 
   void allocate() {
@@ -119,93 +108,82 @@ private:
   // Sums
   //===--------------------------------------------------------------------===//
 
-  /// The sums of the block's tokens, except the accumulators, which `accs`
-  /// has.
+  /// The sums of the block's tokens.
   RowSums attendTokens() {
     Value tiles = block.findTiles(block.getPlan().countThreads());
     feed.start(tiles);
     Value zero = frame.index(0);
     LoadedScales loaded = loadScales(zero, frame.below(zero, tiles));
     items.storeQueries(queries, tiles, /*isAsyncRead=*/false);
+    FragmentType scoreType = getScoreType();
     TileScores scores(
-        block, getScoreType(), team.getFirstRow(),
-        queries.loadFactors(getScoreType().getRowType(), team.getFirstRow()));
-    OnlineSoftmax softmax(DeviceMath(frame), scores.getFactor(), getBias());
+        block, b, scoreType, team.getFirstRow(),
+        queries.loadFactors(b, scoreType.getRowType(), team.getFirstRow()));
+    SoftmaxLoop loop(b, block, feed, scores, getBias());
     loadQueries();
-    DequantState first = begin(softmax);
+    SoftmaxState first = begin(loop.getSoftmax());
     storeScales(loaded, first);
-    DequantState state = makeState(
-        softmax.forTiles(first.getValues(), tiles, block.getPlan().schedule,
-                         [&](Value tile, SmallVector<Value> &values) {
-                           DequantState next = makeState(values);
-                           addTile(tile, scores, softmax, next);
-                           values = next.getValues();
-                         }));
-    accs = normalize(state);
-    return {/*acc=*/Value(), softmax.getReference(state.rows),
-            softmax.getTotal(state.rows), getBias()};
+    RowSums sums = loop.run(first, tiles, getSteps(loop.getSoftmax()));
+    sums.accs = normalize(sums.accs);
+    return sums;
   }
 
-  DequantState makeState(ValueRange values) const {
-    return DequantState(values, countAccs(), valueScales.countGroups());
+  ProductSteps getSteps(const OnlineSoftmax &softmax) {
+    ProductSteps steps;
+    steps.multiplyKeys = [&](Value keyTile, Value tile) {
+      return multiplyKeys(keyTile, tile);
+    };
+    steps.addScores = [&](Value scores, Value, SoftmaxState &state) {
+      TileWeights added = softmax.addRows(scores, state);
+      rescaleAccs(added.rescale, state);
+      return added.weights;
+    };
+    steps.addValues = [&](Value weights, Value valueTile, Value tile,
+                          SoftmaxState &state) {
+      for (auto [i, acc] : llvm::enumerate(getAccs(state).accs))
+        acc = multiplyValues(weights, valueTile, tile, static_cast<int64_t>(i),
+                             acc);
+    };
+    // After the last tile, they are those of its last token again. Keeping them
+    // live across the products with values costs registers.
+    steps.loadNext = [&](Value tile) -> ProductSteps::Store {
+      LoadedScales next =
+          loadScales(frame.add(tile, frame.index(1)), /*condition=*/Value());
+      return [this, next](SoftmaxState &state) { storeScales(next, state); };
+    };
+    return steps;
   }
 
-  DequantState begin(const OnlineSoftmax &softmax) const {
-    SmallVector<Value> values = softmax.beginRows(getScoreType()).getValues();
-    values.append(countAccs(),
-                  b.splat(getAccType(), DeviceMath(frame).constant(0)));
+  ScaledAccs getAccs(SoftmaxState &state) const {
+    return ScaledAccs(state.products, valueScales.countGroups());
+  }
+
+  SoftmaxState begin(const OnlineSoftmax &softmax) const {
+    SoftmaxState state = softmax.beginRows(getScoreType());
+    state.products.append(countAccs(),
+                          b.splat(getAccType(), DeviceMath(frame).constant(0)));
     int64_t powers = valueScales.countGroups();
-    values.append(powers, ScalePowers(frame).getFirst());
-    values.append(powers, DeviceMath(frame).constant(1));
-    return makeState(values);
+    state.products.append(powers, ScalePowers(frame).getFirst());
+    state.products.append(powers, DeviceMath(frame).constant(1));
+    return state;
   }
 
-  void addTile(Value tile, const TileScores &scores,
-               const OnlineSoftmax &softmax, DequantState &state) {
-    // Other lanes have stored the scales of the tile.
-    bool hasScales = keyScales.countGroups() || valueScales.countGroups();
-    if (hasScales && !block.ids)
-      gpu::BarrierOp::create(frame.builder, frame.loc);
-    feed.begin(tile);
-    // After the last tile, they are those of its last token again.
-    LoadedScales next =
-        loadScales(frame.add(tile, frame.index(1)), /*condition=*/Value());
-    SmallVector<Value> products =
-        feed.useKeys(tile, getScoreType(), [&](Value keyTile) {
-          return SmallVector<Value>{multiplyKeys(keyTile, tile)};
-        });
-    auto [weights, rescale] = softmax.addRows(
-        scores.apply(products.front(), tile, block.getToken(tile)), state.rows);
-    rescaleAccs(rescale, state);
-    // Scales have arrived, and keeping them live across the products with
-    // values costs registers.
-    storeScales(next, state);
-    SmallVector<Type> types(countAccs(), getAccType());
-    state.accs = feed.useValues(tile, types, [&](Value valueTile) {
-      SmallVector<Value> added;
-      for (auto [i, acc] : llvm::enumerate(state.accs))
-        added.push_back(multiplyValues(weights, valueTile, tile,
-                                       static_cast<int64_t>(i), acc));
-      return added;
-    });
-    feed.end();
-  }
-
-  void rescaleAccs(Value rescale, DequantState &state) const {
-    for (auto [i, acc] : llvm::enumerate(state.accs)) {
+  void rescaleAccs(Value rescale, SoftmaxState &state) const {
+    ScaledAccs scaled = getAccs(state);
+    for (auto [i, acc] : llvm::enumerate(scaled.accs)) {
       Value factor = rescale;
       if (valueScales.countGroups())
-        factor = multiply(rescale, state.changes[i]);
+        factor = multiply(rescale, scaled.changes[i]);
       acc = b.multiply(acc, factor);
     }
   }
 
-  /// The accumulators without the powers of their scales.
-  SmallVector<Value> normalize(const DequantState &state) const {
-    SmallVector<Value> normal = state.accs;
-    for (auto [acc, power] : llvm::zip(normal, state.powers))
+  /// Returns the accumulators without the powers of their scales.
+  SmallVector<Value> normalize(SmallVector<Value> products) const {
+    ScaledAccs scaled(products, valueScales.countGroups());
+    for (auto [acc, power] : llvm::zip(scaled.accs, scaled.powers))
       acc = multiply(acc, ScalePowers(frame).invert(power));
-    return normal;
+    return SmallVector<Value>(scaled.accs);
   }
 
   Value multiply(Value fragment, Value number) const {
@@ -229,15 +207,16 @@ private:
   }
 
   /// Stores scales for the next tile, with powers for it.
-  void storeScales(const LoadedScales &loaded, DequantState &state) const {
+  void storeScales(const LoadedScales &loaded, SoftmaxState &state) const {
     ScalePowers powers(frame);
+    ScaledAccs scaled = getAccs(state);
     keyScales.store(loaded.keys);
-    for (auto [i, power] : llvm::enumerate(state.powers)) {
+    for (auto [i, power] : llvm::enumerate(scaled.powers)) {
       Value before = power;
       power = powers.include(before, loaded.values, static_cast<int64_t>(i));
-      state.changes[i] = DeviceMath(frame).mul(power, powers.invert(before));
+      scaled.changes[i] = DeviceMath(frame).mul(power, powers.invert(before));
     }
-    valueScales.store(loaded.values, state.powers);
+    valueScales.store(loaded.values, scaled.powers);
   }
 
   /// Multiplies products or weights by the scales of a group, and adds them to
@@ -247,7 +226,7 @@ private:
     if (!scales.countGroups())
       return elements;
     SmallVector<Value> operands{
-        elements, scales.loadFragment(getScoreType(), tile, group)};
+        elements, scales.loadFragment(b, getScoreType(), tile, group)};
     if (sums)
       operands.push_back(sums);
     return b.map(operands, [&](ValueRange element) {
@@ -267,12 +246,10 @@ private:
   }
 
   Value loadQuery(int64_t column, int64_t columns) const {
-    return FragmentLoadOp::create(
-        frame.builder, frame.loc,
-        team.getFragment(columns, feed.getKeyElement(),
-                         FragmentLayout::MmaA16Pairs),
-        queries.getTile(), team.getFirstRow(), frame.index(column),
-        /*repeated=*/false, /*paired=*/true);
+    return b.load(team.getFragment(columns, feed.getKeyElement(),
+                                   FragmentLayout::MmaA16Pairs),
+                  queries.getTile(), team.getFirstRow(), frame.index(column),
+                  LoadForm::Paired);
   }
 
   void loadQueries() {
@@ -323,14 +300,12 @@ private:
   TileRows block;
   FragmentBuilder b;
   WorkItems items;
-  TileFeed feed;
-  QueryStage queries;
   ProductTeam team{block, kWarp, kRowsOfWarp};
   TokenScales keyScales, valueScales;
+  TileFeed feed;
+  QueryStage queries;
   /// The queries of the warp for each group of elements, if it keeps them.
   SmallVector<Value> kept;
-  /// The accumulators after the last tile.
-  SmallVector<Value> accs;
 };
 
 } // namespace

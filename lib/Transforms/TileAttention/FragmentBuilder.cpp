@@ -25,8 +25,9 @@ Value FragmentBuilder::map(ValueRange fragments, Element element,
   if (type)
     result = FragmentType::get(result.getContext(), result.getShape(), type,
                                result.getLayout(), result.getPartial());
-  auto map = MapOp::create(builder, loc, result, fragments, origin.row,
-                           origin.column, origin.hasLaneColumns);
+  auto map =
+      MapOp::create(builder, loc, result, fragments, origin.row, origin.column,
+                    origin.row ? thread : Value(), origin.hasLaneColumns);
   OpBuilder::InsertionGuard guard(builder);
   Block *body = builder.createBlock(&map.getBody(), {}, types,
                                     SmallVector<Location>(types.size(), loc));
@@ -49,13 +50,25 @@ Value FragmentBuilder::truncate(Value fragment, FloatType type) const {
       /*origin=*/{}, type);
 }
 
+Value FragmentBuilder::toOperand(FragmentType type, Value fragment) const {
+  return ToOperandOp::create(builder, loc, type, fragment);
+}
+
 Value FragmentBuilder::splat(FragmentType type, Value value) const {
   return SplatOp::create(builder, loc, type, value);
 }
 
+Value FragmentBuilder::load(FragmentType type, Value tile, Value row,
+                            Value column, LoadForm form) const {
+  return FragmentLoadOp::create(builder, loc, type, tile, row, column, thread,
+                                form == LoadForm::Repeated,
+                                form == LoadForm::Paired);
+}
+
 Value FragmentBuilder::reduce(Reduction kind, Value source, Value init,
                               FragmentType type, Value scratch) const {
-  return ReduceOp::create(builder, loc, type, kind, source, init, scratch);
+  return ReduceOp::create(builder, loc, type, kind, source, init, scratch,
+                          scratch ? thread : Value());
 }
 
 Value FragmentBuilder::consume(Value pipe, Value use, Type type,
@@ -77,8 +90,14 @@ SmallVector<Value> FragmentBuilder::consumeAll(
   return SmallVector<Value>(consume.getResults());
 }
 
-void FragmentBuilder::recomputePlaces() const {
-  OpaqueThreadOp::create(builder, loc, builder.getIndexType());
+void FragmentBuilder::recomputePlaces() {
+  thread = OpaqueThreadOp::create(builder, loc, builder.getIndexType());
+}
+
+void FragmentBuilder::keepThread(function_ref<void()> body) {
+  Value before = thread;
+  body();
+  thread = before;
 }
 
 InFlightType FragmentBuilder::getInFlight(FragmentType type) {
@@ -87,13 +106,14 @@ InFlightType FragmentBuilder::getInFlight(FragmentType type) {
 }
 
 Value FragmentBuilder::startProduct(FragmentType type, Value left, Value tile,
-                                    Value column, Value acc,
-                                    Major major) const {
+                                    Value column, Value acc, Major major,
+                                    bool isRowsFirst) const {
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  return FragmentMmaOp::create(builder, loc, getInFlight(type), left,
-                               /*a_row=*/Value(), /*a_column=*/Value(), tile,
-                               zero, column, acc, /*k=*/IntegerAttr(), Major::K,
-                               major);
+  return FragmentMmaOp::create(
+      builder, loc, getInFlight(type), left,
+      /*a_row=*/Value(), /*a_column=*/Value(), tile, zero, column, acc,
+      isWgmmaAcc(type.getLayout()) ? Value() : thread,
+      /*k=*/IntegerAttr(), Major::K, major, isRowsFirst);
 }
 
 Value FragmentBuilder::wait(Value product) const {

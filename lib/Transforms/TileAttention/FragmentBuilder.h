@@ -10,6 +10,8 @@
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_FRAGMENTBUILDER_H
 
 #include "kvcache/IR/FragmentOps.h"
+#include "kvcache/IR/FragmentProductOps.h"
+#include "kvcache/IR/FragmentTileOps.h"
 #include "kvcache/IR/PipeOps.h"
 
 #include "mlir/IR/Builders.h"
@@ -23,7 +25,12 @@ struct FragmentOrigin {
   bool hasLaneColumns = false;
 };
 
-/// Builds ops on fragments, with regions that functions emit.
+/// How a part of a tile becomes a fragment: as it is, one row for all rows, or
+/// columns in the order of `mma_a16_pairs`.
+enum class LoadForm { Plain, Repeated, Paired };
+
+/// Builds ops on fragments, with regions that functions emit. Its users share
+/// it: places of elements are computed from the thread that it has.
 class FragmentBuilder {
 public:
   FragmentBuilder(OpBuilder &builder, Location loc)
@@ -39,7 +46,12 @@ public:
   Value multiply(Value fragment, Value rows) const;
   /// The elements of a fragment, rounded to a narrower type.
   Value truncate(Value fragment, FloatType type) const;
+  /// The left operand of a product, which has the elements of a fragment.
+  Value toOperand(FragmentType type, Value fragment) const;
   Value splat(FragmentType type, Value value) const;
+  /// Loads a part of a tile, which begins at a row and a column.
+  Value load(FragmentType type, Value tile, Value row, Value column,
+             LoadForm form = LoadForm::Plain) const;
   /// `scratch` is a tile if warps share rows and the result is not partial.
   Value reduce(Reduction kind, Value source, Value init, FragmentType type,
                Value scratch = {}) const;
@@ -53,22 +65,31 @@ public:
   consumeAll(Value pipe, Value use, TypeRange types,
              function_ref<SmallVector<Value>(Value tile)> body) const;
 
-  /// From here on, computes the places of elements again: those that were kept
-  /// would leave an accumulator too few registers.
-  void recomputePlaces() const;
+  /// Gives the next ops an opaque copy of the thread's number, to compute
+  /// places of elements again: those that registers kept would leave an
+  /// accumulator too few.
+  void recomputePlaces();
+  /// Gives the next ops a copy that is there already.
+  void placeBy(Value copy) { thread = copy; }
+  /// Runs `body`, after which ops have the thread from before it.
+  void keepThread(function_ref<void()> body);
 
   /// Returns the type of a fragment while a product computes it.
   static InFlightType getInFlight(FragmentType type);
   /// Starts the product of a fragment and columns of a tile from `column` on,
   /// added to an accumulator if there is one.
   Value startProduct(FragmentType type, Value left, Value tile, Value column,
-                     Value acc, Major major) const;
+                     Value acc, Major major, bool isRowsFirst = false) const;
   /// Waits for a product, and returns its fragment.
   Value wait(Value product) const;
+
+  /// The thread's number for ops that place elements, or null.
+  Value getThread() const { return thread; }
 
 private:
   OpBuilder &builder;
   Location loc;
+  Value thread;
 };
 
 } // namespace mlir::kvcache

@@ -8,6 +8,8 @@
 
 #include "FragmentResults.h"
 
+#include "kvcache/IR/FragmentRowOps.h"
+
 using namespace mlir;
 using namespace mlir::kvcache;
 
@@ -43,7 +45,7 @@ void FragmentResults::store(Value fragment, Value memref, IntegerAttr alignment,
   bool hasColumns = cast<FragmentType>(fragment.getType()).hasColumns();
   auto store = StoreRowsOp::create(frame.builder, frame.loc, fragment, firstRow,
                                    hasColumns ? firstColumn : Value(), memref,
-                                   alignment);
+                                   b.getThread(), alignment);
   emitPlaces(store.getBody(), place);
 }
 
@@ -72,8 +74,8 @@ void FragmentResults::storeOutputs(const RowSums &sums) const {
     return normalizer.getQuotient(normalizer.addSink(scores, queryHead),
                                   block.work.head, queryHead);
   });
-  store(b.multiply(sums.acc, quotient), op.getOut(),
-        getAlignment(sums.acc, op.getOut()),
+  store(b.multiply(sums.accs.front(), quotient), op.getOut(),
+        getAlignment(sums.accs.front(), op.getOut()),
         [&](const RowPlace &place) -> SmallVector<Value> {
           return {frame.add(block.rows.first, place.i), place.queryHead,
                   place.isThere};
@@ -98,9 +100,9 @@ void FragmentResults::storeOutputs(const RowSums &sums) const {
 void FragmentResults::storeSplit(const RowSums &sums, Value split) const {
   const Workspace &workspace = block.grid.splits.getWorkspace();
   auto store = StoreSplitOp::create(
-      frame.builder, frame.loc, sums.acc, sums.reference, sums.total, firstRow,
-      firstColumn, workspace.getSums(), workspace.getStates(),
-      getAlignment(sums.acc, workspace.getSums()));
+      frame.builder, frame.loc, sums.accs.front(), sums.reference, sums.total,
+      firstRow, firstColumn, workspace.getSums(), workspace.getStates(),
+      b.getThread(), getAlignment(sums.accs.front(), workspace.getSums()));
   emitPlaces(store.getBody(), [&](const RowPlace &place) -> SmallVector<Value> {
     return {workspace.getPart(frame.add(block.work.slot, place.i), split),
             place.queryHead, place.isThere};

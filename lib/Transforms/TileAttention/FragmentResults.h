@@ -15,20 +15,23 @@
 
 namespace mlir::kvcache {
 
-/// The sums of rows: the accumulator, and for each row the sum of its weights
-/// and the exponent that it is relative to. The largest score is `bias` more.
+/// The sums of rows: accumulators, each of some elements of values, and for
+/// each row the sum of its weights and the exponent that it is relative to. The
+/// largest score is `bias` more.
 struct RowSums {
-  Value acc, reference, total;
+  SmallVector<Value> accs;
+  Value reference, total;
   float bias;
 };
 
 /// Stores the results of rows of a block.
 class FragmentResults {
 public:
-  /// Fragments have rows of the block from `firstRow` on, and elements of
-  /// values from `firstColumn` on.
-  FragmentResults(const TileRows &block, Value firstRow, Value firstColumn)
-      : block(block), frame(block.getFrame()), b(frame.builder, frame.loc),
+  /// Fragments have rows of the block from `firstRow` on. The only accumulator
+  /// has elements of values from `firstColumn` on.
+  FragmentResults(const TileRows &block, const FragmentBuilder &b,
+                  Value firstRow, Value firstColumn)
+      : block(block), frame(block.getFrame()), b(b),
         normalizer(frame, block.getOp()), firstRow(firstRow),
         firstColumn(firstColumn) {}
 
@@ -66,7 +69,7 @@ private:
 
   const TileRows &block;
   const Frame &frame;
-  FragmentBuilder b;
+  const FragmentBuilder &b;
   RowNormalizer normalizer;
   Value firstRow, firstColumn;
 };

@@ -11,6 +11,7 @@
 #include "ProductTeam.h"
 #include "QueryStage.h"
 #include "SoftmaxLoop.h"
+#include "TileFeed.h"
 #include "WorkItems.h"
 
 using namespace mlir;
@@ -31,7 +32,7 @@ class MmaSyncKernel {
 public:
   MmaSyncKernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
       : frame(frame), grid(op, frame, plan), block(grid),
-        b(frame.builder, frame.loc), items(grid, block), feed(block, items),
+        b(frame.builder, frame.loc), items(grid, block), feed(block, b, items),
         queries(block, feed.getKeyElement(), plan.countThreads()) {}
 
   float getBias() const { return getWeightBias(feed.getValueElement()); }
@@ -40,8 +41,8 @@ public:
     items.emit(block.getPlan().countThreads(),
                {[&](Value) { allocate(); }, [&] { return attendTokens(); },
                 [&](const RowSums &sums, WorkItemCode::Store store) {
-                  if (!keepsQueries() &&
-                      (block.getPlan().isPersistent() || block.ids))
+                  if (!keepsQueries() && block.ids &&
+                      !block.getPlan().isPersistent())
                     b.recomputePlaces();
                   store(getResults(), sums);
                 }});
@@ -53,7 +54,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   FragmentResults getResults() {
-    return FragmentResults(block, team.getFirstRow(), team.getFirstColumn());
+    return FragmentResults(block, b, team.getFirstRow(), team.getFirstColumn());
   }
 
   FragmentType getAcc(int64_t columns) const {
@@ -74,28 +75,27 @@ private:
   RowSums attendTokens() {
     // The places of long rows take many registers.
     if (block.getPlan().isPersistent() && !keepsQueries())
-      b.recomputePlaces();
-    SoftmaxLoop loop(block, feed, getAcc(block.getPlan().tokens),
-                     team.getFirstRow(), getBias());
+      b.placeBy(block.work.thread);
+    TileScores scores(block, b, getAcc(block.getPlan().tokens),
+                      team.getFirstRow());
+    SoftmaxLoop loop(b, block, feed, scores, getBias());
     const OnlineSoftmax &softmax = loop.getSoftmax();
     Value tiles = block.findTiles(block.getPlan().countThreads());
     feed.start(tiles);
     items.storeQueries(queries, tiles, /*isAsyncRead=*/false);
     loadQueries();
-    Value left;
+    FragmentType operand = team.getFragment(
+        block.getPlan().tokens, feed.getValueElement(), FragmentLayout::MmaA16);
     return loop.run(
         softmax.begin(getAcc(team.countColumns())), tiles,
         {[&](Value keyTile, Value) { return multiplyKeys(keyTile); },
-         [&](Value scores, Value, SoftmaxState &state) {
-           left = softmax.addScores(
-               scores,
-               team.getFragment(block.getPlan().tokens, feed.getValueElement(),
-                                FragmentLayout::MmaA16),
-               state,
-               [&](Value weights) { return feed.scaleWeights(weights); });
+         [&](Value tileScores, Value, SoftmaxState &state) {
+           return softmax.addScores(tileScores, state, [&](Value weights) {
+             return b.toOperand(operand, feed.scaleWeights(weights));
+           });
          },
-         [&](Value valueTile, Value, SoftmaxState &state) {
-           state.acc = multiplyValues(left, valueTile, state.acc);
+         [&](Value weights, Value valueTile, Value, SoftmaxState &state) {
+           state.getAcc() = multiplyValues(weights, valueTile, state.getAcc());
          }});
   }
 
@@ -106,8 +106,7 @@ private:
   bool keepsQueries() const { return block.getSizes().keySize <= kMostKept; }
 
   Value loadQuery(Value column, int64_t columns) {
-    return FragmentLoadOp::create(
-        frame.builder, frame.loc,
+    return b.load(
         team.getFragment(columns, feed.getKeyElement(), FragmentLayout::MmaA16),
         queries.getTile(), team.getFirstRow(), column);
   }
@@ -139,7 +138,11 @@ private:
   Value multiply(Value left, Value tile, Value column, Value acc, Major major) {
     FragmentType type = getAcc(major == Major::K ? block.getPlan().tokens
                                                  : team.countColumns());
-    return b.startProduct(type, left, tile, column, acc, major);
+    // Rows that threads convert are keys and values: more addresses would spill
+    // beside the conversion (ptxas 13.0).
+    bool isShared =
+        major == Major::K && feed.areLatent() && !feed.getKeys().isCopied();
+    return b.startProduct(type, left, tile, column, acc, major, isShared);
   }
 
   Frame frame;

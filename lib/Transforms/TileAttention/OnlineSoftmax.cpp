@@ -23,7 +23,7 @@ SoftmaxState OnlineSoftmax::beginRows(FragmentType fragment) const {
 
 SoftmaxState OnlineSoftmax::begin(FragmentType acc) const {
   SoftmaxState state = beginRows(acc);
-  state.acc = b.splat(acc, f.constant(0));
+  state.products.push_back(b.splat(acc, f.constant(0)));
   return state;
 }
 
@@ -38,7 +38,7 @@ SmallVector<Value> OnlineSoftmax::forTiles(
       builder, f.loc, makeIndex(0), tiles, makeIndex(1), first,
       [&](OpBuilder &, Location, Value tile, ValueRange carried) {
         SmallVector<Value> values(carried);
-        body(tile, values);
+        b.keepThread([&] { body(tile, values); });
         scf::YieldOp::create(builder, f.loc, values);
       });
   loop->setAttr("kvcache.schedule",
@@ -102,25 +102,16 @@ void OnlineSoftmax::addWeights(Value weights, Value rescale, Value max,
       cast<FragmentType>(weights.getType()).getRowType(/*isPartial=*/true));
 }
 
-Value OnlineSoftmax::addScores(Value scores, FragmentType operand,
-                               SoftmaxState &state,
-                               function_ref<Value(Value)> scale) const {
-  Value left;
-  addScores(scores, state, [&](Value weights) {
-    left = ToOperandOp::create(f.builder, f.loc, operand, scale(weights));
-  });
-  return left;
-}
-
 // Weights are used first: ptxas then takes fewer registers.
-void OnlineSoftmax::addScores(Value scores, SoftmaxState &state,
-                              function_ref<void(Value)> use) const {
+Value OnlineSoftmax::addScores(Value scores, SoftmaxState &state,
+                               function_ref<Value(Value)> use) const {
   Value max = findMax(scores, state);
   Value weights = computeWeights(scores, max);
-  use(weights);
+  Value used = use(weights);
   Value rescale = computeRescale(state.max, max);
   addWeights(weights, rescale, max, state);
-  state.acc = b.multiply(state.acc, rescale);
+  state.getAcc() = b.multiply(state.getAcc(), rescale);
+  return used;
 }
 
 TileWeights OnlineSoftmax::addRows(Value scores, SoftmaxState &state) const {

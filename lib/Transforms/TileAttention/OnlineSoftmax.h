@@ -14,21 +14,22 @@
 
 namespace mlir::kvcache {
 
-/// The fragments that a loop over tiles carries: the largest score of each row,
-/// the lanes' shares of the sum of weights, and the accumulator, which is null
-/// if it is in tensor memory.
+/// The values that a loop over tiles carries: the largest score of each row,
+/// the lanes' shares of the sum of weights, and what the products carry. This
+/// is the accumulator, or nothing if it is in tensor memory.
 struct SoftmaxState {
-  Value max, sum, acc;
+  Value max, sum;
+  SmallVector<Value> products;
 
   explicit SoftmaxState(ValueRange values)
-      : max(values[0]), sum(values[1]),
-        acc(values.size() > 2 ? values[2] : Value()) {}
+      : max(values[0]), sum(values[1]), products(values.drop_front(2)) {}
   SmallVector<Value> getValues() const {
     SmallVector<Value> values{max, sum};
-    if (acc)
-      values.push_back(acc);
+    llvm::append_range(values, products);
     return values;
   }
+  /// The accumulator, if it is in registers.
+  Value &getAcc() { return products.front(); }
 };
 
 /// The weights of a tile, and the factor of the accumulator of each row.
@@ -47,10 +48,9 @@ public:
   /// is null. Weights are 2 to the power of the difference to the largest
   /// exponent, plus `bias`. Warps that share rows exchange their maxima and
   /// sums through `scratch`.
-  OnlineSoftmax(const DeviceMath &f, Value factor, float bias,
-                Value scratch = {})
-      : f(f), b(f.builder, f.loc), factor(factor), bias(bias),
-        scratch(scratch) {}
+  OnlineSoftmax(FragmentBuilder &b, const DeviceMath &f, Value factor,
+                float bias, Value scratch = {})
+      : b(b), f(f), factor(factor), bias(bias), scratch(scratch) {}
 
   /// Runs a function for each of `tiles` tiles, in a loop of a schedule. It
   /// changes the values that the loop carries. Returns those after the last
@@ -66,17 +66,10 @@ public:
   SoftmaxState begin(FragmentType acc) const;
   /// Returns the state before the first tile, for the rows of a fragment.
   SoftmaxState beginRows(FragmentType fragment) const;
-  /// Adds the scores of a tile: returns their weights as a left operand, which
-  /// `scale` gives the scales of values, updates the largest score and the sum,
-  /// and rescales the accumulator.
-  Value addScores(
-      Value scores, FragmentType operand, SoftmaxState &state,
-      function_ref<Value(Value weights)> scale = [](Value weights) {
-        return weights;
-      }) const;
-  /// Adds the scores of a tile likewise, and runs `use` with their weights.
-  void addScores(Value scores, SoftmaxState &state,
-                 function_ref<void(Value weights)> use) const;
+  /// Adds the scores of a tile: updates the largest score and the sum, and
+  /// rescales the accumulator. Returns what `use` makes of the weights.
+  Value addScores(Value scores, SoftmaxState &state,
+                  function_ref<Value(Value weights)> use) const;
   /// Likewise, but leaves the weights and the accumulator to the caller.
   TileWeights addRows(Value scores, SoftmaxState &state) const;
   /// Adds the scores of a tile, but leaves the accumulator to the caller. The
@@ -102,8 +95,8 @@ private:
   /// Operands of a map: a fragment, and the factor if there is one.
   SmallVector<Value> withFactor(ArrayRef<Value> fragments) const;
 
+  FragmentBuilder &b;
   DeviceMath f;
-  FragmentBuilder b;
   Value factor;
   float bias;
   Value scratch;

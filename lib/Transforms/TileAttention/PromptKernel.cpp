@@ -8,10 +8,8 @@
 
 #include "PromptKernel.h"
 
-#include "FragmentResults.h"
-#include "OnlineSoftmax.h"
 #include "QueryStage.h"
-#include "TileScores.h"
+#include "SoftmaxLoop.h"
 
 #include "kvcache/IR/TileOps.h"
 
@@ -31,6 +29,37 @@ struct RoleRegisters {
 constexpr RoleRegisters kLongBoxes{24, 240}, kShortBoxes{40, 232};
 /// The named barrier of the threads that multiply.
 constexpr int64_t kBarrier = 1;
+
+/// Tiles that other threads copy into pipes.
+class CopiedTiles : public TileSource {
+public:
+  /// `thread` is that of the thread among those that multiply.
+  CopiedTiles(const TileRows &block, const TiledCache &keys,
+              const TiledCache &values, Value thread)
+      : block(block), keys(keys), values(values), thread(thread) {}
+
+  void begin(Value) override {}
+  void end() override {}
+  bool areLatent() const override { return false; }
+  SmallVector<Value> useKeys(Value tile, TypeRange types,
+                             Body body) const override {
+    return keys.use(tile, types, body);
+  }
+  SmallVector<Value> useValues(Value tile, TypeRange types,
+                               Body body) const override {
+    return values.use(tile, types, [&](Value valueTile) {
+      values.clearUnseen(thread, valueTile, block.getToken(tile), block.tokens,
+                         kBarrier);
+      return body(valueTile);
+    });
+  }
+  Value scaleScores(Value scores) const override { return scores; }
+
+private:
+  const TileRows &block;
+  const TiledCache &keys, &values;
+  Value thread;
+};
 
 /// A block computes as many query rows as its plan has: some tokens of a
 /// sequence, for some heads of a group each. Each warpgroup has 64 of the rows
@@ -166,41 +195,37 @@ private:
   void attend(Value number) {
     thread = number;
     firstRow = frame.mul(frame.div(thread, kWarpgroup), kRowsOfWarpgroup);
-    TileScores scores(block, scoreType, firstRow);
-    OnlineSoftmax softmax(DeviceMath(frame), scores.getFactor(), getBias());
-    SoftmaxState state = softmax.forTiles(
-        softmax.begin(accType), tiles, block.getPlan().schedule,
-        [&](Value tile, SoftmaxState &state) {
-          addTile(tile, scores, softmax, state);
-        });
-    FragmentResults(block, firstRow, /*firstColumn=*/frame.index(0))
-        .storeOutputs({state.acc, softmax.getReference(state),
-                       softmax.getTotal(state), getBias()});
+    CopiedTiles source(block, keys, values, thread);
+    TileScores scores(block, b, scoreType, firstRow);
+    SoftmaxLoop loop(b, block, source, scores, getBias());
+    const OnlineSoftmax &softmax = loop.getSoftmax();
+    RowSums sums = loop.run(
+        softmax.begin(accType), tiles,
+        {[&](Value keyTile, Value) { return multiplyKeys(keyTile); },
+         [&](Value tileScores, Value, SoftmaxState &state) {
+           return softmax.addScores(tileScores, state, [&](Value weights) {
+             return b.toOperand(weightType, weights);
+           });
+         },
+         [&](Value weights, Value valueTile, Value, SoftmaxState &state) {
+           state.getAcc() = addValues(weights, valueTile, state.getAcc());
+         }});
+    FragmentResults(block, b, firstRow, /*firstColumn=*/frame.index(0))
+        .storeOutputs(sums);
   }
 
-  void addTile(Value tile, const TileScores &scores,
-               const OnlineSoftmax &softmax, SoftmaxState &state) {
-    Value token = block.getToken(tile);
-    Value products =
-        b.consume(keys.getPipe(), tile, scoreType, [&](Value keyTile) {
-          Value zero = frame.index(0);
-          Value started = FragmentMmaOp::create(
-              frame.builder, frame.loc, FragmentBuilder::getInFlight(scoreType),
-              queries.getTile(), firstRow, zero, keyTile, zero, zero,
-              /*accumulator=*/Value(),
-              frame.builder.getI64IntegerAttr(block.getSizes().keySize));
-          return b.wait(started);
-        });
-    Value left = softmax.addScores(scores.apply(products, tile, token),
-                                   weightType, state);
-    state.acc =
-        b.consume(values.getPipe(), tile, accType, [&](Value valueTile) {
-          values.clearUnseen(thread, valueTile, block.getToken(tile),
-                             block.tokens, kBarrier);
-          Value zero = frame.index(0);
-          return b.wait(b.startProduct(accType, left, valueTile, zero,
-                                       state.acc, Major::MN));
-        });
+  Value multiplyKeys(Value keyTile) const {
+    Value zero = frame.index(0);
+    return b.wait(FragmentMmaOp::create(
+        frame.builder, frame.loc, FragmentBuilder::getInFlight(scoreType),
+        queries.getTile(), firstRow, zero, keyTile, zero, zero,
+        /*accumulator=*/Value(), /*thread=*/Value(),
+        frame.builder.getI64IntegerAttr(block.getSizes().keySize)));
+  }
+
+  Value addValues(Value weights, Value valueTile, Value acc) const {
+    return b.wait(b.startProduct(accType, weights, valueTile, frame.index(0),
+                                 acc, Major::MN));
   }
 
   Frame frame;

@@ -152,10 +152,10 @@ Value QueryStage::scaleRow(Value elements, Value row, Value d) const {
   return f.mul(elements, f.broadcast(getPower(power), elements));
 }
 
-Value QueryStage::loadFactors(FragmentType rows, Value firstRow) const {
+Value QueryStage::loadFactors(const FragmentBuilder &b, FragmentType rows,
+                              Value firstRow) const {
   if (!hasFactors)
     return {};
-  FragmentBuilder b(frame.builder, frame.loc);
   Value one = arith::ConstantOp::create(frame.builder, frame.loc,
                                         frame.builder.getF32FloatAttr(1));
   return b.map(b.splat(rows, one),

@@ -32,7 +32,8 @@ public:
   void store(Value count) const;
   /// Loads the factors of products with rows from `firstRow` on, a number of
   /// each row of a fragment type; null if there are none.
-  Value loadFactors(FragmentType rows, Value firstRow) const;
+  Value loadFactors(const FragmentBuilder &b, FragmentType rows,
+                    Value firstRow) const;
 
 private:
   Value loadRow(Value row, Value d) const;

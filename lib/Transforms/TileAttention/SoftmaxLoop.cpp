@@ -16,49 +16,52 @@ RowSums SoftmaxLoop::run(const SoftmaxState &first, Value tiles,
   SoftmaxState state =
       softmax.forTiles(first, tiles, block.getPlan().schedule,
                        [&](Value tile, SoftmaxState &state) {
-                         feed.begin(tile);
+                         source.begin(tile);
                          Value token = block.getToken(tile);
-                         feed.areLatent() ? addLatent(tile, token, steps, state)
-                                          : addPair(tile, token, steps, state);
-                         feed.end();
+                         source.areLatent()
+                             ? addLatent(tile, token, steps, state)
+                             : addPair(tile, token, steps, state);
+                         source.end();
                        });
-  return {state.acc, softmax.getReference(state), softmax.getTotal(state),
+  return {state.products, softmax.getReference(state), softmax.getTotal(state),
           bias};
 }
 
-void SoftmaxLoop::addScores(Value products, Value tile, Value token,
-                            const ProductSteps &steps,
-                            SoftmaxState &state) const {
+Value SoftmaxLoop::addScores(Value products, Value tile, Value token,
+                             const ProductSteps &steps,
+                             SoftmaxState &state) const {
   steps.beforeScores();
-  steps.addScores(scores.apply(feed.scaleScores(products), tile, token), tile,
-                  state);
+  return steps.addScores(
+      scores.apply(source.scaleScores(products), tile, token), tile, state);
 }
 
 void SoftmaxLoop::addPair(Value tile, Value token, const ProductSteps &steps,
                           SoftmaxState &state) const {
-  SmallVector<Value> products = feed.useKeys(tile, type, [&](Value keyTile) {
-    return SmallVector<Value>{steps.multiplyKeys(keyTile, tile)};
-  });
-  addScores(products.front(), tile, token, steps, state);
-  SmallVector<Type> types;
-  if (state.acc)
-    types.push_back(state.acc.getType());
-  SmallVector<Value> acc = feed.useValues(tile, types, [&](Value valueTile) {
-    steps.addValues(valueTile, tile, state);
-    return state.acc ? SmallVector<Value>{state.acc} : SmallVector<Value>();
-  });
-  if (state.acc)
-    state.acc = acc.front();
+  ProductSteps::Store storeNext = steps.loadNext(tile);
+  SmallVector<Value> products =
+      source.useKeys(tile, scores.getType(), [&](Value keyTile) {
+        return SmallVector<Value>{steps.multiplyKeys(keyTile, tile)};
+      });
+  Value weights = addScores(products.front(), tile, token, steps, state);
+  storeNext(state);
+  state.products = source.useValues(
+      tile, TypeRange(ValueRange(state.products)), [&](Value valueTile) {
+        steps.addValues(weights, valueTile, tile, state);
+        return state.products;
+      });
 }
 
 void SoftmaxLoop::addLatent(Value tile, Value token, const ProductSteps &steps,
                             SoftmaxState &state) const {
+  ProductSteps::Store storeNext = steps.loadNext(tile);
   SmallVector<Value> before = state.getValues();
   state = SoftmaxState(
-      feed.useKeys(tile, TypeRange(ValueRange(before)), [&](Value rows) {
+      source.useKeys(tile, TypeRange(ValueRange(before)), [&](Value rows) {
         SoftmaxState next(before);
-        addScores(steps.multiplyKeys(rows, tile), tile, token, steps, next);
-        steps.addValues(rows, tile, next);
+        Value weights =
+            addScores(steps.multiplyKeys(rows, tile), tile, token, steps, next);
+        steps.addValues(weights, rows, tile, next);
         return next.getValues();
       }));
+  storeNext(state);
 }

@@ -9,9 +9,10 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_SOFTMAXLOOP_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_SOFTMAXLOOP_H
 
+#include "FragmentResults.h"
 #include "OnlineSoftmax.h"
-#include "TileFeed.h"
 #include "TileScores.h"
+#include "TileSource.h"
 
 namespace mlir::kvcache {
 
@@ -20,37 +21,43 @@ namespace mlir::kvcache {
 struct ProductSteps {
   /// Computes the products of queries and a tile of keys.
   std::function<Value(Value keyTile, Value tile)> multiplyKeys;
-  /// Adds the scores of a tile to the softmax, and keeps their weights.
-  std::function<void(Value scores, Value tile, SoftmaxState &state)> addScores;
-  /// Adds the products of these weights and a tile of values.
-  std::function<void(Value valueTile, Value tile, SoftmaxState &state)>
+  /// Adds the scores of a tile to the softmax. Returns their weights as an
+  /// operand of the next product, or null if they are in memory.
+  std::function<Value(Value scores, Value tile, SoftmaxState &state)> addScores;
+  /// Adds the products of weights and a tile of values.
+  std::function<void(Value weights, Value valueTile, Value tile,
+                     SoftmaxState &state)>
       addValues;
   /// Runs before products become scores.
   std::function<void()> beforeScores = [] {};
+  /// Loads numbers of the next tile before the products of this one, and
+  /// returns what stores them after its scores are added.
+  using Store = std::function<void(SoftmaxState &state)>;
+  std::function<Store(Value tile)> loadNext = [](Value) {
+    return [](SoftmaxState &) {};
+  };
 };
 
-/// The loop of a block over tiles that all of its threads bring: scores, their
-/// softmax, and sums of values.
+/// The loop of a block over tiles: scores, their softmax, and sums of values.
 class SoftmaxLoop {
 public:
-  /// Products are fragments of `type`, whose row 0 is row `firstRow` of the
-  /// block. `bias` and `scratch` are those of the softmax.
-  SoftmaxLoop(const TileRows &block, TileFeed &feed, FragmentType type,
-              Value firstRow, float bias, Value scratch = {})
-      : block(block), feed(feed), type(type), bias(bias),
-        scores(block, type, firstRow),
-        softmax(DeviceMath(block.getFrame()), scores.getFactor(), bias,
+  /// Products are fragments whose scores `scores` computes. `bias` and
+  /// `scratch` are those of the softmax.
+  SoftmaxLoop(FragmentBuilder &b, const TileRows &block, TileSource &source,
+              const TileScores &scores, float bias, Value scratch = {})
+      : block(block), source(source), bias(bias), scores(scores),
+        softmax(b, DeviceMath(block.getFrame()), scores.getFactor(), bias,
                 scratch) {}
 
   const OnlineSoftmax &getSoftmax() const { return softmax; }
   /// Returns the sums of the block's rows over `tiles` tiles, from a state
-  /// before the first one.
+  /// before the first one. What products carry is in place of accumulators.
   RowSums run(const SoftmaxState &first, Value tiles,
               const ProductSteps &steps) const;
 
 private:
-  void addScores(Value products, Value tile, Value token,
-                 const ProductSteps &steps, SoftmaxState &state) const;
+  Value addScores(Value products, Value tile, Value token,
+                  const ProductSteps &steps, SoftmaxState &state) const;
   /// Adds a tile of keys and one of values, whose first token is given.
   void addPair(Value tile, Value token, const ProductSteps &steps,
                SoftmaxState &state) const;
@@ -59,8 +66,7 @@ private:
                  SoftmaxState &state) const;
 
   const TileRows &block;
-  TileFeed &feed;
-  FragmentType type;
+  TileSource &source;
   float bias;
   TileScores scores;
   OnlineSoftmax softmax;

@@ -10,6 +10,7 @@
 
 #include "QueryStage.h"
 #include "SoftmaxLoop.h"
+#include "TileFeed.h"
 #include "TiledCache.h"
 #include "WorkItems.h"
 
@@ -29,7 +30,7 @@ class SwapABKernel {
 public:
   SwapABKernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
       : frame(frame), grid(op, frame, plan), block(grid),
-        b(frame.builder, frame.loc), items(grid, block), feed(block, items),
+        b(frame.builder, frame.loc), items(grid, block), feed(block, b, items),
         queries(block, feed.getKeyElement(), plan.countThreads()) {}
 
   float getBias() const { return getWeightBias(feed.getValueElement()); }
@@ -38,9 +39,11 @@ public:
     items.emit(block.getPlan().countThreads(),
                {[&](Value) { allocate(); }, [&] { return attendTokens(); },
                 [&](const RowSums &sums, WorkItemCode::Store store) {
-                  b.recomputePlaces();
-                  store(FragmentResults(block, frame.index(0), frame.index(0)),
-                        sums);
+                  if (!block.getPlan().isPersistent())
+                    b.recomputePlaces();
+                  store(
+                      FragmentResults(block, b, frame.index(0), frame.index(0)),
+                      sums);
                 }});
   }
 
@@ -67,10 +70,12 @@ private:
 
   /// The sums of the block's tokens.
   RowSums attendTokens() {
+    // A work item has a copy of its own.
     if (block.getPlan().isPersistent())
-      b.recomputePlaces();
-    SoftmaxLoop loop(block, feed, getAcc(block.getPlan().tokens),
-                     /*firstRow=*/frame.index(0), getBias(), scratch);
+      b.placeBy(block.work.thread);
+    TileScores scores(block, b, getAcc(block.getPlan().tokens),
+                      /*firstRow=*/frame.index(0));
+    SoftmaxLoop loop(b, block, feed, scores, getBias(), scratch);
     const OnlineSoftmax &softmax = loop.getSoftmax();
     Value tiles = block.findTiles(block.getPlan().countThreads());
     feed.start(tiles);
@@ -78,23 +83,29 @@ private:
     return loop.run(
         softmax.begin(getAcc(block.getSizes().valueSize)), tiles,
         {[&](Value keyTile, Value tile) { return multiplyKeys(keyTile, tile); },
-         [&](Value scores, Value, SoftmaxState &state) {
-           softmax.addScores(scores, state, [&](Value weights) {
+         [&](Value tileScores, Value, SoftmaxState &state) {
+           return softmax.addScores(tileScores, state, [&](Value weights) {
              storeWeights(feed.scaleWeights(weights));
+             return Value();
            });
          },
-         [&](Value valueTile, Value, SoftmaxState &state) {
-           state.acc = addValues(valueTile, state.acc);
+         [&](Value, Value valueTile, Value, SoftmaxState &state) {
+           state.getAcc() = addValues(valueTile, state.getAcc());
          },
-         [&] { b.recomputePlaces(); }});
+         [&] {
+           if (!block.getPlan().isPersistent())
+             b.recomputePlaces();
+         }});
   }
 
   /// Stores the weights of a tile, a row for each token, for the next product.
+  /// Its barrier also orders the maxima that warps exchange through `scratch`
+  /// and the next ones.
   void storeWeights(Value weights) const {
     Value rounded = b.truncate(weights, feed.getValueElement());
     Value zero = frame.index(0);
     FragmentStoreOp::create(frame.builder, frame.loc, rounded, weightTile, zero,
-                            zero, /*transposed=*/true);
+                            zero, b.getThread(), /*transposed=*/true);
     emitAsyncFence(frame);
     gpu::BarrierOp::create(frame.builder, frame.loc);
   }
@@ -120,8 +131,8 @@ private:
     Value zero = frame.index(0);
     return FragmentMmaOp::create(
         frame.builder, frame.loc, FragmentBuilder::getInFlight(type), left,
-        zero, zero, right, zero, zero, acc, frame.builder.getI64IntegerAttr(k),
-        major, major);
+        zero, zero, right, zero, zero, acc, /*thread=*/Value(),
+        frame.builder.getI64IntegerAttr(k), major, major);
   }
 
   Frame frame;

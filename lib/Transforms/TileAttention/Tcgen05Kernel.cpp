@@ -11,6 +11,7 @@
 #include "QueryStage.h"
 #include "SoftmaxLoop.h"
 #include "TensorProducts.h"
+#include "TileFeed.h"
 #include "WorkItems.h"
 
 using namespace mlir;
@@ -34,7 +35,7 @@ class Tcgen05Kernel {
 public:
   Tcgen05Kernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
       : frame(frame), grid(op, frame, plan), block(grid),
-        b(frame.builder, frame.loc), items(grid, block), feed(block, items),
+        b(frame.builder, frame.loc), items(grid, block), feed(block, b, items),
         queries(block, feed.getKeyElement(), plan.countThreads()),
         products(frame, plan.rows, plan.tokens, block.getSizes().valueSize,
                  feed.getValueElement()) {}
@@ -74,8 +75,8 @@ private:
 
   /// The sums of the block's tokens. The accumulator is in tensor memory.
   RowSums attendTokens() {
-    SoftmaxLoop loop(block, feed, getScoreType(), /*firstRow=*/frame.index(0),
-                     getBias());
+    TileScores scores(block, b, getScoreType(), /*firstRow=*/frame.index(0));
+    SoftmaxLoop loop(b, block, feed, scores, getBias());
     const OnlineSoftmax &softmax = loop.getSoftmax();
     tiles = block.findTiles(block.getPlan().countThreads());
     feed.start(tiles);
@@ -85,11 +86,12 @@ private:
     return loop.run(
         softmax.beginRows(getScoreType()), tiles,
         {[&](Value keyTile, Value tile) { return multiply(keyTile, tile); },
-         [&](Value scores, Value tile, SoftmaxState &state) {
-           storeWeights(softmax.addScoresLazily(scores, getSlack(), state),
+         [&](Value tileScores, Value tile, SoftmaxState &state) {
+           storeWeights(softmax.addScoresLazily(tileScores, getSlack(), state),
                         tile);
+           return Value();
          },
-         [&](Value valueTile, Value tile, SoftmaxState &) {
+         [&](Value, Value valueTile, Value tile, SoftmaxState &) {
            products.addColumns(valueTile, hasSums(tile));
          }});
   }
@@ -140,8 +142,8 @@ private:
           [&] {
             return b.splat(getFragment(count), DeviceMath(frame).constant(0));
           });
-      store(FragmentResults(block, /*firstRow=*/frame.index(0), column),
-            {acc, sums.reference, sums.total, sums.bias});
+      store(FragmentResults(block, b, /*firstRow=*/frame.index(0), column),
+            {{acc}, sums.reference, sums.total, sums.bias});
     });
   }
 

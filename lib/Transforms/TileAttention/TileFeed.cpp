@@ -13,13 +13,14 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-TileFeed::TileFeed(TileRows &block, const WorkItems &items)
-    : block(block), items(items), frame(block.getFrame()),
-      b(frame.builder, frame.loc),
+TileFeed::TileFeed(TileRows &block, const FragmentBuilder &b,
+                   const WorkItems &items, bool hasShared)
+    : block(block), items(items), frame(block.getFrame()), b(b),
       keys(frame, block.getOp(), block.getOp().getKeyCache(),
            block.getSizes().keySize, block.getPlan()),
       values(frame, block.getOp(), block.getOp().getValues(),
-             block.getSizes().valueSize, block.getPlan()) {}
+             block.getSizes().valueSize, block.getPlan()),
+      hasShared(hasShared) {}
 
 SmallVector<const TiledCache *> TileFeed::getSides() const {
   if (areLatent())
@@ -114,8 +115,8 @@ void TileFeed::copyMeanwhile(Value tile) const {
 
 void TileFeed::begin(Value tile) {
   // All threads have used the tile before, and have stored the ids of the next
-  // copies.
-  if (block.ids || !areCopied())
+  // copies, and other numbers for this tile.
+  if (block.ids || hasShared || !areCopied())
     gpu::BarrierOp::create(frame.builder, frame.loc);
   // The only tile is copied when all have used the one before.
   produce(tile, [](const TiledCache &side) {
@@ -158,9 +159,8 @@ void TileFeed::end() {
     storeLoaded();
 }
 
-SmallVector<Value>
-TileFeed::useKeys(Value tile, TypeRange types,
-                  function_ref<SmallVector<Value>(Value)> body) const {
+SmallVector<Value> TileFeed::useKeys(Value tile, TypeRange types,
+                                     Body body) const {
   return keys.use(items.getUse(tile), types, [&](Value keyTile) {
     if (areLatent() && keys.isCopied())
       keys.clearUnseen(block.work.thread, keyTile, block.getToken(tile),
@@ -169,9 +169,8 @@ TileFeed::useKeys(Value tile, TypeRange types,
   });
 }
 
-SmallVector<Value>
-TileFeed::useValues(Value tile, TypeRange types,
-                    function_ref<SmallVector<Value>(Value)> body) const {
+SmallVector<Value> TileFeed::useValues(Value tile, TypeRange types,
+                                       Body body) const {
   return values.use(items.getUse(tile), types, [&](Value valueTile) {
     if (values.isCopied())
       values.clearUnseen(block.work.thread, valueTile, block.getToken(tile),

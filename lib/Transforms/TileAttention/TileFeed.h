@@ -10,6 +10,7 @@
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEFEED_H
 
 #include "FragmentBuilder.h"
+#include "TileSource.h"
 #include "WorkItems.h"
 
 namespace mlir::kvcache {
@@ -17,32 +18,31 @@ namespace mlir::kvcache {
 /// Brings tiles of keys and values into shared memory, for a block whose
 /// threads all copy and multiply. Copies start some tiles ahead. Where they do
 /// not bring elements as products need them, the threads convert these.
-class TileFeed {
+class TileFeed : public TileSource {
 public:
-  TileFeed(TileRows &block, const WorkItems &items);
+  /// If `hasShared`, lanes store other numbers for each tile, too.
+  TileFeed(TileRows &block, const FragmentBuilder &b, const WorkItems &items,
+           bool hasShared = false);
 
   void allocate();
   /// Starts the copies of the first of `count` tiles.
   void start(Value count);
-  /// Makes a tile complete, and starts the next copies. `end` follows its use.
-  void begin(Value tile);
-  void end();
+  /// Also starts the next copies.
+  void begin(Value tile) override;
+  void end() override;
   /// Starts the copies that `begin` has not, while a product of the tile is
   /// computed: those of products that read tiles by themselves.
   void copyMeanwhile(Value tile) const;
 
-  /// Runs `body` with a tile of keys or values. Latent rows are both.
-  SmallVector<Value>
-  useKeys(Value tile, TypeRange types,
-          function_ref<SmallVector<Value>(Value keys)> body) const;
-  SmallVector<Value>
-  useValues(Value tile, TypeRange types,
-            function_ref<SmallVector<Value>(Value values)> body) const;
-  bool areLatent() const { return !block.getOp().getValueCache(); }
+  SmallVector<Value> useKeys(Value tile, TypeRange types,
+                             Body body) const override;
+  SmallVector<Value> useValues(Value tile, TypeRange types,
+                               Body body) const override;
+  bool areLatent() const override { return !block.getOp().getValueCache(); }
 
   /// Multiplies scores, or weights, by the scales of the tokens in the tile in
   /// use, unless its elements have these.
-  Value scaleScores(Value scores) const { return scale(keys, scores); }
+  Value scaleScores(Value scores) const override { return scale(keys, scores); }
   Value scaleWeights(Value weights) const {
     return scale(areLatent() ? keys : values, weights);
   }
@@ -82,8 +82,9 @@ private:
   TileRows &block;
   const WorkItems &items;
   const Frame &frame;
-  FragmentBuilder b;
+  const FragmentBuilder &b;
   TiledCache keys, values;
+  bool hasShared;
   /// The number of tiles.
   Value tiles;
   /// Stores numbers that wait in registers while a tile is used.

@@ -21,11 +21,11 @@ using namespace mlir::kvcache;
 /// The least factor: with it, a score of -inf stays one.
 constexpr float kLeastFactor = std::numeric_limits<float>::min();
 
-TileScores::TileScores(const TileRows &block, FragmentType type, Value firstRow,
-                       Value queryFactors)
-    : block(block), frame(block.getFrame()), b(frame.builder, frame.loc),
-      f(frame), math(frame, block.getOp()), visible(frame, block.getOp()),
-      type(type), firstRow(firstRow), factor(makeFactor(queryFactors)) {
+TileScores::TileScores(const TileRows &block, FragmentBuilder &b,
+                       FragmentType type, Value firstRow, Value queryFactors)
+    : block(block), frame(block.getFrame()), b(b), f(frame),
+      math(frame, block.getOp()), visible(frame, block.getOp()), type(type),
+      firstRow(firstRow), factor(makeFactor(queryFactors)) {
   if (carriesBounds())
     carriedBounds = makeBounds();
   if (!hasBounds())

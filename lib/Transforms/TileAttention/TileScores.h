@@ -21,8 +21,8 @@ class TileScores {
 public:
   /// `firstRow` is the number of a fragment's row 0 in the block. Products of
   /// rows are multiplied by `queryFactors`, too, unless they are null.
-  TileScores(const TileRows &block, FragmentType type, Value firstRow,
-             Value queryFactors = {});
+  TileScores(const TileRows &block, FragmentBuilder &b, FragmentType type,
+             Value firstRow, Value queryFactors = {});
 
   /// Whether the softmax multiplies by the factor, in the instruction that
   /// subtracts the largest score. Scores are products then, and the factor is
@@ -33,6 +33,8 @@ public:
   /// The factor of products with the rows of a query head, in f32.
   static Value getFactor(const TileRows &block, Value queryHead);
 
+  /// The type of a tile's products and scores.
+  FragmentType getType() const { return type; }
   /// The factor of each row that the softmax multiplies by; null if scores are
   /// exponents of 2.
   Value getFactor() const { return areProducts(block) ? factor : Value(); }
@@ -86,7 +88,7 @@ private:
 
   const TileRows &block;
   const Frame &frame;
-  FragmentBuilder b;
+  FragmentBuilder &b;
   DeviceMath f;
   ScoreMath math;
   VisibleTokens visible;

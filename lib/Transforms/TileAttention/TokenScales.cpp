@@ -46,11 +46,10 @@ Value TokenScales::getRow(Value tile, int64_t group) const {
   return frame.add(frame.mul(tileOfWarp, groups), frame.index(group));
 }
 
-Value TokenScales::loadFragment(FragmentType type, Value tile,
-                                int64_t group) const {
-  return FragmentLoadOp::create(frame.builder, frame.loc, type, scales,
-                                getRow(tile, group), frame.index(0),
-                                /*repeated=*/true);
+Value TokenScales::loadFragment(const FragmentBuilder &b, FragmentType type,
+                                Value tile, int64_t group) const {
+  return b.load(type, scales, getRow(tile, group), frame.index(0),
+                LoadForm::Repeated);
 }
 
 //===----------------------------------------------------------------------===//

@@ -9,8 +9,8 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TOKENSCALES_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TOKENSCALES_H
 
+#include "FragmentBuilder.h"
 #include "TileRows.h"
-#include "kvcache/IR/FragmentOps.h"
 
 namespace mlir::kvcache {
 
@@ -41,7 +41,8 @@ public:
   void store(const Loaded &loaded, ValueRange factors = {}) const;
   /// Loads the scales of a group as elements of a fragment: those of a token
   /// are a column.
-  Value loadFragment(FragmentType type, Value tile, int64_t group) const;
+  Value loadFragment(const FragmentBuilder &b, FragmentType type, Value tile,
+                     int64_t group) const;
 
 private:
   /// The number of the row of shared memory with the scales of a group.

@@ -9,6 +9,7 @@
 #include "UnitSchedule.h"
 
 #include "../Attention/AttentionChoices.h"
+#include "kvcache/IR/FragmentOps.h"
 #include "kvcache/IR/TileOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -30,7 +31,7 @@ UnitSchedule::UnitSchedule(const Frame &frame, const KeySplits &splits,
                            int64_t blocks, int64_t shares, Value thread)
     : frame(frame), builder(frame.builder), loc(frame.loc), splits(splits),
       slots(frame.toI32(splits.getSlots())), blocks(blocks), shares(shares),
-      thread(frame.toI32(thread)) {}
+      thread(thread) {}
 
 void UnitSchedule::run(Value given, function_ref<Value(Value)> countOfEntry,
                        function_ref<void(const ScheduledUnit &)> body) {
@@ -50,7 +51,7 @@ void UnitSchedule::run(Value given, function_ref<Value(Value)> countOfEntry,
   auto findNext = [&](OpBuilder &, Location, ValueRange) {
     // The next unit is stored, and the one before has ended.
     gpu::BarrierOp::create(builder, loc);
-    lane = frame.rem(hide(thread), kWarp);
+    lane = frame.rem(frame.toI32(copyThread()), kWarp);
     SmallVector<Value> state = load(kNext);
     Value unit = state[0], wholeUnit = frame.div(unit, shares);
     Group group = find(wholeUnit, state[1], state[2]);
@@ -71,15 +72,14 @@ void UnitSchedule::run(Value given, function_ref<Value(Value)> countOfEntry,
   auto runUnit = [&](OpBuilder &, Location, ValueRange found) {
     base = found[1];
     before = found[2];
-    sameThread = hide(thread);
+    sameThread = copyThread();
     sameSlots = unify(load(kSlots)[0]);
     Value entry = unify(found[4]), number = unify(found[5]);
     Value share = unify(frame.rem(found[0], shares));
     frame.runIf(isFirstThread(),
                 [&] { store(kRunning, {entry, number, share, zero}); });
     body({frame.fromI32(entry), frame.fromI32(number), frame.fromI32(share),
-          frame.fromI32(sameThread), frame.fromI32(sameSlots),
-          unify(found[6])});
+          sameThread, frame.fromI32(sameSlots), unify(found[6])});
     scf::YieldOp::create(builder, loc);
   };
   auto loop = scf::WhileOp::create(builder, loc, SmallVector<Type>(7, i32),
@@ -160,16 +160,12 @@ void UnitSchedule::store(Value taken, Value carried) const {
 ScheduledUnit UnitSchedule::getUnit() const {
   SmallVector<Value> unit = load(kRunning);
   auto get = [&](Value number) { return frame.fromI32(unify(number)); };
-  return {get(unit[0]),         get(unit[1]),
-          get(unit[2]),         frame.fromI32(hide(thread)),
-          get(load(kSlots)[0]), Value()};
+  return {get(unit[0]), get(unit[1]),         get(unit[2]),
+          sameThread,   get(load(kSlots)[0]), Value()};
 }
 
-Value UnitSchedule::hide(Value number) const {
-  // Compilers do not move shuffles out of loops. Each lane gets its own value.
-  return gpu::ShuffleOp::create(builder, loc, number, 0, kWarp,
-                                gpu::ShuffleMode::XOR)
-      .getShuffleResult();
+Value UnitSchedule::copyThread() const {
+  return OpaqueThreadOp::create(builder, loc, builder.getIndexType());
 }
 
 Value UnitSchedule::unify(Value number) const {
@@ -184,7 +180,7 @@ Workspace UnitSchedule::getWorkspace(Value slots) const {
 }
 
 Value UnitSchedule::isFirstThread() const {
-  return frame.equal(sameThread, frame.i32(0));
+  return frame.equal(sameThread, frame.index(0));
 }
 
 SmallVector<Value> UnitSchedule::load(int64_t row) const {

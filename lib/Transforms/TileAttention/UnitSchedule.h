@@ -60,9 +60,9 @@ private:
   Group count(Value base, Value before) const;
   /// The group that has a unit, or the last one.
   Group find(Value unit, Value base, Value before) const;
+  /// Returns an opaque copy of the thread's number.
+  Value copyThread() const;
   Value shuffle(Value value, Value lane) const;
-  /// A number that each lane has of its own, as another value.
-  Value hide(Value number) const;
   Workspace getWorkspace(Value slots) const;
   Value isFirstThread() const;
   /// The numbers in a row of the tile.

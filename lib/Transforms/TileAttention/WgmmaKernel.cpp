@@ -11,6 +11,7 @@
 #include "ProductTeam.h"
 #include "QueryStage.h"
 #include "SoftmaxLoop.h"
+#include "TileFeed.h"
 #include "WorkItems.h"
 
 using namespace mlir;
@@ -26,7 +27,7 @@ class WgmmaKernel {
 public:
   WgmmaKernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
       : frame(frame), grid(op, frame, plan), block(grid),
-        b(frame.builder, frame.loc), items(grid, block), feed(block, items),
+        b(frame.builder, frame.loc), items(grid, block), feed(block, b, items),
         queries(block, feed.getKeyElement(), plan.countThreads()) {}
 
   float getBias() const { return getWeightBias(feed.getValueElement()); }
@@ -37,7 +38,7 @@ public:
                 [&](const RowSums &sums, WorkItemCode::Store store) {
                   if (block.getPlan().isPersistent())
                     b.recomputePlaces();
-                  store(FragmentResults(block, team.getFirstRow(),
+                  store(FragmentResults(block, b, team.getFirstRow(),
                                         team.getFirstColumn()),
                         sums);
                 }});
@@ -57,26 +58,25 @@ private:
 
   /// The sums of the block's tokens.
   RowSums attendTokens() {
-    SoftmaxLoop loop(block, feed, getScoreType(), team.getFirstRow(),
-                     getBias());
+    TileScores scores(block, b, getScoreType(), team.getFirstRow());
+    SoftmaxLoop loop(b, block, feed, scores, getBias());
     const OnlineSoftmax &softmax = loop.getSoftmax();
     Value tiles = block.findTiles(block.getPlan().countThreads());
     feed.start(tiles);
     items.storeQueries(queries, tiles, /*isAsyncRead=*/true);
-    Value left;
+    FragmentType operand =
+        team.getFragment(block.getPlan().tokens, feed.getValueElement(),
+                         FragmentLayout::WgmmaA16);
     return loop.run(
         softmax.begin(getAcc(team.countColumns())), tiles,
         {[&](Value keyTile, Value tile) { return multiplyKeys(keyTile, tile); },
-         [&](Value scores, Value, SoftmaxState &state) {
-           left = softmax.addScores(
-               scores,
-               team.getFragment(block.getPlan().tokens, feed.getValueElement(),
-                                FragmentLayout::WgmmaA16),
-               state,
-               [&](Value weights) { return feed.scaleWeights(weights); });
+         [&](Value tileScores, Value, SoftmaxState &state) {
+           return softmax.addScores(tileScores, state, [&](Value weights) {
+             return b.toOperand(operand, feed.scaleWeights(weights));
+           });
          },
-         [&](Value valueTile, Value, SoftmaxState &state) {
-           state.acc = addValues(left, valueTile, state.acc);
+         [&](Value weights, Value valueTile, Value, SoftmaxState &state) {
+           state.getAcc() = addValues(weights, valueTile, state.getAcc());
          }});
   }
 
@@ -86,7 +86,7 @@ private:
     Value started = FragmentMmaOp::create(
         frame.builder, frame.loc, FragmentBuilder::getInFlight(getScoreType()),
         queries.getTile(), team.getFirstRow(), zero, keyTile, zero, zero,
-        /*accumulator=*/Value(),
+        /*accumulator=*/Value(), /*thread=*/Value(),
         frame.builder.getI64IntegerAttr(block.getSizes().keySize));
     feed.copyMeanwhile(tile);
     return b.wait(started);

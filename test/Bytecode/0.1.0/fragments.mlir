@@ -109,11 +109,39 @@ module {
     %0 = kvcache.fragment_mma %arg0[%arg6, %arg6], %arg1[%arg6, %arg6] : !kvcache.tile<16x128xbf16, swizzle_128b>, !kvcache.tile<128x128xbf16, swizzle_128b> -> !kvcache.in_flight<16x64xf32, wgmma_acc_t>
     %1 = kvcache.fragment_wait %0 : !kvcache.in_flight<16x64xf32, wgmma_acc_t>
     %2 = kvcache.opaque_thread : index
-    %3 = kvcache.reduce maxnumf %1 from %arg5 across %arg4 : !kvcache.fragment<16x64xf32, wgmma_acc_t>, !kvcache.tile<4x16xf32> -> !kvcache.fragment<16xf32, wgmma_acc_t>
+    %3 = kvcache.reduce maxnumf %1 from %arg5 across %arg4 thread %2 : !kvcache.fragment<16x64xf32, wgmma_acc_t>, !kvcache.tile<4x16xf32> -> !kvcache.fragment<16xf32, wgmma_acc_t>
     %4 = kvcache.reduce addf %1 : !kvcache.fragment<16x64xf32, wgmma_acc_t> -> !kvcache.fragment<16xf32, wgmma_acc_t, partial>
     %5 = kvcache.reduce addf %4 across %arg4 : !kvcache.fragment<16xf32, wgmma_acc_t, partial>, !kvcache.tile<4x16xf32> -> !kvcache.fragment<16xf32, wgmma_acc_t>
-    kvcache.fragment_store %arg2, %arg3[%arg6, %arg6] transposed : !kvcache.fragment<16x64xbf16, wgmma_acc_t>, !kvcache.tile<64x16xbf16, swizzle_32b>
+    kvcache.fragment_store %arg2, %arg3[%arg6, %arg6] transposed thread %2 : !kvcache.fragment<16x64xbf16, wgmma_acc_t>, !kvcache.tile<64x16xbf16, swizzle_32b>
     return %1, %3, %5 : !kvcache.fragment<16x64xf32, wgmma_acc_t>, !kvcache.fragment<16xf32, wgmma_acc_t>, !kvcache.fragment<16xf32, wgmma_acc_t>
+  }
+  func.func @threads(%arg0: !kvcache.tile<64x64xbf16, swizzle_128b>, %arg1: !kvcache.fragment<16x64xf32, mma_acc>, %arg2: !kvcache.fragment<16xf32, mma_acc>, %arg3: memref<?x64xf32>, %arg4: memref<?x2xf32>, %arg5: index, %arg6: index) -> !kvcache.fragment<16x64xf32, mma_acc> {
+    %0 = kvcache.fragment_load %arg0[%arg5, %arg5] thread %arg6 : !kvcache.tile<64x64xbf16, swizzle_128b> -> !kvcache.fragment<16x64xbf16, mma_a16>
+    %1 = kvcache.fragment_mma %0, %arg0[%arg5, %arg5] add %arg1 thread %arg6 : !kvcache.fragment<16x64xbf16, mma_a16>, !kvcache.tile<64x64xbf16, swizzle_128b>, !kvcache.fragment<16x64xf32, mma_acc> -> !kvcache.in_flight<16x64xf32, mma_acc>
+    %2 = kvcache.fragment_wait %1 : !kvcache.in_flight<16x64xf32, mma_acc>
+    %3 = kvcache.map %2 at(%arg5, %arg5) thread %arg6 : !kvcache.fragment<16x64xf32, mma_acc> -> !kvcache.fragment<16x64xf32, mma_acc> {
+    ^bb0(%arg7: f32, %arg8: index, %arg9: index):
+      kvcache.yield %arg7 : f32
+    }
+    kvcache.store_rows %3 at(%arg5, %arg5) to %arg3 thread %arg6 : !kvcache.fragment<16x64xf32, mma_acc>, memref<?x64xf32> {
+    ^bb0(%arg7: index):
+      %true = arith.constant true
+      kvcache.yield %arg7, %true : index, i1
+    }
+    kvcache.store_split %3, %arg2, %arg2 at(%arg5, %arg5) to %arg3, %arg4 thread %arg6 : !kvcache.fragment<16x64xf32, mma_acc>, !kvcache.fragment<16xf32, mma_acc>, memref<?x64xf32>, memref<?x2xf32> {
+    ^bb0(%arg7: index):
+      %true = arith.constant true
+      kvcache.yield %arg7, %true : index, i1
+    }
+    return %3 : !kvcache.fragment<16x64xf32, mma_acc>
+  }
+  func.func @wait_layouts(%arg0: !kvcache.in_flight<64x64xf32, wgmma_acc>, %arg1: !kvcache.in_flight<16x64xf32, wgmma_acc_t>) -> (!kvcache.fragment<64x64xf32, wgmma_acc>, !kvcache.fragment<16x64xf32, wgmma_acc_t>) {
+    %0:2 = kvcache.fragment_wait %arg0, %arg1 : !kvcache.in_flight<64x64xf32, wgmma_acc>, !kvcache.in_flight<16x64xf32, wgmma_acc_t>
+    return %0#0, %0#1 : !kvcache.fragment<64x64xf32, wgmma_acc>, !kvcache.fragment<16x64xf32, wgmma_acc_t>
+  }
+  func.func @rows_first(%arg0: !kvcache.fragment<16x64xbf16, mma_a16>, %arg1: !kvcache.tile<64x64xbf16, swizzle_128b>, %arg2: index) -> !kvcache.in_flight<16x64xf32, mma_acc> {
+    %0 = kvcache.fragment_mma %arg0, %arg1[%arg2, %arg2] {rows_first} : !kvcache.fragment<16x64xbf16, mma_a16>, !kvcache.tile<64x64xbf16, swizzle_128b> -> !kvcache.in_flight<16x64xf32, mma_acc>
+    return %0 : !kvcache.in_flight<16x64xf32, mma_acc>
   }
 }
 

@@ -123,8 +123,79 @@ gpu.module @kernels {
     %scratch = kvcache.alloc_tile : !scratch
     %s = kvcache.splat %x : !s
     // expected-error @below {{'kvcache.reduce' op expects a block of 128 threads, which exchange through 'scratch', got 256}}
-    // expected-error @below {{'kvcache.reduce' op has no lowering here for its types and attributes}}
     %max = kvcache.reduce maxnumf %s across %scratch : !s, !scratch -> !row
     gpu.return %max : !row
+  }
+}
+
+// -----
+
+!s = !kvcache.fragment<16x64xf32, wgmma_acc_t>
+!row = !kvcache.fragment<16xf32, wgmma_acc_t>
+!scratch = !kvcache.tile<4x16xf32>
+
+gpu.module @kernels {
+  gpu.func @reduce_c6_twice(%x: f32) -> (!row, !row) {
+    %scratch = kvcache.alloc_tile : !scratch
+    %s = kvcache.splat %x : !s
+    %max = kvcache.reduce maxnumf %s across %scratch : !s, !scratch -> !row
+    %scaled = kvcache.map arith.mulf(%s, %max) : !s, !row -> !s
+    // expected-error @below {{'kvcache.reduce' op expects a barrier after the last 'reduce' through 'scratch'}}
+    %sum = kvcache.reduce addf %scaled across %scratch : !s, !scratch -> !row
+    gpu.return %max, %sum : !row, !row
+  }
+}
+
+// -----
+
+!s = !kvcache.fragment<16x64xf32, wgmma_acc_t>
+!row = !kvcache.fragment<16xf32, wgmma_acc_t>
+!scratch = !kvcache.tile<4x16xf32>
+
+gpu.module @kernels {
+  gpu.func @reduce_c6_loop(%x: f32, %first: !row, %n: index) -> !row {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %scratch = kvcache.alloc_tile : !scratch
+    %s = kvcache.splat %x : !s
+    %max = scf.for %i = %c0 to %n step %c1 iter_args(%row = %first) -> (!row) {
+      // expected-error @below {{'kvcache.reduce' op expects a barrier after the last 'reduce' through 'scratch'}}
+      %next = kvcache.reduce maxnumf %s from %row across %scratch : !s, !scratch -> !row
+      scf.yield %next : !row
+    }
+    gpu.return %max : !row
+  }
+}
+
+// -----
+
+!tile = !kvcache.tile<64x64xbf16, swizzle_128b>
+!fly = !kvcache.in_flight<64x64xf32, wgmma_acc>
+
+gpu.module @kernels {
+  gpu.func @row_of_wgmma_is_no_multiple() {
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %tile = kvcache.alloc_tile : !tile
+    // expected-error @below {{'kvcache.fragment_mma' op expects 'a_row' to be a multiple of 8, got 4}}
+    // expected-error @below {{'kvcache.fragment_mma' op has no lowering here for its types and attributes}}
+    %s = kvcache.fragment_mma %tile[%c4, %c0], %tile[%c0, %c0] : !tile, !tile -> !fly
+    gpu.return
+  }
+}
+
+// -----
+
+!tile = !kvcache.tile<64x64xbf16, swizzle_128b>
+!fly = !kvcache.in_flight<64x64xf32, wgmma_acc>
+
+gpu.module @kernels [#nvvm.target<chip = "sm_100a">] {
+  gpu.func @chip_without_wgmma() {
+    %c0 = arith.constant 0 : index
+    %tile = kvcache.alloc_tile : !tile
+    // expected-error @below {{'kvcache.fragment_mma' op requires sm_90a for wgmma, but the target is sm_100a}}
+    // expected-error @below {{'kvcache.fragment_mma' op has no lowering here for its types and attributes}}
+    %s = kvcache.fragment_mma %tile[%c0, %c0], %tile[%c0, %c0] : !tile, !tile -> !fly
+    gpu.return
   }
 }

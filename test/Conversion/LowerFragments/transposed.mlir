@@ -43,13 +43,31 @@ gpu.module @kernels {
     return %max : !row
   }
 
-  // An instruction for each 64 columns has B as its left operand.
+  // A barrier, or another tile, is between two stores into a tile.
+  // CHECK-LABEL: func.func @reduce_in_turns(
+  // CHECK-COUNT-5: gpu.barrier
+  // CHECK-NOT:     gpu.barrier
+  func.func @reduce_in_turns(%s: !s, %first: !row, %n: index, %one: !scratch, %two: !scratch) -> (!row, !row, !row) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %max = kvcache.reduce maxnumf %s across %one : !s, !scratch -> !row
+    gpu.barrier
+    %min = kvcache.reduce minnumf %s across %one : !s, !scratch -> !row
+    %all = scf.for %i = %c0 to %n step %c1 iter_args(%row = %first) -> (!row) {
+      %next = kvcache.reduce maxnumf %s from %row across %two : !s, !scratch -> !row
+      %last = kvcache.reduce maxnumf %s from %next across %one : !s, !scratch -> !row
+      scf.yield %last : !row
+    }
+    return %max, %min, %all : !row, !row, !row
+  }
+
+  // An instruction for each 64 columns has B as its left operand. All are one group.
   // CHECK-LABEL: func.func @products(
   // CHECK-SAME:    %[[P:[^:]*]]: !kvcache.tile<64x16xbf16, swizzle_32b>, %[[V:[^:]*]]: !kvcache.tile<64x128xbf16, swizzle_128b>
   // CHECK-DAG:     %[[C0:.*]] = arith.constant 0 : index
   // CHECK-DAG:     %[[C64:.*]] = arith.constant 64 : index
-  // CHECK:         %[[LOW:.*]] = kvcache.mma %[[V]][%[[C0]], %[[C0]]], %[[P]][%[[C0]], %[[C0]]] add %{{.*}} {k = 64 : i64, major_a = #kvcache.major<mn_major>, major_b = #kvcache.major<mn_major>} : {{.*}} -> vector<8xf32>
-  // CHECK:         %[[HIGH:.*]] = kvcache.mma %[[V]][%[[C0]], %[[C64]]], %[[P]][%[[C0]], %[[C0]]] add
+  // CHECK:         %[[LOW:.*]] = kvcache.mma %[[V]][%[[C0]], %[[C0]]], %[[P]][%[[C0]], %[[C0]]] add %{{.*}} {grouped, k = 64 : i64, major_a = #kvcache.major<mn_major>, major_b = #kvcache.major<mn_major>} : {{.*}} -> vector<8xf32>
+  // CHECK:         %[[HIGH:.*]] = kvcache.mma %[[V]][%[[C0]], %[[C64]]], %[[P]][%[[C0]], %[[C0]]] add %{{.*}} {k = 64
   // CHECK:         kvcache.mma_wait %[[LOW]], %[[HIGH]] : vector<8xf32>, vector<8xf32>
   func.func @products(%p: !weights, %v: !values, %o: !o) -> !o {
     %c0 = arith.constant 0 : index
@@ -71,11 +89,11 @@ gpu.module @kernels {
     return
   }
 
-  // Places after the op, also in regions, are those of its result. Those before are of the thread's own number.
+  // Places of an op with a thread are those of this thread. Others are of the thread's own number.
   // CHECK-LABEL: gpu.func @opaque(
   // CHECK:         %[[OWN:.*]] = arith.remui %{{.*}}, %c32
   // CHECK:         scf.for
-  // CHECK:           %[[SHUFFLED:.*]], %{{.*}} = gpu.shuffle xor %{{.*}}, %c0_i32, %c32_i32 : i32
+  // CHECK:           %[[SHUFFLED:.*]] = nvvm.shfl.sync bfly %c-1_i32, %{{.*}}, %c0_i32, %c31_i32 : i32 -> i32
   // CHECK:           %[[THREAD:.*]] = arith.index_castui %[[SHUFFLED]] : i32 to index
   // CHECK:           arith.remui %[[THREAD]], %c32
   // CHECK-NOT:       %[[OWN]]
@@ -95,7 +113,7 @@ gpu.module @kernels {
       %thread = kvcache.opaque_thread : index
       %is_first = arith.cmpi eq, %thread, %c0 : index
       scf.if %is_first {
-        %places = kvcache.map %zeros at(%c0) : !row -> !row {
+        %places = kvcache.map %zeros at(%c0) thread %thread : !row -> !row {
         ^bb0(%e: f32, %row: index):
           %i = arith.index_cast %row : index to i32
           %y = arith.sitofp %i : i32 to f32
@@ -104,6 +122,22 @@ gpu.module @kernels {
         func.call @use(%places) : (!row) -> ()
       }
     }
+    gpu.return
+  }
+
+  // Each copy stays: they are equal for no pass.
+  // CHECK-LABEL: gpu.func @copies(
+  // CHECK:         %[[FIRST:.*]] = nvvm.shfl.sync bfly
+  // CHECK-NEXT:    arith.index_castui %[[FIRST]]
+  // CHECK-NEXT:    %[[SECOND:.*]] = nvvm.shfl.sync bfly
+  // CHECK-NEXT:    arith.index_castui %[[SECOND]]
+  gpu.func @copies(%out: memref<2xindex>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %first = kvcache.opaque_thread : index
+    %second = kvcache.opaque_thread : index
+    memref.store %first, %out[%c0] : memref<2xindex>
+    memref.store %second, %out[%c1] : memref<2xindex>
     gpu.return
   }
 }

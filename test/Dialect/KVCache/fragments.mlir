@@ -203,14 +203,67 @@ func.func @transposed(%q: !qt, %k: !tile, %weights: !wt, %p: !pt, %scratch: !scr
   // CHECK: kvcache.fragment_mma %{{.*}}[%{{.*}}, %{{.*}}], %{{.*}}[%{{.*}}, %{{.*}}] : !kvcache.tile<16x128xbf16, swizzle_128b>, !kvcache.tile<128x128xbf16, swizzle_128b> -> !kvcache.in_flight<16x64xf32, wgmma_acc_t>
   %started = kvcache.fragment_mma %q[%i, %i], %k[%i, %i] : !qt, !tile -> !flyt
   %s = kvcache.fragment_wait %started : !flyt
-  // CHECK: kvcache.opaque_thread : index
+  // CHECK: %[[THREAD:.*]] = kvcache.opaque_thread : index
   %thread = kvcache.opaque_thread : index
-  // CHECK: kvcache.reduce maxnumf %{{.*}} from %{{.*}} across %{{.*}} : !kvcache.fragment<16x64xf32, wgmma_acc_t>, !kvcache.tile<4x16xf32> -> !kvcache.fragment<16xf32, wgmma_acc_t>
-  %most = kvcache.reduce maxnumf %s from %max across %scratch : !st, !scratch -> !rowt
+  // CHECK: kvcache.reduce maxnumf %{{.*}} from %{{.*}} across %{{.*}} thread %[[THREAD]] : !kvcache.fragment<16x64xf32, wgmma_acc_t>, !kvcache.tile<4x16xf32> -> !kvcache.fragment<16xf32, wgmma_acc_t>
+  %most = kvcache.reduce maxnumf %s from %max across %scratch thread %thread : !st, !scratch -> !rowt
   %shares = kvcache.reduce addf %s : !st -> !sharet
   // CHECK: kvcache.reduce addf %{{.*}} across %{{.*}} : !kvcache.fragment<16xf32, wgmma_acc_t, partial>, !kvcache.tile<4x16xf32> -> !kvcache.fragment<16xf32, wgmma_acc_t>
   %sum = kvcache.reduce addf %shares across %scratch : !sharet, !scratch -> !rowt
-  // CHECK: kvcache.fragment_store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] transposed : !kvcache.fragment<16x64xbf16, wgmma_acc_t>, !kvcache.tile<64x16xbf16, swizzle_32b>
-  kvcache.fragment_store %weights, %p[%i, %i] transposed : !wt, !pt
+  // CHECK: kvcache.fragment_store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] transposed thread %[[THREAD]] : !kvcache.fragment<16x64xbf16, wgmma_acc_t>, !kvcache.tile<64x16xbf16, swizzle_32b>
+  kvcache.fragment_store %weights, %p[%i, %i] transposed thread %thread : !wt, !pt
   return %s, %most, %sum : !st, !rowt, !rowt
+}
+
+!places = !kvcache.fragment<16x64xf32, mma_acc>
+!placed_row = !kvcache.fragment<16xf32, mma_acc>
+!placed_left = !kvcache.fragment<16x64xbf16, mma_a16>
+!placed_fly = !kvcache.in_flight<16x64xf32, mma_acc>
+!placed_tile = !kvcache.tile<64x64xbf16, swizzle_128b>
+
+// CHECK-LABEL: func.func @threads(
+// CHECK-SAME: %[[THREAD:[^:]*]]: index)
+func.func @threads(%tile: !placed_tile, %s: !places, %r: !placed_row, %accs: memref<?x64xf32>, %states: memref<?x2xf32>, %i: index, %thread: index) -> !places {
+  // CHECK: kvcache.fragment_load %{{.*}}[%{{.*}}, %{{.*}}] thread %[[THREAD]] : !kvcache.tile
+  %left = kvcache.fragment_load %tile[%i, %i] thread %thread : !placed_tile -> !placed_left
+  // CHECK: kvcache.fragment_mma %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] add %{{.*}} thread %[[THREAD]] : !kvcache.fragment
+  %started = kvcache.fragment_mma %left, %tile[%i, %i] add %s thread %thread : !placed_left, !placed_tile, !places -> !placed_fly
+  %sums = kvcache.fragment_wait %started : !placed_fly
+  // CHECK: kvcache.map %{{.*}} at(%{{.*}}, %{{.*}}) thread %[[THREAD]] : !kvcache.fragment
+  %mapped = kvcache.map %sums at(%i, %i) thread %thread : !places -> !places {
+  ^bb0(%e: f32, %row: index, %column: index):
+    kvcache.yield %e : f32
+  }
+  // CHECK: kvcache.store_rows %{{.*}} at(%{{.*}}, %{{.*}}) to %{{.*}} thread %[[THREAD]] : !kvcache.fragment
+  kvcache.store_rows %mapped at(%i, %i) to %accs thread %thread : !places, memref<?x64xf32> {
+  ^bb0(%row: index):
+    %true = arith.constant true
+    kvcache.yield %row, %true : index, i1
+  }
+  // CHECK: kvcache.store_split %{{.*}}, %{{.*}}, %{{.*}} at(%{{.*}}, %{{.*}}) to %{{.*}}, %{{.*}} thread %[[THREAD]] : !kvcache.fragment
+  kvcache.store_split %mapped, %r, %r at(%i, %i) to %accs, %states thread %thread
+      : !places, !placed_row, memref<?x64xf32>, memref<?x2xf32> {
+  ^bb0(%row: index):
+    %true = arith.constant true
+    kvcache.yield %row, %true : index, i1
+  }
+  return %mapped : !places
+}
+
+!flyw = !kvcache.in_flight<64x64xf32, wgmma_acc>
+!both = !kvcache.fragment<64x64xf32, wgmma_acc>
+
+// A wait is for all products of one instruction, in any layout.
+// CHECK-LABEL: func.func @wait_layouts(
+// CHECK:         kvcache.fragment_wait %{{.*}}, %{{.*}} : !kvcache.in_flight<64x64xf32, wgmma_acc>, !kvcache.in_flight<16x64xf32, wgmma_acc_t>
+func.func @wait_layouts(%a: !flyw, %b: !flyt) -> (!both, !st) {
+  %done:2 = kvcache.fragment_wait %a, %b : !flyw, !flyt
+  return %done#0, %done#1 : !both, !st
+}
+
+// CHECK-LABEL: func.func @rows_first(
+// CHECK:         kvcache.fragment_mma %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] {rows_first} : !kvcache.fragment
+func.func @rows_first(%left: !placed_left, %tile: !placed_tile, %i: index) -> !placed_fly {
+  %started = kvcache.fragment_mma %left, %tile[%i, %i] {rows_first} : !placed_left, !placed_tile -> !placed_fly
+  return %started : !placed_fly
 }
