@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         Place,
         SequenceState,
     )
+    from .pages.store_tier import Prefetch
     from .pages.swaps import Swap
 
 _SUBMODULES = (
@@ -163,6 +164,7 @@ _NAMES = {
         "Place",
         "SequenceState",
     ),
+    ".pages.store_tier": ("Prefetch",),
     ".pages.swaps": ("Swap",),
 }
 """The public names by their modules, which are imported when they are first used."""
@@ -225,6 +227,7 @@ __all__ = [
     "PagedKVCacheManager",
     "Parameter",
     "Place",
+    "Prefetch",
     "ProductMeter",
     "Reception",
     "Region",

@@ -53,7 +53,12 @@ def _read_moves(manager: PagedKVCacheManager, stats: CacheStats) -> dict[str, fl
         "device": stats.pages_from_host,
         "host": stats.pages_to_host,
         "disk": stats.pages_to_disk,
+        "store": stats.pages_to_store,
     }
+
+
+def _read_external_hits(manager: PagedKVCacheManager, stats: CacheStats) -> float:
+    return stats.pages_from_store * getattr(manager.params, "page_size", 0)
 
 
 _GAUGES = (
@@ -80,6 +85,16 @@ _COUNTERS = (
         "prefix_cache_hits",
         "Tokens found in the cached prefixes.",
         lambda manager, stats: stats.tokens_found,
+    ),
+    _Metric(
+        "external_prefix_cache_queries",
+        "Tokens looked up in the store.",
+        lambda manager, stats: stats.tokens_looked_up_in_store,
+    ),
+    _Metric(
+        "external_prefix_cache_hits",
+        "Tokens that came from the store.",
+        _read_external_hits,
     ),
     _Metric(
         "prompt_tokens_cached_by_source",

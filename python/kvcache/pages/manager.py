@@ -35,6 +35,8 @@ from .prefixes import Prefix
 from .retention import Retain, parse_retain
 from .snapshot import CacheSnapshot, CacheStats, Place, take_snapshot
 from .storage import allocate_storage, count_pages, parse_disk, share_file
+from .store_tier import Prefetch, StoreTier, make_tier
+from .stores import Store
 from .swaps import PageSwaps
 from .tables import Sequence as _Sequence
 from .tables import SequenceTable
@@ -70,6 +72,11 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
             ``kvcache.events.Publisher``. Needs ``enable_prefix_caching``.
         max_retained_share: The most pages that ``retain`` of ``claim`` keeps, as a
             share of ``num_pages``; 0 ignores it.
+        store: A store for cached pages that outlive the manager, such as
+            ``kvcache.stores.Folder``. Needs ``enable_prefix_caching``, and one group of
+            layers that reach all tokens.
+        store_name: The name of the model, its revision, and its part of the cache.
+            Managers with equal names and formats share pages.
 
     Raises:
         ValueError: The cache is not paged, there is no room for one page, or the layout
@@ -89,6 +96,8 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         disk_space_gb: float | None = None,
         events: PageListener | None = None,
         max_retained_share: float = 0.0,
+        store: Store | None = None,
+        store_name: str = "",
     ) -> None:
         super().__init__()
         if not isinstance(params, MultiKVCacheParams):
@@ -141,12 +150,22 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
             if not params.enable_prefix_caching:
                 raise ValueError("'events' needs 'enable_prefix_caching'")
             events.begin(self._groups)
+        self._tier: StoreTier | None = None
+        self._prefetches: dict[Hashable, _Sequence] = {}
+        if store is not None:
+            self._tier = make_tier(store, store_name, params, stores, self._growth)
+        if events is not None or store is not None:
             self._pool.take_changed()
 
     def _publish_changed(self) -> None:
-        """Publishes the pages that changed; after kernels have put data there."""
-        if self._events and (changed := self._pool.take_changed()):
+        """Publishes and stores pages that changed; after kernels have put data there."""
+        if self._pool.changed is None:
+            return
+        changed = self._pool.take_changed()
+        if self._events and changed:
             self._events.publish(changed)
+        if self._tier:
+            self._tier.save(changed)
 
     # --- Sequences ----------------------------------------------------------------
 
@@ -182,6 +201,9 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         check_request(request=request)
         self._check_new(request)
         hints = parse_retain(retain) if retain else ()
+        if self._tier:
+            with self.prefetch(tokens, salt=salt) as prefetch:
+                prefetch.wait()
         sequence, ids = self._begin(tokens, salt)
         sequence.retain = hints
         try:
@@ -192,6 +214,38 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         self._sequences[request] = sequence
         self._count_found(len(ids), found)
         return found
+
+    def prefetch(self, tokens: npt.ArrayLike, *, salt: bytes = b"") -> Prefetch:
+        """Begins to bring pages of first tokens from the store, while a request waits.
+
+        ``claim`` does it as well, and waits for it. Pages that are evicted to make room
+        move as for ``claim``.
+
+        Raises:
+            ValueError: The manager has no store, or there are more than
+                ``max_seq_len`` tokens.
+            TypeError: As for ``claim``.
+        """
+        if not self._tier:
+            raise ValueError("'prefetch' needs a manager with 'store'")
+        sequence, ids = self._begin(tokens, salt)
+        try:
+            prefetch = self._tier.begin(sequence, ids, self._end_prefetch)
+        except BaseException:
+            self._growth.end(sequence)
+            raise
+        if prefetch.sequence:
+            self._prefetches[prefetch] = prefetch.sequence
+        return prefetch
+
+    def _end_prefetch(self, prefetch: Prefetch) -> None:
+        del self._prefetches[prefetch]
+        self._publish_changed()
+
+    def flush(self) -> None:
+        """Waits until all cached pages are in the store, as far as it takes them."""
+        if self._tier:
+            self._tier.flush()
 
     def _begin(
         self, tokens: npt.ArrayLike, salt: bytes
@@ -536,6 +590,7 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
             self._pool.count_available(),
             len(self._pool.retained),
             len(self._sequences),
+            *(self._tier.counts if self._tier else ()),
         )
 
     def tokens(self, request: Hashable) -> np.ndarray:
@@ -565,7 +620,12 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         return take_snapshot(
             tuple(group.tokens for group in self._groups),
             (self.num_pages, self.num_host_pages, self.num_disk_pages),
-            self._sequences | self._get_exchanged() | self._get_swapped(),
+            {
+                **self._sequences,
+                **self._get_exchanged(),
+                **self._get_swapped(),
+                **self._prefetches,
+            },
             self._pool.get_unused(),
         )
 

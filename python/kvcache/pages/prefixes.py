@@ -64,6 +64,8 @@ class Prefix:
         depth: The number of nodes from the first one to this; 0 for a root.
         salt: The salt of the tree, in its root.
         digest: The hash of all tokens up to here, once events need it.
+        key: The key of its page in a store, once it is needed.
+        is_stored: Whether its page was written to a store, or came from there.
     """
 
     tokens: bytes = b""
@@ -74,6 +76,8 @@ class Prefix:
     depth: int = 0
     salt: bytes = b""
     digest: bytes = b""
+    key: bytes = b""
+    is_stored: bool = False
     _root: Prefix | None = None
     _order: list[bytes] = field(default_factory=list)  # the keys of children, sorted
 

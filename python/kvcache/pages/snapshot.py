@@ -118,6 +118,9 @@ class CacheStats:
         pages_available: Pages of the device that are free now, or cached and unused.
         pages_retained: Pages that have hints now, also if these have just expired.
         sequences: The number of sequences now.
+        tokens_looked_up_in_store: Tokens whose pages were looked up in the store.
+        pages_from_store: Pages that came from the store.
+        pages_to_store: Pages that were written to the store.
     """
 
     tokens_looked_up: int
@@ -131,6 +134,9 @@ class CacheStats:
     pages_available: int = 0
     pages_retained: int = 0
     sequences: int = 0
+    tokens_looked_up_in_store: int = 0
+    pages_from_store: int = 0
+    pages_to_store: int = 0
 
 
 def take_snapshot(

@@ -81,6 +81,19 @@ class PageStore:
             return memory.begin_read(self.tensor, sources, self._host, targets)
         return memory.begin_write(self.tensor, targets, self._host, sources)
 
+    def save(self, address: PageAddress, into: np.ndarray) -> None:
+        """Copies a page of any place to bytes in host memory."""
+        shaped = into.view(self._host.dtype).reshape(self._host.shape[1:])
+        if address.place is Place.DEVICE:
+            self._memory.read_page(self.tensor, address.index, shaped)
+        else:
+            shaped[...] = self.load(address)
+
+    def restore(self, values: np.ndarray, page: int) -> None:
+        """Copies bytes in host memory to a page of the device."""
+        shaped = values.view(self._host.dtype).reshape(self._host.shape[1:])
+        self._memory.write_page(self.tensor, page, shaped)
+
     def load(self, address: PageAddress) -> np.ndarray:
         """Reads a page that is not on the device into host memory."""
         if address.place is Place.HOST:

@@ -15,6 +15,7 @@ import pytest
 from event_router import Router, connect
 from kvcache import events
 from kvcache.metrics import Collector
+from kvcache.stores import Folder
 from places import ROOT
 from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 from prometheus_client.parser import text_string_to_metric_families
@@ -167,6 +168,19 @@ def test_server_answers_while_the_manager_works():
         thread.join()
         server.shutdown()
     assert len(leases) > 10
+
+
+def test_store_is_counted(tmp_path):
+    with Folder(tmp_path, 10**6, deadline=20) as folder:
+        for hits in (0, 8):
+            manager = make(store=folder, store_name="model")
+            manager.claim("r", list_tokens([1, 2]))
+            manager.step(["r"])
+            manager.flush()
+            values = read(register(manager, model_name="llama"))
+            assert values[key("kvcache_external_prefix_cache_queries_total")] == 8
+            assert values[key("kvcache_external_prefix_cache_hits_total")] == hits
+            assert values[key("kvcache_pages_moved_total", target="store")] == 2 - hits // SIZE
 
 
 def test_dashboard_shows_metrics_that_exist():

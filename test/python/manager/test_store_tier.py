@@ -1,0 +1,246 @@
+"""Tests of a store as a tier of managers, with faults at each of its calls."""
+
+import itertools
+import random
+from collections import Counter
+
+import kvcache
+import pytest
+from failing_memory import FailingMemory
+from faulty_store import FaultyStore
+from kvcache.pages.stores import Store, StoreCopy
+from manager_model import Configuration
+from store_machine import Machine
+
+
+def test_pages_outlive_the_manager():
+    values = {}
+    assert isinstance(FaultyStore(values, 0), Store)
+    first = Machine(FaultyStore(values, 0))
+    assert first.serve(range(9)) == 0 and len(values) == 4
+    assert first.manager.stats.pages_to_store == 4
+    second = Machine(FaultyStore(values, 1))
+    assert second.manager.match(range(9)) == 0
+    assert second.serve(range(9)) == 8
+    stats = second.manager.stats
+    assert (stats.pages_from_store, stats.pages_to_store, stats.tokens_looked_up_in_store) == (4, 0, 8)
+    assert second.serve([*range(6), 50, 51, 52]) == 6
+    assert second.manager.stats.pages_to_store == 1
+
+
+def test_evicted_pages_come_back():
+    machine = Machine(FaultyStore({}, 0))
+    prompts = [[i] * 9 for i in range(6)]
+    for prompt in prompts:
+        assert machine.serve(prompt) == 0
+    assert machine.manager.stats.pages_evicted
+    for prompt in prompts:
+        assert machine.serve(prompt) == 8
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "model@2"},
+        {"configuration": Configuration(max_seq_len=64, format="bf16")},
+        {"configuration": Configuration(max_seq_len=64, page_size=4)},
+        {"configuration": Configuration(max_seq_len=64, devices=2)},
+        {"configuration": Configuration(max_seq_len=64, is_mla=True)},
+    ],
+    ids=str,
+)
+def test_other_models_and_formats_share_nothing(change):
+    values = {}
+    Machine(FaultyStore(values, 0)).serve(range(9))
+    assert Machine(FaultyStore(values, 0), **change).serve(range(9)) == 0
+
+
+def test_salts_share_nothing():
+    values = {}
+    Machine(FaultyStore(values, 0)).serve(range(9), b"one")
+    assert Machine(FaultyStore(values, 0)).serve(range(9)) == 0
+    assert Machine(FaultyStore(values, 0)).serve(range(9), b"other") == 0
+    assert Machine(FaultyStore(values, 0)).serve(range(9), b"one") == 8
+
+
+@pytest.mark.parametrize("format", ["fp8", "nvfp4", "u16"])
+def test_all_tensors_are_stored(format):
+    configuration, values = Configuration(max_seq_len=64, format=format, devices=2), {}
+    Machine(FaultyStore(values, 0), configuration).serve(range(9))
+    assert Machine(FaultyStore(values, 0), configuration).serve(range(9)) == 8
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_faults_lose_no_page_and_show_no_wrong_one(seed):
+    run_history(seed)
+
+
+def run_history(seed):
+    """Three processes with one store of which many calls fail."""
+    draw, values = random.Random(seed), {}
+    configuration = Configuration(max_seq_len=64, num_pages=draw.choice((10, 20)), host_pages=draw.choice((0, 6)))
+    events = Counter()
+    stores = [FaultyStore(values, seed + i, draw.choice((0, 0.05, 0.3)), draw.choice((20, 10**9))) for i in range(3)]
+    machines = [Machine(store, configuration) for store in stores]
+    prompts = [draw.choices(range(3), k=16) for _ in range(5)]
+    prefetches = []
+    for _ in range(60):
+        number = draw.randrange(3)
+        machine = machines[number]
+        tokens = draw.choice(prompts)[: draw.randint(1, 16)]
+        action = draw.choice(("serve", "serve", "serve", "prefetch", "poll", "restart", "vanish"))
+        if action == "serve":
+            events["found"] += machine.serve(tokens, flush=draw.random() < 0.5) > 0
+        elif action == "prefetch" and len(prefetches) < 2 and machine.manager.num_free_pages > 8:
+            prefetches.append((machine, machine.manager.prefetch(tokens)))
+        elif action == "poll" and prefetches:
+            events["prefetched"] += prefetches[0][1].poll()
+        elif action == "restart" and not prefetches:
+            events["pages from store"] += machine.manager.stats.pages_from_store
+            events["pages to store"] += machine.manager.stats.pages_to_store
+            machines[number] = Machine(stores[number], configuration)
+        elif values:
+            events["vanished"] += 1
+            del values[draw.choice([*values])]
+        prefetches = [(m, p) for m, p in prefetches if not p.poll()]
+        for each in machines:
+            check(each.manager)
+    for machine, prefetch in prefetches:
+        prefetch.wait()
+        machine.serve(prompts[0])
+    for each in machines:
+        each.manager.flush()
+        check(each.manager)
+        assert each.manager.num_free_pages == each.manager.num_pages
+    for store in stores:
+        events.update(store.failed)
+    return events
+
+
+def check(manager):
+    """Checks that every page is used by what a snapshot shows, and no other."""
+    snapshot = manager.snapshot()
+    references = Counter(address for sequence in snapshot.sequences for address in sequence.pages)
+    assert {page.address: page.references for page in snapshot.pages if page.references} == references
+    assert all(page.references or page.is_cached for page in snapshot.pages)
+    assert manager.num_free_pages >= manager.num_pages - len(references)
+
+
+def test_histories_cover_all_events():
+    events = sum((run_history(seed) for seed in range(20)), Counter())
+    names = "found", "prefetched", "pages from store", "pages to store", "vanished", "find", "put", "get", "lie"
+    assert set(events) == {*names}
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_failing_memory_leaves_the_manager_as_it_was(error):
+    """Errors are as if the store lacked a page, and interrupts are raised."""
+    values = {}
+    Machine(FaultyStore(values, 0)).serve(range(9))
+    memory = FailingMemory()
+    memory.errors = itertools.repeat(error)
+    machine = Machine(FaultyStore(values, 0), memory=memory)
+    failures = 0
+    for failure, found in memory.fail_in_turn(lambda: machine.manager.claim("r", range(9))):
+        check(machine.manager)
+        failures += failure is not None
+        if failure:
+            assert machine.manager.num_free_pages == machine.manager.num_pages
+        assert ("r" in machine.manager) == (failure is None)
+    assert bool(failures) == (error is KeyboardInterrupt)
+    machine.finish(range(9), found)
+    assert machine.serve(range(9)) == 8
+
+
+def test_prefetch_works_while_others_run():
+    values = {}
+    Machine(FaultyStore(values, 0)).serve(range(13))
+    machine = Machine(FaultyStore(values, 3))
+    prefetch = machine.manager.prefetch(range(13))
+    assert isinstance(prefetch, kvcache.Prefetch)
+    polls = 0
+    while not prefetch.poll():
+        machine.serve([30 + polls], flush=False)
+        polls += 1
+    assert prefetch.poll() and machine.manager.match(range(13)) == 12
+    assert machine.manager.prefetch(range(13)).poll()
+    assert machine.manager.prefetch([]).poll() and machine.manager.prefetch([9, 9, 9]).poll()
+
+
+def test_cancelled_prefetch_keeps_what_has_come():
+    values = {}
+    big = Configuration(num_pages=60, max_seq_len=64)
+    Machine(FaultyStore(values, 0), big).serve(range(41))
+    machine = Machine(FaultyStore(values, 3), big)
+    with machine.manager.prefetch(range(41)) as prefetch:
+        while machine.manager.stats.pages_to_store or not prefetch._copied:
+            prefetch.poll()
+    assert prefetch.poll() and machine.manager.num_free_pages == 60
+    found = machine.manager.match(range(41))
+    assert found == 2 * machine.manager.stats.pages_from_store == 32
+    assert machine.serve(range(41)) == 40
+    prefetch.cancel()
+
+
+def test_more_pages_than_there_is_room_for_come_in_part():
+    values = {}
+    big = Machine(FaultyStore(values, 0), Configuration(num_pages=30, max_seq_len=64))
+    big.serve(range(41))
+    machine = Machine(FaultyStore(values, 0))
+    machine.manager.claim("busy", range(50, 59))
+    machine.manager.prefetch(range(41)).wait()
+    assert machine.manager.stats.pages_from_store == machine.manager.num_free_pages == 3
+    assert machine.manager.match(range(5)) == 4
+
+
+def test_full_store_refuses_pages():
+    values = {}
+    machine = Machine(FaultyStore(values, 0, most=3))
+    machine.serve(range(13))
+    assert len(values) == machine.manager.stats.pages_to_store == 3
+    assert Machine(FaultyStore(values, 0)).serve(range(13)) == 6
+
+
+def test_publisher_sees_pages_of_the_store():
+    class Listener:
+        def __init__(self):
+            self.pages = set()
+
+        def begin(self, groups):
+            pass
+
+        def publish(self, changed):
+            self.pages |= {page for page in changed if page.prefix}
+
+    values, listener = {}, Listener()
+    Machine(FaultyStore(values, 0)).serve(range(9))
+    Machine(FaultyStore(values, 0), events=listener).manager.prefetch(range(9)).wait()
+    assert len(listener.pages) == 4
+
+
+def test_invalid_arguments_are_rejected():
+    store = FaultyStore({}, 0)
+    assert isinstance(store.begin_get([], []), StoreCopy)
+    with pytest.raises(TypeError, match="'store' to be a Store, got 3"):
+        Machine(3)
+    with pytest.raises(ValueError, match="'store' needs 'store_name'"):
+        Machine(store, name="")
+    with pytest.raises(TypeError, match="'store_name' to be a string, got 3"):
+        Machine(store, name=3)
+    with pytest.raises(ValueError, match="'store' needs 'enable_prefix_caching'"):
+        Machine(store, Configuration(prefix_caching=False))
+    with pytest.raises(ValueError, match="'prefetch' needs a manager with 'store'"):
+        Machine(None).manager.prefetch([1, 2])
+    window = kvcache.KVCacheParams(
+        "f32", n_kv_heads=1, head_dim=4, page_size=4, total_num_layers=1, enable_prefix_caching=True,
+        reach=kvcache.reach.window(5),
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="one group that reaches all tokens for 'store'"):
+        kvcache.PagedKVCacheManager(
+            window, max_batch_size=1, max_seq_len=8, num_pages=2, store=store, store_name="model"
+        )
+    machine = Machine(store)
+    with pytest.raises(ValueError, match="max_seq_len"):
+        machine.manager.prefetch(range(100))
+    with pytest.raises(TypeError, match="'salt' to be bytes"):
+        machine.manager.prefetch([1], salt="x")
