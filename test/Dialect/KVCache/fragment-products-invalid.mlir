@@ -194,7 +194,7 @@ func.func @wait_c2_pairs(%b: !kvcache.in_flight<16x32xf32, mma_acc_pairs>) {
 
 func.func @wait_complete(%a: !kvcache.fragment<64x32xf32, wgmma_acc>) {
   // expected-error @below {{'kvcache.fragment_wait' op operand #0 must be variadic of product of matrices that is being computed, but got '!kvcache.fragment<64x32xf32, wgmma_acc>'}}
-  %y = "kvcache.fragment_wait"(%a) : (!kvcache.fragment<64x32xf32, wgmma_acc>) -> !kvcache.fragment<64x32xf32, wgmma_acc>
+  %y = kvcache.fragment_wait %a : !kvcache.fragment<64x32xf32, wgmma_acc>
   return
 }
 
