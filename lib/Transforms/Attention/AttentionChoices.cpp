@@ -11,8 +11,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "../ExpandOps/Heads.h"
-#include "../TileAttention/TiledCache.h"
 #include "AttentionShape.h"
+#include "TileStaging.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
@@ -38,10 +38,10 @@ bool canBecomeHalf(AttentionOp op, const AttentionShape &shape) {
 }
 
 /// Whether warps can multiply raw tiles of the caches.
-bool canMultiplyRaw(AttentionOp op, const AttentionShape &shape) {
+bool canMultiplyBothRaw(AttentionOp op, const AttentionShape &shape) {
   return shape.caches == Caches::Values && canBecomeHalf(op, shape) &&
-         TiledCache::canMultiplyRaw(op.getKeyCache(), shape.keySize) &&
-         TiledCache::canMultiplyRaw(op.getValues(), shape.valueSize);
+         canMultiplyRaw(op.getKeyCache(), shape.keySize) &&
+         canMultiplyRaw(op.getValues(), shape.valueSize);
 }
 
 /// Whether the config has a matrix instruction.
@@ -61,7 +61,7 @@ int64_t chooseRows(AttentionOp op, const AttentionShape &shape) {
     return shape.isOf(row.caches) && shape.isOf(row.tokens) &&
            shape.heads >= row.heads && shape.bits >= row.bits &&
            (row.rows || !hasMma(shape)) &&
-           (!row.isRaw || canMultiplyRaw(op, shape));
+           (!row.isRaw || canMultiplyBothRaw(op, shape));
   });
   int64_t most = choice != std::end(kRows) ? choice->rows : kMostFewRows;
   bool hasValues = shape.caches == Caches::Values;
@@ -140,14 +140,14 @@ bool fits(const TilesChoice &choice, const AttentionShape &shape, int64_t rows,
 
 /// Whether copies bring tiles of keys or values as they are.
 bool isAnyCopied(AttentionOp op) {
-  return TiledCache::isCopied(op, op.getKeyCache()) ||
-         TiledCache::isCopied(op, op.getValues());
+  return areTilesCopied(op, op.getKeyCache()) ||
+         areTilesCopied(op, op.getValues());
 }
 
 /// Whether copies bring all tiles as they are.
 bool areAllCopied(AttentionOp op) {
-  return TiledCache::isCopied(op, op.getKeyCache()) &&
-         TiledCache::isCopied(op, op.getValues());
+  return areTilesCopied(op, op.getKeyCache()) &&
+         areTilesCopied(op, op.getValues());
 }
 
 /// Loads of elements that a thread converts. Sums of long rows in registers
@@ -174,7 +174,7 @@ bool multipliesRaw(AttentionOp op, const AttentionShape &shape,
   constexpr int64_t mostRows = 32;
   return plan.unit == TileUnit::Warps && plan.rows <= mostRows &&
          shape.config.dequant != DequantPlace::Tile &&
-         canMultiplyRaw(op, shape);
+         canMultiplyBothRaw(op, shape);
 }
 
 /// The blocks of a grid that take units of work by a schedule, or 0.
@@ -245,8 +245,7 @@ TilePlan makePlan(AttentionOp op, const AttentionShape &shape,
   if (!isAnyCopied(op))
     plan.stages = 1;
   Value caches[] = {op.getKeyCache(), op.getValues()};
-  if (llvm::any_of(
-          caches, [&](Value cache) { return TiledCache::canBeRaw(op, cache); }))
+  if (llvm::any_of(caches, [&](Value cache) { return canStageRaw(op, cache); }))
     for (int64_t raw = 1;
          raw <= std::min(choice.raw, shape.config.rawStages.value_or(kAnySize));
          ++raw) {

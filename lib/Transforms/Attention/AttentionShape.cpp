@@ -59,9 +59,8 @@ int64_t kvcache::countBytes(AttentionOp op, const AttentionShape &shape,
       plan.rows * shape.keySize + plan.stages * plan.tokens * tokenSize;
   if (plan.isSwapped)
     elements += plan.rows * plan.tokens;
-  int64_t raw = op.getRopeCache()
-                    ? TiledCache::countPairBytes(op, plan.tokens, plan.raw)
-                    : plan.raw * plan.tokens * tokenSize;
+  int64_t raw = op.getRopeCache() ? countPairBytes(op, plan.tokens, plan.raw)
+                                  : plan.raw * plan.tokens * tokenSize;
   return 2 * elements + raw + countListBytes(op);
 }
 

@@ -10,6 +10,8 @@
 
 #include "QueryStage.h"
 #include "SoftmaxLoop.h"
+#include "TileScores.h"
+#include "TiledCache.h"
 
 #include "kvcache/IR/TileOps.h"
 
@@ -177,7 +179,7 @@ private:
   void copyTiles() {
     frame.loop(frame.index(0), tiles, frame.index(1), [&](Value tile) {
       for (const TiledCache *side : {&keys, &values})
-        side->copy(tile, tile, block.getToken(tile), block.tokens);
+        side->copy(tile, block.getTokens(tile));
     });
   }
 

@@ -9,7 +9,6 @@
 #include "QueryStage.h"
 
 #include "TileScores.h"
-#include "TiledCache.h"
 
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/FloatBuilder.h"

@@ -11,7 +11,7 @@
 #include "QueryStage.h"
 #include "SoftmaxLoop.h"
 #include "TileFeed.h"
-#include "TiledCache.h"
+#include "TilePipe.h"
 #include "WorkItems.h"
 
 #include "kvcache/IR/TileOps.h"

@@ -62,7 +62,7 @@ void TileFeed::produce(Value tile, IsWanted isWanted) const {
     return;
   frame.runIf(frame.below(tile, tiles), [&] {
     for (const TiledCache *side : sides)
-      side->copy(items.getUse(tile), tile, block.getToken(tile), block.tokens);
+      side->copy(items.getUse(tile), block.getTokens(tile));
   });
 }
 
@@ -91,8 +91,8 @@ void TileFeed::start(Value count) {
             [i](const TiledCache &side) { return i < side.countAhead(); });
   if (keys.hasGroupScales())
     frame.runIf(frame.below(frame.index(0), tiles), [&] {
-      keys.loadGroupScales(block.work.thread, frame.index(0),
-                           block.getToken(frame.index(0)), block.tokens)();
+      keys.loadGroupScales(block.work.thread,
+                           block.getTokens(frame.index(0)))();
     });
 }
 
@@ -142,16 +142,15 @@ void TileFeed::begin(Value tile) {
   // After the last tile, scales are those of its last token again.
   Value next = frame.add(tile, frame.index(1));
   if (keys.hasGroupScales())
-    storeLoaded = keys.loadGroupScales(block.work.thread, next,
-                                       block.getToken(next), block.tokens);
+    storeLoaded =
+        keys.loadGroupScales(block.work.thread, block.getTokens(next));
   else if (!block.getPlan().raw)
     storeLoaded = loadNextIds(tile);
 }
 
 void TileFeed::convert(Value tile) const {
   for (const TiledCache *side : getSides())
-    side->fill(block.work.thread, items.getUse(tile), tile,
-               block.getToken(tile), block.tokens);
+    side->fill(block.work.thread, items.getUse(tile), block.getTokens(tile));
 }
 
 void TileFeed::end() {

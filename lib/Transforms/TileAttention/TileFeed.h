@@ -11,6 +11,7 @@
 
 #include "FragmentBuilder.h"
 #include "TileSource.h"
+#include "TiledCache.h"
 #include "WorkItems.h"
 
 namespace mlir::kvcache {

@@ -13,7 +13,7 @@
 #include "BlockTokens.h"
 #include "TileGrid.h"
 #include "TileList.h"
-#include "TiledCache.h"
+#include "TileShape.h"
 
 namespace mlir::kvcache {
 
@@ -43,6 +43,10 @@ public:
   Value findTiles(int64_t threads);
   /// The first token of a tile.
   Value getToken(Value tile) const;
+  /// The tokens of a tile.
+  TileTokens getTokens(Value tile) const {
+    return {tile, getToken(tile), tokens};
+  }
   std::function<void()> loadIds(Value tile) const;
 
   /// Whether some row may not see all tokens of a tile: by the region `mask`,

@@ -9,6 +9,7 @@
 #include "TileScores.h"
 
 #include "../Attention/ScoreRegions.h"
+#include "../Attention/TileStaging.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -45,7 +46,7 @@ bool TileScores::carriesBounds() const {
   if (block.getOp().getRanges() || block.getPlan().unit == TileUnit::Warps)
     return true;
   return block.getPlan().unit == TileUnit::Warpgroups && !block.getPlan().raw &&
-         !TiledCache::isCopied(block.getOp(), block.getOp().getKeyCache());
+         !areTilesCopied(block.getOp(), block.getOp().getKeyCache());
 }
 
 bool TileScores::areProducts(const TileRows &block) {

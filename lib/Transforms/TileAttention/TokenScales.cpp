@@ -59,7 +59,8 @@ Value TokenScales::loadFragment(const FragmentBuilder &b, FragmentType type,
 SmallVector<Value> TokenScales::loadToken(const TiledCache &tiles, Value tile,
                                           Value firstToken, Value row) const {
   DeviceMath f(frame);
-  auto [place, isRow] = tiles.getPlace(tile, firstToken, block.tokens, row);
+  TileTokens tokens{tile, firstToken, block.tokens};
+  auto [place, isRow] = tokens.getPlace(frame, tiles.getShape(), row);
   SmallVector<Value> loaded =
       loadScales(frame, cache, place, block.tokens.head, groups);
   for (Value &scale : loaded)

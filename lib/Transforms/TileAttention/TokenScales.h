@@ -11,6 +11,7 @@
 
 #include "FragmentBuilder.h"
 #include "TileRows.h"
+#include "TiledCache.h"
 
 namespace mlir::kvcache {
 

@@ -8,6 +8,8 @@
 
 #include "WorkItems.h"
 
+#include "TilePipe.h"
+
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 using namespace mlir;

@@ -1,0 +1,72 @@
+//===- TileStaging.cpp - How elements of caches become tiles --------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileStaging.h"
+
+#include "../ExpandOps/Heads.h"
+#include "kvcache/IR/Formats.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+static CacheTypeInterface getCacheType(Value cache) {
+  return cast<CacheTypeInterface>(cache.getType());
+}
+
+bool kvcache::areTilesCopied(AttentionOp op, Value cache) {
+  CacheTypeInterface type = getCacheType(cache);
+  return type.getElementType() == op.getTileElement(cache) &&
+         !type.isQuantized() && !type.getLayout() && !op.getRopeCache();
+}
+
+/// Whether threads can convert the elements of rows in two caches from raw
+/// tiles, in units of one group.
+static bool canStagePair(AttentionOp op) {
+  CacheTypeInterface type = getCacheType(op.getKeyCache());
+  int64_t size = op.getKeySize() - op.getRopeSize();
+  if (!type.isQuantized())
+    return true;
+  return type.getElementType().getIntOrFloatBitWidth() == 8 &&
+         (!type.hasZeroPoints() && type.getTokenGranularity() == 1 &&
+          multipliesInF32(type) && type.getGranularity() % kTileUnit == 0 &&
+          size % type.getGranularity() == 0);
+}
+
+bool kvcache::canStageRaw(AttentionOp op, Value cache) {
+  if (op.getRopeCache())
+    return canStagePair(op);
+  CacheTypeInterface type = getCacheType(cache);
+  return type.getElementType().getIntOrFloatBitWidth() == 8 &&
+         !type.getLayout() &&
+         (!type.isQuantized() || areTilesUnscaled(op, cache));
+}
+
+bool kvcache::areTilesUnscaled(AttentionOp op, Value cache) {
+  // Scales may make weights of f16 infinite.
+  bool isWeighed = !op.getValueCache() || cache == op.getValueCache();
+  return !op.getRopeCache() && hasTokenScales(getCacheType(cache)) &&
+         !(isWeighed && op.getTileElement(cache).isF16());
+}
+
+// Products have whole groups. Those of many groups would take more registers
+// than there are. Two warps may share the sums of a larger row.
+bool kvcache::canMultiplyRaw(Value cache, int64_t size) {
+  constexpr int64_t productSize = 16, small = 128;
+  int64_t loadSize = size <= small ? 32 : 64,
+          mostGroups = size <= small ? 4 : 1;
+  CacheTypeInterface type = getCacheType(cache);
+  Type element = type.getElementType();
+  if (!hasUse(element, FormatUse::FP8) && !element.isSignlessInteger(8))
+    return false;
+  int64_t groups = countScaleGroups(cache, size);
+  return !type.getLayout() && !type.hasZeroPoints() && multipliesInF32(type) &&
+         type.getTokenGranularity() == 1 && size % loadSize == 0 &&
+         (groups <= 1 ||
+          (type.getGranularity() % productSize == 0 &&
+           size % type.getGranularity() == 0 && groups <= mostGroups));
+}

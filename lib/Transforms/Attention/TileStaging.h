@@ -1,0 +1,30 @@
+//===- TileStaging.h - How elements of caches become tiles ------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_TILESTAGING_H
+#define KVCACHE_LIB_TRANSFORMS_ATTENTION_TILESTAGING_H
+
+#include "kvcache/IR/AttentionOps.h"
+
+namespace mlir::kvcache {
+
+/// Whether copies bring tiles of a cache of the op as products need them.
+bool areTilesCopied(AttentionOp op, Value cache);
+/// Whether copies could bring raw elements, which threads convert.
+bool canStageRaw(AttentionOp op, Value cache);
+/// Whether warps can multiply raw elements of a row, which copies bring.
+bool canMultiplyRaw(Value cache, int64_t size);
+/// Whether tiles have elements without the scales of their tokens.
+bool areTilesUnscaled(AttentionOp op, Value cache);
+
+/// Elements of 16 bits that a thread stores into a tile at once.
+constexpr int64_t kTileUnit = 8;
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_TILESTAGING_H
