@@ -25,17 +25,19 @@ from ..checks import (
 )
 from ..pictures.pages import MAX_PAGES, MAX_SEQUENCES, draw_pages
 from .exchange import PageExchange
-from .growth import Growth, Plan
+from .growth import Growth
 from .gathering import gather_inputs
 from .inputs import StepInputs
 from .listeners import PageListener
 from .memory import Memory, NumPyMemory
 from .pool import PagePool
 from .prefixes import Prefix
+from .publishing import PagePublishing
+from .questions import PageQuestions
 from .retention import Retain, parse_retain
-from .snapshot import CacheSnapshot, CacheStats, Place, take_snapshot
+from .snapshot import CacheSnapshot, take_snapshot
 from .storage import allocate_storage, count_pages, parse_disk, share_file
-from .store_tier import Prefetch, StoreTier, make_tier
+from .store_tier import make_tier
 from .stores import Store
 from .swaps import PageSwaps
 from .tables import Sequence as _Sequence
@@ -43,7 +45,7 @@ from .tables import SequenceTable
 from .tokens import TOKEN, BatchTokens, TokensOfBatch, parse_batch_tokens, parse_tokens
 
 
-class PagedKVCacheManager(PageExchange, PageSwaps):
+class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions):
     """Assigns the pages of a cache to sequences.
 
     A step of a batch: ``grow`` each sequence by its new tokens, run kernels on
@@ -125,9 +127,7 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         self.group_tensors = storage.groups
         stores = [*storage.blocks, *storage.scales]
         space = parse_disk(disk_folder, disk_space_gb, self.num_host_pages)
-        self.num_disk_pages = (
-            share_file(stores, disk_folder, space) if disk_folder else 0
-        )
+        self.num_disk_pages = share_file(stores, disk_folder, space) if disk_folder else 0
         sizes = *counts, self.num_disk_pages
         check_share(max_retained_share=max_retained_share)
         most_retained = int(max_retained_share * self.num_pages)
@@ -140,32 +140,15 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         self._last: tuple[tuple[Hashable, ...], list[_Sequence], np.ndarray] | None = (
             None
         )
-        self._looked_up = self._found = 0
         # The root of the tree of prefixes for each salt.
         self._roots: WeakValueDictionary[bytes, Prefix] = WeakValueDictionary()
         self._unsalted = self._roots[b""] = self._growth.make_root(b"")
-        self._events = events
-        if events is not None:
-            check_instance(PageListener, events=events)
-            if not params.enable_prefix_caching:
-                raise ValueError("'events' needs 'enable_prefix_caching'")
-            events.begin(self._groups)
-        self._tier: StoreTier | None = None
-        self._prefetches: dict[Hashable, _Sequence] = {}
         if store is not None:
             self._tier = make_tier(store, store_name, params, stores, self._growth)
-        if events is not None or store is not None:
+        if events is not None:
+            self._begin_events(events)
+        if store is not None or events is not None:
             self._pool.take_changed()
-
-    def _publish_changed(self) -> None:
-        """Publishes and stores pages that changed; after kernels have put data there."""
-        if self._pool.changed is None:
-            return
-        changed = self._pool.take_changed()
-        if self._events and changed:
-            self._events.publish(changed)
-        if self._tier:
-            self._tier.save(changed)
 
     # --- Sequences ----------------------------------------------------------------
 
@@ -215,38 +198,6 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         self._count_found(len(ids), found)
         return found
 
-    def prefetch(self, tokens: npt.ArrayLike, *, salt: bytes = b"") -> Prefetch:
-        """Begins to bring pages of first tokens from the store, while a request waits.
-
-        ``claim`` does it as well, and waits for it. Pages that are evicted to make room
-        move as for ``claim``.
-
-        Raises:
-            ValueError: The manager has no store, or there are more than
-                ``max_seq_len`` tokens.
-            TypeError: As for ``claim``.
-        """
-        if not self._tier:
-            raise ValueError("'prefetch' needs a manager with 'store'")
-        sequence, ids = self._begin(tokens, salt)
-        try:
-            prefetch = self._tier.begin(sequence, ids, self._end_prefetch)
-        except BaseException:
-            self._growth.end(sequence)
-            raise
-        if prefetch.sequence:
-            self._prefetches[prefetch] = prefetch.sequence
-        return prefetch
-
-    def _end_prefetch(self, prefetch: Prefetch) -> None:
-        del self._prefetches[prefetch]
-        self._publish_changed()
-
-    def flush(self) -> None:
-        """Waits until all cached pages are in the store, as far as it takes them."""
-        if self._tier:
-            self._tier.flush()
-
     def _begin(
         self, tokens: npt.ArrayLike, salt: bytes
     ) -> tuple[_Sequence, array[int]]:
@@ -262,13 +213,6 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
             root = self._roots[salt] = self._growth.make_root(salt)
         row = self._table.add()
         return _Sequence(root, self._table, row, array(TOKEN)), ids
-
-    def _plan_claim(self, tokens: npt.ArrayLike, salt: bytes) -> Plan:
-        sequence, ids = self._begin(tokens, salt)
-        try:
-            return self._growth.plan(sequence, ids)
-        finally:
-            self._growth.drop(sequence)
 
     def grow(self, request: Hashable, tokens: npt.ArrayLike) -> int:
         """Adds tokens to a sequence, with pages for them.
@@ -334,11 +278,6 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
                 f"expects a sequence of at most 'max_seq_len' ({self.max_seq_len}) "
                 f"tokens, got {total}"
             )
-
-    def _count_found(self, tokens: int, found: int) -> None:
-        if self.params.enable_prefix_caching:
-            self._looked_up += tokens
-            self._found += found
 
     def fork(
         self, request: Hashable, new_request: Hashable, *more_requests: Hashable
@@ -517,91 +456,6 @@ class PagedKVCacheManager(PageExchange, PageSwaps):
         self._publish_changed()
 
     # --- State --------------------------------------------------------------------
-
-    @property
-    def num_free_pages(self) -> int:
-        """The number of pages that are free, or cached and not in use by a sequence."""
-        self._end_expired()
-        return self._pool.count_available()
-
-    @property
-    def num_retained_pages(self) -> int:
-        """The number of pages with hints that have not expired."""
-        return self._pool.retained.count()
-
-    def match(self, tokens: npt.ArrayLike, *, salt: bytes = b"") -> int:
-        """The number of tokens that ``claim`` would find cached; changes nothing."""
-        plan = self._plan_claim(tokens, salt)
-        return plan.found if plan.fits else 0
-
-    def pages_needed(self, tokens: npt.ArrayLike, *, salt: bytes = b"") -> int:
-        """The number of ``num_free_pages`` that ``claim`` would use; changes nothing.
-
-        Cached pages that no sequence uses count as well. ``claim`` has no room if it is
-        more than ``num_free_pages``.
-        """
-        return self._growth.count_taken(self._plan_claim(tokens, salt))
-
-    def can_claim(self, tokens: npt.ArrayLike, *, salt: bytes = b"") -> bool:
-        """Whether ``claim`` has room for these tokens; changes nothing.
-
-        ``match``, ``pages_needed`` and this raise for tokens and salts as ``claim``
-        does.
-        """
-        return self._plan_claim(tokens, salt).fits
-
-    def can_grow_batch(
-        self, requests: Sequence[Hashable], tokens: TokensOfBatch
-    ) -> bool:
-        """Whether ``grow_batch`` has room; changes nothing, and raises as it does."""
-        batch = self._parse_batch(requests, tokens)
-        _, needed, available = self._growth.plan_batch(*batch)
-        return needed <= available
-
-    def pages_evicted(self, pages: int) -> int:
-        """The number of cached pages that are evicted when ``pages`` pages are needed.
-
-        Pages that no sequence uses move to the host, or are dropped, the least recently
-        used first. Pages of swapped-out sequences follow. Raises ``ValueError`` for
-        more than ``num_free_pages``.
-        """
-        check_integer(pages=pages)
-        if not 0 <= pages <= self.num_free_pages:
-            raise ValueError(
-                f"expects 'pages' to be 0 to {self.num_free_pages}, got {pages}"
-            )
-        return max(int(pages) - self._pool.count_unused(), 0)
-
-    @property
-    def stats(self) -> CacheStats:
-        """Counts since the manager was made, and its current state.
-
-        Any thread may read it while another one calls the manager.
-        """
-        return CacheStats(
-            self._looked_up,
-            self._found,
-            self._pool.evicted,
-            self._pool.moved[Place.HOST],
-            self._pool.moved[Place.DEVICE],
-            self._pool.moved[Place.DISK],
-            self._growth.found[Place.HOST],
-            self._growth.found[Place.DISK],
-            self._pool.count_available(),
-            len(self._pool.retained),
-            len(self._sequences),
-            *(self._tier.counts if self._tier else ()),
-        )
-
-    def tokens(self, request: Hashable) -> np.ndarray:
-        """The ids of a sequence's tokens, int64, the pending ones last."""
-        return np.array(self._get(request).tokens, np.int64)
-
-    def __contains__(self, request: Hashable) -> bool:
-        return request in self._sequences
-
-    def __len__(self) -> int:
-        return len(self._sequences)
 
     def _get(self, request: Hashable) -> _Sequence:
         check_request(request=request)
