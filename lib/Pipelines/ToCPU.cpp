@@ -29,7 +29,9 @@ void kvcache::buildToCPUPipeline(OpPassManager &pm,
   PrepareHostOptions prepare;
   prepare.cWrappers = !options.tvmFFI;
   pm.addPass(createPrepareHost(prepare));
-  pm.addPass(createExpandOps());
+  ExpandOpsOptions expand;
+  expand.vectorBits = options.vectorBits;
+  pm.addPass(createExpandOps(expand));
   pm.addPass(createHoistLookups());
   buildExpandCopiesPipeline(pm);
   // Equal checks are then of equal values.

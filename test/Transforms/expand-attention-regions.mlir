@@ -6,7 +6,9 @@
 // The slope of a row is loaded once for each row of a lane, the document of the
 // sequence once, and that of a token once for each token of a lane. The slopes
 // are %arg6, and the documents %arg7. Bounds of tokens load the document of the
-// sequence before the loop, and without tensor cores also in it.
+// sequence before the loop, and without tensor cores also in it. On the CPU,
+// lanes are tokens for few rows, and rows for many: their slopes are loaded
+// before the loop over tokens, of which 4 are computed at once.
 
 #kv = #kvcache.params<num_heads = 2, head_size = 64>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
@@ -18,6 +20,11 @@
 // CPU: memref.load %arg6[
 // CPU-COUNT-17: memref.load %arg7[
 // CPU-COUNT-3: memref.load %arg6[
+// CPU-COUNT-2: memref.load %arg7[
+// CPU-COUNT-16: memref.load %arg6[
+// CPU-NEXT: memref.load %arg7[
+// CPU: scf.for
+// CPU-COUNT-4: memref.load %arg7[
 // CPU-NOT: memref.load %arg{{[67]}}[
 // MMA-LABEL: func.func @tiles(
 // MMA: kvcache.fragment_mma
@@ -146,6 +153,7 @@ func.func @warps(%q: !rows, %keys: !cache, %values: !cache, %offsets: memref<?xi
 // CPU-NOT: arith.minui
 // CPU-LABEL: func.func @bias_of_tokens(
 // CPU: arith.minui {{.*}} : vector<16xi32>
+// CPU-COUNT-4: arith.minui {{.*}} : i32
 // MAP-LABEL: func.func @bias(
 // MAP-NOT: arith.minui
 // MAP-LABEL: func.func @bias_of_tokens(

@@ -77,6 +77,11 @@ struct ToCPUOptions : PassPipelineOptions<ToCPUOptions> {
       llvm::cl::desc("The most threads of a parallel loop, as in "
                      "kvcache-lower-parallel-loops"),
       llvm::cl::init(1)};
+  Option<int64_t> vectorBits{
+      *this, "vector-bits",
+      llvm::cl::desc("Bits of the CPU's vector registers, as in "
+                     "kvcache-expand-ops"),
+      llvm::cl::init(128)};
 };
 
 /// Adds the passes that compile the host functions of a module with cache ops

@@ -138,7 +138,9 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
     accesses require.
 
     With `chip`, kernels may have instructions that all of these chips have:
-    attention in blocks of 64 rows multiplies tiles by `mma` on sm_90a.
+    attention in blocks of 64 rows multiplies tiles by `mma` on sm_90a. Without
+    `for-gpu`, `vector-bits` are those of the CPU's vector registers, 128, 256
+    or 512. Loops keep as many sums in registers as such a CPU has.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
@@ -153,7 +155,9 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
     Option<"checks", "checks", "bool", /*default=*/"false",
            "Check rules that the bounds of accesses do not cover">,
     ListOption<"chips", "chip", "std::string",
-               "The chips that the kernels are for, such as sm_90a">
+               "The chips that the kernels are for, such as sm_90a">,
+    Option<"vectorBits", "vector-bits", "int64_t", /*default=*/"128",
+           "Bits of the CPU's vector registers: 128, 256 or 512">
   ];
   let statistics = [
     Statistic<"numExpanded", "num-expanded", "Number of ops expanded">

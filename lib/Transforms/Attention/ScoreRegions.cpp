@@ -150,19 +150,31 @@ void RegionCloner::cloneOp(Operation *op) {
   }
 }
 
-bool RegionCloner::isBoundToColumn() {
+bool RegionCloner::isBoundTo(bool Axes::*axis) const {
   return llvm::any_of(region.front().without_terminator(), [&](Operation &op) {
-    return op.getNumResults() && axes[op.getResult(0)].column && !isPure(&op);
+    return op.getNumResults() && axes.at(op.getResult(0)).*axis && !isPure(&op);
   });
+}
+bool RegionCloner::isBoundToRow() const { return isBoundTo(&Axes::row); }
+bool RegionCloner::isBoundToColumn() const { return isBoundTo(&Axes::column); }
+
+void RegionCloner::cloneOps(function_ref<bool(Operation *)> isWanted) {
+  // An op without results computes nothing, since it writes nothing.
+  for (Operation &op : region.front().without_terminator())
+    if (op.getNumResults() && isWanted(&op) && !isCloned(&op))
+      cloneOp(&op);
+}
+
+void RegionCloner::cloneForColumn(int64_t newColumn) {
+  row = kAny;
+  column = newColumn;
+  cloneOps([&](Operation *op) { return !axes[op->getResult(0)].row; });
 }
 
 Value RegionCloner::clone(int64_t newRow, int64_t newColumn) {
   row = newRow;
   column = newColumn;
-  // An op without results computes nothing, since it writes nothing.
-  for (Operation &op : region.front().without_terminator())
-    if (op.getNumResults() && !isCloned(&op))
-      cloneOp(&op);
+  cloneOps([](Operation *) { return true; });
   return getWhole(region.front().getTerminator()->getOperand(0));
 }
 
@@ -187,14 +199,18 @@ static Value spread(const Frame &frame, Value value, Value like) {
 }
 
 ScoreRegions::ScoreRegions(const Frame &frame, AttentionOp op,
-                           const QueryRows &rows)
-    : frame(frame), op(op), rows(rows), f(frame) {
-  if (Region *region = op.getScoreRegion())
-    score.emplace(makeCloner(*region));
-  if (Region *region = op.getMaskRegion())
-    mask.emplace(makeCloner(*region));
-  bool isBound =
-      (score && score->isBoundToColumn()) || (mask && mask->isBoundToColumn());
+                           const QueryRows &rows, ScoreLanes lanes)
+    : frame(frame), op(op), rows(rows), lanes(lanes), f(frame) {
+  bool isBound = false;
+  auto make = [&](std::optional<RegionCloner> &cloner, Region *region) {
+    if (!region)
+      return;
+    cloner.emplace(makeCloner(*region));
+    isBound |= lanes == ScoreLanes::Rows ? cloner->isBoundToRow()
+                                         : cloner->isBoundToColumn();
+  };
+  make(score, op.getScoreRegion());
+  make(mask, op.getMaskRegion());
   if (isBound)
     last = frame.toI32(frame.sub(rows.tokens, frame.index(1)));
   set(kSequence, kAny, kAny, rows.batch);
@@ -208,6 +224,8 @@ RegionCloner ScoreRegions::makeCloner(Region &region) {
     rowArguments.push_back(getArgument(region, kScore));
     columnArguments.push_back(getArgument(region, kScore));
   }
+  if (lanes == ScoreLanes::Rows)
+    std::swap(rowArguments, columnArguments);
   return RegionCloner(frame.builder, region, rowArguments, columnArguments);
 }
 
@@ -243,6 +261,20 @@ void ScoreRegions::addRow(Value queryHead, Value i) {
 void ScoreRegions::addColumn(Value token) {
   if (score || mask)
     set(kKey, kAny, columnCount++, last ? clampToken(token) : token);
+}
+
+void ScoreRegions::setRowLanes(Value queryHeads, Value positions) {
+  set(kHead, kAny, 0, queryHeads);
+  set(kQuery, kAny, 0, positions);
+  if (score)
+    score->cloneForColumn(0);
+  if (mask)
+    mask->cloneForColumn(0);
+}
+
+void ScoreRegions::addToken(Value token) {
+  if (score || mask)
+    set(kKey, rowCount++, kAny, last ? clampToken(token) : token);
 }
 
 Value ScoreRegions::apply(Value product, int64_t row, int64_t column) {

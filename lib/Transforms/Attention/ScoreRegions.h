@@ -21,8 +21,8 @@ namespace mlir::kvcache {
 /// Clones a region for pairs of rows and columns. An op that depends on neither
 /// is cloned once, one that depends on the row or the column once for each.
 ///
-/// A column may be a vector of columns. Elementwise ops then compute on
-/// vectors, and others once for each lane.
+/// A column may be a vector of columns, each in a lane. Elementwise ops then
+/// compute on vectors, and others once for each lane.
 class RegionCloner {
 public:
   /// `rowArguments` and `columnArguments` depend on the row or the column; a
@@ -34,9 +34,14 @@ public:
   /// that depends on the column may be a vector.
   void set(BlockArgument argument, int64_t row, int64_t column, Value value);
 
-  /// Whether an op that depends on the column may read memory or trap. Such an
-  /// op needs columns that are tokens of the sequence.
-  bool isBoundToColumn();
+  /// Whether an op that depends on the row or the column may read memory or
+  /// trap. If it is a token, it has to be one of the sequence.
+  bool isBoundToRow() const;
+  bool isBoundToColumn() const;
+
+  /// Clones the ops that depend on no row here, so that no later clone of a row
+  /// has to.
+  void cloneForColumn(int64_t column);
 
   /// Returns the value that the region yields for a row and a column. It is a
   /// vector only if it depends on the column, and the column is one.
@@ -46,6 +51,7 @@ private:
   struct Axes {
     bool row = false, column = false;
   };
+  bool isBoundTo(bool Axes::*axis) const;
   /// The clones of values: as a whole, and each lane of vectors.
   struct Clones {
     IRMapping whole;
@@ -60,6 +66,7 @@ private:
   SmallVector<Value> getUses(Operation *op);
 
   bool isVector(Operation *op);
+  void cloneOps(function_ref<bool(Operation *)> isWanted);
   bool isCloned(Operation *op);
   void cloneOp(Operation *op);
   void cloneOnVectors(Operation *op);
@@ -72,17 +79,28 @@ private:
   int64_t row = 0, column = 0, lanes = 1;
 };
 
+/// The axis of scores that is the lanes of vectors.
+enum class ScoreLanes { Tokens, Rows };
+
 /// The regions `score` and `mask` of attention, for the scores of some rows of
-/// a sequence and some columns, which are tokens. Without regions, scores stay
-/// the same.
+/// a sequence and some tokens. Without regions, scores stay the same.
+///
+/// The columns of the regions' clones are those of `lanes`: vectors of tokens
+/// for single rows, or a vector of rows for single tokens.
 class ScoreRegions {
 public:
-  ScoreRegions(const Frame &frame, AttentionOp op, const QueryRows &rows);
+  ScoreRegions(const Frame &frame, AttentionOp op, const QueryRows &rows,
+               ScoreLanes lanes = ScoreLanes::Tokens);
 
   /// Appends row `first + i` of the sequence, for a query head.
   void addRow(Value queryHead, Value i);
   /// Appends a token, or a vector of them. It may be past the end.
   void addColumn(Value token);
+  /// Sets vectors of query heads and of positions of rows in the sequence, and
+  /// computes here what depends on these alone.
+  void setRowLanes(Value queryHeads, Value positions);
+  /// Appends a token for the rows of the lanes. It may be past the end.
+  void addToken(Value token);
 
   /// Returns the score of a row and a column in base 2: -inf if a region
   /// excludes the token. With a region `score`, the operand is in natural
@@ -101,9 +119,10 @@ private:
   const Frame &frame;
   AttentionOp op;
   const QueryRows &rows;
+  ScoreLanes lanes;
   DeviceMath f;
   std::optional<RegionCloner> score, mask;
-  /// The last token as an i32 if a region is bound to its column, else null.
+  /// The last token as an i32 if a region is bound to tokens, else null.
   Value last;
   int64_t rowCount = 0, columnCount = 0;
 };

@@ -40,6 +40,13 @@ struct ExpandOps : kvcache::impl::ExpandOpsBase<ExpandOps> {
     target.emplace(llvm::is_contained(known, nullptr)
                        ? ArrayRef<const Chip *>()
                        : ArrayRef<const Chip *>(known));
+    target->vectorBits = vectorBits;
+    if (!llvm::is_contained({128, 256, 512}, vectorBits)) {
+      getOperation()->emitError("'kvcache-expand-ops' expects 'vector-bits' to "
+                                "be 128, 256 or 512, got ")
+          << vectorBits.getValue();
+      return signalPassFailure();
+    }
     bool changed = false;
     WalkResult result = getOperation()->walk([&](Operation *op) {
       return TypeSwitch<Operation *, WalkResult>(op)

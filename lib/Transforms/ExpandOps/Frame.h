@@ -23,12 +23,14 @@ struct Size {
   int64_t position = 0;
 };
 
-/// The features that all chips of a kernel share; none if the chips are
-/// unknown.
+/// The features that all chips of a kernel share, none if the chips are
+/// unknown, or those of a CPU.
 struct Target {
   Feature features = Feature::None;
   /// Shared memory of a block.
   int64_t sharedBytes = 0;
+  /// Bits of a CPU's vector registers.
+  int64_t vectorBits = 0;
 
   explicit Target(ArrayRef<const Chip *> chips);
 

@@ -46,7 +46,7 @@ def _make_function(compiled: JIT, name: str) -> tvm_ffi.Function:
         raise ImportError(
             f"calls need TVM-FFI: run 'pip install apache-tvm-ffi' ({error})"
         ) from error
-    _register_errors()
+    register_errors()
     wrapper = compiled.wrapper(name)
     function = tvm_ffi.Function.__from_extern_c__(
         wrapper.caller, keep_alive_object=wrapper
@@ -57,7 +57,7 @@ def _make_function(compiled: JIT, name: str) -> tvm_ffi.Function:
 
 
 @functools.cache
-def _register_errors() -> None:
+def register_errors() -> None:
     """Makes TVM-FFI raise the exceptions of this package."""
     import tvm_ffi
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import json
@@ -20,7 +21,7 @@ from ..devices import cuda
 from ..devices.placement import aligned_arrays
 from ..errors import CheckError, TargetError
 from .arrays import Result, Value
-from .entries import Entry
+from .entries import Entry, register_errors
 from .signatures import TYPES, Signature
 
 if TYPE_CHECKING:
@@ -95,8 +96,9 @@ def jit(
     meter = _parse_switch("meter", meter, default=False)
     capturable = _parse_switch("capturable", capturable, default=False)
     folder = toolchain.find_toolkit(toolkit) if device == "cuda" else ""
+    host = f"tvm-ffi=1 threads={threads}"
     pipeline = {
-        "": f"kvcache-to-cpu{{tvm-ffi=1 threads={threads}}}",
+        "": f"kvcache-to-cpu{{{host} vector-bits={_count_vector_bits()}}}",
         "emulator": f"kvcache-to-emulator{{chip={chip} sanitize={int(sanitize)} "
         f"meter={int(meter)} tvm-ffi=1}}",
         "cuda": f"kvcache-to-ptx{{chip={chip} opt-level={opt_level} host=1 tvm-ffi=1 "
@@ -109,9 +111,24 @@ def jit(
     needed = ("kvcache_runtime", *(("kvcache_cuda",) if device else ()))
     library = LibrarySource(contents, name, checked, opt_level, needed)
     compiled = _compile(library, device, cached, folder)
+    if not device:
+        # A saved library runs on other processors.
+        portable = f"symbol-dce,kvcache-to-cpu{{{host}}}"
+        portable = _native.add_checks(portable, bounds_checks, None)
+        library = dataclasses.replace(library, passes=portable)
     return JitModule(
         compiled, target, device, chip, meter, None if device == "emulator" else library
     )
+
+
+@functools.cache
+def _count_vector_bits() -> int:
+    """Returns the bits of this processor's vector registers that the JIT uses."""
+    _, _, features = _native.extension().host()
+    supported = set(features.split("+"))
+    if {"avx512f", "avx512bw", "avx512vl", "fma"} <= supported:
+        return 512
+    return 256 if {"avx2", "fma"} <= supported else 128
 
 
 def _compile(source: LibrarySource, device: str, cached: bool, toolkit: str) -> JIT:
@@ -263,9 +280,9 @@ class JitModule:
         """Writes the functions as a shared library that TVM-FFI loads.
 
         It works on all machines of this architecture.
-        ``tvm_ffi.load_module(path).name`` is the function ``name``. It needs
-        ``libkvcache_runtime.so``, in its folder or in this package; functions for a GPU
-        also need ``libkvcache_cuda.so``.
+        ``tvm_ffi.load_module(path).name`` is the function ``name``. In this process, it
+        raises the exceptions of this package. It needs ``libkvcache_runtime.so``, in its
+        folder or in this package; functions for a GPU also need ``libkvcache_cuda.so``.
 
         Raises:
             ToolchainError: There is no C compiler to link with, or it fails.
@@ -277,6 +294,8 @@ class JitModule:
                 f"{self.target!r}"
             )
         self._library.save(path)
+        with contextlib.suppress(ImportError):
+            register_errors()
 
     def load(self, device: int | None = None) -> None:
         """Loads the kernels of the functions, before the first call does.

@@ -1,7 +1,7 @@
 """Tests of the masks and statistics of kvcache.ops.attention on every kind of kernel, against f64 NumPy."""
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import model
 import numpy as np
@@ -21,6 +21,7 @@ from attention_checks import (
 from pairs import take_turns
 
 import kvcache
+from kvcache.execution import runtime
 
 # Rows of several thread blocks, a decode step over several tiles, and a cache without tokens before.
 LENGTHS, NEW = (30, 0, 131), (70, 9, 1)
@@ -218,6 +219,17 @@ def test_masks(kernel, mask):
 def test_statistics(kernel, options):
     """The maxima are those of scores, and the logarithm without the sink is that of scores alone."""
     check_kernel(KERNELS[kernel], options)
+
+
+@pytest.mark.parametrize("bits", [128, 256])
+def test_vectors_of_other_processors(monkeypatch, bits):
+    """With fewer registers, loops have other shapes: of many rows, and of few."""
+    monkeypatch.setattr(runtime, "_count_vector_bits", lambda: bits)
+    kernel = replace(KERNELS["cpu"], format_="bf16", options={})
+    for name in ("causal_whole_mask", "streaming_window"):
+        options, use = MASKS[name]
+        # Options of no other test: operations are remembered.
+        check_kernel(kernel, {**options, "chunk": 300 + bits}, use)
 
 
 FEW_TOKENS = {

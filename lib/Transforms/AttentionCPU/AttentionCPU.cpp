@@ -1,0 +1,63 @@
+//===- AttentionCPU.cpp - Expand kvcache.attention for the CPU ------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Attention/Attention.h"
+#include "FewRows.h"
+#include "ManyRows.h"
+
+#include <optional>
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+// A sequence's own rows choose the loops, so that a row has the same bits alone
+// and in any batch. For few rows, a thread computes some heads together; many
+// are several work items for each head.
+void kvcache::expandForCPU(AttentionOp op, const Frame &frame) {
+  HostAttention attention(op, frame);
+  int64_t group = attention.sizes.group, most = FewRows::getMost(attention);
+  // A sparse row has one token.
+  bool mayBeFew = group <= most, mayBeMany = !op.getRows() || !mayBeFew;
+  std::optional<FewRows> few;
+  std::optional<ManyRows> many;
+  if (mayBeFew)
+    few.emplace(attention);
+  if (mayBeMany)
+    many.emplace(attention);
+  auto compute = [&](const QueryRows &rows, Value head, Value share) {
+    Value zero = frame.index(0);
+    Value count = frame.mul(rows.count, group);
+    auto both = [&](Value lhs, Value rhs) -> Value {
+      return arith::AndIOp::create(frame.builder, frame.loc, lhs, rhs);
+    };
+    auto computeFew = [&] {
+      Value isFirst = both(frame.equal(frame.rem(head, few->getHeads()), zero),
+                           frame.equal(share, zero));
+      frame.runIf(both(isFirst, frame.less(zero, count)),
+                  [&] { few->compute(rows, head, count); });
+    };
+    auto computeMany = [&] { many->compute(rows, head, count, share); };
+    if (!mayBeFew)
+      computeMany();
+    else if (!mayBeMany)
+      computeFew();
+    else
+      frame.runIf(frame.below(count, frame.index(most + 1)), computeFew,
+                  computeMany);
+  };
+  Value blocks = op.getRows() ? frame.countRows(op.getRowOffsets())
+                              : frame.sub(frame.dim(op.getRowOffsets(), 0),
+                                          frame.index(1));
+  Value heads = frame.index(attention.sizes.heads);
+  Value shares = frame.index(mayBeMany ? kRowShares : 1);
+  frame.forBlocks({blocks, heads, shares}, {1, 1, 1}, [&](ValueRange id) {
+    compute(op.getRows() ? getSparseRow(frame, op, id[0])
+                         : loadRowsAndTokens(frame, op, id[0]),
+            id[1], id[2]);
+  });
+}

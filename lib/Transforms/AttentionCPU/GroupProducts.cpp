@@ -1,0 +1,214 @@
+//===- GroupProducts.cpp - Products of a group of rows and a tile ---------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GroupProducts.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+/// Tokens whose products are summed at once, at most.
+constexpr int64_t kMostColumns = 8;
+
+/// Vectors of sums that are in registers. A CPU with vectors of 512 bits has 32
+/// registers, others have 16, of which such a vector takes two or four.
+static int64_t countSums(const Frame &frame) {
+  int64_t bits = frame.target.vectorBits;
+  return bits == 512 ? 16 : bits == 256 ? 4 : 2;
+}
+
+GroupProducts::GroupProducts(const HostAttention &attention,
+                             const FewRowsMemory &memory, const RowGroup &group,
+                             const HeadTile &tile, Value end)
+    : attention(attention), frame(attention.frame), memory(memory),
+      group(group), tile(tile), end(end),
+      columns(
+          std::clamp<int64_t>(countSums(frame) / group.size, 1, kMostColumns)),
+      prefetchedForKeys(llvm::divideCeil(columns, 2)) {}
+
+Value GroupProducts::getRow(int64_t row) const {
+  return frame.add(group.inMemory, frame.index(row));
+}
+
+void GroupProducts::forColumns(int64_t firstPrefetched, int64_t endPrefetched,
+                               function_ref<void(const Columns &)> body) const {
+  Value seen = frame.min(frame.sub(end, tile.first), frame.index(kTileTokens));
+  frame.loop(frame.index(0), seen, frame.index(columns), [&](Value first) {
+    if (firstPrefetched < endPrefetched)
+      frame.runIf(group.isFirst, [&] {
+        for (int64_t j = firstPrefetched; j < endPrefetched; ++j) {
+          Value next = frame.add(first, frame.index(j + kTileTokens));
+          prefetch(frame.min(frame.add(tile.first, next), tile.last));
+        }
+      });
+    Columns all{first, {}};
+    for (int64_t j = 0; j < columns; ++j)
+      all.places.push_back(getPlace(attention, memory, group.rows, tile,
+                                    frame.add(first, frame.index(j))));
+    body(all);
+  });
+}
+
+void GroupProducts::prefetch(Value token) const {
+  AttentionOp op = attention.op;
+  Value id, isToken;
+  if (memory.ids) {
+    id = attention.loader.loadId(group.rows, token);
+    isToken = frame.less(frame.index(-1), id);
+  }
+  runIfGiven(frame, isToken, [&] {
+    Place place = attention.loader.getPlace(group.rows, token, id);
+    for (const HeadField &field : memory.keys)
+      prefetchElements(frame, field.cache, place, tile.head, field.size);
+    if (op.getValueCache())
+      prefetchElements(frame, op.getValueCache(), place, tile.head,
+                       attention.sizes.valueSize);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Keys
+//===----------------------------------------------------------------------===//
+
+void GroupProducts::multiplyKeys() const {
+  const FloatBuilder &f = attention.f;
+  forColumns(0, prefetchedForKeys, [&](const Columns &all) {
+    SmallVector<Value> sums = sumProducts(all);
+    auto store = [&](int64_t row, Value scores) {
+      vector::StoreOp::create(frame.builder, frame.loc, scores, memory.scores,
+                              ValueRange{frame.index(row), all.first});
+    };
+    int64_t lanes = memory.keys.front().pieces.getLanes();
+    bool areJoint = static_cast<int64_t>(sums.size()) <= lanes;
+    Value joint = areJoint ? f.sumsOf(sums) : Value();
+    for (int64_t row = 0; row < group.size; ++row) {
+      if (!areJoint) {
+        store(row, f.sumsOf(ArrayRef(sums).slice(row * columns, columns)));
+        continue;
+      }
+      store(row, vector::ExtractStridedSliceOp::create(frame.builder, frame.loc,
+                                                       joint, {row * columns},
+                                                       {columns}, {1}));
+    }
+  });
+}
+
+SmallVector<Value> GroupProducts::sumProducts(const Columns &all) const {
+  const FloatBuilder &f = attention.f;
+  int64_t lanes = memory.keys.front().pieces.getLanes();
+  SmallVector<Value> sums(group.size * columns,
+                          f.constant(f.vectorOf(lanes), 0));
+  for (const HeadField &field : memory.keys) {
+    const HeadPieces &pieces = field.pieces;
+    auto addPiece = [&](Value d, MutableArrayRef<Value> carried) {
+      SmallVector<SmallVector<Value>> keys;
+      for (const Place &place : all.places)
+        keys.push_back(pieces.load(field.cache, place, tile.head, d));
+      for (int64_t row = 0; row < group.size; ++row) {
+        SmallVector<Value> q =
+            pieces.load(memory.queries, getRow(row),
+                        frame.add(d, frame.index(field.first)));
+        for (int64_t j = 0; j < columns; ++j)
+          for (auto [lhs, rhs] : llvm::zip_equal(q, keys[j])) {
+            Value &sum = carried[row * columns + j];
+            sum = f.fma(lhs, rhs, sum);
+          }
+      }
+    };
+    auto loop = scf::ForOp::create(
+        frame.builder, frame.loc, frame.index(0), frame.index(field.size),
+        frame.index(pieces.getWidth()), sums,
+        [&](OpBuilder &, Location, Value d, ValueRange carried) {
+          SmallVector<Value> next(carried);
+          addPiece(d, next);
+          scf::YieldOp::create(frame.builder, frame.loc, next);
+        });
+    sums = llvm::to_vector_of<Value>(loop.getResults());
+  }
+  return sums;
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+void GroupProducts::addValues(Value factors, Value areAllSeen) const {
+  rescale(factors);
+  auto add = [&](bool skipsUnseen) {
+    forColumns(prefetchedForKeys, columns,
+               [&](const Columns &all) { addColumns(all, skipsUnseen); });
+  };
+  frame.runIf(areAllSeen, [&] { add(false); }, [&] { add(true); });
+}
+
+void GroupProducts::rescale(Value factors) const {
+  const FloatBuilder &f = attention.f;
+  const HeadPieces &pieces = memory.values.pieces;
+  Value areOther =
+      arith::CmpFOp::create(frame.builder, frame.loc, arith::CmpFPredicate::UNE,
+                            factors, f.constant(factors, 1));
+  Value isAny = vector::ReductionOp::create(
+      frame.builder, frame.loc, vector::CombiningKind::OR, areOther);
+  auto rescalePiece = [&](Value d) {
+    for (int64_t row = 0; row < group.size; ++row) {
+      Value factor = f.splat(
+          vector::ExtractOp::create(frame.builder, frame.loc, factors, row),
+          pieces.getLanes());
+      SmallVector<Value> acc = pieces.load(memory.acc, getRow(row), d);
+      for (Value &sum : acc)
+        sum = f.mul(sum, factor);
+      pieces.store(acc, memory.acc, getRow(row), d);
+    }
+  };
+  frame.runIf(isAny, [&] {
+    frame.loop(frame.index(0), frame.index(memory.values.size),
+               frame.index(pieces.getWidth()), rescalePiece);
+  });
+}
+
+void GroupProducts::addColumns(const Columns &all, bool skipsUnseen) const {
+  const FloatBuilder &f = attention.f;
+  const HeadPieces &pieces = memory.values.pieces;
+  SmallVector<Value> weights, areSeen;
+  for (int64_t row = 0; row < group.size; ++row)
+    for (int64_t j = 0; j < columns; ++j) {
+      Value weight = memref::LoadOp::create(
+          frame.builder, frame.loc, memory.scores,
+          ValueRange{frame.index(row), frame.add(all.first, frame.index(j))});
+      weights.push_back(f.splat(weight, pieces.getLanes()));
+      if (!skipsUnseen)
+        continue;
+      Value bits = arith::BitcastOp::create(frame.builder, frame.loc,
+                                            frame.builder.getI32Type(), weight);
+      areSeen.push_back(arith::CmpIOp::create(frame.builder, frame.loc,
+                                              arith::CmpIPredicate::ne, bits,
+                                              frame.i32(kUnseenWeight)));
+    }
+  auto addPiece = [&](Value d) {
+    SmallVector<SmallVector<Value>> values;
+    for (const Place &place : all.places)
+      values.push_back(pieces.load(memory.values.cache, place, tile.head, d));
+    for (int64_t row = 0; row < group.size; ++row) {
+      SmallVector<Value> acc = pieces.load(memory.acc, getRow(row), d);
+      for (auto [v, sum] : llvm::enumerate(acc))
+        for (int64_t j = 0; j < columns; ++j) {
+          int64_t number = row * columns + j;
+          Value next = f.fma(weights[number], values[j][v], sum);
+          sum = skipsUnseen ? f.select(areSeen[number], next, sum) : next;
+        }
+      pieces.store(acc, memory.acc, getRow(row), d);
+    }
+  };
+  frame.loop(frame.index(0), frame.index(memory.values.size),
+             frame.index(pieces.getWidth()), addPiece);
+}

@@ -1,0 +1,168 @@
+//===- PanelSoftmax.cpp - Softmax with rows in lanes ----------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PanelSoftmax.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+PanelSoftmax::PanelSoftmax(const HostAttention &attention,
+                           const QueryRows &rows, const RowLanes &memory,
+                           const TokenTile &tile)
+    : attention(attention), rows(rows), memory(memory), tile(tile),
+      lanes(attention.frame) {}
+
+void PanelSoftmax::run(const PanelScores &scores) const {
+  const Frame &frame = attention.frame;
+  frame.loop(frame.index(0), scores.panel.count, frame.index(kLanes),
+             [&](Value lane) {
+               runRows(scores, {frame.add(scores.panel.first, lane), lane});
+             });
+}
+
+void PanelSoftmax::runRows(const PanelScores &scores, const Rows &rows) const {
+  const DeviceMath &f = attention.f;
+  Value oldMax = lanes.load(memory.rowMax, rows.inBlock);
+  // A NaN among the scores of a row makes its sums NaN in any case.
+  Value max = f.larger(oldMax, storeScores(scores, rows));
+  Value factors = f.exp2(f.sub(oldMax, max));
+  Value sum = storeWeights(scores, rows, max);
+  sum = f.fma(lanes.load(memory.rowSum, rows.inBlock), factors, sum);
+  lanes.store(max, memory.rowMax, rows.inBlock);
+  lanes.store(sum, memory.rowSum, rows.inBlock);
+  rescale(rows, factors);
+}
+
+Value PanelSoftmax::storeScores(const PanelScores &scores,
+                                const Rows &rowsOfLanes) const {
+  const DeviceMath &f = attention.f;
+  const Frame &frame = attention.frame;
+  OpBuilder &builder = attention.frame.builder;
+  // Only a region `mask` may admit all tokens.
+  bool hasRegions = !attention.op.getModifiers().empty() && !scores.areAllSeen;
+  ScoreRegions regions(frame, attention.op, rows, ScoreLanes::Rows);
+  if (hasRegions) {
+    auto loadIndices = [&](Value memory) -> Value {
+      Value numbers = lanes.load(memory, rowsOfLanes.inBlock);
+      auto type = VectorType::get(kLanes, builder.getIndexType());
+      return arith::IndexCastOp::create(builder, attention.frame.loc, type,
+                                        numbers);
+    };
+    regions.setRowLanes(loadIndices(memory.heads),
+                        loadIndices(memory.positions));
+  }
+  Value lowest = f.constant(f.vectorOf(kLanes), kLowest);
+  auto loop = scf::ForOp::create(
+      builder, attention.frame.loc, scores.begin, scores.end,
+      frame.index(kTokenSteps), lowest,
+      [&](OpBuilder &, Location, Value first, ValueRange carried) {
+        SmallVector<Value> largest = {carried.front()};
+        for (int64_t step = 0; step < kTokenSteps; ++step) {
+          Value j = frame.add(first, frame.index(step));
+          Value score = lanes.load(memory.scores, {j, rowsOfLanes.inPanel});
+          if (tile.keyScales)
+            score = f.mul(score, lanes.broadcast(tile.keyScales, j));
+          score = attention.scores.applySoftCap(score);
+          if (hasRegions) {
+            regions.addToken(frame.add(scores.token, j));
+            score = regions.apply(score, step, /*column=*/0);
+          }
+          lanes.store(score, memory.scores, {j, rowsOfLanes.inPanel});
+          if (!scores.areAllSeen)
+            score = f.select(attention.scores.isAdmitted(
+                                 isSeen(scores, rowsOfLanes, j), score),
+                             score, lowest);
+          largest.push_back(score);
+        }
+        while (largest.size() > 1) {
+          Value last = largest.pop_back_val();
+          largest.front() = f.larger(largest.front(), last);
+        }
+        scf::YieldOp::create(builder, attention.frame.loc, largest);
+      });
+  return loop.getResult(0);
+}
+
+Value PanelSoftmax::storeWeights(const PanelScores &scores, const Rows &rows,
+                                 Value max) const {
+  const DeviceMath &f = attention.f;
+  const Frame &frame = attention.frame;
+  Value none = f.constant(f.vectorOf(kLanes), -0.0f);
+  auto loop = scf::ForOp::create(
+      attention.frame.builder, attention.frame.loc, scores.begin, scores.end,
+      frame.index(kTokenSteps), f.constant(f.vectorOf(kLanes), 0),
+      [&](OpBuilder &, Location, Value first, ValueRange carried) {
+        SmallVector<Value> sums;
+        for (int64_t step = 0; step < kTokenSteps; ++step) {
+          Value j = frame.add(first, frame.index(step));
+          Value score = lanes.load(memory.scores, {j, rows.inPanel});
+          Value weight = f.exp2(f.sub(score, max));
+          Value isAdmitted;
+          if (!scores.areAllSeen) {
+            isAdmitted =
+                attention.scores.isAdmitted(isSeen(scores, rows, j), score);
+            weight = f.select(isAdmitted, weight, none);
+          }
+          sums.push_back(weight);
+          if (tile.valueScales) {
+            weight = f.mul(weight, lanes.broadcast(tile.valueScales, j));
+            if (isAdmitted)
+              weight = f.select(isAdmitted, weight, none);
+          }
+          lanes.store(weight, memory.scores, {j, rows.inPanel});
+        }
+        Value sum = f.add(f.add(sums[0], sums[1]), f.add(sums[2], sums[3]));
+        scf::YieldOp::create(attention.frame.builder, attention.frame.loc,
+                             f.add(carried.front(), sum));
+      });
+  return loop.getResult(0);
+}
+
+void PanelSoftmax::rescale(const Rows &rows, Value factors) const {
+  const DeviceMath &f = attention.f;
+  const Frame &frame = attention.frame;
+  OpBuilder &builder = attention.frame.builder;
+  Value isOther = arith::CmpFOp::create(builder, attention.frame.loc,
+                                        arith::CmpFPredicate::UNE, factors,
+                                        f.constant(factors, 1));
+  Value isAny = vector::ReductionOp::create(builder, attention.frame.loc,
+                                            vector::CombiningKind::OR, isOther);
+  frame.runIf(isAny, [&] {
+    frame.loop(frame.index(0), frame.index(attention.sizes.valueSize),
+               frame.index(1), [&](Value d) {
+                 SmallVector<Value> indices = {d, rows.inBlock};
+                 Value acc = lanes.load(memory.acc, indices);
+                 lanes.store(f.mul(acc, factors), memory.acc, indices);
+               });
+  });
+}
+
+Value PanelSoftmax::isSeen(const PanelScores &scores, const Rows &rows,
+                           Value j) const {
+  const Frame &frame = attention.frame;
+  OpBuilder &builder = attention.frame.builder;
+  Location loc = attention.frame.loc;
+  Value token = lanes.splat(frame.toI32(frame.add(scores.token, j)));
+  Value distance = arith::SubIOp::create(builder, loc, token,
+                                         lanes.load(memory.from, rows.inBlock));
+  Value seen =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, distance,
+                            lanes.load(memory.length, rows.inBlock));
+  if (!memory.seenBits)
+    return seen;
+  Value word =
+      lanes.load(memory.seenBits, {frame.div(j, kWordTokens), rows.inBlock});
+  Value shift = lanes.splat(frame.toI32(frame.rem(j, kWordTokens)));
+  word = arith::ShRUIOp::create(builder, loc, word, shift);
+  Value bit = arith::TruncIOp::create(
+      builder, loc, VectorType::get(kLanes, builder.getI1Type()), word);
+  return arith::AndIOp::create(builder, loc, seen, bit);
+}

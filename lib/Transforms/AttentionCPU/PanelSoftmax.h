@@ -1,0 +1,61 @@
+//===- PanelSoftmax.h - Softmax with rows in lanes --------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTIONCPU_PANELSOFTMAX_H
+#define KVCACHE_LIB_TRANSFORMS_ATTENTIONCPU_PANELSOFTMAX_H
+
+#include "../Attention/ScoreRegions.h"
+#include "RowLanes.h"
+
+namespace mlir::kvcache {
+
+/// The scores of a panel for tokens [begin, end) of a tile, whose first token
+/// is `token`.
+struct PanelScores {
+  Panel panel;
+  Value token, begin, end;
+  /// Whether each row of the panel sees all of these tokens.
+  bool areAllSeen;
+};
+
+/// Turns the scores of a panel into weights. Maxima, sums and the
+/// accumulators of its rows follow.
+class PanelSoftmax {
+public:
+  PanelSoftmax(const HostAttention &attention, const QueryRows &rows,
+               const RowLanes &memory, const TokenTile &tile);
+
+  void run(const PanelScores &scores) const;
+
+private:
+  /// One vector of rows of a panel: its lanes in the block, and in the panel.
+  struct Rows {
+    Value inBlock, inPanel;
+  };
+  void runRows(const PanelScores &scores, const Rows &rows) const;
+  /// Stores scores in base 2, and returns the largest of each row.
+  Value storeScores(const PanelScores &scores, const Rows &rows) const;
+  /// Stores weights relative to `max`, and returns the sum of each row. A
+  /// weight of a token that the row does not see is -0.
+  Value storeWeights(const PanelScores &scores, const Rows &rows,
+                     Value max) const;
+  /// Multiplies the accumulators of rows, unless each factor is 1.
+  void rescale(const Rows &rows, Value factors) const;
+  /// Whether rows see a token of the tile by position, mask, ranges and ids.
+  Value isSeen(const PanelScores &scores, const Rows &rows, Value j) const;
+
+  const HostAttention &attention;
+  const QueryRows &rows;
+  const RowLanes &memory;
+  const TokenTile &tile;
+  LaneBuilder lanes;
+};
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_ATTENTIONCPU_PANELSOFTMAX_H
