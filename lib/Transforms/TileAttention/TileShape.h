@@ -10,6 +10,7 @@
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILESHAPE_H
 
 #include "../Attention/AttentionChoices.h"
+#include "../ExpandOps/Heads.h"
 #include "TileIds.h"
 
 namespace mlir::kvcache {
