@@ -25,6 +25,7 @@ from .tokens import encode
 
 _VERSION = b"kvcache page 1"
 _WAVE = 16  # pages that one call of the store copies
+_STEP_BYTES = 8 << 20  # that a step copies to records, in some milliseconds
 _PENDING = 1024  # pages that wait to be written; more are not stored
 _ALIGNMENT = 64  # of the bytes of a page in a record
 
@@ -39,6 +40,9 @@ class Records:
         name: The name of the model and of its part of the cache.
         params: The parameters of the cache.
         stores: The tensors.
+
+    Attributes:
+        size: Bytes of a record.
     """
 
     def __init__(self, name: str, params: KVCacheParams, stores: list[PageStore]) -> None:
@@ -49,7 +53,7 @@ class Records:
         self._token_bytes = 8 * params.page_size
         header = KEY_BYTES + self._token_bytes
         self._start = -(-header // _ALIGNMENT) * _ALIGNMENT
-        self._size = self._start + sum(store.page_bytes for store in stores)
+        self.size = self._start + sum(store.page_bytes for store in stores)
 
     def make_root_key(self, salt: bytes) -> bytes:
         """The key of the parent of a first page."""
@@ -60,7 +64,7 @@ class Records:
 
     def allocate(self) -> np.ndarray:
         """Allocates the bytes of a record."""
-        return np.zeros(self._size, np.uint8)
+        return np.zeros(self.size, np.uint8)
 
     def fill(self, record: np.ndarray, parent: bytes, tokens: bytes, page: PageAddress) -> None:
         """Copies a page to a record."""
@@ -130,7 +134,11 @@ class StoreTier:
         for page in changed:
             if page.prefix and not page.prefix.is_stored and len(self._pending) < _PENDING:
                 self._pending[page] = None
-        room = _WAVE - sum(len(records) for _, records in self._puts)
+        self._begin_puts(max(_STEP_BYTES // self._records.size, 1))
+
+    def _begin_puts(self, most: int) -> None:
+        """Begins to write at most some of the pages that wait."""
+        room = min(_WAVE - sum(len(records) for _, records in self._puts), most)
         keys: list[bytes] = []
         records: list[np.ndarray] = []
         while self._pending and len(keys) < room:
@@ -155,9 +163,10 @@ class StoreTier:
     def flush(self) -> None:
         """Waits until no page is left to write."""
         while self._pending or self._puts:
+            self._begin_puts(_WAVE)
             for copy, _ in self._puts:
                 copy.wait()
-            self.save(())
+            self._poll_puts()
 
     def _poll_puts(self) -> None:
         for put in self._puts[:]:
@@ -309,7 +318,7 @@ class Prefetch:
         if sequence:
             group = sequence.table.groups[0]
             self._copied = sequence.length // group.page_size
-            self._begin_wave()
+            self._begin_wave(self._copied)
 
     def poll(self) -> bool:
         """Returns whether all pages are there that the store has; never waits."""
@@ -317,8 +326,7 @@ class Prefetch:
             return True
         if self._copy and not self._copy.poll():
             return False
-        if self._copy and self._take_wave() and self._copied < len(self._pages):
-            self._begin_wave()
+        if self._copy and self._take_wave() and self._copy:
             return False
         self._finish()
         return True
@@ -332,8 +340,6 @@ class Prefetch:
     def cancel(self) -> None:
         """Keeps the pages that are there, and gives the others back."""
         if self.sequence:
-            # The store may still write to the records, so no other copy uses them.
-            self._records, self._copy = [], None
             self._finish()
 
     def __enter__(self) -> Self:
@@ -342,29 +348,36 @@ class Prefetch:
     def __exit__(self, *error: object) -> None:
         self.cancel()
 
-    def _begin_wave(self) -> None:
-        pages = self._pages[self._copied : self._copied + _WAVE]
+    def _begin_wave(self, first: int) -> None:
+        """Begins to read some pages from the one with number ``first`` on."""
+        pages = self._pages[first : first + _WAVE]
         self._records = [self._tier.take() for _ in pages]
         self._copy = self._tier.begin_get(pages, self._records) if pages else None
 
     def _take_wave(self) -> bool:
-        """Copies what came to the device; returns whether all of it did."""
+        """Copies what came to the device, while the store reads the next pages.
+
+        Returns whether all of it came.
+        """
         assert self._copy and self.sequence
-        is_whole = True
-        own = self.sequence.pages[0]
-        for record, is_done in zip(self._records, self._copy.done, strict=True):
+        records, done = self._records, self._copy.done
+        self._records, self._copy = [], None
+        if all(done):
+            self._begin_wave(self._copied + len(records))
+        own, first = self.sequence.pages[0], self._copied
+        for record, is_done in zip(records, done, strict=True):
             page = own[self._copied]
             assert page
             stored = self._pages[self._copied]
             if not (is_done and self._tier.load(record, stored, page.address.index)):
-                is_whole = False
                 break
             self._copied += 1
-        self._tier.give_back(self._records)
-        self._records, self._copy = [], None
-        return is_whole
+        self._tier.give_back(records)
+        return self._copied - first == len(records)
 
     def _finish(self) -> None:
+        # The store may still write to the records, so no other copy uses them.
+        self._records, self._copy = [], None
         sequence, self.sequence = self.sequence, None
         assert sequence and self._end
         self._tier.end(sequence, self._copied)
