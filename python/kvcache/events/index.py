@@ -80,15 +80,21 @@ class BlockIndex:
     def update(self, changed: Iterable[Page]) -> list[Event]:
         """The events of pages that were cached, moved or dropped.
 
-        Blocks are stored before others are removed, and parents before children.
+        Blocks are stored before others are removed, and parents before children. Blocks
+        that the engine's hash can't cover are left out, as SGLang's has no salts.
         """
         removed, stored = {}, {}
         for page in changed:
             if before := self._published.pop(page, None):
                 removed[before.key] = before
-            if page.prefix:
-                block = self._published[page] = self._describe(page, page.prefix)
-                stored[block.key] = block
+            if not page.prefix:
+                continue
+            try:
+                block = self._describe(page, page.prefix)
+            except ValueError:  # the hash can't cover its tokens or its salt
+                continue
+            self._published[page] = block
+            stored[block.key] = block
         for key in removed.keys() & stored.keys():  # an equal page, or moved and back
             del removed[key], stored[key]
         return [*self._list_stored(_sort(stored)), *_list_removed(removed.values(), self._tag)]

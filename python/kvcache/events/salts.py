@@ -64,7 +64,9 @@ def parse_salt(salt: bytes) -> Salt:
         return Salt()
     if salt.startswith(_MARK):
         try:
-            return Salt(*json.loads(salt[len(_MARK) :]))
+            parsed = Salt(*json.loads(salt[len(_MARK) :]))
+            if make_salt(**parsed._asdict()) == salt:
+                return parsed
         except (ValueError, TypeError):
             pass  # bytes that begin like a salt of make_salt
     try:

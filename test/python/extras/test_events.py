@@ -194,6 +194,7 @@ def test_moved_page_is_stored_there_before_it_is_removed_here():
         (b"\xff\0", "bytes:ff00", None),
         (b"bytes:ff00", "bytes:62797465733a66663030", None),
         (b"\0kvcache-salt:3", "\0kvcache-salt:3", None),
+        (b'\0kvcache-salt:[1, "x", ""]', '\0kvcache-salt:[1, "x", ""]', None),
         (events.make_salt(cache_salt="tenant"), "tenant", None),
         (events.make_salt(adapter="fr", adapter_path="/fr"), None, "fr"),
         (events.make_salt(cache_salt="tenant", adapter="fr"), "tenant", "fr"),
@@ -212,6 +213,24 @@ def test_salts_and_adapters_have_their_own_fields(salt, salt_text, adapter):
     keys += [("cache_salt", salt_text)] if salt_text else []
     expected = events.block_hashes(range(8), SIZE, extra=keys)
     assert event["block_hashes"] == [events.wire_hash(each) for each in expected]
+
+
+@pytest.mark.parametrize(
+    "name, tokens, salt",
+    [
+        ("sglang", [2**32] * 9, b""),
+        ("sglang", range(9), b"tenant"),
+        ("sha256_cbor", range(9), events.make_salt(adapter="\ud800")),
+    ],
+)
+def test_blocks_without_a_hash_are_left_out(name, tokens, salt):
+    with publish(block_hash=name) as publisher, connect(publisher) as client:
+        manager, router = make_manager(publisher), Router(SIZE)
+        serve(manager, tokens, salt)
+        serve(manager, range(20, 29))
+        client.update(router)
+        assert manager.match(tokens, salt=salt) == 8
+        assert len(router.blocks) == 2 and router.match(range(20, 29)) == 8
 
 
 def test_make_salt_rejects_invalid_arguments():
