@@ -44,6 +44,7 @@ FAMILIES = (
     "CheckOps",
     "WholeCacheOps",
     "AttentionOps",
+    "SplitOps",
 )
 
 

@@ -11,6 +11,7 @@
 #include "kvcache/Compile/Guard.h"
 #include "kvcache/Compile/Source.h"
 #include "kvcache/IR/KVCacheDialect.h"
+#include "kvcache/Pipelines/KernelLowering.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Transforms/Passes.h"
 
@@ -127,11 +128,7 @@ static void buildPipeline(OpPassManager &pm, const CompileOptions &options) {
   toPTX.toolkit = options.toolkit;
   if (options.boundsChecks) {
     // Checks are of accesses, which ops on whole caches become.
-    ExpandOpsOptions expand;
-    expand.forGPU = true;
-    expand.checks = true;
-    expand.chips.assign(options.chips.begin(), options.chips.end());
-    pm.addPass(createExpandOps(expand));
+    addOpExpansion(pm, options.chips, /*checks=*/true);
     pm.addPass(createBoundsChecks());
   }
   buildToPTXPipeline(pm, toPTX);

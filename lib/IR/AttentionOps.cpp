@@ -21,10 +21,6 @@ void AttentionOp::getEffects(Effects &effects) {
       if (operand.get() == workspace)
         effects.emplace_back(MemoryEffects::Write::get(), &operand);
 }
-void MergeStatesOp::getEffects(Effects &effects) {
-  addWholeCacheEffects(*this, /*readsCache=*/false, /*writesCache=*/false,
-                       effects);
-}
 
 //===----------------------------------------------------------------------===//
 // Builders
@@ -40,15 +36,9 @@ void AttentionOp::build(OpBuilder &b, OperationState &state, Value q,
         /*key_scale=*/Value(), /*value_scale=*/Value(), /*query_scale=*/Value(),
         /*out_scale=*/Value(), /*q_rope=*/Value(), /*rope_cache=*/Value(),
         /*ranges=*/Value(), UnitAttr(), IntegerAttr(), FloatAttr(),
-        IntegerAttr(), UnitAttr(), UnitAttr(), SplitAttr(),
+        IntegerAttr(), UnitAttr(), UnitAttr(), UnitAttr(), SplitAttr(),
         AttentionConfigAttr(),
         /*modifiersCount=*/0);
-}
-
-void MergeStatesOp::build(OpBuilder &b, OperationState &state, Value parts,
-                          Value lses, Value out, Value lse) {
-  build(b, state, getTensorTypes({out, lse}), parts, lses, out, lse,
-        /*out_scale=*/Value(), IntegerAttr());
 }
 
 //===----------------------------------------------------------------------===//
@@ -201,22 +191,6 @@ static LogicalResult verifyMasks(AttentionOp op) {
          << type;
 }
 
-/// The bytes of one sequence are a number of 64 bits.
-static LogicalResult verifyWorkspaceBytes(Operation *op,
-                                          const WorkspaceShape &shape) {
-  if (llvm::isUInt<63>(shape.getBytes()))
-    return success();
-  return op->emitOpError("expects the workspace of a sequence to have less "
-                         "than 2^63 bytes");
-}
-
-LogicalResult WorkspaceSizeOp::verify() {
-  auto number = [](uint64_t value) { return static_cast<int64_t>(value); };
-  return verifyWorkspaceBytes(*this,
-                              {number(getQueryHeads()), number(getValueSize()),
-                               number(getMaxSplits()), number(getSplitRows())});
-}
-
 SplitAttr AttentionOp::getSplitOrDefault() {
   SplitAttr split = getSplitAttr();
   return split ? split : SplitAttr::getDefault(getContext());
@@ -227,23 +201,32 @@ AttentionConfig AttentionOp::getFields() {
   return config ? config.getConfig() : AttentionConfig();
 }
 
-/// (C7).
+/// (C7), (C11).
 static LogicalResult verifyWorkspace(AttentionOp op) {
-  if (!op.getWorkspace()) {
-    if (op.getSplit())
-      return op.emitOpError("expects 'split' only with 'workspace'");
-    if (op.getFields().persistent.value_or(0))
-      return op.emitOpError(
-          "expects 'persistent' above 0 only with 'workspace'");
+  if (op.getWorkspace())
+    return verifySplitMemory(op, op.getWorkspace(), op.getOut(),
+                             op.getSplitOrDefault());
+  if (op.getSplit())
+    return op.emitOpError("expects 'split' only with 'workspace'");
+  if (op.getFields().persistent.value_or(0))
+    return op.emitOpError("expects 'persistent' above 0 only with 'workspace'");
+  return success();
+}
+
+/// (C22), (C23).
+static LogicalResult verifyPartial(AttentionOp op) {
+  if (!op.getPartial())
     return success();
-  }
-  auto type = cast<MemRefType>(op.getWorkspace().getType());
-  auto out = cast<ShapedType>(op.getOut().getType());
-  if (type.getLayout().isIdentity())
-    return verifyWorkspaceBytes(op, {out.getDimSize(1), out.getDimSize(2),
-                                     op.getSplitOrDefault().getMax(),
-                                     op.getSplitOrDefault().getRows()});
-  return op.emitOpError("expects 'workspace' to be contiguous, got ") << type;
+  if (!op.getWorkspace())
+    return op.emitOpError("expects 'partial' only with 'workspace'");
+  if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<TensorType>))
+    return op.emitOpError("expects 'partial' only without tensors");
+  AttentionConfig config = op.getFields();
+  if (config.mma == MmaKind::None || (config.mma && config.rows && config.keys))
+    return success();
+  return op.emitOpError(
+      "expects 'partial' only with a 'config' that has 'mma', "
+      "'rows' and 'keys', or 'mma = none'");
 }
 
 LogicalResult AttentionOp::verify() {
@@ -251,7 +234,8 @@ LogicalResult AttentionOp::verify() {
   if (failed(verifyRopeCache(*this, cache)) ||
       failed(verifyQueries(*this, cache)) ||
       failed(verifyOutputs(*this, cache)) || failed(verifySparseRows(*this)) ||
-      failed(verifyMasks(*this)) || failed(verifyWorkspace(*this)))
+      failed(verifyMasks(*this)) || failed(verifyWorkspace(*this)) ||
+      failed(verifyPartial(*this)))
     return failure();
   // (C4)
   if (std::optional<APFloat> cap = getSoftCap()) {
@@ -299,35 +283,6 @@ LogicalResult AttentionOp::verify() {
     return failure();
   if (failed(verifyApart(*this, {"out", getOut()},
                          {{"q", getQ()}, {"q_rope", getQRope()}})))
-    return failure();
-  return verifyResults(*this);
-}
-
-//===----------------------------------------------------------------------===//
-// merge_states
-//===----------------------------------------------------------------------===//
-
-LogicalResult MergeStatesOp::verify() {
-  auto out = cast<ShapedType>(getOut().getType());
-  int64_t heads = out.getDimSize(1), elements = out.getDimSize(2);
-  if (ShapedType::isDynamic(heads) || ShapedType::isDynamic(elements))
-    return emitOpError("expects static sizes of heads and elements");
-  if (failed(verifyDense(*this, "out", out, heads, elements)) ||
-      failed(
-          verifyDense(*this, "parts", getParts().getType(), heads, elements)))
-    return failure();
-  for (Value value : {getLses(), getLse()})
-    if (cast<ShapedType>(value.getType()).getShape().back() != heads)
-      return emitOpError() << "expects logarithms of " << heads << " heads";
-  // (C3)
-  if (failed(verifyScaleOfRows(*this, "out_scale", getOutScale(), "out",
-                               getOut())))
-    return failure();
-  if (failed(verifyCommonSize(*this, "parts",
-                              {{getParts(), 0}, {getLses(), 0}})) ||
-      failed(verifyCommonSize(
-          *this, "rows",
-          {{getParts(), 1}, {getLses(), 1}, {getOut(), 0}, {getLse(), 0}})))
     return failure();
   return verifyResults(*this);
 }

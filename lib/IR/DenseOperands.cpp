@@ -10,6 +10,7 @@
 
 #include "kvcache/IR/AttentionOps.h"
 #include "kvcache/IR/CacheShape.h"
+#include "kvcache/IR/SplitOps.h"
 #include "kvcache/IR/WholeCacheOps.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -40,6 +41,10 @@ SmallVector<DenseOperand> kvcache::getVectorOperands(Operation *op) {
           })
           .Case([](GatherOp gather) -> Operands {
             return {{"keys", gather.getKeys()}, {"values", gather.getValues()}};
+          })
+          .Case([](MergeSplitsOp merge) -> Operands {
+            return {{"workspace", merge.getWorkspace()},
+                    {"out", merge.getOut()}};
           })
           .Case([](MergeStatesOp merge) -> Operands {
             return {{"parts", merge.getParts()}, {"out", merge.getOut()}};

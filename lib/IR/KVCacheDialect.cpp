@@ -70,6 +70,7 @@ void KVCacheDialect::initialize() {
   registerQuantizationOps(this);
   registerQueryOps(this);
   registerScalesOps(this);
+  registerSplitOps(this);
   registerTensorMapOps(this);
   registerTensorMemoryOps(this);
   registerTileOps(this);

@@ -167,3 +167,22 @@ LogicalResult kvcache::verifyScaleOfRows(Operation *op, StringRef name,
            << " heads of '" << rowsName << "', got " << perHead;
   return success();
 }
+
+LogicalResult kvcache::verifyWorkspaceBytes(Operation *op,
+                                            const WorkspaceShape &shape) {
+  if (llvm::isUInt<63>(shape.getBytes()))
+    return success();
+  return op->emitOpError("expects the workspace of a sequence to have less "
+                         "than 2^63 bytes");
+}
+
+LogicalResult kvcache::verifySplitMemory(Operation *op, Value workspace,
+                                         Value out, SplitAttr split) {
+  auto type = cast<MemRefType>(workspace.getType());
+  auto rows = cast<ShapedType>(out.getType());
+  if (!type.getLayout().isIdentity())
+    return op->emitOpError("expects 'workspace' to be contiguous, got ")
+           << type;
+  return verifyWorkspaceBytes(op, {rows.getDimSize(1), rows.getDimSize(2),
+                                   split.getMax(), split.getRows()});
+}

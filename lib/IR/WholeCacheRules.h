@@ -9,6 +9,8 @@
 #ifndef KVCACHE_LIB_IR_WHOLECACHERULES_H
 #define KVCACHE_LIB_IR_WHOLECACHERULES_H
 
+#include "kvcache/IR/SplitOps.h"
+
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -63,6 +65,13 @@ LogicalResult verifyStaticScale(Operation *op, StringRef name, Value scale,
 /// Checks that a scale is for rows of fp8, and has one number or their heads.
 LogicalResult verifyScaleOfRows(Operation *op, StringRef name, Value scale,
                                 StringRef rowsName, Value rows);
+
+/// Checks that the workspace of a sequence has less than 2^63 bytes.
+LogicalResult verifyWorkspaceBytes(Operation *op, const WorkspaceShape &shape);
+
+/// Checks that a workspace is contiguous, and its size for splits of `out`.
+LogicalResult verifySplitMemory(Operation *op, Value workspace, Value out,
+                                SplitAttr split);
 
 } // namespace mlir::kvcache
 

@@ -92,15 +92,25 @@ static void addNVVMLowering(OpPassManager &pm, bool makeInlinePTX) {
   pm.addPass(createCheckLowered());
 }
 
+void kvcache::addOpExpansion(OpPassManager &pm, ArrayRef<std::string> chips,
+                             bool checks) {
+  PlanAttentionOptions plan;
+  plan.chips.assign(chips.begin(), chips.end());
+  pm.addPass(createPlanAttention(plan));
+  pm.addPass(createSplitAttention());
+  ExpandOpsOptions expand;
+  expand.forGPU = true;
+  expand.checks = checks;
+  expand.chips.assign(chips.begin(), chips.end());
+  pm.addPass(createExpandOps(expand));
+}
+
 void kvcache::addKernelLowering(OpPassManager &pm,
                                 const KernelLowering &options) {
   pm.addPass(createCheckInput());
   if (upstream::foldsE8M0Wrongly)
     pm.addPass(createWorkaroundE8M0Folding());
-  ExpandOpsOptions expand;
-  expand.forGPU = true;
-  expand.chips.assign(options.chips.begin(), options.chips.end());
-  pm.addPass(createExpandOps(expand));
+  addOpExpansion(pm, options.chips, /*checks=*/false);
   addOutlining(pm);
   AttachTargetsOptions targets;
   targets.chips.assign(options.chips.begin(), options.chips.end());

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/IR/AttentionOps.h"
+#include "kvcache/IR/SplitOps.h"
 #include "kvcache/IR/WholeCacheOps.h"
 #include "kvcache/Transforms/Passes.h"
 #include "kvcache/Transforms/RuntimeVerification.h"
@@ -32,7 +33,7 @@ struct BoundsChecks : kvcache::impl::BoundsChecksBase<BoundsChecks> {
     });
     for (Operation *op : ops) {
       if (isa<AppendOp, AttentionOp, GatherOp, CopyOp, CopyPagesOp,
-              MergeStatesOp, RemapRowsOp>(op)) {
+              MergeSplitsOp, MergeStatesOp, RemapRowsOp>(op)) {
         op->emitOpError("is checked where 'kvcache-expand-ops' has run before");
         return signalPassFailure();
       }

@@ -9,6 +9,7 @@
 #include "kvcache/Transforms/BufferizableOps.h"
 
 #include "kvcache/IR/AttentionOps.h"
+#include "kvcache/IR/SplitOps.h"
 #include "kvcache/IR/WholeCacheOps.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"

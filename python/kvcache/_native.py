@@ -95,13 +95,13 @@ def add_checks(passes: str, bounds_checks: bool, chips: Sequence[str] | None) ->
     """
     if not bounds_checks:
         return passes
-    options = ["checks=1"]
-    if chips is not None:
-        options.append("for-gpu=1")
-    if chips:
-        options.append(f"chip={','.join(chips)}")
-    expand = f"kvcache-expand-ops{{{' '.join(options)}}}"
-    return f"{expand},kvcache-bounds-checks,{passes}"
+    if chips is None:
+        return f"kvcache-expand-ops{{checks=1}},kvcache-bounds-checks,{passes}"
+    chip = f"chip={','.join(chips)}" if chips else ""
+    return (
+        f"kvcache-plan-attention{{{chip}}},kvcache-split-attention,"
+        f"kvcache-expand-ops{{checks=1 for-gpu=1 {chip}}},kvcache-bounds-checks,{passes}"
+    )
 
 
 def check_opt_level(opt_level: int) -> int:

@@ -23,7 +23,7 @@
 #include "ReleasedGIL.h"
 #include "kvcache/Compile/Compile.h"
 #include "kvcache/Emulator/Pipelines.h"
-#include "kvcache/IR/AttentionOps.h"
+#include "kvcache/IR/SplitOps.h"
 #include "kvcache/Runtime/Host.h"
 #include "kvcache/Target/Chip.h"
 #include "llvm-c/Core.h"

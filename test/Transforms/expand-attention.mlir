@@ -1,9 +1,9 @@
-// RUN: kvcache-opt %s --kvcache-expand-ops=for-gpu --split-input-file | FileCheck %s --check-prefix=GPU
-// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a" --split-input-file | FileCheck %s --check-prefix=HOPPER
-// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a" --split-input-file --remarks-filter=kvcache-expand-ops -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
-// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_100a,sm_103a" --split-input-file | FileCheck %s --check-prefix=TENSOR
-// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a,sm_100a" --split-input-file | FileCheck %s --check-prefix=GPU
-// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a,sm_99" --split-input-file | FileCheck %s --check-prefix=GPU
+// RUN: kvcache-opt %s --kvcache-plan-attention --kvcache-split-attention --kvcache-expand-ops=for-gpu --split-input-file | FileCheck %s --check-prefix=GPU
+// RUN: kvcache-opt %s --kvcache-plan-attention=chip=sm_90a --kvcache-split-attention --kvcache-expand-ops="for-gpu chip=sm_90a" --split-input-file | FileCheck %s --check-prefix=HOPPER
+// RUN: kvcache-opt %s --kvcache-plan-attention=chip=sm_90a --kvcache-split-attention --kvcache-expand-ops="for-gpu chip=sm_90a" --split-input-file --remarks-filter=kvcache-expand-ops -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: kvcache-opt %s --kvcache-plan-attention=chip=sm_100a,sm_103a --kvcache-split-attention --kvcache-expand-ops="for-gpu chip=sm_100a,sm_103a" --split-input-file | FileCheck %s --check-prefix=TENSOR
+// RUN: kvcache-opt %s --kvcache-plan-attention=chip=sm_90a,sm_100a --kvcache-split-attention --kvcache-expand-ops="for-gpu chip=sm_90a,sm_100a" --split-input-file | FileCheck %s --check-prefix=GPU
+// RUN: kvcache-opt %s --kvcache-plan-attention --kvcache-split-attention --kvcache-expand-ops="for-gpu chip=sm_90a,sm_99" --split-input-file | FileCheck %s --check-prefix=GPU
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
@@ -215,13 +215,13 @@ func.func @attend_to_raw_rows(%q: memref<?x64x576xbf16>, %cache: !mla, %n: memre
 // Each token is read once.
 // GPU-COUNT-8:   kvcache.load {{.*}} {nontemporal = true}
 // GPU-NOT:       kvcache.load
-// A part goes to the workspace.
+// A split goes to the workspace.
 // GPU:           vector.store {{.*}}, %[[SUMS]]
-// Another launch merges the parts of a row and a head, 8 teams of a warp 8 each at once.
-// GPU:         %[[PARTS:.*]] = memref.view %arg7[%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?x32x128xf32>
+// Another launch merges the splits of a row and a head, 8 teams of a warp 8 each at once.
+// GPU:         %[[ACCS:.*]] = memref.view %arg7[%{{.*}}][%{{.*}}] : memref<?xi8> to memref<?x32x128xf32>
 // GPU:         scf.parallel (%{{.*}}) =
 // GPU:           scf.parallel (%{{.*}}, %{{.*}}) = {{.*}} to (%c8{{[_0-9]*}}, %c32{{[_0-9]*}})
-// GPU-COUNT-8:     vector.load %[[PARTS]]
+// GPU-COUNT-8:     vector.load %[[ACCS]]
 // GPU:             kvcache.tile_store {{.*}} : vector<4xf32>, !kvcache.tile<8x128xf32
 // GPU:             gpu.barrier
 // GPU-COUNT-8:     kvcache.tile_load {{.*}} : !kvcache.tile<8x128xf32

@@ -1,6 +1,6 @@
-// RUN: kvcache-opt %s --kvcache-tile-attention=chip=sm_80 --cse | FileCheck %s
-// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_80" --cse | FileCheck %s
-// RUN: kvcache-opt %s --kvcache-tile-attention=chip=sm_120a --cse | FileCheck %s --check-prefix=TILE120
+// RUN: kvcache-opt %s --kvcache-plan-attention=chip=sm_80 --kvcache-split-attention --kvcache-tile-attention=chip=sm_80 --cse | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-plan-attention=chip=sm_80 --kvcache-split-attention --kvcache-expand-ops="for-gpu chip=sm_80" --cse | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-plan-attention=chip=sm_120a --kvcache-split-attention --kvcache-tile-attention=chip=sm_120a --cse | FileCheck %s --check-prefix=TILE120
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 #wide = #kvcache.params<num_heads = 8, head_size = 256>
@@ -79,7 +79,7 @@ func.func @long_queries(%q: memref<?x32x256xbf16>, %k: !wide, %v: !wide, %n: mem
 // CHECK:             kvcache.store_rows %{{.*}} to %{{.*}} {alignment = 4 : i64} : {{.*}}, memref<?x32x128xf16>
 // CHECK:           } else {
 // CHECK:             kvcache.store_split %{{.*}} to %[[ACC]], %[[STATES]] {alignment = 8 : i64}
-// CHECK:         function = @splits_merge_kernel
+// CHECK:         {{kvcache.merge_splits|function = @splits_merge_kernel}}
 func.func @splits(%w: memref<?xi8>, %q: memref<?x32x128xf16>, %k: !halves, %v: !halves, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xf16>) {
   kvcache.attention %q, %k, %v, %n, %s outs(%out) workspace %w {causal, split = #kvcache.split<keys = 256, max = 16, rows = 1>}
       : memref<?x32x128xf16>, !halves, !halves, memref<?xi32>, f32, memref<?x32x128xf16>, memref<?xi8>

@@ -1,4 +1,4 @@
-// RUN: kvcache-opt %s --kvcache-tile-attention=chip=sm_100a --cse | FileCheck %s
+// RUN: kvcache-opt %s --kvcache-plan-attention=chip=sm_100a --kvcache-split-attention --kvcache-tile-attention=chip=sm_100a --cse | FileCheck %s
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 #latent = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>

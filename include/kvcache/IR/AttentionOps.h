@@ -13,34 +13,7 @@
 
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 
-#include "llvm/Support/MathExtras.h"
-
 #define GET_OP_CLASSES
 #include "kvcache/IR/AttentionOps.h.inc"
-
-namespace mlir::kvcache {
-
-/// The workspace of attention. A slot is a row that may be split: `rows` of
-/// each sequence, for `heads` query heads.
-struct WorkspaceShape {
-  int64_t heads, elements, parts, rows;
-
-  /// Bytes of a slot: the weighted sum of values, the maximum and the sum of
-  /// exponentials of each part.
-  uint64_t getSlotBytes() const {
-    uint64_t part = llvm::SaturatingAdd<uint64_t>(elements, 2);
-    uint64_t words = llvm::SaturatingMultiply<uint64_t>(parts, part);
-    return llvm::SaturatingMultiply<uint64_t>(words, 4 * heads);
-  }
-  /// Bytes before all slots: the counter of a schedule.
-  static constexpr int64_t kScheduleBytes = 16;
-  /// Bytes of the slots of a sequence, which may be too many for 64 bits: then
-  /// the largest number.
-  uint64_t getBytes() const {
-    return llvm::SaturatingMultiply<uint64_t>(rows, getSlotBytes());
-  }
-};
-
-} // namespace mlir::kvcache
 
 #endif // KVCACHE_IR_ATTENTIONOPS_H

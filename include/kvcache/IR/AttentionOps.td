@@ -61,9 +61,10 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     Queries of fp8 are multiplied by `query_scale`, and outputs of fp8 divided by
     `out_scale`: one number, or one for each head.
 
-    With `workspace`, kernels split the keys of a row as `split` says, and merge
-    the splits. It has the bytes of `workspace_size`, aligned to 16; its first 16
-    bytes are zeroed once, and each op leaves them zero.
+    With `workspace`, kernels split the keys of a row as `split` says. It has the
+    bytes of `workspace_size`, aligned to 16; its first 16 bytes are zeroed once,
+    and each op leaves them zero. With `partial`, rows with several splits get no
+    results. Their splits stay in the workspace, for `merge_splits`.
 
     `config` says how a kernel computes: it changes the order of sums and where
     numbers are rounded, and nothing else. What is written shares no memory with
@@ -112,6 +113,9 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
       are paged. `rope_cache` has elements of f32, f16 or bf16 without scales.
     - (C20) `rope_cache` excludes `key_scale`, which would be a scale of both.
     - (C21) `ranges` has at least one range of a row, and two numbers of each.
+    - (C22) `partial` is only with `workspace` and without tensors.
+    - (C23) `partial` is only with a `config` that has an `mma`, and `rows` and
+      `keys` unless that is `none`.
 
     Example:
 
@@ -217,6 +221,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$chunk,
     UnitAttr:$whole_mask,
     UnitAttr:$sinkless_lse,
+    UnitAttr:$partial,
     OptionalAttr<KVCache_SplitAttr>:$split,
     OptionalAttr<KVCache_AttentionConfigAttr>:$config
   );
@@ -269,105 +274,6 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
-}
-
-def KVCache_WorkspaceSizeOp : KVCache_Op<"workspace_size", [Pure]> {
-  let summary = "The bytes of the workspace of attention";
-  let description = [{
-    Returns the least size of the `workspace` of an `attention` to `batch`
-    sequences, for every length and number of rows: for each of `split_rows` rows
-    of a sequence and of `query_heads` heads, `max_splits` partial results of
-    `value_size` + 2 floats, and a counter. After these, it has 16 bytes for the
-    counter of a schedule.
-
-    Constraints:
-    - (C1) a sequence has less than 2^63 bytes.
-
-    Example:
-
-    ```mlir
-    func.func @size(%batch: index) -> index {
-      %bytes = kvcache.workspace_size %batch {query_heads = 32, value_size = 128}
-      return %bytes : index
-    }
-    ```
-  }];
-  let arguments = (ins
-    Arg<Index, "the number of sequences">:$batch,
-    KVCache_SplitSize:$query_heads,
-    KVCache_SplitSize:$value_size,
-    DefaultValuedAttr<KVCache_SplitSize, "32">:$max_splits,
-    DefaultValuedAttr<KVCache_SplitSize, "1">:$split_rows
-  );
-  let results = (outs Index:$bytes);
-  let assemblyFormat = "$batch attr-dict";
-  let hasVerifier = 1;
-}
-
-def KVCache_MergeStatesOp : KVCache_WholeCacheOp<"merge_states", [KVCache_TiledOpInterface]> {
-  let summary = "Merges the attention over parts of the keys";
-  let description = [{
-    `parts` holds the attention of each row over several disjoint sets of keys,
-    and `lses` the natural logarithms of their sums of exponentials. The op
-    computes the attention over all of them, in f32:
-
-    - `lse = log(sum_p exp(lses[p]))`
-    - `out = sum_p exp(lses[p] - lse) * parts[p]`
-
-    A part whose `lses` is -inf has no keys, and is not read. Neither is one
-    whose `lses` is +inf, which some kernels store for a row without keys. If no
-    part has keys, `out` is 0 and `lse` is -inf.
-
-    An output of fp8 is divided by `out_scale`, rounded to the nearest number, of
-    two to the even one, and saturates: `out_scale` is one number, or one for each
-    head. NaN stays NaN.
-
-    The outputs share no memory with each other, `parts` or `lses`: another thread
-    may still read what one has written.
-
-    On a GPU, a block merges heads of one row. `block_threads` is the number of
-    its threads, at most, unless those of one head are more: by default 256.
-
-    Constraints:
-    - (C1) `out` has the last three dimensions of `parts`, and `lse` the last two
-      of `lses`; the sizes of heads and elements are static.
-    - (C2) `block_threads` is a multiple of 32 from 32 to 1024.
-    - (C3) `out_scale` is for `out` of fp8, and has one factor or its heads.
-
-    Example:
-
-    ```mlir
-    func.func @merge(%parts: memref<?x?x32x128xbf16>, %lses: memref<?x?x32xf32>,
-                     %out: memref<?x32x128xbf16>, %lse: memref<?x32xf32>) {
-      kvcache.merge_states %parts, %lses outs(%out, %lse)
-        : memref<?x?x32x128xbf16>, memref<?x?x32xf32>, memref<?x32x128xbf16>,
-          memref<?x32xf32>
-      return
-    }
-    ```
-  }];
-  let arguments = !con((ins
-    Arg<KVCache_DenseOf<[F32, F16, BF16], 4>, "outputs, [parts, total, H, E]">
-        :$parts,
-    Arg<KVCache_DenseOf<[F32], 3>, "logarithms of sums, [parts, total, H]">:$lses,
-    Arg<KVCache_NarrowRows, "the merged output, [total, H, E]">:$out,
-    Arg<KVCache_DenseOf<[F32], 2>, "the merged logarithms, [total, H]">:$lse,
-    Arg<Optional<KVCache_StaticScale>, "a scale of the output, or [H]">:$out_scale
-  ), KVCache_BlockThreadsArgument);
-  let results = (outs Variadic<AnyRankedTensor>:$results);
-  let builders = [OpBuilder<(ins
-    "::mlir::Value":$parts, "::mlir::Value":$lses, "::mlir::Value":$out,
-    "::mlir::Value":$lse)>];
-  let assemblyFormat = [{
-    $parts `,` $lses `outs` `(` $out `,` $lse `)` (`out_scale` $out_scale^)?
-    attr-dict `:` type(operands) (`->` type($results)^)?
-  }];
-  let extraClassDeclaration = [{
-    MutableOperandRange getDpsInitsMutable() {
-      return MutableOperandRange(getOperation(), /*start=*/2, /*length=*/2);
-    }
-  }];
-  let hasVerifier = 1;
 }
 
 #endif // KVCACHE_IR_ATTENTIONOPS_TD

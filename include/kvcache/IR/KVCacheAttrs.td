@@ -204,6 +204,10 @@ def KVCache_SplitAttr : AttrDef<KVCache_Dialect, "Split"> {
     A split has `keys` keys, or more where a row would have more than `max`
     splits. Only the rows of sequences with at most `rows` rows are split.
 
+    The query rows of a thread block have the same splits. If they see T tokens,
+    a split has the least number of whole tiles that is at least `keys` and
+    `T / max` tokens; without tensor cores, a tile is one token.
+
     Constraints:
     - (C1) each number is from 1 to 2^20.
 

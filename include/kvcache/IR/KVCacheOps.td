@@ -30,5 +30,6 @@ include "kvcache/IR/TMAOps.td"
 include "kvcache/IR/CheckOps.td"
 include "kvcache/IR/WholeCacheOps.td"
 include "kvcache/IR/AttentionOps.td"
+include "kvcache/IR/SplitOps.td"
 
 #endif // KVCACHE_IR_KVCACHEOPS_TD

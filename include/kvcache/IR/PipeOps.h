@@ -12,6 +12,7 @@
 #include "kvcache/IR/AttentionOps.h"
 #include "kvcache/IR/FragmentOps.h"
 #include "kvcache/IR/FragmentRowOps.h"
+#include "kvcache/IR/SplitOps.h"
 
 #define GET_OP_CLASSES
 #include "kvcache/IR/PipeOps.h.inc"

@@ -203,14 +203,16 @@ def KVCache_ConsumeOp : KVCache_PipeRegionOp<"consume", []> {
 def KVCache_YieldOp : KVCache_Op<"yield", [
     Pure, Terminator,
     ParentOneOf<["::mlir::kvcache::ProduceOp", "::mlir::kvcache::ConsumeOp",
-                 "::mlir::kvcache::AttentionOp", "::mlir::kvcache::MapOp",
+                 "::mlir::kvcache::AttentionOp",
+                 "::mlir::kvcache::MergeSplitsOp", "::mlir::kvcache::MapOp",
                  "::mlir::kvcache::StoreRowsOp",
                  "::mlir::kvcache::StoreSplitOp"]>]> {
   let summary = "Ends a region of the dialect";
   let description = [{
     The operands become the results of `consume`, the score or condition that a
-    region of `attention` computes, the element of `map`, or the place of a row of
-    `store_rows` and `store_split`. Without operands, the op is optional in the text.
+    region of `attention` computes, the number of splits of `merge_splits`, the
+    element of `map`, or the place of a row of `store_rows` and `store_split`.
+    Without operands, the op is optional in the text.
 
     Example:
 

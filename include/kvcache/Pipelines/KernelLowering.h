@@ -24,6 +24,12 @@ struct KernelLowering {
   bool makeInlinePTX = true;
 };
 
+/// Adds the passes that turn ops on whole caches into kernels of chips:
+/// attention is planned and split before. `checks` is that of
+/// `kvcache-expand-ops`.
+void addOpExpansion(OpPassManager &pm, llvm::ArrayRef<std::string> chips,
+                    bool checks);
+
 /// Adds the passes that turn a module with cache ops into gpu.modules of NVVM
 /// and LLVM: parallel loops become kernels.
 void addKernelLowering(OpPassManager &pm, const KernelLowering &options);

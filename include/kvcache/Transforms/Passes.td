@@ -79,6 +79,32 @@ def ScheduleAttention : Pass<"kvcache-schedule-attention"> {
   ];
 }
 
+def SplitAttention : Pass<"kvcache-split-attention"> {
+  let summary = "Separate attention and the merge of its splits";
+  let description = [{
+    Adds `partial` to each `attention` with a `workspace`, and a `merge_splits`
+    after it. A kernel of a split then leaves its accumulator, an exponent and the
+    sum of weights in the workspace, and another kernel merges the splits of each
+    row.
+
+    The region of `merge_splits` counts the splits of a row, from the tokens that
+    the query rows of its thread block see. The `config` says which rows these
+    are. So the op needs one that has an `mma`, and `rows` and `keys` unless that
+    is `none`: run `kvcache-plan-attention` before.
+
+    `kvcache-to-ptx` runs the pass. On the CPU, rows are not split:
+    `kvcache-expand-ops` joins the two ops again.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::kvcache::KVCacheDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numSplit", "num-split", "Number of ops split">
+  ];
+}
+
 def TileAttention : Pass<"kvcache-tile-attention"> {
   let summary = "Expand attention to loops over fragments";
   let description = [{
@@ -89,7 +115,7 @@ def TileAttention : Pass<"kvcache-tile-attention"> {
     - the MMA `mma_sync`. Copies bring elements of 16 bits as they are, and
       threads convert others, or warps do so in registers where `dequant` is
       `registers`.
-    Rows may be split: then another launch merges them.
+    An op with a `workspace` is `partial`.
 
     A thread block stages its query rows in a tile. It has a loop over tiles of
     keys and values: scores by `fragment_mma`, masks and softmax by `map` and

@@ -17,10 +17,6 @@ namespace mlir::kvcache {
 /// Expands attention for the CPU, and for warps without tensor cores.
 void expandForCPU(AttentionOp op, const Frame &frame);
 void expandForGPU(AttentionOp op, const Frame &frame, const WarpPlan &plan);
-/// Expands for the launch that merges the parts of rows. The maxima of parts
-/// are lower than their largest scores by `bias`.
-void expandMerge(AttentionOp op, const Frame &frame, const TilePlan &plan,
-                 float bias);
 
 } // namespace mlir::kvcache
 

@@ -189,11 +189,4 @@ private:
 void kvcache::expandForGPU(AttentionOp op, const Frame &frame,
                            const WarpPlan &plan) {
   WarpGrid(op, frame, plan).expand();
-  if (!op.getWorkspace())
-    return;
-  // The rows of a warp are those of a token.
-  expandMerge(op, frame,
-              {TileUnit::Warps, AttentionSizes(op).group, /*tokens=*/1,
-               /*stages=*/1, /*parts=*/1, /*loads=*/1},
-              /*bias=*/0);
 }

@@ -54,11 +54,11 @@ void KeySplits::makeWorkspace() {
 }
 
 int64_t KeySplits::countPerLayer() const {
-  return llvm::divideCeil(shape.parts, kMostLayers);
+  return llvm::divideCeil(shape.splits, kMostLayers);
 }
 
 int64_t KeySplits::countLayers() const {
-  return llvm::divideCeil(shape.parts, countPerLayer());
+  return llvm::divideCeil(shape.splits, countPerLayer());
 }
 
 Value KeySplits::hasRows(Value isWhole, Value count) const {
@@ -73,7 +73,7 @@ Value KeySplits::hasRows(Value isWhole, Value count) const {
 
 Value KeySplits::getSize(Value isWhole, Value count, int64_t multiple) const {
   Value size =
-      frame.div(frame.add(count, frame.index(shape.parts - 1)), shape.parts);
+      frame.div(frame.add(count, frame.index(shape.splits - 1)), shape.splits);
   size = frame.max(size, frame.index(leastTokens));
   size = arith::SelectOp::create(frame.builder, frame.loc, isWhole,
                                  frame.max(count, frame.index(1)), size);

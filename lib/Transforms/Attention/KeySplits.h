@@ -10,6 +10,7 @@
 #define KVCACHE_LIB_TRANSFORMS_ATTENTION_KEYSPLITS_H
 
 #include "Workspace.h"
+#include "kvcache/IR/AttentionOps.h"
 
 #include <optional>
 

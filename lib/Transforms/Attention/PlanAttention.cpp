@@ -23,21 +23,22 @@ struct PlanAttention : kvcache::impl::PlanAttentionBase<PlanAttention> {
   using PlanAttentionBase::PlanAttentionBase;
 
   void runOnOperation() override {
+    SmallVector<AttentionOp> ops;
+    getOperation()->walk([&](AttentionOp op) { ops.push_back(op); });
+    if (ops.empty())
+      return markAllAnalysesPreserved();
     SmallVector<const Chip *> known;
     for (const std::string &name : chips) {
       known.push_back(lookupChip(name));
       if (known.back())
         continue;
-      getOperation()->emitError(getUnknownChipMessage(name));
+      ops.front().emitError(getUnknownChipMessage(name));
       return signalPassFailure();
     }
     Target target(known);
-    WalkResult result = getOperation()->walk([&](AttentionOp op) {
-      return failed(plan(op, target)) ? WalkResult::interrupt()
-                                      : WalkResult::advance();
-    });
-    if (result.wasInterrupted())
-      signalPassFailure();
+    for (AttentionOp op : ops)
+      if (failed(plan(op, target)))
+        return signalPassFailure();
   }
 
 private:

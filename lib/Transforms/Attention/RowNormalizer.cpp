@@ -16,10 +16,26 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
+RowOperands RowOperands::get(AttentionOp op) {
+  return {op.getOut(),
+          op.getLse(),
+          op.getMaxLogits(),
+          op.getSinks(),
+          op.getValueCache() ? op.getValueScale() : op.getKeyScale(),
+          op.getOutScale(),
+          op.getSinklessLse()};
+}
+
+RowOperands RowOperands::get(MergeSplitsOp op) {
+  return {op.getOut(),        op.getLse(),        op.getMaxLogits(),
+          op.getSinks(),      op.getValueScale(), op.getOutScale(),
+          op.getSinklessLse()};
+}
+
 RowSum RowNormalizer::addSink(const RowSum &sum, Value queryHead) const {
-  if (!op.getSinks())
+  if (!operands.sinks)
     return sum;
-  Value sink = memref::LoadOp::create(frame.builder, frame.loc, op.getSinks(),
+  Value sink = memref::LoadOp::create(frame.builder, frame.loc, operands.sinks,
                                       queryHead);
   if (!sink.getType().isF32())
     sink = arith::ExtFOp::create(frame.builder, frame.loc,
@@ -36,11 +52,10 @@ RowSum RowNormalizer::addSink(const RowSum &sum, Value queryHead) const {
 Value RowNormalizer::getQuotient(const RowSum &sum, Value head,
                                  Value queryHead) const {
   Value total = sum.total;
-  if (Value scale = loadStaticScale(frame, op.getOutScale(), queryHead))
+  if (Value scale = loadStaticScale(frame, operands.outScale, queryHead))
     total = f.mul(total, scale);
   Value factor = sum.factor;
-  Value valueScale = op.getValueCache() ? op.getValueScale() : op.getKeyScale();
-  if (Value scale = loadStaticScale(frame, valueScale, head))
+  if (Value scale = loadStaticScale(frame, operands.valueScale, head))
     factor = f.mul(factor, scale);
   return f.select(f.isZero(sum.total), f.constant(0), f.div(factor, total));
 }
@@ -61,7 +76,7 @@ Value RowNormalizer::getLargestScore(const RowSum &scores, float bias) const {
 
 const RowSum &RowNormalizer::getLseSum(const RowSum &scores,
                                        const RowSum &all) const {
-  return op.getSinklessLse() ? scores : all;
+  return operands.hasSinklessLse ? scores : all;
 }
 
 void RowNormalizer::storeStatistics(const RowSum &scores, const RowSum &all,
@@ -75,6 +90,6 @@ void RowNormalizer::storeStatistics(const RowSum &scores, const RowSum &all,
                               ValueRange{row, queryHead});
     });
   };
-  store(op.getLse(), [&] { return getLogarithm(getLseSum(scores, all)); });
-  store(op.getMaxLogits(), [&] { return getLargestScore(scores, bias); });
+  store(operands.lse, [&] { return getLogarithm(getLseSum(scores, all)); });
+  store(operands.maxLogits, [&] { return getLargestScore(scores, bias); });
 }

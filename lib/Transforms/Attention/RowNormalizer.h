@@ -11,6 +11,7 @@
 
 #include "../ExpandOps/DeviceMath.h"
 #include "kvcache/IR/AttentionOps.h"
+#include "kvcache/IR/SplitOps.h"
 
 #include <limits>
 
@@ -18,13 +19,6 @@ namespace mlir::kvcache {
 
 /// The maximum of no scores: a score of -inf has no weight beside it.
 constexpr float kLowest = std::numeric_limits<float>::lowest();
-/// Weights of f16 are at most 2^15, so that small ones do not vanish.
-constexpr float kHalfBias = 15;
-/// The difference of a row's largest score and the exponent that its weights
-/// are relative to, for weights of a type.
-inline float getWeightBias(FloatType weights) {
-  return weights.isF16() ? kHalfBias : 0;
-}
 
 /// The sum of exponentials of a row: `total` times 2^max. Its weighted values
 /// are to be multiplied by `factor` as well.
@@ -32,12 +26,22 @@ struct RowSum {
   Value max, total, factor;
 };
 
+/// The outputs of rows, and the operands that they are computed with. All but
+/// `out` may be null.
+struct RowOperands {
+  Value out, lse, maxLogits, sinks, valueScale, outScale;
+  bool hasSinklessLse;
+
+  static RowOperands get(AttentionOp op);
+  static RowOperands get(MergeSplitsOp op);
+};
+
 /// The end of the softmax of a row: its sink, the quotient that its values are
 /// multiplied by, and its statistics.
 class RowNormalizer {
 public:
-  RowNormalizer(const Frame &frame, AttentionOp op)
-      : frame(frame), op(op), f(frame) {}
+  RowNormalizer(const Frame &frame, const RowOperands &operands)
+      : frame(frame), operands(operands), f(frame) {}
 
   /// Adds the sink of a head, if there are sinks.
   RowSum addSink(const RowSum &sum, Value queryHead) const;
@@ -58,8 +62,7 @@ public:
 
 private:
   const Frame &frame;
-  /// Mutable because accessors of ops are not const.
-  mutable AttentionOp op;
+  RowOperands operands;
   DeviceMath f;
 };
 

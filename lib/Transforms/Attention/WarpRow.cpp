@@ -161,7 +161,7 @@ std::pair<RowSum, SmallVector<Value>> WarpRow::reduceRow(const Sums &sums,
 
 void WarpRow::storeOutputs(const Sums &sums) const {
   int64_t width = lanes.plan.valueWidth;
-  RowNormalizer normalizer(frame, op);
+  RowNormalizer normalizer(frame, RowOperands::get(op));
   Value isFirst = frame.equal(lanes.warp, frame.index(0));
   for (int64_t g = 0; g < lanes.plan.rows; ++g) {
     auto [scores, values] = reduceRow(sums, g);
@@ -182,15 +182,15 @@ void WarpRow::storeOutputs(const Sums &sums) const {
 
 void WarpRow::storeSplit(const Sums &sums, const Workspace &workspace,
                          Value slot, Value split) const {
-  Value number = workspace.getPart(slot, split);
+  Value number = workspace.getSplit(slot, split);
   Value isFirst = frame.equal(lanes.warp, frame.index(0));
   for (int64_t g = 0; g < lanes.plan.rows; ++g) {
     auto [sum, values] = reduceRow(sums, g);
     Value queryHead = lanes.getQueryHead(frame, g);
     frame.runIf(isFirst, [&, sum = sum, &values = values] {
       for (auto [p, value] : llvm::enumerate(values))
-        workspace.storeSums(value, number, queryHead,
-                            lanes.getElement(frame, p, lanes.plan.valueWidth));
+        workspace.storeAcc(value, number, queryHead,
+                           lanes.getElement(frame, p, lanes.plan.valueWidth));
       frame.runIf(frame.equal(lanes.lane, frame.index(0)), [&] {
         workspace.storeState(sum.max, sum.total, number, queryHead);
       });

@@ -1,4 +1,5 @@
-//===- Workspace.cpp - Partial results of attention -----------------------===//
+//===- Workspace.cpp - The splits of rows in memory
+//-------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -22,12 +23,12 @@ Workspace::Workspace(const Frame &frame, Value memory, Value slots,
                      const WorkspaceShape &shape)
     : frame(frame), builder(frame.builder), loc(frame.loc), shape(shape) {
   // The counter comes first: ops of other shapes have it in the same place.
-  // Vectors of sums are aligned after it.
+  // Vectors of accumulators are aligned after it.
   scheduled = memref::ViewOp::create(builder, loc,
                                      MemRefType::get({1}, builder.getI32Type()),
                                      memory, frame.index(0), ValueRange());
   Value begin = frame.index(WorkspaceShape::kScheduleBytes);
-  Value parts = frame.mul(slots, shape.parts);
+  Value splits = frame.mul(slots, shape.splits);
   auto view = [&](Value count, ArrayRef<int64_t> sizes, Type element) -> Value {
     SmallVector<int64_t> all{ShapedType::kDynamic};
     all.append(sizes.begin(), sizes.end());
@@ -38,39 +39,39 @@ Workspace::Workspace(const Frame &frame, Value memory, Value slots,
     return array;
   };
   Type f32 = builder.getF32Type();
-  sums = view(parts, {shape.heads, shape.elements}, f32);
-  states = view(parts, {shape.heads, 2}, f32);
+  accs = view(splits, {shape.heads, shape.elements}, f32);
+  states = view(splits, {shape.heads, 2}, f32);
 }
 
-Value Workspace::getPart(Value slot, Value part) const {
-  return frame.add(frame.mul(slot, shape.parts), part);
+Value Workspace::getSplit(Value slot, Value split) const {
+  return frame.add(frame.mul(slot, shape.splits), split);
 }
 
-Value Workspace::loadSums(Value part, Value head, Value d,
-                          int64_t count) const {
-  return loadDense(frame, sums, {part, head}, d, count);
+Value Workspace::loadAcc(Value split, Value head, Value d,
+                         int64_t count) const {
+  return loadDense(frame, accs, {split, head}, d, count);
 }
 
-void Workspace::storeSums(Value values, Value part, Value head, Value d) const {
-  storeDense(frame, values, sums, {part, head}, d);
+void Workspace::storeAcc(Value values, Value split, Value head, Value d) const {
+  storeDense(frame, values, accs, {split, head}, d);
 }
 
-std::pair<Value, Value> Workspace::loadState(Value part, Value head) const {
+std::pair<Value, Value> Workspace::loadState(Value split, Value head) const {
   auto load = [&](int64_t i) -> Value {
     return memref::LoadOp::create(builder, loc, states,
-                                  ValueRange{part, head, frame.index(i)});
+                                  ValueRange{split, head, frame.index(i)});
   };
   return {load(0), load(1)};
 }
 
-void Workspace::storeState(Value max, Value total, Value part,
+void Workspace::storeState(Value max, Value sum, Value split,
                            Value head) const {
   auto store = [&](Value value, int64_t i) {
     memref::StoreOp::create(builder, loc, value, states,
-                            ValueRange{part, head, frame.index(i)});
+                            ValueRange{split, head, frame.index(i)});
   };
   store(max, 0);
-  store(total, 1);
+  store(sum, 1);
 }
 
 Value Workspace::takeUnit() const {

@@ -1,4 +1,5 @@
-//===- Workspace.h - Partial results of attention ---------------*- C++ -*-===//
+//===- Workspace.h - The splits of rows in memory -----------------*- C++
+//-*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -10,30 +11,30 @@
 #define KVCACHE_LIB_TRANSFORMS_ATTENTION_WORKSPACE_H
 
 #include "../ExpandOps/Frame.h"
-#include "kvcache/IR/AttentionOps.h"
+#include "kvcache/IR/SplitOps.h"
 
 namespace mlir::kvcache {
 
-/// The counter of a schedule, and the partial results of slots in a workspace:
-/// weighted sums of values, the maxima and sums of exponentials.
+/// The counter of a persistent kernel, and the splits of rows in a workspace,
+/// as `merge_splits` describes them. A slot is a row that may be split.
 class Workspace {
 public:
   Workspace(const Frame &frame, Value memory, Value slots,
             const WorkspaceShape &shape);
 
-  /// The number of a part of a slot.
-  Value getPart(Value slot, Value part) const;
+  /// The number of a split of a slot among all.
+  Value getSplit(Value slot, Value split) const;
 
-  /// The memory of sums, by part, head and element, and that of states, by
-  /// part and head: the maximum, and the sum of exponentials.
-  Value getSums() const { return sums; }
+  /// The memory of accumulators, by split, head and element, and that of
+  /// states, by split and head: an exponent, and the sum of weights.
+  Value getAccs() const { return accs; }
   Value getStates() const { return states; }
 
-  Value loadSums(Value part, Value head, Value d, int64_t count) const;
-  void storeSums(Value sums, Value part, Value head, Value d) const;
-  /// The maximum and the sum of exponentials.
-  std::pair<Value, Value> loadState(Value part, Value head) const;
-  void storeState(Value max, Value total, Value part, Value head) const;
+  Value loadAcc(Value split, Value head, Value d, int64_t count) const;
+  void storeAcc(Value values, Value split, Value head, Value d) const;
+  /// The exponent and the sum of weights.
+  std::pair<Value, Value> loadState(Value split, Value head) const;
+  void storeState(Value max, Value sum, Value split, Value head) const;
 
   /// Takes a unit of a schedule, and returns its number as an i32.
   Value takeUnit() const;
@@ -45,7 +46,7 @@ private:
   OpBuilder &builder;
   Location loc;
   WorkspaceShape shape;
-  Value sums, states, scheduled;
+  Value accs, states, scheduled;
 };
 
 } // namespace mlir::kvcache

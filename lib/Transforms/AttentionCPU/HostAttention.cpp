@@ -20,8 +20,8 @@ constexpr int64_t kVectorBytes = 64;
 
 HostAttention::HostAttention(AttentionOp op, const Frame &frame)
     : op(op), frame(frame), f(frame), sizes(op), visible(frame, op),
-      scores(frame, op), normalizer(frame, op), loader(frame, op),
-      factor(scores.getFactor()) {}
+      scores(frame, op), normalizer(frame, RowOperands::get(op)),
+      loader(frame, op), factor(scores.getFactor()) {}
 
 HostAttention::Row HostAttention::getRow(const QueryRows &rows, Value head,
                                          Value number) const {

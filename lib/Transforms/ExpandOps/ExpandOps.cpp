@@ -9,6 +9,7 @@
 #include "ExpandOps.h"
 
 #include "../Attention/AttentionChoices.h"
+#include "../Attention/SplitAttention.h"
 #include "kvcache/IR/DenseOperands.h"
 #include "kvcache/Transforms/Passes.h"
 
@@ -47,14 +48,17 @@ struct ExpandOps : kvcache::impl::ExpandOpsBase<ExpandOps> {
           << vectorBits.getValue();
       return signalPassFailure();
     }
+    if (!forGPU && failed(joinAllSplits()))
+      return signalPassFailure();
     bool changed = false;
     WalkResult result = getOperation()->walk([&](Operation *op) {
       return TypeSwitch<Operation *, WalkResult>(op)
           .Case<AppendOp, AttentionOp, GatherOp, CopyOp, CopyPagesOp,
-                MergeStatesOp, RemapRowsOp, WorkspaceSizeOp>([&](auto known) {
-            changed = true;
-            return expandOne(known);
-          })
+                MergeSplitsOp, MergeStatesOp, RemapRowsOp, WorkspaceSizeOp>(
+              [&](auto known) {
+                changed = true;
+                return expandOne(known);
+              })
           .Default(WalkResult::advance());
     });
     if (result.wasInterrupted())
@@ -64,6 +68,16 @@ struct ExpandOps : kvcache::impl::ExpandOpsBase<ExpandOps> {
   }
 
 private:
+  LogicalResult joinAllSplits() {
+    SmallVector<AttentionOp> ops;
+    getOperation()->walk([&](AttentionOp op) {
+      if (op.getPartial())
+        ops.push_back(op);
+    });
+    return success(llvm::all_of(
+        ops, [](AttentionOp op) { return succeeded(joinSplits(op)); }));
+  }
+
   template <typename OpTy> WalkResult expandOne(OpTy op) {
     if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<TensorType>)) {
       op.emitOpError("has tensors, which 'one-shot-bufferize' makes memrefs "
@@ -76,7 +90,8 @@ private:
       return WalkResult::interrupt();
     }
     if constexpr (std::is_same_v<OpTy, AttentionOp>)
-      if (forGPU && failed(planTiles(op, *target)))
+      if (forGPU &&
+          (failed(planTiles(op, *target)) || failed(verifySplitsAreLeft(op))))
         return WalkResult::interrupt();
     OpBuilder builder(op);
     Frame frame(builder, op, forGPU, checks, *target);

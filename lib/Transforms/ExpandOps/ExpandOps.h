@@ -11,6 +11,7 @@
 
 #include "Frame.h"
 #include "kvcache/IR/AttentionOps.h"
+#include "kvcache/IR/SplitOps.h"
 #include "kvcache/IR/WholeCacheOps.h"
 
 namespace mlir::kvcache {
@@ -21,6 +22,7 @@ void expand(GatherOp op, const Frame &frame);
 void expand(AttentionOp op, const Frame &frame);
 void expand(CopyOp op, const Frame &frame);
 void expand(CopyPagesOp op, const Frame &frame);
+void expand(MergeSplitsOp op, const Frame &frame);
 void expand(MergeStatesOp op, const Frame &frame);
 void expand(RemapRowsOp op, const Frame &frame);
 void expand(WorkspaceSizeOp op, const Frame &frame);

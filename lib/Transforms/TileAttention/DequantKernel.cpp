@@ -8,6 +8,7 @@
 
 #include "DequantKernel.h"
 
+#include "../Attention/ExponentBias.h"
 #include "ProductTeam.h"
 #include "QueryStage.h"
 #include "SoftmaxLoop.h"
@@ -51,9 +52,9 @@ public:
         queries(block, feed.getKeyElement(), plan.countThreads()) {}
 
   /// The difference of a row's largest score and the exponent that its weights
-  /// are relative to. Scales times their powers are below 4.
+  /// are relative to.
   float getBias() const {
-    return valueScales.countGroups() ? kHalfBias - 2 : kHalfBias;
+    return getExponentBias(block.getOp(), getConfig(block.getPlan()));
   }
 
   void emit() {
@@ -312,5 +313,5 @@ private:
 
 void kvcache::tileDequant(AttentionOp op, const Frame &frame,
                           const TilePlan &plan) {
-  emitWithMerge<DequantKernel>(op, frame, plan);
+  DequantKernel(op, frame, plan).emit();
 }

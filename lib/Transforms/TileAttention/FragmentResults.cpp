@@ -101,10 +101,10 @@ void FragmentResults::storeSplit(const RowSums &sums, Value split) const {
   const Workspace &workspace = block.grid.splits.getWorkspace();
   auto store = StoreSplitOp::create(
       frame.builder, frame.loc, sums.accs.front(), sums.reference, sums.total,
-      firstRow, firstColumn, workspace.getSums(), workspace.getStates(),
-      b.getThread(), getAlignment(sums.accs.front(), workspace.getSums()));
+      firstRow, firstColumn, workspace.getAccs(), workspace.getStates(),
+      b.getThread(), getAlignment(sums.accs.front(), workspace.getAccs()));
   emitPlaces(store.getBody(), [&](const RowPlace &place) -> SmallVector<Value> {
-    return {workspace.getPart(frame.add(block.work.slot, place.i), split),
+    return {workspace.getSplit(frame.add(block.work.slot, place.i), split),
             place.queryHead, place.isThere};
   });
 }

@@ -32,7 +32,7 @@ public:
   FragmentResults(const TileRows &block, const FragmentBuilder &b,
                   Value firstRow, Value firstColumn)
       : block(block), frame(block.getFrame()), b(b),
-        normalizer(frame, block.getOp()), firstRow(firstRow),
+        normalizer(frame, RowOperands::get(block.getOp())), firstRow(firstRow),
         firstColumn(firstColumn) {}
 
   /// Stores the outputs, the logarithms of the sums, and the largest scores.

@@ -8,6 +8,7 @@
 
 #include "MmaSyncKernel.h"
 
+#include "../Attention/ExponentBias.h"
 #include "ProductTeam.h"
 #include "QueryStage.h"
 #include "SoftmaxLoop.h"
@@ -35,7 +36,9 @@ public:
         b(frame.builder, frame.loc), items(grid, block), feed(block, b, items),
         queries(block, feed.getKeyElement(), plan.countThreads()) {}
 
-  float getBias() const { return getWeightBias(feed.getValueElement()); }
+  float getBias() const {
+    return getExponentBias(block.getOp(), getConfig(block.getPlan()));
+  }
 
   void emit() {
     items.emit(block.getPlan().countThreads(),
@@ -161,5 +164,5 @@ private:
 
 void kvcache::tileMmaSync(AttentionOp op, const Frame &frame,
                           const TilePlan &plan) {
-  emitWithMerge<MmaSyncKernel>(op, frame, plan);
+  MmaSyncKernel(op, frame, plan).emit();
 }

@@ -8,6 +8,7 @@
 
 #include "PromptKernel.h"
 
+#include "../Attention/ExponentBias.h"
 #include "QueryStage.h"
 #include "SoftmaxLoop.h"
 #include "TileScores.h"
@@ -88,7 +89,9 @@ public:
   }
 
 private:
-  float getBias() const { return getWeightBias(values.getLane()); }
+  float getBias() const {
+    return getExponentBias(block.getOp(), getConfig(block.getPlan()));
+  }
   FloatType getF32() const { return frame.builder.getF32Type(); }
   FragmentType getFragment(int64_t columns, Type element,
                            FragmentLayout layout) const {

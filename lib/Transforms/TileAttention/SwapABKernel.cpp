@@ -8,6 +8,7 @@
 
 #include "SwapABKernel.h"
 
+#include "../Attention/ExponentBias.h"
 #include "QueryStage.h"
 #include "SoftmaxLoop.h"
 #include "TileFeed.h"
@@ -33,7 +34,9 @@ public:
         b(frame.builder, frame.loc), items(grid, block), feed(block, b, items),
         queries(block, feed.getKeyElement(), plan.countThreads()) {}
 
-  float getBias() const { return getWeightBias(feed.getValueElement()); }
+  float getBias() const {
+    return getExponentBias(block.getOp(), getConfig(block.getPlan()));
+  }
 
   void emit() {
     items.emit(block.getPlan().countThreads(),
@@ -150,5 +153,5 @@ private:
 
 void kvcache::tileSwapAB(AttentionOp op, const Frame &frame,
                          const TilePlan &plan) {
-  emitWithMerge<SwapABKernel>(op, frame, plan);
+  SwapABKernel(op, frame, plan).emit();
 }

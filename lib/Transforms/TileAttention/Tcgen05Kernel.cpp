@@ -8,6 +8,7 @@
 
 #include "Tcgen05Kernel.h"
 
+#include "../Attention/ExponentBias.h"
 #include "QueryStage.h"
 #include "SoftmaxLoop.h"
 #include "TensorProducts.h"
@@ -22,9 +23,6 @@ namespace {
 /// Columns of the accumulator that a thread has in registers at once: beside
 /// the scores of a tile, and at the end.
 constexpr int64_t kFewColumns = 32, kMostColumns = 64;
-/// The accumulator is scaled only where the maximum grows by a factor of more
-/// than 2^8: weights are at most that large.
-constexpr float kSlack = 8;
 
 /// A block computes as many query rows as its plan has: some tokens of a
 /// sequence, for some heads of a group each. One thread starts the products of
@@ -40,13 +38,10 @@ public:
         products(frame, plan.rows, plan.tokens, block.getSizes().valueSize,
                  feed.getValueElement()) {}
 
-  /// The growth of a maximum up to which the accumulator is not scaled.
-  /// `max_logits` needs exact maxima.
-  float getSlack() { return block.getOp().getMaxLogits() ? 0 : kSlack; }
   /// The difference of a row's largest score and the exponent that its weights
   /// are relative to.
-  float getBias() {
-    return feed.getValueElement().isF16() ? kHalfBias - getSlack() : 0;
+  float getBias() const {
+    return getExponentBias(block.getOp(), getConfig(block.getPlan()));
   }
 
   void emit() {
@@ -87,7 +82,8 @@ private:
         softmax.beginRows(getScoreType()), tiles,
         {[&](Value keyTile, Value tile) { return multiply(keyTile, tile); },
          [&](Value tileScores, Value tile, SoftmaxState &state) {
-           storeWeights(softmax.addScoresLazily(tileScores, getSlack(), state),
+           storeWeights(softmax.addScoresLazily(
+                            tileScores, getExponentSlack(block.getOp()), state),
                         tile);
            return Value();
          },
@@ -163,5 +159,5 @@ private:
 
 void kvcache::tileTcgen05(AttentionOp op, const Frame &frame,
                           const TilePlan &plan) {
-  emitWithMerge<Tcgen05Kernel>(op, frame, plan);
+  Tcgen05Kernel(op, frame, plan).emit();
 }

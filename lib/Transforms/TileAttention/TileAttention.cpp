@@ -8,6 +8,7 @@
 
 #include "TileAttention.h"
 
+#include "../Attention/SplitAttention.h"
 #include "DequantKernel.h"
 #include "MmaSyncKernel.h"
 #include "PromptKernel.h"
@@ -71,6 +72,8 @@ private:
       return failure();
     if (!*plan)
       return success();
+    if (failed(verifySplitsAreLeft(op)))
+      return failure();
     OpBuilder builder(op);
     Frame frame(builder, op, /*isGPU=*/true, checks, target);
     for (DenseOperand operand : getVectorOperands(op))

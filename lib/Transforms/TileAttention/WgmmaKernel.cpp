@@ -8,6 +8,7 @@
 
 #include "WgmmaKernel.h"
 
+#include "../Attention/ExponentBias.h"
 #include "ProductTeam.h"
 #include "QueryStage.h"
 #include "SoftmaxLoop.h"
@@ -30,7 +31,9 @@ public:
         b(frame.builder, frame.loc), items(grid, block), feed(block, b, items),
         queries(block, feed.getKeyElement(), plan.countThreads()) {}
 
-  float getBias() const { return getWeightBias(feed.getValueElement()); }
+  float getBias() const {
+    return getExponentBias(block.getOp(), getConfig(block.getPlan()));
+  }
 
   void emit() {
     items.emit(block.getPlan().countThreads(),
@@ -112,5 +115,5 @@ private:
 
 void kvcache::tileWgmma(AttentionOp op, const Frame &frame,
                         const TilePlan &plan) {
-  emitWithMerge<WgmmaKernel>(op, frame, plan);
+  WgmmaKernel(op, frame, plan).emit();
 }

@@ -66,15 +66,6 @@ private:
   Value firstUse;
 };
 
-/// Emits a kernel of a kind, and the launch that merges splits of rows.
-template <typename Kernel>
-void emitWithMerge(AttentionOp op, const Frame &frame, const TilePlan &plan) {
-  Kernel kernel(op, frame, plan);
-  kernel.emit();
-  if (op.getWorkspace())
-    expandMerge(op, frame, plan, kernel.getBias());
-}
-
 } // namespace mlir::kvcache
 
 #endif // KVCACHE_LIB_TRANSFORMS_TILEATTENTION_WORKITEMS_H

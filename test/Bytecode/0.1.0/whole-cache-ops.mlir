@@ -91,5 +91,17 @@ module {
     kvcache.remap_rows %arg9, %arg1 rows %arg2 outs(%arg9) {block_threads = 96 : i64} : memref<?x4xi32>, !kvcache.paged<bf16, #kv, page_size = 64>, memref<?xi32>, memref<?x4xi32>
     return
   }
+  func.func @merge_splits(%arg0: memref<?x32x128xbf16>, %arg1: !kvcache.paged<bf16, #kv, page_size = 64>, %arg2: memref<?xi32>, %arg3: f32, %arg4: memref<?x32x128xbf16>, %arg5: memref<?x32x128xf8E4M3FN>, %arg6: memref<?x32xf32>, %arg7: memref<?x32xf32>, %arg8: memref<32xbf16>, %arg9: memref<?xi8>, %arg10: memref<8xf32>) {
+    kvcache.attention %arg0, %arg1, %arg1, %arg2, %arg3 outs(%arg4) workspace %arg9 {config = #kvcache.attention_config<mma = none>, partial} : memref<?x32x128xbf16>, !kvcache.paged<bf16, #kv, page_size = 64>, !kvcache.paged<bf16, #kv, page_size = 64>, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
+    kvcache.merge_splits %arg9, %arg2 outs(%arg4) count {
+    ^bb0(%arg11: index, %arg12: index, %arg13: index, %arg14: index):
+      kvcache.yield %arg14 : index
+    } : memref<?xi8>, memref<?xi32>, memref<?x32x128xbf16>
+    kvcache.merge_splits %arg9, %arg2 outs(%arg5, %arg6) max_logits %arg7 sinks %arg8 value_scale %arg10 out_scale %arg3 {exponent_bias = 1.500000e+01 : f32, sinkless_lse, split = #kvcache.split<keys = 256, max = 32, rows = 4>} count {
+    ^bb0(%arg11: index, %arg12: index, %arg13: index, %arg14: index):
+      kvcache.yield %arg13 : index
+    } : memref<?xi8>, memref<?xi32>, memref<?x32x128xf8E4M3FN>, memref<?x32xf32>, memref<?x32xf32>, memref<32xbf16>, memref<8xf32>, f32
+    return
+  }
 }
 

@@ -336,3 +336,55 @@ func.func @old_name_in_generic_form(%q: memref<?x32x128xbf16>, %k: !cache, %n: m
       : (memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>) -> ()
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C22)
+func.func @partial_without_workspace(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'partial' only with 'workspace'}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {partial, config = #kvcache.attention_config<mma = none>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C22)
+func.func @partial_of_tensors(%q: tensor<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
+  // expected-error @below {{expects 'partial' only without tensors}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) workspace %w {partial, config = #kvcache.attention_config<mma = none>}
+      : tensor<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C23)
+func.func @partial_without_keys(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
+  // expected-error @below {{expects 'partial' only with a 'config' that has 'mma', 'rows' and 'keys', or 'mma = none'}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) workspace %w {partial, config = #kvcache.attention_config<mma = mma_sync, rows = 16>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C23)
+func.func @partial_without_config(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
+  // expected-error @below {{expects 'partial' only with a 'config' that has 'mma', 'rows' and 'keys', or 'mma = none'}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) workspace %w {partial}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
+  return
+}

@@ -106,7 +106,7 @@ func.func @c2_consume_of_the_hosts_pipe(%i: index) {
 // -----
 
 func.func @yield_in_a_function() {
-  // expected-error @below {{'kvcache.yield' op expects parent op to be one of 'kvcache.produce, kvcache.consume, kvcache.attention, kvcache.map, kvcache.store_rows, kvcache.store_split'}}
+  // expected-error @below {{'kvcache.yield' op expects parent op to be one of 'kvcache.produce, kvcache.consume, kvcache.attention, kvcache.merge_splits, kvcache.map, kvcache.store_rows, kvcache.store_split'}}
   kvcache.yield
   return
 }
@@ -121,7 +121,7 @@ func.func @yield_in_a_branch(%i: index, %b: i1) {
   kvcache.consume %ring[%i] : !ring {
   ^bb0(%ks: !kt):
     scf.if %b {
-      // expected-error @below {{'kvcache.yield' op expects parent op to be one of 'kvcache.produce, kvcache.consume, kvcache.attention, kvcache.map, kvcache.store_rows, kvcache.store_split'}}
+      // expected-error @below {{'kvcache.yield' op expects parent op to be one of 'kvcache.produce, kvcache.consume, kvcache.attention, kvcache.merge_splits, kvcache.map, kvcache.store_rows, kvcache.store_split'}}
       kvcache.yield
     }
   }

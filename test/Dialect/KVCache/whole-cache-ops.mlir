@@ -216,3 +216,31 @@ func.func @tiling_hints(%k: !rows, %cache: !cache, %n: memref<?xi32>, %rope: mem
   kvcache.remap_rows %tokens, %cache rows %n outs(%tokens) {block_threads = 96} : memref<?x4xi32>, !cache, memref<?xi32>, memref<?x4xi32>
   return
 }
+
+// CHECK-LABEL: func.func @merge_splits(
+// CHECK:         kvcache.attention {{.*}} workspace %{{.*}} {config = #kvcache.attention_config<mma = none>, partial} : {{.*}}
+// CHECK:         kvcache.merge_splits %{{.*}}, %{{.*}} outs(%{{.*}}) count {
+// CHECK-NEXT:    ^bb0(%{{.*}}: index, %{{.*}}: index, %{{.*}}: index, %[[I:.*]]: index):
+// CHECK-NEXT:      kvcache.yield %[[I]] : index
+// CHECK-NEXT:    } : memref<?xi8>, memref<?xi32>, memref<?x32x128xbf16>
+// CHECK:         kvcache.merge_splits {{.*}} outs(%{{.*}}, %{{.*}}) max_logits %{{.*}} sinks %{{.*}} value_scale %{{.*}} out_scale %{{.*}} {exponent_bias = 1.500000e+01 : f32, sinkless_lse, split = #kvcache.split<keys = 256, max = 32, rows = 4>} count {
+func.func @merge_splits(%q: memref<?x32x128xbf16>, %cache: !cache, %n: memref<?xi32>, %scale: f32,
+                        %out: memref<?x32x128xbf16>, %narrow: memref<?x32x128xf8E4M3FN>, %lse: memref<?x32xf32>,
+                        %most: memref<?x32xf32>, %sinks: memref<32xbf16>, %w: memref<?xi8>, %each: memref<8xf32>) {
+  kvcache.attention %q, %cache, %cache, %n, %scale outs(%out) workspace %w
+      {partial, config = #kvcache.attention_config<mma = none>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
+  kvcache.merge_splits %w, %n outs(%out) count {
+    ^bb0(%sequence: index, %first: index, %rows: index, %i: index):
+      kvcache.yield %i : index
+    }
+    : memref<?xi8>, memref<?xi32>, memref<?x32x128xbf16>
+  kvcache.merge_splits %w, %n outs(%narrow, %lse) max_logits %most sinks %sinks value_scale %each out_scale %scale
+      {sinkless_lse, exponent_bias = 15.0 : f32, split = #kvcache.split<keys = 256, max = 32, rows = 4>} count {
+    ^bb0(%sequence: index, %first: index, %rows: index, %i: index):
+      kvcache.yield %rows : index
+    }
+    : memref<?xi8>, memref<?xi32>, memref<?x32x128xf8E4M3FN>, memref<?x32xf32>, memref<?x32xf32>, memref<32xbf16>,
+      memref<8xf32>, f32
+  return
+}

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/IR/AttentionOps.h"
+#include "kvcache/IR/SplitOps.h"
 #include "kvcache/IR/WholeCacheOps.h"
 #include "kvcache/InitAll.h"
 

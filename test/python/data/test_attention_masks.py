@@ -1,6 +1,7 @@
 """Tests of the masks and statistics of kvcache.ops.attention on every kind of kernel, against f64 NumPy."""
 
 import functools
+import re
 from dataclasses import dataclass, field, replace
 
 import model
@@ -19,6 +20,7 @@ from attention_checks import (
     tile_type,
 )
 from pairs import take_turns
+from programs import run_passes
 
 import kvcache
 from kvcache.execution import runtime
@@ -30,13 +32,17 @@ SPLITS = {"split_tokens": 48, "max_splits": 3, "split_rows": 16}
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kind of kernel: a target, a format, a cache, and options that choose it."""
+    """A kind of kernel: a target, a format, a cache, and options that choose it.
+
+    With ``split_for``, the pipeline starts after kvcache-split-attention for this chip.
+    """
 
     target: str
     format_: str = "bf16"
     group: int = 4
     mla: bool = False
     options: dict = field(default_factory=dict)
+    split_for: str | None = None
 
 
 def chip(number):
@@ -45,11 +51,15 @@ def chip(number):
 
 KERNELS = {
     "cpu": Kernel("cpu", "f32"),
+    "cpu-splits": Kernel("cpu", "f32", options=SPLITS, split_for="sm_80"),
+    "cpu-splits-f16": Kernel("cpu", "f16", options={"tile_rows": 16, **SPLITS}, split_for="sm_90a"),
     "warps": Kernel(chip("80"), "f32", 3),
     "split-warps": Kernel(chip("120a"), "f32", options=SPLITS),
     "mma_sync": Kernel(chip("80"), options={"tile_rows": 64}),
     "split-mma_sync": Kernel(chip("120a"), "f16", options={"tile_rows": 16, **SPLITS}),
-    "persistent": Kernel(chip("80"), options={"tile_rows": 16, **SPLITS, "scheduled_blocks": 3}),
+    "persistent": Kernel(
+        chip("80"), options={"tile_rows": 16, **SPLITS, "scheduled_blocks": 3}, split_for="sm_80"
+    ),
     "dequantized": Kernel(chip("90a"), "fp8-scaled", 8, options={"tile_rows": 16, **SPLITS}),
     "ping_pong": Kernel(
         chip("90a"), options={"config": kvcache.AttentionConfig(rows=128, schedule="ping_pong")}
@@ -162,6 +172,15 @@ def make_cache(format_, mla):
     return params, inputs
 
 
+def split(source, chip):
+    """The IR after kvcache-split-attention, with the names that calls give arguments by."""
+    passes = f"kvcache-plan-attention{{chip={chip}}},kvcache-split-attention"
+    names = re.findall(r"%(\w+): ", re.search(r"func\.func @attention\((.*?)\) \{", source, re.DOTALL)[1])
+    text = run_passes(source, passes)
+    assert "kvcache.merge_splits" in text
+    return re.sub(r"%arg(\d+)\b", lambda m: f"%{names[int(m[1])]}" if int(m[1]) < len(names) else m[0], text)
+
+
 def check_kernel(kernel, options, use=None, lengths=None):
     """Compares all results of a call with the model. ``lengths`` are given tokens of sequences."""
     params, inputs = make_cache(kernel.format_, kernel.mla)
@@ -182,6 +201,9 @@ def check_kernel(kernel, options, use=None, lengths=None):
     if options.get("max_logits"):
         arrays["max_logits"] = largest
     attend = kvcache.ops.attention(params, heads, dtype=dtype, target=kernel.target, **options)
+    if kernel.split_for:
+        source = split(attend.source, kernel.split_for)
+        attend.__dict__["program"] = kvcache.jit(source, target=kernel.target)
     attend(inputs, LAYER, q, out=out, lse=lse, scale=0.125, **arrays)
     roles = dense(params, inputs, 132)
     round_as_tiles(roles, params, dtype, tile_type(params, dtype, kernel.target, options))

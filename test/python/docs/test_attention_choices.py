@@ -80,8 +80,12 @@ def get_source(title):
 def choose(chip):
     """The remarks on all operations."""
     sources = [get_source(title) for title in OPERATIONS]
-    expand = f"--kvcache-expand-ops=for-gpu chip={chip}"
-    command = [OPT, "-", expand, "--split-input-file", "--remarks-filter=kvcache-expand-ops", "-o", "/dev/null"]
+    passes = [
+        f"--kvcache-plan-attention=chip={chip}",
+        "--kvcache-split-attention",
+        f"--kvcache-expand-ops=for-gpu chip={chip}",
+    ]
+    command = [OPT, "-", *passes, "--split-input-file", "--remarks-filter=kvcache-expand-ops", "-o", "/dev/null"]
     result = subprocess.run(command, input="\n// -----\n".join(sources), capture_output=True, text=True, check=True)
     remarks = [line for line in result.stderr.splitlines() if "remark: [Passed] attention" in line]
     return dict(zip(OPERATIONS, remarks, strict=True))

@@ -1,0 +1,165 @@
+//===- SplitOps.cpp - Splits of attention ---------------------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RegionRules.h"
+#include "WholeCacheRules.h"
+
+#include "kvcache/IR/PipeOps.h"
+#include "kvcache/IR/SplitOps.h"
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+//===----------------------------------------------------------------------===//
+// workspace_size
+//===----------------------------------------------------------------------===//
+
+LogicalResult WorkspaceSizeOp::verify() {
+  auto number = [](uint64_t value) { return static_cast<int64_t>(value); };
+  return verifyWorkspaceBytes(*this,
+                              {number(getQueryHeads()), number(getValueSize()),
+                               number(getMaxSplits()), number(getSplitRows())});
+}
+
+//===----------------------------------------------------------------------===//
+// merge_splits
+//===----------------------------------------------------------------------===//
+
+SplitAttr MergeSplitsOp::getSplitOrDefault() {
+  SplitAttr split = getSplitAttr();
+  return split ? split : SplitAttr::getDefault(getContext());
+}
+
+/// (C1).
+static LogicalResult verifyOutputs(MergeSplitsOp op) {
+  MemRefType out = op.getOut().getType();
+  int64_t heads = out.getDimSize(1), elements = out.getDimSize(2);
+  if (ShapedType::isDynamic(heads) || ShapedType::isDynamic(elements))
+    return op.emitOpError("expects 'out' to have static sizes of heads and "
+                          "elements, got ")
+           << out;
+  if (failed(verifyDense(op, "out", out, heads, elements)))
+    return failure();
+  for (auto [name, value] : {NamedValue("lse", op.getLse()),
+                             NamedValue("max_logits", op.getMaxLogits()),
+                             NamedValue("sinks", op.getSinks())})
+    if (value && cast<MemRefType>(value.getType()).getShape().back() != heads)
+      return op.emitOpError() << "expects '" << name << "' to have " << heads
+                              << " heads, got " << value.getType();
+  return verifyCommonSize(
+      op, "rows", {{op.getOut(), 0}, {op.getLse(), 0}, {op.getMaxLogits(), 0}});
+}
+
+/// (C3).
+static LogicalResult verifyValueScale(MergeSplitsOp op) {
+  auto scale = dyn_cast_if_present<MemRefType>(
+      op.getValueScale() ? op.getValueScale().getType() : Type());
+  if (!scale)
+    return success();
+  int64_t heads = op.getOut().getType().getDimSize(1);
+  int64_t own = scale.getDimSize(0);
+  if (!ShapedType::isDynamic(own) && own > 0 && heads % own == 0)
+    return success();
+  return op.emitOpError() << "expects 'value_scale' to have a static number of "
+                          << "heads that divides those of 'out' (" << heads
+                          << "), got " << scale;
+}
+
+LogicalResult MergeSplitsOp::verify() {
+  if (failed(verifyOutputs(*this)) ||
+      failed(verifySplitMemory(*this, getWorkspace(), getOut(),
+                               getSplitOrDefault())) ||
+      failed(verifyValueScale(*this)) ||
+      failed(verifyScaleOfRows(*this, "out_scale", getOutScale(), "out",
+                               getOut())))
+    return failure();
+  // (C5)
+  if (getSinklessLse() && !getSinks())
+    return emitOpError("expects 'sinkless_lse' only with 'sinks'");
+  // (C6)
+  if (getExponentBias().isFinite())
+    return success();
+  return emitOpError("expects 'exponent_bias' to be finite, got ")
+         << getExponentBiasAttr();
+}
+
+/// (C8): an op of the region.
+static LogicalResult verifyCountOp(MergeSplitsOp op, Operation *nested) {
+  if (nested->hasTrait<OpTrait::HasParallelRegion>())
+    return refuseInRegion(nested, op) << "which contains no parallel loops";
+  for (auto [name, written] :
+       {NamedValue("out", op.getOut()), NamedValue("lse", op.getLse()),
+        NamedValue("max_logits", op.getMaxLogits()),
+        NamedValue("workspace", op.getWorkspace())})
+    if (written && llvm::is_contained(nested->getOperands(), written))
+      return refuseInRegion(nested, op)
+             << "which does not use '" << name << "'";
+  return verifyReader(nested, op);
+}
+
+LogicalResult MergeSplitsOp::verifyRegions() {
+  // (C7)
+  Block &body = getCount().front();
+  SmallVector<Type> types(4, IndexType::get(getContext()));
+  if (body.getArgumentTypes() != TypeRange(types))
+    return emitOpError() << "expects the region 'count' to take (" << types
+                         << "), got (" << body.getArgumentTypes() << ")";
+  auto yield = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
+  if (!yield)
+    return emitOpError(
+        "expects the region 'count' to end with 'kvcache.yield'");
+  if (yield.getOperandTypes() != TypeRange(types).take_front(1))
+    return emitOpError() << "expects the region 'count' to yield ("
+                         << types.front() << "), got ("
+                         << yield.getOperandTypes() << ")";
+  WalkResult result = getCount().walk([&](Operation *nested) {
+    return failed(verifyCountOp(*this, nested)) ? WalkResult::interrupt()
+                                                : WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+//===----------------------------------------------------------------------===//
+// merge_states
+//===----------------------------------------------------------------------===//
+
+void MergeStatesOp::getEffects(Effects &effects) {
+  addWholeCacheEffects(*this, /*readsCache=*/false, /*writesCache=*/false,
+                       effects);
+}
+
+void MergeStatesOp::build(OpBuilder &b, OperationState &state, Value parts,
+                          Value lses, Value out, Value lse) {
+  build(b, state, getTensorTypes({out, lse}), parts, lses, out, lse,
+        /*out_scale=*/Value(), IntegerAttr());
+}
+
+LogicalResult MergeStatesOp::verify() {
+  auto out = cast<ShapedType>(getOut().getType());
+  int64_t heads = out.getDimSize(1), elements = out.getDimSize(2);
+  if (ShapedType::isDynamic(heads) || ShapedType::isDynamic(elements))
+    return emitOpError("expects static sizes of heads and elements");
+  if (failed(verifyDense(*this, "out", out, heads, elements)) ||
+      failed(
+          verifyDense(*this, "parts", getParts().getType(), heads, elements)))
+    return failure();
+  for (Value value : {getLses(), getLse()})
+    if (cast<ShapedType>(value.getType()).getShape().back() != heads)
+      return emitOpError() << "expects logarithms of " << heads << " heads";
+  // (C3)
+  if (failed(verifyScaleOfRows(*this, "out_scale", getOutScale(), "out",
+                               getOut())))
+    return failure();
+  if (failed(verifyCommonSize(*this, "parts",
+                              {{getParts(), 0}, {getLses(), 0}})) ||
+      failed(verifyCommonSize(
+          *this, "rows",
+          {{getParts(), 1}, {getLses(), 1}, {getOut(), 0}, {getLse(), 0}})))
+    return failure();
+  return verifyResults(*this);
+}

@@ -1,0 +1,290 @@
+//===- MergeSplits.cpp - Expand kvcache.merge_splits ----------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../ExpandOps/ExpandOps.h"
+#include "../ExpandOps/Heads.h"
+#include "AttentionChoices.h"
+#include "RowNormalizer.h"
+#include "Workspace.h"
+
+#include "kvcache/IR/PipeOps.h"
+#include "kvcache/IR/TileOps.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+namespace {
+
+/// Teams of threads of a block, and splits of a team whose loads are under way.
+/// A team is at most a warp, so that a row of 128 floats is one access.
+constexpr int64_t kTeams = 8, kInFlight = 8;
+
+/// The exponent of weights, their sum, and the accumulator.
+struct SplitSum {
+  Value max, sum, acc;
+};
+
+/// How threads divide a query head of a row: blocks, threads of a team, and
+/// elements of a thread.
+struct Division {
+  int64_t blocks, lanes, width;
+
+  explicit Division(int64_t elements) : width(std::gcd<int64_t>(elements, 4)) {
+    lanes = getDivisorUpTo(elements / width, kWarp);
+    blocks = elements / width / lanes;
+  }
+};
+
+/// A thread of a block: its team, its number there, its query head, and its
+/// first element.
+struct MergeThread {
+  Value team, lane, queryHead, d;
+};
+
+/// Adds splits in f32.
+class SplitAdder {
+public:
+  SplitAdder(const Frame &frame, int64_t width) : f(frame), width(width) {}
+
+  SplitSum getNone() const {
+    return {f.constant(kLowest), f.constant(0),
+            f.constant(f.vectorOf(width), 0)};
+  }
+
+  SplitSum add(ArrayRef<SplitSum> splits) const {
+    SplitSum all = getNone();
+    all.max = splits.front().max;
+    for (const SplitSum &split : splits.drop_front())
+      all.max = f.max(all.max, split.max);
+    for (const SplitSum &split : splits) {
+      Value weight = f.exp2(f.sub(split.max, all.max));
+      all.sum = f.fma(weight, split.sum, all.sum);
+      all.acc = f.fma(f.splat(weight, width), split.acc, all.acc);
+    }
+    return all;
+  }
+
+  DeviceMath f;
+  int64_t width;
+};
+
+/// Sums of teams, in the shared memory of a block.
+class TeamTiles {
+public:
+  TeamTiles(const Frame &frame, const Division &division)
+      : builder(frame.builder), frame(frame), f(frame), width(division.width),
+        states(allocate(2)), accs(allocate(division.lanes * width)) {}
+
+  void store(const SplitSum &sum, const MergeThread &thread) {
+    Value state = vector::FromElementsOp::create(
+        builder, frame.loc, f.vectorOf(2), ValueRange{sum.max, sum.sum});
+    frame.runIf(frame.equal(thread.lane, frame.index(0)), [&] {
+      TileStoreOp::create(builder, frame.loc, state, states, thread.team,
+                          frame.index(0));
+    });
+    TileStoreOp::create(builder, frame.loc, sum.acc, accs, thread.team,
+                        frame.mul(thread.lane, width));
+  }
+
+  SplitSum load(int64_t team, Value lane) {
+    auto load = [&](Value tile, Value column, int64_t count) -> Value {
+      return TileLoadOp::create(builder, frame.loc, f.vectorOf(count), tile,
+                                frame.index(team), column);
+    };
+    Value state = load(states, frame.index(0), 2);
+    return {vector::ExtractOp::create(builder, frame.loc, state, 0),
+            vector::ExtractOp::create(builder, frame.loc, state, 1),
+            load(accs, frame.mul(lane, width), width)};
+  }
+
+private:
+  Value allocate(int64_t columns) {
+    constexpr int64_t unitColumns = 4;
+    auto type = TileType::get(builder.getContext(), kTeams,
+                              llvm::alignTo(columns, unitColumns),
+                              builder.getF32Type(), Swizzle::None);
+    return AllocTileOp::create(builder, frame.loc, type, IntegerAttr());
+  }
+
+  OpBuilder &builder;
+  const Frame &frame;
+  DeviceMath f;
+  int64_t width;
+  Value states, accs;
+};
+
+/// Merges the elements of a thread, in a launch of its own. A block that ends a
+/// split would have to wait for others, or the last one merged all splits of
+/// its rows alone, while the rest of the chip had nothing to do. Here each
+/// query head of each row has blocks of its own.
+class SplitMerger {
+public:
+  SplitMerger(MergeSplitsOp op, const Frame &frame, const Workspace &workspace,
+              const Division &division, const MergeThread &thread)
+      : op(op), frame(frame), builder(frame.builder), loc(frame.loc),
+        workspace(workspace), division(division), thread(thread),
+        adder(frame, division.width), teams(frame.isGPU ? kTeams : 1) {}
+
+  void mergeSlot(Value slot) {
+    int64_t most = op.getSplitOrDefault().getRows();
+    Value sequence = frame.div(slot, most);
+    Value i = frame.sub(slot, frame.mul(sequence, most));
+    Value first = frame.loadNumber(op.getRowOffsets(), sequence);
+    Value next = frame.loadNumber(op.getRowOffsets(),
+                                  frame.add(sequence, frame.index(1)));
+    Value rows = frame.sub(next, first);
+    Value isSplit = frame.below(rows, frame.index(most + 1));
+    Value isRow =
+        arith::AndIOp::create(builder, loc, isSplit, frame.below(i, rows));
+    Value row = frame.add(first, i);
+    frame.runIf(isRow, [&] {
+      Value count = countSplits({sequence, first, rows, i});
+      frame.runIf(frame.below(frame.index(1), count),
+                  [&] { mergeRow(row, slot, count); });
+    });
+  }
+
+private:
+  /// Copies the ops of the region `count`.
+  Value countSplits(ArrayRef<Value> arguments) {
+    Block &body = op.getCount().front();
+    IRMapping mapping;
+    mapping.map(body.getArguments(), arguments);
+    for (Operation &nested : body.without_terminator())
+      builder.clone(nested, mapping);
+    return mapping.lookupOrDefault(body.getTerminator()->getOperand(0));
+  }
+
+  void mergeRow(Value row, Value slot, Value count) {
+    SplitSum sum = addSplits(workspace.getSplit(slot, frame.index(0)), count);
+    if (teams == 1)
+      return storeRow(row, sum);
+    TeamTiles tiles(frame, division);
+    tiles.store(sum, thread);
+    gpu::BarrierOp::create(builder, loc);
+    frame.runIf(frame.equal(thread.team, frame.index(0)), [&] {
+      SmallVector<SplitSum> all;
+      for (int64_t t = 0; t < teams; ++t)
+        all.push_back(tiles.load(t, thread.lane));
+      storeRow(row, adder.add(all));
+    });
+  }
+
+  /// The sum of the team's splits: every `teams`-th one.
+  SplitSum addSplits(Value first, Value count) {
+    SplitSum none = adder.getNone();
+    auto loop = scf::ForOp::create(
+        builder, loc, thread.team, count, frame.index(teams * kInFlight),
+        ValueRange{none.max, none.sum, none.acc},
+        [&](OpBuilder &, Location, Value split, ValueRange carried) {
+          SmallVector<SplitSum> all{{carried[0], carried[1], carried[2]}};
+          for (int64_t u = 0; u < kInFlight; ++u)
+            all.push_back(
+                load(first, frame.add(split, frame.index(u * teams)), count));
+          SplitSum sum = adder.add(all);
+          scf::YieldOp::create(builder, loc,
+                               ValueRange{sum.max, sum.sum, sum.acc});
+        });
+    return {loop.getResult(0), loop.getResult(1), loop.getResult(2)};
+  }
+
+  /// A split. One after the last has no weight.
+  SplitSum load(Value first, Value split, Value count) {
+    Value isSplit = frame.below(split, count);
+    Value last = frame.sub(count, frame.index(1));
+    Value number = frame.add(first, frame.min(split, last));
+    auto [max, sum] = workspace.loadState(number, thread.queryHead);
+    Value acc =
+        workspace.loadAcc(number, thread.queryHead, thread.d, division.width);
+    SplitSum none = adder.getNone();
+    const DeviceMath &f = adder.f;
+    return {f.select(isSplit, max, none.max), f.select(isSplit, sum, none.sum),
+            f.select(isSplit, acc, none.acc)};
+  }
+
+  void storeRow(Value row, const SplitSum &sum) {
+    const DeviceMath &f = adder.f;
+    RowNormalizer normalizer(frame, RowOperands::get(op));
+    RowSum scores{sum.max, sum.sum, f.constant(1)};
+    RowSum all = normalizer.addSink(scores, thread.queryHead);
+    Value quotient = normalizer.getQuotient(all, getHead(), thread.queryHead);
+    storeDense(frame, f.mul(sum.acc, f.splat(quotient, division.width)),
+               op.getOut(), {row, thread.queryHead}, thread.d);
+    frame.runIf(frame.equal(thread.d, frame.index(0)), [&] {
+      normalizer.storeStatistics(scores, all,
+                                 op.getExponentBias().convertToFloat(), row,
+                                 thread.queryHead);
+    });
+  }
+
+  /// The head of the cache whose scale the values have; null without one.
+  Value getHead() {
+    auto scale =
+        dyn_cast_if_present<TypedValue<MemRefType>>(op.getValueScale());
+    if (!scale)
+      return Value();
+    int64_t heads = op.getOut().getType().getDimSize(1);
+    return frame.div(thread.queryHead, heads / scale.getType().getDimSize(0));
+  }
+
+  MergeSplitsOp op;
+  const Frame &frame;
+  OpBuilder &builder;
+  Location loc;
+  const Workspace &workspace;
+  const Division &division;
+  MergeThread thread;
+  SplitAdder adder;
+  int64_t teams;
+};
+
+} // namespace
+
+/// Gives the launch that a loop becomes a name.
+static void nameKernel(MergeSplitsOp op, Operation *grid) {
+  StringRef function =
+      SymbolTable::getSymbolName(op->getParentOfType<FunctionOpInterface>());
+  grid->setAttr("function",
+                FlatSymbolRefAttr::get(op.getContext(),
+                                       (function + "_merge_kernel").str()));
+}
+
+void kvcache::expand(MergeSplitsOp op, const Frame &frame) {
+  MemRefType out = op.getOut().getType();
+  int64_t heads = out.getDimSize(1), elements = out.getDimSize(2);
+  Division division(elements);
+  SplitAttr split = op.getSplitOrDefault();
+  WorkspaceShape shape{heads, elements, split.getMax(), split.getRows()};
+  Value batch = frame.sub(frame.dim(op.getRowOffsets(), 0), frame.index(1));
+  Value slots = frame.mul(batch, shape.rows);
+  Workspace workspace(frame, op.getWorkspace(), slots, shape);
+  int64_t teams = frame.isGPU ? kTeams : 1;
+  Operation *grid = frame.forBlocks(
+      {frame.mul(slots, heads * division.blocks)}, {1}, [&](ValueRange block) {
+        frame.forThreads({teams, division.lanes}, [&](ValueRange ids) {
+          Value number = frame.div(block[0], division.blocks);
+          Value queryHead = frame.rem(number, heads);
+          Value share =
+              frame.mul(frame.rem(block[0], division.blocks), division.lanes);
+          Value d = frame.mul(frame.add(share, ids[1]), division.width);
+          SplitMerger(op, frame, workspace, division,
+                      {ids[0], ids[1], queryHead, d})
+              .mergeSlot(frame.div(number, heads));
+        });
+      });
+  if (frame.isGPU)
+    nameKernel(op, grid);
+}

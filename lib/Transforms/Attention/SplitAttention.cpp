@@ -1,0 +1,135 @@
+//===- SplitAttention.cpp - Separate attention and the merge of splits ----===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "SplitAttention.h"
+
+#include "../TileAttention/BlockTokens.h"
+#include "../TileAttention/TileGrid.h"
+#include "ExponentBias.h"
+#include "RowNormalizer.h"
+
+#include "kvcache/IR/PipeOps.h"
+#include "kvcache/Transforms/Passes.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace mlir::kvcache {
+#define GEN_PASS_DEF_SPLITATTENTION
+#include "kvcache/Transforms/Passes.h.inc"
+} // namespace mlir::kvcache
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+LogicalResult kvcache::verifySplitsAreLeft(AttentionOp op) {
+  if (!op.getWorkspace() || op.getPartial())
+    return success();
+  return op.emitOpError("expects 'partial' with 'workspace': "
+                        "'kvcache-split-attention' adds it, and the op that "
+                        "merges splits");
+}
+
+LogicalResult kvcache::joinSplits(AttentionOp op) {
+  Operation *next = op->getNextNode();
+  while (next && isMemoryEffectFree(next))
+    next = next->getNextNode();
+  auto merge = dyn_cast_if_present<MergeSplitsOp>(next);
+  if (!merge || merge.getWorkspace() != op.getWorkspace() ||
+      merge.getOut() != op.getOut())
+    return op.emitOpError("expects 'merge_splits' of its 'workspace' and 'out' "
+                          "after 'partial' on a CPU, which splits no rows");
+  op.setPartial(false);
+  merge.erase();
+  return success();
+}
+
+/// Whether the config says which rows have the same splits.
+static bool isPlanned(const AttentionConfig &config) {
+  return config.mma == MmaKind::None ||
+         (config.mma && config.rows && config.keys);
+}
+
+/// The rows of a block and the tokens of a tile.
+static TilePlan getPlan(AttentionOp op) {
+  AttentionConfig config = op.getFields();
+  TilePlan plan{};
+  plan.rows = config.rows.value_or(0);
+  plan.tokens = config.keys.value_or(1);
+  if (config.mma != MmaKind::None)
+    return plan;
+  // The rows of a warp are those of a token.
+  plan.rows = AttentionSizes(op).group;
+  plan.tokens = 1;
+  return plan;
+}
+
+/// Emits the region `count` of a merge: the splits of the tokens that the query
+/// rows of a thread block see.
+static void emitCount(MergeSplitsOp merge, AttentionOp op, const Frame &frame) {
+  OpBuilder::InsertionGuard guard(frame.builder);
+  SmallVector<Type> types(4, frame.builder.getIndexType());
+  Block *body = frame.builder.createBlock(&merge.getCount(), {}, types,
+                                          SmallVector<Location>(4, frame.loc));
+  TilePlan plan = getPlan(op);
+  int64_t perBlock = BlockShape(op, AttentionSizes(op), plan).perBlock;
+  QueryRows rows{body->getArgument(0), body->getArgument(1),
+                 body->getArgument(2), Value(), Value()};
+  Value i = body->getArgument(3);
+  Value first = frame.sub(i, frame.rem(i, perBlock));
+  BlockTokens tokens(frame, op, plan.tokens, perBlock);
+  YieldOp::create(frame.builder, frame.loc,
+                  tokens.countSplits(KeySplits(frame, op), rows, first));
+}
+
+static void split(AttentionOp op) {
+  op.setPartial(true);
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointAfter(op);
+  RowOperands operands = RowOperands::get(op);
+  auto merge = MergeSplitsOp::create(
+      builder, op.getLoc(), op.getWorkspace(), op.getRowOffsets(), operands.out,
+      operands.lse, operands.maxLogits, operands.sinks, operands.valueScale,
+      operands.outScale, operands.hasSinklessLse,
+      APFloat(getExponentBias(op, op.getFields())), op.getSplitAttr());
+  emitCount(
+      merge, op,
+      Frame(builder, merge, /*isGPU=*/true, /*hasChecks=*/false, Target({})));
+}
+
+namespace {
+
+struct SplitAttention : kvcache::impl::SplitAttentionBase<SplitAttention> {
+  using SplitAttentionBase::SplitAttentionBase;
+
+  void runOnOperation() override {
+    SmallVector<AttentionOp> ops;
+    getOperation()->walk([&](AttentionOp op) {
+      if (op.getWorkspace() && !op.getPartial() && !hasTensors(op))
+        ops.push_back(op);
+    });
+    for (AttentionOp op : ops) {
+      if (!isPlanned(op.getFields())) {
+        op.emitOpError("expects a 'config' that has 'mma', 'rows' and 'keys', "
+                       "which 'kvcache-plan-attention' chooses");
+        return signalPassFailure();
+      }
+      split(op);
+      ++numSplit;
+    }
+    if (ops.empty())
+      markAllAnalysesPreserved();
+  }
+
+private:
+  /// `kvcache-expand-ops` reports these.
+  static bool hasTensors(AttentionOp op) {
+    return llvm::any_of(op->getOperandTypes(), llvm::IsaPred<TensorType>);
+  }
+};
+
+} // namespace
