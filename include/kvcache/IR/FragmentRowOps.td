@@ -88,8 +88,8 @@ def KVCache_StoreSplitOp : KVCache_Op<"store_split", [
     RecursiveMemoryEffects, SingleBlock, AllTypesMatch<["max", "sum"]>]> {
   let summary = "Stores a split of the rows of an online softmax";
   let description = [{
-    Stores the state of each row after some of its keys, from which `attention`
-    merges the splits of a row: the accumulator, which is not divided by the sum
+    Stores the state of each row after some of its keys, from which
+    `merge_splits` merges the splits of a row: the accumulator, which is not divided by the sum
     of weights, and the two numbers `max` and `sum`. The elements of a row of
     `acc` are side by side in the last dimension of `accs`, column 0 at index
     `column`. `states` has the exponent that the weights are relative to, and
