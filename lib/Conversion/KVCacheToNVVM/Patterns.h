@@ -31,6 +31,8 @@ void populateMatrixPatterns(RewritePatternSet &patterns);
 /// Adds the patterns that lower the ops of `TensorMemoryOps.td`. Without
 /// `mayBranch`, allocations stay.
 void populateTensorMemoryPatterns(RewritePatternSet &patterns, bool mayBranch);
+/// Adds those of them that multiply.
+void populateTensorProductPatterns(RewritePatternSet &patterns);
 
 } // namespace mlir::kvcache
 

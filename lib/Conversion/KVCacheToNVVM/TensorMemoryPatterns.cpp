@@ -1,4 +1,4 @@
-//===- TensorMemoryPatterns.cpp - Lower products in tensor memory ---------===//
+//===- TensorMemoryPatterns.cpp - Lower accesses of tensor memory ---------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,13 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Descriptors.h"
 #include "Patterns.h"
+#include "TensorMemory.h"
 #include "kvcache/IR/TensorMemoryOps.h"
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/Pointers.h"
 #include "kvcache/Support/Threads.h"
-#include "kvcache/TMA/InstructionDescriptor.h"
 #include "kvcache/Target/Wgmma.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -26,49 +25,6 @@
 
 using namespace mlir;
 using namespace mlir::kvcache;
-
-//===----------------------------------------------------------------------===//
-// Addresses: the lane in the high half of a word, the column in the low one
-//===----------------------------------------------------------------------===//
-
-static constexpr int64_t kLane = 1 << 16;
-/// The lanes of a warp, and those that a fragment has of them.
-static constexpr int64_t kWarpLanes = 32, kFragmentLanes = 16;
-
-/// The address of a tile, before or after the lowering of its type.
-static Value getAddress(const IndexBuilder &b, Value tile) {
-  Type i32 = b.builder.getI32Type();
-  auto cast = tile.getDefiningOp<UnrealizedConversionCastOp>();
-  if (cast && cast.getOperandTypes() == TypeRange(i32))
-    return cast.getOperand(0);
-  return UnrealizedConversionCastOp::create(b.builder, b.loc, i32, tile)
-      .getResult(0);
-}
-
-static Value toPointer(const IndexBuilder &b, Value address) {
-  auto tensor = static_cast<unsigned>(NVVM::NVVMMemorySpace::Tensor);
-  return LLVM::IntToPtrOp::create(
-      b.builder, b.loc,
-      LLVM::LLVMPointerType::get(b.builder.getContext(), tensor), address);
-}
-
-static Value offset(const IndexBuilder &b, Value address, int64_t distance) {
-  return distance == 0 ? address : b.add(address, b.i32(distance));
-}
-
-static void emitFence(const IndexBuilder &b, NVVM::Tcgen05FenceKind kind) {
-  NVVM::Tcgen05FenceOp::create(b.builder, b.loc, kind);
-}
-
-/// Orders what other threads have done before what comes next. PTX ISA, "Memory
-/// Consistency Model for 5th generation of TensorCore operations".
-static void emitFenceAfterOthers(const IndexBuilder &b) {
-  emitFence(b, NVVM::Tcgen05FenceKind::AFTER_THREAD_SYNC);
-}
-
-static void emitFenceBeforeOthers(const IndexBuilder &b) {
-  emitFence(b, NVVM::Tcgen05FenceKind::BEFORE_THREAD_SYNC);
-}
 
 //===----------------------------------------------------------------------===//
 // Checks
@@ -160,7 +116,7 @@ struct LowerTmemAlloc : OpConversionPattern<TmemAllocOp> {
     SmallVector<Value> tiles;
     int64_t used = 0;
     for (Type type : op.getTiles().getTypes()) {
-      Value begin = offset(b, address, used);
+      Value begin = offsetAddress(b, address, used);
       tiles.push_back(
           UnrealizedConversionCastOp::create(rewriter, loc, type, begin)
               .getResult(0));
@@ -171,7 +127,7 @@ struct LowerTmemAlloc : OpConversionPattern<TmemAllocOp> {
     gpu::BarrierOp::create(rewriter, loc);
     emitFenceAfterOthers(b);
     b.runIf(isFirstWarp, [&] {
-      NVVM::Tcgen05DeallocOp::create(rewriter, loc, toPointer(b, address),
+      NVVM::Tcgen05DeallocOp::create(rewriter, loc, toTensorPointer(b, address),
                                      columns);
     });
     rewriter.replaceOp(op, tiles);
@@ -220,147 +176,6 @@ private:
 };
 
 //===----------------------------------------------------------------------===//
-// Products
-//===----------------------------------------------------------------------===//
-
-/// The instructions of one product into tensor memory, along K.
-class TensorProducts {
-public:
-  TensorProducts(OpBuilder &builder, TmemMmaOp op, TmemMmaOp::Adaptor adaptor)
-      : b(builder, op.getLoc()), op(op), adaptor(adaptor),
-        d(op.getD().getType()), parts(op.getParts()) {
-    instruction.m = op.getSizeM();
-    instruction.n = op.getSizeN() / d.getNumProducts();
-    Type a = op.getTileA()
-                 ? op.getTileA().getType().getElementType()
-                 : cast<TmemTileType>(op.getA().getType()).getElementType();
-    Type typeB = op.getB().getType().getElementType();
-    instruction.a = getType(a);
-    instruction.b = getType(typeB);
-    if (d.getElementType().isInteger())
-      instruction.d = tma::InstructionDescriptor::ResultS32;
-    instruction.majorA = getMajor(op.getMajorA());
-    instruction.majorB = getMajor(op.getMajorB());
-    constexpr int64_t bits = 8 * MatrixPart::kStepBytes;
-    step = bits / typeB.getIntOrFloatBitWidth();
-    kind = typeB.isInteger()                    ? NVVM::Tcgen05MMAKind::I8
-           : typeB.getIntOrFloatBitWidth() == 8 ? NVVM::Tcgen05MMAKind::F8F6F4
-                                                : NVVM::Tcgen05MMAKind::F16;
-  }
-
-  void create() {
-    emitFenceAfterOthers(b);
-    for (int64_t i = 0; i < d.getNumProducts(); ++i)
-      multiply(i);
-  }
-
-private:
-  static tma::Major getMajor(Major major) {
-    return major == Major::K ? tma::Major::K : tma::Major::MN;
-  }
-
-  static tma::InstructionDescriptor::Type getType(Type type) {
-    using Descriptor = tma::InstructionDescriptor;
-    if (type.isF16())
-      return Descriptor::F16;
-    if (type.isBF16())
-      return Descriptor::BF16;
-    if (type.isInteger())
-      return Descriptor::S8;
-    return isa<Float8E4M3FNType>(type) ? Descriptor::E4M3 : Descriptor::E5M2;
-  }
-
-  Value constant(int64_t value, unsigned bits) {
-    return arith::ConstantIntOp::create(b.builder, b.loc, value, bits);
-  }
-
-  /// B of product `i`: with the columns of D from `i n` on.
-  MatrixPart getPartB(int64_t i) {
-    MatrixPart part = parts.front();
-    if (i == 0)
-      return part;
-    Value &place = part.major == Major::K ? part.row : part.column;
-    place = b.add(place, b.index(i * instruction.n));
-    return part;
-  }
-
-  /// Where product `i` begins in D, and with it in A in tensor memory, which is
-  /// in all lanes that D has.
-  int64_t getLanes(int64_t i) {
-    return d.isSplitByLanes() ? i * kFragmentLanes * kLane : 0;
-  }
-
-  void multiply(int64_t i) {
-    DescriptorBuilder descriptorB(b.builder, b.loc, getPartB(i),
-                                  tma::MatrixFormat::TCGen05);
-    std::optional<DescriptorBuilder> descriptorA;
-    Value addressA;
-    if (op.getTileA())
-      descriptorA.emplace(b.builder, b.loc, parts.back(),
-                          tma::MatrixFormat::TCGen05);
-    else
-      addressA = offset(b, getAddress(b, adaptor.getA()), getLanes(i));
-    int64_t begin = d.isSplitByLanes() ? getLanes(i) : i * instruction.n;
-    Value to = toPointer(b, offset(b, getAddress(b, adaptor.getD()), begin));
-    Value bits = constant(instruction.encode(), 32);
-    Value adds = op.getAdd() ? Value(op.getAdd()) : constant(0, 1);
-    for (int64_t k = 0; k < op.getSizeK(); k += step) {
-      constexpr int64_t stepColumns = MatrixPart::kStepBytes / 4;
-      Value a = descriptorA
-                    ? descriptorA->get(k)
-                    : toPointer(b, offset(b, addressA, k / step * stepColumns));
-      NVVM::Tcgen05MMAOp::create(
-          b.builder, b.loc, kind, NVVM::CTAGroupKind::CTA_1,
-          NVVM::Tcgen05MMACollectorOp::DISCARD, /*aShift=*/false, to, a,
-          descriptorB.get(k), bits, adds, /*scaleInputD=*/Value(),
-          /*disableOutputLane=*/Value());
-      if (k == 0)
-        adds = constant(1, 1);
-    }
-  }
-
-  IndexBuilder b;
-  TmemMmaOp op;
-  TmemMmaOp::Adaptor adaptor;
-  TmemTileType d;
-  SmallVector<MatrixPart, 2> parts;
-  tma::InstructionDescriptor instruction;
-  NVVM::Tcgen05MMAKind kind;
-  /// Elements of K of one instruction.
-  int64_t step;
-};
-
-struct LowerTmemMma : OpConversionPattern<TmemMmaOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(TmemMmaOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    if (failed(checkTensorMemory(op)))
-      return failure();
-    TensorProducts(rewriter, op, adaptor).create();
-    rewriter.eraseOp(op);
-    return success();
-  }
-};
-
-struct LowerTmemCommit : OpConversionPattern<TmemCommitOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(TmemCommitOp op, OpAdaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    if (failed(checkTensorMemory(op)))
-      return failure();
-    Value barrier = getBarrierPointer(rewriter, op.getLoc(), op.getBarriers(),
-                                      op.getBarrier());
-    rewriter.replaceOpWithNewOp<NVVM::Tcgen05CommitOp>(
-        op, barrier, /*multicastMask=*/Value());
-    return success();
-  }
-};
-
-//===----------------------------------------------------------------------===//
 // Fragments
 //===----------------------------------------------------------------------===//
 
@@ -376,11 +191,11 @@ public:
     constexpr int64_t wordBits = 32;
     int64_t perWord = wordBits / vector.getElementTypeBitWidth();
     Value column = b.toI32(op.getColumn());
-    address = getAddress(b, tile);
+    address = getTensorAddress(b, tile);
     if (type.isSplitByLanes()) {
       int64_t together = type.getColumns() / 2;
-      address = b.add(address,
-                      b.mul(b.div(column, together), kFragmentLanes * kLane));
+      address = b.add(address, b.mul(b.div(column, together),
+                                     kFragmentLanes * kTensorLane));
       column = b.rem(column, together);
     }
     // Threads of a warp have the lanes of its number in the warpgroup.
@@ -389,7 +204,7 @@ public:
                               b.i32(TmemTileType::kMemoryLanes - kWarpLanes));
     if (op.getHalf())
       lane = b.add(lane, b.mul(b.toI32(op.getHalf()), kFragmentLanes));
-    address = b.add(address, b.mul(lane, kLane));
+    address = b.add(address, b.mul(lane, kTensorLane));
     address = b.add(address, b.div(column, perWord));
   }
 
@@ -417,7 +232,7 @@ public:
     emitFenceAfterOthers(b);
     storeOnce(registers);
     if (alsoOther) {
-      address = offset(b, address, kFragmentLanes * kLane);
+      address = offsetAddress(b, address, kFragmentLanes * kTensorLane);
       storeOnce(registers);
     }
     NVVM::Tcgen05WaitOp::create(b.builder, b.loc, NVVM::Tcgen05WaitKind::STORE);
@@ -447,8 +262,8 @@ private:
     for (int64_t first = 0; first < numRegisters;) {
       auto left = static_cast<uint64_t>(numRegisters - first);
       auto count = std::min(static_cast<int64_t>(llvm::bit_floor(left)), most);
-      Value begin = offset(b, address, columnsOfRegister * first);
-      body(toPointer(b, begin), first, count);
+      Value begin = offsetAddress(b, address, columnsOfRegister * first);
+      body(toTensorPointer(b, begin), first, count);
       first += count;
     }
   }
@@ -514,6 +329,6 @@ void kvcache::populateTensorMemoryPatterns(RewritePatternSet &patterns,
   MLIRContext *context = patterns.getContext();
   if (mayBranch)
     patterns.add<LowerTmemAlloc>(context);
-  patterns.add<LowerTmemMma, LowerTmemCommit, LowerTmemLoad, LowerTmemStore>(
-      context);
+  patterns.add<LowerTmemLoad, LowerTmemStore>(context);
+  populateTensorProductPatterns(patterns);
 }

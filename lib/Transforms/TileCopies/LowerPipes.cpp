@@ -14,10 +14,9 @@
 #include "Slots.h"
 #include "TensorCopies.h"
 #include "ThreadCopies.h"
+#include "TileWrites.h"
 
-#include "kvcache/IR/MatrixOps.h"
 #include "kvcache/IR/TMAOps.h"
-#include "kvcache/IR/TensorMemoryOps.h"
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/Pointers.h"
 #include "kvcache/Support/Threads.h"
@@ -33,7 +32,6 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
-#include "mlir/Interfaces/ViewLikeInterface.h"
 
 namespace mlir::kvcache {
 #define GEN_PASS_DEF_LOWERPIPES
@@ -65,51 +63,6 @@ IssuedBy getIssuer(TileCopyOpInterface copy) {
     return IssuedBy::Warp;
   }
   llvm_unreachable("covered switch");
-}
-
-/// Whether memory that an op writes through this value may be a tile of a slot,
-/// which no `alloc_tile` of its own allocates.
-bool mayBeTile(Value written) {
-  if (isa<LLVM::LLVMPointerType>(written.getType()))
-    return true;
-  while (auto view = written.getDefiningOp<ViewLikeOpInterface>())
-    written = view.getViewSource();
-  return isa<TileType>(written.getType()) &&
-         !written.getDefiningOp<AllocTileOp>();
-}
-
-/// Whether an op may write to a tile of a slot. Its regions don't count.
-bool mayWriteTile(Operation *op) {
-  // Upstream declares no effects for ldmatrix, which only reads. Products write
-  // registers or tensor memory, which have no resource of their own.
-  if (op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
-      isa<NVVM::LdMatrixOp, MmaOp, TmemMmaOp>(op))
-    return false;
-  auto interface = dyn_cast<MemoryEffectOpInterface>(op);
-  if (!interface)
-    return llvm::any_of(op->getOperands(), mayBeTile);
-  SmallVector<MemoryEffects::EffectInstance> effects;
-  interface.getEffects(effects);
-  return llvm::any_of(effects, [&](const MemoryEffects::EffectInstance &each) {
-    if (!isa<MemoryEffects::Write>(each.getEffect()))
-      return false;
-    Value written = each.getValue();
-    return written ? mayBeTile(written)
-                   : llvm::any_of(op->getOperands(), mayBeTile);
-  });
-}
-
-/// Whether code that uses a slot may write to its tiles.
-bool mayWriteTiles(ConsumeOp consume) {
-  return consume
-      .walk<WalkOrder::PreOrder>([](Operation *op) {
-        // Barriers order what a pipe copies.
-        if (isa<ProduceOp>(op))
-          return WalkResult::skip();
-        return mayWriteTile(op) ? WalkResult::interrupt()
-                                : WalkResult::advance();
-      })
-      .wasInterrupted();
 }
 
 /// Lowers a pipe. `setup` is null on the CPU.
