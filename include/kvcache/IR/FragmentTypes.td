@@ -9,7 +9,7 @@
 #ifndef KVCACHE_IR_FRAGMENTTYPES_TD
 #define KVCACHE_IR_FRAGMENTTYPES_TD
 
-include "kvcache/IR/KVCacheTypes.td"
+include "kvcache/IR/TileTypes.td"
 
 // Each layout is a row of the table in lib/IR/FragmentLayout.cpp.
 def KVCache_MmaAcc : I32EnumAttrCase<"MmaAcc", 0, "mma_acc">;

@@ -10,6 +10,7 @@
 #define KVCACHE_IR_KVCACHEOPBASE_TD
 
 include "kvcache/IR/FragmentTypes.td"
+include "kvcache/IR/TypeConstraints.td"
 include "mlir/Interfaces/InferIntRangeInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"

@@ -74,7 +74,7 @@ void Workspace::storeState(Value max, Value sum, Value split,
   store(sum, 1);
 }
 
-Value Workspace::takeUnit() const {
+Value Workspace::takeItem() const {
   // Units have no order, so nothing else needs one either.
   return LLVM::AtomicRMWOp::create(builder, loc, LLVM::AtomicBinOp::add,
                                    getGlobalPointer(builder, loc, scheduled),
@@ -82,7 +82,7 @@ Value Workspace::takeUnit() const {
                                    LLVM::AtomicOrdering::monotonic, "device");
 }
 
-void Workspace::clearUnits() const {
+void Workspace::clearItems() const {
   // Atomic, as the updates are.
   LLVM::StoreOp::create(builder, loc, frame.i32(0),
                         getGlobalPointer(builder, loc, scheduled),

@@ -36,10 +36,10 @@ public:
   std::pair<Value, Value> loadState(Value split, Value head) const;
   void storeState(Value max, Value sum, Value split, Value head) const;
 
-  /// Takes a unit of a schedule, and returns its number as an i32.
-  Value takeUnit() const;
-  /// Sets the number of units that are taken to 0.
-  void clearUnits() const;
+  /// Takes a work item, and returns its number as an i32.
+  Value takeItem() const;
+  /// Sets the number of items that are taken to 0.
+  void clearItems() const;
 
 private:
   Frame frame;

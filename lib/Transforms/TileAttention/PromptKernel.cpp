@@ -75,11 +75,11 @@ public:
         b(frame.builder, frame.loc),
         keys(frame, op, op.getKeyCache(), block.getSizes().keySize, plan),
         values(frame, op, op.getValues(), block.getSizes().valueSize, plan),
-        scoreType(getFragment(plan.tokens, getF32(), FragmentLayout::WgmmaAcc)),
-        accType(getFragment(block.getSizes().valueSize, getF32(),
-                            FragmentLayout::WgmmaAcc)),
-        weightType(getFragment(plan.tokens, values.getLane(),
-                               FragmentLayout::WgmmaA16)),
+        types{getFragment(plan.tokens, getF32(), FragmentLayout::WgmmaAcc),
+              getFragment(block.getSizes().valueSize, getF32(),
+                          FragmentLayout::WgmmaAcc),
+              getFragment(plan.tokens, values.getLane(),
+                          FragmentLayout::WgmmaA16)},
         queries(block, keys.getLane(), getProducers() + plan.countThreads()) {}
 
   void emit() {
@@ -201,15 +201,15 @@ private:
     thread = number;
     firstRow = frame.mul(frame.div(thread, kWarpgroup), kRowsOfWarpgroup);
     CopiedTiles source(block, keys, values, thread);
-    TileScores scores(block, b, scoreType, firstRow);
+    TileScores scores(block, b, types.score, firstRow);
     SoftmaxLoop loop(b, block, source, scores, getBias());
     const OnlineSoftmax &softmax = loop.getSoftmax();
     RowSums sums = loop.run(
-        softmax.begin(accType), tiles,
+        softmax.begin(types.acc), tiles,
         {[&](Value keyTile, Value) { return multiplyKeys(keyTile); },
          [&](Value tileScores, Value, SoftmaxState &state) {
            return softmax.addScores(tileScores, state, [&](Value weights) {
-             return b.toOperand(weightType, weights);
+             return b.toOperand(types.weight, weights);
            });
          },
          [&](Value weights, Value valueTile, Value, SoftmaxState &state) {
@@ -222,14 +222,14 @@ private:
   Value multiplyKeys(Value keyTile) const {
     Value zero = frame.index(0);
     return b.wait(FragmentMmaOp::create(
-        frame.builder, frame.loc, FragmentBuilder::getInFlight(scoreType),
+        frame.builder, frame.loc, FragmentBuilder::getInFlight(types.score),
         queries.getTile(), firstRow, zero, keyTile, zero, zero,
         /*accumulator=*/Value(), /*thread=*/Value(),
         frame.builder.getI64IntegerAttr(block.getSizes().keySize)));
   }
 
   Value addValues(Value weights, Value valueTile, Value acc) const {
-    return b.wait(b.startProduct(accType, weights, valueTile, frame.index(0),
+    return b.wait(b.startProduct(types.acc, weights, valueTile, frame.index(0),
                                  acc, Major::MN));
   }
 
@@ -238,7 +238,10 @@ private:
   TileRows block;
   FragmentBuilder b;
   TiledCache keys, values;
-  FragmentType scoreType, accType, weightType;
+  /// The fragments of scores, of accumulators, and of weights as operands.
+  struct {
+    FragmentType score, acc, weight;
+  } types;
   QueryStage queries;
   /// The number of tiles of keys.
   Value tiles;

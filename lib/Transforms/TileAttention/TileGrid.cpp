@@ -32,12 +32,13 @@ Value TileGrid::countBlocks() {
   batch = frame.sub(frame.dim(op.getRowOffsets(), 0), frame.index(1));
   // The tiles of a sequence begin at `first row / perBlock + its number`.
   Value whole = frame.div(frame.dim(op.getQ(), 0), shape.perBlock);
-  units = frame.add(frame.mul(whole, frame.min(batch, frame.index(1))), batch);
+  wholeBlocks =
+      frame.add(frame.mul(whole, frame.min(batch, frame.index(1))), batch);
   if (!op.getWorkspace())
-    return units;
+    return wholeBlocks;
   splits.makeWorkspace();
-  splitUnits = frame.mul(batch, shape.splitTiles * splits.countPerLayer());
-  return frame.max(units, splitUnits);
+  splitBlocks = frame.mul(batch, shape.splitTiles * splits.countPerLayer());
+  return frame.max(wholeBlocks, splitBlocks);
 }
 
 void TileGrid::setHeads(TileWork &work, Value share) const {
@@ -63,42 +64,43 @@ void TileGrid::forTiles(int64_t threads, function_ref<void(Value)> allocate,
           setHeads(work, frame.rem(block[0], shape.across));
           Value number = frame.div(block[0], shape.across);
           // The last rows of a causal prompt see most, and begin first.
-          Value unit = frame.sub(frame.sub(units, frame.index(1)), number);
-          isSplit ? setWork(work, number, block[1], unit)
-                  : setWholeRows(work, unit);
+          Value wholeBlock =
+              frame.sub(frame.sub(wholeBlocks, frame.index(1)), number);
+          isSplit ? setWork(work, number, block[1], wholeBlock)
+                  : setWholeRows(work, wholeBlock);
           body(work);
         });
       },
       /*alongX=*/0);
 }
 
-Value TileGrid::getFirstUnit(Value sequence) {
+Value TileGrid::getFirstBlock(Value sequence) {
   Value first = frame.loadNumber(op.getRowOffsets(), sequence);
   return frame.add(frame.div(first, shape.perBlock), sequence);
 }
 
-void TileGrid::setWholeRows(TileWork &work, Value unit) {
+void TileGrid::setWholeRows(TileWork &work, Value block) {
   Value sequence = frame.findLast(batch, [&](Value candidate) {
-    return frame.below(unit, getFirstUnit(candidate));
+    return frame.below(block, getFirstBlock(candidate));
   });
   work.sequence = sequence;
-  work.number = frame.sub(unit, getFirstUnit(sequence));
+  work.number = frame.sub(block, getFirstBlock(sequence));
 }
 
-void TileGrid::setWork(TileWork &work, Value number, Value layer, Value unit) {
+void TileGrid::setWork(TileWork &work, Value number, Value layer, Value block) {
   work.isWhole = frame.equal(layer, frame.index(0));
   int64_t perLayer = splits.countPerLayer();
   work.split = frame.add(frame.mul(frame.sub(layer, frame.index(1)), perLayer),
                          frame.rem(number, perLayer));
   Value isReal = frame.below(
       number, arith::SelectOp::create(frame.builder, frame.loc, work.isWhole,
-                                      units, splitUnits));
+                                      wholeBlocks, splitBlocks));
   Value tile = frame.div(number, perLayer);
   Value sequence = frame.div(tile, shape.splitTiles);
   work.slot = op.getRows() ? tile : frame.mul(sequence, splits.getRows());
   auto findWhole = [&]() -> ValuePair {
     TileWork whole;
-    setWholeRows(whole, unit);
+    setWholeRows(whole, block);
     return {whole.sequence, whole.number};
   };
   auto findSplit = [&]() -> ValuePair {
@@ -123,36 +125,36 @@ void TileGrid::forScheduledTiles(int64_t threads,
   frame.forBlocks({frame.index(plan.blocks)}, {1}, [&](ValueRange) {
     frame.forThreads({threads}, [&](ValueRange ids) {
       allocate(ids[0]);
-      schedule.emplace(frame, splits, plan.blocks, shape.across, ids[0]);
-      schedule->run(
-          entries, [&](Value entry) { return countUnits(entry); },
-          [&](const ScheduledUnit &unit) { body(getScheduledWork(unit)); });
+      scheduler.emplace(frame, splits, plan.blocks, shape.across, ids[0]);
+      scheduler->run(
+          entries, [&](Value entry) { return countItems(entry); },
+          [&](const ScheduledItem &item) { body(getScheduledWork(item)); });
     });
   });
 }
 
 TileWork TileGrid::findWorkAgain() {
-  return getScheduledWork(schedule->getUnit());
+  return getScheduledWork(scheduler->getItem());
 }
 
-TileWork TileGrid::getScheduledWork(const ScheduledUnit &unit) {
+TileWork TileGrid::getScheduledWork(const ScheduledItem &item) {
   TileWork work;
-  work.thread = unit.thread;
-  work.carried = unit.carried;
+  work.thread = item.thread;
+  work.carried = item.carried;
   if (op.getRows())
-    work.columns =
-        frame.fromI32(schedule->unify(frame.toI32(frame.dim(op.getRows(), 1))));
-  splits.makeWorkspace(unit.slots);
-  setHeads(work, unit.share);
-  setEntry(work, unit.entry);
+    work.columns = frame.fromI32(
+        scheduler->unify(frame.toI32(frame.dim(op.getRows(), 1))));
+  splits.makeWorkspace(item.slots);
+  setHeads(work, item.share);
+  setEntry(work, item.entry);
   work.split = arith::SelectOp::create(frame.builder, frame.loc, work.isWhole,
-                                       frame.index(0), unit.number);
+                                       frame.index(0), item.number);
   // The last rows of a causal prompt see most, and begin first.
   QueryRows rows = loadRows(frame, op, work.sequence);
   Value last = frame.div(frame.sub(rows.count, frame.index(1)), shape.perBlock);
   work.number =
       arith::SelectOp::create(frame.builder, frame.loc, work.isWhole,
-                              frame.sub(last, unit.number), work.number);
+                              frame.sub(last, item.number), work.number);
   return work;
 }
 
@@ -170,7 +172,7 @@ void TileGrid::setEntry(TileWork &work, Value entry) {
     work.slot = frame.add(work.slot, work.number);
 }
 
-Value TileGrid::countUnits(Value entry) {
+Value TileGrid::countItems(Value entry) {
   TileWork work;
   setEntry(work, entry);
   QueryRows rows = loadRows(frame, op, work.sequence);

@@ -11,7 +11,7 @@
 
 #include "../Attention/AttentionChoices.h"
 #include "../Attention/AttentionSizes.h"
-#include "UnitSchedule.h"
+#include "PersistentScheduler.h"
 
 namespace mlir::kvcache {
 
@@ -51,17 +51,17 @@ class TileGrid {
 public:
   TileGrid(AttentionOp op, const Frame &frame, const TilePlan &plan);
 
-  /// Runs `body` in the threads of each block, with a schedule for each unit
-  /// that it takes. `allocate` then runs once before these.
+  /// Runs `body` in the threads of each block, in a persistent kernel
+  /// for each work item that it takes. `allocate` then runs once before these.
   void forTiles(int64_t threads, function_ref<void(Value thread)> allocate,
                 function_ref<void(const TileWork &)> body);
 
-  /// With a schedule, the work of the unit that runs, as memory has it.
+  /// In a persistent kernel, the work of the item that runs, as memory has it.
   TileWork findWorkAgain();
 
-  /// The schedule by which a block takes work; null without one.
-  const UnitSchedule *getSchedule() const {
-    return schedule ? &*schedule : nullptr;
+  /// The scheduler of a persistent kernel; null for others.
+  const PersistentScheduler *getScheduler() const {
+    return scheduler ? &*scheduler : nullptr;
   }
 
   AttentionOp op;
@@ -80,23 +80,23 @@ private:
   void setHeads(TileWork &work, Value share) const;
   /// The blocks of a layer of the grid, for each share of the heads.
   Value countBlocks();
-  Value getFirstUnit(Value sequence);
+  Value getFirstBlock(Value sequence);
   /// Sets the rows of a block without splits.
-  void setWholeRows(TileWork &work, Value unit);
+  void setWholeRows(TileWork &work, Value block);
   /// Sets the rows and the split of a block. The first layer of the grid has
   /// whole rows, and the next ones have splits.
-  void setWork(TileWork &work, Value number, Value layer, Value unit);
+  void setWork(TileWork &work, Value number, Value layer, Value block);
 
-  TileWork getScheduledWork(const ScheduledUnit &unit);
+  TileWork getScheduledWork(const ScheduledItem &item);
   /// Sets the rows of an entry of the schedule: the whole rows of a sequence,
   /// which take longest and come first, or the splits of a tile of its rows.
   void setEntry(TileWork &work, Value entry);
-  /// The units of an entry: tiles, or splits.
-  Value countUnits(Value entry);
+  /// The work items of an entry: tiles, or splits.
+  Value countItems(Value entry);
 
   /// Sequences, blocks of whole rows, and blocks of a layer that have splits.
-  Value batch, units, splitUnits;
-  std::optional<UnitSchedule> schedule;
+  Value batch, wholeBlocks, splitBlocks;
+  std::optional<PersistentScheduler> scheduler;
 };
 
 } // namespace mlir::kvcache

@@ -17,21 +17,21 @@ using namespace mlir::kvcache;
 
 void WorkItems::emit(int64_t threads, const WorkItemCode &code) {
   grid.forTiles(threads, code.allocate, [&](const TileWork &work) {
-    grid.getSchedule() ? attendScheduled(work, code) : attendRows(work, code);
+    grid.getScheduler() ? attendScheduled(work, code) : attendRows(work, code);
   });
 }
 
 void WorkItems::storeQueries(const QueryStage &queries, Value tiles,
                              bool isAsyncRead) const {
   // The copies take longer than the next work item.
-  const UnitSchedule *schedule = grid.getSchedule();
-  Value taken = schedule ? schedule->take() : Value();
+  const PersistentScheduler *scheduler = grid.getScheduler();
+  Value taken = scheduler ? scheduler->take() : Value();
   queries.store(/*count=*/Value());
   if (isAsyncRead)
     emitAsyncFence(frame);
   gpu::BarrierOp::create(frame.builder, frame.loc);
-  if (schedule)
-    schedule->store(taken, frame.toI32(getUse(tiles)));
+  if (scheduler)
+    scheduler->store(taken, frame.toI32(getUse(tiles)));
 }
 
 void WorkItems::attendRows(const TileWork &work,

@@ -407,3 +407,53 @@ def test_values_of_other_sizes(target, format_, options, size, value_size):
     """Keys and values have separate caches: DeepSeek's prompts, and longer values."""
     both = make_params(format_, 2, size), make_params(format_, 2, value_size, 32)
     check_two_caches(both, [FORMATS[format_][2]] * 2, target, options)
+
+
+MERGE = """
+func.func @merge(%workspace: memref<?xi8>, %offsets: memref<?xi32>, %out: memref<?x4x24xf32>, %lse: memref<?x4xf32>,
+                 %largest: memref<?x4xf32>, %sinks: memref<4xf32>, %scales: memref<2xf32>) {
+  kvcache.merge_splits %workspace, %offsets outs(%out, %lse) max_logits %largest sinks %sinks value_scale %scales
+      {split = #kvcache.split<max = 5, rows = 3>, exponent_bias = 2.0 : f32} count {
+    ^bb0(%sequence: index, %first: index, %rows: index, %i: index):
+      %sum = arith.addi %sequence, %i : index
+      %five = arith.constant 5 : index
+      %one = arith.constant 1 : index
+      %rest = arith.remui %sum, %five : index
+      %count = arith.addi %rest, %one : index
+      kvcache.yield %count : index
+    } : memref<?xi8>, memref<?xi32>, memref<?x4x24xf32>, memref<?x4xf32>, memref<?x4xf32>, memref<4xf32>, memref<2xf32>
+  return
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["cpu", "emulator:sm_80", "emulator:sm_100a"])
+def test_merge_splits_of_another_kernel(target):
+    """Splits that no attention of the module has stored, with their number from the region."""
+    heads, size, most, rows = 4, 24, 5, 3
+    counts = [3, 1, 4, 2]  # the third has too many rows to be split
+    offsets = np.cumsum([0, *counts], dtype=np.int32)
+    rng = np.random.default_rng(5)
+    splits = len(counts) * rows * most
+    acc = rng.standard_normal((splits, heads, size)).astype(np.float32)
+    state = np.stack([rng.uniform(-9, 9, (splits, heads)), rng.uniform(1, 2, (splits, heads))], -1).astype(np.float32)
+    workspace = np.concatenate([np.zeros(16, np.int8), acc.view(np.int8).ravel(), state.view(np.int8).ravel()])
+    out = np.full((offsets[-1], heads, size), 7, np.float32)
+    lse, largest = np.full(out.shape[:2], 7, np.float32), np.full(out.shape[:2], 7, np.float32)
+    sinks, scales = rng.standard_normal(heads).astype(np.float32), np.array([0.5, 3], np.float32)
+    kvcache.jit(MERGE, target=target).call("merge", workspace, offsets, out, lse, largest, sinks, scales)
+    for b, count in enumerate(counts):
+        for i in range(count):
+            row, number = offsets[b] + i, (b + i) % 5 + 1
+            if count > rows or number == 1:
+                assert (out[row] == 7).all() and (lse[row] == 7).all() and (largest[row] == 7).all()
+                continue
+            first = (b * rows + i) * most
+            a, s = (x[first : first + number].astype(np.float64) for x in (acc, state))
+            exponent = s[..., 0].max(0)
+            weights = np.exp2(s[..., 0] - exponent)
+            total = (weights * s[..., 1]).sum(0) + np.exp2(np.log2(np.e) * sinks - exponent)
+            wanted = (weights[..., None] * a).sum(0) * scales.repeat(2)[:, None] / total[:, None]
+            np.testing.assert_allclose(out[row], wanted, rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(lse[row], np.log(2) * (exponent + np.log2(total)), rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(largest[row], np.log(2) * (exponent + 2), rtol=1e-6)
