@@ -32,7 +32,7 @@ def KVCache_StoreRowsOp : KVCache_Op<"store_rows", [
     - (C1) the fragment is not `partial`. There is a `column` if it has columns,
       and only then.
     - (C2) the argument of the region is an index. It yields an index for each
-      dimension of the memref, but for the last if the fragment has columns, and
+      dimension of the memref, except the last if the fragment has columns, and
       an `i1`.
     - (C3) the ops of the region at most read memory, are no calls, and have no
       fragments. `kvcache.check` is allowed.

@@ -29,7 +29,7 @@ def KVCache_AnyQuantizedWithRows : Type<
     "shared by tokens",
     "::mlir::kvcache::PagedCacheType">;
 
-/// What ops on scales take: the cache, or a view of its scales.
+/// The operand of ops on scales: the cache, or a view of its scales.
 def KVCache_AnyWithScales : Type<
     Or<[KVCache_AnyQuantized.predicate,
         And<[CPred<"::llvm::isa<::mlir::kvcache::ScalesType>($_self)">,

@@ -41,14 +41,14 @@ public:
     Value one = frame.index(1);
     Value last = frame.div(frame.sub(count, one), attention.sizes.group);
     TokenRange seen = attention.getSeen(rows, frame.index(0), last);
-    forRows(1, [&](Value head, Value number, Value inMemory) {
-      begin(attention.getRow(rows, head, number), head, inMemory);
+    forRows([&](const Row &row, Value head, Value inMemory) {
+      begin(row, head, inMemory);
     });
     Value lastToken = frame.sub(seen.to, one);
     frame.loop(seen.from, seen.to, frame.index(kTileTokens),
                [&](Value token) { addTile(token, lastToken); });
-    forRows(1, [&](Value head, Value number, Value inMemory) {
-      end(attention.getRow(rows, head, number), head, inMemory);
+    forRows([&](const Row &row, Value head, Value inMemory) {
+      end(row, head, inMemory);
     });
   }
 
@@ -60,13 +60,13 @@ private:
                  body(frame.add(firstHead, h), frame.mul(h, kFewRows));
                });
   }
-  /// Runs `body` for every `step`-th row of each head.
-  void forRows(
-      int64_t step,
-      function_ref<void(Value head, Value number, Value inMemory)> body) const {
+  /// Runs `body` for each row of each head.
+  void forRows(function_ref<void(const Row &row, Value head, Value inMemory)>
+                   body) const {
     forHeads([&](Value head, Value first) {
-      frame.loop(frame.index(0), count, frame.index(step), [&](Value number) {
-        body(head, number, frame.add(first, number));
+      frame.loop(frame.index(0), count, frame.index(1), [&](Value number) {
+        body(attention.getRow(rows, head, number), head,
+             frame.add(first, number));
       });
     });
   }

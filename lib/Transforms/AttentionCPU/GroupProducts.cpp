@@ -154,11 +154,6 @@ void GroupProducts::addValues(Value factors, Value areAllSeen) const {
 void GroupProducts::rescale(Value factors) const {
   const FloatBuilder &f = attention.f;
   const HeadPieces &pieces = memory.values.pieces;
-  Value areOther =
-      arith::CmpFOp::create(frame.builder, frame.loc, arith::CmpFPredicate::UNE,
-                            factors, f.constant(factors, 1));
-  Value isAny = vector::ReductionOp::create(
-      frame.builder, frame.loc, vector::CombiningKind::OR, areOther);
   auto rescalePiece = [&](Value d) {
     for (int64_t row = 0; row < group.size; ++row) {
       Value factor = f.splat(
@@ -170,7 +165,7 @@ void GroupProducts::rescale(Value factors) const {
       pieces.store(acc, memory.acc, getRow(row), d);
     }
   };
-  frame.runIf(isAny, [&] {
+  frame.runIf(attention.changesAny(factors), [&] {
     frame.loop(frame.index(0), frame.index(memory.values.size),
                frame.index(pieces.getWidth()), rescalePiece);
   });

@@ -11,6 +11,7 @@
 #include "../Attention/SeenRanges.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
@@ -45,6 +46,14 @@ Value HostAttention::end(const Row &row, Value head, Value max,
   RowSum all = normalizer.addSink(scoreSum, row.queryHead);
   normalizer.storeStatistics(scoreSum, all, /*bias=*/0, row.row, row.queryHead);
   return normalizer.getQuotient(all, head, row.queryHead);
+}
+
+Value HostAttention::changesAny(Value factors) const {
+  Value areOther =
+      arith::CmpFOp::create(frame.builder, frame.loc, arith::CmpFPredicate::UNE,
+                            factors, f.constant(factors, 1));
+  return vector::ReductionOp::create(frame.builder, frame.loc,
+                                     vector::CombiningKind::OR, areOther);
 }
 
 TokenRange HostAttention::getSeen(const QueryRows &rows, Value first,

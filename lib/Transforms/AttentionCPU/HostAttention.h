@@ -42,6 +42,9 @@ struct HostAttention {
   /// Ends a row: stores its statistics, and returns the factor of its values.
   Value end(const Row &row, Value head, Value max, Value sum) const;
 
+  /// Whether any of the factors of accumulators is not 1.
+  Value changesAny(Value factors) const;
+
   /// The tokens that some of the rows [first, last] see.
   TokenRange getSeen(const QueryRows &rows, Value first, Value last) const;
 

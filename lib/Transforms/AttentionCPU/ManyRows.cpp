@@ -230,19 +230,20 @@ private:
   }
 
   void storeSeenBits(Value token) const {
-    SeenBits bits(attention, rows, tile.ids);
+    SeenBits bits(attention, rows);
+    auto storeWords = [&](Value j) {
+      Value given = bits.getGivenWord(tile.ids, j);
+      auto storeWord = [&](Value lane) {
+        Value word =
+            bits.computeWord(given, getRow(lane).i, frame.add(token, j));
+        memref::StoreOp::create(frame.builder, frame.loc, word, memory.seenBits,
+                                ValueRange{frame.div(j, kWordTokens), lane});
+      };
+      frame.loop(frame.index(0), roundUp(count, kLanes), frame.index(1),
+                 storeWord);
+    };
     frame.loop(frame.index(0), frame.index(tile.tokens),
-               frame.index(kWordTokens), [&](Value j) {
-                 frame.loop(frame.index(0), roundUp(count, kLanes),
-                            frame.index(1), [&](Value lane) {
-                              Value word = bits.computeWord(
-                                  getRow(lane).i, frame.add(token, j), j);
-                              memref::StoreOp::create(
-                                  frame.builder, frame.loc, word,
-                                  memory.seenBits,
-                                  ValueRange{frame.div(j, kWordTokens), lane});
-                            });
-               });
+               frame.index(kWordTokens), storeWords);
   }
 
   /// The tokens that any row of a panel may see, and those that all see, by

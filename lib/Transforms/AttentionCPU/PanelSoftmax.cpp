@@ -129,13 +129,7 @@ Value PanelSoftmax::storeWeights(const PanelScores &scores, const Rows &rows,
 void PanelSoftmax::rescale(const Rows &rows, Value factors) const {
   const DeviceMath &f = attention.f;
   const Frame &frame = attention.frame;
-  OpBuilder &builder = attention.frame.builder;
-  Value isOther = arith::CmpFOp::create(builder, attention.frame.loc,
-                                        arith::CmpFPredicate::UNE, factors,
-                                        f.constant(factors, 1));
-  Value isAny = vector::ReductionOp::create(builder, attention.frame.loc,
-                                            vector::CombiningKind::OR, isOther);
-  frame.runIf(isAny, [&] {
+  frame.runIf(attention.changesAny(factors), [&] {
     frame.loop(frame.index(0), frame.index(attention.sizes.valueSize),
                frame.index(1), [&](Value d) {
                  SmallVector<Value> indices = {d, rows.inBlock};

@@ -224,8 +224,10 @@ Value GroupSoftmax::areSeen(const TokenRange &seen) const {
       builder, frame.loc, arith::CmpIPredicate::ult, distance, splat(count));
   if (!haveSeenBits(attention.op))
     return flags;
-  Value word = SeenBits(attention, group.rows, memory.ids)
-                   .computeWord(group.first.i, tile.first, frame.index(0));
+  SeenBits seenBits(attention, group.rows);
+  Value word =
+      seenBits.computeWord(seenBits.getGivenWord(memory.ids, frame.index(0)),
+                           group.first.i, tile.first);
   Type half = builder.getIntegerType(kTileTokens);
   Value bits = vector::BroadcastOp::create(
       builder, frame.loc, VectorType::get(1, half),

@@ -20,16 +20,12 @@ bool kvcache::haveSeenBits(AttentionOp op) {
   return op.getMask() || op.getRows() || hasGaps(op.getRanges());
 }
 
-Value SeenBits::computeWord(Value i, Value token, Value firstId) const {
+Value SeenBits::computeWord(Value given, Value i, Value token) const {
   const Frame &frame = attention.frame;
-  Value word = frame.i32(-1);
-  auto both = [&](Value other) {
-    word = frame.builder.createOrFold<arith::AndIOp>(frame.loc, word, other);
-  };
-  if (ids)
-    both(getGivenWord(firstId));
+  Value word = given;
   if (attention.op.getMask())
-    both(getMaskWord(i, token));
+    word = frame.builder.createOrFold<arith::AndIOp>(frame.loc, word,
+                                                     getMaskWord(i, token));
   return hasGaps(attention.op.getRanges()) ? clearGaps(i, token, word) : word;
 }
 
@@ -76,8 +72,10 @@ Value SeenBits::loadMask(Value i, Value word) const {
       });
 }
 
-Value SeenBits::getGivenWord(Value firstId) const {
+Value SeenBits::getGivenWord(Value ids, Value firstId) const {
   const Frame &frame = attention.frame;
+  if (!ids)
+    return frame.i32(-1);
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
   auto loop = scf::ForOp::create(

@@ -19,25 +19,27 @@ constexpr int64_t kWordTokens = 32;
 /// Whether rows may not see some of the tokens that they see by position.
 bool haveSeenBits(AttentionOp op);
 
-/// Returns an i32 with a bit for each of the tokens from `token` on that row
-/// `first + i` sees by the mask, between its ranges, and by the ids of sparse
-/// rows. `ids` is memory of these tokens' ids, from number `first` on.
+/// The tokens that rows see by the mask, between their ranges, and by the ids
+/// of sparse rows: words with a bit for each token, of i32.
 class SeenBits {
 public:
-  SeenBits(const HostAttention &attention, const QueryRows &rows, Value ids)
-      : attention(attention), rows(rows), ids(ids) {}
+  SeenBits(const HostAttention &attention, const QueryRows &rows)
+      : attention(attention), rows(rows) {}
 
-  Value computeWord(Value i, Value token, Value firstId) const;
+  /// Returns the bits of columns whose ids are in memory from `firstId` on and
+  /// not negative: the same for all rows. All bits without ids.
+  Value getGivenWord(Value ids, Value firstId) const;
+  /// Returns those of the `given` bits whose tokens, from `token` on, row
+  /// `first + i` sees.
+  Value computeWord(Value given, Value i, Value token) const;
 
 private:
   Value getMaskWord(Value i, Value token) const;
   Value loadMask(Value i, Value word) const;
-  Value getGivenWord(Value firstId) const;
   Value clearGaps(Value i, Value token, Value word) const;
 
   const HostAttention &attention;
   const QueryRows &rows;
-  Value ids;
 };
 
 } // namespace mlir::kvcache
