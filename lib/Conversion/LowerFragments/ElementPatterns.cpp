@@ -9,13 +9,13 @@
 #include "Registers.h"
 
 #include "kvcache/IR/TileOps.h"
+#include "kvcache/Support/RegionAxes.h"
 #include "kvcache/Support/Threads.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -73,7 +73,8 @@ class MapEmitter {
 public:
   MapEmitter(OpBuilder &builder, MapOp op, ArrayRef<ValueRange> registers)
       : builder(builder), op(op), b(builder, op.getLoc()),
-        rows(LayoutDigits::getRows(op.getType())) {
+        rows(LayoutDigits::getRows(op.getType())),
+        axes(op.getBody(), getArgumentAxes(op)) {
     for (auto [fragment, parts] : llvm::zip_equal(op.getFragments(), registers))
       elements.push_back(unpack(builder, op.getLoc(),
                                 cast<FragmentType>(fragment.getType()), parts));
@@ -82,7 +83,6 @@ public:
     else
       for (int64_t row : rows)
         places.push_back({row, 0});
-    findDependences();
     if (!op.getRow())
       return;
     first = FirstPlace::get(b, op.getType(), op.getThread());
@@ -102,43 +102,25 @@ public:
   }
 
 private:
-  struct Dependence {
-    bool onRow = false, onColumn = false;
-  };
-
-  void findDependences() {
-    Block &body = op.getBody().front();
-    for (auto [i, argument] : llvm::enumerate(body.getArguments())) {
-      size_t fragments = op.getFragments().size();
-      bool hasColumns =
-          i < fragments &&
-          cast<FragmentType>(op.getFragments()[i].getType()).hasColumns();
-      // The last argument is the column, or its distance from the first one.
-      bool isColumn = i > fragments && i + 1 == body.getNumArguments();
-      dependences[argument] = {i <= fragments, hasColumns || isColumn};
-    }
-    for (Operation &each : body.without_terminator()) {
-      Dependence sum;
-      for (Value value : getUsedValues(&each)) {
-        Dependence one = dependences.lookup(value);
-        sum.onRow |= one.onRow;
-        sum.onColumn |= one.onColumn;
-      }
-      for (Value result : each.getResults())
-        dependences[result] = sum;
-    }
+  static SmallVector<Axes> getArgumentAxes(MapOp op) {
+    SmallVector<Axes> axes;
+    for (Value fragment : op.getFragments())
+      axes.push_back(
+          {true, cast<FragmentType>(fragment.getType()).hasColumns()});
+    size_t indices = op.getBody().getNumArguments() - axes.size();
+    if (indices > 0)
+      axes.push_back({/*row=*/true, /*column=*/false});
+    // The lane's first column, and then a distance from it.
+    if (indices > 2)
+      axes.push_back({});
+    if (indices > 1)
+      axes.push_back({/*row=*/false, /*column=*/true});
+    return axes;
   }
 
-  static SetVector<Value> getUsedValues(Operation *each) {
-    SetVector<Value> used(each->operand_begin(), each->operand_end());
-    getUsedValuesDefinedAbove(each->getRegions(), used);
-    return used;
-  }
-
-  Element keyOf(Value value, Element element) const {
-    Dependence on = dependences.lookup(value);
-    return {on.onRow ? element.first : kAny,
-            on.onColumn ? element.second : kAny};
+  Element getKey(Value value, Element element) const {
+    Axes own = axes.get(value);
+    return {own.row ? element.first : kAny, own.column ? element.second : kAny};
   }
 
   Value emitElement(int64_t row, size_t i) {
@@ -153,14 +135,14 @@ private:
   }
 
   void emitArgument(size_t number, Value argument, Element element, size_t i) {
-    Value &emitted = values[{argument, keyOf(argument, element)}];
+    Value &emitted = values[{argument, getKey(argument, element)}];
     if (emitted)
       return;
     if (number == elements.size())
       emitted = b.add(first.row, b.index(places[i].row));
     else if (number > elements.size())
       emitted = emitColumn(argument, places[i].column);
-    else if (dependences[argument].onColumn)
+    else if (axes.get(argument).column)
       emitted = elements[number][i];
     else
       emitted = elements[number][element.first];
@@ -168,7 +150,7 @@ private:
 
   /// The column of an element, or a part of it.
   Value emitColumn(Value argument, int64_t distance) {
-    if (!dependences[argument].onColumn)
+    if (!axes.get(argument).column)
       return first.column;
     return op.getLaneColumns() ? b.index(distance)
                                : b.add(first.column, b.index(distance));
@@ -176,7 +158,8 @@ private:
 
   void emitOp(Operation &each, Element element) {
     if (each.getNumResults() == 0 ||
-        values.contains({each.getResult(0), keyOf(each.getResult(0), element)}))
+        values.contains(
+            {each.getResult(0), getKey(each.getResult(0), element)}))
       return;
     IRMapping mapping;
     for (Value used : getUsedValues(&each))
@@ -184,12 +167,12 @@ private:
     Operation *clone = builder.clone(each, mapping);
     for (auto [result, emitted] :
          llvm::zip_equal(each.getResults(), clone->getResults()))
-      values[{result, keyOf(result, element)}] = emitted;
+      values[{result, getKey(result, element)}] = emitted;
   }
 
   /// The emitted value; those of outside are what they are.
   Value find(Value value, Element element) const {
-    auto it = values.find({value, keyOf(value, element)});
+    auto it = values.find({value, getKey(value, element)});
     return it == values.end() ? value : it->second;
   }
 
@@ -201,7 +184,7 @@ private:
   SmallVector<SmallVector<Value>> elements;
   /// The numbers of the first row and column, with `at`.
   FirstPlace first;
-  DenseMap<Value, Dependence> dependences;
+  RegionAxes axes;
   DenseMap<std::pair<Value, Element>, Value> values;
 };
 

@@ -8,6 +8,8 @@
 
 #include "MaskConditions.h"
 
+#include "kvcache/Support/RegionAxes.h"
+
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -23,25 +25,26 @@ public:
   BoundsBuilder(const IndexBuilder &builder, Region &mask, const RowBox &box,
                 std::optional<IndexBounds> tokens)
       : b(builder), mask(mask), none(b.index(0)), integers(b, none),
-        math(integers, b, none, box.tokens, !tokens) {
-    unsigned first = mask.getNumArguments() - 4;
-    setArgument(first, {box.sequence, box.sequence});
-    setArgument(first + 1, box.heads);
-    setArgument(first + 2, box.queries);
-    BlockArgument token = mask.getArgument(first + 3);
-    if (tokens) {
-      setArgument(first + 3, *tokens);
-    } else {
-      varying.insert(token);
-      intervals[token] = {1, none, none, 0, kMostPosition, Value(), 0};
-    }
+        math(integers, b, none, box.tokens, !tokens),
+        axes(mask, getAxes(box, tokens)) {
+    setArgument(0, {box.sequence, box.sequence});
+    setArgument(1, box.heads);
+    setArgument(2, box.queries);
+    if (tokens)
+      setArgument(3, *tokens);
+    else
+      intervals[mask.getArgument(3)] = {1,       none, none, 0, kMostPosition,
+                                        Value(), 0};
   }
 
   AdmittedTokens computeTokens() { return math.getTokens(compute()); }
 
   MaskCondition compute() {
+    // An op without results computes nothing, since it writes nothing.
     for (Operation &op : mask.front().without_terminator()) {
-      if (isVarying(&op))
+      if (op.getNumResults() == 0)
+        continue;
+      if (isVarying(op.getResult(0)))
         bound(&op);
       else
         clone(&op);
@@ -60,23 +63,23 @@ private:
                            Value(), 0};
     if (bounds.lo == bounds.hi)
       clones.map(argument, bounds.lo);
-    else
-      varying.insert(argument);
   }
 
-  bool isVarying(Operation *op) {
-    WalkResult result = op->walk([&](Operation *nested) {
-      return llvm::any_of(nested->getOperands(),
-                          [&](Value value) { return varying.contains(value); })
-                 ? WalkResult::interrupt()
-                 : WalkResult::advance();
-    });
-    return result.wasInterrupted();
+  /// The axes of arguments with several numbers: one number is cloned.
+  static SmallVector<Axes> getAxes(const RowBox &box,
+                                   const std::optional<IndexBounds> &tokens) {
+    auto isOne = [](const IndexBounds &bounds) {
+      return bounds.lo == bounds.hi;
+    };
+    Axes sequence, head{!isOne(box.heads), false},
+        query{!isOne(box.queries), false},
+        token{false, !tokens || !isOne(*tokens)};
+    return {sequence, head, query, token};
   }
+
+  bool isVarying(Value value) const { return axes.get(value).any(); }
 
   void clone(Operation *op) {
-    if (op->getNumResults() == 0)
-      return;
     Operation *copy = b.builder.clone(*op, clones);
     SmallVector<Value> folded;
     if (succeeded(b.builder.tryFold(copy, folded)) && !folded.empty())
@@ -99,8 +102,6 @@ private:
   }
 
   void bound(Operation *op) {
-    for (Value result : op->getResults())
-      varying.insert(result);
     if (op->getNumResults() != 1)
       return;
     Value result = op->getResult(0);
@@ -113,7 +114,7 @@ private:
   std::optional<MaskInterval> getInterval(Value value) {
     if (auto known = intervals.find(value); known != intervals.end())
       return known->second;
-    if (varying.contains(value) || clones.contains(value))
+    if (isVarying(value) || clones.contains(value))
       return std::nullopt;
     return integers.makeExact(value);
   }
@@ -121,7 +122,7 @@ private:
   MaskCondition getCondition(Value value) {
     if (auto known = conditions.find(value); known != conditions.end())
       return known->second;
-    if (varying.contains(value))
+    if (isVarying(value))
       return math.getUnknown();
     Value exact = clones.lookupOrDefault(value);
     return {exact, exact, {}};
@@ -191,9 +192,8 @@ private:
   Value none;
   IntervalMath integers;
   ConditionMath math;
-  /// The values that depend on arguments with several numbers.
-  DenseSet<Value> varying;
-  /// The clones of other values.
+  RegionAxes axes;
+  /// The clones of values that are equal for all rows and tokens.
   IRMapping clones;
   DenseMap<Value, MaskInterval> intervals;
   DenseMap<Value, MaskCondition> conditions;

@@ -9,7 +9,6 @@
 #include "ScoreRegions.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include <limits>
 
@@ -23,36 +22,8 @@ constexpr int64_t kAny = -1;
 // RegionCloner
 //===----------------------------------------------------------------------===//
 
-RegionCloner::RegionCloner(OpBuilder &builder, Region &region,
-                           ArrayRef<Value> rowArguments,
-                           ArrayRef<Value> columnArguments)
-    : builder(builder), region(region) {
-  for (BlockArgument argument : region.getArguments())
-    axes[argument] = {llvm::is_contained(rowArguments, argument),
-                      llvm::is_contained(columnArguments, argument)};
-  for (Operation &op : region.front()) {
-    Axes all;
-    for (Value value : getUses(&op)) {
-      all.row |= axes[value].row;
-      all.column |= axes[value].column;
-    }
-    for (Value result : op.getResults())
-      axes[result] = all;
-  }
-}
-
-SmallVector<Value> RegionCloner::getUses(Operation *op) {
-  SmallVector<Value> uses;
-  op->walk([&](Operation *nested) {
-    for (Value value : nested->getOperands())
-      if (axes.contains(value))
-        uses.push_back(value);
-  });
-  return uses;
-}
-
 RegionCloner::Clones &RegionCloner::getClones(Value value) {
-  const Axes &own = axes[value];
+  Axes own = axes.get(value);
   return clones[{own.row ? row : kAny, own.column ? column : kAny}];
 }
 
@@ -82,7 +53,7 @@ Value RegionCloner::getWhole(Value value) {
 }
 
 Value RegionCloner::getLane(Value value, int64_t lane) {
-  if (!axes.contains(value) || !axes[value].column)
+  if (!axes.get(value).column)
     return getWhole(value);
   IRMapping &known = getClones(value).lanes[lane];
   if (!known.contains(value))
@@ -111,7 +82,7 @@ bool RegionCloner::isCloned(Operation *op) {
 Operation *RegionCloner::cloneWith(Operation *op,
                                    function_ref<Value(Value)> getClone) {
   IRMapping mapping;
-  for (Value value : getUses(op))
+  for (Value value : getUsedValues(op))
     mapping.map(value, getClone(value));
   return builder.clone(*op, mapping);
 }
@@ -135,7 +106,7 @@ void RegionCloner::cloneOnVectors(Operation *op) {
 }
 
 void RegionCloner::cloneOp(Operation *op) {
-  bool hasLanes = lanes > 1 && axes[op->getResult(0)].column;
+  bool hasLanes = lanes > 1 && axes.get(op->getResult(0)).column;
   if (hasLanes && isVector(op))
     return cloneOnVectors(op);
   for (int64_t lane = 0; lane < (hasLanes ? lanes : 1); ++lane) {
@@ -150,14 +121,6 @@ void RegionCloner::cloneOp(Operation *op) {
   }
 }
 
-bool RegionCloner::isBoundTo(bool Axes::*axis) const {
-  return llvm::any_of(region.front().without_terminator(), [&](Operation &op) {
-    return op.getNumResults() && axes.at(op.getResult(0)).*axis && !isPure(&op);
-  });
-}
-bool RegionCloner::isBoundToRow() const { return isBoundTo(&Axes::row); }
-bool RegionCloner::isBoundToColumn() const { return isBoundTo(&Axes::column); }
-
 void RegionCloner::cloneOps(function_ref<bool(Operation *)> isWanted) {
   // An op without results computes nothing, since it writes nothing.
   for (Operation &op : region.front().without_terminator())
@@ -168,7 +131,7 @@ void RegionCloner::cloneOps(function_ref<bool(Operation *)> isWanted) {
 void RegionCloner::cloneForColumn(int64_t newColumn) {
   row = kAny;
   column = newColumn;
-  cloneOps([&](Operation *op) { return !axes[op->getResult(0)].row; });
+  cloneOps([&](Operation *op) { return !axes.get(op->getResult(0)).row; });
 }
 
 Value RegionCloner::clone(int64_t newRow, int64_t newColumn) {
@@ -184,6 +147,16 @@ Value RegionCloner::clone(int64_t newRow, int64_t newColumn) {
 
 /// The arguments of both regions, as numbers from the last one.
 constexpr unsigned kKey = 0, kQuery = 1, kHead = 2, kSequence = 3, kScore = 4;
+
+SmallVector<Axes> kvcache::getScoreAxes(Region &region) {
+  SmallVector<Axes> axes(region.getNumArguments());
+  axes[axes.size() - 1 - kKey] = {false, true};
+  for (unsigned fromLast : {kQuery, kHead})
+    axes[axes.size() - 1 - fromLast] = {true, false};
+  if (axes.size() > kScore)
+    axes[axes.size() - 1 - kScore] = {true, true};
+  return axes;
+}
 
 static BlockArgument getArgument(Region &region, unsigned fromLast) {
   return region.getArgument(region.getNumArguments() - 1 - fromLast);
@@ -206,8 +179,8 @@ ScoreRegions::ScoreRegions(const Frame &frame, AttentionOp op,
     if (!region)
       return;
     cloner.emplace(makeCloner(*region));
-    isBound |= lanes == ScoreLanes::Rows ? cloner->isBoundToRow()
-                                         : cloner->isBoundToColumn();
+    isBound |= lanes == ScoreLanes::Rows ? cloner->getAxes().isRowBound()
+                                         : cloner->getAxes().isColumnBound();
   };
   make(score, op.getScoreRegion());
   make(mask, op.getMaskRegion());
@@ -217,16 +190,11 @@ ScoreRegions::ScoreRegions(const Frame &frame, AttentionOp op,
 }
 
 RegionCloner ScoreRegions::makeCloner(Region &region) {
-  SmallVector<Value> rowArguments = {getArgument(region, kHead),
-                                     getArgument(region, kQuery)};
-  SmallVector<Value> columnArguments = {getArgument(region, kKey)};
-  if (region.getNumArguments() > kScore) {
-    rowArguments.push_back(getArgument(region, kScore));
-    columnArguments.push_back(getArgument(region, kScore));
-  }
+  SmallVector<Axes> arguments = getScoreAxes(region);
   if (lanes == ScoreLanes::Rows)
-    std::swap(rowArguments, columnArguments);
-  return RegionCloner(frame.builder, region, rowArguments, columnArguments);
+    for (Axes &axes : arguments)
+      std::swap(axes.row, axes.column);
+  return RegionCloner(frame.builder, region, arguments);
 }
 
 void ScoreRegions::set(unsigned fromLast, int64_t row, int64_t column,

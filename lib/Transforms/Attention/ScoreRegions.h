@@ -11,6 +11,7 @@
 
 #include "../ExpandOps/DeviceMath.h"
 #include "QueryRows.h"
+#include "kvcache/Support/RegionAxes.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -25,19 +26,15 @@ namespace mlir::kvcache {
 /// compute on vectors, and others once for each lane.
 class RegionCloner {
 public:
-  /// `rowArguments` and `columnArguments` depend on the row or the column; a
-  /// value may be in both.
-  RegionCloner(OpBuilder &builder, Region &region, ArrayRef<Value> rowArguments,
-               ArrayRef<Value> columnArguments);
+  /// `arguments` has the axes of each argument of the region.
+  RegionCloner(OpBuilder &builder, Region &region, ArrayRef<Axes> arguments)
+      : builder(builder), region(region), axes(region, arguments) {}
 
   /// Gives an argument its value for a row and a column. The type of a value
   /// that depends on the column may be a vector.
   void set(BlockArgument argument, int64_t row, int64_t column, Value value);
 
-  /// Whether an op that depends on the row or the column may read memory or
-  /// trap. If it is a token, it has to be one of the sequence.
-  bool isBoundToRow() const;
-  bool isBoundToColumn() const;
+  const RegionAxes &getAxes() const { return axes; }
 
   /// Clones the ops that depend on no row here, so that no later clone of a row
   /// has to.
@@ -48,10 +45,6 @@ public:
   Value clone(int64_t row, int64_t column);
 
 private:
-  struct Axes {
-    bool row = false, column = false;
-  };
-  bool isBoundTo(bool Axes::*axis) const;
   /// The clones of values: as a whole, and each lane of vectors.
   struct Clones {
     IRMapping whole;
@@ -62,8 +55,6 @@ private:
   Clones &getClones(Value value);
   Value getWhole(Value value);
   Value getLane(Value value, int64_t lane);
-  /// The values of the region that an op uses, also in its own regions.
-  SmallVector<Value> getUses(Operation *op);
 
   bool isVector(Operation *op);
   void cloneOps(function_ref<bool(Operation *)> isWanted);
@@ -74,10 +65,14 @@ private:
 
   OpBuilder &builder;
   Region &region;
-  DenseMap<Value, Axes> axes;
+  RegionAxes axes;
   std::map<std::pair<int64_t, int64_t>, Clones> clones;
   int64_t row = 0, column = 0, lanes = 1;
 };
+
+/// The axes of the arguments of a region `score` or `mask`: rows of scores are
+/// queries of a head, and columns are tokens.
+SmallVector<Axes> getScoreAxes(Region &region);
 
 /// The axis of scores that is the lanes of vectors.
 enum class ScoreLanes { Tokens, Rows };

@@ -12,7 +12,6 @@
 #include "../Attention/TileStaging.h"
 
 #include "mlir/IR/IRMapping.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include <limits>
 
@@ -253,8 +252,7 @@ Value TileScores::makeBounds(Value TokenRange::*bound) const {
 Value TileScores::emitRegion(Region &region, Value score, Value row,
                              Value token) const {
   auto [i, queryHead] = block.getRow(row);
-  RegionCloner cloner(frame.builder, region, {}, region.getArguments().back());
-  if (cloner.isBoundToColumn()) {
+  if (RegionAxes(region, getScoreAxes(region)).isColumnBound()) {
     // As an i32: there are instructions for its minimum.
     Value last = frame.toI32(frame.sub(block.rows.tokens, frame.index(1)));
     token = frame.fromI32(arith::MinUIOp::create(frame.builder, frame.loc,
