@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_positive
 from ..dtypes import DTypeLike
@@ -405,6 +407,8 @@ def attention(
     """
     check_flag(static_scales=static_scales, bounds_checks=bounds_checks)
     given: Any = mask
+    if not isinstance(given, bool | np.bool_) and not callable(given):
+        raise TypeError(f"expects 'mask' to be a function, True or False, got {given!r}")
     function = given if callable(given) else None
     regions = ScoreRegions()
     if score is not None or function is not None or arrays:

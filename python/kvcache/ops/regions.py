@@ -16,6 +16,13 @@ Function = Callable[..., Any]
 Sizes = tuple[int | None, ...]
 
 
+def _write_dtype(element: str) -> str:
+    """Returns NumPy's name of the elements' type: uint8 for ui8."""
+    sign = "u" if element.startswith("u") else ""
+    width = element.lstrip("usi")
+    return f"{sign}int{width}" if width.isdigit() else element
+
+
 @dataclass(frozen=True)
 class ScoreRegions:
     """The regions of an op, as text, and the arrays that they read.
@@ -52,6 +59,6 @@ class ScoreRegions:
             if 0 in (sizes := get_sizes(arrays[name])):
                 raise ValueError(f"expects {name!r} to have elements, got {sizes}")
             found = str(getattr(arrays[name], "dtype", "")).removeprefix("torch.")
-            if "int" in found and found.startswith("u") != element.startswith("u"):
-                raise TypeError(f"expects {name!r} to be of {element}, got {found}")
+            if "int" in found and element.lstrip("u") != "i1" and found != _write_dtype(element):
+                raise TypeError(f"expects {name!r} to be of {_write_dtype(element)}, got {found}")
         return [arrays[name] for name, *_ in self.arrays]

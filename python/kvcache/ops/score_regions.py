@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import inspect
 import keyword
+import math
 import os
 import re
 from collections.abc import Mapping
+from numbers import Number
 from types import TracebackType
 from typing import Any
 
@@ -25,7 +27,7 @@ _PARAMETERS = {
 }
 _ARRAY = re.compile(r"\s*(\w+)\s*\[(.*)\]\s*")
 _VALUES = re.compile(r"(score|mask)_(\d+|s|sequence|head|query|key)")  # of the regions
-_ELEMENTS = re.compile(r"i1|[su]?i(8|16|32|64)|b?f16|f32|f64")
+_ELEMENTS = re.compile(r"i1|[su]?i(8|16|32)|s?i64|b?f16|f32|f64")
 _SOURCES = tuple(os.path.dirname(path) for path in (__file__, np.__file__))
 
 
@@ -51,7 +53,7 @@ def trace_regions(
     """
     specs = _parse_arrays(arrays or {}, reserved)
     functions = {"score": score, "mask": mask}
-    given = {name: function for name, function in functions.items() if function}
+    given = {name: function for name, function in functions.items() if function is not None}
     used = {name: _find_arrays(name, function, specs) for name, function in given.items()}
     for name in specs:
         if not any(name in names for names in used.values()):
@@ -64,6 +66,8 @@ def trace_regions(
 
 def _parse_arrays(arrays: Mapping[str, str], reserved: tuple[str, ...]) -> _Specs:
     """Reads the elements and sizes of each array."""
+    if not isinstance(arrays, Mapping):
+        raise TypeError(f"expects 'arrays' to be a dict of types, got {arrays!r}")
     specs = {}
     for name, text in arrays.items():
         if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
@@ -91,17 +95,24 @@ def _parse_element(name: str, text: str) -> str:
         element = f"u{element}"
     if not _ELEMENTS.fullmatch(element):
         raise ValueError(
-            f"expects elements of {name!r} to be bools, integers or floats of 16 to 64 "
-            f"bits, got {text}"
+            f"expects elements of {name!r} to be bools, integers below 2^63 or floats of "
+            f"16 to 64 bits, got {text}"
         )
     return element
 
 
 def _parse_sizes(name: str, text: str) -> Sizes:
-    sizes = [size.strip() for size in text.split(",")]
-    if not all(size == "?" or (size.isdecimal() and 0 < int(size) < 2**31) for size in sizes):
+    texts = [size.strip() for size in text.split(",")]
+    if not all(re.fullmatch(r"\?|[0-9]+", size) for size in texts):
         raise ValueError(f"expects the sizes of {name!r} to be positive or '?', got {text!r}")
-    return tuple(None if size == "?" else int(size) for size in sizes)
+    sizes = tuple(None if size == "?" else int(size) for size in texts)
+    if any(size is not None and not 0 < size < 2**31 for size in sizes):
+        raise ValueError(
+            f"expects the sizes of {name!r} to be positive and below 2^31, got {text!r}"
+        )
+    if math.prod(size or 1 for size in sizes) >= 2**60:
+        raise ValueError(f"expects fewer than 2^60 elements of {name!r}, got {text!r}")
+    return sizes
 
 
 def _find_arrays(name: str, function: Function, specs: _Specs) -> list[str]:
@@ -109,7 +120,10 @@ def _find_arrays(name: str, function: Function, specs: _Specs) -> list[str]:
     if not callable(function):
         raise TypeError(f"expects {name!r} to be a function, got {function!r}")
     kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = inspect.signature(function).parameters
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:
+        raise TypeError(f"expects {name!r} to be a function of Python, got {function!r}") from None
     names = [key for key, parameter in parameters.items() if parameter.kind in kinds]
     first = _PARAMETERS[name]
     if len(names) != len(parameters) or len(names) < len(first):
@@ -121,7 +135,8 @@ def _find_arrays(name: str, function: Function, specs: _Specs) -> list[str]:
     for array in arrays:
         if array not in specs and parameters[array].default is inspect.Parameter.empty:
             raise ValueError(
-                f"expects the type of {array!r}, a parameter of {name!r}, in 'arrays'"
+                f"expects the type of {array!r}, a parameter of {name!r} after "
+                f"{', '.join(first)}, in 'arrays'"
             )
     return [array for array in arrays if array in specs]
 
@@ -151,11 +166,14 @@ def _trace(name: str, function: Function, arrays: list[str], specs: _Specs) -> s
 
 
 def _get_result(name: str, trace: Trace, result: Any) -> Traced:
+    kind = "number" if name == "score" else "bool"
+    if not isinstance(result, Traced | TracedArray | Number | np.generic | np.ndarray):
+        raise TypeError(f"expects a {kind} as the result, got {type(result).__name__}")
     value = trace.lift(result)
     if name == "score":
         return convert(value, "float")
     if value.kind != "bool":
-        raise TypeError(f"expects a bool as the result, got a {value.kind}")
+        raise TypeError(f"expects a {kind} as the result, got {value.kind}")
     return value
 
 

@@ -150,15 +150,16 @@ def _floor_divide(x: Traced, y: Traced) -> Traced:
         return _emit(
             "arith.divui", x, y, kind=kind, low=x.low // y.high, high=x.high // y.low
         )
-    # As in NumPy, a division by 0 is 0; hardware may trap.
-    if x.low == LEAST:
-        x = _apply(np.maximum, x, LEAST + 1)
+    # As in NumPy, a division by 0 is 0, and one by -1 may wrap; hardware may trap.
+    special = [number for number in (0, -1) if y.low <= number <= y.high]
+    divisor = y
+    for number in special:
+        divisor = _where(y == number, x.trace.constant(1), divisor)
     size = max(abs(x.low), abs(x.high))
-    if not y.low <= 0 <= y.high:
-        return _emit("arith.floordivsi", x, y, kind=kind, low=-size, high=size)
-    divisor = _where(y == 0, x.trace.constant(1), y)
-    divided = _emit("arith.floordivsi", x, divisor, kind=kind, low=-size, high=size)
-    return _where(y == 0, x.trace.constant(0), divided)
+    result = _emit("arith.floordivsi", x, divisor, kind=kind, low=-size, high=size)
+    for number in special:
+        result = _where(y == number, number * x, result)
+    return result
 
 
 def _divide_floats(x: Traced, y: Traced) -> tuple[Traced, Traced]:
@@ -267,8 +268,16 @@ def _where(condition: Traced, x: Traced, y: Traced) -> Traced:
     return x.trace.emit(op, kind, low, high)
 
 
-def _clip(x: Traced, low: Traced, high: Traced) -> Traced:
-    return _apply(np.minimum, _apply(np.maximum, x, low), high)
+def _clip(a: Traced, a_min: Traced | None = None, a_max: Traced | None = None) -> Traced:
+    if a_min is not None:
+        a = _apply(np.maximum, a, a_min)
+    return a if a_max is None else _apply(np.minimum, a, a_max)
+
+
+def _round(a: Traced, decimals: Traced | None = None) -> Traced:
+    if decimals is not None and not decimals.low == decimals.high == 0:
+        raise TypeError("expects no decimals")
+    return UFUNCS[np.rint](a)
 
 
 def _is_nan(x: Traced) -> Traced:
@@ -326,5 +335,5 @@ UFUNCS |= {
 FUNCTIONS |= {
     np.where: _where,
     np.clip: _clip,
-    np.round: _rounding("math.roundeven"),
+    np.round: _round,
 }

@@ -8,6 +8,7 @@ NumPy's functions and Python's operators emit ops for it, with NumPy's meaning: 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -60,8 +61,13 @@ class Trace:
         )
 
     def lift(self, value: Any) -> Traced:
-        """Returns a traced value, or a number as one."""
+        """Returns a traced value, or a number as one.
+
+        Raises ``TypeError`` for what is neither, and for a value of another trace.
+        """
         if isinstance(value, Traced):
+            if value.trace is not self:
+                raise TypeError("got a value of another function: compute it again in this one")
             return value
         if isinstance(value, TracedArray):
             value.refuse()
@@ -122,9 +128,17 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         traced = FUNCTIONS.get(function)
         if traced is None:
             raise TypeError(f"numpy.{function.__name__} can't be traced")
-        if options:
-            raise TypeError(f"numpy.{function.__name__} takes no {', '.join(options)} here")
-        return traced(*map(self.trace.lift, args))
+        signature = inspect.signature(traced)
+        try:
+            given = signature.bind(*args, **options).arguments
+        except TypeError as error:
+            possible = ", ".join(signature.parameters)
+            raise TypeError(f"numpy.{function.__name__} takes ({possible}) here") from error
+        lifted = {
+            name: None if value is None else self.trace.lift(value)
+            for name, value in given.items()
+        }
+        return traced(**lifted)
 
     def astype(self, dtype: dtypes.DTypeLike) -> Traced:
         """Converts, as an array does: to f32, to 64 bits, or to bool."""
@@ -133,17 +147,32 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
             raise TypeError(f"expects a bool, an integer or a float, got {np.dtype(dtype)}")
         return CONVERSIONS[kind](self)
 
-    def _refuse(self, *_: Any) -> Any:
+    def __pow__(self, exponent: Any, modulus: Any = None) -> Traced:
+        if modulus is not None:
+            raise TypeError("pow takes no modulus here: use %")
+        return self.__array_ufunc__(np.power, "__call__", self, exponent)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"a traced value has no {name!r}: use functions of NumPy")
+
+    def __bool__(self) -> Any:
         raise TypeError(
             "a traced value has no number yet: use numpy.where in place of 'if', and "
             "&, | and ~ in place of 'and', 'or' and 'not'"
         )
 
-    __bool__ = __int__ = __float__ = __index__ = __len__ = __iter__ = _refuse
+    def _refuse(self, *_: Any) -> Any:
+        raise TypeError(
+            "a traced value has no number yet: use functions of NumPy in place of those "
+            "of Python and 'math', and named arrays in place of lists"
+        )
+
+    __int__ = __float__ = __index__ = __len__ = __iter__ = __hash__ = _refuse
+    __round__ = __floor__ = __ceil__ = __trunc__ = _refuse
 
 
-@dataclass(frozen=True)
-class TracedArray:
+@dataclass(frozen=True, eq=False)
+class TracedArray(np.lib.mixins.NDArrayOperatorsMixin):
     """A named array, whose elements are traced values.
 
     Attributes:
@@ -191,7 +220,11 @@ class TracedArray:
         """Raises ``TypeError`` for the array in place of an element."""
         raise TypeError(f"expects elements of {self.name!r}: index it")
 
-    __bool__ = __len__ = __iter__ = __array__ = __array_ufunc__ = refuse
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"a named array has no {name!r}: index it")
+
+    __bool__ = __len__ = __iter__ = __contains__ = __hash__ = refuse
+    __array__ = __array_ufunc__ = __array_function__ = refuse
 
     def _get_size(self, axis: int) -> Traced:
         position = self.trace.constant(axis)

@@ -177,13 +177,18 @@ def test_arrays_of_a_call_are_checked():
     with pytest.raises((TypeError, ValueError), match="slopes"):
         call(slopes=SLOPES.astype(np.float64))
     signed = attend(params, mask=prefix_lm, arrays={"prefixes": "uint32[?]"})
-    with pytest.raises(TypeError, match="expects 'prefixes' to be of ui32, got int32"):
+    with pytest.raises(TypeError, match="expects 'prefixes' to be of uint32, got int32"):
         signed(inputs, LAYER, q, out=np.empty_like(q), scale=1.0, prefixes=np.int32([1]))
+    with pytest.raises(TypeError, match="expects 'prefixes' to be of uint32, got uint64"):
+        signed(inputs, LAYER, q, out=np.empty_like(q), scale=1.0, prefixes=np.uint64([1]))
     with pytest.raises(ValueError, match="expects 'prefixes' to have elements"):
         signed(inputs, LAYER, q, out=np.empty_like(q), scale=1.0, prefixes=np.uint32([]))
 
 
-def test_functions_exclude_rows():
+def test_arguments_that_functions_exclude_are_rejected():
+    for mask in (None, "causal", 1):
+        with pytest.raises(TypeError, match=f"expects 'mask' to be a function, True or False, got {mask!r}"):
+            attend(make_params(), mask=mask)
     with pytest.raises(ValueError, match="expects no functions of scores and masks with 'rows'"):
         attend(make_params(), score=capped, rows=True)
     with pytest.raises(ValueError, match="expects another name of an array than 'q'"):

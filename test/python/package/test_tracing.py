@@ -1,5 +1,7 @@
 """Functions of NumPy that are traced to ops, against the same functions on arrays."""
 
+import math
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -53,7 +55,7 @@ UNARY = {
         np.exp, np.exp2, np.expm1, np.tanh, np.sin, np.cos, np.isnan, np.isinf, np.isfinite, np.logical_not,
         lambda x: np.log(np.abs(x)), lambda x: np.log2(np.abs(x)), lambda x: np.log10(np.abs(x)),
         lambda x: np.log1p(np.abs(x)), lambda x: np.sqrt(np.abs(x)), lambda x: np.tan(x), lambda x: x**2,
-        lambda x: np.clip(x, -1, 2), lambda x: 2 - x, lambda x: 3 / x, lambda x: x // 2, lambda x: x % 3,
+        lambda x: np.clip(x, -1, 2), lambda x: np.clip(x, None, a_max=1), lambda x: 2 - x, lambda x: 3 / x, lambda x: x // 2, lambda x: x % 3,
     ],
     "int": [
         np.abs, np.negative, np.square, np.sign, np.floor, np.invert, np.logical_not, lambda x: x**3, lambda x: x / 4,
@@ -140,6 +142,16 @@ def test_elements_of_arrays_are_clamped_and_converted():
     np.testing.assert_array_equal(run(function, ["int"], x, tables=specs), want.astype(np.float32))
 
 
+@pytest.mark.parametrize("divisor", [-1, 1, 2, 7, -7, 2**62, -(2**63)])
+def test_quotient_of_the_least_integer_equals_numpy(divisor):
+    values = np.array([-(2**63), -(2**63) + 1, -1, 0, 2**63 - 1], np.int64)
+    with np.errstate(all="ignore"):
+        want = values // np.int64(divisor)
+    np.testing.assert_array_equal(run(lambda x: x // divisor, ["int"], values), want)
+    divisors = np.full_like(values, divisor)
+    np.testing.assert_array_equal(run(lambda x, y: x // y, ["int", "int"], values, divisors), want)
+
+
 def test_remainder_of_every_integer_is_in_bounds():
     # 1 - 2**63 is a multiple of 7, so the quotient of -(2**63) is one less. An index of -1 is read if it is not.
     values = np.array([-(2**63), -(2**63) + 1, -1, 0, 2**63 - 1], np.int64)
@@ -180,8 +192,24 @@ WRONG = {
     "whole": (lambda s, b, h, q, k, t: s + t, "expects elements of 't': index it"),
     "bools": (lambda s, b, h, q, k: (k > q) + (k < q), "got two bools: use & and | in place of add"),
     "large": (lambda s, b, h, q, k: k + 2**70, "expects integers of 64 bits"),
-    "none": (lambda s, b, h, q, k: None, "expects numbers, traced values"),
-    "keyword": (lambda s, b, h, q, k: np.clip(s, 0, max=1), "numpy.clip takes no max here"),
+    "none": (lambda s, b, h, q, k: None, "expects a number as the result, got NoneType"),
+    "tuple": (lambda s, b, h, q, k: (s, s), "expects a number as the result, got tuple"),
+    "keyword": (lambda s, b, h, q, k: np.clip(s, 0, max=1), "numpy.clip takes (a, a_min, a_max) here"),
+    "few": (lambda s, b, h, q, k: np.where(k), "numpy.where takes (condition, x, y) here"),
+    "decimals": (lambda s, b, h, q, k: np.round(s, 2), "expects no decimals"),
+    "modulus": (lambda s, b, h, q, k: pow(k, 2, 3), "pow takes no modulus here: use %"),
+    "math": (lambda s, b, h, q, k: math.exp(s), "use functions of NumPy in place of those of Python and 'math'"),
+    "round": (lambda s, b, h, q, k: round(s), "use functions of NumPy in place"),
+    "range": (lambda s, b, h, q, k: sum(range(k)), "use functions of NumPy in place"),
+    "list": (lambda s, b, h, q, k: [1, 2][k], "and named arrays in place of lists"),
+    "dict": (lambda s, b, h, q, k: {1: 2}[k], "and named arrays in place of lists"),
+    "method": (lambda s, b, h, q, k: s.clip(0, 1), "a traced value has no 'clip': use functions of NumPy"),
+    "array equal": (lambda s, b, h, q, k, t: np.where(t == 3, s, 0), "expects elements of 't': index it"),
+    "array unequal": (lambda s, b, h, q, k, t: np.where(t != 3, s, 0), "expects elements of 't': index it"),
+    "array in": (lambda s, b, h, q, k, t: s * (k in t), "expects elements of 't': index it"),
+    "array sum": (lambda s, b, h, q, k, t: t + 1, "expects elements of 't': index it"),
+    "array function": (lambda s, b, h, q, k, t: np.where(k > q, t, s), "expects elements of 't': index it"),
+    "array method": (lambda s, b, h, q, k, t: t.sum(), "a named array has no 'sum': index it"),
     "complex": (lambda s, b, h, q, k: s.astype(np.complex64), "expects a bool, an integer or a float, got complex64"),
     "exponent": (lambda s, b, h, q, k: k**q, "expects a constant exponent"),
 }
@@ -198,8 +226,16 @@ def test_function_that_cannot_be_traced_names_line_and_reason(name):
 
 
 def test_mask_returns_bool():
-    with pytest.raises(TypeError, match="in 'mask': expects a bool as the result, got a int"):
+    with pytest.raises(TypeError, match="in 'mask': expects a bool as the result, got int"):
         trace_regions(None, lambda b, h, q, k: k - q, None, ())
+
+
+def test_value_of_another_function_is_rejected():
+    kept = []
+    trace_regions(lambda s, b, h, q, k: kept.append(np.exp(s)) or s, None, None, ())
+    for function in (lambda s, b, h, q, k: np.sin(s) + kept[0], lambda s, b, h, q, k: kept[0] * 2):
+        with pytest.raises(TypeError, match="got a value of another function: compute it again in this one"):
+            trace_regions(function, None, None, ())
 
 
 @pytest.mark.parametrize(
@@ -208,14 +244,19 @@ def test_mask_returns_bool():
         ({"t": "f32"}, ValueError, "expects the type of 't' as in 'f32\\[32\\]'"),
         ({"t": 3}, ValueError, "got 3"),
         ({"t": "f32[-1]"}, ValueError, "expects the sizes of 't' to be positive or '\\?'"),
-        ({"t": "f8E4M3FN[4]"}, ValueError, "expects elements of 't' to be bools, integers or floats"),
+        ({"t": "f32[\u0663]"}, ValueError, "expects the sizes of 't' to be positive or '\\?'"),
+        ({"t": "f32[0]"}, ValueError, "expects the sizes of 't' to be positive and below 2\\^31"),
+        ({"t": "f32[65536, 65536, 65536, 65536]"}, ValueError, "expects fewer than 2\\^60 elements of 't'"),
+        ({"t": "uint64[4]"}, ValueError, "integers below 2\\^63"),
+        (["t"], TypeError, "expects 'arrays' to be a dict of types, got \\['t'\\]"),
+        ({"t": "f8E4M3FN[4]"}, ValueError, "expects elements of 't' to be bools, integers below 2\\^63 or floats"),
         ({"q": "f32[4]"}, ValueError, "expects another name of an array than 'q'"),
         ({"score_s": "f32[4]"}, ValueError, "expects another name of an array than 'score_s'"),
         ({"mask_0": "f32[4]"}, ValueError, "expects another name of an array than 'mask_0'"),
         ({"a b": "f32[4]"}, ValueError, "expects names in 'arrays'"),
         ({"\u00e9": "f32[4]"}, ValueError, "expects ASCII names in 'arrays'"),
         ({"t": "f32[4]", "u": "f32[4]"}, ValueError, "expects 'u' of 'arrays' to be a parameter"),
-        ({}, ValueError, "expects the type of 't', a parameter of 'score', in 'arrays'"),
+        ({}, ValueError, "a parameter of 'score' after s, sequence, head, query, key, in 'arrays'"),
     ],
 )
 def test_array_without_possible_type_is_rejected(arrays, error, message):
@@ -226,8 +267,12 @@ def test_array_without_possible_type_is_rejected(arrays, error, message):
 def test_function_takes_named_parameters():
     with pytest.raises(TypeError, match="expects 'mask' to take sequence, head, query, key, and arrays by name"):
         trace_regions(None, lambda head, key: key > 0, None, ())
-    with pytest.raises(TypeError, match="expects 'score' to be a function, got 3"):
-        trace_regions(3, None, None, ())
+    for score in (3, False):
+        with pytest.raises(TypeError, match=f"expects 'score' to be a function, got {score}"):
+            trace_regions(score, None, None, ())
+    for score in (np.add, dict):
+        with pytest.raises(TypeError, match="expects 'score' to be a function of Python, got <"):
+            trace_regions(score, None, None, ())
 
 
 def test_converts_to_the_kind_of_the_result():
