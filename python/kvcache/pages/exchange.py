@@ -177,7 +177,7 @@ class PageExchange:
             if reception.gone:
                 for group, gone in zip(self._table.groups, reception.gone, strict=True):
                     group.gone[sequence.row] = gone
-            self._growth.free_unreached(sequence, len(sequence.tokens))
+            self._growth.free_unreached(sequence, sequence.total)
             self._growth.finish([sequence], sequence.rows)
         if is_filled and reception.request is not None:
             self._sequences[reception.request] = sequence

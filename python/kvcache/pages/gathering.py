@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Hashable, Iterable
 from typing import Any
 
@@ -13,7 +12,6 @@ from .inputs import StepInputs
 from .memory import Memory
 from .storage import GroupTensors
 from .tables import Sequence, SequenceTable, as_slice
-from .tokens import TOKEN
 
 
 def gather_inputs(
@@ -33,7 +31,7 @@ def gather_inputs(
     row_offsets = np.concatenate([[0], ends]).astype(np.uint32)
     common: dict[str, Any] = {
         "requests": requests,
-        "tokens": _join_tokens(batch, pending),
+        "tokens": table.join_pending(batch, rows, pending),
         "row_offsets": row_offsets,
         "_placed_offsets": memory.upload(row_offsets),
         "lengths": memory.upload(lengths.astype(np.uint32)),
@@ -54,13 +52,3 @@ def gather_inputs(
         )
         others = inputs, *others
     return others[0]
-
-
-def _join_tokens(batch: Iterable[Sequence], pending: np.ndarray) -> np.ndarray:
-    """Joins the pending tokens of each sequence, at least one per sequence."""
-    if (pending == 1).all():
-        return np.array([sequence.tokens[-1] for sequence in batch], np.int64)
-    joined = array(TOKEN)
-    for sequence, count in zip(batch, pending.tolist(), strict=True):
-        joined += sequence.tokens[-count:]
-    return np.array(joined, np.int64)

@@ -13,12 +13,14 @@ import numpy as np
 
 from ..errors import OutOfPagesError
 from .batch_plans import BatchPlan, choose_copies, get_written, plan_batch
+from .collection import pause_collection
 from .matches import Finder, Match
 from .pool import PagePool
 from .prefixes import Page, Prefix
+from .publication import Publication
 from .snapshot import Place
 from .tables import Entries, GroupTable, Sequence, SequenceTable
-from .tokens import TOKEN, BatchTokens, encode
+from .tokens import BatchTokens
 
 
 class Plan(NamedTuple):
@@ -63,6 +65,7 @@ class Growth:
         self._table = table
         self._groups = table.groups
         self._finder = Finder(table.groups)
+        self._publication = Publication(pool, table, self._finder)
         self._has_prefixes = has_prefixes
         self.found = dict.fromkeys(Place, 0)  # cached tokens that were found elsewhere
 
@@ -75,10 +78,10 @@ class Growth:
     def plan(self, sequence: Sequence, tokens: array[int]) -> Plan:
         """The plan that shares most and fits; the last plan if none fits."""
         length = sequence.length
-        total = len(sequence.tokens) + len(tokens)
+        total = sequence.total + len(tokens)
         missing = [
             group.count_pages(total) - len(own)
-            for group, own in zip(self._groups, sequence.pages, strict=True)
+            for group, own in zip(self._groups, sequence.pages)
         ]
         written = self._list_written(sequence) if length else {}
         needed = sum(missing)
@@ -86,32 +89,33 @@ class Growth:
             needed += sum(map(self._is_copied, written.values()))
         plan = Plan(None, missing, written, needed, self._pool.count_available())
         if self._has_prefixes and self._can_match(sequence, length):
-            for match in self._find_matches(sequence, tokens):
-                matched = self._use_match(plan, match) if match else plan
+            match = self._finder.find(sequence, tokens[:-1])
+            if not match.found:
+                return plan
+            for each in self._list_matches(sequence, tokens, match):
+                matched = self._use_match(plan, each) if each else plan
                 if matched.fits:
                     break
             return matched
         return plan
 
     def _use_match(self, plan: Plan, match: Match) -> Plan:
-        shared = match.shared
-        elsewhere = sum(not page.is_on(Place.DEVICE) for page in shared)
-        passed = sum(map(len, match.pages)) - len(shared)
-        needed = plan.needed - len(shared) - passed + elsewhere
-        available = self._pool.count_available(match.kept)
-        return plan._replace(match=match, needed=needed, available=available)
+        kept = match.kept
+        passed = sum(map(len, match.pages))  # shared, or reached by no token
+        needed = plan.needed - passed + len(self._pool.list_elsewhere(match.shared))
+        available = self._pool.count_available(kept) if kept else plan.available
+        return Plan(match, plan.missing, plan.written, needed, available)
 
     def _can_match(self, sequence: Sequence, length: int) -> bool:
         """Whether the next tokens of a sequence may be cached already."""
-        if length < len(sequence.tokens):
+        if length < sequence.total:
             return False
-        return not any(length % group.page_size for group in self._groups)
+        return not length or not any(length % group.page_size for group in self._groups)
 
-    def _find_matches(
-        self, sequence: Sequence, tokens: array[int]
+    def _list_matches(
+        self, sequence: Sequence, tokens: array[int], match: Match
     ) -> Iterator[Match | None]:
         """Yields the best match of tokens, then others that need less room."""
-        match = self._finder.find(sequence, tokens[:-1])
         yield match
         if match.partial:
             yield Match(match.prefix, match.length, match.pages)
@@ -133,6 +137,9 @@ class Growth:
         """Adds tokens to a sequence. Returns how many are in the cache already."""
         if not tokens:
             return 0
+        if self._has_room(sequence, len(tokens)):
+            sequence.add_tokens(tokens)
+            return 0
         plan = self.plan(sequence, tokens)
         if plan.needed > plan.available:
             raise OutOfPagesError("out of pages", plan.needed, plan.available)
@@ -140,6 +147,11 @@ class Growth:
             self._groups, sequence.pages, plan.missing, strict=True
         ):
             group.reserve(len(own) + count)
+        with pause_collection(sum(plan.missing)):
+            return self._execute(sequence, tokens, plan)
+
+    def _execute(self, sequence: Sequence, tokens: array[int], plan: Plan) -> int:
+        """Adds tokens by a plan that fits, after the tables have room."""
         if plan.match:
             return self._grow_by_match(sequence, tokens, plan.match, plan.missing)
         copies: dict[GroupTable, Page] = {}
@@ -147,7 +159,7 @@ class Growth:
             spare = plan.available - plan.needed
             copies = self._choose_copied(plan.written, spare)
         count = sum(plan.missing) + len(copies)
-        new = iter(self._pool.provide(count, copied=copies.values()))
+        new = iter(self._pool.provide(count, copied=[*copies.values()]))
         for group, page in plan.written.items():
             copy = next(new) if group in copies else None
             self._make_sole_user(sequence, group, page, copy)
@@ -156,19 +168,30 @@ class Growth:
         sequence.add_tokens(tokens)
         return 0
 
+    def _has_room(self, sequence: Sequence, count: int) -> bool:
+        """Whether tokens fit in the pages that the sequence alone uses."""
+        total = sequence.total + count
+        for group, own in zip(self._groups, sequence.pages):
+            if not group.open.item(sequence.row) or group.count_pages(total) > len(own):
+                return False
+        return True
+
     def _grow_by_match(
         self, sequence: Sequence, tokens: array[int], match: Match, missing: list[int]
     ) -> int:
         """Adds tokens by a plan with a match."""
         sources = match.list_sources()
         count = sum(missing) - sum(map(len, match.pages))
-        brought = [page for page in match.shared if not page.is_on(Place.DEVICE)]
-        elsewhere = match.count_elsewhere(self._groups) if brought or match.partial else {}
+        shared = match.shared
+        brought = self._pool.list_elsewhere(shared)
+        read = [*brought, match.partial] if match.partial else brought
+        is_slow = bool(self._pool.list_elsewhere(read))
+        elsewhere = match.count_elsewhere(self._groups) if is_slow else {}
         before = sequence.prefix
         sequence.move_to(match.prefix)  # keeps it in the tree while others make room
         try:
             provided = self._pool.provide(
-                count, copied=sources.values(), brought=brought, kept=match.kept
+                count, copied=[*sources.values()], brought=brought, kept=match.kept
             )
         except BaseException:
             self._move(sequence, before)
@@ -177,10 +200,9 @@ class Growth:
             self.found[place] += tokens_found
         new = iter(provided)
         begun = {number: next(new) for number in sources}
-        for page in match.shared:
-            self._pool.refer(page, is_resident=True)
+        self._pool.refer_all(shared)
         if sequence.retain:
-            self._retain_match(sequence, match)
+            self._publication.retain_match(sequence, match)
         for group, pages, count in zip(
             self._groups, match.pages, missing, strict=True
         ):
@@ -194,20 +216,6 @@ class Growth:
             self.free_unreached(sequence, length)
         return match.found
 
-    def _retain_match(self, sequence: Sequence, match: Match) -> None:
-        """Gives the hints of a sequence to the cached pages that it finds."""
-        end = sequence.length + match.length
-        for group, pages in zip(self._groups, match.pages, strict=True):
-            first = len(sequence.pages[group.number])
-            for i, page in enumerate(pages, first):
-                self._retain(sequence, page, (i + 1) * group.border)
-            self._retain(sequence, match.snapshots.get(group.number), end)
-
-    def _retain(self, sequence: Sequence, page: Page | None, end: int) -> None:
-        """Gives a page of a prefix the hints of a sequence, until there is no room."""
-        if page and sequence.retain and not self._pool.retain(page, sequence.retain, end):
-            sequence.retain = ()
-
     def _add(
         self,
         sequence: Sequence,
@@ -217,9 +225,10 @@ class Growth:
     ) -> None:
         """Adds pages of a group to a sequence: shared ones, then new ones."""
         own = [*new]
-        for page in own:
-            page.group = group.number
-        sequence.add(group, [*shared, *own])
+        if group.number:
+            for page in own:
+                page.group = group.number
+        sequence.add(group, [*shared, *own] if shared else own)
 
     def _list_written(self, sequence: Sequence) -> dict[GroupTable, Page]:
         """The partial pages that the next tokens are written to."""
@@ -315,7 +324,7 @@ class Growth:
 
     def _begin_copy(self, sequence: Sequence) -> Sequence:
         """Copies a sequence without adding references to its pages."""
-        new = Sequence(sequence.prefix, self._table, self._table.add(), array(TOKEN))
+        new = Sequence(sequence.prefix, self._table, self._table.add())
         try:
             new.take(sequence)
         except BaseException:
@@ -384,8 +393,7 @@ class Growth:
                     self._make_sole_user(sequence, group, written, copy)
             self._place(batch, rows, group, plan.missing, new)
             group.open[growing] = True
-        tokens.add_to(sequence.tokens for sequence in batch)
-        self._table.totals[rows] = totals
+        self._table.add_tokens(batch, rows, tokens)
 
     def plan_batch(
         self, batch: SequenceOf[Sequence], rows: np.ndarray, tokens: BatchTokens
@@ -406,6 +414,8 @@ class Growth:
         """Adds the missing pages of a group to sequences, from the first of ``new``."""
         number, count = group.number, len(missing.row)
         pages, new[:count] = new[:count], []
+        if not count:
+            return
         for each, page in zip(missing.row.tolist(), pages, strict=True):
             page.group = number
             batch[each].pages[number].append(page)
@@ -422,42 +432,8 @@ class Growth:
         table = self._table
         totals = table.totals[rows]
         if self._has_prefixes:
-            full = totals // self._finder.base
-            first = table.lengths[rows] // self._finder.base
-            for i in np.flatnonzero(full > first):
-                self._publish(batch[i], int(first[i]), int(full[i]))
+            self._publication.publish(batch, rows, totals)
         table.lengths[rows] = totals
         if table.has_states:
             table.given[rows] = False
         self._free_all_unreached(batch, rows, totals)
-
-    def _publish(self, sequence: Sequence, first: int, stop: int) -> None:
-        """Publishes pages to later sequences, or replaces them by equal ones."""
-        base = self._finder.base
-        encoded = encode(sequence.tokens[first * base : stop * base])
-        prefix, size = sequence.prefix, 8 * base
-        is_at_end = stop * base == len(sequence.tokens)
-        for i in range(first, stop):
-            start = (i - first) * size
-            prefix = prefix.extend(encoded[start : start + size])
-            end = (i + 1) * base
-            for number, group in enumerate(self._groups):
-                if end % group.border:
-                    continue
-                at = end // group.page_size - 1
-                if group.is_state:
-                    if i + 1 < stop or not is_at_end:
-                        continue
-                    at = 0
-                    group.open[sequence.row] = False
-                page, known = sequence.pages[number][at], prefix.pages[number]
-                if page is None or page is known or group.has_gap(sequence.row, at):
-                    continue
-                if known is None:
-                    self._pool.publish(page, prefix)
-                else:
-                    self._pool.merge(page, known)
-                    sequence.replace(group, at, known)
-                if sequence.retain:
-                    self._retain(sequence, prefix.pages[number], end)
-        self._move(sequence, prefix)

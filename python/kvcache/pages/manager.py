@@ -36,13 +36,12 @@ from .publishing import PagePublishing
 from .questions import PageQuestions
 from .retention import Retain, parse_retain
 from .snapshot import CacheSnapshot, take_snapshot
-from .storage import allocate_storage, count_pages, parse_disk, share_file
-from .store_tier import make_tier
+from .storage import PageStore, allocate_storage, check_paged, count_pages, parse_disk, share_file
 from .stores import Store
 from .swaps import PageSwaps
 from .tables import Sequence as _Sequence
 from .tables import SequenceTable
-from .tokens import TOKEN, BatchTokens, TokensOfBatch, parse_batch_tokens, parse_tokens
+from .tokens import BatchTokens, TokensOfBatch, parse_batch_tokens, parse_tokens
 
 
 class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions):
@@ -102,34 +101,21 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
         store_name: str = "",
     ) -> None:
         super().__init__()
-        if not isinstance(params, MultiKVCacheParams):
-            check_instance(KVCacheParams, params=params)
-            if not params.is_paged:
-                raise ValueError(
-                    "expects 'params' of a paged cache, got a continuous one"
-                )
-        memory = NumPyMemory() if memory is None else memory
-        check_instance(Memory, memory=memory)
-        check_positive(max_batch_size=max_batch_size, max_seq_len=max_seq_len)
+        check_paged(params)
         self.params = params
+        self.memory = NumPyMemory() if memory is None else memory
+        check_instance(Memory, memory=self.memory)
+        check_positive(max_batch_size=max_batch_size, max_seq_len=max_seq_len)
+        check_share(max_retained_share=max_retained_share)
         # NumPy's integers would overflow.
         self.max_batch_size = int(max_batch_size)
         self.max_seq_len = int(max_seq_len)
         self.num_pages = count_pages(params, num_pages, cache_bytes)
         self.num_host_pages = params.n_host_blocks
         self.null_page = self.num_pages
-        self.memory = memory
-        counts = self.num_pages, self.num_host_pages
         self._groups = as_layer_groups(params)
-        storage = allocate_storage(params, memory, *counts)
-        self.blocks = tuple(store.tensor for store in storage.blocks)
-        self.scales = tuple(store.tensor for store in storage.scales)
-        self.group_tensors = storage.groups
-        stores = [*storage.blocks, *storage.scales]
-        space = parse_disk(disk_folder, disk_space_gb, self.num_host_pages)
-        self.num_disk_pages = share_file(stores, disk_folder, space) if disk_folder else 0
-        sizes = *counts, self.num_disk_pages
-        check_share(max_retained_share=max_retained_share)
+        stores = self._allocate(disk_folder, disk_space_gb)
+        sizes = self.num_pages, self.num_host_pages, self.num_disk_pages
         most_retained = int(max_retained_share * self.num_pages)
         self._pool = PagePool(*sizes, stores, self._groups, most_retained)
         self._table = SequenceTable(self._groups, self.null_page)
@@ -143,12 +129,21 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
         # The root of the tree of prefixes for each salt.
         self._roots: WeakValueDictionary[bytes, Prefix] = WeakValueDictionary()
         self._unsalted = self._roots[b""] = self._growth.make_root(b"")
-        if store is not None:
-            self._tier = make_tier(store, store_name, params, stores, self._growth)
-        if events is not None:
-            self._begin_events(events)
-        if store is not None or events is not None:
-            self._pool.take_changed()
+        self._begin_publishing(store, store_name, stores, events)
+
+    def _allocate(
+        self, disk_folder: str | os.PathLike[str] | None, disk_space_gb: float | None
+    ) -> list[PageStore]:
+        """Allocates the tensors, the swap space and the file of the disk."""
+        counts = self.num_pages, self.num_host_pages
+        storage = allocate_storage(self.params, self.memory, *counts)
+        self.blocks = tuple(store.tensor for store in storage.blocks)
+        self.scales = tuple(store.tensor for store in storage.scales)
+        self.group_tensors = storage.groups
+        stores = [*storage.blocks, *storage.scales]
+        space = parse_disk(disk_folder, disk_space_gb, self.num_host_pages)
+        self.num_disk_pages = share_file(stores, disk_folder, space) if disk_folder else 0
+        return stores
 
     # --- Sequences ----------------------------------------------------------------
 
@@ -212,7 +207,7 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
         if root is None:
             root = self._roots[salt] = self._growth.make_root(salt)
         row = self._table.add()
-        return _Sequence(root, self._table, row, array(TOKEN)), ids
+        return _Sequence(root, self._table, row), ids
 
     def grow(self, request: Hashable, tokens: npt.ArrayLike) -> int:
         """Adds tokens to a sequence, with pages for them.
@@ -233,10 +228,11 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
             TypeError: The tokens are not a sequence of integers.
             OutOfPagesError: There are not enough pages.
         """
-        self._end_expired()
+        if self._leases:
+            self._end_expired()
         sequence = self._get_resident(request)
         ids = parse_tokens(tokens)
-        self._check_length(len(sequence.tokens) + len(ids))
+        self._check_length(sequence.total + len(ids))
         found = self._growth.grow(sequence, ids)
         self._count_found(len(ids), found)
         return found
@@ -369,9 +365,9 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
         """
         check_integer(length=length)
         sequence = self._get(request)
-        if not 0 <= length <= len(sequence.tokens):
+        if not 0 <= length <= sequence.total:
             raise ValueError(
-                f"expects 'length' to be 0 to {len(sequence.tokens)} for request "
+                f"expects 'length' to be 0 to {sequence.total} for request "
                 f"{request!r}, got {length}"
             )
         if obstacle := sequence.find_obstacle(int(length)):
@@ -458,10 +454,13 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
     # --- State --------------------------------------------------------------------
 
     def _get(self, request: Hashable) -> _Sequence:
-        check_request(request=request)
-        if request not in self._sequences:
-            raise ValueError(f"there is no request {request!r}")
-        return self._sequences[request]
+        try:
+            return self._sequences[request]
+        except KeyError:
+            raise ValueError(f"there is no request {request!r}") from None
+        except TypeError:
+            check_request(request=request)
+            raise
 
     def _get_resident(self, request: Hashable) -> _Sequence:
         sequence = self._get(request)

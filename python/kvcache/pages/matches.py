@@ -57,7 +57,7 @@ class Match:
         ranks = np.zeros(self.length, np.int8)
         for group, pages in zip(groups, self.pages, strict=True):
             for i, page in enumerate(pages):
-                if page and not page.is_on(Place.DEVICE):
+                if page and page.address.place is not Place.DEVICE:
                     tokens = ranks[i * group.border : (i + 1) * group.border]
                     rank = _SLOWER.index(page.address.place) + 1
                     np.maximum(tokens, rank, out=tokens)
@@ -77,7 +77,25 @@ class Match:
     def kept(self) -> list[Page]:
         """The pages that must stay for the match to be used."""
         kept = [*self.shared, *self.snapshots.values()]
-        return [*kept, self.partial] if self.partial else kept
+        if self.partial:
+            kept.append(self.partial)
+        return kept
+
+
+def _list_path(node: Prefix, encoded: bytes, size: int) -> list[Prefix]:
+    """Lists the nodes after a node that have the next tokens, ``size`` bytes each."""
+    path: list[Prefix] = []
+    start, has_tokens, add = 0, encoded.startswith, path.append
+    while True:
+        # Most nodes have one child, which a comparison finds faster than a hash.
+        child = node.latest
+        if child is None or not has_tokens(child.tokens, start):
+            child = node.children.get(encoded[start : start + size])
+            if child is None:
+                return path
+        add(child)
+        node = child
+        start += size
 
 
 class Finder:
@@ -103,7 +121,7 @@ class Finder:
         self,
         sequence: Sequence,
         tokens: array[int],
-        accepts: Callable[[Page], bool] = lambda page: True,
+        accepts: Callable[[Page], bool] | None = None,
     ) -> Match:
         """Finds ``tokens`` after those of a sequence, in pages that are accepted.
 
@@ -111,24 +129,25 @@ class Finder:
         of other tokens match nothing. The sequence must end at a page's end in each
         group.
         """
-        path = []
-        encoded = encode(tokens)
-        size = 8 * self.base
-        node, start = sequence.prefix, 0
-        while child := node.children.get(encoded[start : start + size]):
-            if self.is_plain and not ((page := child.pages[0]) and accepts(page)):
-                break
-            path.append(child)
-            node, start = child, start + size
-        if self.is_plain:
-            pages: list[list[Page | None]] = [[child.pages[0] for child in path]]
-            similar = node.find_similar(encoded[start : start + size])
-            length = len(path) * self.base
-            return Match(node, length, pages, {}, *similar)
-        return self._find_common_prefix(sequence, path, accepts)
+        encoded, size = encode(tokens), 8 * self.base
+        path = _list_path(sequence.prefix, encoded, size)
+        if not self.is_plain:
+            return self._find_common_prefix(sequence, path, accepts)
+        pages = [child.pages[0] for child in path]
+        if accepts:
+            pages = [page if page and accepts(page) else None for page in pages]
+        if None in pages:
+            del pages[pages.index(None) :]
+        node = path[len(pages) - 1] if pages else sequence.prefix
+        length = len(pages) * self.base
+        similar = node.find_similar(encoded[8 * length : 8 * length + size])
+        return Match(node, length, [pages], {}, *similar)
 
     def _find_common_prefix(
-        self, sequence: Sequence, path: list[Prefix], accepts: Callable[[Page], bool]
+        self,
+        sequence: Sequence,
+        path: list[Prefix],
+        accepts: Callable[[Page], bool] | None,
     ) -> Match:
         """The longest prefix of a path that each group can serve."""
         start = sequence.length
@@ -148,14 +167,14 @@ class Finder:
         group: GroupTable,
         path: list[Prefix],
         start: int,
-        accepts: Callable[[Page], bool],
+        accepts: Callable[[Page], bool] | None,
     ) -> list[Page | None]:
         """The pages of a group at each of its borders on the path."""
         first = group.border - start % group.border
         row = []
         for end in range(first, len(path) * self.base + 1, group.border):
             page = path[end // self.base - 1].pages[group.number]
-            row.append(page if page and accepts(page) else None)
+            row.append(page if page and (not accepts or accepts(page)) else None)
         return row
 
     def _serves(

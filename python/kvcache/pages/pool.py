@@ -22,19 +22,22 @@ class FreeAddresses:
     """The addresses of a place that no page uses.
 
     Addresses that were given back last are taken first, then those never used.
+
+    Attributes:
+        size: The number of addresses of the place.
+        count: The number of unused ones.
     """
 
     def __init__(self, place: Place, size: int) -> None:
         self._place = place
-        self._size = size
         self._begun = 0  # addresses that were ever in use
         self._returned: list[PageAddress] = []
-
-    def __len__(self) -> int:
-        return len(self._returned) + self._size - self._begun
+        self.size = size
+        self.count = size
 
     def take(self, count: int) -> list[PageAddress]:
         """Takes ``count`` addresses; the caller checks that there are enough."""
+        self.count -= count
         returned = self._returned
         taken = returned[: -count - 1 : -1]
         del returned[len(returned) - len(taken) :]
@@ -45,6 +48,7 @@ class FreeAddresses:
         return taken
 
     def add(self, address: PageAddress) -> None:
+        self.count += 1
         self._returned.append(address)
 
 
@@ -82,6 +86,7 @@ class PagePool:
         self._has_host_pages = num_host_pages > 0
         self._is_full = [group.reach.is_full for group in groups]
         self._free = {place: FreeAddresses(place, size) for place, size in sizes.items()}
+        self._slower = self._free[Place.HOST], self._free[Place.DISK]
         # Pages without references, in the order of their eviction.
         self._cached = {place: EvictionOrder() for place in Place}
         self.retained = RetainedPages(most_retained)
@@ -94,7 +99,7 @@ class PagePool:
 
     # --- Room ---------------------------------------------------------------------
 
-    def count_available(self, kept: Iterable[Page] = ()) -> int:
+    def count_available(self, kept: Sequence[Page] = ()) -> int:
         """Counts the available pages of the device while those in ``kept`` stay."""
         available = self._count(Place.DEVICE, kept)
         if not self._waiting:
@@ -102,24 +107,32 @@ class PagePool:
         waiting = len(self._waiting) - sum(page in self._waiting for page in kept)
         return available + min(waiting, self.count_available_host(kept))
 
-    def count_available_host(self, kept: Iterable[Page] = ()) -> int:
+    def count_available_host(self, kept: Sequence[Page] = ()) -> int:
         """Counts the available pages of the host while those in ``kept`` stay."""
         return self._count(Place.HOST, kept)
 
     def count_unused(self) -> int:
         """Counts the empty pages of the device."""
-        return len(self._free[Place.DEVICE])
+        return self._free[Place.DEVICE].count
 
-    def _count(self, place: Place, kept: Iterable[Page]) -> int:
+    def list_elsewhere(self, pages: Sequence[Page]) -> list[Page]:
+        """Lists the pages that are not on the device."""
+        if not pages or all([free.count == free.size for free in self._slower]):
+            return []
+        return [page for page in pages if page.address.place is not Place.DEVICE]
+
+    def _count(self, place: Place, kept: Sequence[Page]) -> int:
         cached = self._cached[place]
-        count = len(self._free[place]) + len(cached)
-        return count - sum(p in cached for p in kept) if cached else count
+        count = self._free[place].count + cached.size
+        if kept and cached.size:
+            count -= sum([page.order is cached for page in kept])
+        return count
 
     def _take_addresses(
         self,
         place: Place,
         count: int,
-        kept: set[Page],
+        kept: Iterable[Page],
         contents: Sequence[PageAddress] = (),
     ) -> list[PageAddress]:
         """Takes ``count`` unused addresses, and copies ``contents`` to the first of
@@ -128,8 +141,10 @@ class PagePool:
         The callers check that there is room while the pages in ``kept`` stay.
         """
         free = self._free[place]
-        while len(free) < count:
-            self._make_room(place, kept)
+        if free.count < count:
+            staying = {*kept}
+            while free.count < count:
+                self._make_room(place, staying)
         taken = free.take(count)
         try:
             for source, target in zip(contents, taken, strict=False):
@@ -166,7 +181,7 @@ class PagePool:
         descendants."""
         if not self._has_host_pages:
             return False
-        if self._free[Place.HOST] or self._find_last(Place.HOST, kept, page):
+        if self._free[Place.HOST].count or self._find_last(Place.HOST, kept, page):
             return True
         cached = (p for p in self._cached[Place.HOST] if p not in kept)
         spilled = next(cached, None)
@@ -174,7 +189,7 @@ class PagePool:
 
     def _has_disk(self, kept: set[Page], page: Page) -> bool:
         """Returns whether the disk has room for a page, or can drop one for it."""
-        if self._free[Place.DISK]:
+        if self._free[Place.DISK].count:
             return True
         return self._find_last(Place.DISK, kept, page) is not None
 
@@ -210,7 +225,7 @@ class PagePool:
     def provide(
         self,
         count: int,
-        copied: Iterable[Page] = (),
+        copied: Sequence[Page] = (),
         brought: Sequence[Page] = (),
         kept: Iterable[Page] = (),
     ) -> list[Page]:
@@ -222,8 +237,11 @@ class PagePool:
             brought: Pages that move from the host to the device.
             kept: Pages that must not be evicted, besides those brought and copied.
         """
+        if not brought and not copied:
+            addresses = self._take_addresses(Place.DEVICE, count, kept)
+            return [Page(address, 1, 1) for address in addresses]
         contents = [*map(_get_address, (*brought, *copied))]
-        kept = {*kept, *brought, *copied}
+        kept = [*kept, *brought, *copied]
         count += len(brought)
         addresses = self._take_addresses(Place.DEVICE, count, kept, contents)
         if brought:
@@ -236,8 +254,7 @@ class PagePool:
     ) -> None:
         """Moves pages to ``place``, while those in ``kept`` stay."""
         sources = [page.address for page in pages]
-        kept = {*kept, *pages}
-        taken = self._take_addresses(place, len(pages), kept, sources)
+        taken = self._take_addresses(place, len(pages), [*kept, *pages], sources)
         self._readdress(pages, taken)
 
     def begin_move(
@@ -248,7 +265,7 @@ class PagePool:
         Takes addresses, and begins the copies. Pages keep their old addresses until all
         copies have ended. The caller keeps them from being evicted.
         """
-        taken = self._take_addresses(place, len(pages), {*kept, *pages})
+        taken = self._take_addresses(place, len(pages), [*kept, *pages])
         # Sorted at both ends, so that a memory can copy neighbours at once.
         ordered = sorted(pages, key=lambda page: page.address.index)
         free = sorted(taken, key=lambda address: address.index)
@@ -289,6 +306,15 @@ class PagePool:
         page.users += is_resident
         self._settle(page)
 
+    def refer_all(self, pages: Iterable[Page]) -> None:
+        """Calls ``refer`` for pages of a resident sequence."""
+        for page in pages:
+            if page.users:  # so it is in no list, and its hints have no clock
+                page.references += 1
+                page.users += 1
+            else:
+                self.refer(page, is_resident=True)
+
     def release(self, page: Page, was_resident: bool) -> None:
         """Removes a sequence from the references and users of a page."""
         page.references -= 1
@@ -327,7 +353,8 @@ class PagePool:
 
     def publish(self, page: Page, prefix: Prefix) -> None:
         """Adds a page to the tree, so that later sequences find it."""
-        prefix.attach(page)
+        page.prefix = prefix
+        prefix.pages[page.group] = page
         if self.changed is not None:
             self.changed[page] = None
 
@@ -357,7 +384,7 @@ class PagePool:
     def forget_unreferenced(self) -> None:
         """Frees all pages without references."""
         for pages in self._cached.values():
-            while pages:
+            while pages.size:
                 self.forget(next(iter(pages)))
 
     def get_unused(self) -> Iterator[Page]:

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .snapshot import PageAddress, Place
@@ -48,7 +48,6 @@ class Page:
         return self.address.place is place
 
 
-@dataclass(eq=False, slots=True, weakref_slot=True)
 class Prefix:
     """A node of the tree: encoded tokens that follow those of its ancestors.
 
@@ -58,28 +57,57 @@ class Prefix:
     Attributes:
         tokens: The tokens of this node; empty for a root.
         parent: The node before it; None for a root, and outside of the tree.
+        before: The node before it, also outside of the tree. It never changes, so other
+            threads may read it, ``tokens`` and ``depth``.
         pages: The page of each group that ends with these tokens, or None.
         children: The nodes after it, by their tokens.
+        latest: The child that was added last, if it is still there.
         visitors: The number of sequences whose tokens in the cache end here.
         depth: The number of nodes from the first one to this; 0 for a root.
         salt: The salt of the tree, in its root.
-        digest: The hash of all tokens up to here, once events need it.
+        digest: The hash of all tokens up to here, once events have computed it.
         key: The key of its page in a store, once it is needed.
         is_stored: Whether its page was written to a store, or came from there.
     """
 
-    tokens: bytes = b""
-    parent: Prefix | None = None
-    pages: list[Page | None] = field(default_factory=list)
-    children: dict[bytes, Prefix] = field(default_factory=dict)
-    visitors: int = 0
-    depth: int = 0
-    salt: bytes = b""
-    digest: bytes = b""
-    key: bytes = b""
-    is_stored: bool = False
-    _root: Prefix | None = None
-    _order: list[bytes] = field(default_factory=list)  # the keys of children, sorted
+    __slots__ = (
+        "__weakref__",
+        "_root",
+        "_similar",
+        "before",
+        "children",
+        "depth",
+        "digest",
+        "is_stored",
+        "key",
+        "latest",
+        "pages",
+        "parent",
+        "salt",
+        "tokens",
+        "visitors",
+    )
+
+    def __init__(
+        self,
+        tokens: bytes = b"",
+        parent: Prefix | None = None,
+        pages: Iterable[Page | None] = (),
+        salt: bytes = b"",
+    ) -> None:
+        self.tokens = tokens
+        self.parent = self.before = parent
+        self.pages = [*pages]
+        self.children: dict[bytes, Prefix] = {}
+        self.latest: Prefix | None = None
+        self.visitors = 0
+        self.depth: int = parent.depth + 1 if parent else 0
+        self.salt = salt
+        self.digest = self.key = b""
+        self.is_stored = False
+        self._root: Prefix | None = parent.root if parent else None
+        # The keys of children by their first token, sorted, once they are needed.
+        self._similar: dict[bytes, list[bytes]] | None = None
 
     @property
     def root(self) -> Prefix:
@@ -87,18 +115,12 @@ class Prefix:
 
     def extend(self, tokens: bytes) -> Prefix:
         """Returns the child with these tokens, which is made if there is none."""
-        known = self.children.get(tokens)
-        if known is None:
-            pages: list[Page | None] = [None] * len(self.pages)
-            known = Prefix(tokens, self, pages, depth=self.depth + 1, _root=self.root)
-            self.children[tokens] = known
-            insort(self._order, tokens)
+        if (known := self.children.get(tokens)) is None:
+            known = Prefix(tokens, self, [None] * len(self.pages))
+            self.children[tokens] = self.latest = known
+            if self._similar is not None:
+                insort(self._similar.setdefault(tokens[:8], []), tokens)
         return known
-
-    def attach(self, page: Page) -> None:
-        """Adds a page that ends here."""
-        page.prefix = self
-        self.pages[page.group] = page
 
     def detach(self, page: Page) -> None:
         page.prefix = None
@@ -115,7 +137,13 @@ class Prefix:
 
     def _leave_tree(self, parent: Prefix) -> None:
         del parent.children[self.tokens]
-        del parent._order[bisect_left(parent._order, self.tokens)]
+        if parent.latest is self:
+            parent.latest = None
+        if parent._similar is not None:
+            similar = parent._similar[self.tokens[:8]]
+            del similar[bisect_left(similar, self.tokens)]
+            if not similar:
+                del parent._similar[self.tokens[:8]]
         self.parent = None
 
     def remove(self) -> Iterator[Page]:
@@ -139,9 +167,18 @@ class Prefix:
         Returns it, and how many. It is one of the two neighbours of ``tokens`` in
         sorted order. Only for trees of one group.
         """
+        if not self.children:
+            return None, 0
+        if self._similar is None:
+            self._similar = {}
+            for key in sorted(self.children):
+                self._similar.setdefault(key[:8], []).append(key)
+        similar = self._similar.get(tokens[:8])
+        if not similar:
+            return None, 0
         best, common = None, 0
-        i = bisect_left(self._order, tokens)
-        for key in self._order[max(i - 1, 0) : i + 1]:
+        i = bisect_left(similar, tokens)
+        for key in similar[max(i - 1, 0) : i + 1]:
             if (count := count_common(key, tokens)) > common:
                 best, common = self.children[key].pages[0], count
         return best, common if best else 0

@@ -14,7 +14,9 @@ from ..checks import check_instance
 from .growth import Growth
 from .listeners import PageListener
 from .pool import PagePool
-from .store_tier import Prefetch, StoreTier
+from .storage import PageStore
+from .store_tier import Prefetch, StoreTier, make_tier
+from .stores import Store
 from .tables import Sequence
 
 
@@ -34,6 +36,21 @@ class PagePublishing:
 
     def _begin(self, tokens: npt.ArrayLike, salt: bytes) -> tuple[Sequence, array[int]]:
         raise NotImplementedError
+
+    def _begin_publishing(
+        self,
+        store: Store | None,
+        store_name: str,
+        stores: list[PageStore],
+        events: PageListener | None,
+    ) -> None:
+        """Begins to store and to publish cached pages, where asked."""
+        if store is not None:
+            self._tier = make_tier(store, store_name, self.params, stores, self._growth)
+        if events is not None:
+            self._begin_events(events)
+        if store is not None or events is not None:
+            self._pool.take_changed()
 
     def _begin_events(self, events: PageListener) -> None:
         """Begins to publish cached pages."""

@@ -94,6 +94,9 @@ class EvictionOrder:
     A page whose hints have expired is evicted as if it never had any. Sequences give
     hints only to prefixes, and use a page with all before it. So no page is after its
     parent in this order.
+
+    Attributes:
+        size: The number of pages.
     """
 
     def __init__(self) -> None:
@@ -101,17 +104,14 @@ class EvictionOrder:
         # Pages that have or had hints, by priority, in the order of their additions.
         self._hinted: dict[int, list[Page]] = {}
         self._numbers = count()
-        self._size = 0  # of the hinted ones
         self._deadline = math.inf  # before it, no hint expires
-
-    def __len__(self) -> int:
-        return len(self._plain) + self._size
+        self.size = 0
 
     def __contains__(self, page: Page) -> bool:
         return page.order is self
 
     def __iter__(self) -> Iterator[Page]:
-        if not self._size:
+        if not self._hinted:
             return iter(self._plain)
         if self._deadline <= (now := time.monotonic()):
             self._lower_expired(now)
@@ -125,8 +125,8 @@ class EvictionOrder:
         """Adds a page as the most recently used."""
         page.number = next(self._numbers)
         page.order = self
+        self.size += 1
         if page.retention:
-            self._size += 1
             self._insert(page, page.retention, time.monotonic())
         else:
             self._plain[page] = None
@@ -134,8 +134,8 @@ class EvictionOrder:
     def discard(self, page: Page) -> None:
         """Removes a page of this order."""
         page.order = None
+        self.size -= 1
         if page.retention:
-            self._size -= 1
             self._take(page, page.retention)
         else:
             del self._plain[page]

@@ -14,7 +14,7 @@ from .. import dtypes
 from ..cache.groups import LayerGroup, MultiKVCacheParams, as_layer_groups, scale_bytes
 from ..cache.layouts import DIMS, Layout, permute
 from ..cache.params import KVCacheParams
-from ..checks import check_gibibytes, check_path, check_positive
+from ..checks import check_gibibytes, check_instance, check_path, check_positive
 from .files import PageFile
 from .memory import AsyncMemory, Copy, Memory, NumPyMemory
 from .snapshot import PageAddress, Place
@@ -138,6 +138,15 @@ def share_file(
         store.use(file, start)
         start += store.page_bytes
     return pages
+
+
+def check_paged(params: KVCacheParams | MultiKVCacheParams) -> None:
+    """Raises ``TypeError`` or ``ValueError`` unless parameters are of a paged cache."""
+    if isinstance(params, MultiKVCacheParams):
+        return
+    check_instance(KVCacheParams, params=params)
+    if not params.is_paged:
+        raise ValueError("expects 'params' of a paged cache, got a continuous one")
 
 
 def count_pages(

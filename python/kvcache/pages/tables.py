@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -13,8 +14,10 @@ import numpy as np
 from ..cache.groups import LayerGroup
 from .prefixes import Page, Prefix
 from .retention import Retain
+from .tokens import TOKEN, BatchTokens
 
 _MULTIPLE = 8  # the lookup table's columns are rounded up to a multiple of it
+_RECENT = 64  # the most tokens of a sequence that wait for their array
 _PADDING = 16  # more columns, so that wide reads of a row stay inside
 
 
@@ -193,6 +196,9 @@ class SequenceTable:
         resident: Whether a sequence is not swapped out, bool [rows].
         given: Whether kernels got the pending tokens, if a group has states; bool
             [rows].
+        recent: Tokens that steps of one token each added last, int64
+            [rows, recent tokens].
+        num_recent: The number of these in each row, int64 [rows].
         groups: The table of each group.
         has_states: Whether a group has states.
     """
@@ -206,6 +212,10 @@ class SequenceTable:
         self.groups = tuple(
             GroupTable(number, group, null_page) for number, group in enumerate(groups)
         )
+        # As many as a page has, so that steps fill both at the same time.
+        width = min(_RECENT, *(group.border for group in self.groups))
+        self.recent = np.zeros((0, width), np.int64)
+        self.num_recent = np.zeros(0, np.int64)
         self.has_states = any(group.reach.is_state for group in groups)
         self.bounded = tuple(group for group in self.groups if group.is_bounded)
 
@@ -217,13 +227,54 @@ class SequenceTable:
 
     def remove(self, row: int) -> None:
         """Gives back the row of a sequence without pages."""
-        self.lengths[row] = self.totals[row] = 0
+        self.lengths[row] = self.totals[row] = self.num_recent[row] = 0
         self.resident[row] = True
         self.given[row] = False
         for group in self.groups:
             group.open[row] = False
             group.freed[row] = group.gone[row] = 0
         self._free.append(row)
+
+    def add_tokens(
+        self, batch: SequenceOf[Sequence], rows: np.ndarray, tokens: BatchTokens
+    ) -> None:
+        """Adds tokens to sequences of a batch; one each are added to all at once."""
+        if not (tokens.counts == 1).all():
+            tokens.add_to(sequence.tokens for sequence in batch)
+        else:
+            counts = self.num_recent[rows]
+            for i in np.flatnonzero(counts == self.recent.shape[1]).tolist():
+                batch[i].collect_recent()
+                counts[i] = 0
+            self.recent[rows, counts] = tokens.ids
+            self.num_recent[rows] = counts + 1
+        self.totals[rows] += tokens.counts
+
+    def collect_recent(self, batch: Iterable[Sequence], rows: np.ndarray) -> list[bytes]:
+        """Calls ``collect_recent`` of each sequence; returns these tokens, encoded."""
+        recent, sizes = self.recent[rows], (8 * self.num_recent[rows]).tolist()
+        width = 8 * self.recent.shape[1]
+        native, encoded = recent.tobytes(), recent.astype(">i8").tobytes()
+        start = 0
+        for sequence, size in zip(batch, sizes, strict=True):
+            sequence.extend_older(native[start : start + size])
+            start += width
+        self.num_recent[rows] = 0
+        return [encoded[i * width : i * width + size] for i, size in enumerate(sizes)]
+
+    def join_pending(
+        self, batch: Iterable[Sequence], rows: np.ndarray, pending: np.ndarray
+    ) -> np.ndarray:
+        """Joins the pending tokens of a batch, at least one per sequence, int64."""
+        if (pending == 1).all():
+            counts = self.num_recent[rows]
+            if counts.all():
+                return self.recent[rows, counts - 1]
+            return np.array([sequence.tokens[-1] for sequence in batch], np.int64)
+        joined = array(TOKEN)
+        for sequence, count in zip(batch, pending.tolist(), strict=True):
+            joined += sequence.tokens[-count:]
+        return np.array(joined, np.int64)
 
     def _add_rows(self, count: int) -> None:
         rows = len(self.lengths)
@@ -232,14 +283,21 @@ class SequenceTable:
                 len(group.open) == rows
             ):  # otherwise an earlier attempt ran out of memory
                 group.add_rows(count)
-        lengths, totals, given = (
+        lengths, totals, given, num_recent = (
             np.concatenate([values, np.zeros(count, values.dtype)])
-            for values in (self.lengths, self.totals, self.given)
+            for values in (self.lengths, self.totals, self.given, self.num_recent)
         )
+        more = np.zeros((count, self.recent.shape[1]), np.int64)
+        recent = np.concatenate([self.recent, more])
         resident = np.concatenate([self.resident, np.ones(count, np.bool_)])
         self.lengths, self.totals = lengths, totals
         self.resident, self.given = resident, given
+        self.recent, self.num_recent = recent, num_recent
         self._free += range(rows, rows + count)[::-1]
+
+
+def _make_tokens() -> array[int]:
+    return array(TOKEN)
 
 
 @dataclass(eq=False, slots=True)
@@ -254,9 +312,9 @@ class Sequence:
     prefix: Prefix
     table: SequenceTable
     row: int
-    tokens: array[int]
     pages: list[list[Page | None]] = field(init=False)
     retain: tuple[Retain, ...] = ()
+    _older: array[int] = field(default_factory=_make_tokens)  # before the recent ones
 
     def __post_init__(self) -> None:
         self.prefix.visitors += 1
@@ -268,17 +326,40 @@ class Sequence:
         return slice(self.row, self.row + 1)
 
     @property
+    def tokens(self) -> array[int]:
+        """The tokens in the cache, and the pending ones after them."""
+        if self.table.num_recent.item(self.row):
+            self.collect_recent()
+        return self._older
+
+    def collect_recent(self) -> None:
+        """Moves the recent tokens from the table to the others."""
+        table, row = self.table, self.row
+        count = table.num_recent.item(row)
+        self._older.frombytes(table.recent[row, :count].tobytes())
+        table.num_recent[row] = 0
+
+    def extend_older(self, tokens: bytes) -> None:
+        """Adds bytes of tokens to those that are not in the table."""
+        self._older.frombytes(tokens)
+
+    @property
+    def total(self) -> int:
+        """The number of tokens in the cache and pending ones."""
+        return self.table.totals.item(self.row)
+
+    @property
     def length(self) -> int:
         """The number of tokens in the cache, the first of the sequence."""
-        return int(self.table.lengths[self.row])
+        return self.table.lengths.item(self.row)
 
     @property
     def pending(self) -> int:
-        return len(self.tokens) - self.length
+        return self.total - self.length
 
     @property
     def is_resident(self) -> bool:
-        return bool(self.table.resident[self.row])
+        return self.table.resident.item(self.row)
 
     def list_pages(self) -> list[Page]:
         """The pages of all groups, each in the order of tokens."""
@@ -294,8 +375,9 @@ class Sequence:
         group.open[self.row] = True
 
     def add_tokens(self, tokens: array[int]) -> None:
-        self.tokens += tokens
-        self.table.totals[self.row] = len(self.tokens)
+        own = self.tokens
+        own += tokens
+        self.table.totals[self.row] = len(own)
 
     def replace(self, group: GroupTable, i: int, page: Page) -> None:
         """Replaces a page by one of the device with the same contents."""
@@ -313,7 +395,7 @@ class Sequence:
 
     def take(self, other: Sequence) -> None:
         """Becomes a copy of another sequence; the pages of both are open no longer."""
-        self.tokens = other.tokens[:]
+        self._older = other.tokens[:]
         self.pages = [pages[:] for pages in other.pages]
         self.retain = other.retain
         rows = [self.row, other.row]
@@ -328,7 +410,7 @@ class Sequence:
     def exchange(self, other: Sequence) -> None:
         """Swaps the contents of two sequences of one root."""
         self.row, other.row = other.row, self.row
-        self.tokens, other.tokens = other.tokens, self.tokens
+        self._older, other._older = other._older, self._older
         self.pages, other.pages = other.pages, self.pages
         self.prefix, other.prefix = other.prefix, self.prefix
         self.retain, other.retain = other.retain, self.retain
@@ -354,8 +436,7 @@ class Sequence:
 
         ``is_written`` means that kernels have put all of them in the cache.
         """
-        total = len(self.tokens)
-        if length in (0, total):
+        if length in (0, self.total):
             return None
         if self.table.has_states:
             is_given = is_written or self.table.given[self.row]

@@ -8,6 +8,7 @@ from kvcache.pages.growth import Growth
 from kvcache.pages.memory import NumPyMemory
 from kvcache.pages.pool import PagePool
 from kvcache.pages.prefixes import Prefix
+from kvcache.pages.publication import Publication
 from kvcache.pages.tables import Sequence
 from kvcache.pages.tokens import count_common
 from manager_histories import History
@@ -51,6 +52,9 @@ class Hashed(dict):
     def __delitem__(self, tokens):
         super().__delitem__(self.hash(tokens))
 
+    def __iter__(self):
+        return (prefix.tokens for prefix in self.values())
+
     def hash(self, tokens):
         return hash(tuple(np.frombuffer(tokens, ">i8").tolist()))
 
@@ -69,7 +73,7 @@ def disturb_on_failure(claim):
             return claim(self, *arguments, **options)
         except kvcache.OutOfPagesError:
             for cached in self._pool._cached.values():
-                if cached:
+                if cached.size:
                     page = next(iter(cached))
                     cached.discard(page)
                     cached.add(page)
@@ -181,7 +185,7 @@ def take_needed(count):
 
 def find_after(find):
     def changed(self, tokens):
-        after = [key for key in self._order if key >= tokens][:1]
+        after = [key for key in sorted(self.children) if key >= tokens][:1]
         page = self.children[after[0]].pages[0] if after else None
         return page, count_common(after[0], tokens) if after else 0
 
@@ -220,13 +224,13 @@ FAULTS = {
     "copies nothing from the host": (NumPyMemory, "write_page", ignore),
     "ignores salts": (Manager, "claim", claim_without_salt),
     "finds tokens by hash": (Prefix, "__init__", find_by_hash),
-    "counts no second reference": (PagePool, "refer", ignore),
+    "counts no second reference": (PagePool, "refer_all", ignore),
     "releases nothing": (PagePool, "release", ignore),
     "merges without a reference": (PagePool, "merge", ignore),
     "forgets nothing that is written": (PagePool, "forget", forget_only_unused),
     "leaves pages on the host": (PagePool, "provide", bring_nothing),
     "evicts the latest": (PagePool, "_settle", evict_latest),
-    "publishes nothing": (Growth, "_publish", ignore),
+    "publishes nothing": (Publication, "_publish_all", ignore),
     "forgets prefixes on failure": (Manager, "claim", forget_on_failure),
     "disturbs the order on failure": (Manager, "claim", disturb_on_failure),
     "loses pages when a copy fails": (PagePool, "_take_addresses", lose_on_failure),

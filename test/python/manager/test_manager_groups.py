@@ -17,6 +17,7 @@ from kvcache.pages import growth
 from kvcache.pages.growth import Growth
 from kvcache.pages.matches import Finder
 from kvcache.pages.pool import PagePool
+from kvcache.pages.publication import Publication
 from kvcache.pages.swaps import Swap
 from kvcache.pages.tables import GroupTable, Sequence
 from programs import examples
@@ -411,7 +412,7 @@ FAULTS = {
     "finds no prefix": (Finder, "_serves", serve_none),
     "asks all groups but the first": (Finder, "_serves", without_group),
     "writes to shared states": (Growth, "_is_copied", without_copy),
-    "publishes nothing": (Growth, "_publish", nothing),
+    "publishes nothing": (Publication, "_publish", nothing),
     "cuts whatever it is given": (Sequence, "find_obstacle", always_true),
     "publishes what was not sent": (PageExchange, "_end_reception", publish_unsent),
     "gives copies to others": (growth, "choose_copies", reverse_copies),

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The publication of full pages, which later sequences share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as SequenceOf
+
+import numpy as np
+
+from .collection import pause_collection
+from .matches import Finder, Match
+from .pool import PagePool
+from .prefixes import Page
+from .tables import Sequence, SequenceTable
+from .tokens import encode
+
+
+class Publication:
+    """Publishes full pages in the tree, and gives them the hints of sequences.
+
+    Args:
+        pool: The pages.
+        table: The rows of sequences.
+        finder: The search for prefixes in the tree.
+    """
+
+    def __init__(self, pool: PagePool, table: SequenceTable, finder: Finder) -> None:
+        self._pool = pool
+        self._table = table
+        self._groups = table.groups
+        self._finder = finder
+
+    def publish(
+        self, batch: SequenceOf[Sequence], rows: np.ndarray | slice, totals: np.ndarray
+    ) -> None:
+        """Publishes the pages that are full when sequences have ``totals`` tokens."""
+        full = totals // self._finder.base
+        first = self._table.lengths[rows] // self._finder.base
+        passing = np.flatnonzero(full > first)
+        if len(passing):
+            each = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+            firsts, stops = first[passing], full[passing]
+            with pause_collection(int((stops - firsts).sum())):
+                self._publish_all(
+                    [batch[i] for i in passing.tolist()],
+                    each[passing],
+                    firsts.tolist(),
+                    stops.tolist(),
+                )
+
+    def _publish_all(
+        self,
+        batch: SequenceOf[Sequence],
+        rows: np.ndarray,
+        firsts: list[int],
+        stops: list[int],
+    ) -> None:
+        """Calls ``_publish`` for the new full pages of each sequence of a batch."""
+        base = self._finder.base
+        recent = self._table.collect_recent(batch, rows)
+        ends = self._table.totals[rows].tolist()
+        for sequence, first, stop, encoded, end in zip(
+            batch, firsts, stops, recent, ends, strict=True
+        ):
+            # Mostly, steps of one token have filled one page.
+            if end != stop * base or len(encoded) != 8 * base * (stop - first):
+                encoded = encode(sequence.tokens[first * base : stop * base])
+            if self._finder.is_plain and not sequence.retain:
+                self._publish_plain(sequence, first, encoded)
+            else:
+                self._publish(sequence, first, stop, encoded, end)
+
+    def _publish(
+        self, sequence: Sequence, first: int, stop: int, encoded: bytes, total: int
+    ) -> None:
+        """Publishes pages to later sequences, or replaces them by equal ones."""
+        base = self._finder.base
+        prefix, size = sequence.prefix, 8 * base
+        is_at_end = stop * base == total
+        for i in range(first, stop):
+            start = (i - first) * size
+            prefix = prefix.extend(encoded[start : start + size])
+            end = (i + 1) * base
+            for number, group in enumerate(self._groups):
+                if end % group.border:
+                    continue
+                at = end // group.page_size - 1
+                if group.is_state:
+                    if i + 1 < stop or not is_at_end:
+                        continue
+                    at = 0
+                    group.open[sequence.row] = False
+                page, known = sequence.pages[number][at], prefix.pages[number]
+                if page is None or page is known or group.has_gap(sequence.row, at):
+                    continue
+                if known is None:
+                    self._pool.publish(page, prefix)
+                else:
+                    self._pool.merge(page, known)
+                    sequence.replace(group, at, known)
+                if sequence.retain:
+                    self._retain(sequence, prefix.pages[number], end)
+        sequence.move_to(prefix)  # a descendant, so the node before it stays
+
+    def _publish_plain(self, sequence: Sequence, first: int, encoded: bytes) -> None:
+        """Publishes pages of one group that reaches all tokens, from page ``first`` on."""
+        size, pages, publish = 8 * self._finder.base, sequence.pages[0], self._pool.publish
+        prefix, i = sequence.prefix, first
+        for start in range(0, len(encoded), size):
+            prefix = prefix.extend(encoded[start : start + size])
+            page, known = pages[i], prefix.pages[0]
+            assert page
+            if known is None:
+                publish(page, prefix)
+            elif known is not page:
+                self._pool.merge(page, known)
+                sequence.replace(self._groups[0], i, known)
+            i += 1
+        sequence.move_to(prefix)
+
+    def retain_match(self, sequence: Sequence, match: Match) -> None:
+        """Gives the hints of a sequence to the cached pages that it finds."""
+        end = sequence.length + match.length
+        for group, pages in zip(self._groups, match.pages, strict=True):
+            first = len(sequence.pages[group.number])
+            for i, page in enumerate(pages, first):
+                self._retain(sequence, page, (i + 1) * group.border)
+            self._retain(sequence, match.snapshots.get(group.number), end)
+
+    def _retain(self, sequence: Sequence, page: Page | None, end: int) -> None:
+        """Gives a page of a prefix the hints of a sequence, until there is no room."""
+        if page and sequence.retain and not self._pool.retain(page, sequence.retain, end):
+            sequence.retain = ()
