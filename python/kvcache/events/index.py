@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,6 +21,8 @@ MEDIA = {Place.DEVICE: "GPU", Place.HOST: "CPU", Place.DISK: "STORAGE"}
 """The medium of vLLM's events for each place."""
 
 CLEARED: Event = {"type": "AllBlocksCleared"}
+
+_RUN = 32  # blocks that are hashed at a time, in about 0.1 ms
 
 _KINDS = {
     "full": "full_attention",
@@ -63,8 +65,24 @@ class Block(NamedTuple):
         return other.parent == self.hash and other[2:4] == self[2:4]
 
 
+class Change(NamedTuple):
+    """A page that was cached, moved or dropped, as it was then.
+
+    Attributes:
+        page: The page.
+        prefix: Its node, or None if it was dropped.
+        place: Where it was.
+    """
+
+    page: Page
+    prefix: Prefix | None
+    place: Place
+
+
 class BlockIndex:
     """The blocks that were published, and their changes as events.
+
+    A thread of its own may call it: it reads only what never changes.
 
     Args:
         groups: The groups of layers of the manager.
@@ -77,20 +95,26 @@ class BlockIndex:
         self._is_plain = len(groups) == 1 and groups[0].reach.is_full
         self._published: dict[Page, Block] = {}
 
-    def update(self, changed: Iterable[Page]) -> list[Event]:
+    def update(
+        self, changes: Sequence[Change], pause: Callable[[], None] = lambda: None
+    ) -> list[Event]:
         """The events of pages that were cached, moved or dropped.
+
+        Calls ``pause`` after some blocks, so that other threads can run.
 
         Blocks are stored before others are removed, and parents before children. Blocks
         that the engine's hash can't cover are left out, as SGLang's has no salts.
         """
         removed, stored = {}, {}
-        for page in changed:
+        for number, (page, prefix, place) in enumerate(changes, 1):
+            if number % _RUN == 0:
+                pause()
             if before := self._published.pop(page, None):
                 removed[before.key] = before
-            if not page.prefix:
+            if not prefix:
                 continue
             try:
-                block = self._describe(page, page.prefix)
+                block = self._describe(page.group, prefix, place)
             except ValueError:  # the hash can't cover its tokens or its salt
                 continue
             self._published[page] = block
@@ -111,24 +135,24 @@ class BlockIndex:
 
     # --- Blocks -------------------------------------------------------------------
 
-    def _describe(self, page: Page, prefix: Prefix) -> Block:
-        group = self._groups[page.group]
+    def _describe(self, number: int, prefix: Prefix, place: Place) -> Block:
+        group = self._groups[number]
         digest, nodes = self._digest(prefix), [prefix]
         base = len(prefix.tokens) // 8
         while base * len(nodes) < group.border:
-            assert nodes[-1].parent
-            nodes.append(nodes[-1].parent)
-        before = nodes[-1].parent
+            assert nodes[-1].before
+            nodes.append(nodes[-1].before)
+        before = nodes[-1].before
         assert before
-        parent = wire_hash(before.digest, self._hasher.style) if before.parent else None
+        parent = wire_hash(before.digest, self._hasher.style) if before.before else None
         start = before.depth * base
         salt = parse_salt(prefix.root.salt)
         keys = choose_keys(salt.make_keys(), start, start + group.border)
         return Block(
             wire_hash(digest, self._hasher.style),
             parent,
-            page.group,
-            page.address.place,
+            number,
+            place,
             start,
             b"".join(node.tokens for node in reversed(nodes)),
             tuple(keys),
@@ -139,9 +163,9 @@ class BlockIndex:
         """The hash of a node, computed once, from the first node on."""
         path = []
         node: Prefix | None = prefix
-        while node and node.parent and not node.digest:
+        while node and node.before and not node.digest:
             path.append(node)
-            node = node.parent
+            node = node.before
         assert node
         digest = node.digest or self._hasher.first
         keys = parse_salt(prefix.root.salt).make_keys() if path else []

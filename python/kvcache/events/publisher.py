@@ -12,8 +12,9 @@ from ..cache.groups import LayerGroup
 from ..checks import check_flag, check_integer, check_positive, check_string
 from ..pages.prefixes import Page
 from .hashes import BlockHasher, import_extra
-from .index import CLEARED, BlockIndex, Event
-from .replay import EventLog, ReplayServer
+from .index import BlockIndex, Change
+from .log import EventLog, Frames, Sender
+from .replay import ReplayServer
 
 _QUEUE = 100_000  # batches that wait for a slow client, as in vLLM
 
@@ -23,9 +24,9 @@ class Publisher:
 
     Pass it to ``PagedKVCacheManager`` as ``events``. Each ``step`` sends a batch with
     the pages that were cached, moved and dropped. Events contain the tokens of users,
-    so endpoints are on this machine unless ``public`` is set. Methods that publish
-    never wait and never raise: a client that is too slow misses batches, and repairs
-    its state from ``replay``.
+    so endpoints are on this machine unless ``public`` is set. A thread hashes and sends
+    the pages, so steps wait for neither, unless it is 100,000 pages late. A client that
+    is too slow misses batches, and repairs its state from ``replay``.
 
     Args:
         endpoint: The endpoint of the batches, such as ``"tcp://127.0.0.1:5557"`` or
@@ -42,7 +43,7 @@ class Publisher:
     Attributes:
         endpoint: The endpoint with its actual port.
         replay: The endpoint of past batches and snapshots, or None.
-        num_batches: The number of batches published so far.
+        num_batches: The number of batches so far, after those of all steps are sent.
 
     Raises:
         ValueError: An endpoint is malformed, or public although ``public`` is not set.
@@ -73,7 +74,7 @@ class Publisher:
         self._zmq, msgspec = import_extra("zmq"), import_extra("msgspec")
         self._hasher = BlockHasher(block_hash, seed)
         encode = msgspec.msgpack.Encoder().encode
-        self._log = EventLog(int(kept_batches), topic.encode(), int(rank), encode)
+        self._log = EventLog(int(kept_batches), topic.encode(), int(rank), encode, self._send)
         self._context = self._zmq.Context()
         self._server: ReplayServer | None = None
         self.replay: str | None = None
@@ -87,6 +88,7 @@ class Publisher:
         except BaseException:
             self._context.destroy(linger=0)
             raise
+        self._sender = Sender(self._log)
 
     def _open(self, kind: int, name: str, endpoint: str, bind: bool = True) -> Any:
         socket = self._context.socket(kind)
@@ -103,6 +105,7 @@ class Publisher:
 
     @property
     def num_batches(self) -> int:
+        self._log.settle()
         return self._log.next - self._log.epoch
 
     def begin(self, groups: tuple[LayerGroup, ...]) -> None:
@@ -112,23 +115,17 @@ class Publisher:
         """
         if self._log.index:
             raise ValueError("the publisher has a manager already: make one for each")
-        self._log.index = BlockIndex(groups, self._hasher)
-        self._send([CLEARED])
+        self._log.begin(BlockIndex(groups, self._hasher))
 
     def publish(self, changed: Iterable[Page]) -> None:
         """Publishes pages that changed; the manager calls it."""
-        assert self._log.index
-        with self._log.lock:
-            events = self._log.index.update(changed)
-            if events:
-                self._send_locked(events)
+        self._sender.add([Change(page, page.prefix, page.address.place) for page in changed])
 
-    def _send(self, events: list[Event]) -> None:
-        with self._log.lock:
-            self._send_locked(events)
+    def flush(self) -> None:
+        """Waits until the pages of all steps so far have been sent."""
+        self._log.settle()
 
-    def _send_locked(self, events: list[Event]) -> None:
-        frames = self._log.add(events)
+    def _send(self, frames: Frames) -> None:
         if self._socket.closed:
             return
         try:
@@ -140,6 +137,7 @@ class Publisher:
         """Sends waiting batches for at most a second, and closes the endpoints."""
         if self._socket.closed:
             return
+        self._sender.close()
         self._socket.close(linger=1000)
         self._context.term()
         if self._server:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..checks import check_string
@@ -58,6 +59,7 @@ class Salt(NamedTuple):
         return parse_keys(keys)
 
 
+@lru_cache(1024)
 def parse_salt(salt: bytes) -> Salt:
     """Parses a salt: one of ``make_salt``, or any bytes. Different salts differ."""
     if not salt:

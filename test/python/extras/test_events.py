@@ -49,6 +49,11 @@ def serve_random(manager, draw, count):
         serve(manager, draw.choices(range(2), k=draw.randint(1, 32)))
 
 
+def get_next(publisher):
+    """The number of the next batch."""
+    return publisher._log.epoch + publisher.num_batches
+
+
 def list_events(publisher, start=0):
     """The events of all batches in the replay, one after another."""
     with connect(publisher) as client:
@@ -120,6 +125,54 @@ def test_groups_publish_their_cached_pages(kinds):
         each.close()
 
 
+# --- The thread that sends ----------------------------------------------------
+
+
+def test_step_waits_for_no_hash(monkeypatch):
+    release = threading.Event()
+    hash_ = events.hashes.BlockHasher.hash
+    monkeypatch.setattr(events.hashes.BlockHasher, "hash", lambda *given: release.wait() and hash_(*given))
+    with publish() as publisher, connect(publisher) as client:
+        manager, router = make_manager(publisher), Router(SIZE)
+        serve(manager, range(9))
+        serve(manager, range(20, 29))
+        release.set()
+        client.update(router)
+        assert router.match(range(9)) == router.match(range(20, 29)) == 8
+
+
+def test_late_thread_sends_pages_as_they_were(monkeypatch):
+    monkeypatch.setattr(events.log.Sender, "_run", lambda self: None)
+    draw = random.Random(0)
+    with publish() as publisher, connect(publisher) as client:
+        manager, router = make_manager(publisher), Router(SIZE)
+        for _ in range(20):
+            serve_random(manager, draw, 20)
+            manager.reset_prefix_cache() if draw.random() < 0.3 else None
+            client.update(router)
+            assert router.count() == count_cached(manager)
+        assert manager.stats.pages_evicted
+
+
+def test_very_late_thread_makes_steps_wait(monkeypatch):
+    monkeypatch.setattr(events.log, "_LATE", 3)
+    monkeypatch.setattr(events.log.Sender, "_run", lambda self: None)
+    with publish() as publisher:
+        manager = make_manager(publisher)
+        serve(manager, range(9))
+        assert len(publisher._log.waiting) == 1
+        serve(manager, range(20, 29))
+        assert not publisher._log.waiting
+
+
+def test_flush_sends_all():
+    with publish() as publisher:
+        manager = make_manager(publisher)
+        serve(manager, range(9))
+        publisher.flush()
+        assert not publisher._log.waiting and publisher._log.next == publisher._log.epoch + 2
+
+
 # --- Format ---------------------------------------------------------------------
 
 
@@ -178,7 +231,7 @@ def test_moved_page_is_stored_there_before_it_is_removed_here():
             publisher, 4, enable_kvcache_swapping_to_host=True, host_kvcache_swap_space_gb=1e-5
         )
         serve(manager, range(9))
-        start = publisher._log.next
+        start = get_next(publisher)
         serve(manager, range(20, 35))
         stored = list_events(publisher, start)
         kinds = [(each["type"], each["medium"], len(each["block_hashes"])) for each in stored]
@@ -254,13 +307,13 @@ def test_late_router_gets_all_from_a_short_log():
             late = Router(SIZE)
             assert client.update(late) <= 3
             client.update(router)
-            assert late.blocks == router.blocks and late.next == router.next == publisher._log.next
+            assert late.blocks == router.blocks and late.next == router.next == get_next(publisher)
             assert router.count() == count_cached(manager)
-        assert client.ask(struct.pack(">Q", publisher._log.next)) == []
+        assert client.ask(struct.pack(">Q", get_next(publisher))) == []
 
 
 def test_snapshot_of_many_blocks_has_several_batches(monkeypatch):
-    monkeypatch.setattr(kvcache.events.replay, "_CHUNK", 2)
+    monkeypatch.setattr(kvcache.events.log, "_CHUNK", 2)
     with publish() as publisher, connect(publisher) as client:
         manager = make_manager(publisher)
         serve_random(manager, random.Random(1), 30)
