@@ -11,7 +11,7 @@ KEY_BYTES = 32
 
 @runtime_checkable
 class StoreCopy(Protocol):
-    """Values that a ``Store`` has begun to copy.
+    """Values that a ``Store`` has begun to copy. Any thread may ask for their end.
 
     Attributes:
         done: Whether each value was copied; final once ``poll`` returns True.

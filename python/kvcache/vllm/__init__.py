@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The attention backend ``CUSTOM`` of vLLM, on vLLM's own KV cache.
+"""The attention backend ``CUSTOM`` of vLLM, and a store as a tier of its offloading.
 
-vLLM loads ``register`` as a plugin. Choose the backend with ``--attention-backend
+The backend computes attention on vLLM's own KV cache. vLLM loads ``register`` as a plugin. Choose the backend with ``--attention-backend
 CUSTOM``, and set its options with ``--additional-config '{"kvcache": {...}}'``: see
-``Options``. Needs vLLM, in the version of ``VLLM_VERSION``.
+``Options``. ``StoreTier`` keeps what vLLM offloads in any store, such as
+``kvcache.stores.Folder``. Needs vLLM, in the version of ``VLLM_VERSION``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import logging
 from importlib import metadata
 from typing import Any
 
-__all__ = ["VLLM_VERSION", "Backend", "register"]
+__all__ = ["VLLM_VERSION", "Backend", "StoreTier", "register"]
 
 VLLM_VERSION = "0.33.0"
 """The version of vLLM that the backend is tested with."""
@@ -50,10 +51,14 @@ def check_version() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Loads the backend when vLLM asks for it: ``register`` stays cheap."""
-    if name != "Backend":
+    """Loads what vLLM asks for: ``register`` stays cheap."""
+    if name not in ("Backend", "StoreTier"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     check_version()
+    if name == "StoreTier":
+        from .store_tier import StoreTier
+
+        return StoreTier
     from .selection import make_selection
 
     return make_selection()
