@@ -196,7 +196,7 @@ def count_bytes(variant: Variant, chip: str, tokens: int) -> tuple[int, int]:
     offsets = inputs.row_offsets.view(np.int32)
     lse = np.zeros((1, variant.query_heads), np.float32)
     program.call("attention", *inputs.collection(0), 0, q, offsets, out, lse, 1.0, *more)
-    launch = program.launches[0]  # a second one merges parts
+    launch = program.launches[0]  # a second one merges splits
     return launch.global_bytes_read, tokens * params.bytes_per_block // 64
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Registers and instructions of kvcache.attention, beside FlashInfer's kernels for the same work, and one in Triton.
 
-They are compiled as in append_kernels.py. A kernel of ours attends to prompts and single tokens, and merges its parts;
+They are compiled as in append_kernels.py. A kernel of ours attends to prompts and single tokens, and merges its splits;
 FlashInfer has a kernel for each of these. The one in Triton, in benchmarks/peers, computes a part of one token, on tensor
 cores, and another kernel has to merge it. Nothing runs on a GPU.
 

@@ -47,7 +47,7 @@ SmallVector<DenseOperand> kvcache::getVectorOperands(Operation *op) {
                     {"out", merge.getOut()}};
           })
           .Case([](MergeStatesOp merge) -> Operands {
-            return {{"parts", merge.getParts()}, {"out", merge.getOut()}};
+            return {{"splits", merge.getSplits()}, {"out", merge.getOut()}};
           })
           .Default([](Operation *) { return Operands(); });
   llvm::erase_if(operands, [](DenseOperand operand) { return !operand.value; });

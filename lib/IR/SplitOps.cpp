@@ -133,9 +133,9 @@ void MergeStatesOp::getEffects(Effects &effects) {
                        effects);
 }
 
-void MergeStatesOp::build(OpBuilder &b, OperationState &state, Value parts,
+void MergeStatesOp::build(OpBuilder &b, OperationState &state, Value splits,
                           Value lses, Value out, Value lse) {
-  build(b, state, getTensorTypes({out, lse}), parts, lses, out, lse,
+  build(b, state, getTensorTypes({out, lse}), splits, lses, out, lse,
         /*out_scale=*/Value(), IntegerAttr());
 }
 
@@ -146,7 +146,7 @@ LogicalResult MergeStatesOp::verify() {
     return emitOpError("expects static sizes of heads and elements");
   if (failed(verifyDense(*this, "out", out, heads, elements)) ||
       failed(
-          verifyDense(*this, "parts", getParts().getType(), heads, elements)))
+          verifyDense(*this, "splits", getSplits().getType(), heads, elements)))
     return failure();
   for (Value value : {getLses(), getLse()})
     if (cast<ShapedType>(value.getType()).getShape().back() != heads)
@@ -155,11 +155,11 @@ LogicalResult MergeStatesOp::verify() {
   if (failed(verifyScaleOfRows(*this, "out_scale", getOutScale(), "out",
                                getOut())))
     return failure();
-  if (failed(verifyCommonSize(*this, "parts",
-                              {{getParts(), 0}, {getLses(), 0}})) ||
+  if (failed(verifyCommonSize(*this, "splits",
+                              {{getSplits(), 0}, {getLses(), 0}})) ||
       failed(verifyCommonSize(
           *this, "rows",
-          {{getParts(), 1}, {getLses(), 1}, {getOut(), 0}, {getLse(), 0}})))
+          {{getSplits(), 1}, {getLses(), 1}, {getOut(), 0}, {getLse(), 0}})))
     return failure();
   return verifyResults(*this);
 }

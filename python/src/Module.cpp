@@ -207,7 +207,7 @@ NB_MODULE(_kvcache, module) {
       "workspace_bytes",
       [](int64_t queryHeads, int64_t valueSize, int64_t parts, int64_t rows) {
         WorkspaceShape shape{queryHeads, valueSize, parts, rows};
-        return std::pair(shape.getBytes(), WorkspaceShape::kScheduleBytes);
+        return std::pair(shape.getBytes(), WorkspaceShape::kSchedulerBytes);
       },
       nb::arg("query_heads"), nb::arg("value_size"), nb::arg("parts"),
       nb::arg("rows"));

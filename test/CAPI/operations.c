@@ -132,7 +132,7 @@ static void testWholeCacheOps(MlirLocation loc) {
   // CHECK: kvcache.merge_states %arg3, %arg2 outs(%arg1, %arg0) :
   // CHECK: valid 1
   CREATE("merge_states", "{}", NULL, {"lse", "memref<?x8xf32>"}, {"out", ROWS},
-         {"lses", "memref<?x?x8xf32>"}, {"parts", "memref<?x?x8x128xbf16>"});
+         {"lses", "memref<?x?x8xf32>"}, {"splits", "memref<?x?x8x128xbf16>"});
   // CHECK: kvcache.remap_rows %arg3, %arg2 rows %arg1 outs(%arg0) :
   // CHECK: valid 1
   CREATE("remap_rows", "{}", NULL, {"ids", "memref<?x64xi32>"},

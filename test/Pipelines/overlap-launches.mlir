@@ -63,7 +63,7 @@
 func.func @step(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %max_seq: i32,
                 %max_cache: i32, %layer: index, %k: !rows, %v: !rows, %row_offsets: memref<?xi32>, %q: !q, %scale: f32,
                 %out: !q, %w: memref<?xi8>, %dense: memref<?x?x8x128xbf16>, %pairs: memref<?x2xi32>,
-                %parts: memref<2x?x32x128xbf16>, %logs: memref<2x?x32xf32>, %tokens: memref<?x?xi32>,
+                %splits: memref<2x?x32x128xbf16>, %logs: memref<2x?x32xf32>, %tokens: memref<?x?xi32>,
                 %ids: memref<?x?xi32>, %lse: memref<?x32xf32>) {
   %cache = kvcache.paged_collection %blocks, %lengths, %lut, %max_seq, %max_cache
       : memref<?x2x?x64x8x128xbf16>, memref<?xi32>, memref<?x?xi32> -> !collection
@@ -76,7 +76,7 @@ func.func @step(%blocks: memref<?x2x?x64x8x128xbf16>, %lengths: memref<?xi32>, %
   kvcache.gather %keys outs(%dense) : !cache, memref<?x?x8x128xbf16>
   kvcache.copy %keys to %values : !cache, !cache
   kvcache.copy_pages %cache pairs %pairs : !collection, memref<?x2xi32>
-  kvcache.merge_states %parts, %logs outs(%out, %lse) : memref<2x?x32x128xbf16>, memref<2x?x32xf32>, !q, memref<?x32xf32>
+  kvcache.merge_states %splits, %logs outs(%out, %lse) : memref<2x?x32x128xbf16>, memref<2x?x32xf32>, !q, memref<?x32xf32>
   kvcache.remap_rows %tokens, %keys rows %row_offsets outs(%ids) : memref<?x?xi32>, !cache, memref<?xi32>, memref<?x?xi32>
   return
 }

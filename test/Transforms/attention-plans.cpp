@@ -300,51 +300,51 @@ private:
                                const TilePlan &plan, const Target &target) {
     if (!op.getTileObstacle().empty())
       return "tensor cores, which have an obstacle";
-    bool isByWarps = plan.unit == TileUnit::Warps;
-    int64_t values = shape.valueSize / plan.parts;
-    if (shape.valueSize % plan.parts || values % 16 || shape.keySize % 16)
+    bool isByWarps = plan.mma == MmaKind::Sync;
+    int64_t values = shape.valueSize / plan.accShares;
+    if (shape.valueSize % plan.accShares || values % 16 || shape.keySize % 16)
       return "products of less than 16 elements";
-    if (plan.multipliesRaw && (!isByWarps || values % 32 || plan.isSwapped))
+    if (plan.dequantizesInRegisters &&
+        (!isByWarps || values % 32 || plan.swapAB))
       return "in-register dequantization of less than 32 elements";
     if (plan.rows < 16 || plan.tokens < 16 || plan.tokens % 16 ||
         plan.stages < 1 || plan.countThreads() > kMostThreads)
       return "a tile that no kernel has";
-    if (plan.isSwapped &&
-        (plan.unit != TileUnit::Warpgroups || plan.tokens != kRowsOfWarpgroup ||
+    if (plan.swapAB &&
+        (plan.mma != MmaKind::Wgmma || plan.tokens != kRowsOfWarpgroup ||
          shape.valueSize % kRowsOfWarpgroup || plan.rows % 8))
       return "swapAB without 64 tokens, or elements of values";
-    if (plan.unit == TileUnit::Warpgroups && !target.has(Feature::WGMMA))
+    if (plan.mma == MmaKind::Wgmma && !target.has(Feature::WGMMA))
       return "wgmma";
-    if (plan.unit == TileUnit::TensorMemory &&
-        !target.has(Feature::TensorMemory))
+    if (plan.mma == MmaKind::Tcgen05 && !target.has(Feature::TensorMemory))
       return "tcgen05";
-    if (!isByWarps && !plan.isSwapped && plan.rows % kRowsOfWarpgroup)
+    if (!isByWarps && !plan.swapAB && plan.rows % kRowsOfWarpgroup)
       return "less than 64 rows";
-    if (!isByWarps && plan.parts > 1 && values % 64)
+    if (!isByWarps && plan.accShares > 1 && values % 64)
       return "a share of values within a span of the swizzle";
-    if (plan.unit == TileUnit::TensorMemory) {
+    if (plan.mma == MmaKind::Tcgen05) {
       int64_t columns =
           llvm::PowerOf2Ceil(shape.valueSize + plan.tokens * 3 / 2);
-      if (plan.parts != 1 || plan.rows > 128 ||
+      if (plan.accShares != 1 || plan.rows > 128 ||
           columns > kTensorColumns * (128 / plan.rows))
         return "more than tensor memory has";
     } else {
       // Accumulators of values and of scores. Others may spill.
       int64_t elements =
-          plan.isSwapped ? plan.rows * shape.valueSize / 128 : values / 2;
+          plan.swapAB ? plan.rows * shape.valueSize / 128 : values / 2;
       int64_t scores =
-          plan.isSwapped ? plan.rows * plan.tokens / 128 : plan.tokens / 2;
+          plan.swapAB ? plan.rows * plan.tokens / 128 : plan.tokens / 2;
       if (elements + scores > kMostRegisters)
         return "more accumulators than registers";
     }
     // Queries, tiles of keys and values, and probabilities of swapAB.
     int64_t bytesOfToken =
         shape.keySize + (shape.isLatent ? 0 : shape.valueSize);
-    int64_t lane = plan.multipliesRaw ? 1 : 2;
+    int64_t lane = plan.dequantizesInRegisters ? 1 : 2;
     int64_t bytes = 2 * plan.rows * shape.keySize +
                     lane * plan.stages * plan.tokens * bytesOfToken +
-                    plan.raw * plan.tokens * bytesOfToken +
-                    (plan.isSwapped ? 2 * plan.rows * plan.tokens : 0);
+                    plan.rawStages * plan.tokens * bytesOfToken +
+                    (plan.swapAB ? 2 * plan.rows * plan.tokens : 0);
     if (bytes > target.sharedBytes)
       return "more shared memory than the chip has";
     return "";

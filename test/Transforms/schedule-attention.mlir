@@ -200,7 +200,7 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
   // CHECK:         scf.for
   // CHECK-NOT:     pending
   // CHECK:         gpu.return
-  // REMARK: remark: [Missed] schedule | {{.*}}Reason="something else than the sums uses the accumulator", Remark="no products overlap"
+  // REMARK: remark: [Missed] schedule | {{.*}}Reason="something else than PV uses the accumulator", Remark="no products overlap"
   gpu.func @used(%n: index) kernel {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -299,7 +299,7 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
   }
 
   // The loop stays where it copies tiles, or has no products.
-  // REMARK: remark: [Missed] schedule | {{.*}}Reason="there are no scores and sums", Remark="no products overlap"
+  // REMARK: remark: [Missed] schedule | {{.*}}Reason="there are no products QK and PV", Remark="no products overlap"
   gpu.func @without_products(%n: index) kernel {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

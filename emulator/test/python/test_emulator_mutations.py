@@ -216,8 +216,8 @@ def attend_in_turns(program):
     return out
 
 
-def attend_in_parts(program):
-    """A row of four parts, which a second launch merges."""
+def attend_in_splits(program):
+    """A row of four splits, which a second launch merges."""
     rng = np.random.default_rng(5)
     blocks = examples.random_numbers(rng, (4, 2, 1, 16, 1, 64))
     lengths, table = np.array([60], np.uint32), rng.permutation(4)[None].astype(np.uint32)
@@ -399,7 +399,7 @@ def test_parts_of_attention(chip):
     """The barrier between the sums of teams and their merge."""
     params = kvcache.KVCacheParams("bf16", 1, 64, page_size=16, total_num_layers=1)
     operation = kvcache.ops.attention(params, 4, split_tokens=16, max_splits=4, tile_rows=0)
-    check(operation.source, "attention_merge_kernel", chip, attend_in_parts, 1)
+    check(operation.source, "attention_merge_kernel", chip, attend_in_splits, 1)
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,8 @@ def KVCache_SplatOp : KVCache_Op<"splat", [
 
     ```mlir
     func.func @zeros(%zero: f32) -> !kvcache.fragment<64x128xf32, wgmma_acc> {
-      %sums = kvcache.splat %zero : !kvcache.fragment<64x128xf32, wgmma_acc>
-      return %sums : !kvcache.fragment<64x128xf32, wgmma_acc>
+      %acc = kvcache.splat %zero : !kvcache.fragment<64x128xf32, wgmma_acc>
+      return %acc : !kvcache.fragment<64x128xf32, wgmma_acc>
     }
     ```
   }];
@@ -147,19 +147,19 @@ def KVCache_MapOp : KVCache_Op<"map", [
       return %seen : !s
     }
 
-    func.func @weigh(%scores: !s, %max: !row, %alpha: !row, %sums: !s,
+    func.func @probs(%scores: !s, %max: !row, %alpha: !row, %acc: !s,
                      %first: index, %key: index, %low: f32) -> (!s, !s) {
       %c0 = arith.constant 0 : index
-      %weights = kvcache.map %scores, %max at(%first, %key) : !s, !row -> !s {
+      %probs = kvcache.map %scores, %max at(%first, %key) : !s, !row -> !s {
       ^bb0(%score: f32, %most: f32, %query: index, %token: index):
         %sees = arith.cmpi ule, %token, %query : index
         %seen = arith.select %sees, %score, %low : f32
         %less = arith.subf %seen, %most : f32
-        %weight = math.exp2 %less : f32
-        kvcache.yield %weight : f32
+        %prob = math.exp2 %less : f32
+        kvcache.yield %prob : f32
       }
-      %scaled = kvcache.map arith.mulf(%sums, %alpha) : !s, !row -> !s
-      return %weights, %scaled : !s, !s
+      %scaled = kvcache.map arith.mulf(%acc, %alpha) : !s, !row -> !s
+      return %probs, %scaled : !s, !s
     }
     ```
   }];
@@ -226,8 +226,8 @@ def KVCache_ReduceOp : KVCache_Op<"reduce", [
     func.func @rows(%scores: !s, %old: !row, %sum: !share) -> (!row, !row) {
       %max = kvcache.reduce maxnumf %scores from %old : !s -> !row
       %added = kvcache.reduce addf %scores from %sum : !s -> !share
-      %total = kvcache.reduce addf %added : !share -> !row
-      return %max, %total : !row, !row
+      %row_sum = kvcache.reduce addf %added : !share -> !row
+      return %max, %row_sum : !row, !row
     }
     ```
   }];
@@ -270,13 +270,13 @@ def KVCache_WarpAnyOp : KVCache_Op<"warp_any", [Pure]> {
     !row = !kvcache.fragment<16xf32, mma_acc>
     !flags = !kvcache.fragment<16xi1, mma_acc>
 
-    func.func @rescale(%grows: !flags, %factors: !row, %sums: !s) -> !s {
+    func.func @rescale(%grows: !flags, %factors: !row, %acc: !s) -> !s {
       %any = kvcache.warp_any %grows : !flags
       %scaled = scf.if %any -> (!s) {
-        %product = kvcache.map arith.mulf(%sums, %factors) : !s, !row -> !s
+        %product = kvcache.map arith.mulf(%acc, %factors) : !s, !row -> !s
         scf.yield %product : !s
       } else {
-        scf.yield %sums : !s
+        scf.yield %acc : !s
       }
       return %scaled : !s
     }

@@ -54,7 +54,7 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     - (C4) of `wgmma`, everything is as `mma` has it. For `wgmma_acc_t`, A is a
       tile, and n is the number of rows.
     - (C5) of `mma.sync`, A is a fragment of bf16 or f16, which B has too; the
-      sums are f32, and n and k multiples of 16. `b_row` is a multiple of 8, and
+      D is of f32, and n and k multiples of 16. `b_row` is a multiple of 8, and
       `b_column` of 16 bytes.
     - (C6) the parts are inside the tiles.
     - (C7) `thread` is for `mma.sync`, whose lanes address rows of B.
@@ -73,12 +73,12 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     !p = !kvcache.fragment<64x128xbf16, wgmma_a16>
     !fly = !kvcache.in_flight<64x128xf32, wgmma_acc>
 
-    func.func @attend(%q: !qt, %k: !kt, %v: !kt, %sums: !s) -> !s {
+    func.func @attend(%q: !qt, %k: !kt, %v: !kt, %acc: !s) -> !s {
       %c0 = arith.constant 0 : index
       %qk = kvcache.fragment_mma %q[%c0, %c0], %k[%c0, %c0] : !qt, !kt -> !fly
       %scores = kvcache.fragment_wait %qk : !fly
       %probs = kvcache.to_operand %scores : !s -> !p
-      %pv = kvcache.fragment_mma %probs, %v[%c0, %c0] add %sums
+      %pv = kvcache.fragment_mma %probs, %v[%c0, %c0] add %acc
           {major_b = #kvcache.major<mn_major>} : !p, !kt, !s -> !fly
       %out = kvcache.fragment_wait %pv : !fly
       return %out : !s

@@ -49,10 +49,10 @@ def KVCache_StoreRowsOp : KVCache_Op<"store_rows", [
     !s = !kvcache.fragment<64x128xf32, wgmma_acc>
     !row = !kvcache.fragment<64xf32, wgmma_acc>
 
-    func.func @store(%sums: !s, %lse: !row, %first: index, %count: index,
+    func.func @store(%acc: !s, %lse: !row, %first: index, %count: index,
                      %out: memref<?x128xbf16>, %logs: memref<?xf32>) {
       %c0 = arith.constant 0 : index
-      kvcache.store_rows %sums at(%first, %c0) to %out {alignment = 4 : i64}
+      kvcache.store_rows %acc at(%first, %c0) to %out {alignment = 4 : i64}
           : !s, memref<?x128xbf16> {
       ^bb0(%row: index):
         %exists = arith.cmpi ult, %row, %count : index
@@ -88,12 +88,12 @@ def KVCache_StoreSplitOp : KVCache_Op<"store_split", [
     RecursiveMemoryEffects, SingleBlock, AllTypesMatch<["max", "sum"]>]> {
   let summary = "Stores a split of the rows of an online softmax";
   let description = [{
-    Stores the state of each row after some of its keys, from which
-    `merge_splits` merges the splits of a row: the accumulator, which is not divided by the sum
-    of weights, and the two numbers `max` and `sum`. The elements of a row of
-    `acc` are side by side in the last dimension of `accs`, column 0 at index
-    `column`. `states` has the exponent that the weights are relative to, and
-    their sum. The lane that stores index 0 of a row stores these, too.
+    Stores the state of each row after some of its keys, which `merge_splits`
+    merges: the accumulator, which is not normalized, and the two numbers `max`
+    and `sum`. The elements of a row of `acc` are side by side in the last
+    dimension of `accs`, column 0 at index `column`. `states` has the exponent
+    that the probabilities are relative to, and their sum. The lane that stores
+    index 0 of a row stores these, too.
 
     The region computes the other indices of a row, as in `store_rows`: they are
     the same in both memrefs. So a lane has one branch for a row.
@@ -137,7 +137,7 @@ def KVCache_StoreSplitOp : KVCache_Op<"store_split", [
   let arguments = (ins
     Arg<KVCache_FragmentType, "the accumulator">:$acc,
     Arg<KVCache_FragmentType, "the exponent of each row">:$max,
-    Arg<KVCache_FragmentType, "the sum of weights of each row">:$sum,
+    Arg<KVCache_FragmentType, "the sum of probabilities of each row">:$sum,
     Arg<Index, "the number of row 0">:$row,
     Arg<Index, "the index of column 0">:$column,
     Arg<AnyMemRef, "the memory of accumulators", [MemWrite]>:$accs,

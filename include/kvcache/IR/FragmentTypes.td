@@ -64,8 +64,8 @@ def KVCache_ScheduleAttr
     and a tile of values in each iteration. `kvcache-schedule-attention` rotates
     the loop:
 
-    - `pipelined`: the scores of a tile start before the sums of the tile before,
-      and the softmax is computed while these are in flight.
+    - `pipelined`: the product QK of a tile starts before PV of the tile before,
+      and the softmax is computed while PV is in flight.
     - `ping_pong`: the same, and two warpgroups start their products in turns.
     - `prefetch`: the loop stays as it is. It copies the next tiles while it
       multiplies.

@@ -53,7 +53,7 @@ def KVCache_MmaOp : KVCache_Op<"mma", [
     | B, `mn_major` | k | the n columns of B |
 
     A tile of keys is the K-major B of a product of queries and keys. A tile of
-    values is the MN-major B of a product of weights and values.
+    values is the MN-major B of a product of probabilities and values.
 
     Products of floats are exact, and the hardware adds them up in the type of
     the result; of f8 elements it keeps fewer bits of the sums (PTX ISA,
@@ -107,11 +107,11 @@ def KVCache_MmaOp : KVCache_Op<"mma", [
       %started = kvcache.mma %q[%c0, %c0], %k[%c0, %c0]
           : !qt, !kt -> vector<32xf32>
       %scores = kvcache.mma_wait %started : vector<32xf32>
-      %weights = arith.truncf %scores : vector<32xf32> to vector<32xbf16>
-      %sums = kvcache.mma %weights, %v[%c0, %c0]
+      %probs = arith.truncf %scores : vector<32xf32> to vector<32xbf16>
+      %acc = kvcache.mma %probs, %v[%c0, %c0]
           {major_b = #kvcache.major<mn_major>}
           : vector<32xbf16>, !kt -> vector<64xf32>
-      %out = kvcache.mma_wait %sums : vector<64xf32>
+      %out = kvcache.mma_wait %acc : vector<64xf32>
       return %out : vector<64xf32>
     }
     ```

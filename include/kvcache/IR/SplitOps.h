@@ -25,15 +25,15 @@ namespace mlir::kvcache {
 struct WorkspaceShape {
   int64_t heads, elements, splits, rows;
 
-  /// Bytes of a slot: the weighted sum of values, the maximum and the sum of
-  /// exponentials of each split.
+  /// Bytes of a slot: the accumulator, the maximum and the sum of exponentials
+  /// of each split.
   uint64_t getSlotBytes() const {
     uint64_t words = llvm::SaturatingAdd<uint64_t>(elements, 2);
     uint64_t all = llvm::SaturatingMultiply<uint64_t>(splits, words);
     return llvm::SaturatingMultiply<uint64_t>(all, 4 * heads);
   }
-  /// Bytes before all slots: the counter of a schedule.
-  static constexpr int64_t kScheduleBytes = 16;
+  /// Bytes before all slots: the counter of the persistent scheduler.
+  static constexpr int64_t kSchedulerBytes = 16;
   /// Bytes of the slots of a sequence, which may be too many for 64 bits: then
   /// the largest number.
   uint64_t getBytes() const {

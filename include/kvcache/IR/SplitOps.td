@@ -65,18 +65,18 @@ def KVCache_MergeSplitsOp : KVCache_Op<"merge_splits", [
     fields `rows` and `max` of `split`:
 
     - `acc: [batch * rows * max, H, E]`, the accumulator of each split: its values
-      times their weights,
-    - `state: [batch * rows * max, H, 2]`, an exponent that its weights are
-      relative to, and the sum of its weights.
+      times their probabilities, which are not normalized,
+    - `state: [batch * rows * max, H, 2]`, an exponent that these probabilities
+      are relative to, and their sum.
 
     Split p of the row is at the first index `(b * rows + i) * max + p`. For
     query head g, over the splits p below n, in f32:
 
     - `exponent = max_p state[p, g, 0]`
-    - `weight(p) = 2^(state[p, g, 0] - exponent)`
-    - `sum = sum_p weight(p) * state[p, g, 1]`, with `sinks` plus
+    - `rescale(p) = 2^(state[p, g, 0] - exponent)`
+    - `sum = sum_p rescale(p) * state[p, g, 1]`, with `sinks` plus
       `2^(log2(e) * sinks[g] - exponent)`
-    - `out[r, g] = sum_p weight(p) * acc[p, g] * value_scale / (sum * out_scale)`
+    - `out[r, g] = sum_p rescale(p) * acc[p, g] * value_scale / (sum * out_scale)`
     - `lse[r, g] = ln(2) * (exponent + log2(sum))`; with `sinkless_lse` that of
       the sum without the sink
     - `max_logits[r, g] = ln(2) * (exponent + exponent_bias)`
@@ -152,31 +152,31 @@ def KVCache_MergeSplitsOp : KVCache_Op<"merge_splits", [
 }
 
 def KVCache_MergeStatesOp : KVCache_WholeCacheOp<"merge_states", [KVCache_TiledOpInterface]> {
-  let summary = "Merges the attention over parts of the keys";
+  let summary = "Merges attention over splits of the keys";
   let description = [{
-    `parts` holds the attention of each row over several disjoint sets of keys,
+    `splits` has the attention of each row over several disjoint sets of keys,
     and `lses` the natural logarithms of their sums of exponentials. The op
-    computes the attention over all of them, in f32:
+    computes the attention over all of these keys, in f32:
 
     - `lse = log(sum_p exp(lses[p]))`
-    - `out = sum_p exp(lses[p] - lse) * parts[p]`
+    - `out = sum_p exp(lses[p] - lse) * splits[p]`
 
-    A part whose `lses` is -inf has no keys, and is not read. Neither is one
+    A split whose `lses` is -inf has no keys, and is not read. Neither is one
     whose `lses` is +inf, which some kernels store for a row without keys. If no
-    part has keys, `out` is 0 and `lse` is -inf.
+    split has keys, `out` is 0 and `lse` is -inf.
 
     An output of fp8 is divided by `out_scale`, rounded to the nearest number, of
     two to the even one, and saturates: `out_scale` is one number, or one for each
     head. NaN stays NaN.
 
-    The outputs share no memory with each other, `parts` or `lses`: another thread
+    The outputs share no memory with each other, `splits` or `lses`: another thread
     may still read what one has written.
 
     On a GPU, a block merges heads of one row. `block_threads` is the number of
     its threads, at most, unless those of one head are more: by default 256.
 
     Constraints:
-    - (C1) `out` has the last three dimensions of `parts`, and `lse` the last two
+    - (C1) `out` has the last three dimensions of `splits`, and `lse` the last two
       of `lses`; the sizes of heads and elements are static.
     - (C2) `block_threads` is a multiple of 32 from 32 to 1024.
     - (C3) `out_scale` is for `out` of fp8, and has one factor or its heads.
@@ -184,9 +184,9 @@ def KVCache_MergeStatesOp : KVCache_WholeCacheOp<"merge_states", [KVCache_TiledO
     Example:
 
     ```mlir
-    func.func @merge(%parts: memref<?x?x32x128xbf16>, %lses: memref<?x?x32xf32>,
+    func.func @merge(%splits: memref<?x?x32x128xbf16>, %lses: memref<?x?x32xf32>,
                      %out: memref<?x32x128xbf16>, %lse: memref<?x32xf32>) {
-      kvcache.merge_states %parts, %lses outs(%out, %lse)
+      kvcache.merge_states %splits, %lses outs(%out, %lse)
         : memref<?x?x32x128xbf16>, memref<?x?x32xf32>, memref<?x32x128xbf16>,
           memref<?x32xf32>
       return
@@ -194,19 +194,19 @@ def KVCache_MergeStatesOp : KVCache_WholeCacheOp<"merge_states", [KVCache_TiledO
     ```
   }];
   let arguments = !con((ins
-    Arg<KVCache_DenseOf<[F32, F16, BF16], 4>, "outputs, [parts, total, H, E]">
-        :$parts,
-    Arg<KVCache_DenseOf<[F32], 3>, "logarithms of sums, [parts, total, H]">:$lses,
+    Arg<KVCache_DenseOf<[F32, F16, BF16], 4>, "outputs, [splits, total, H, E]">
+        :$splits,
+    Arg<KVCache_DenseOf<[F32], 3>, "logarithms of sums, [splits, total, H]">:$lses,
     Arg<KVCache_NarrowRows, "the merged output, [total, H, E]">:$out,
     Arg<KVCache_DenseOf<[F32], 2>, "the merged logarithms, [total, H]">:$lse,
     Arg<Optional<KVCache_StaticScale>, "a scale of the output, or [H]">:$out_scale
   ), KVCache_BlockThreadsArgument);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let builders = [OpBuilder<(ins
-    "::mlir::Value":$parts, "::mlir::Value":$lses, "::mlir::Value":$out,
+    "::mlir::Value":$splits, "::mlir::Value":$lses, "::mlir::Value":$out,
     "::mlir::Value":$lse)>];
   let assemblyFormat = [{
-    $parts `,` $lses `outs` `(` $out `,` $lse `)` (`out_scale` $out_scale^)?
+    $splits `,` $lses `outs` `(` $out `,` $lse `)` (`out_scale` $out_scale^)?
     attr-dict `:` type(operands) (`->` type($results)^)?
   }];
   let extraClassDeclaration = [{

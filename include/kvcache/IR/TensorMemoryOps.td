@@ -41,11 +41,11 @@ def KVCache_TmemAllocOp : KVCache_Op<"tmem_alloc"> {
 
     ```mlir
     !scores = !kvcache.tmem_tile<128x64xf32>
-    !weights = !kvcache.tmem_tile<128x64xbf16>
+    !probs = !kvcache.tmem_tile<128x64xbf16>
 
     func.func @alloc(%v: vector<32xf32>, %half: index) {
       %c0 = arith.constant 0 : index
-      %s, %w = kvcache.tmem_alloc : !scores, !weights
+      %s, %w = kvcache.tmem_alloc : !scores, !probs
       kvcache.tmem_store %v, %s[%c0] half %half : vector<32xf32>, !scores
       return
     }
@@ -305,11 +305,11 @@ def KVCache_TmemStoreOp : KVCache_Op<"tmem_store"> {
     Example:
 
     ```mlir
-    !weights = !kvcache.tmem_tile<64x64xbf16>
+    !probs = !kvcache.tmem_tile<64x64xbf16>
 
-    func.func @store(%v: vector<32xbf16>, %weights: !weights) {
+    func.func @store(%v: vector<32xbf16>, %probs: !probs) {
       %c0 = arith.constant 0 : index
-      kvcache.tmem_store %v, %weights[%c0] : vector<32xbf16>, !weights
+      kvcache.tmem_store %v, %probs[%c0] : vector<32xbf16>, !probs
       return
     }
     ```

@@ -98,7 +98,7 @@ def KVCache_TmemTileType : KVCache_Type<"TmemTile", "tmem_tile", [
 
     ```mlir
     !sums = !kvcache.tmem_tile<64x512xf32>
-    !weights = !kvcache.tmem_tile<64x64xbf16>
+    !probs = !kvcache.tmem_tile<64x64xbf16>
     ```
   }];
   let parameters = (ins

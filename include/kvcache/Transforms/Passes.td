@@ -49,11 +49,11 @@ def ScheduleAttention : Pass<"kvcache-schedule-attention"> {
   let summary = "Overlap the products and exponentials of loops over tiles";
   let description = [{
     Rotates each `scf.for` with the attribute `kvcache.schedule` by one. The loop
-    consumes a tile of keys for scores, computes masks and a softmax, and
-    consumes a tile of values for sums. The rotated one starts the scores of tile
-    j, then the sums of tile j - 1, and computes everything else of tile j while
-    the sums are in flight, as FlashAttention-3 does. Before it waits for the
-    sums, a `schedule_fence` keeps ptxas from moving the wait.
+    consumes a tile of keys for the product QK, computes masks and a softmax, and
+    consumes a tile of values for the product PV. The rotated one starts QK of
+    tile j, then PV of tile j - 1, and computes everything else of tile j while
+    PV is in flight, as FlashAttention-3 does. Before it waits for PV, a
+    `schedule_fence` keeps ptxas from moving the wait.
 
     With `ping_pong`, two warpgroups take turns by two named barriers that the
     kernel does not use.
@@ -63,7 +63,7 @@ def ScheduleAttention : Pass<"kvcache-schedule-attention"> {
     - it is from 0 by steps of 1, which is also the index of both pipes; each
       pipe has at least two stages;
     - each of the two regions has one product, its wait and its yield;
-    - only the sums, and pure ops that scale it, use the accumulator;
+    - only PV, and pure ops that scale it, use the accumulator;
     - its body has no block barrier, and copies are in another branch.
 
     `ping_pong` needs two warpgroups of consumers, and bounds that do not depend
@@ -84,7 +84,7 @@ def SplitAttention : Pass<"kvcache-split-attention"> {
   let description = [{
     Adds `partial` to each `attention` with a `workspace`, and a `merge_splits`
     after it. A kernel of a split then leaves its accumulator, an exponent and the
-    sum of weights in the workspace, and another kernel merges the splits of each
+    sum of its probabilities in the workspace, and another kernel merges the splits of each
     row.
 
     The region of `merge_splits` counts the splits of a row, from the tokens that
@@ -119,7 +119,7 @@ def TileAttention : Pass<"kvcache-tile-attention"> {
 
     A thread block stages its query rows in a tile. It has a loop over tiles of
     keys and values: scores by `fragment_mma`, masks and softmax by `map` and
-    `reduce`, sums by `fragment_mma`. `store_rows` stores the results, and
+    `reduce`, `acc` by `fragment_mma`. `store_rows` stores the results, and
     `store_split` those of a split into the workspace. With `wgmma`, a warpgroup
     copies tiles and others multiply. The loop has its schedule as
     `kvcache.schedule`, by which `kvcache-schedule-attention` rotates it. Without

@@ -14,13 +14,13 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// Rows and columns of an instruction's operand, columns of a load, and sums of
-/// an instruction.
-static constexpr int64_t kOperand = 16, kLoaded = 32, kSums = 4;
+/// Rows and columns of an instruction's operand, columns of a load, and
+/// elements of an instruction.
+static constexpr int64_t kOperand = 16, kLoaded = 32, kAccElements = 4;
 
 DequantProduct::DequantProduct(OpBuilder &builder, FragmentMmaOp op,
-                               ValueRange a, MutableArrayRef<Value> sums)
-    : b(builder, op.getLoc()), op(op), a(a), sums(sums),
+                               ValueRange a, MutableArrayRef<Value> acc)
+    : b(builder, op.getLoc()), op(op), a(a), acc(acc),
       loader(
           builder, op.getLoc(), op.getB(),
           TeamThread::get(b, op.getType().getComplete(), op.getThread()).lane) {
@@ -41,12 +41,12 @@ void DequantProduct::emitKMajor() {
       for (int64_t half = 0; half < 2; ++half) {
         Value word = words[2 * (k % kLoaded / kOperand) + half];
         multiply(k, widen(word, /*byParity=*/false),
-                 (n + 8 * half) / 8 * kSums);
+                 (n + 8 * half) / 8 * kAccElements);
       }
     }
 }
 
-// Sums stay in registers while values pass.
+// The accumulator stays in registers while values pass.
 void DequantProduct::emitMNMajor() {
   SmallVector<SmallVector<Value>> loaded(op.getSizeK() / kOperand);
   for (int64_t n = 0; n < op.getSizeN(); n += kOperand)
@@ -58,7 +58,7 @@ void DequantProduct::emitMNMajor() {
       auto low = widen(words[first], /*byParity=*/true);
       auto high = widen(words[first + 1], /*byParity=*/true);
       for (int64_t odd = 0; odd < 2; ++odd)
-        multiply(k, {low[odd], high[odd]}, (n / 8 + odd) * kSums);
+        multiply(k, {low[odd], high[odd]}, (n / 8 + odd) * kAccElements);
     }
 }
 
@@ -72,11 +72,11 @@ SmallVector<Value> DequantProduct::load(int64_t row, int64_t column) {
                      rest < kLoaded ? words / 2 : words);
 }
 
-void DequantProduct::multiply(int64_t k, ValueRange words, int64_t firstSum) {
+void DequantProduct::multiply(int64_t k, ValueRange words, int64_t firstAcc) {
   constexpr size_t left = 4;
   emitSyncInstruction(b.builder, b.loc, /*isHalf=*/true,
                       a.slice(k / kOperand * left, left), words,
-                      sums.slice(firstSum, kSums));
+                      acc.slice(firstAcc, kAccElements));
 }
 
 //===----------------------------------------------------------------------===//

@@ -24,7 +24,7 @@ namespace mlir::kvcache {
 class DequantProduct {
 public:
   DequantProduct(OpBuilder &builder, FragmentMmaOp op, ValueRange a,
-                 MutableArrayRef<Value> sums);
+                 MutableArrayRef<Value> acc);
 
   void emit();
 
@@ -33,8 +33,9 @@ private:
   void emitMNMajor();
   /// Loads the words of 16 rows and of up to 32 columns from one on.
   SmallVector<Value> load(int64_t row, int64_t column);
-  /// Adds a product of columns of A from `k` on to sums from a number on.
-  void multiply(int64_t k, ValueRange words, int64_t firstSum);
+  /// Adds a product of columns of A from `k` on to the accumulator
+  /// from an element on.
+  void multiply(int64_t k, ValueRange words, int64_t firstAcc);
 
   /// Two words of f16, of the bytes of a word in their order, or even and odd
   /// ones.
@@ -45,7 +46,7 @@ private:
   IndexBuilder b;
   FragmentMmaOp op;
   ValueRange a;
-  MutableArrayRef<Value> sums;
+  MutableArrayRef<Value> acc;
   MatrixLoader loader;
 };
 

@@ -74,10 +74,10 @@ void populateWgmmaPatterns(const TypeConverter &converter,
                            RewritePatternSet &patterns);
 
 /// Emits `mma.sync.m16n8k16` of f16, or of bf16: adds the product of four words
-/// of A and two of B to four sums.
+/// of A and two of B to four elements of the accumulator.
 void emitSyncInstruction(OpBuilder &builder, Location loc, bool isHalf,
                          ValueRange a, ValueRange b,
-                         MutableArrayRef<Value> sums);
+                         MutableArrayRef<Value> acc);
 
 /// The order of four matrices of 8 x 8 elements of 16 bits: (0, 0), (8, 0),
 /// (0, 8) and (8, 8), or (0, 8) before (8, 0). ptxas moves words that an

@@ -28,18 +28,18 @@ static SmallVector<Value> castWords(OpBuilder &builder, Location loc,
 
 void kvcache::emitSyncInstruction(OpBuilder &builder, Location loc, bool isHalf,
                                   ValueRange a, ValueRange b,
-                                  MutableArrayRef<Value> sums) {
+                                  MutableArrayRef<Value> acc) {
   Type f32 = builder.getF32Type();
   auto result = LLVM::LLVMStructType::getLiteral(builder.getContext(),
                                                  {f32, f32, f32, f32});
   NVVM::MMATypes type = isHalf ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16;
   Value product = NVVM::MmaOp::create(
       builder, loc, result, castWords(builder, loc, isHalf, a),
-      castWords(builder, loc, isHalf, b), ValueRange(ArrayRef<Value>(sums)),
+      castWords(builder, loc, isHalf, b), ValueRange(ArrayRef<Value>(acc)),
       ArrayRef<int64_t>{16, 8, kStep}, std::nullopt, std::nullopt,
       std::array{type, type},
       std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
-  for (auto [i, value] : llvm::enumerate(sums))
+  for (auto [i, value] : llvm::enumerate(acc))
     value = LLVM::ExtractValueOp::create(builder, loc, product, i);
 }
 
@@ -49,8 +49,8 @@ namespace {
 class SyncProduct {
 public:
   SyncProduct(OpBuilder &builder, FragmentMmaOp op, ValueRange a,
-              MutableArrayRef<Value> sums)
-      : b(builder, op.getLoc()), op(op), a(a), sums(sums),
+              MutableArrayRef<Value> acc)
+      : b(builder, op.getLoc()), op(op), a(a), acc(acc),
         loader(
             builder, op.getLoc(), op.getB(),
             TeamThread::get(b, op.getType().getComplete(), op.getThread()).lane,
@@ -96,13 +96,13 @@ private:
     bool isHalf = op.getB().getType().getElementType().isF16();
     emitSyncInstruction(b.builder, b.loc, isHalf,
                         a.slice(k / kStep * words, words), {low, high},
-                        sums.slice(n / 8 * elements, elements));
+                        acc.slice(n / 8 * elements, elements));
   }
 
   IndexBuilder b;
   FragmentMmaOp op;
   ValueRange a;
-  MutableArrayRef<Value> sums;
+  MutableArrayRef<Value> acc;
   MatrixLoader loader;
   bool isRowsFirst;
 };
@@ -119,24 +119,24 @@ struct LowerSyncProduct : OpConversionPattern<FragmentMmaOp> {
       return failure();
     Location loc = op.getLoc();
     FragmentType complete = op.getType().getComplete();
-    SmallVector<Value> sums =
-        getSums(rewriter, op, adaptor.getAccumulator(), complete);
-    emit(rewriter, op, adaptor.getA(), sums);
-    rewriter.replaceOp(op, join(rewriter, loc, complete, sums));
+    SmallVector<Value> acc =
+        getAcc(rewriter, op, adaptor.getAccumulator(), complete);
+    emit(rewriter, op, adaptor.getA(), acc);
+    rewriter.replaceOp(op, join(rewriter, loc, complete, acc));
     return success();
   }
 
 private:
   static void emit(OpBuilder &builder, FragmentMmaOp op, ValueRange a,
-                   MutableArrayRef<Value> sums) {
+                   MutableArrayRef<Value> acc) {
     if (op.dequantizes())
-      DequantProduct(builder, op, a, sums).emit();
+      DequantProduct(builder, op, a, acc).emit();
     else
-      SyncProduct(builder, op, a, sums).emit();
+      SyncProduct(builder, op, a, acc).emit();
   }
 
-  static SmallVector<Value> getSums(OpBuilder &builder, FragmentMmaOp op,
-                                    ValueRange given, FragmentType complete) {
+  static SmallVector<Value> getAcc(OpBuilder &builder, FragmentMmaOp op,
+                                   ValueRange given, FragmentType complete) {
     if (op.getAccumulator() && isa<InFlightType>(op.getAccumulator().getType()))
       return split(builder, op.getLoc(), given.front());
     if (op.getAccumulator())

@@ -48,16 +48,16 @@ struct LowerWgmmaProduct : OpConversionPattern<FragmentMmaOp> {
     Value a = op.getA();
     if (auto fragment = dyn_cast<FragmentType>(a.getType()))
       a = join(rewriter, loc, fragment, adaptor.getA());
-    Value sums;
+    Value acc;
     if (op.getAccumulator()) {
       ValueRange given = adaptor.getAccumulator();
-      sums = isa<InFlightType>(op.getAccumulator().getType())
-                 ? given.front()
-                 : join(rewriter, loc, op.getType().getComplete(), given);
+      acc = isa<InFlightType>(op.getAccumulator().getType())
+                ? given.front()
+                : join(rewriter, loc, op.getType().getComplete(), given);
     }
     rewriter.replaceOpWithNewOp<MmaOp>(
         op, op.getType().getParts().front().type, a, op.getARow(),
-        op.getAColumn(), op.getB(), op.getBRow(), op.getBColumn(), sums,
+        op.getAColumn(), op.getB(), op.getBRow(), op.getBColumn(), acc,
         op.getKAttr(), op.getMajorA(), op.getMajorB(), /*grouped=*/false);
     return success();
   }
@@ -72,20 +72,19 @@ private:
     SmallVector<Value> products;
     for (auto [i, part] : llvm::enumerate(parts)) {
       int64_t size = cast<VectorType>(part.type).getNumElements();
-      Value sums;
+      Value acc;
       if (op.getAccumulator())
-        sums = isa<InFlightType>(op.getAccumulator().getType())
-                   ? given[i]
-                   : join(builder, op.getLoc(), op.getType().getComplete(),
-                          given.slice(i * size, size));
+        acc = isa<InFlightType>(op.getAccumulator().getType())
+                  ? given[i]
+                  : join(builder, op.getLoc(), op.getType().getComplete(),
+                         given.slice(i * size, size));
       Value row = op.getBRow(), column = op.getBColumn();
       Value &first = op.getMajorB() == Major::K ? row : column;
       first = b.add(first, b.index(i * MmaOp::kM));
-      products.push_back(MmaOp::create(builder, op.getLoc(), part.type,
-                                       op.getB(), row, column, op.getA(),
-                                       op.getARow(), op.getAColumn(), sums, k,
-                                       op.getMajorB(), op.getMajorA(),
-                                       /*grouped=*/i + 1 < parts.size()));
+      products.push_back(MmaOp::create(
+          builder, op.getLoc(), part.type, op.getB(), row, column, op.getA(),
+          op.getARow(), op.getAColumn(), acc, k, op.getMajorB(), op.getMajorA(),
+          /*grouped=*/i + 1 < parts.size()));
     }
     return products;
   }

@@ -37,11 +37,11 @@ bool canBecomeHalf(AttentionOp op, const AttentionShape &shape) {
          (runs <= kWarp && llvm::isPowerOf2_64(runs));
 }
 
-/// Whether warps can multiply raw tiles of the caches.
-bool canMultiplyBothRaw(AttentionOp op, const AttentionShape &shape) {
+/// Whether warps can dequantize keys and values in registers.
+bool canDequantizeBoth(AttentionOp op, const AttentionShape &shape) {
   return shape.caches == Caches::Values && canBecomeHalf(op, shape) &&
-         canMultiplyRaw(op.getKeyCache(), shape.keySize) &&
-         canMultiplyRaw(op.getValues(), shape.valueSize);
+         canDequantizeInRegisters(op.getKeyCache(), shape.keySize) &&
+         canDequantizeInRegisters(op.getValues(), shape.valueSize);
 }
 
 /// Whether the config has a matrix instruction.
@@ -61,7 +61,7 @@ int64_t chooseRows(AttentionOp op, const AttentionShape &shape) {
     return shape.isOf(row.caches) && shape.isOf(row.tokens) &&
            shape.heads >= row.heads && shape.bits >= row.bits &&
            (row.rows || !hasMma(shape)) &&
-           (!row.isRaw || canMultiplyBothRaw(op, shape));
+           (!row.dequantizesInRegisters || canDequantizeBoth(op, shape));
   });
   int64_t most = choice != std::end(kRows) ? choice->rows : kMostFewRows;
   bool hasValues = shape.caches == Caches::Values;
@@ -76,17 +76,16 @@ int64_t chooseRows(AttentionOp op, const AttentionShape &shape) {
   return std::min(most, needed);
 }
 
-/// Warps or warpgroups that share the sums of a value. Tensor memory has all of
-/// them. A warp's share has whole products: one warp keeps the sums of other
-/// values, if there is no rule against so many.
-int64_t countParts(const TilesChoice &choice, const AttentionShape &shape) {
-  int64_t sums = shape.hasParts ? choice.sumsOfParts : choice.sums;
-  bool isDivisible = choice.unit != TileUnit::Warps ||
-                     shape.valueSize % (2 * kLeastColumns) == 0;
-  return shape.valueSize > sums && isDivisible ? 2 : 1;
+/// Warps or warpgroups that share an accumulator. Tensor memory has all of it.
+/// A warp's share has whole products: of other values, one warp has all.
+int64_t countAccShares(const TilesChoice &choice, const AttentionShape &shape) {
+  int64_t most = shape.hasSplits ? choice.accOfSplits : choice.acc;
+  bool isDivisible =
+      choice.mma != MmaKind::Sync || shape.valueSize % (2 * kLeastColumns) == 0;
+  return shape.valueSize > most && isDivisible ? 2 : 1;
 }
 
-/// The rows of swapped products are 64 tokens, or elements of values.
+/// With swapAB, the rows of products are 64 tokens, or elements of values.
 bool fitsSwap(const TilesChoice &choice, const AttentionShape &shape) {
   if (choice.swap == Swap::Never)
     return true;
@@ -101,35 +100,23 @@ bool isOverlapped(const AttentionShape &shape) {
   return shape.canOverlap && shape.bits == bits;
 }
 
-MmaKind getMma(TileUnit unit) {
-  switch (unit) {
-  case TileUnit::Warps:
-    return MmaKind::Sync;
-  case TileUnit::Warpgroups:
-    return MmaKind::Wgmma;
-  case TileUnit::TensorMemory:
-    return MmaKind::Tcgen05;
-  }
-  llvm_unreachable("covered switch");
-}
-
 bool fits(const TilesChoice &choice, const AttentionShape &shape, int64_t rows,
           const Target &target) {
   // Fields that are set are kept.
-  if (shape.config.mma && *shape.config.mma != getMma(choice.unit))
+  if (shape.config.mma && *shape.config.mma != choice.mma)
     return false;
   if (choice.rows && shape.config.rows && choice.rows != rows)
     return false;
   bool hasRows = (rows >= choice.leastRows && rows <= choice.mostRows) ||
                  (shape.config.rows && choice.rows == rows);
-  // The part of a value that a warpgroup takes, or the second product into
-  // tensor memory, begins a span of the swizzle.
-  constexpr int64_t span = 64, sumsOfProduct = 256;
-  int64_t parts = choice.unit == TileUnit::TensorMemory
-                      ? llvm::divideCeil(shape.valueSize, sumsOfProduct)
-                      : countParts(choice, shape);
-  if (choice.unit != TileUnit::Warps && parts > 1 &&
-      shape.valueSize % (parts * span))
+  // A warpgroup's share of a value, or the second product into tensor memory,
+  // begins a span of the swizzle.
+  constexpr int64_t span = 64, columnsOfProduct = 256;
+  int64_t shares = choice.mma == MmaKind::Tcgen05
+                       ? llvm::divideCeil(shape.valueSize, columnsOfProduct)
+                       : countAccShares(choice, shape);
+  if (choice.mma != MmaKind::Sync && shares > 1 &&
+      shape.valueSize % (shares * span))
     return false;
   return target.has(choice.chips) && fitsSwap(choice, shape) &&
          shape.isOf(choice.caches) && shape.isOf(choice.tokens) &&
@@ -150,16 +137,16 @@ bool areAllCopied(AttentionOp op) {
          areTilesCopied(op, op.getValues());
 }
 
-/// Loads of elements that a thread converts. Sums of long rows in registers
-/// leave few for these. A tile of 64 rows of 576 bytes takes 9 times as many of
-/// 256 threads.
+/// Loads of elements that a thread converts. The accumulator of a long row
+/// leaves few registers for these. A tile of 64 rows of 576 bytes takes 9 times
+/// as many of 256 threads.
 int64_t countLoads(const TilesChoice &choice, const AttentionShape &shape) {
   constexpr int64_t longRow = 256;
-  if (choice.unit == TileUnit::TensorMemory)
+  if (choice.mma == MmaKind::Tcgen05)
     return 9;
   if (shape.keySize <= longRow)
     return 4;
-  return choice.unit == TileUnit::Warpgroups ? 3 : 2;
+  return choice.mma == MmaKind::Wgmma ? 3 : 2;
 }
 
 /// Groups of elements of a key or a value that have scales of their own.
@@ -168,36 +155,36 @@ int64_t countMostGroups(AttentionOp op, const AttentionShape &shape) {
                   countScaleGroups(op.getValues(), shape.valueSize));
 }
 
-/// Whether warps multiply raw tiles: each of them converts all elements.
-bool multipliesRaw(AttentionOp op, const AttentionShape &shape,
-                   const TilePlan &plan) {
+/// Whether warps dequantize in registers: each of them converts all elements.
+bool dequantizesInRegisters(AttentionOp op, const AttentionShape &shape,
+                            const TilePlan &plan) {
   constexpr int64_t mostRows = 32;
-  return plan.unit == TileUnit::Warps && plan.rows <= mostRows &&
+  return plan.mma == MmaKind::Sync && plan.rows <= mostRows &&
          shape.config.dequant != DequantPlace::Tile &&
-         canMultiplyBothRaw(op, shape);
+         canDequantizeBoth(op, shape);
 }
 
-/// The blocks of a grid that take units of work by a schedule, or 0.
-int64_t chooseBlocks(AttentionOp op, const AttentionShape &shape,
-                     const TilePlan &plan, const Target &target) {
+/// The blocks of a persistent kernel, or 0.
+int64_t choosePersistentBlocks(AttentionOp op, const AttentionShape &shape,
+                               const TilePlan &plan, const Target &target) {
   if (shape.config.persistent)
     return *shape.config.persistent;
-  if (shape.tokens != Tokens::SequenceInSplits || !target.has(kScheduled))
+  if (shape.tokens != Tokens::SequenceInSplits || !target.has(kPersistent))
     return 0;
   int64_t bytes = countSharedBytes(op, shape, plan);
   int64_t byMemory = target.sharedBytes / (bytes + kReserved);
   int64_t threadRegisters = kMostRegisters;
-  if (plan.isSwapped)
+  if (plan.swapAB)
     threadRegisters =
-        std::min(threadRegisters, kBesideSums + plan.rows * shape.valueSize /
-                                                    plan.countThreads());
+        std::min(threadRegisters, kBesideAcc + plan.rows * shape.valueSize /
+                                                   plan.countThreads());
   int64_t byRegisters = kRegisters / (threadRegisters * plan.countThreads());
   return kMultiprocessors *
          std::max<int64_t>(std::min(byMemory, byRegisters), 1);
 }
 
 /// The hint of reads of the cache by blocks, or warps, of so many query rows.
-/// Parts of a sequence are read once if a block has all of its rows that are
+/// Splits of a sequence are read once if a block has all of its rows that are
 /// split, for all heads of a group. The blocks of a prompt read the same
 /// tokens, and sparse rows may name them as well.
 EvictionAttr chooseHint(AttentionOp op, const AttentionShape &shape,
@@ -217,29 +204,28 @@ EvictionAttr chooseHint(AttentionOp op, const AttentionShape &shape,
 TilePlan makePlan(AttentionOp op, const AttentionShape &shape,
                   const TilesChoice &choice, int64_t rows,
                   const Target &target) {
-  TilePlan plan{choice.unit,
+  TilePlan plan{choice.mma,
                 choice.rows ? choice.rows : rows,
                 choice.tokensOfTile,
                 choice.tiles,
-                countParts(choice, shape),
+                countAccShares(choice, shape),
                 countLoads(choice, shape)};
-  plan.isSwapped = choice.swap != Swap::Never;
+  plan.swapAB = choice.swap != Swap::Never;
   plan.hint = chooseHint(op, shape, plan.rows);
   int64_t most =
       choice.bytes == kChip ? target.sharedBytes - kBesideTiles : choice.bytes;
   auto hasRoom = [&] { return countBytes(op, shape, plan) <= most; };
-  if (multipliesRaw(op, shape, plan)) {
-    plan.multipliesRaw = true;
+  if (dequantizesInRegisters(op, shape, plan)) {
+    plan.dequantizesInRegisters = true;
     // Products of each group with scales of its own take registers, and so do
     // copies by all threads.
     if (countMostGroups(op, shape) > 1 || !target.has(Feature::TMA))
       plan.tokens = kWarp;
     return plan;
   }
-  if (plan.unit == TileUnit::Warps && !hasRoom())
+  if (plan.mma == MmaKind::Sync && !hasRoom())
     plan.stages = 1;
-  while (plan.unit != TileUnit::Warps && !hasRoom() &&
-         plan.tokens > kLeastTokens)
+  while (plan.mma != MmaKind::Sync && !hasRoom() && plan.tokens > kLeastTokens)
     plan.tokens /= 2;
   // Threads fill the only tile of elements that they convert.
   if (!isAnyCopied(op))
@@ -247,10 +233,11 @@ TilePlan makePlan(AttentionOp op, const AttentionShape &shape,
   Value caches[] = {op.getKeyCache(), op.getValues()};
   if (llvm::any_of(caches, [&](Value cache) { return canStageRaw(op, cache); }))
     for (int64_t raw = 1;
-         raw <= std::min(choice.raw, shape.config.rawStages.value_or(kAnySize));
+         raw <=
+         std::min(choice.rawStages, shape.config.rawStages.value_or(kAnySize));
          ++raw) {
       TilePlan more = plan;
-      more.raw = raw;
+      more.rawStages = raw;
       if (countBytes(op, shape, more) <= most)
         plan = more;
     }
@@ -262,10 +249,10 @@ TilePlan makePlan(AttentionOp op, const AttentionShape &shape,
 bool canOverlap(Schedule schedule, AttentionOp op, const AttentionShape &shape,
                 const TilePlan &plan) {
   constexpr int64_t groups = 2;
-  return plan.unit == TileUnit::Warpgroups && !plan.isSwapped &&
-         plan.parts == 1 && plan.stages > 1 &&
-         shape.tokens == Tokens::Sequence && shape.caches == Caches::Values &&
-         areAllCopied(op) && !op.getRopeCache() &&
+  return plan.mma == MmaKind::Wgmma && !plan.swapAB && plan.accShares == 1 &&
+         plan.stages > 1 && shape.tokens == Tokens::Sequence &&
+         shape.caches == Caches::Values && areAllCopied(op) &&
+         !op.getRopeCache() &&
          (schedule == Schedule::Pipelined ||
           plan.rows == groups * kRowsOfWarpgroup);
 }
@@ -312,7 +299,7 @@ int64_t chooseRegisters(AttentionOp op, const AttentionShape &shape,
       kRegisters / (std::max<int64_t>(blocks, 1) * plan.countThreads());
   bool isBounded = shape.keySize <= kMostBounded &&
                    registers >= kLeastRegisters && registers < kMostRegisters;
-  return isBounded ? llvm::alignDown(registers, kRegisterUnit) : 0;
+  return isBounded ? llvm::alignDown(registers, kRegisterGranule) : 0;
 }
 
 /// The reason why a kernel of this plan can't have a field of the config, or an
@@ -324,17 +311,17 @@ std::string findConfigObstacle(AttentionOp op, const AttentionShape &shape,
     return llvm::formatv("'{0}' = {1} here, got {2}", name, possible, given)
         .str();
   };
-  if (config.accShares.value_or(plan.parts) != plan.parts)
-    return refuse("acc_shares", plan.parts, *config.accShares);
-  if (config.rawStages.value_or(plan.raw) != plan.raw)
-    return refuse("raw_stages", plan.raw, *config.rawStages);
-  if (config.dequant == DequantPlace::Registers && !plan.multipliesRaw)
+  if (config.accShares.value_or(plan.accShares) != plan.accShares)
+    return refuse("acc_shares", plan.accShares, *config.accShares);
+  if (config.rawStages.value_or(plan.rawStages) != plan.rawStages)
+    return refuse("raw_stages", plan.rawStages, *config.rawStages);
+  if (config.dequant == DequantPlace::Registers && !plan.dequantizesInRegisters)
     return "'dequant' = tile here, got registers";
-  if (plan.isSwapped && plan.tokens != kRowsOfWarpgroup)
+  if (plan.swapAB && plan.tokens != kRowsOfWarpgroup)
     return refuse("keys", kRowsOfWarpgroup, plan.tokens);
-  if (plan.stages > 1 && !plan.multipliesRaw && !isAnyCopied(op))
+  if (plan.stages > 1 && !plan.dequantizesInRegisters && !isAnyCopied(op))
     return refuse("stages", 1, plan.stages);
-  if (plan.unit == TileUnit::TensorMemory) {
+  if (plan.mma == MmaKind::Tcgen05) {
     constexpr int64_t columns = 512, lanes = 128;
     int64_t needed = llvm::PowerOf2Ceil(shape.valueSize + plan.tokens * 3 / 2);
     if (needed > columns * (lanes / plan.rows))
@@ -403,33 +390,33 @@ FailureOr<std::optional<TilePlan>> kvcache::planTiles(AttentionOp op,
   TilePlan plan = makePlan(op, shape, *choice, rows, target);
   plan.tokens = shape.config.keys.value_or(plan.tokens);
   plan.stages = shape.config.stages.value_or(plan.stages);
-  plan.loads = shape.config.convertLoads.value_or(plan.loads);
+  plan.convertLoads = shape.config.convertLoads.value_or(plan.convertLoads);
   chooseSchedule(op, shape, plan, target);
   std::string obstacle = findConfigObstacle(op, shape, plan, target);
   if (!obstacle.empty() && op.getConfigAttr()) {
     op.emitOpError("expects 'config' to have ") << obstacle;
     return failure();
   }
-  plan.blocks = chooseBlocks(op, shape, plan, target);
-  if (plan.unit == TileUnit::Warps)
+  plan.persistentBlocks = choosePersistentBlocks(op, shape, plan, target);
+  if (plan.mma == MmaKind::Sync)
     plan.registers = chooseRegisters(op, shape, plan, target);
   return std::optional(plan);
 }
 
 AttentionConfig kvcache::getConfig(const TilePlan &plan) {
   AttentionConfig config;
-  config.mma = getMma(plan.unit);
-  if (plan.unit == TileUnit::Warpgroups)
-    config.swapAB = plan.isSwapped;
+  config.mma = plan.mma;
+  if (plan.mma == MmaKind::Wgmma)
+    config.swapAB = plan.swapAB;
   config.rows = plan.rows;
   config.keys = plan.tokens;
   config.stages = plan.stages;
-  config.accShares = plan.parts;
-  config.dequant =
-      plan.multipliesRaw ? DequantPlace::Registers : DequantPlace::Tile;
-  config.rawStages = plan.raw;
-  config.convertLoads = plan.loads;
-  config.persistent = plan.blocks;
+  config.accShares = plan.accShares;
+  config.dequant = plan.dequantizesInRegisters ? DequantPlace::Registers
+                                               : DequantPlace::Tile;
+  config.rawStages = plan.rawStages;
+  config.convertLoads = plan.convertLoads;
+  config.persistent = plan.persistentBlocks;
   config.schedule = plan.schedule;
   config.l2Hint = plan.hint ? plan.hint.getValue() : Eviction::Normal;
   return config;

@@ -17,40 +17,34 @@
 
 namespace mlir::kvcache {
 
-/// The instructions that multiply tiles on tensor cores.
-enum class TileUnit {
-  Warps,        ///< `mma.sync`, of fragments that warps load
-  Warpgroups,   ///< `wgmma`, of whole tiles
-  TensorMemory, ///< `tcgen05`, of whole tiles, into tensor memory
-};
-
 /// Threads of a warp, and its query rows on tensor cores: those of a product.
 constexpr int64_t kWarp = 32, kRowsOfWarp = 16;
 /// Threads of a warpgroup, and the rows of its products.
 constexpr int64_t kWarpgroup = 128, kRowsOfWarpgroup = 64;
 
-/// How a block of attention on tensor cores divides its work.
+/// How a block of attention on tensor cores divides its work: the fields of the
+/// config, and what follows from them.
 struct TilePlan {
-  TileUnit unit;
+  MmaKind mma;
   /// Query rows.
   int64_t rows;
   /// Tokens of a tile, and tiles of keys and of values that the block has.
   int64_t tokens, stages;
-  /// Warps, or warpgroups, that share the sums of their rows.
-  int64_t parts;
+  /// Warps, or warpgroups, that share the accumulators of their rows.
+  int64_t accShares;
   /// Loads of a thread that are under way at once, of elements that it
   /// converts.
-  int64_t loads;
+  int64_t convertLoads;
   /// Tiles of such elements that copies bring; 0 where the threads load them.
-  int64_t raw = 0;
-  /// Blocks of the grid that take units of work by a schedule; 0 without one.
-  int64_t blocks = 0;
+  int64_t rawStages = 0;
+  /// Blocks of a persistent kernel; 0 for a block for each work item.
+  int64_t persistentBlocks = 0;
   /// Whether the left operands of products are the keys and values of 64
   /// tokens, in a warpgroup: query rows are columns of the products.
-  bool isSwapped = false;
+  bool swapAB = false;
   /// Whether warps convert elements of 8 bits in registers, to f16: tiles are
   /// as the caches have them.
-  bool multipliesRaw = false;
+  bool dequantizesInRegisters = false;
   /// The overlap of the products of a tile.
   Schedule schedule = Schedule::Prefetch;
   /// How long lines of the cache stay in the L2 cache; null without a hint.
@@ -59,15 +53,15 @@ struct TilePlan {
   int64_t registers = 0;
 
   int64_t countThreads() const {
-    return isSwapped ? kWarpgroup : rows / kRowsOfWarp * parts * kWarp;
+    return swapAB ? kWarpgroup : rows / kRowsOfWarp * accShares * kWarp;
   }
-  bool isPersistent() const { return blocks != 0; }
+  bool isPersistent() const { return persistentBlocks != 0; }
   /// Warps that do nothing but copy tiles; 0 where all do.
   int64_t countProducerWarps() const {
     return schedule == Schedule::Prefetch ? 0 : kWarpgroup / kWarp;
   }
   /// Tiles whose copies are under way while one is used, at most.
-  int64_t countAhead() const { return std::max(stages - 1, raw); }
+  int64_t countAhead() const { return std::max(stages - 1, rawStages); }
 };
 
 /// How a warp divides its work without tensor cores.

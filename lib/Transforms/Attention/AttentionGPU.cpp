@@ -36,21 +36,21 @@ public:
   void expand() {
     // Blocks beside each other read the same tokens.
     int64_t across = sizes.heads * countShares();
-    Value units = frame.dim(op.getQ(), 0), layers = frame.index(1);
+    Value items = frame.dim(op.getQ(), 0), layers = frame.index(1);
     if (op.getWorkspace()) {
-      units = countUnits(units);
+      items = countItems(items);
       layers = frame.index(1 + splits.countLayers());
     }
     frame.forBlocks(
-        {frame.mul(units, across), layers}, {1, 1},
+        {frame.mul(items, across), layers}, {1, 1},
         [&](ValueRange block) {
           frame.forThreads({kWarp}, [&](ValueRange ids) {
             setLanes(ids[0], block[0]);
-            Value unit = frame.div(block[0], across);
+            Value item = frame.div(block[0], across);
             if (op.getWorkspace())
-              attendUnit(unit, block[1]);
+              attendItem(item, block[1]);
             else
-              attendRow(unit);
+              attendRow(item);
           });
         },
         /*alongX=*/0);
@@ -58,7 +58,7 @@ public:
 
 private:
   /// Makes the workspace, and counts rows and splits of a layer of the grid.
-  Value countUnits(Value rows) {
+  Value countItems(Value rows) {
     splits.makeWorkspace();
     Value slots = splits.getSlots();
     Value perLayer = frame.mul(slots, splits.countPerLayer());
@@ -111,22 +111,22 @@ private:
 
   /// The first layer of the grid has whole rows, which take longest, and the
   /// next ones have splits.
-  WarpWork getWork(Value unit, Value layer) {
+  WarpWork getWork(Value item, Value layer) {
     int64_t perLayer = splits.countPerLayer();
     Value isWhole = frame.equal(layer, frame.index(0));
     layer = frame.sub(layer, frame.index(1));
-    Value slot = frame.div(unit, perLayer);
+    Value slot = frame.div(item, perLayer);
     Value split =
-        frame.add(frame.mul(layer, perLayer), frame.rem(unit, perLayer));
+        frame.add(frame.mul(layer, perLayer), frame.rem(item, perLayer));
     // Branches on what was loaded lie inside of those on the block's number, so
     // that ptxas keeps what all threads of a block share in uniform registers.
     auto findWhole = [&]() -> ValuePair {
       // The first sequence has no row of padding.
       Value batch = frame.selectIf(
-          frame.below(unit, frame.countRows(op.getRowOffsets())),
-          [&] { return frame.findSequence(op.getRowOffsets(), unit); },
+          frame.below(item, frame.countRows(op.getRowOffsets())),
+          [&] { return frame.findSequence(op.getRowOffsets(), item); },
           [&] { return frame.index(0); });
-      return {batch, unit};
+      return {batch, item};
     };
     auto findSplit = [&]() -> ValuePair {
       // Slots after the last have rows after those that are split.
@@ -141,8 +141,8 @@ private:
     return {isWhole, batch, row, slot, split};
   }
 
-  void attendUnit(Value unit, Value layer) {
-    WarpWork work = getWork(unit, layer);
+  void attendItem(Value item, Value layer) {
+    WarpWork work = getWork(item, layer);
     QueryRows rows = loadRows(frame, op, work.batch);
     Value i = frame.sub(work.row, rows.first);
     Value isOurs = arith::AndIOp::create(
@@ -168,10 +168,11 @@ private:
       Value from = frame.add(seen.from, frame.mul(split, size));
       Value to = frame.min(seen.to, frame.add(from, size));
       warpRow.begin(rows, i, work.row);
-      WarpRow::Sums sums = warpRow.addRange({from, to});
-      frame.runIf(frame.equal(count, one), [&] { warpRow.storeOutputs(sums); });
+      WarpRow::State state = warpRow.addRange({from, to});
+      frame.runIf(frame.equal(count, one),
+                  [&] { warpRow.storeOutputs(state); });
       frame.runIf(frame.below(one, count), [&] {
-        warpRow.storeSplit(sums, splits.getWorkspace(), work.slot, work.split);
+        warpRow.storeSplit(state, splits.getWorkspace(), work.slot, work.split);
       });
     });
   }

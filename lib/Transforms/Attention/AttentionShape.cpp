@@ -38,7 +38,7 @@ AttentionShape::AttentionShape(AttentionOp op)
       tokens(op.getRows()        ? Tokens::Ids
              : op.getWorkspace() ? Tokens::SequenceInSplits
                                  : Tokens::Sequence),
-      hasParts(op.getWorkspace()), heads(countGroupHeads(op)),
+      hasSplits(op.getWorkspace()), heads(countGroupHeads(op)),
       keySize(op.getKeySize()), valueSize(getLastSize(op.getOut())),
       bits(std::min(getBits(op.getKeyCache()), getBits(op.getValues()))),
       hasBegin(op.getWindow() || op.getChunk() || op.getRanges()),
@@ -57,10 +57,11 @@ int64_t kvcache::countBytes(AttentionOp op, const AttentionShape &shape,
   int64_t tokenSize = shape.keySize + (isLatent ? 0 : shape.valueSize);
   int64_t elements =
       plan.rows * shape.keySize + plan.stages * plan.tokens * tokenSize;
-  if (plan.isSwapped)
+  if (plan.swapAB)
     elements += plan.rows * plan.tokens;
-  int64_t raw = op.getRopeCache() ? countPairBytes(op, plan.tokens, plan.raw)
-                                  : plan.raw * plan.tokens * tokenSize;
+  int64_t raw = op.getRopeCache()
+                    ? countPairBytes(op, plan.tokens, plan.rawStages)
+                    : plan.rawStages * plan.tokens * tokenSize;
   return 2 * elements + raw + countListBytes(op);
 }
 
@@ -79,6 +80,6 @@ static int64_t countRawBytes(AttentionOp op, const AttentionShape &shape,
 
 int64_t kvcache::countSharedBytes(AttentionOp op, const AttentionShape &shape,
                                   const TilePlan &plan) {
-  return plan.multipliesRaw ? countRawBytes(op, shape, plan)
-                            : countBytes(op, shape, plan);
+  return plan.dequantizesInRegisters ? countRawBytes(op, shape, plan)
+                                     : countBytes(op, shape, plan);
 }

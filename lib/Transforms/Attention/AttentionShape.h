@@ -27,7 +27,7 @@ struct AttentionShape {
   AttentionConfig config;
   Caches caches;
   Tokens tokens;
-  bool hasParts;
+  bool hasSplits;
   /// Query heads of a head of the cache, and elements.
   int64_t heads, keySize, valueSize;
   /// Bits of the caches' elements, at least.

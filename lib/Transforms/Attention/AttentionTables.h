@@ -41,8 +41,8 @@ struct RowsChoice {
   int64_t heads;
   /// Bits of the cache's elements, at least.
   int64_t bits;
-  /// Only caches that warps can multiply as they are.
-  bool isRaw;
+  /// Only caches that warps can dequantize in registers.
+  bool dequantizesInRegisters;
   /// The rows; 0 without tensor cores. A block has one sparse row, or the new
   /// tokens of a sequence that is split, for at most so many heads: rows beyond
   /// these would be wasted.
@@ -50,16 +50,16 @@ struct RowsChoice {
 };
 
 // A tile of latent rows and their queries leave room for 32 rows in shared
-// memory. Measured on H200 for parts of 256 tokens, in % of the bandwidth, by
+// memory. Measured on H200 for splits of 256 tokens, in % of the bandwidth, by
 // warps and by tiles of 16 rows: bf16 with 4 heads 62 and 75, with 8 heads 29
 // and 70, and with 1 head 84 by warps; fp8 with 4 heads 33 and 28, with a scale
 // for 128 elements 24 and 25, of tiles whose elements threads convert once for
-// all heads of a tile. Warps that multiply raw tiles take a third of the
+// all heads of a tile. In-register dequantization takes a third of the
 // instructions of these, or less, with any number of heads: not measured. Few
 // heads of sparse rows are read once by warps.
 constexpr RowsChoice kRows[] = {
     // clang-format off
-    // caches          tokens                    heads bits raw    rows
+    // caches          tokens                    heads bits dequant rows
     {Caches::Values, Tokens::SequenceInSplits, 1,   0,   true,  32},
     {Caches::Values, Tokens::Sequence,        1,   0,   false, 64},
     {Caches::Values, Tokens::SequenceInSplits, 8,   0,   false, 64},
@@ -92,7 +92,7 @@ struct TilesChoice {
   /// Elements of a key or a value, up to.
   int64_t size;
 
-  TileUnit unit;
+  MmaKind mma;
   /// Query rows, unless `config` gives them; 0 for those of the first table.
   int64_t rows;
   /// Tokens of a tile, and tiles. Where there is no room for these, warps have
@@ -100,12 +100,12 @@ struct TilesChoice {
   int64_t tokensOfTile, tiles;
   /// Shared memory of queries and tiles.
   int64_t bytes;
-  /// Elements of a value of which a warp, a warpgroup or tensor memory keeps
-  /// the sums, without and with a merge of parts, which takes registers, too.
-  /// Two warps or warpgroups share longer values.
-  int64_t sums, sumsOfParts;
+  /// Elements of an accumulator that a warp, a warpgroup or tensor memory
+  /// keeps, without and with splits, whose code takes registers, too. Two warps
+  /// or warpgroups share longer ones.
+  int64_t acc, accOfSplits;
   /// Tiles of raw elements of 8 bits, at most, if there is room for these.
-  int64_t raw;
+  int64_t rawStages;
   Swap swap = Swap::Never;
   /// Only elements of 16 bits, without a soft cap, masks or regions.
   bool isOverlapped = false;
@@ -116,19 +116,19 @@ constexpr Feature kWgmma = Feature::WGMMA, kTmem = Feature::TensorMemory,
 constexpr Caches kBoth = Caches::Any, kValues = Caches::Values,
                  kLatent = Caches::Latent;
 constexpr Tokens kTokens = Tokens::Any, kSequence = Tokens::Sequence;
-constexpr TileUnit kWarps = TileUnit::Warps, kGroups = TileUnit::Warpgroups,
-                   kTensor = TileUnit::TensorMemory;
+constexpr MmaKind kBySync = MmaKind::Sync, kByWgmma = MmaKind::Wgmma,
+                  kByTcgen05 = MmaKind::Tcgen05;
 /// Bytes that the chips have, and that every chip from sm_80 on has.
 constexpr int64_t kChip = 0, kEvery = 96 << 10;
 
-// The sums of long values leave registers for the scores of few tokens. The
+// Long accumulators leave registers for the scores of few tokens. The
 // scores of a warpgroup are those of all of its warps, so that long latent rows
 // have as many tokens as others. Products of 64 rows into tensor memory take as
-// long as those of 128, but 128 rows have no room for the sums of 512 elements.
-// Swapped products read a tile from shared memory once for all query rows. For
-// decode steps of latent caches they took 274 us with 16 heads on an H200, and
-// products of warps 322 us; with 32 heads 364 and 388 us.
-// Raw tiles are for blocks that have a multiprocessor alone or with few others:
+// long as those of 128, but 128 rows have no room for accumulators of 512
+// elements. Products with swapAB read a tile from shared memory once for all
+// query rows. For decode steps of latent caches they took 274 us with 16 heads
+// on an H200, and products of warps 322 us; with 32 heads 364 and 388 us. Raw
+// tiles are for blocks that have a multiprocessor alone or with few others:
 // loads of several blocks are under way while one computes.
 //
 // Measured on H200 for prompts whose products do not overlap, in % of the peak
@@ -139,26 +139,26 @@ constexpr int64_t kChip = 0, kEvery = 96 << 10;
 constexpr TilesChoice kTiles[] = {
     // clang-format off
     // chips, caches, heads, tokens, rows from and to, size;
-    // unit, rows, tokens of a tile, tiles, bytes, sums without and with parts,
+    // MMA, rows, tokens of a tile, tiles, bytes, acc without and with splits,
     // raw tiles, swap, only if products overlap
-    {kWgmma, kLatent, 1,  kTokens,   16,  32,  kAnySize, kGroups, 0,   64, 2, kChip,  512, 512, 2, Swap::OnRequest},
-    {kWgmma, kValues, 1,  kTokens,   16,  32,  kAnySize, kGroups, 0,   64, 2, kChip,  256, 256, 0, Swap::OnRequest},
-    {kTmem,  kLatent, 64, kTokens,   0,   32,  kAnySize, kTensor, 64,  64, 2, kChip,  512, 512, 2},
-    {kTmem,  kValues, 1,  kSequence, 64,  64,  kAnySize, kTensor, 128, 64, 2, kChip,  256, 256, 0},
-    {kTmem,  kValues, 1,  kTokens,   64,  128, kAnySize, kTensor, 0,   64, 2, kChip,  256, 256, 0},
-    {kWgmma, kLatent, 64, kTokens,   0,   32,  kAnySize, kGroups, 64,  64, 2, kChip,  256, 256, 2},
-    {kWgmma, kLatent, 1,  kTokens,   16,  32,  kAnySize, kGroups, 0,   64, 2, kChip,  512, 512, 2, Swap::ByDefault},
-    {kWgmma, kValues, 1,  kSequence, 64,  64,  256,  kGroups, 128, 64, 2, kChip,  256, 256, 0, Swap::Never, true},
-    {kWgmma, kValues, 1,  kTokens,   64,  128, 128,  kGroups, 0,   64, 2, kChip,  256, 256, 0},
-    {kWgmma, kValues, 1,  kTokens,   64,  64,  256,  kGroups, 0,   32, 2, kChip,  256, 256, 0},
-    {kWgmma, kValues, 1,  kTokens,   128, 128, 256,  kGroups, 0,   64, 2, kChip,  256, 256, 0},
-    {kAll,   kLatent, 1,  kTokens,   0,   64,  128,  kWarps,  0,   64, 2, kEvery, 256, 128, 2},
-    {kAll,   kLatent, 1,  kTokens,   0,   64,  256,  kWarps,  0,   32, 2, kEvery, 256, 128, 2},
-    {kAll,   kLatent, 1,  kTokens,   0,   64,  kAnySize, kWarps,  0,   16, 2, kEvery, 256, 128, 2},
-    {kAll,   kValues, 1,  kTokens,   0,   64,  128,  kWarps,  0,   64, 2, kEvery, 256, 128, 0},
-    {kAll,   kValues, 1,  kTokens,   0,   64,  256,  kWarps,  0,   32, 2, kEvery, 256, 128, 0},
-    {kAll,   kBoth,   1,  kTokens,   128, 128, 128,  kWarps,  0,   64, 2, kEvery, 256, 256, 0},
-    {kAll,   kBoth,   1,  kTokens,   128, 128, 256,  kWarps,  0,   32, 2, kEvery, 256, 256, 0},
+    {kWgmma, kLatent, 1,  kTokens,   16,  32,  kAnySize, kByWgmma, 0,   64, 2, kChip,  512, 512, 2, Swap::OnRequest},
+    {kWgmma, kValues, 1,  kTokens,   16,  32,  kAnySize, kByWgmma, 0,   64, 2, kChip,  256, 256, 0, Swap::OnRequest},
+    {kTmem,  kLatent, 64, kTokens,   0,   32,  kAnySize, kByTcgen05, 64,  64, 2, kChip,  512, 512, 2},
+    {kTmem,  kValues, 1,  kSequence, 64,  64,  kAnySize, kByTcgen05, 128, 64, 2, kChip,  256, 256, 0},
+    {kTmem,  kValues, 1,  kTokens,   64,  128, kAnySize, kByTcgen05, 0,   64, 2, kChip,  256, 256, 0},
+    {kWgmma, kLatent, 64, kTokens,   0,   32,  kAnySize, kByWgmma, 64,  64, 2, kChip,  256, 256, 2},
+    {kWgmma, kLatent, 1,  kTokens,   16,  32,  kAnySize, kByWgmma, 0,   64, 2, kChip,  512, 512, 2, Swap::ByDefault},
+    {kWgmma, kValues, 1,  kSequence, 64,  64,  256,  kByWgmma, 128, 64, 2, kChip,  256, 256, 0, Swap::Never, true},
+    {kWgmma, kValues, 1,  kTokens,   64,  128, 128,  kByWgmma, 0,   64, 2, kChip,  256, 256, 0},
+    {kWgmma, kValues, 1,  kTokens,   64,  64,  256,  kByWgmma, 0,   32, 2, kChip,  256, 256, 0},
+    {kWgmma, kValues, 1,  kTokens,   128, 128, 256,  kByWgmma, 0,   64, 2, kChip,  256, 256, 0},
+    {kAll,   kLatent, 1,  kTokens,   0,   64,  128,  kBySync,  0,   64, 2, kEvery, 256, 128, 2},
+    {kAll,   kLatent, 1,  kTokens,   0,   64,  256,  kBySync,  0,   32, 2, kEvery, 256, 128, 2},
+    {kAll,   kLatent, 1,  kTokens,   0,   64,  kAnySize, kBySync,  0,   16, 2, kEvery, 256, 128, 2},
+    {kAll,   kValues, 1,  kTokens,   0,   64,  128,  kBySync,  0,   64, 2, kEvery, 256, 128, 0},
+    {kAll,   kValues, 1,  kTokens,   0,   64,  256,  kBySync,  0,   32, 2, kEvery, 256, 128, 0},
+    {kAll,   kBoth,   1,  kTokens,   128, 128, 128,  kBySync,  0,   64, 2, kEvery, 256, 256, 0},
+    {kAll,   kBoth,   1,  kTokens,   128, 128, 256,  kBySync,  0,   32, 2, kEvery, 256, 256, 0},
     // clang-format on
 };
 
@@ -174,7 +174,7 @@ constexpr int64_t kLeastRows = 16, kLeastTokens = 16;
 /// Tokens of a tile whose products overlap, by the elements of a value: of
 /// causal products; with code for a begin or a soft cap, or for copies of few
 /// rows; and with that of a mask. A thread has registers for the accumulator,
-/// the scores of a tile and the weights of another. More tokens spill
+/// the scores of a tile and the probs of another. More tokens spill
 /// (ptxas 13.0).
 struct OverlappedTokens {
   int64_t valueSize, tokens, tokensWithCode, tokensWithMask;
@@ -184,30 +184,31 @@ constexpr OverlappedTokens kOverlappedTokens[] = {
     {192, 112, 96, 96},  {224, 96, 80, 64},   {256, 80, 64, 64}};
 /// The most elements of a value of `ranges` whose products overlap.
 constexpr int64_t kMostOfRanges = 128;
-/// The fewest elements of a value whose sums a warp keeps.
+/// The fewest elements of an accumulator that a warp keeps.
 constexpr int64_t kLeastColumns = 16;
 
 //===----------------------------------------------------------------------===//
-// Schedules
+// Persistent kernels
 //===----------------------------------------------------------------------===//
 
-// The parts of ragged sequences are computed by a schedule: a grid with a block
-// for each part that there may be has mostly blocks without work. All sparse
-// rows have as many parts, which `max_splits` can say. `mma.sync` of older
-// chips has no registers left where rows are latent.
-constexpr Feature kScheduled = Feature::TMA;
+// A persistent kernel computes the splits of ragged sequences: a grid with a
+// block for each possible split has mostly blocks without work. All sparse rows
+// have as many splits, which `max_splits` can say. `mma.sync` of older chips
+// has no registers left where rows are latent.
+constexpr Feature kPersistent = Feature::TMA;
 /// Multiprocessors of the largest GPUs. Blocks that find no room begin when the
-/// others have taken all units, and end.
+/// others have taken all work items, and end.
 constexpr int64_t kMultiprocessors = 192;
 /// Registers of a multiprocessor, and of a thread, and bytes of shared memory
 /// that each block takes besides its own.
 constexpr int64_t kRegisters = 1 << 16, kMostRegisters = 256,
                   kReserved = 1 << 10;
-/// Registers of a thread beside the sums of swapped products.
-constexpr int64_t kBesideSums = 128;
-/// The fewest registers of a thread that multiplies by `mma.sync`, and the unit
-/// of their number, for keys of so many elements: longer ones need all.
-constexpr int64_t kLeastRegisters = 168, kRegisterUnit = 8, kMostBounded = 64;
+/// Registers of a thread beside the accumulator of products with swapAB.
+constexpr int64_t kBesideAcc = 128;
+/// The fewest registers of a thread that multiplies by `mma.sync`, and the
+/// divisor of their number, for keys of so many elements: longer ones need all.
+constexpr int64_t kLeastRegisters = 168, kRegisterGranule = 8,
+                  kMostBounded = 64;
 
 //===----------------------------------------------------------------------===//
 // What the L2 cache evicts first
@@ -223,7 +224,7 @@ constexpr Eviction kOfStreams = Eviction::First;
 
 /// Elements of a row that a lane keeps at most, where that is possible.
 constexpr int64_t kMostElements = 32;
-/// Floats of queries and sums of a lane.
+/// Floats of queries and accumulators of a lane.
 constexpr int64_t kMostFloats = 96;
 /// Elements of a lane above which it has loads of 2 tokens in flight, not 4.
 constexpr int64_t kFewElements = 16;

@@ -1,4 +1,4 @@
-//===- ExponentBias.cpp - Exponents that weights are relative to ----------===//
+//===- ExponentBias.cpp - Exponents that probs are relative to ------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -17,7 +17,7 @@ float kvcache::getExponentSlack(AttentionOp op) {
 }
 
 float kvcache::getExponentBias(AttentionOp op, const AttentionConfig &config) {
-  // Weights of f16 are at most 2^15.
+  // Probs of f16 are at most 2^15.
   constexpr float most = 15;
   if (config.mma == MmaKind::None)
     return 0;
@@ -26,8 +26,8 @@ float kvcache::getExponentBias(AttentionOp op, const AttentionConfig &config) {
     // Scales times their powers are below 4.
     return values.isQuantized() ? most - 2 : most;
   }
-  FloatType weights = op.getTileElement(op.getValues());
-  if (!weights || !weights.isF16())
+  FloatType element = op.getTileElement(op.getValues());
+  if (!element || !element.isF16())
     return 0;
   return config.mma == MmaKind::Tcgen05 ? most - getExponentSlack(op) : most;
 }

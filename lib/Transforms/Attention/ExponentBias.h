@@ -1,4 +1,4 @@
-//===- ExponentBias.h - Exponents that weights are relative to --*- C++ -*-===//
+//===- ExponentBias.h - Exponents that probs are relative to ----*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -14,8 +14,8 @@
 
 namespace mlir::kvcache {
 
-/// The difference of a row's largest score and the exponent that its weights
-/// are relative to, in base 2, for a kernel of a config. Weights of f16 are
+/// The difference of a row's largest score and the exponent that its probs
+/// are relative to, in base 2, for a kernel of a config. Probs of f16 are
 /// large, so that small ones do not vanish.
 float getExponentBias(AttentionOp op, const AttentionConfig &config);
 

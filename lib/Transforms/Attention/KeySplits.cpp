@@ -47,7 +47,7 @@ void KeySplits::makeWorkspace() {
     CheckOp::create(
         frame.builder, frame.loc,
         frame.add(frame.mul(slots, shape.getSlotBytes()),
-                  frame.index(WorkspaceShape::kScheduleBytes)),
+                  frame.index(WorkspaceShape::kSchedulerBytes)),
         frame.add(frame.dim(memory, 0), frame.index(1)),
         frame.builder.getStringAttr("number of bytes that attention needs of "
                                     "'workspace'"));

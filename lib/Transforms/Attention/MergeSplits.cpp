@@ -32,9 +32,9 @@ namespace {
 /// A team is at most a warp, so that a row of 128 floats is one access.
 constexpr int64_t kTeams = 8, kInFlight = 8;
 
-/// The exponent of weights, their sum, and the accumulator.
-struct SplitSum {
-  Value max, sum, acc;
+/// The exponent that probs are relative to, their sum, and the accumulator.
+struct SplitState {
+  Value rowMax, rowSum, acc;
 };
 
 /// How threads divide a query head of a row: blocks, threads of a team, and
@@ -59,20 +59,20 @@ class SplitAdder {
 public:
   SplitAdder(const Frame &frame, int64_t width) : f(frame), width(width) {}
 
-  SplitSum getNone() const {
+  SplitState getNone() const {
     return {f.constant(kLowest), f.constant(0),
             f.constant(f.vectorOf(width), 0)};
   }
 
-  SplitSum add(ArrayRef<SplitSum> splits) const {
-    SplitSum all = getNone();
-    all.max = splits.front().max;
-    for (const SplitSum &split : splits.drop_front())
-      all.max = f.max(all.max, split.max);
-    for (const SplitSum &split : splits) {
-      Value weight = f.exp2(f.sub(split.max, all.max));
-      all.sum = f.fma(weight, split.sum, all.sum);
-      all.acc = f.fma(f.splat(weight, width), split.acc, all.acc);
+  SplitState add(ArrayRef<SplitState> splits) const {
+    SplitState all = getNone();
+    all.rowMax = splits.front().rowMax;
+    for (const SplitState &split : splits.drop_front())
+      all.rowMax = f.max(all.rowMax, split.rowMax);
+    for (const SplitState &split : splits) {
+      Value rescale = f.exp2(f.sub(split.rowMax, all.rowMax));
+      all.rowSum = f.fma(rescale, split.rowSum, all.rowSum);
+      all.acc = f.fma(f.splat(rescale, width), split.acc, all.acc);
     }
     return all;
   }
@@ -81,25 +81,26 @@ public:
   int64_t width;
 };
 
-/// Sums of teams, in the shared memory of a block.
+/// The states of teams, in the shared memory of a block.
 class TeamTiles {
 public:
   TeamTiles(const Frame &frame, const Division &division)
       : builder(frame.builder), frame(frame), f(frame), width(division.width),
         states(allocate(2)), accs(allocate(division.lanes * width)) {}
 
-  void store(const SplitSum &sum, const MergeThread &thread) {
-    Value state = vector::FromElementsOp::create(
-        builder, frame.loc, f.vectorOf(2), ValueRange{sum.max, sum.sum});
+  void store(const SplitState &state, const MergeThread &thread) {
+    Value rowState =
+        vector::FromElementsOp::create(builder, frame.loc, f.vectorOf(2),
+                                       ValueRange{state.rowMax, state.rowSum});
     frame.runIf(frame.equal(thread.lane, frame.index(0)), [&] {
-      TileStoreOp::create(builder, frame.loc, state, states, thread.team,
+      TileStoreOp::create(builder, frame.loc, rowState, states, thread.team,
                           frame.index(0));
     });
-    TileStoreOp::create(builder, frame.loc, sum.acc, accs, thread.team,
+    TileStoreOp::create(builder, frame.loc, state.acc, accs, thread.team,
                         frame.mul(thread.lane, width));
   }
 
-  SplitSum load(int64_t team, Value lane) {
+  SplitState load(int64_t team, Value lane) {
     auto load = [&](Value tile, Value column, int64_t count) -> Value {
       return TileLoadOp::create(builder, frame.loc, f.vectorOf(count), tile,
                                 frame.index(team), column);
@@ -169,59 +170,61 @@ private:
   }
 
   void mergeRow(Value row, Value slot, Value count) {
-    SplitSum sum = addSplits(workspace.getSplit(slot, frame.index(0)), count);
+    SplitState state =
+        addSplits(workspace.getSplit(slot, frame.index(0)), count);
     if (teams == 1)
-      return storeRow(row, sum);
+      return storeRow(row, state);
     TeamTiles tiles(frame, division);
-    tiles.store(sum, thread);
+    tiles.store(state, thread);
     gpu::BarrierOp::create(builder, loc);
     frame.runIf(frame.equal(thread.team, frame.index(0)), [&] {
-      SmallVector<SplitSum> all;
+      SmallVector<SplitState> all;
       for (int64_t t = 0; t < teams; ++t)
         all.push_back(tiles.load(t, thread.lane));
       storeRow(row, adder.add(all));
     });
   }
 
-  /// The sum of the team's splits: every `teams`-th one.
-  SplitSum addSplits(Value first, Value count) {
-    SplitSum none = adder.getNone();
+  /// The state of the team's splits: every `teams`-th one.
+  SplitState addSplits(Value first, Value count) {
+    SplitState none = adder.getNone();
     auto loop = scf::ForOp::create(
         builder, loc, thread.team, count, frame.index(teams * kInFlight),
-        ValueRange{none.max, none.sum, none.acc},
+        ValueRange{none.rowMax, none.rowSum, none.acc},
         [&](OpBuilder &, Location, Value split, ValueRange carried) {
-          SmallVector<SplitSum> all{{carried[0], carried[1], carried[2]}};
+          SmallVector<SplitState> all{{carried[0], carried[1], carried[2]}};
           for (int64_t u = 0; u < kInFlight; ++u)
             all.push_back(
                 load(first, frame.add(split, frame.index(u * teams)), count));
-          SplitSum sum = adder.add(all);
-          scf::YieldOp::create(builder, loc,
-                               ValueRange{sum.max, sum.sum, sum.acc});
+          SplitState state = adder.add(all);
+          scf::YieldOp::create(
+              builder, loc, ValueRange{state.rowMax, state.rowSum, state.acc});
         });
     return {loop.getResult(0), loop.getResult(1), loop.getResult(2)};
   }
 
-  /// A split. One after the last has no weight.
-  SplitSum load(Value first, Value split, Value count) {
+  /// Loads a split. A split after the last adds nothing.
+  SplitState load(Value first, Value split, Value count) {
     Value isSplit = frame.below(split, count);
     Value last = frame.sub(count, frame.index(1));
     Value number = frame.add(first, frame.min(split, last));
-    auto [max, sum] = workspace.loadState(number, thread.queryHead);
+    auto [rowMax, rowSum] = workspace.loadState(number, thread.queryHead);
     Value acc =
         workspace.loadAcc(number, thread.queryHead, thread.d, division.width);
-    SplitSum none = adder.getNone();
+    SplitState none = adder.getNone();
     const DeviceMath &f = adder.f;
-    return {f.select(isSplit, max, none.max), f.select(isSplit, sum, none.sum),
+    return {f.select(isSplit, rowMax, none.rowMax),
+            f.select(isSplit, rowSum, none.rowSum),
             f.select(isSplit, acc, none.acc)};
   }
 
-  void storeRow(Value row, const SplitSum &sum) {
+  void storeRow(Value row, const SplitState &state) {
     const DeviceMath &f = adder.f;
     RowNormalizer normalizer(frame, RowOperands::get(op));
-    RowSum scores{sum.max, sum.sum, f.constant(1)};
-    RowSum all = normalizer.addSink(scores, thread.queryHead);
+    RowState scores{state.rowMax, state.rowSum, f.constant(1)};
+    RowState all = normalizer.addSink(scores, thread.queryHead);
     Value quotient = normalizer.getQuotient(all, getHead(), thread.queryHead);
-    storeDense(frame, f.mul(sum.acc, f.splat(quotient, division.width)),
+    storeDense(frame, f.mul(state.acc, f.splat(quotient, division.width)),
                op.getOut(), {row, thread.queryHead}, thread.d);
     frame.runIf(frame.equal(thread.d, frame.index(0)), [&] {
       normalizer.storeStatistics(scores, all,

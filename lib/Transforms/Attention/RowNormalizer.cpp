@@ -1,4 +1,4 @@
-//===- RowNormalizer.cpp - Results of the sums of a row -------------------===//
+//===- RowNormalizer.cpp - Normalization of a row's results ---------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -32,54 +32,57 @@ RowOperands RowOperands::get(MergeSplitsOp op) {
           op.getSinklessLse()};
 }
 
-RowSum RowNormalizer::addSink(const RowSum &sum, Value queryHead) const {
+RowState RowNormalizer::addSink(const RowState &state, Value queryHead) const {
   if (!operands.sinks)
-    return sum;
+    return state;
   Value sink = memref::LoadOp::create(frame.builder, frame.loc, operands.sinks,
                                       queryHead);
   if (!sink.getType().isF32())
     sink = arith::ExtFOp::create(frame.builder, frame.loc,
                                  frame.builder.getF32Type(), sink);
   sink = f.mul(sink, f.constant(llvm::numbers::log2e));
-  // Without tokens, the sink is all of the sum, also if it is -inf.
-  Value isNone = f.isZero(sum.total);
-  Value max = f.select(isNone, sink, f.max(sum.max, sink));
-  Value shrink = f.select(isNone, f.constant(0), f.exp2(f.sub(sum.max, max)));
-  Value weight = f.select(isNone, f.constant(1), f.exp2(f.sub(sink, max)));
-  return {max, f.fma(sum.total, shrink, weight), f.mul(sum.factor, shrink)};
+  // Without tokens, the sink is all of the row's sum, also if it is -inf.
+  Value isNone = f.isZero(state.rowSum);
+  Value max = f.select(isNone, sink, f.max(state.rowMax, sink));
+  Value shrink =
+      f.select(isNone, f.constant(0), f.exp2(f.sub(state.rowMax, max)));
+  Value sinkSum = f.select(isNone, f.constant(1), f.exp2(f.sub(sink, max)));
+  return {max, f.fma(state.rowSum, shrink, sinkSum),
+          f.mul(state.factor, shrink)};
 }
 
-Value RowNormalizer::getQuotient(const RowSum &sum, Value head,
+Value RowNormalizer::getQuotient(const RowState &state, Value head,
                                  Value queryHead) const {
-  Value total = sum.total;
+  Value rowSum = state.rowSum;
   if (Value scale = loadStaticScale(frame, operands.outScale, queryHead))
-    total = f.mul(total, scale);
-  Value factor = sum.factor;
+    rowSum = f.mul(rowSum, scale);
+  Value factor = state.factor;
   if (Value scale = loadStaticScale(frame, operands.valueScale, head))
     factor = f.mul(factor, scale);
-  return f.select(f.isZero(sum.total), f.constant(0), f.div(factor, total));
+  return f.select(f.isZero(state.rowSum), f.constant(0), f.div(factor, rowSum));
 }
 
-Value RowNormalizer::getLogarithm(const RowSum &sum) const {
-  Value log =
-      f.mul(f.add(sum.max, f.log2(sum.total)), f.constant(llvm::numbers::ln2));
+Value RowNormalizer::getLogarithm(const RowState &state) const {
+  Value log = f.mul(f.add(state.rowMax, f.log2(state.rowSum)),
+                    f.constant(llvm::numbers::ln2));
   Value none = f.constant(-std::numeric_limits<float>::infinity());
-  return f.select(f.isZero(sum.total), none, log);
+  return f.select(f.isZero(state.rowSum), none, log);
 }
 
-Value RowNormalizer::getLargestScore(const RowSum &scores, float bias) const {
-  Value max = bias == 0 ? scores.max : f.add(scores.max, f.constant(bias));
+Value RowNormalizer::getLargestScore(const RowState &scores, float bias) const {
+  Value max =
+      bias == 0 ? scores.rowMax : f.add(scores.rowMax, f.constant(bias));
   Value none = f.constant(-std::numeric_limits<float>::infinity());
-  return f.select(f.isZero(scores.total), none,
+  return f.select(f.isZero(scores.rowSum), none,
                   f.mul(max, f.constant(llvm::numbers::ln2)));
 }
 
-const RowSum &RowNormalizer::getLseSum(const RowSum &scores,
-                                       const RowSum &all) const {
+const RowState &RowNormalizer::getLseState(const RowState &scores,
+                                           const RowState &all) const {
   return operands.hasSinklessLse ? scores : all;
 }
 
-void RowNormalizer::storeStatistics(const RowSum &scores, const RowSum &all,
+void RowNormalizer::storeStatistics(const RowState &scores, const RowState &all,
                                     float bias, Value row,
                                     Value queryHead) const {
   auto store = [&](Value memref, function_ref<Value()> compute) {
@@ -90,6 +93,6 @@ void RowNormalizer::storeStatistics(const RowSum &scores, const RowSum &all,
                               ValueRange{row, queryHead});
     });
   };
-  store(operands.lse, [&] { return getLogarithm(getLseSum(scores, all)); });
+  store(operands.lse, [&] { return getLogarithm(getLseState(scores, all)); });
   store(operands.maxLogits, [&] { return getLargestScore(scores, bias); });
 }

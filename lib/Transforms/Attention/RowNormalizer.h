@@ -1,4 +1,4 @@
-//===- RowNormalizer.h - Results of the sums of a row -----------*- C++ -*-===//
+//===- RowNormalizer.h - Normalization of a row's results -------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -17,13 +17,14 @@
 
 namespace mlir::kvcache {
 
-/// The maximum of no scores: a score of -inf has no weight beside it.
+/// The maximum of no scores. Relative to it, the probability of a score of -inf
+/// is 0.
 constexpr float kLowest = std::numeric_limits<float>::lowest();
 
-/// The sum of exponentials of a row: `total` times 2^max. Its weighted values
-/// are to be multiplied by `factor` as well.
-struct RowSum {
-  Value max, total, factor;
+/// The sum of exponentials of a row is `rowSum` times 2^`rowMax`. `factor` is
+/// one more factor of its accumulator.
+struct RowState {
+  Value rowMax, rowSum, factor;
 };
 
 /// The outputs of rows, and the operands that they are computed with. All but
@@ -44,20 +45,22 @@ public:
       : frame(frame), operands(operands), f(frame) {}
 
   /// Adds the sink of a head, if there are sinks.
-  RowSum addSink(const RowSum &sum, Value queryHead) const;
-  /// The factor of the weighted values of a row, with the static scale of
-  /// values of a head of the cache; 0 without tokens.
-  Value getQuotient(const RowSum &sum, Value head, Value queryHead) const;
-  /// The natural logarithm of a row's sum, -inf without tokens.
-  Value getLogarithm(const RowSum &sum) const;
-  /// The largest score of a row, from a sum without the sink whose maximum is
+  RowState addSink(const RowState &state, Value queryHead) const;
+  /// The factor of the accumulator of a row, with the static scale of values of
+  /// a head of the cache; 0 without tokens.
+  Value getQuotient(const RowState &state, Value head, Value queryHead) const;
+  /// The natural logarithm of a row's sum of exponentials, -inf without tokens.
+  Value getLogarithm(const RowState &state) const;
+  /// The largest score of a row, from a state without the sink whose maximum is
   /// lower by `bias`; -inf without tokens.
-  Value getLargestScore(const RowSum &scores, float bias) const;
-  /// The sum that `lse` is the logarithm of: `scores`, or `all` with the sink.
-  const RowSum &getLseSum(const RowSum &scores, const RowSum &all) const;
+  Value getLargestScore(const RowState &scores, float bias) const;
+  /// The state that `lse` is the logarithm of: `scores`, or `all` with the
+  /// sink.
+  const RowState &getLseState(const RowState &scores,
+                              const RowState &all) const;
   /// Stores the logarithm and the largest score of a row, if they are wanted
   /// and there is room for them.
-  void storeStatistics(const RowSum &scores, const RowSum &all, float bias,
+  void storeStatistics(const RowState &scores, const RowState &all, float bias,
                        Value row, Value queryHead) const;
 
 private:

@@ -25,7 +25,7 @@ bool kvcache::areTilesCopied(AttentionOp op, Value cache) {
 }
 
 /// Whether threads can convert the elements of rows in two caches from raw
-/// tiles, in units of one group.
+/// tiles: those of a granule have one scale.
 static bool canStagePair(AttentionOp op) {
   CacheTypeInterface type = getCacheType(op.getKeyCache());
   int64_t size = op.getKeySize() - op.getRopeSize();
@@ -33,7 +33,7 @@ static bool canStagePair(AttentionOp op) {
     return true;
   return type.getElementType().getIntOrFloatBitWidth() == 8 &&
          (!type.hasZeroPoints() && type.getTokenGranularity() == 1 &&
-          multipliesInF32(type) && type.getGranularity() % kTileUnit == 0 &&
+          multipliesInF32(type) && type.getGranularity() % kGranule == 0 &&
           size % type.getGranularity() == 0);
 }
 
@@ -47,15 +47,15 @@ bool kvcache::canStageRaw(AttentionOp op, Value cache) {
 }
 
 bool kvcache::areTilesUnscaled(AttentionOp op, Value cache) {
-  // Scales may make weights of f16 infinite.
-  bool isWeighed = !op.getValueCache() || cache == op.getValueCache();
+  // Scales may make probs of f16 infinite.
+  bool hasValues = !op.getValueCache() || cache == op.getValueCache();
   return !op.getRopeCache() && hasTokenScales(getCacheType(cache)) &&
-         !(isWeighed && op.getTileElement(cache).isF16());
+         !(hasValues && op.getTileElement(cache).isF16());
 }
 
 // Products have whole groups. Those of many groups would take more registers
-// than there are. Two warps may share the sums of a larger row.
-bool kvcache::canMultiplyRaw(Value cache, int64_t size) {
+// than there are. Two warps may share the accumulator of a larger row.
+bool kvcache::canDequantizeInRegisters(Value cache, int64_t size) {
   constexpr int64_t productSize = 16, small = 128;
   int64_t loadSize = size <= small ? 32 : 64,
           mostGroups = size <= small ? 4 : 1;

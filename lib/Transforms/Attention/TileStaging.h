@@ -17,13 +17,13 @@ namespace mlir::kvcache {
 bool areTilesCopied(AttentionOp op, Value cache);
 /// Whether copies could bring raw elements, which threads convert.
 bool canStageRaw(AttentionOp op, Value cache);
-/// Whether warps can multiply raw elements of a row, which copies bring.
-bool canMultiplyRaw(Value cache, int64_t size);
+/// Whether warps can dequantize a row in registers, which copies bring.
+bool canDequantizeInRegisters(Value cache, int64_t size);
 /// Whether tiles have elements without the scales of their tokens.
 bool areTilesUnscaled(AttentionOp op, Value cache);
 
 /// Elements of 16 bits that a thread stores into a tile at once.
-constexpr int64_t kTileUnit = 8;
+constexpr int64_t kGranule = 8;
 
 } // namespace mlir::kvcache
 

@@ -23,7 +23,7 @@ public:
   /// The place of a token of the rows. With sparse rows, `id` is the token's.
   Place getPlace(const QueryRows &rows, Value token, Value id) const;
 
-  /// Whether scores and weights are multiplied by the scales of the tokens of a
+  /// Whether scores and probs are multiplied by the scales of the tokens of a
   /// cache, and elements are loaded without them.
   bool isUnscaled(Value cache) const;
   /// Loads such elements of a head of a token.

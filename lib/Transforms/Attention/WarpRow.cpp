@@ -40,21 +40,21 @@ void WarpRow::begin(const QueryRows &someRows, Value number, Value batchRow) {
 }
 
 //===----------------------------------------------------------------------===//
-// Sums
+// Softmax
 //===----------------------------------------------------------------------===//
 
-MutableArrayRef<Value> WarpRow::getPieces(Sums &sums, int64_t g) const {
-  return MutableArrayRef(sums).slice(
+MutableArrayRef<Value> WarpRow::getPieces(State &state, int64_t g) const {
+  return MutableArrayRef(state).slice(
       2 * lanes.plan.rows + g * lanes.valuePieces, lanes.valuePieces);
 }
 
-WarpRow::Sums WarpRow::getNoSums() const {
+WarpRow::State WarpRow::getInitialState() const {
   int64_t heads = lanes.plan.rows;
-  Sums sums(heads, f.constant(kLowest));
-  sums.append(heads, f.constant(0));
-  sums.append(heads * lanes.valuePieces,
-              f.constant(f.vectorOf(lanes.plan.valueWidth), 0));
-  return sums;
+  State state(heads, f.constant(kLowest));
+  state.append(heads, f.constant(0));
+  state.append(heads * lanes.valuePieces,
+               f.constant(f.vectorOf(lanes.plan.valueWidth), 0));
+  return state;
 }
 
 Value WarpRow::computeScore(const WarpToken &token, int64_t g) const {
@@ -70,16 +70,17 @@ Value WarpRow::computeScore(const WarpToken &token, int64_t g) const {
   return ScoreMath(frame, op).applySoftCap(sum);
 }
 
-WarpRow::Sums WarpRow::addRange(const TokenRange &range) {
+WarpRow::State WarpRow::addRange(const TokenRange &range) {
   int64_t step = lanes.plan.tokens * lanes.countTokens();
   auto loop = scf::ForOp::create(
       frame.builder, frame.loc, range.from, range.to, frame.index(step),
-      getNoSums(), [&](OpBuilder &, Location, Value first, ValueRange sums) {
+      getInitialState(),
+      [&](OpBuilder &, Location, Value first, ValueRange state) {
         auto yield = [&](ValueRange next) {
           scf::YieldOp::create(frame.builder, frame.loc, next);
         };
         auto add = [&] {
-          yield(addTokens(frame.add(first, lanes.warp), range.to, sums));
+          yield(addTokens(frame.add(first, lanes.warp), range.to, state));
         };
         Value isAny = tokens.isAnySeen(rows, i, first, step);
         if (!isAny)
@@ -87,13 +88,13 @@ WarpRow::Sums WarpRow::addRange(const TokenRange &range) {
         auto branch = scf::IfOp::create(
             frame.builder, frame.loc, isAny,
             [&](OpBuilder &, Location) { add(); },
-            [&](OpBuilder &, Location) { yield(sums); });
+            [&](OpBuilder &, Location) { yield(state); });
         yield(branch.getResults());
       });
-  return Sums(loop.getResults());
+  return State(loop.getResults());
 }
 
-WarpRow::Sums WarpRow::addTokens(Value first, Value end, ValueRange sums) {
+WarpRow::State WarpRow::addTokens(Value first, Value end, ValueRange state) {
   SmallVector<WarpToken> some;
   for (int64_t t = 0; t < lanes.plan.tokens; ++t) {
     Value offset = frame.index(t * lanes.countTokens());
@@ -102,45 +103,44 @@ WarpRow::Sums WarpRow::addTokens(Value first, Value end, ValueRange sums) {
   ScoreRegions regions(frame, op, rows);
   for (const WarpToken &token : some)
     regions.addColumn(token.number);
-  Sums next(sums);
+  State next(state);
   for (int64_t g = 0; g < lanes.plan.rows; ++g) {
     regions.addRow(lanes.getQueryHead(frame, g), i);
     SmallVector<Value> scores;
-    Value most = sums[g];
+    Value most = state[g];
     for (auto [t, token] : llvm::enumerate(some)) {
       Value score = regions.apply(computeScore(token, g), g, t);
       scores.push_back(f.select(token.isSeen, score, f.constant(kLowest)));
       most = f.max(most, scores.back());
     }
     next[g] = lanes.reduceTokens(f, most, /*isMax=*/true);
-    addRow(g, some, scores, f.exp2(f.sub(sums[g], next[g])), next);
+    addRow(g, some, scores, f.exp2(f.sub(state[g], next[g])), next);
   }
   return next;
 }
 
 void WarpRow::addRow(int64_t g, ArrayRef<WarpToken> some,
-                     ArrayRef<Value> scores, Value shrink, Sums &next) const {
+                     ArrayRef<Value> scores, Value shrink, State &next) const {
   int64_t width = lanes.plan.valueWidth;
   ScoreMath math(frame, op);
-  Value &total = next[lanes.plan.rows + g];
-  total = f.mul(total, shrink);
+  Value &rowSum = next[lanes.plan.rows + g];
+  rowSum = f.mul(rowSum, shrink);
   MutableArrayRef<Value> pieces = getPieces(next, g);
   for (Value &piece : pieces)
     piece = f.mul(piece, f.splat(shrink, width));
   for (auto [token, score] : llvm::zip_equal(some, scores)) {
-    Value weight =
+    Value prob =
         f.select(token.isSeen, f.exp2(f.sub(score, next[g])), f.constant(0));
-    total = f.add(total, weight);
+    rowSum = f.add(rowSum, prob);
     if (token.valueScale)
-      weight = f.select(token.isSeen, f.mul(weight, token.valueScale),
-                        f.constant(0));
+      prob =
+          f.select(token.isSeen, f.mul(prob, token.valueScale), f.constant(0));
     // What an id of -1 stands for may be no number, nor what a region
     // excludes.
     Value none = f.constant(f.vectorOf(width), 0);
     Value isSeen = math.isAdmitted(token.isSeen, score);
     for (auto [piece, value] : llvm::zip_equal(pieces, token.value))
-      piece =
-          f.fma(f.splat(weight, width), f.select(isSeen, value, none), piece);
+      piece = f.fma(f.splat(prob, width), f.select(isSeen, value, none), piece);
   }
 }
 
@@ -148,51 +148,51 @@ void WarpRow::addRow(int64_t g, ArrayRef<WarpToken> some,
 // Results
 //===----------------------------------------------------------------------===//
 
-std::pair<RowSum, SmallVector<Value>> WarpRow::reduceRow(const Sums &sums,
-                                                         int64_t g) const {
+std::pair<RowState, SmallVector<Value>> WarpRow::reduceRow(const State &state,
+                                                           int64_t g) const {
   int64_t heads = lanes.plan.rows;
-  Value total = lanes.reduceTokens(f, sums[heads + g], /*isMax=*/false);
-  SmallVector<Value> values;
+  Value rowSum = lanes.reduceTokens(f, state[heads + g], /*isMax=*/false);
+  SmallVector<Value> acc;
   for (int64_t p = 0; p < lanes.valuePieces; ++p)
-    values.push_back(
-        lanes.sumTokens(f, sums[2 * heads + g * lanes.valuePieces + p]));
-  return {RowSum{sums[g], total, f.constant(1)}, values};
+    acc.push_back(
+        lanes.sumTokens(f, state[2 * heads + g * lanes.valuePieces + p]));
+  return {RowState{state[g], rowSum, f.constant(1)}, acc};
 }
 
-void WarpRow::storeOutputs(const Sums &sums) const {
+void WarpRow::storeOutputs(const State &state) const {
   int64_t width = lanes.plan.valueWidth;
   RowNormalizer normalizer(frame, RowOperands::get(op));
   Value isFirst = frame.equal(lanes.warp, frame.index(0));
   for (int64_t g = 0; g < lanes.plan.rows; ++g) {
-    auto [scores, values] = reduceRow(sums, g);
+    auto [scores, acc] = reduceRow(state, g);
     Value queryHead = lanes.getQueryHead(frame, g);
-    RowSum sum = normalizer.addSink(scores, queryHead);
+    RowState all = normalizer.addSink(scores, queryHead);
     Value factors =
-        f.splat(normalizer.getQuotient(sum, lanes.head, queryHead), width);
-    frame.runIf(isFirst, [&, &scores = scores, &values = values] {
-      for (auto [p, value] : llvm::enumerate(values))
-        storeDense(frame, f.mul(value, factors), op.getOut(), {row, queryHead},
+        f.splat(normalizer.getQuotient(all, lanes.head, queryHead), width);
+    frame.runIf(isFirst, [&, &scores = scores, &acc = acc] {
+      for (auto [p, piece] : llvm::enumerate(acc))
+        storeDense(frame, f.mul(piece, factors), op.getOut(), {row, queryHead},
                    lanes.getElement(frame, p, width));
       frame.runIf(frame.equal(lanes.lane, frame.index(0)), [&] {
-        normalizer.storeStatistics(scores, sum, /*bias=*/0, row, queryHead);
+        normalizer.storeStatistics(scores, all, /*bias=*/0, row, queryHead);
       });
     });
   }
 }
 
-void WarpRow::storeSplit(const Sums &sums, const Workspace &workspace,
+void WarpRow::storeSplit(const State &state, const Workspace &workspace,
                          Value slot, Value split) const {
   Value number = workspace.getSplit(slot, split);
   Value isFirst = frame.equal(lanes.warp, frame.index(0));
   for (int64_t g = 0; g < lanes.plan.rows; ++g) {
-    auto [sum, values] = reduceRow(sums, g);
+    auto [reduced, acc] = reduceRow(state, g);
     Value queryHead = lanes.getQueryHead(frame, g);
-    frame.runIf(isFirst, [&, sum = sum, &values = values] {
-      for (auto [p, value] : llvm::enumerate(values))
-        workspace.storeAcc(value, number, queryHead,
+    frame.runIf(isFirst, [&, reduced = reduced, &acc = acc] {
+      for (auto [p, piece] : llvm::enumerate(acc))
+        workspace.storeAcc(piece, number, queryHead,
                            lanes.getElement(frame, p, lanes.plan.valueWidth));
       frame.runIf(frame.equal(lanes.lane, frame.index(0)), [&] {
-        workspace.storeState(sum.max, sum.total, number, queryHead);
+        workspace.storeState(reduced.rowMax, reduced.rowSum, number, queryHead);
       });
     });
   }

@@ -23,31 +23,32 @@ public:
       : frame(frame), op(op), f(frame), lanes(lanes), tokens(frame, op, lanes) {
   }
 
-  /// The sums of the lane: for each query head the maximum, the total, and
-  /// pieces.
-  using Sums = SmallVector<Value>;
+  /// The softmax of the lane: `rowMax` of each query head, then `rowSum` of
+  /// each, then pieces of `acc`.
+  using State = SmallVector<Value>;
 
   /// Loads the queries of row `first + i` of some rows.
   void begin(const QueryRows &rows, Value i, Value row);
-  /// The sums of a range of tokens; all lanes have the same maxima.
-  Sums addRange(const TokenRange &range);
+  /// Returns the state of a range of tokens; all lanes have the same maxima.
+  State addRange(const TokenRange &range);
   /// Stores the results of the row.
-  void storeOutputs(const Sums &sums) const;
-  /// Stores the sums as a split of a slot of the workspace.
-  void storeSplit(const Sums &sums, const Workspace &workspace, Value slot,
+  void storeOutputs(const State &state) const;
+  /// Stores the state as a split of a slot of the workspace.
+  void storeSplit(const State &state, const Workspace &workspace, Value slot,
                   Value split) const;
 
 private:
-  MutableArrayRef<Value> getPieces(Sums &sums, int64_t g) const;
-  Sums getNoSums() const;
+  MutableArrayRef<Value> getPieces(State &state, int64_t g) const;
+  State getInitialState() const;
   Value computeScore(const WarpToken &token, int64_t g) const;
-  /// Adds the tokens of a step to sums.
-  Sums addTokens(Value first, Value end, ValueRange sums);
+  /// Adds the tokens of a step to a state.
+  State addTokens(Value first, Value end, ValueRange state);
   void addRow(int64_t g, ArrayRef<WarpToken> some, ArrayRef<Value> scores,
-              Value shrink, Sums &next) const;
-  /// The sum of a query head over all lanes of an element, and its pieces.
-  std::pair<RowSum, SmallVector<Value>> reduceRow(const Sums &sums,
-                                                  int64_t g) const;
+              Value shrink, State &next) const;
+  /// Combines the states of a query head in all lanes of an element. Returns
+  /// also the pieces of its accumulator.
+  std::pair<RowState, SmallVector<Value>> reduceRow(const State &state,
+                                                    int64_t g) const;
 
   const Frame &frame;
   /// Mutable because accessors of ops are not const.

@@ -24,10 +24,10 @@ Workspace::Workspace(const Frame &frame, Value memory, Value slots,
     : frame(frame), builder(frame.builder), loc(frame.loc), shape(shape) {
   // The counter comes first: ops of other shapes have it in the same place.
   // Vectors of accumulators are aligned after it.
-  scheduled = memref::ViewOp::create(builder, loc,
-                                     MemRefType::get({1}, builder.getI32Type()),
-                                     memory, frame.index(0), ValueRange());
-  Value begin = frame.index(WorkspaceShape::kScheduleBytes);
+  counter = memref::ViewOp::create(builder, loc,
+                                   MemRefType::get({1}, builder.getI32Type()),
+                                   memory, frame.index(0), ValueRange());
+  Value begin = frame.index(WorkspaceShape::kSchedulerBytes);
   Value splits = frame.mul(slots, shape.splits);
   auto view = [&](Value count, ArrayRef<int64_t> sizes, Type element) -> Value {
     SmallVector<int64_t> all{ShapedType::kDynamic};
@@ -64,20 +64,20 @@ std::pair<Value, Value> Workspace::loadState(Value split, Value head) const {
   return {load(0), load(1)};
 }
 
-void Workspace::storeState(Value max, Value sum, Value split,
+void Workspace::storeState(Value rowMax, Value rowSum, Value split,
                            Value head) const {
   auto store = [&](Value value, int64_t i) {
     memref::StoreOp::create(builder, loc, value, states,
                             ValueRange{split, head, frame.index(i)});
   };
-  store(max, 0);
-  store(sum, 1);
+  store(rowMax, 0);
+  store(rowSum, 1);
 }
 
 Value Workspace::takeItem() const {
-  // Units have no order, so nothing else needs one either.
+  // Work items have no order, so nothing else needs one either.
   return LLVM::AtomicRMWOp::create(builder, loc, LLVM::AtomicBinOp::add,
-                                   getGlobalPointer(builder, loc, scheduled),
+                                   getGlobalPointer(builder, loc, counter),
                                    frame.i32(1),
                                    LLVM::AtomicOrdering::monotonic, "device");
 }
@@ -85,7 +85,7 @@ Value Workspace::takeItem() const {
 void Workspace::clearItems() const {
   // Atomic, as the updates are.
   LLVM::StoreOp::create(builder, loc, frame.i32(0),
-                        getGlobalPointer(builder, loc, scheduled),
+                        getGlobalPointer(builder, loc, counter),
                         /*alignment=*/4, /*isVolatile=*/false,
                         /*isNonTemporal=*/false, /*isInvariantGroup=*/false,
                         LLVM::AtomicOrdering::monotonic, "device");
@@ -98,5 +98,5 @@ void kvcache::expand(WorkspaceSizeOp op, const Frame &frame) {
                        static_cast<int64_t>(op.getSplitRows())};
   Value slots = frame.mul(op.getBatch(), shape.getBytes());
   op.replaceAllUsesWith(
-      frame.add(slots, frame.index(WorkspaceShape::kScheduleBytes)));
+      frame.add(slots, frame.index(WorkspaceShape::kSchedulerBytes)));
 }

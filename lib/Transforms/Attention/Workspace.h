@@ -1,5 +1,4 @@
-//===- Workspace.h - The splits of rows in memory -----------------*- C++
-//-*-===//
+//===- Workspace.h - The splits of rows in memory ---------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -26,15 +25,15 @@ public:
   Value getSplit(Value slot, Value split) const;
 
   /// The memory of accumulators, by split, head and element, and that of
-  /// states, by split and head: an exponent, and the sum of weights.
+  /// states, by split and head: an exponent, and the sum of probs.
   Value getAccs() const { return accs; }
   Value getStates() const { return states; }
 
   Value loadAcc(Value split, Value head, Value d, int64_t count) const;
   void storeAcc(Value values, Value split, Value head, Value d) const;
-  /// The exponent and the sum of weights.
+  /// The exponent and the sum of probs.
   std::pair<Value, Value> loadState(Value split, Value head) const;
-  void storeState(Value max, Value sum, Value split, Value head) const;
+  void storeState(Value rowMax, Value rowSum, Value split, Value head) const;
 
   /// Takes a work item, and returns its number as an i32.
   Value takeItem() const;
@@ -46,7 +45,7 @@ private:
   OpBuilder &builder;
   Location loc;
   WorkspaceShape shape;
-  Value accs, states, scheduled;
+  Value accs, states, counter;
 };
 
 } // namespace mlir::kvcache

@@ -174,20 +174,20 @@ void GroupProducts::rescale(Value factors) const {
 void GroupProducts::addColumns(const Columns &all, bool skipsUnseen) const {
   const FloatBuilder &f = attention.f;
   const HeadPieces &pieces = memory.values.pieces;
-  SmallVector<Value> weights, areSeen;
+  SmallVector<Value> probs, areSeen;
   for (int64_t row = 0; row < group.size; ++row)
     for (int64_t j = 0; j < columns; ++j) {
-      Value weight = memref::LoadOp::create(
+      Value prob = memref::LoadOp::create(
           frame.builder, frame.loc, memory.scores,
           ValueRange{frame.index(row), frame.add(all.first, frame.index(j))});
-      weights.push_back(f.splat(weight, pieces.getLanes()));
+      probs.push_back(f.splat(prob, pieces.getLanes()));
       if (!skipsUnseen)
         continue;
       Value bits = arith::BitcastOp::create(frame.builder, frame.loc,
-                                            frame.builder.getI32Type(), weight);
+                                            frame.builder.getI32Type(), prob);
       areSeen.push_back(arith::CmpIOp::create(frame.builder, frame.loc,
                                               arith::CmpIPredicate::ne, bits,
-                                              frame.i32(kUnseenWeight)));
+                                              frame.i32(kUnseenProb)));
     }
   auto addPiece = [&](Value d) {
     SmallVector<SmallVector<Value>> values;
@@ -198,7 +198,7 @@ void GroupProducts::addColumns(const Columns &all, bool skipsUnseen) const {
       for (auto [v, sum] : llvm::enumerate(acc))
         for (int64_t j = 0; j < columns; ++j) {
           int64_t number = row * columns + j;
-          Value next = f.fma(weights[number], values[j][v], sum);
+          Value next = f.fma(probs[number], values[j][v], sum);
           sum = skipsUnseen ? f.select(areSeen[number], next, sum) : next;
         }
       pieces.store(acc, memory.acc, getRow(row), d);

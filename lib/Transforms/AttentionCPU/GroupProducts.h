@@ -22,8 +22,8 @@ public:
 
   /// Stores the sums of products of keys as scores.
   void multiplyKeys() const;
-  /// Adds values times the weights to the accumulators, which are multiplied by
-  /// a factor for each row first. Unless all tokens are seen, weights of -0 add
+  /// Adds values times the probs to the accumulators, which are multiplied by
+  /// a factor for each row first. Unless all tokens are seen, probs of -0 add
   /// nothing, whatever the value is.
   void addValues(Value factors, Value areAllSeen) const;
 

@@ -1,4 +1,4 @@
-//===- HostAttention.cpp - Common parts of attention on a CPU -------------===//
+//===- HostAttention.cpp - Operands of attention on a CPU -----------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -40,11 +40,11 @@ Value HostAttention::getFactor(const Row &row, Value head) const {
   return scores.getFactor(factor, head, row.queryHead);
 }
 
-Value HostAttention::end(const Row &row, Value head, Value max,
-                         Value sum) const {
-  RowSum scoreSum{max, sum, f.constant(1)};
-  RowSum all = normalizer.addSink(scoreSum, row.queryHead);
-  normalizer.storeStatistics(scoreSum, all, /*bias=*/0, row.row, row.queryHead);
+Value HostAttention::end(const Row &row, Value head, Value rowMax,
+                         Value rowSum) const {
+  RowState scores{rowMax, rowSum, f.constant(1)};
+  RowState all = normalizer.addSink(scores, row.queryHead);
+  normalizer.storeStatistics(scores, all, /*bias=*/0, row.row, row.queryHead);
   return normalizer.getQuotient(all, head, row.queryHead);
 }
 

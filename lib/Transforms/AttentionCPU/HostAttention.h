@@ -1,4 +1,4 @@
-//===- HostAttention.h - Common parts of attention on a CPU -----*- C++ -*-===//
+//===- HostAttention.h - Operands of attention on a CPU ---------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -19,10 +19,10 @@ namespace mlir::kvcache {
 
 /// Floats that are computed with at once.
 constexpr int64_t kLanes = 16;
-/// The bits of the weight of a token that a row does not see: -0.
-constexpr int64_t kUnseenWeight = std::numeric_limits<int32_t>::min();
+/// The bits of the probability of a token that a row does not see: -0.
+constexpr int64_t kUnseenProb = std::numeric_limits<int32_t>::min();
 
-/// The parts of attention that loops for few and for many rows use.
+/// The operands of attention that loops for few and for many rows use.
 struct HostAttention {
   HostAttention(AttentionOp op, const Frame &frame);
 
@@ -40,7 +40,7 @@ struct HostAttention {
   /// The factor of the queries of a row.
   Value getFactor(const Row &row, Value head) const;
   /// Ends a row: stores its statistics, and returns the factor of its values.
-  Value end(const Row &row, Value head, Value max, Value sum) const;
+  Value end(const Row &row, Value head, Value rowMax, Value rowSum) const;
 
   /// Whether any of the factors of accumulators is not 1.
   Value changesAny(Value factors) const;

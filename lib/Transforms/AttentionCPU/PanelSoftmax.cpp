@@ -34,7 +34,7 @@ void PanelSoftmax::runRows(const PanelScores &scores, const Rows &rows) const {
   // A NaN among the scores of a row makes its sums NaN in any case.
   Value max = f.larger(oldMax, storeScores(scores, rows));
   Value factors = f.exp2(f.sub(oldMax, max));
-  Value sum = storeWeights(scores, rows, max);
+  Value sum = storeProbs(scores, rows, max);
   sum = f.fma(lanes.load(memory.rowSum, rows.inBlock), factors, sum);
   lanes.store(max, memory.rowMax, rows.inBlock);
   lanes.store(sum, memory.rowSum, rows.inBlock);
@@ -91,8 +91,8 @@ Value PanelSoftmax::storeScores(const PanelScores &scores,
   return loop.getResult(0);
 }
 
-Value PanelSoftmax::storeWeights(const PanelScores &scores, const Rows &rows,
-                                 Value max) const {
+Value PanelSoftmax::storeProbs(const PanelScores &scores, const Rows &rows,
+                               Value max) const {
   const DeviceMath &f = attention.f;
   const Frame &frame = attention.frame;
   Value none = f.constant(f.vectorOf(kLanes), -0.0f);
@@ -104,20 +104,20 @@ Value PanelSoftmax::storeWeights(const PanelScores &scores, const Rows &rows,
         for (int64_t step = 0; step < kTokenSteps; ++step) {
           Value j = frame.add(first, frame.index(step));
           Value score = lanes.load(memory.scores, {j, rows.inPanel});
-          Value weight = f.exp2(f.sub(score, max));
+          Value prob = f.exp2(f.sub(score, max));
           Value isAdmitted;
           if (!scores.areAllSeen) {
             isAdmitted =
                 attention.scores.isAdmitted(isSeen(scores, rows, j), score);
-            weight = f.select(isAdmitted, weight, none);
+            prob = f.select(isAdmitted, prob, none);
           }
-          sums.push_back(weight);
+          sums.push_back(prob);
           if (tile.valueScales) {
-            weight = f.mul(weight, lanes.broadcast(tile.valueScales, j));
+            prob = f.mul(prob, lanes.broadcast(tile.valueScales, j));
             if (isAdmitted)
-              weight = f.select(isAdmitted, weight, none);
+              prob = f.select(isAdmitted, prob, none);
           }
-          lanes.store(weight, memory.scores, {j, rows.inPanel});
+          lanes.store(prob, memory.scores, {j, rows.inPanel});
         }
         Value sum = f.add(f.add(sums[0], sums[1]), f.add(sums[2], sums[3]));
         scf::YieldOp::create(attention.frame.builder, attention.frame.loc,

@@ -23,7 +23,7 @@ struct PanelScores {
   bool areAllSeen;
 };
 
-/// Turns the scores of a panel into weights. Maxima, sums and the
+/// Turns the scores of a panel into probs. Maxima, sums and the
 /// accumulators of its rows follow.
 class PanelSoftmax {
 public:
@@ -40,10 +40,10 @@ private:
   void runRows(const PanelScores &scores, const Rows &rows) const;
   /// Stores scores in base 2, and returns the largest of each row.
   Value storeScores(const PanelScores &scores, const Rows &rows) const;
-  /// Stores weights relative to `max`, and returns the sum of each row. A
-  /// weight of a token that the row does not see is -0.
-  Value storeWeights(const PanelScores &scores, const Rows &rows,
-                     Value max) const;
+  /// Stores probs relative to `max`, and returns the sum of each row. A
+  /// probability of a token that the row does not see is -0.
+  Value storeProbs(const PanelScores &scores, const Rows &rows,
+                   Value max) const;
   /// Multiplies the accumulators of rows, unless each factor is 1.
   void rescale(const Rows &rows, Value factors) const;
   /// Whether rows see a token of the tile by position, mask, ranges and ids.

@@ -130,7 +130,7 @@ public:
   /// Whether the rows may see a token of the tile, of those they see by
   /// position.
   Value isAny(const TokenRange &seen) const;
-  /// Turns products of queries and keys into weights; a token that a row does
+  /// Turns products of queries and keys into probs; a token that a row does
   /// not see has -0. Maxima and sums follow.
   struct Result {
     /// The factors of the accumulators of rows, which come first.
@@ -261,7 +261,7 @@ GroupSoftmax::Result GroupSoftmax::run(const TokenRange &seen) const {
   Value flags = areSeen(seen), areAllSeen;
   Value lowest = f.constant(f.vectorOf(kTileTokens), kLowest);
   Value none = f.constant(f.vectorOf(kTileTokens), -0.0f);
-  SmallVector<Value> areAdmitted, scores, weights;
+  SmallVector<Value> areAdmitted, scores, probs;
   for (Value score : getScores()) {
     areAdmitted.push_back(attention.scores.isAdmitted(flags, score));
     scores.push_back(f.select(areAdmitted.back(), score, lowest));
@@ -275,16 +275,16 @@ GroupSoftmax::Result GroupSoftmax::run(const TokenRange &seen) const {
   for (auto [k, score] : llvm::enumerate(scores)) {
     Value max = vector::ExtractOp::create(frame.builder, frame.loc, newMax, k);
     Value powers = f.exp2(f.sub(score, f.splat(max, kTileTokens)));
-    weights.push_back(f.select(areAdmitted[k], powers, none));
+    probs.push_back(f.select(areAdmitted[k], powers, none));
   }
-  Value sum = f.fma(loadOfRows(memory.rowSum), factors, f.sumsOf(weights));
+  Value sum = f.fma(loadOfRows(memory.rowSum), factors, f.sumsOf(probs));
   storeOfRows(newMax, memory.rowMax);
   storeOfRows(sum, memory.rowSum);
-  for (auto [k, weight] : llvm::enumerate(weights)) {
+  for (auto [k, prob] : llvm::enumerate(probs)) {
     if (memory.valueScales)
-      weight = f.select(areAdmitted[k],
-                        f.mul(weight, loadScales(memory.valueScales)), none);
-    vector::StoreOp::create(frame.builder, frame.loc, weight, memory.scores,
+      prob = f.select(areAdmitted[k],
+                      f.mul(prob, loadScales(memory.valueScales)), none);
+    vector::StoreOp::create(frame.builder, frame.loc, prob, memory.scores,
                             ValueRange{frame.index(k), frame.index(0)});
   }
   return {factors,
@@ -300,7 +300,7 @@ void kvcache::addTile(const HostAttention &attention,
   attention.frame.runIf(softmax.isAny(seen), [&] {
     GroupProducts products(attention, memory, group, tile, seen.to);
     products.multiplyKeys();
-    GroupSoftmax::Result weights = softmax.run(seen);
-    products.addValues(weights.factors, weights.areAllSeen);
+    GroupSoftmax::Result result = softmax.run(seen);
+    products.addValues(result.factors, result.areAllSeen);
   });
 }

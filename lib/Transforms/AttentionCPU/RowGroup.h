@@ -33,7 +33,7 @@ struct FewRowsMemory {
   /// Keys have the elements of the cache, and of `rope_cache` if there is one.
   SmallVector<HeadField, 2> keys;
   HeadField values;
-  /// Queries times the factor, and sums of weighted values, in the order of
+  /// Queries times the factor, and accumulators of values, in the order of
   /// pieces: [rows, size].
   Value queries, acc;
   /// [rows] each.
@@ -44,7 +44,7 @@ struct FewRowsMemory {
   /// sparse.
   Value ids;
   /// Products of the queries of a group with the keys of a tile, and then
-  /// weights: [rows, tokens].
+  /// probs: [rows, tokens].
   Value scores;
 };
 

@@ -108,7 +108,7 @@ private:
     auto type = VectorType::get(kLanes, frame.builder.getI32Type());
     Value bits =
         arith::BitcastOp::create(frame.builder, frame.loc, type, factor);
-    Value unseen = lanes.splat(frame.i32(kUnseenWeight));
+    Value unseen = lanes.splat(frame.i32(kUnseenProb));
     Value isUnseen = arith::CmpIOp::create(
         frame.builder, frame.loc, arith::CmpIPredicate::eq, bits, unseen);
     return f.select(isUnseen, sum, next);

@@ -24,7 +24,7 @@ constexpr int64_t kTokenSteps = 4;
 struct RowLanes {
   /// Rows of the block.
   int64_t rows;
-  /// The queries times the factor, [size, rows], and the sums of weighted
+  /// The queries times the factor, [size, rows], and the accumulators of
   /// values, [size, rows].
   Value queries, acc;
   /// [rows] each.
@@ -38,7 +38,7 @@ struct RowLanes {
   /// A bit for each token of the tile that a row sees by mask, ranges and ids:
   /// [tokens / 32, rows] of i32; null if it sees all.
   Value seenBits;
-  /// Scores of a panel, and then weights: [tokens, rows of a panel].
+  /// Scores of a panel, and then probs: [tokens, rows of a panel].
   Value scores;
 };
 
@@ -69,8 +69,8 @@ private:
 void multiplyKeys(const Frame &frame, const RowLanes &lanes, const Panel &panel,
                   const TokenTile &tile, Value begin, Value end);
 
-/// Adds the values of tokens [begin, end) of a tile times the weights of a
-/// panel. If `isOdd`, weights of -0 add nothing, whatever the value is.
+/// Adds the values of tokens [begin, end) of a tile times the probs of a
+/// panel. If `isOdd`, probs of -0 add nothing, whatever the value is.
 void addValues(const Frame &frame, const RowLanes &lanes, const Panel &panel,
                const TokenTile &tile, Value begin, Value end, Value isOdd);
 

@@ -27,7 +27,7 @@ class Merger {
 public:
   Merger(MergeStatesOp op, const Frame &frame)
       : op(op), frame(frame), builder(frame.builder), loc(frame.loc), f(frame),
-        parts(frame.dim(op.getParts(), 0)),
+        splits(frame.dim(op.getSplits(), 0)),
         minusInfinity(f.constant(-std::numeric_limits<float>::infinity())) {}
 
   /// Merges a thread's share of a head.
@@ -38,7 +38,7 @@ public:
     // Differences of -inf would be NaN.
     Value base = f.select(isEmpty, f.constant(0), most);
     Value d = frame.mul(lane, frame.index(split.unit));
-    auto [total, sums] = addParts(row, head, d, base, split.unit);
+    auto [total, sums] = addSplits(row, head, d, base, split.unit);
     Value divisor = f.select(isEmpty, f.constant(1), total);
     Value scaled = divisor;
     if (Value scale = loadStaticScale(frame, op.getOutScale(), head))
@@ -55,53 +55,53 @@ public:
   }
 
 private:
-  /// Loads the logarithm of a part: -inf without keys, for which +inf may stand
-  /// as well.
-  Value loadLSE(Value part, Value row, Value head) {
+  /// Loads the logarithm of a split: -inf without keys, for which +inf may
+  /// stand as well.
+  Value loadLSE(Value split, Value row, Value head) {
     Value lse = memref::LoadOp::create(builder, loc, op.getLses(),
-                                       ValueRange{part, row, head});
+                                       ValueRange{split, row, head});
     Value isInfinite = arith::CmpFOp::create(
         builder, loc, arith::CmpFPredicate::OEQ, lse,
         f.constant(std::numeric_limits<float>::infinity()));
     return f.select(isInfinite, minusInfinity, lse);
   }
 
-  /// The largest of the logarithms; -inf without parts.
+  /// The largest of the logarithms; -inf without splits.
   Value findMost(Value row, Value head) {
     auto loop = scf::ForOp::create(
-        builder, loc, frame.index(0), parts, frame.index(1),
+        builder, loc, frame.index(0), splits, frame.index(1),
         ValueRange{minusInfinity},
-        [&](OpBuilder &, Location, Value part, ValueRange carried) {
+        [&](OpBuilder &, Location, Value split, ValueRange carried) {
           Value most = arith::MaximumFOp::create(builder, loc, carried[0],
-                                                 loadLSE(part, row, head));
+                                                 loadLSE(split, row, head));
           scf::YieldOp::create(builder, loc, most);
         });
     return loop.getResult(0);
   }
 
-  /// The sum of weights, and that of weighted parts.
-  std::pair<Value, Value> addParts(Value row, Value head, Value d, Value base,
-                                   int64_t count) {
+  /// The sum of exponentials, and that of the splits times theirs.
+  std::pair<Value, Value> addSplits(Value row, Value head, Value d, Value base,
+                                    int64_t count) {
     Value zeros = f.constant(f.vectorOf(count), 0);
     auto loop = scf::ForOp::create(
-        builder, loc, frame.index(0), parts, frame.index(1),
+        builder, loc, frame.index(0), splits, frame.index(1),
         ValueRange{f.constant(0), zeros},
-        [&](OpBuilder &, Location, Value part, ValueRange carried) {
-          Value lse = loadLSE(part, row, head);
+        [&](OpBuilder &, Location, Value split, ValueRange carried) {
+          Value lse = loadLSE(split, row, head);
           Value hasKeys = arith::CmpFOp::create(
               builder, loc, arith::CmpFPredicate::UNE, lse, minusInfinity);
           auto branch = scf::IfOp::create(
               builder, loc, hasKeys,
               [&](OpBuilder &, Location) {
-                Value weight =
+                Value factor =
                     math::ExpOp::create(builder, loc, f.sub(lse, base));
                 Value values =
                     convertLanes(frame,
-                                 loadDense(frame, op.getParts(),
-                                           {part, row, head}, d, count),
+                                 loadDense(frame, op.getSplits(),
+                                           {split, row, head}, d, count),
                                  builder.getF32Type());
-                Value total = f.add(carried[0], weight);
-                Value sums = f.fma(f.splat(weight, count), values, carried[1]);
+                Value total = f.add(carried[0], factor);
+                Value sums = f.fma(f.splat(factor, count), values, carried[1]);
                 scf::YieldOp::create(builder, loc, ValueRange{total, sums});
               },
               [&](OpBuilder &, Location) {
@@ -117,7 +117,7 @@ private:
   OpBuilder &builder;
   Location loc;
   DeviceMath f;
-  Value parts, minusInfinity;
+  Value splits, minusInfinity;
 };
 
 } // namespace
@@ -125,13 +125,13 @@ private:
 void kvcache::expand(MergeStatesOp op, const Frame &frame) {
   auto out = cast<MemRefType>(op.getOut().getType());
   int64_t heads = out.getDimSize(1), size = out.getDimSize(2);
-  Type part = cast<MemRefType>(op.getParts().getType()).getElementType();
+  Type element = cast<MemRefType>(op.getSplits().getType()).getElementType();
   Split split = splitHead(
-      size, size, frame.getFloatsAtOnce(size, {part, out.getElementType()}));
+      size, size, frame.getFloatsAtOnce(size, {element, out.getElementType()}));
   int64_t headThreads = split.getHeadThreads(heads, frame.blockThreads);
   Value rows = frame.dim(op.getOut(), 0);
-  frame.checkSize("parts", {"parts", op.getParts()}, {"lses", op.getLses()});
-  frame.checkSize("rows", {"out", op.getOut()}, {"parts", op.getParts(), 1});
+  frame.checkSize("splits", {"splits", op.getSplits()}, {"lses", op.getLses()});
+  frame.checkSize("rows", {"out", op.getOut()}, {"splits", op.getSplits(), 1});
   frame.checkSize("rows", {"out", op.getOut()}, {"lses", op.getLses(), 1});
   frame.checkSize("rows", {"out", op.getOut()}, {"lse", op.getLse()});
   Value headEnd = frame.index(heads);

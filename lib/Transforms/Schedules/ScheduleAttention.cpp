@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A loop of attention has two products in each iteration: scores, and sums of
-// values. Between them is everything else: masks, the softmax. The pass rotates
-// the loop by one: an iteration starts the scores of a tile and the sums of the
-// tile before, and computes everything else while the sums are in flight.
+// A loop of attention has two products in each iteration, QK and PV. Between
+// them is everything else: masks, the softmax. The pass rotates the loop by
+// one: an iteration starts QK of a tile and PV of the tile before, and computes
+// everything else while PV is in flight.
 //
 // Tiles that take a branch, such as that of masks, have loops of their own, so
 // that the loop of the other tiles has neither its code nor its registers.
@@ -116,8 +116,8 @@ private:
     first.map(loop.getInductionVar(), loop.getLowerBound());
     first.map(loop.getRegionIterArgs(), loop.getInitArgs());
     emitOthers(first, isBeforeScores);
-    first.map(tiles.scores.consume.getResult(0),
-              emitAlone(tiles.scores, loop.getLowerBound(), first,
+    first.map(tiles.qk.consume.getResult(0),
+              emitAlone(tiles.qk, loop.getLowerBound(), first,
                         /*inTurn=*/true));
     emitOthers(first, isAfterScores);
     scale(first);
@@ -125,10 +125,10 @@ private:
     Value last = b.sub(loop.getUpperBound(), b.index(1));
     IRMapping mapping;
     mapTaken(mapping, carried, last);
-    Value sums = emitAlone(tiles.sums, last, mapping, /*inTurn=*/false);
+    Value acc = emitAlone(tiles.pv, last, mapping, /*inTurn=*/false);
     if (turns)
       turns->end();
-    return getResults(carried, sums);
+    return getResults(carried, acc);
   }
 
   //===--------------------------------------------------------------------===//
@@ -139,9 +139,8 @@ private:
 
   void emitOthers(IRMapping &mapping, Place place, bool isMasked = true) {
     for (Operation *op : tiles.others)
-      if (op != tiles.scores.consume &&
-          op->isBeforeInBlock(tiles.scores.consume) ==
-              (place == isBeforeScores))
+      if (op != tiles.qk.consume &&
+          op->isBeforeInBlock(tiles.qk.consume) == (place == isBeforeScores))
         emitOther(op, mapping, isMasked);
   }
 
@@ -182,31 +181,29 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// Returns the values that the rotated loop carries: those of the loop, with
-  /// the scaled accumulator, and those that the sums of the tile take.
+  /// the scaled accumulator, and those that PV of the tile uses.
   SmallVector<Value> getCarried(const IRMapping &mapping) {
     SmallVector<Value> values;
     ValueRange yielded = tiles.getBody().getTerminator()->getOperands();
     for (auto [i, value] : llvm::enumerate(yielded))
       values.push_back(mapping.lookupOrDefault(
-          i == tiles.accumulator ? tiles.sums.product.getAccumulator()
-                                 : value));
+          i == tiles.accumulator ? tiles.pv.product.getAccumulator() : value));
     for (Value value : tiles.taken)
       values.push_back(mapping.lookupOrDefault(value));
     return values;
   }
 
-  /// Maps what the sums of a tile take to carried values.
+  /// Maps the values that PV of a tile uses to carried values.
   void mapTaken(IRMapping &mapping, ValueRange carried, Value tile) {
     mapping.map(loop.getInductionVar(), tile);
-    mapping.map(tiles.sums.product.getAccumulator(),
-                carried[tiles.accumulator]);
+    mapping.map(tiles.pv.product.getAccumulator(), carried[tiles.accumulator]);
     mapping.map(tiles.taken.getArrayRef(),
                 carried.drop_front(loop.getNumResults()));
   }
 
-  SmallVector<Value> getResults(ValueRange carried, Value sums) {
+  SmallVector<Value> getResults(ValueRange carried, Value acc) {
     SmallVector<Value> results(carried.take_front(loop.getNumResults()));
-    results[tiles.accumulator] = sums;
+    results[tiles.accumulator] = acc;
     return results;
   }
 
@@ -291,7 +288,7 @@ private:
         [&](OpBuilder &, Location, Value tile, ValueRange carried) {
           Value before = b.sub(tile, b.index(1));
           SmallVector<Value> next =
-              consume(tiles.sums.consume, before, carried.getTypes(),
+              consume(tiles.pv.consume, before, carried.getTypes(),
                       [&](ValueRange slots) {
                         return emitTile(tile, before, carried, slots, isMasked);
                       });
@@ -300,8 +297,8 @@ private:
     return rotated.getResults();
   }
 
-  /// The sums of the tile before are in flight from the start of the scores
-  /// until everything else is computed.
+  /// Emits QK of a tile and PV of the tile before, which is in flight until
+  /// everything else is computed.
   SmallVector<Value> emitTile(Value tile, Value before, ValueRange carried,
                               ValueRange slots, bool isMasked) {
     IRMapping mapping, earlier;
@@ -309,31 +306,31 @@ private:
     mapping.map(loop.getRegionIterArgs(),
                 carried.take_front(loop.getNumResults()));
     mapTaken(earlier, carried, before);
-    earlier.map(tiles.sums.getBody().getArguments(), slots);
+    earlier.map(tiles.pv.getBody().getArguments(), slots);
     emitOthers(mapping, isBeforeScores, isMasked);
 
-    SmallVector<Type> types(tiles.scores.consume.getResultTypes());
-    types.push_back(tiles.sums.product.getType());
-    SmallVector<Value> found = consume(
-        tiles.scores.consume, tile, types,
-        [&](ValueRange keys) -> SmallVector<Value> {
-          mapping.map(tiles.scores.getBody().getArguments(), keys);
-          cloneBefore(builder, tiles.scores, mapping);
-          cloneBefore(builder, tiles.sums, earlier);
-          take();
-          Value scores =
-              builder.clone(*tiles.scores.product, mapping)->getResult(0);
-          Value sums =
-              builder.clone(*tiles.sums.product, earlier)->getResult(0);
-          give();
-          return {emitWait(scores, /*pending=*/1), sums};
-        });
-    mapping.map(tiles.scores.consume.getResult(0), found[0]);
+    SmallVector<Type> types(tiles.qk.consume.getResultTypes());
+    types.push_back(tiles.pv.product.getType());
+    SmallVector<Value> found =
+        consume(tiles.qk.consume, tile, types,
+                [&](ValueRange keys) -> SmallVector<Value> {
+                  mapping.map(tiles.qk.getBody().getArguments(), keys);
+                  cloneBefore(builder, tiles.qk, mapping);
+                  cloneBefore(builder, tiles.pv, earlier);
+                  take();
+                  Value scores =
+                      builder.clone(*tiles.qk.product, mapping)->getResult(0);
+                  Value acc =
+                      builder.clone(*tiles.pv.product, earlier)->getResult(0);
+                  give();
+                  return {emitWait(scores, /*pending=*/1), acc};
+                });
+    mapping.map(tiles.qk.consume.getResult(0), found[0]);
 
     emitOthers(mapping, isAfterScores, isMasked);
-    if (tiles.exponentials)
+    if (tiles.rowSum)
       ScheduleFenceOp::create(builder, loc,
-                              mapping.lookupOrDefault(tiles.exponentials));
+                              mapping.lookupOrDefault(tiles.rowSum));
     mapping.map(tiles.getAccumulator(), emitWait(found[1], /*pending=*/0));
     scale(mapping);
     return getCarried(mapping);
@@ -404,11 +401,10 @@ FailureOr<int64_t> findTurns(TileLoop &tiles, std::string &reason) {
   std::optional<int64_t> threads;
   if (kernel && kernel.getKnownBlockSize())
     threads = llvm::product_of(*kernel.getKnownBlockSize(), int64_t(1));
-  int64_t producers =
-      32 * tiles.scores.consume.getPipe().getType().getProducers();
+  int64_t producers = 32 * tiles.qk.consume.getPipe().getType().getProducers();
   if (!threads || *threads - producers != 2 * Turns::kThreads)
     return refuse(reason, "the kernel has no two warpgroups of consumers");
-  if (!tiles.scores.product.isWgmma())
+  if (!tiles.qk.product.isWgmma())
     return refuse(reason, "warps multiply");
   if (dependsOnThread(tiles.loop.getUpperBound()))
     return refuse(reason, "warpgroups may have other numbers of tiles");
@@ -452,7 +448,7 @@ private:
           << "no products overlap" << remark::reason("{0}", reason);
       return;
     }
-    if (!tiles->exponentials)
+    if (!tiles->rowSum)
       remark::missed(loop.getLoc(), getScheduleRemark())
           << "exponentials may not overlap"
           << remark::reason("{0}", "the loop carries no sum of exponentials");

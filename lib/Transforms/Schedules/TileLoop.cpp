@@ -73,33 +73,33 @@ LogicalResult TileLoop::findProducts(std::string &reason) {
     FailureOr<TileProduct> found = TileProduct::match(consume, reason);
     if (failed(found))
       return failure();
-    TileProduct &product = found->product.getAccumulator() ? sums : scores;
+    TileProduct &product = found->product.getAccumulator() ? pv : qk;
     if (product.consume)
       return refuse(reason, "there are more than two products");
     product = *found;
     if (consume.getIndex() != loop.getInductionVar())
       return refuse(reason, "the index of a pipe is not that of the loop");
   }
-  if (!scores.consume || !sums.consume)
-    return refuse(reason, "there are no scores and sums");
-  if (scores.consume.getPipe() == sums.consume.getPipe())
+  if (!qk.consume || !pv.consume)
+    return refuse(reason, "there are no products QK and PV");
+  if (qk.consume.getPipe() == pv.consume.getPipe())
     return refuse(reason, "keys and values have one pipe");
   return success();
 }
 
-/// Only the sums, and what scales them, may use the accumulator.
+/// Only PV, and what scales its accumulator, may use the carried one.
 LogicalResult TileLoop::findScaling(std::string &reason) {
   Operation *yield = getBody().getTerminator();
-  Value result = sums.consume.getResult(0);
+  Value result = pv.consume.getResult(0);
   auto yielded = llvm::find(yield->getOperands(), result);
   if (yielded == yield->operand_end() || !result.hasOneUse())
-    return refuse(reason, "the sums are not carried to the next tile");
+    return refuse(reason, "PV is not carried to the next tile");
   accumulator = yielded.getIndex();
-  if (sums.product.getAccumulator().getParentBlock() == &sums.getBody())
-    return refuse(reason, "the region of the sums makes their accumulator");
+  if (pv.product.getAccumulator().getParentBlock() == &pv.getBody())
+    return refuse(reason, "the region of PV makes its accumulator");
   ForwardSliceOptions options;
   options.filter = [&](Operation *op) {
-    return op != sums.consume && op->getBlock() == &getBody() && op != yield;
+    return op != pv.consume && op->getBlock() == &getBody() && op != yield;
   };
   getForwardSlice(getAccumulator(), &scaling, options);
   SmallVector<Value> values{getAccumulator()};
@@ -108,12 +108,12 @@ LogicalResult TileLoop::findScaling(std::string &reason) {
     llvm::append_range(values, op->getResults());
     isUsed |= !isPure(op);
   }
-  auto sum = sums.product.getAccumulatorMutable();
+  auto own = pv.product.getAccumulatorMutable();
   for (Value value : values)
     for (OpOperand &use : value.getUses())
-      isUsed |= !scaling.contains(use.getOwner()) && &use != sum.begin();
+      isUsed |= !scaling.contains(use.getOwner()) && &use != own.begin();
   if (isUsed)
-    return refuse(reason, "something else than the sums uses the accumulator");
+    return refuse(reason, "something else than PV uses the accumulator");
   return success();
 }
 
@@ -140,8 +140,8 @@ bool TileLoop::writesProductTile(Operation *op) {
       return getMemory(operand) == written;
     };
     return loop.isDefinedOutsideOfLoop(written) &&
-           (llvm::any_of(scores.product->getOperands(), isWritten) ||
-            llvm::any_of(sums.product->getOperands(), isWritten));
+           (llvm::any_of(qk.product->getOperands(), isWritten) ||
+            llvm::any_of(pv.product->getOperands(), isWritten));
   });
 }
 
@@ -156,7 +156,7 @@ LogicalResult TileLoop::checkBody(std::string &reason) {
                          step = getConstantIntValue(loop.getStep());
   if (first != 0 || step != 1)
     return refuse(reason, "the loop is not from 0 by steps of 1");
-  for (ConsumeOp consume : {scores.consume, sums.consume})
+  for (ConsumeOp consume : {qk.consume, pv.consume})
     if (consume.getPipe().getType().getStages() < 2)
       return refuse(reason, "a pipe has one stage");
   WalkResult result = loop.getBody()->walk([&](Operation *op) {
@@ -179,10 +179,10 @@ LogicalResult TileLoop::checkBody(std::string &reason) {
 
 void TileLoop::findTaken() {
   for (Operation &op : getBody().without_terminator())
-    if (&op != sums.consume && !scaling.contains(&op))
+    if (&op != pv.consume && !scaling.contains(&op))
       others.push_back(&op);
   SetVector<Value> used;
-  getUsedValuesDefinedAbove(sums.consume.getBody(), used);
+  getUsedValuesDefinedAbove(pv.consume.getBody(), used);
   used.remove(loop.getInductionVar());
   used.remove(getAccumulator());
   for (Value value : used)
@@ -222,9 +222,9 @@ static bool isNotNegative(Value value, Value known) {
          });
 }
 
-/// A share of sums of exponentials, which the loop carries, and which are not
+/// Finds a share of the sum of exponentials: the loop carries it, and it is not
 /// negative.
-void TileLoop::findExponentials() {
+void TileLoop::findRowSum() {
   for (auto [number, value] :
        llvm::enumerate(getBody().getTerminator()->getOperands())) {
     auto reduce = value.getDefiningOp<ReduceOp>();
@@ -232,7 +232,7 @@ void TileLoop::findExponentials() {
         reduce.getType().getElementType().isF32() &&
         isNotNegative(loop.getInitArgs()[number], Value()) &&
         isNotNegative(value, loop.getRegionIterArgs()[number]))
-      exponentials = value;
+      rowSum = value;
   }
 }
 
@@ -272,7 +272,7 @@ FailureOr<TileLoop> TileLoop::match(scf::ForOp loop, std::string &reason) {
       failed(found.checkBody(reason)))
     return failure();
   found.findTaken();
-  found.findExponentials();
+  found.findRowSum();
   found.findMasks();
   return found;
 }

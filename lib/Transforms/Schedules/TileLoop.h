@@ -42,22 +42,22 @@ struct TileMask {
   Value from, to;
 };
 
-/// A loop over tiles: scores, everything else, and sums.
+/// A loop over tiles: scores, everything else, and pv.
 struct TileLoop {
   scf::ForOp loop;
-  TileProduct scores, sums;
+  TileProduct qk, pv;
   /// The number of the accumulator among what the loop carries.
   unsigned accumulator = 0;
-  /// The ops between the accumulator and the sums, which scale it.
+  /// The ops between the carried accumulator and PV, which scale it.
   SetVector<Operation *> scaling;
-  /// All other ops except the sums, in order.
+  /// All other ops except PV, in order.
   SmallVector<Operation *> others;
-  /// Values of the others that the sums take.
+  /// Values of the others that PV uses.
   SetVector<Value> taken;
   /// Branches on the number of the tile among the others.
   SmallVector<TileMask> masks;
-  /// The sums of exponentials, or null.
-  Value exponentials;
+  /// The share of the sum of exponentials, or null.
+  Value rowSum;
 
   Block &getBody() { return *loop.getBody(); }
   Value getAccumulator() { return loop.getRegionIterArgs()[accumulator]; }
@@ -71,7 +71,7 @@ private:
   LogicalResult checkBody(std::string &reason);
   bool writesProductTile(Operation *op);
   void findTaken();
-  void findExponentials();
+  void findRowSum();
   void findMasks();
 };
 

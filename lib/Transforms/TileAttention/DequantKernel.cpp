@@ -37,7 +37,7 @@ struct ScaledAccs {
 /// sequence, for some heads of a group each. Each warp has 16 of the rows as
 /// fragments, or a share of their values. All threads copy tiles of stored
 /// elements of 8 bits, and warps multiply by them. Products with keys are those
-/// of a group of elements each, times the scales of the group. Weights are
+/// of a group of elements each, times the scales of the group. Probs are
 /// multiplied by the scales of values.
 class DequantKernel {
 public:
@@ -45,13 +45,13 @@ public:
       : frame(frame), grid(op, frame, plan), block(grid),
         b(frame.builder, frame.loc), items(grid, block),
         keyScales(block, op.getKeyCache(), block.getSizes().keySize),
-        // Warps that share the sums of a row share its only group.
+        // Warps that share the accumulator of a row share its only group.
         valueScales(block, op.getValues(), team.countColumns()),
         feed(block, b, items,
              keyScales.countGroups() || valueScales.countGroups()),
         queries(block, feed.getKeyElement(), plan.countThreads()) {}
 
-  /// The difference of a row's largest score and the exponent that its weights
+  /// The difference of a row's largest score and the exponent that its probs
   /// are relative to.
   float getBias() const {
     return getExponentBias(block.getOp(), getConfig(block.getPlan()));
@@ -60,8 +60,8 @@ public:
   void emit() {
     items.emit(block.getPlan().countThreads(),
                {[&](Value) { allocate(); }, [&] { return attendTokens(); },
-                [&](const RowSums &sums, WorkItemCode::Store store) {
-                  forAccs(sums, store);
+                [&](const RowStates &states, WorkItemCode::Store store) {
+                  forAccs(states, store);
                 }});
   }
 
@@ -91,11 +91,11 @@ private:
                      frame.index(acc * getAccType().getColumns()));
   }
 
-  void forAccs(const RowSums &sums, WorkItemCode::Store store) {
-    for (auto [i, acc] : llvm::enumerate(sums.accs))
+  void forAccs(const RowStates &states, WorkItemCode::Store store) {
+    for (auto [i, acc] : llvm::enumerate(states.accs))
       store(FragmentResults(block, b, team.getFirstRow(),
                             getFirstColumn(static_cast<int64_t>(i))),
-            {{acc}, sums.reference, sums.total, sums.bias});
+            {{acc}, states.reference, states.rowSum, states.bias});
   }
 
   void allocate() {
@@ -106,11 +106,11 @@ private:
   }
 
   //===--------------------------------------------------------------------===//
-  // Sums
+  // Softmax
   //===--------------------------------------------------------------------===//
 
   /// The sums of the block's tokens.
-  RowSums attendTokens() {
+  RowStates attendTokens() {
     Value tiles = block.findTiles(block.getPlan().countThreads());
     feed.start(tiles);
     Value zero = frame.index(0);
@@ -124,9 +124,9 @@ private:
     loadQueries();
     SoftmaxState first = begin(loop.getSoftmax());
     storeScales(loaded, first);
-    RowSums sums = loop.run(first, tiles, getSteps(loop.getSoftmax()));
-    sums.accs = normalize(sums.accs);
-    return sums;
+    RowStates states = loop.run(first, tiles, getSteps(loop.getSoftmax()));
+    states.accs = normalize(states.accs);
+    return states;
   }
 
   ProductSteps getSteps(const OnlineSoftmax &softmax) {
@@ -135,14 +135,14 @@ private:
       return multiplyKeys(keyTile, tile);
     };
     steps.addScores = [&](Value scores, Value, SoftmaxState &state) {
-      TileWeights added = softmax.addRows(scores, state);
+      TileProbs added = softmax.addRows(scores, state);
       rescaleAccs(added.rescale, state);
-      return added.weights;
+      return added.probs;
     };
-    steps.addValues = [&](Value weights, Value valueTile, Value tile,
+    steps.addValues = [&](Value probs, Value valueTile, Value tile,
                           SoftmaxState &state) {
       for (auto [i, acc] : llvm::enumerate(getAccs(state).accs))
-        acc = multiplyValues(weights, valueTile, tile, static_cast<int64_t>(i),
+        acc = multiplyValues(probs, valueTile, tile, static_cast<int64_t>(i),
                              acc);
     };
     // After the last tile, they are those of its last token again. Keeping them
@@ -220,19 +220,19 @@ private:
     valueScales.store(loaded.values, scaled.powers);
   }
 
-  /// Multiplies products or weights by the scales of a group, and adds them to
-  /// sums if there are any.
+  /// Multiplies products or probs by the scales of a group, and adds them to
+  /// `acc` unless it is null.
   Value scale(const TokenScales &scales, Value elements, Value tile,
-              int64_t group, Value sums = {}) const {
+              int64_t group, Value acc = {}) const {
     if (!scales.countGroups())
       return elements;
     SmallVector<Value> operands{
         elements, scales.loadFragment(b, getScoreType(), tile, group)};
-    if (sums)
-      operands.push_back(sums);
+    if (acc)
+      operands.push_back(acc);
     return b.map(operands, [&](ValueRange element) {
-      return sums ? DeviceMath(frame).fma(element[0], element[1], element[2])
-                  : DeviceMath(frame).mul(element[0], element[1]);
+      return acc ? DeviceMath(frame).fma(element[0], element[1], element[2])
+                 : DeviceMath(frame).mul(element[0], element[1]);
     });
   }
 
@@ -286,12 +286,12 @@ private:
     return b.wait(product);
   }
 
-  Value multiplyValues(Value weights, Value valueTile, Value tile,
-                       int64_t group, Value acc) const {
+  Value multiplyValues(Value probs, Value valueTile, Value tile, int64_t group,
+                       Value acc) const {
     FragmentType type = team.getFragment(
         block.getPlan().tokens, feed.getValueElement(), FragmentLayout::MmaA16);
     Value left = ToOperandOp::create(frame.builder, frame.loc, type,
-                                     scale(valueScales, weights, tile, group));
+                                     scale(valueScales, probs, tile, group));
     return b.wait(b.startProduct(getAccType(), left, valueTile,
                                  getFirstColumn(group), acc, Major::MN));
   }

@@ -19,8 +19,8 @@ FragmentResults::RowPlace FragmentResults::getPlace(Value blockRow) const {
   return {i, queryHead, frame.below(frame.toI32(blockRow), frame.toI32(count))};
 }
 
-Value FragmentResults::mapSums(const RowSums &sums, Compute compute) const {
-  return b.map({sums.reference, sums.total},
+Value FragmentResults::mapRows(const RowStates &states, Compute compute) const {
+  return b.map({states.reference, states.rowSum},
                [&](ValueRange row) {
                  Value queryHead = block.getRow(row[2]).second;
                  return compute({row[0], row[1], DeviceMath(frame).constant(1)},
@@ -68,41 +68,44 @@ void FragmentResults::storeStatistic(Value fragment, Value memref) const {
         });
 }
 
-void FragmentResults::storeOutputs(const RowSums &sums) const {
+void FragmentResults::storeOutputs(const RowStates &states) const {
   AttentionOp op = block.getOp();
-  Value quotient = mapSums(sums, [&](const RowSum &scores, Value queryHead) {
-    return normalizer.getQuotient(normalizer.addSink(scores, queryHead),
-                                  block.work.head, queryHead);
-  });
-  store(b.multiply(sums.accs.front(), quotient), op.getOut(),
-        getAlignment(sums.accs.front(), op.getOut()),
+  Value quotient =
+      mapRows(states, [&](const RowState &scores, Value queryHead) {
+        return normalizer.getQuotient(normalizer.addSink(scores, queryHead),
+                                      block.work.head, queryHead);
+      });
+  store(b.multiply(states.accs.front(), quotient), op.getOut(),
+        getAlignment(states.accs.front(), op.getOut()),
         [&](const RowPlace &place) -> SmallVector<Value> {
           return {frame.add(block.rows.first, place.i), place.queryHead,
                   place.isThere};
         });
   if (op.getLse())
-    storeStatistic(mapSums(sums,
-                           [&](const RowSum &scores, Value queryHead) {
-                             RowSum sum = normalizer.addSink(scores, queryHead);
+    storeStatistic(mapRows(states,
+                           [&](const RowState &scores, Value queryHead) {
+                             RowState all =
+                                 normalizer.addSink(scores, queryHead);
                              return normalizer.getLogarithm(
-                                 normalizer.getLseSum(scores, sum));
+                                 normalizer.getLseState(scores, all));
                            }),
                    op.getLse());
   if (op.getMaxLogits())
-    storeStatistic(mapSums(sums,
-                           [&](const RowSum &scores, Value) {
+    storeStatistic(mapRows(states,
+                           [&](const RowState &scores, Value) {
                              return normalizer.getLargestScore(scores,
-                                                               sums.bias);
+                                                               states.bias);
                            }),
                    op.getMaxLogits());
 }
 
-void FragmentResults::storeSplit(const RowSums &sums, Value split) const {
+void FragmentResults::storeSplit(const RowStates &states, Value split) const {
   const Workspace &workspace = block.grid.splits.getWorkspace();
   auto store = StoreSplitOp::create(
-      frame.builder, frame.loc, sums.accs.front(), sums.reference, sums.total,
-      firstRow, firstColumn, workspace.getAccs(), workspace.getStates(),
-      b.getThread(), getAlignment(sums.accs.front(), workspace.getAccs()));
+      frame.builder, frame.loc, states.accs.front(), states.reference,
+      states.rowSum, firstRow, firstColumn, workspace.getAccs(),
+      workspace.getStates(), b.getThread(),
+      getAlignment(states.accs.front(), workspace.getAccs()));
   emitPlaces(store.getBody(), [&](const RowPlace &place) -> SmallVector<Value> {
     return {workspace.getSplit(frame.add(block.work.slot, place.i), split),
             place.queryHead, place.isThere};

@@ -15,12 +15,12 @@
 
 namespace mlir::kvcache {
 
-/// The sums of rows: accumulators, each of some elements of values, and for
-/// each row the sum of its weights and the exponent that it is relative to. The
-/// largest score is `bias` more.
-struct RowSums {
+/// The rows of a block after all tiles: accumulators, each of some elements of
+/// values, and for each row the sum of its probs and the exponent that it is
+/// relative to. The largest score is `bias` more.
+struct RowStates {
   SmallVector<Value> accs;
-  Value reference, total;
+  Value reference, rowSum;
   float bias;
 };
 
@@ -36,9 +36,9 @@ public:
         firstColumn(firstColumn) {}
 
   /// Stores the outputs, the logarithms of the sums, and the largest scores.
-  void storeOutputs(const RowSums &sums) const;
+  void storeOutputs(const RowStates &states) const;
   /// Stores a split of the rows into the workspace.
-  void storeSplit(const RowSums &sums, Value split) const;
+  void storeSplit(const RowStates &states, Value split) const;
 
 private:
   /// Where a row is stored: its number among those of the sequence, its query
@@ -48,10 +48,9 @@ private:
   };
   RowPlace getPlace(Value blockRow) const;
 
-  /// Computes a number of each row from the sum of its scores and its query
-  /// head.
-  using Compute = function_ref<Value(const RowSum &scores, Value queryHead)>;
-  Value mapSums(const RowSums &sums, Compute compute) const;
+  /// Computes a number of each row from its state and its query head.
+  using Compute = function_ref<Value(const RowState &scores, Value queryHead)>;
+  Value mapRows(const RowStates &states, Compute compute) const;
   /// Stores a number of each row, of those that the memref has.
   void storeStatistic(Value fragment, Value memref) const;
   /// Gives the indices of a row, and whether it is stored.

@@ -43,11 +43,11 @@ public:
   void emit() {
     items.emit(block.getPlan().countThreads(),
                {[&](Value) { allocate(); }, [&] { return attendTokens(); },
-                [&](const RowSums &sums, WorkItemCode::Store store) {
+                [&](const RowStates &states, WorkItemCode::Store store) {
                   if (!keepsQueries() && block.ids &&
                       !block.getPlan().isPersistent())
                     b.recomputePlaces();
-                  store(getResults(), sums);
+                  store(getResults(), states);
                 }});
   }
 
@@ -75,7 +75,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// The sums of the block's tokens.
-  RowSums attendTokens() {
+  RowStates attendTokens() {
     // The places of long rows take many registers.
     if (block.getPlan().isPersistent() && !keepsQueries())
       b.placeBy(block.work.thread);
@@ -93,12 +93,12 @@ private:
         softmax.begin(getAcc(team.countColumns())), tiles,
         {[&](Value keyTile, Value) { return multiplyKeys(keyTile); },
          [&](Value tileScores, Value, SoftmaxState &state) {
-           return softmax.addScores(tileScores, state, [&](Value weights) {
-             return b.toOperand(operand, feed.scaleWeights(weights));
+           return softmax.addScores(tileScores, state, [&](Value probs) {
+             return b.toOperand(operand, feed.scaleProbs(probs));
            });
          },
-         [&](Value weights, Value valueTile, Value, SoftmaxState &state) {
-           state.getAcc() = multiplyValues(weights, valueTile, state.getAcc());
+         [&](Value probs, Value valueTile, Value, SoftmaxState &state) {
+           state.getAcc() = multiplyValues(probs, valueTile, state.getAcc());
          }});
   }
 

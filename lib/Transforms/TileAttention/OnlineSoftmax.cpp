@@ -72,11 +72,11 @@ Value OnlineSoftmax::toExponent(ValueRange scoreAndFactor) const {
 }
 
 Value OnlineSoftmax::findMax(Value scores, const SoftmaxState &state) const {
-  return b.reduce(Reduction::MaxNumF, scores, state.max,
+  return b.reduce(Reduction::MaxNumF, scores, state.rowMax,
                   cast<FragmentType>(scores.getType()).getRowType(), scratch);
 }
 
-Value OnlineSoftmax::computeWeights(Value scores, Value max) const {
+Value OnlineSoftmax::computeProbs(Value scores, Value max) const {
   Value shift = b.map(withFactor({max}), [&](ValueRange row) {
     Value exponent = toExponent(row);
     return bias ? f.sub(f.constant(bias), exponent) : f.negate(exponent);
@@ -94,39 +94,39 @@ Value OnlineSoftmax::computeRescale(Value before, Value max) const {
   });
 }
 
-void OnlineSoftmax::addWeights(Value weights, Value rescale, Value max,
-                               SoftmaxState &state) const {
-  state.max = max;
-  state.sum = b.reduce(
-      Reduction::AddF, weights, b.multiply(state.sum, rescale),
-      cast<FragmentType>(weights.getType()).getRowType(/*isPartial=*/true));
+void OnlineSoftmax::addProbs(Value probs, Value rescale, Value max,
+                             SoftmaxState &state) const {
+  state.rowMax = max;
+  state.rowSum = b.reduce(
+      Reduction::AddF, probs, b.multiply(state.rowSum, rescale),
+      cast<FragmentType>(probs.getType()).getRowType(/*isPartial=*/true));
 }
 
-// Weights are used first: ptxas then takes fewer registers.
+// Probs are used first: ptxas then takes fewer registers.
 Value OnlineSoftmax::addScores(Value scores, SoftmaxState &state,
                                function_ref<Value(Value)> use) const {
   Value max = findMax(scores, state);
-  Value weights = computeWeights(scores, max);
-  Value used = use(weights);
-  Value rescale = computeRescale(state.max, max);
-  addWeights(weights, rescale, max, state);
+  Value probs = computeProbs(scores, max);
+  Value used = use(probs);
+  Value rescale = computeRescale(state.rowMax, max);
+  addProbs(probs, rescale, max, state);
   state.getAcc() = b.multiply(state.getAcc(), rescale);
   return used;
 }
 
-TileWeights OnlineSoftmax::addRows(Value scores, SoftmaxState &state) const {
+TileProbs OnlineSoftmax::addRows(Value scores, SoftmaxState &state) const {
   Value max = findMax(scores, state);
-  Value weights = computeWeights(scores, max);
-  Value rescale = computeRescale(state.max, max);
-  addWeights(weights, rescale, max, state);
-  return {weights, rescale};
+  Value probs = computeProbs(scores, max);
+  Value rescale = computeRescale(state.rowMax, max);
+  addProbs(probs, rescale, max, state);
+  return {probs, rescale};
 }
 
-LazyWeights OnlineSoftmax::addScoresLazily(Value scores, float slack,
-                                           SoftmaxState &state) const {
+LazyProbs OnlineSoftmax::addScoresLazily(Value scores, float slack,
+                                         SoftmaxState &state) const {
   Value largest = findMax(scores, state);
   Value grows = b.map(
-      withFactor({largest, state.max}),
+      withFactor({largest, state.rowMax}),
       [&](ValueRange row) -> Value {
         Value growth = f.sub(row[0], row[1]);
         if (factor)
@@ -136,23 +136,23 @@ LazyWeights OnlineSoftmax::addScoresLazily(Value scores, float slack,
                                      f.constant(slack));
       },
       /*origin=*/{}, f.builder.getI1Type());
-  Value max = b.map({largest, state.max, grows}, [&](ValueRange row) {
+  Value max = b.map({largest, state.rowMax, grows}, [&](ValueRange row) {
     return f.select(row[2], row[0], row[1]);
   });
-  Value rescale = computeRescale(state.max, max);
-  Value weights = computeWeights(scores, max);
-  addWeights(weights, rescale, max, state);
-  return {weights, rescale, grows};
+  Value rescale = computeRescale(state.rowMax, max);
+  Value probs = computeProbs(scores, max);
+  addProbs(probs, rescale, max, state);
+  return {probs, rescale, grows};
 }
 
 Value OnlineSoftmax::getReference(const SoftmaxState &state) const {
-  return b.map(withFactor({state.max}), [&](ValueRange row) {
+  return b.map(withFactor({state.rowMax}), [&](ValueRange row) {
     Value exponent = toExponent(row);
     return bias ? f.sub(exponent, f.constant(bias)) : exponent;
   });
 }
 
-Value OnlineSoftmax::getTotal(const SoftmaxState &state) const {
-  return b.reduce(Reduction::AddF, state.sum, /*init=*/Value(),
-                  cast<FragmentType>(state.max.getType()), scratch);
+Value OnlineSoftmax::getRowSum(const SoftmaxState &state) const {
+  return b.reduce(Reduction::AddF, state.rowSum, /*init=*/Value(),
+                  cast<FragmentType>(state.rowMax.getType()), scratch);
 }

@@ -15,16 +15,16 @@
 namespace mlir::kvcache {
 
 /// The values that a loop over tiles carries: the largest score of each row,
-/// the lanes' shares of the sum of weights, and what the products carry. This
-/// is the accumulator, or nothing if it is in tensor memory.
+/// the lanes' shares of its sum of probs, and what the products carry. This is
+/// the accumulator, or nothing if it is in tensor memory.
 struct SoftmaxState {
-  Value max, sum;
+  Value rowMax, rowSum;
   SmallVector<Value> products;
 
   explicit SoftmaxState(ValueRange values)
-      : max(values[0]), sum(values[1]), products(values.drop_front(2)) {}
+      : rowMax(values[0]), rowSum(values[1]), products(values.drop_front(2)) {}
   SmallVector<Value> getValues() const {
-    SmallVector<Value> values{max, sum};
+    SmallVector<Value> values{rowMax, rowSum};
     llvm::append_range(values, products);
     return values;
   }
@@ -32,20 +32,20 @@ struct SoftmaxState {
   Value &getAcc() { return products.front(); }
 };
 
-/// The weights of a tile, and the factor of the accumulator of each row.
-struct TileWeights {
-  Value weights, rescale;
+/// The probs of a tile, and the factor of the accumulator of each row.
+struct TileProbs {
+  Value probs, rescale;
 };
 /// Likewise. Where no row of a warp grows, the factors are 1.
-struct LazyWeights {
-  Value weights, rescale, grows;
+struct LazyProbs {
+  Value probs, rescale, grows;
 };
 
 /// The softmax of rows, a tile after the other, in base 2.
 class OnlineSoftmax {
 public:
   /// Exponents are scores times `factor`, a number of each row, or scores if it
-  /// is null. Weights are 2 to the power of the difference to the largest
+  /// is null. Probs are 2 to the power of the difference to the largest
   /// exponent, plus `bias`. Warps that share rows exchange their maxima and
   /// sums through `scratch`.
   OnlineSoftmax(FragmentBuilder &b, const DeviceMath &f, Value factor,
@@ -67,29 +67,29 @@ public:
   /// Returns the state before the first tile, for the rows of a fragment.
   SoftmaxState beginRows(FragmentType fragment) const;
   /// Adds the scores of a tile: updates the largest score and the sum, and
-  /// rescales the accumulator. Returns what `use` makes of the weights.
+  /// rescales the accumulator. Returns what `use` makes of the probs.
   Value addScores(Value scores, SoftmaxState &state,
-                  function_ref<Value(Value weights)> use) const;
-  /// Likewise, but leaves the weights and the accumulator to the caller.
-  TileWeights addRows(Value scores, SoftmaxState &state) const;
+                  function_ref<Value(Value probs)> use) const;
+  /// Likewise, but leaves the probs and the accumulator to the caller.
+  TileProbs addRows(Value scores, SoftmaxState &state) const;
   /// Adds the scores of a tile, but leaves the accumulator to the caller. The
-  /// exponent that weights are relative to stays where it grows by at most
+  /// exponent that probs are relative to stays where it grows by at most
   /// `slack`.
-  LazyWeights addScoresLazily(Value scores, float slack,
-                              SoftmaxState &state) const;
+  LazyProbs addScoresLazily(Value scores, float slack,
+                            SoftmaxState &state) const;
 
-  /// The exponent of each row that its sum of weights is relative to.
+  /// The exponent of each row that its sum of probs is relative to.
   Value getReference(const SoftmaxState &state) const;
-  /// The sum of the weights of each row.
-  Value getTotal(const SoftmaxState &state) const;
+  /// The sum of the probs of each row, in all lanes.
+  Value getRowSum(const SoftmaxState &state) const;
 
 private:
   Value findMax(Value scores, const SoftmaxState &state) const;
-  Value computeWeights(Value scores, Value max) const;
-  /// The factor of sums whose largest score becomes another one.
+  Value computeProbs(Value scores, Value max) const;
+  /// The factor of `rowSum` and `acc` where the largest score becomes another.
   Value computeRescale(Value before, Value max) const;
-  void addWeights(Value weights, Value rescale, Value max,
-                  SoftmaxState &state) const;
+  void addProbs(Value probs, Value rescale, Value max,
+                SoftmaxState &state) const;
   /// The score times the factor, which is no less than the least number.
   Value toExponent(ValueRange scoreAndFactor) const;
   /// Operands of a map: a fragment, and the factor if there is one.

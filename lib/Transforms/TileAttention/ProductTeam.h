@@ -20,17 +20,17 @@ struct ProductTeam {
   int64_t threads, rows;
 
   int64_t countColumns() const {
-    return block.getSizes().valueSize / block.getPlan().parts;
+    return block.getSizes().valueSize / block.getPlan().accShares;
   }
   /// The first row of the team in the block.
   Value getFirstRow() const {
     const Frame &frame = block.getFrame();
-    return frame.mul(frame.div(getNumber(), block.getPlan().parts), rows);
+    return frame.mul(frame.div(getNumber(), block.getPlan().accShares), rows);
   }
-  /// The first element of values whose sums the team has.
+  /// The first element of values whose accumulator the team has.
   Value getFirstColumn() const {
     const Frame &frame = block.getFrame();
-    return frame.mul(frame.rem(getNumber(), block.getPlan().parts),
+    return frame.mul(frame.rem(getNumber(), block.getPlan().accShares),
                      countColumns());
   }
   FragmentType getFragment(int64_t columns, Type element,

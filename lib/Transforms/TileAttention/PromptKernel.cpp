@@ -204,19 +204,19 @@ private:
     TileScores scores(block, b, types.score, firstRow);
     SoftmaxLoop loop(b, block, source, scores, getBias());
     const OnlineSoftmax &softmax = loop.getSoftmax();
-    RowSums sums = loop.run(
+    RowStates states = loop.run(
         softmax.begin(types.acc), tiles,
         {[&](Value keyTile, Value) { return multiplyKeys(keyTile); },
          [&](Value tileScores, Value, SoftmaxState &state) {
-           return softmax.addScores(tileScores, state, [&](Value weights) {
-             return b.toOperand(types.weight, weights);
+           return softmax.addScores(tileScores, state, [&](Value probs) {
+             return b.toOperand(types.probs, probs);
            });
          },
-         [&](Value weights, Value valueTile, Value, SoftmaxState &state) {
-           state.getAcc() = addValues(weights, valueTile, state.getAcc());
+         [&](Value probs, Value valueTile, Value, SoftmaxState &state) {
+           state.getAcc() = addValues(probs, valueTile, state.getAcc());
          }});
     FragmentResults(block, b, firstRow, /*firstColumn=*/frame.index(0))
-        .storeOutputs(sums);
+        .storeOutputs(states);
   }
 
   Value multiplyKeys(Value keyTile) const {
@@ -228,8 +228,8 @@ private:
         frame.builder.getI64IntegerAttr(block.getSizes().keySize)));
   }
 
-  Value addValues(Value weights, Value valueTile, Value acc) const {
-    return b.wait(b.startProduct(types.acc, weights, valueTile, frame.index(0),
+  Value addValues(Value probs, Value valueTile, Value acc) const {
+    return b.wait(b.startProduct(types.acc, probs, valueTile, frame.index(0),
                                  acc, Major::MN));
   }
 
@@ -238,9 +238,9 @@ private:
   TileRows block;
   FragmentBuilder b;
   TiledCache keys, values;
-  /// The fragments of scores, of accumulators, and of weights as operands.
+  /// The fragments of scores, of accumulators, and of probs as operands.
   struct {
-    FragmentType score, acc, weight;
+    FragmentType score, acc, probs;
   } types;
   QueryStage queries;
   /// The number of tiles of keys.

@@ -27,7 +27,7 @@ constexpr int64_t kRun = 8;
 QueryStage::QueryStage(const TileRows &block, FloatType element,
                        int64_t threads)
     : block(block), frame(block.getFrame()), element(element), threads(threads),
-      hasFactors(block.getPlan().multipliesRaw &&
+      hasFactors(block.getPlan().dequantizesInRegisters &&
                  getElementTypeOrSelf(block.getOp().getQ()).isBF16()) {}
 
 void QueryStage::allocate() {
@@ -63,7 +63,7 @@ void QueryStage::store(Value count) const {
 }
 
 void QueryStage::storeRun(Value elements, Value row, Value d) const {
-  if (!block.getPlan().multipliesRaw) {
+  if (!block.getPlan().dequantizesInRegisters) {
     TileStoreOp::create(frame.builder, frame.loc, elements, tile, row, d);
     return;
   }

@@ -11,8 +11,8 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-RowSums SoftmaxLoop::run(const SoftmaxState &first, Value tiles,
-                         const ProductSteps &steps) const {
+RowStates SoftmaxLoop::run(const SoftmaxState &first, Value tiles,
+                           const ProductSteps &steps) const {
   SoftmaxState state =
       softmax.forTiles(first, tiles, block.getPlan().schedule,
                        [&](Value tile, SoftmaxState &state) {
@@ -23,7 +23,7 @@ RowSums SoftmaxLoop::run(const SoftmaxState &first, Value tiles,
                              : addPair(tile, token, steps, state);
                          source.end();
                        });
-  return {state.products, softmax.getReference(state), softmax.getTotal(state),
+  return {state.products, softmax.getReference(state), softmax.getRowSum(state),
           bias};
 }
 
@@ -42,11 +42,11 @@ void SoftmaxLoop::addPair(Value tile, Value token, const ProductSteps &steps,
       source.useKeys(tile, scores.getType(), [&](Value keyTile) {
         return SmallVector<Value>{steps.multiplyKeys(keyTile, tile)};
       });
-  Value weights = addScores(products.front(), tile, token, steps, state);
+  Value probs = addScores(products.front(), tile, token, steps, state);
   storeNext(state);
   state.products = source.useValues(
       tile, TypeRange(ValueRange(state.products)), [&](Value valueTile) {
-        steps.addValues(weights, valueTile, tile, state);
+        steps.addValues(probs, valueTile, tile, state);
         return state.products;
       });
 }
@@ -58,9 +58,9 @@ void SoftmaxLoop::addLatent(Value tile, Value token, const ProductSteps &steps,
   state = SoftmaxState(
       source.useKeys(tile, TypeRange(ValueRange(before)), [&](Value rows) {
         SoftmaxState next(before);
-        Value weights =
+        Value probs =
             addScores(steps.multiplyKeys(rows, tile), tile, token, steps, next);
-        steps.addValues(weights, rows, tile, next);
+        steps.addValues(probs, rows, tile, next);
         return next.getValues();
       }));
   storeNext(state);

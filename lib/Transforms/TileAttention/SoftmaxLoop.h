@@ -16,16 +16,16 @@
 
 namespace mlir::kvcache {
 
-/// The products of a kind of MMA, which decides where weights and the
+/// The products of a kind of MMA, which decides where probs and the
 /// accumulator are.
 struct ProductSteps {
   /// Computes the products of queries and a tile of keys.
   std::function<Value(Value keyTile, Value tile)> multiplyKeys;
-  /// Adds the scores of a tile to the softmax. Returns their weights as an
+  /// Adds the scores of a tile to the softmax. Returns their probs as an
   /// operand of the next product, or null if they are in memory.
   std::function<Value(Value scores, Value tile, SoftmaxState &state)> addScores;
-  /// Adds the products of weights and a tile of values.
-  std::function<void(Value weights, Value valueTile, Value tile,
+  /// Adds the products of probs and a tile of values.
+  std::function<void(Value probs, Value valueTile, Value tile,
                      SoftmaxState &state)>
       addValues;
   /// Runs before products become scores.
@@ -38,7 +38,8 @@ struct ProductSteps {
   };
 };
 
-/// The loop of a block over tiles: scores, their softmax, and sums of values.
+/// The loop of a block over tiles: scores, their softmax, and the product of
+/// probs and values.
 class SoftmaxLoop {
 public:
   /// Products are fragments whose scores `scores` computes. `bias` and
@@ -52,8 +53,8 @@ public:
   const OnlineSoftmax &getSoftmax() const { return softmax; }
   /// Returns the sums of the block's rows over `tiles` tiles, from a state
   /// before the first one. What products carry is in place of accumulators.
-  RowSums run(const SoftmaxState &first, Value tiles,
-              const ProductSteps &steps) const;
+  RowStates run(const SoftmaxState &first, Value tiles,
+                const ProductSteps &steps) const;
 
 private:
   Value addScores(Value products, Value tile, Value token,

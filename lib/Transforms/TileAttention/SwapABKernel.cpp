@@ -26,7 +26,7 @@ namespace {
 
 /// A block is a warpgroup, which computes few query rows: they are columns of
 /// its products, and tokens or elements of values are rows. Each warp has 16
-/// tokens of each 64, so warps exchange maxima and weights through tiles.
+/// tokens of each 64, so warps exchange maxima and probs through tiles.
 class SwapABKernel {
 public:
   SwapABKernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
@@ -41,12 +41,12 @@ public:
   void emit() {
     items.emit(block.getPlan().countThreads(),
                {[&](Value) { allocate(); }, [&] { return attendTokens(); },
-                [&](const RowSums &sums, WorkItemCode::Store store) {
+                [&](const RowStates &states, WorkItemCode::Store store) {
                   if (!block.getPlan().isPersistent())
                     b.recomputePlaces();
                   store(
                       FragmentResults(block, b, frame.index(0), frame.index(0)),
-                      sums);
+                      states);
                 }});
   }
 
@@ -64,7 +64,7 @@ private:
     auto makeTile = [&](TileType type) {
       return AllocTileOp::create(frame.builder, frame.loc, type, IntegerAttr());
     };
-    weightTile = makeTile(getMatrixTile(
+    probTile = makeTile(getMatrixTile(
         feed.getValueElement(), block.getPlan().tokens, block.getPlan().rows));
     scratch = makeTile(TileType::get(
         frame.builder.getContext(), kWarpgroup / kWarp, block.getPlan().rows,
@@ -72,7 +72,7 @@ private:
   }
 
   /// The sums of the block's tokens.
-  RowSums attendTokens() {
+  RowStates attendTokens() {
     // A work item has a copy of its own.
     if (block.getPlan().isPersistent())
       b.placeBy(block.work.thread);
@@ -87,8 +87,8 @@ private:
         softmax.begin(getAcc(block.getSizes().valueSize)), tiles,
         {[&](Value keyTile, Value tile) { return multiplyKeys(keyTile, tile); },
          [&](Value tileScores, Value, SoftmaxState &state) {
-           return softmax.addScores(tileScores, state, [&](Value weights) {
-             storeWeights(feed.scaleWeights(weights));
+           return softmax.addScores(tileScores, state, [&](Value probs) {
+             storeProbs(feed.scaleProbs(probs));
              return Value();
            });
          },
@@ -101,13 +101,13 @@ private:
          }});
   }
 
-  /// Stores the weights of a tile, a row for each token, for the next product.
+  /// Stores the probs of a tile, a row for each token, for the next product.
   /// Its barrier also orders the maxima that warps exchange through `scratch`
   /// and the next ones.
-  void storeWeights(Value weights) const {
-    Value rounded = b.truncate(weights, feed.getValueElement());
+  void storeProbs(Value probs) const {
+    Value rounded = b.truncate(probs, feed.getValueElement());
     Value zero = frame.index(0);
-    FragmentStoreOp::create(frame.builder, frame.loc, rounded, weightTile, zero,
+    FragmentStoreOp::create(frame.builder, frame.loc, rounded, probTile, zero,
                             zero, b.getThread(), /*transposed=*/true);
     emitAsyncFence(frame);
     gpu::BarrierOp::create(frame.builder, frame.loc);
@@ -123,7 +123,7 @@ private:
   }
 
   Value addValues(Value valueTile, Value acc) const {
-    return b.wait(multiply(weightTile, valueTile,
+    return b.wait(multiply(probTile, valueTile,
                            cast<FragmentType>(acc.getType()), acc, Major::MN,
                            block.getPlan().tokens));
   }
@@ -145,8 +145,8 @@ private:
   WorkItems items;
   TileFeed feed;
   QueryStage queries;
-  /// A row of weights for each token, and numbers of rows for each warp.
-  Value weightTile, scratch;
+  /// A row of probs for each token, and numbers of rows for each warp.
+  Value probTile, scratch;
 };
 
 } // namespace

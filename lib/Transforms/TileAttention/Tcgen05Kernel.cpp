@@ -38,7 +38,7 @@ public:
         products(frame, plan.rows, plan.tokens, block.getSizes().valueSize,
                  feed.getValueElement()) {}
 
-  /// The difference of a row's largest score and the exponent that its weights
+  /// The difference of a row's largest score and the exponent that its probs
   /// are relative to.
   float getBias() const {
     return getExponentBias(block.getOp(), getConfig(block.getPlan()));
@@ -48,8 +48,8 @@ public:
     items.emit(block.getPlan().countThreads(),
                {[&](Value thread) { allocate(thread); },
                 [&] { return attendTokens(); },
-                [&](const RowSums &sums, WorkItemCode::Store store) {
-                  storeColumns(sums, store);
+                [&](const RowStates &states, WorkItemCode::Store store) {
+                  storeColumns(states, store);
                 }});
   }
 
@@ -69,7 +69,7 @@ private:
   }
 
   /// The sums of the block's tokens. The accumulator is in tensor memory.
-  RowSums attendTokens() {
+  RowStates attendTokens() {
     TileScores scores(block, b, getScoreType(), /*firstRow=*/frame.index(0));
     SoftmaxLoop loop(b, block, feed, scores, getBias());
     const OnlineSoftmax &softmax = loop.getSoftmax();
@@ -82,9 +82,9 @@ private:
         softmax.beginRows(getScoreType()), tiles,
         {[&](Value keyTile, Value tile) { return multiply(keyTile, tile); },
          [&](Value tileScores, Value tile, SoftmaxState &state) {
-           storeWeights(softmax.addScoresLazily(
-                            tileScores, getExponentSlack(block.getOp()), state),
-                        tile);
+           storeProbs(softmax.addScoresLazily(
+                          tileScores, getExponentSlack(block.getOp()), state),
+                      tile);
            return Value();
          },
          [&](Value, Value valueTile, Value tile, SoftmaxState &) {
@@ -101,23 +101,23 @@ private:
                               /*half=*/Value());
   }
 
-  /// Whether tiles before this one have sums.
+  /// Whether there are tiles before this one.
   Value hasSums(Value tile) { return frame.below(frame.index(0), tile); }
 
-  /// Scales the accumulator where a row grows, and stores the weights.
-  void storeWeights(const LazyWeights &weights, Value tile) {
-    Value grows = WarpAnyOp::create(frame.builder, frame.loc, weights.grows);
+  /// Scales the accumulator where a row grows, and stores the probs.
+  void storeProbs(const LazyProbs &added, Value tile) {
+    Value grows = WarpAnyOp::create(frame.builder, frame.loc, added.grows);
     Value isScaled =
         arith::AndIOp::create(frame.builder, frame.loc, grows, hasSums(tile));
     frame.runIf(isScaled, [&] {
       products.forColumns(kFewColumns, [&](Value column, int64_t count) {
-        storeAcc(b.multiply(loadAcc(column, count), weights.rescale), column);
+        storeAcc(b.multiply(loadAcc(column, count), added.rescale), column);
       });
     });
     Value rounded =
-        b.truncate(feed.scaleWeights(weights.weights), feed.getValueElement());
-    TmemStoreOp::create(frame.builder, frame.loc, rounded,
-                        products.getWeights(), frame.index(0),
+        b.truncate(feed.scaleProbs(added.probs), feed.getValueElement());
+    TmemStoreOp::create(frame.builder, frame.loc, rounded, products.getProbs(),
+                        frame.index(0),
                         /*half=*/Value());
   }
 
@@ -131,7 +131,7 @@ private:
   }
 
   /// Stores the columns of the accumulator, which is 0 without tiles.
-  void storeColumns(const RowSums &sums, WorkItemCode::Store store) {
+  void storeColumns(const RowStates &states, WorkItemCode::Store store) {
     products.forColumns(kMostColumns, [&](Value column, int64_t count) {
       Value acc = frame.selectIf(
           hasSums(tiles), [&] { return loadAcc(column, count); },
@@ -139,7 +139,7 @@ private:
             return b.splat(getFragment(count), DeviceMath(frame).constant(0));
           });
       store(FragmentResults(block, b, /*firstRow=*/frame.index(0), column),
-            {{acc}, sums.reference, sums.total, sums.bias});
+            {{acc}, states.reference, states.rowSum, states.bias});
     });
   }
 

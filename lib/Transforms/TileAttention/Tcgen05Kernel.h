@@ -13,7 +13,7 @@
 
 namespace mlir::kvcache {
 
-/// Makes the kernel of an op whose scores, weights and accumulator are in
+/// Makes the kernel of an op whose scores, probs and accumulator are in
 /// tensor memory.
 void tileTcgen05(AttentionOp op, const Frame &frame, const TilePlan &plan);
 

@@ -29,7 +29,7 @@ void TensorProducts::allocate(Value thread) {
   MLIRContext *context = builder.getContext();
   Type f32 = builder.getF32Type();
   Type types[] = {TmemTileType::get(context, rows, tokens, f32),
-                  TmemTileType::get(context, rows, tokens, weight),
+                  TmemTileType::get(context, rows, tokens, prob),
                   TmemTileType::get(context, rows, values, f32)};
   llvm::append_range(tiles,
                      TmemAllocOp::create(builder, loc, types).getTiles());
@@ -74,7 +74,7 @@ void TensorProducts::addColumns(Value values, Value adds) const {
   Value zero = frame.index(0);
   gpu::BarrierOp::create(frame.builder, frame.loc);
   issue([&] {
-    TmemMmaOp::create(frame.builder, frame.loc, getWeights(),
+    TmemMmaOp::create(frame.builder, frame.loc, getProbs(),
                       /*a_row=*/Value(), /*a_column=*/Value(), values, zero,
                       zero, getAcc(), adds, /*k=*/IntegerAttr(), Major::K,
                       Major::MN);

@@ -18,16 +18,15 @@
 namespace mlir::kvcache {
 
 /// The products of a block into tensor memory: the scores of a tile, and the
-/// accumulator, to which weights in tensor memory add values. One thread starts
+/// accumulator, to which probs in tensor memory add values. One thread starts
 /// them, and all threads wait.
 class TensorProducts {
 public:
-  /// For tiles of so many tokens, values of so many elements, and weights of a
+  /// For tiles of so many tokens, values of so many elements, and probs of a
   /// type.
   TensorProducts(const Frame &frame, int64_t rows, int64_t tokens,
-                 int64_t values, FloatType weight)
-      : frame(frame), rows(rows), tokens(tokens), values(values),
-        weight(weight) {}
+                 int64_t values, FloatType prob)
+      : frame(frame), rows(rows), tokens(tokens), values(values), prob(prob) {}
 
   /// Allocates tensor memory. Before products, the threads have to meet.
   void allocate(Value thread);
@@ -35,12 +34,12 @@ public:
   /// Computes the scores of queries and keys. Runs `meanwhile` before it waits.
   void multiplyRows(Value queries, Value keys,
                     function_ref<void()> meanwhile) const;
-  /// Synchronizes the threads, which have stored weights. Adds their products
+  /// Synchronizes the threads, which have stored probs. Adds their products
   /// with values to the accumulator, or overwrites it with them.
   void addColumns(Value values, Value adds) const;
 
   TypedValue<TmemTileType> getScores() const { return getTile(0); }
-  TypedValue<TmemTileType> getWeights() const { return getTile(1); }
+  TypedValue<TmemTileType> getProbs() const { return getTile(1); }
   TypedValue<TmemTileType> getAcc() const { return getTile(2); }
 
   /// Runs `body` with the first of some columns of the accumulator, all in
@@ -60,7 +59,7 @@ private:
 
   Frame frame;
   int64_t rows, tokens, values;
-  FloatType weight;
+  FloatType prob;
   /// Whether the thread starts products.
   Value isIssuer;
   SmallVector<Value> tiles;

@@ -89,16 +89,18 @@ private:
 
 void kvcache::tileAttention(AttentionOp op, const Frame &frame,
                             const TilePlan &plan) {
-  switch (plan.unit) {
-  case TileUnit::Warps:
-    return plan.multipliesRaw ? tileDequant(op, frame, plan)
-                              : tileMmaSync(op, frame, plan);
-  case TileUnit::Warpgroups:
-    if (plan.isSwapped)
+  switch (plan.mma) {
+  case MmaKind::None:
+    llvm_unreachable("a plan of tiles has an MMA");
+  case MmaKind::Sync:
+    return plan.dequantizesInRegisters ? tileDequant(op, frame, plan)
+                                       : tileMmaSync(op, frame, plan);
+  case MmaKind::Wgmma:
+    if (plan.swapAB)
       return tileSwapAB(op, frame, plan);
     return plan.schedule == Schedule::Prefetch ? tileWgmma(op, frame, plan)
                                                : tilePrompt(op, frame, plan);
-  case TileUnit::TensorMemory:
+  case MmaKind::Tcgen05:
     return tileTcgen05(op, frame, plan);
   }
 }

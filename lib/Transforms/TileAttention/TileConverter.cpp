@@ -20,7 +20,7 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// Units of a raw tile that a thread loads before it converts one. Ids of
+/// Granules of a raw tile that a thread loads before it converts one. Ids of
 /// sparse rows take registers as well.
 constexpr int64_t kRawLoads = 6, kGatheredRawLoads = 2;
 
@@ -68,12 +68,13 @@ static Value selectIfGiven(const Frame &frame, Value condition, Value value) {
                                  zero);
 }
 
-TileConverter::Unit TileConverter::loadUnit(const TileTokens &tokens,
-                                            const TileField &field,
-                                            int64_t width, Value number) const {
-  int64_t units = field.size / width;
-  Value row = frame.div(number, units);
-  Value d = frame.mul(frame.rem(number, units), width);
+TileConverter::Granule TileConverter::loadGranule(const TileTokens &tokens,
+                                                  const TileField &field,
+                                                  int64_t width,
+                                                  Value number) const {
+  int64_t granules = field.size / width;
+  Value row = frame.div(number, granules);
+  Value d = frame.mul(frame.rem(number, granules), width);
   auto [place, isRow] = tokens.getPlace(frame, shape, row);
   Value head = tokens.tokens.head;
   Value elements =
@@ -92,9 +93,9 @@ void TileConverter::fillFromCaches(Value thread,
   for (const TileField &field : shape.getFields()) {
     int64_t bits = field.getType().getElementType().getIntOrFloatBitWidth();
     int64_t width = getLanes(field.cache, field.size,
-                             std::min<int64_t>(2 * kTileUnit, 128 / bits));
-    storeUnits(thread, field.size, width, mostLoads, [&](Value number) {
-      return loadUnit(tokens, field, width, number);
+                             std::min<int64_t>(2 * kGranule, 128 / bits));
+    storeGranules(thread, field.size, width, mostLoads, [&](Value number) {
+      return loadGranule(tokens, field, width, number);
     });
   }
 }
@@ -106,68 +107,70 @@ void TileConverter::fillFromCaches(Value thread,
 void TileConverter::fillFromRaw(Value thread, ValueRange rawTiles,
                                 Value number) const {
   if (!groupScales)
-    return storeUnits(
-        thread, shape.size, kTileUnit,
+    return storeGranules(
+        thread, shape.size, kGranule,
         shape.gathered ? kGatheredRawLoads : kRawLoads,
-        [&](Value unit) { return loadRawUnit(rawTiles[0], unit); });
+        [&](Value granule) { return loadRawGranule(rawTiles[0], granule); });
   for (auto [field, rawTile] : llvm::zip_equal(shape.getFields(), rawTiles))
-    storeUnits(thread, field.size, kTileUnit, mostLoads,
-               [&, &field = field, rawTile = rawTile](Value unit) {
-                 return loadFieldUnit(field, rawTile, number, unit);
-               });
+    storeGranules(thread, field.size, kGranule, mostLoads,
+                  [&, &field = field, rawTile = rawTile](Value granule) {
+                    return loadFieldGranule(field, rawTile, number, granule);
+                  });
 }
 
-// Neighbouring threads have units of a row, and then of the next row of the
+// Neighbouring threads have granules of a row, and then of the next row of the
 // same chunk: so they are in different banks, of raw tiles and of those that
 // they store.
-TileConverter::Unit TileConverter::loadRawUnit(Value rawTile,
-                                               Value number) const {
+TileConverter::Granule TileConverter::loadRawGranule(Value rawTile,
+                                                     Value number) const {
   OpBuilder &builder = frame.builder;
   TileType type = shape.getCopiedRawTile(frame.target);
-  // Some threads have units after the last.
-  int64_t all = shape.tokens * shape.size / kTileUnit;
+  // Some threads have granules after the last.
+  int64_t all = shape.tokens * shape.size / kGranule;
   if (all % shape.threads)
     number = frame.min(number, frame.index(all - 1));
-  // Chunks that a swizzle would have: their units are fewer instructions away.
+  // Chunks that a swizzle would have: their granules are fewer instructions
+  // away.
   TileType order =
       shape.gathered ? type : shape.getRawTile(shape.getRawSwizzle());
   int64_t columns = std::min(order.getLayout().getChunkColumns(), shape.size);
-  int64_t units = columns / kTileUnit;
-  Value row = frame.div(number, units), first = frame.index(0);
+  int64_t granules = columns / kGranule;
+  Value row = frame.div(number, granules), first = frame.index(0);
   if (columns < shape.size) {
     first = frame.mul(frame.div(row, shape.tokens), columns);
     row = frame.rem(row, shape.tokens);
   }
-  Value d = frame.add(first, frame.mul(frame.rem(number, units), kTileUnit));
+  Value d = frame.add(first, frame.mul(frame.rem(number, granules), kGranule));
   Value elements = TileLoadOp::create(
-      builder, frame.loc, VectorType::get(kTileUnit, type.getElementType()),
+      builder, frame.loc, VectorType::get(kGranule, type.getElementType()),
       rawTile, row, d);
   Value one =
       arith::ConstantOp::create(builder, frame.loc, builder.getF32FloatAttr(1));
   return {row, d,
           DequantizeOp::create(builder, frame.loc,
-                               VectorType::get(kTileUnit, shape.lane), elements,
+                               VectorType::get(kGranule, shape.lane), elements,
                                one, /*tensor_scale=*/Value())};
 }
 
-// Threads beside each other have units of one row: no bank serves two of them.
-TileConverter::Unit TileConverter::loadFieldUnit(const TileField &field,
-                                                 Value rawTile,
-                                                 Value tileNumber,
-                                                 Value number) const {
-  int64_t units = field.size / kTileUnit, all = shape.tokens * units;
+// Threads beside each other have granules of one row: no bank serves two of
+// them.
+TileConverter::Granule TileConverter::loadFieldGranule(const TileField &field,
+                                                       Value rawTile,
+                                                       Value tileNumber,
+                                                       Value number) const {
+  int64_t granules = field.size / kGranule, all = shape.tokens * granules;
   auto vector = VectorType::get(
-      kTileUnit, cast<TileType>(rawTile.getType()).getElementType());
-  // Some threads have units after the last.
+      kGranule, cast<TileType>(rawTile.getType()).getElementType());
+  // Some threads have granules after the last.
   if (all % shape.threads)
     number = frame.min(number, frame.index(all - 1));
-  Value row = frame.div(number, units);
-  Value d = frame.mul(frame.rem(number, units), kTileUnit);
+  Value row = frame.div(number, granules);
+  Value d = frame.mul(frame.rem(number, granules), kGranule);
   Value elements =
       TileLoadOp::create(frame.builder, frame.loc, vector, rawTile, row, d);
   if (vector.getElementTypeBitWidth() == 8)
     elements = DequantizeOp::create(
-        frame.builder, frame.loc, VectorType::get(kTileUnit, shape.lane),
+        frame.builder, frame.loc, VectorType::get(kGranule, shape.lane),
         elements, groupScales->get(tileNumber, row, d),
         /*tensor_scale=*/Value());
   return {row, frame.add(d, frame.index(field.first)), elements};
@@ -177,41 +180,42 @@ TileConverter::Unit TileConverter::loadFieldUnit(const TileField &field,
 // Stores
 //===----------------------------------------------------------------------===//
 
-void TileConverter::storeUnits(Value thread, int64_t columns, int64_t width,
-                               int64_t loadsAtOnce,
-                               function_ref<Unit(Value number)> load) const {
+void TileConverter::storeGranules(
+    Value thread, int64_t columns, int64_t width, int64_t loadsAtOnce,
+    function_ref<Granule(Value number)> load) const {
   int64_t threads = shape.threads, all = shape.tokens * (columns / width);
   int64_t loads =
       isRaw ? getDivisorUpTo(std::max<int64_t>(all / threads, 1), loadsAtOnce)
             : std::clamp<int64_t>(all / threads, 1, loadsAtOnce);
   int64_t step = loads * threads;
-  frame.loop(
-      frame.index(0), frame.index(all), frame.index(step), [&](Value base) {
-        SmallVector<std::pair<Value, Unit>> loaded;
-        for (int64_t i = 0; i < loads; ++i) {
-          Value stepThread = frame.add(thread, frame.index(i * threads));
-          Value number = frame.add(base, stepThread);
-          loaded.emplace_back(number, load(number));
-        }
-        for (const auto &[number, unit] : loaded) {
-          Value isInTile;
-          if (all % step)
-            isInTile = frame.below(number, frame.index(all));
-          runIfGiven(frame, isInTile, [&, &unit = unit] { storeUnit(unit); });
-        }
-      });
+  frame.loop(frame.index(0), frame.index(all), frame.index(step),
+             [&](Value base) {
+               SmallVector<std::pair<Value, Granule>> loaded;
+               for (int64_t i = 0; i < loads; ++i) {
+                 Value stepThread = frame.add(thread, frame.index(i * threads));
+                 Value number = frame.add(base, stepThread);
+                 loaded.emplace_back(number, load(number));
+               }
+               for (const auto &[number, granule] : loaded) {
+                 Value isInTile;
+                 if (all % step)
+                   isInTile = frame.below(number, frame.index(all));
+                 runIfGiven(frame, isInTile,
+                            [&, &granule = granule] { storeGranule(granule); });
+               }
+             });
 }
 
-void TileConverter::storeUnit(const Unit &unit) const {
-  int64_t width = cast<VectorType>(unit.elements.getType()).getNumElements();
-  for (int64_t i = 0; i < width; i += kTileUnit) {
-    Value elements = unit.elements;
-    if (width > kTileUnit)
+void TileConverter::storeGranule(const Granule &granule) const {
+  int64_t width = cast<VectorType>(granule.elements.getType()).getNumElements();
+  for (int64_t i = 0; i < width; i += kGranule) {
+    Value elements = granule.elements;
+    if (width > kGranule)
       elements = vector::ExtractStridedSliceOp::create(
           frame.builder, frame.loc, elements, ArrayRef<int64_t>{i},
-          ArrayRef<int64_t>{kTileUnit}, ArrayRef<int64_t>{1});
-    TileStoreOp::create(frame.builder, frame.loc, elements, tile, unit.row,
-                        frame.add(unit.d, frame.index(i)));
+          ArrayRef<int64_t>{kGranule}, ArrayRef<int64_t>{1});
+    TileStoreOp::create(frame.builder, frame.loc, elements, tile, granule.row,
+                        frame.add(granule.d, frame.index(i)));
   }
 }
 

@@ -47,21 +47,22 @@ public:
 
 private:
   /// Elements of a row of a tile, from `d` on.
-  struct Unit {
+  struct Granule {
     Value row, d, elements;
   };
-  /// Unit `number` of the elements of a field in its cache, or in a raw tile.
-  Unit loadUnit(const TileTokens &tokens, const TileField &field, int64_t width,
-                Value number) const;
-  Unit loadRawUnit(Value rawTile, Value number) const;
+  /// Granule `number` of the elements of a field in its cache, or in a raw
+  /// tile.
+  Granule loadGranule(const TileTokens &tokens, const TileField &field,
+                      int64_t width, Value number) const;
+  Granule loadRawGranule(Value rawTile, Value number) const;
   /// Likewise, of a field of two.
-  Unit loadFieldUnit(const TileField &field, Value rawTile, Value tileNumber,
-                     Value number) const;
-  /// Stores all units of so many columns of a tile, of `width` elements.
-  void storeUnits(Value thread, int64_t columns, int64_t width,
-                  int64_t loadsAtOnce,
-                  function_ref<Unit(Value number)> load) const;
-  void storeUnit(const Unit &unit) const;
+  Granule loadFieldGranule(const TileField &field, Value rawTile,
+                           Value tileNumber, Value number) const;
+  /// Stores all granules of so many columns of a tile, of `width` elements.
+  void storeGranules(Value thread, int64_t columns, int64_t width,
+                     int64_t loadsAtOnce,
+                     function_ref<Granule(Value number)> load) const;
+  void storeGranule(const Granule &granule) const;
 
   const Frame &frame;
   const TileShape &shape;

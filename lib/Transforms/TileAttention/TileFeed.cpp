@@ -126,7 +126,7 @@ void TileFeed::begin(Value tile) {
     produceNext(tile, /*isRaw=*/false);
   std::function<void()> storeIds;
   // Keeping ids live across the products costs registers.
-  if (block.getPlan().raw)
+  if (block.getPlan().rawStages)
     storeIds = loadNextIds(tile);
   if (!areCopied()) {
     convert(tile);
@@ -144,7 +144,7 @@ void TileFeed::begin(Value tile) {
   if (keys.hasGroupScales())
     storeLoaded =
         keys.loadGroupScales(block.work.thread, block.getTokens(next));
-  else if (!block.getPlan().raw)
+  else if (!block.getPlan().rawStages)
     storeLoaded = loadNextIds(tile);
 }
 

@@ -41,11 +41,11 @@ public:
                                Body body) const override;
   bool areLatent() const override { return !block.getOp().getValueCache(); }
 
-  /// Multiplies scores, or weights, by the scales of the tokens in the tile in
+  /// Multiplies scores, or probs, by the scales of the tokens in the tile in
   /// use, unless its elements have these.
   Value scaleScores(Value scores) const override { return scale(keys, scores); }
-  Value scaleWeights(Value weights) const {
-    return scale(areLatent() ? keys : values, weights);
+  Value scaleProbs(Value probs) const {
+    return scale(areLatent() ? keys : values, probs);
   }
 
   const TiledCache &getKeys() const { return keys; }
@@ -60,7 +60,7 @@ private:
   bool areCopied() const;
   bool hasCopies() const;
   /// Whether products read whole tiles by themselves, by the async proxy.
-  bool readsTiles() const { return block.getPlan().unit != TileUnit::Warps; }
+  bool readsTiles() const { return block.getPlan().mma != MmaKind::Sync; }
   /// Whether the next copies start while a product is computed. Tiles that all
   /// sides copy are then free.
   bool copiesMeanwhile(bool isRaw) const {

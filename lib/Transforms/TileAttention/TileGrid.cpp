@@ -50,7 +50,7 @@ void TileGrid::setHeads(TileWork &work, Value share) const {
 
 void TileGrid::forTiles(int64_t threads, function_ref<void(Value)> allocate,
                         function_ref<void(const TileWork &)> body) {
-  if (plan.blocks)
+  if (plan.persistentBlocks)
     return forScheduledTiles(threads, allocate, body);
   Value blocks = countBlocks();
   bool isSplit = op.getWorkspace() != nullptr;
@@ -122,10 +122,11 @@ void TileGrid::forScheduledTiles(int64_t threads,
                                  function_ref<void(const TileWork &)> body) {
   countBlocks();
   Value entries = frame.mul(batch, 1 + shape.splitTiles);
-  frame.forBlocks({frame.index(plan.blocks)}, {1}, [&](ValueRange) {
+  frame.forBlocks({frame.index(plan.persistentBlocks)}, {1}, [&](ValueRange) {
     frame.forThreads({threads}, [&](ValueRange ids) {
       allocate(ids[0]);
-      scheduler.emplace(frame, splits, plan.blocks, shape.across, ids[0]);
+      scheduler.emplace(frame, splits, plan.persistentBlocks, shape.across,
+                        ids[0]);
       scheduler->run(
           entries, [&](Value entry) { return countItems(entry); },
           [&](const ScheduledItem &item) { body(getScheduledWork(item)); });

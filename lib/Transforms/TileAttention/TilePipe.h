@@ -39,8 +39,8 @@ public:
       function_ref<SmallVector<Value>(ValueRange tiles)> body) const;
   /// Stores zeros into the rows of tiles that copies brought before the first
   /// token that is seen, and synchronizes the threads if there are any: the
-  /// thread block, or by a named barrier those that multiply. A weight of zero
-  /// times a value that is not finite would be NaN.
+  /// thread block, or by a named barrier those that multiply. A probability of
+  /// zero times a value that is not finite would be NaN.
   void clearUnseen(Value thread, ValueRange copiedTiles, Value firstToken,
                    const TiledTokens &tokens,
                    std::optional<int64_t> barrier) const;

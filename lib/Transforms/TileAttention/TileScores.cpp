@@ -39,18 +39,18 @@ TileScores::TileScores(const TileRows &block, FragmentBuilder &b,
 // 13.0 no longer keeps addresses in uniform registers, and a multiprocessor has
 // room for two blocks in place of three.
 bool TileScores::carriesBounds() const {
-  // A lane of swapped products has many rows.
-  if (block.ids || block.getPlan().isSwapped)
+  // A lane of products with swapAB has many rows.
+  if (block.ids || block.getPlan().swapAB)
     return false;
-  if (block.getOp().getRanges() || block.getPlan().unit == TileUnit::Warps)
+  if (block.getOp().getRanges() || block.getPlan().mma == MmaKind::Sync)
     return true;
-  return block.getPlan().unit == TileUnit::Warpgroups && !block.getPlan().raw &&
+  return block.getPlan().mma == MmaKind::Wgmma && !block.getPlan().rawStages &&
          !areTilesCopied(block.getOp(), block.getOp().getKeyCache());
 }
 
 bool TileScores::areProducts(const TileRows &block) {
   AttentionOp op = block.getOp();
-  return !block.getPlan().isSwapped && !op.getSoftCap() && !op.getScoreRegion();
+  return !block.getPlan().swapAB && !op.getSoftCap() && !op.getScoreRegion();
 }
 
 Value TileScores::getFactor(const TileRows &block, Value queryHead) {

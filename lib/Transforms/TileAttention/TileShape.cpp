@@ -30,12 +30,13 @@ TileType kvcache::getMatrixTile(Type lane, int64_t rows, int64_t columns) {
 TileShape::TileShape(AttentionOp op, Value cache, int64_t size,
                      const TilePlan &plan)
     : cache(cache), rope(size == op.getKeySize() ? op.getRopeCache() : Value()),
-      lane(plan.multipliesRaw ? FloatType(Float16Type::get(op.getContext()))
-                              : op.getTileElement(cache)),
+      lane(plan.dequantizesInRegisters
+               ? FloatType(Float16Type::get(op.getContext()))
+               : op.getTileElement(cache)),
       size(size), tokens(plan.tokens), threads(plan.countThreads()),
-      unscaled(areTilesUnscaled(op, cache) && !plan.multipliesRaw),
-      gathered(op.getRows()), multipliesRaw(plan.multipliesRaw),
-      hint(plan.hint) {}
+      unscaled(areTilesUnscaled(op, cache) && !plan.dequantizesInRegisters),
+      gathered(op.getRows()),
+      dequantizesInRegisters(plan.dequantizesInRegisters), hint(plan.hint) {}
 
 SmallVector<TileField> TileShape::getFields() const {
   if (!rope)
@@ -60,7 +61,8 @@ Swizzle TileShape::getRawSwizzle() const {
 TileType TileShape::getCopiedRawTile(const Target &target) const {
   constexpr int64_t widest = 256;
   bool hasBoxes = target.has(Feature::TMA);
-  bool isPlain = !multipliesRaw && (size <= widest || gathered || hasBoxes);
+  bool isPlain =
+      !dequantizesInRegisters && (size <= widest || gathered || hasBoxes);
   return getRawTile(isPlain ? Swizzle::None : getRawSwizzle());
 }
 

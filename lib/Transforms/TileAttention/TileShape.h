@@ -54,7 +54,7 @@ struct TileShape {
   int64_t threads;
   /// Whether tiles have elements without the scales of their tokens, rows are
   /// sparse, and warps multiply raw elements.
-  bool unscaled, gathered, multipliesRaw;
+  bool unscaled, gathered, dequantizesInRegisters;
   EvictionAttr hint;
 };
 

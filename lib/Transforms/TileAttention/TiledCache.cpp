@@ -28,11 +28,11 @@ int64_t kvcache::countPairBytes(AttentionOp op, int64_t tokens, int64_t tiles) {
 TiledCache::TiledCache(const Frame &frame, AttentionOp op, Value cache,
                        int64_t size, const TilePlan &plan)
     : frame(frame), shape(op, cache, size, plan),
-      copied(areTilesCopied(op, cache) || plan.multipliesRaw),
-      raw(plan.raw && canStageRaw(op, cache)),
-      pipe(frame, shape, raw ? plan.raw : plan.stages,
+      copied(areTilesCopied(op, cache) || plan.dequantizesInRegisters),
+      raw(plan.rawStages && canStageRaw(op, cache)),
+      pipe(frame, shape, raw ? plan.rawStages : plan.stages,
            plan.countProducerWarps()),
-      converter(frame, shape, plan.loads, raw) {}
+      converter(frame, shape, plan.convertLoads, raw) {}
 
 int64_t TiledCache::countAhead() const {
   if (raw)
@@ -42,7 +42,7 @@ int64_t TiledCache::countAhead() const {
 
 void TiledCache::allocate() {
   if (copied)
-    return pipe.allocate(Type(shape.multipliesRaw
+    return pipe.allocate(Type(shape.dequantizesInRegisters
                                   ? shape.getCopiedRawTile(frame.target)
                                   : shape.getTile()));
   if (raw)

@@ -62,11 +62,11 @@ private:
 
 /// Powers of two that scales of values are multiplied by.
 ///
-/// Weights of f16 times any scales could be infinite, or vanish. So there is a
+/// Probs of f16 times any scales could be infinite, or vanish. So there is a
 /// power for each group of elements, with which the scales of all tiles so far
 /// are below 1, unless they are larger than 2^126. When a larger scale is
-/// found, the power falls, and sums of tiles before are multiplied by the
-/// change. At the end they are multiplied by 1 / power. All lanes of a warp
+/// found, the power falls, and accumulators of tiles before are multiplied by
+/// the change. At the end they are multiplied by 1 / power. All lanes of a warp
 /// have the same numbers.
 class ScalePowers {
 public:

@@ -38,12 +38,12 @@ public:
   void emit() {
     items.emit(block.getPlan().countThreads(),
                {[&](Value) { allocate(); }, [&] { return attendTokens(); },
-                [&](const RowSums &sums, WorkItemCode::Store store) {
+                [&](const RowStates &states, WorkItemCode::Store store) {
                   if (block.getPlan().isPersistent())
                     b.recomputePlaces();
                   store(FragmentResults(block, b, team.getFirstRow(),
                                         team.getFirstColumn()),
-                        sums);
+                        states);
                 }});
   }
 
@@ -60,7 +60,7 @@ private:
   }
 
   /// The sums of the block's tokens.
-  RowSums attendTokens() {
+  RowStates attendTokens() {
     TileScores scores(block, b, getScoreType(), team.getFirstRow());
     SoftmaxLoop loop(b, block, feed, scores, getBias());
     const OnlineSoftmax &softmax = loop.getSoftmax();
@@ -74,12 +74,12 @@ private:
         softmax.begin(getAcc(team.countColumns())), tiles,
         {[&](Value keyTile, Value tile) { return multiplyKeys(keyTile, tile); },
          [&](Value tileScores, Value, SoftmaxState &state) {
-           return softmax.addScores(tileScores, state, [&](Value weights) {
-             return b.toOperand(operand, feed.scaleWeights(weights));
+           return softmax.addScores(tileScores, state, [&](Value probs) {
+             return b.toOperand(operand, feed.scaleProbs(probs));
            });
          },
-         [&](Value weights, Value valueTile, Value, SoftmaxState &state) {
-           state.getAcc() = addValues(weights, valueTile, state.getAcc());
+         [&](Value probs, Value valueTile, Value, SoftmaxState &state) {
+           state.getAcc() = addValues(probs, valueTile, state.getAcc());
          }});
   }
 
@@ -95,8 +95,8 @@ private:
     return b.wait(started);
   }
 
-  Value addValues(Value weights, Value valueTile, Value acc) {
-    return b.wait(b.startProduct(cast<FragmentType>(acc.getType()), weights,
+  Value addValues(Value probs, Value valueTile, Value acc) {
+    return b.wait(b.startProduct(cast<FragmentType>(acc.getType()), probs,
                                  valueTile, team.getFirstColumn(), acc,
                                  Major::MN));
   }

@@ -43,8 +43,9 @@ void WorkItems::attendRows(const TileWork &work,
     hasRows = arith::AndIOp::create(
         frame.builder, frame.loc, hasRows,
         grid.splits.hasRows(work.isWhole, block.rows.count));
-  auto storeOutputs = [](const FragmentResults &results, const RowSums &sums) {
-    results.storeOutputs(sums);
+  auto storeOutputs = [](const FragmentResults &results,
+                         const RowStates &states) {
+    results.storeOutputs(states);
   };
   frame.runIf(hasRows, [&] {
     block.findRows();
@@ -68,9 +69,9 @@ void WorkItems::attendScheduled(const TileWork &work,
   // As many uses of pipes have the same slots and phases.
   const TilePlan &plan = block.getPlan();
   firstUse = frame.rem(frame.fromI32(work.carried),
-                       2 * plan.stages * std::max<int64_t>(plan.raw, 1));
-  RowSums sums = code.attend();
-  storeResults(placeWork(grid.findWorkAgain()), sums, code);
+                       2 * plan.stages * std::max<int64_t>(plan.rawStages, 1));
+  RowStates states = code.attend();
+  storeResults(placeWork(grid.findWorkAgain()), states, code);
 }
 
 TokenSplit WorkItems::placeWork(const TileWork &work) const {
@@ -82,11 +83,11 @@ TokenSplit WorkItems::placeWork(const TileWork &work) const {
   return split;
 }
 
-void WorkItems::storeResults(const TokenSplit &split, const RowSums &sums,
+void WorkItems::storeResults(const TokenSplit &split, const RowStates &states,
                              const WorkItemCode &code) const {
   Value isWhole = frame.equal(split.count, frame.index(1));
-  code.forResults(sums,
-                  [&](const FragmentResults &results, const RowSums &some) {
+  code.forResults(states,
+                  [&](const FragmentResults &results, const RowStates &some) {
                     frame.runIf(
                         isWhole, [&] { results.storeOutputs(some); },
                         [&] { results.storeSplit(some, split.number); });

@@ -21,11 +21,11 @@ struct WorkItemCode {
   /// Allocates tiles. A persistent kernel has them for all work items.
   std::function<void(Value thread)> allocate;
   /// Computes the sums of the block's rows over its tokens.
-  std::function<RowSums()> attend;
+  std::function<RowStates()> attend;
   /// Runs a function with the sums of some elements of values, all in turn, and
   /// with what stores them.
-  using Store = function_ref<void(const FragmentResults &, const RowSums &)>;
-  std::function<void(const RowSums &, Store)> forResults;
+  using Store = function_ref<void(const FragmentResults &, const RowStates &)>;
+  std::function<void(const RowStates &, Store)> forResults;
 };
 
 /// The work items of a block: the rows that it computes, and the split of their
@@ -55,7 +55,7 @@ private:
   void attendScheduled(const TileWork &work, const WorkItemCode &code);
   /// Finds the rows of a work item, and the split of their tokens.
   TokenSplit placeWork(const TileWork &work) const;
-  void storeResults(const TokenSplit &split, const RowSums &sums,
+  void storeResults(const TokenSplit &split, const RowStates &states,
                     const WorkItemCode &code) const;
 
   TileGrid &grid;

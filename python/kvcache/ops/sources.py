@@ -199,16 +199,16 @@ def copy_pages_source(spec: PagesSpec, dtype: str, mutates: Sequence[str]) -> st
 def merge_states_source(spec: MergeSpec, dtype: str, mutates: Sequence[str]) -> str:
     heads, head_dim = spec.heads, spec.head_dim
     attributes = attributes_text(spec.tiling.attributes)
-    parts = rows_type("?x?", heads, head_dim, dtype)
+    splits = rows_type("?x?", heads, head_dim, dtype)
     out = rows_type("?", heads, head_dim, spec.out_dtype)
     lses = f"memref<?x?x{heads}xf32, strided<[?, ?, 1]>>"
     lse = f"memref<?x{heads}xf32, strided<[?, 1]>>"
-    types = {"parts": parts, "lses": lses, "out": out, "lse": lse}
+    types = {"splits": splits, "lses": lses, "out": out, "lse": lse}
     scale = ""
     if spec.has_scale:
         types["out_scale"] = f"memref<{heads}xf32>"
         scale = " out_scale %out_scale"
-    body = f"""kvcache.merge_states %parts, %lses outs(%out, %lse){scale}{attributes}
+    body = f"""kvcache.merge_states %splits, %lses outs(%out, %lse){scale}{attributes}
       : {', '.join(types.values())}"""
     return write_function("merge_states", {}, types, mutates, [body])
 

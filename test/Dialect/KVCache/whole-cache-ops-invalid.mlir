@@ -194,8 +194,8 @@ func.func @c1_rows_of_merge_states(%p: memref<1x2x1x4xf32>, %l: memref<1x2x1xf32
 
 // -----
 
-func.func @c1_parts_of_merge_states(%p: memref<3x?x1x4xf32>, %l: memref<2x?x1xf32>, %o: memref<?x1x4xf32>, %s: memref<?x1xf32>) {
-  // expected-error @below {{'kvcache.merge_states' op expects operands with one number of parts, got 3 and 2}}
+func.func @c1_splits_of_merge_states(%p: memref<3x?x1x4xf32>, %l: memref<2x?x1xf32>, %o: memref<?x1x4xf32>, %s: memref<?x1xf32>) {
+  // expected-error @below {{'kvcache.merge_states' op expects operands with one number of splits, got 3 and 2}}
   kvcache.merge_states %p, %l outs(%o, %s) : memref<3x?x1x4xf32>, memref<2x?x1xf32>, memref<?x1x4xf32>, memref<?x1xf32>
   return
 }
@@ -522,9 +522,9 @@ func.func @c2_threads_of_copy_pages(%cache: !kvcache.paged_collection<bf16, #kv,
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 // (C2) of merge_states
-func.func @c2_threads_of_merge_states(%parts: memref<?x?x8x128xbf16>, %lses: memref<?x?x8xf32>, %out: memref<?x8x128xbf16>, %lse: memref<?x8xf32>) {
+func.func @c2_threads_of_merge_states(%splits: memref<?x?x8x128xbf16>, %lses: memref<?x?x8xf32>, %out: memref<?x8x128xbf16>, %lse: memref<?x8xf32>) {
   // expected-error @below {{attribute 'block_threads' failed to satisfy constraint: 64-bit signless integer attribute whose value is a multiple of 32 from 32 to 1024}}
-  kvcache.merge_states %parts, %lses outs(%out, %lse) {block_threads = -32} : memref<?x?x8x128xbf16>, memref<?x?x8xf32>, memref<?x8x128xbf16>, memref<?x8xf32>
+  kvcache.merge_states %splits, %lses outs(%out, %lse) {block_threads = -32} : memref<?x?x8x128xbf16>, memref<?x?x8xf32>, memref<?x8x128xbf16>, memref<?x8xf32>
   return
 }
 

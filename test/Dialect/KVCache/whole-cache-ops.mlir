@@ -84,9 +84,9 @@ func.func @copies(%a: !cache, %b: !fp8, %n: memref<?xi32>, %c: !collection, %pai
 // CHECK-LABEL: func.func @merge_and_remap(
 // CHECK:         kvcache.merge_states %{{.*}}, %{{.*}} outs(%{{.*}}, %{{.*}}) : {{.*}} -> tensor<?x32x128xbf16>, tensor<?x32xf32>
 // CHECK:         kvcache.remap_rows %{{.*}}, %{{.*}} rows %{{.*}} outs(%{{.*}}) :
-func.func @merge_and_remap(%parts: tensor<?x?x32x128xbf16>, %lses: tensor<?x?x32xf32>, %out: tensor<?x32x128xbf16>,
+func.func @merge_and_remap(%splits: tensor<?x?x32x128xbf16>, %lses: tensor<?x?x32xf32>, %out: tensor<?x32x128xbf16>,
                            %lse: tensor<?x32xf32>, %tokens: memref<?x64xi32>, %mla: !mla, %n: memref<?xi32>) {
-  %r:2 = kvcache.merge_states %parts, %lses outs(%out, %lse)
+  %r:2 = kvcache.merge_states %splits, %lses outs(%out, %lse)
       : tensor<?x?x32x128xbf16>, tensor<?x?x32xf32>, tensor<?x32x128xbf16>, tensor<?x32xf32>
       -> tensor<?x32x128xbf16>, tensor<?x32xf32>
   kvcache.remap_rows %tokens, %mla rows %n outs(%tokens) : memref<?x64xi32>, !mla, memref<?xi32>, memref<?x64xi32>
@@ -176,9 +176,9 @@ func.func @queries_of_fp8(%k: !rows, %cache: !cache, %n: memref<?xi32>, %q: memr
 
 // CHECK-LABEL: func.func @merge_to_fp8(
 // CHECK:         kvcache.merge_states %{{.*}}, %{{.*}} outs(%{{.*}}, %{{.*}}) out_scale %{{.*}} {block_threads = 64 : i64} : {{.*}}, memref<?x32x128xf8E5M2>, memref<?x32xf32>, f32
-func.func @merge_to_fp8(%parts: memref<?x?x32x128xbf16>, %lses: memref<?x?x32xf32>, %out: memref<?x32x128xf8E5M2>,
+func.func @merge_to_fp8(%splits: memref<?x?x32x128xbf16>, %lses: memref<?x?x32xf32>, %out: memref<?x32x128xf8E5M2>,
                         %lse: memref<?x32xf32>, %scale: f32) {
-  kvcache.merge_states %parts, %lses outs(%out, %lse) out_scale %scale {block_threads = 64}
+  kvcache.merge_states %splits, %lses outs(%out, %lse) out_scale %scale {block_threads = 64}
       : memref<?x?x32x128xbf16>, memref<?x?x32xf32>, memref<?x32x128xf8E5M2>, memref<?x32xf32>, f32
   return
 }

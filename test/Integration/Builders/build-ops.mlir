@@ -22,7 +22,7 @@ memref.global "private" constant @keys : memref<4x1x4xf32> =
 memref.global "private" constant @values : memref<4x1x4xf32> =
     dense<[[[21.0, 22.0, 23.0, 24.0]], [[25.0, 26.0, 27.0, 28.0]], [[29.0, 30.0, 31.0, 32.0]], [[33.0, 34.0, 35.0, 36.0]]]>
 memref.global "private" constant @tokens : memref<2x3xi32> = dense<[[0, 2, -1], [0, 1, -1]]>
-memref.global "private" constant @parts : memref<2x1x1x4xf32> = dense<[[[[2.0, 4.0, 6.0, 8.0]]], [[[4.0, 8.0, 2.0, 0.0]]]]>
+memref.global "private" constant @splits : memref<2x1x1x4xf32> = dense<[[[[2.0, 4.0, 6.0, 8.0]]], [[[4.0, 8.0, 2.0, 0.0]]]]>
 memref.global "private" constant @logs : memref<2x1x1xf32> = dense<0.0>
 memref.global "private" constant @queries : memref<2x1x4xf32> = dense<0.0>
 
@@ -54,7 +54,7 @@ func.func private @copy(%from: !cache, %to: !cache) attributes {builds = "copy"}
 
 // BUILT-LABEL: func.func private @merge
 // BUILT:         kvcache.merge_states %{{.*}}, %{{.*}} outs(%{{.*}}, %{{.*}}) :
-func.func private @merge(%parts: memref<2x1x1x4xf32>, %logs: memref<2x1x1xf32>, %out: memref<1x1x4xf32>, %log: memref<1x1xf32>)
+func.func private @merge(%splits: memref<2x1x1x4xf32>, %logs: memref<2x1x1xf32>, %out: memref<1x1x4xf32>, %log: memref<1x1xf32>)
     attributes {builds = "merge_states"} {
   return
 }
@@ -86,7 +86,7 @@ func.func @gather_tensors(%keys: !cache, %values: !cache, %k: tensor<2x3x1x4xf32
 // BUILT-LABEL: func.func @merge_tensors
 // BUILT:         %[[MERGED:.*]]:2 = kvcache.merge_states
 // BUILT:         return %[[MERGED]]#1
-func.func @merge_tensors(%parts: tensor<2x1x1x4xf32>, %logs: tensor<2x1x1xf32>, %out: tensor<1x1x4xf32>, %log: tensor<1x1xf32>)
+func.func @merge_tensors(%splits: tensor<2x1x1x4xf32>, %logs: tensor<2x1x1xf32>, %out: tensor<1x1x4xf32>, %log: tensor<1x1xf32>)
     -> tensor<1x1xf32> attributes {builds = "merge_states"} {
   return %log : tensor<1x1xf32>
 }
@@ -183,14 +183,14 @@ func.func @main() {
   %ids_any = memref.cast %ids : memref<2x3xi32> to memref<*xi32>
   call @printMemrefI32(%ids_any) : (memref<*xi32>) -> ()
 
-  // Both parts weigh as much: their mean, and the logarithm of 2.
+  // Both splits have the same sum: their mean, and the logarithm of 2.
   // CHECK:      [3,   6,   4,   4]
   // CHECK:      [0.69314{{[0-9]*}}]
-  %parts = memref.get_global @parts : memref<2x1x1x4xf32>
+  %splits = memref.get_global @splits : memref<2x1x1x4xf32>
   %logs = memref.get_global @logs : memref<2x1x1xf32>
   %out = memref.alloc() : memref<1x1x4xf32>
   %log = memref.alloc() : memref<1x1xf32>
-  call @merge(%parts, %logs, %out, %log)
+  call @merge(%splits, %logs, %out, %log)
       : (memref<2x1x1x4xf32>, memref<2x1x1xf32>, memref<1x1x4xf32>, memref<1x1xf32>) -> ()
   %out_flat = memref.collapse_shape %out [[0, 1, 2]] : memref<1x1x4xf32> into memref<4xf32>
   %out_any = memref.cast %out_flat : memref<4xf32> to memref<*xf32>

@@ -95,19 +95,19 @@ def test_loops_may_store_into_a_tile_before_its_product():
             "%next = ",
             "kvcache.produce %k[%j] : !ring {\n^bb0(%x: !tile):\n}\n%next = ",
         ),
-        ("something else than the sums uses the accumulator", "%probs = kvcache.map %s :", "%probs = kvcache.map %oj :"),
+        ("something else than PV uses the accumulator", "%probs = kvcache.map %s :", "%probs = kvcache.map %oj :"),
         (
-            "the region of the sums makes their accumulator",
+            "the region of PV makes its accumulator",
             "%added = kvcache.fragment_mma %p, %vt[%c0, %c0] add %oj",
             "%empty = kvcache.splat %zero : !s\n%added = kvcache.fragment_mma %p, %vt[%c0, %c0] add %empty",
         ),
-        ("the sums are not carried to the next tile", "scf.yield %ln, %on", "scf.yield %ln, %probs"),
+        ("PV is not carried to the next tile", "scf.yield %ln, %on", "scf.yield %ln, %probs"),
         (
             "there are more than two products",
             "add %oj {major_b = #kvcache.major<mn_major>} : !p, !tile, !s ->",
             "{major_b = #kvcache.major<mn_major>} : !p, !tile ->",
         ),
-        ("there are no scores and sums", "", ""),
+        ("there are no products QK and PV", "", ""),
         ("a tile has other uses than its product", "%added =", "gpu.printf \"\"\n%added ="),
         # A region may only store into its own tile, and synchronize by a barrier of known threads.
         ("a tile has other uses than its product", "%added =", CLEAR.format(tile="%q", id="%one", threads="%count")),
@@ -127,7 +127,7 @@ def test_loops_may_store_into_a_tile_before_its_product():
 )
 def test_loops_without_a_schedule_have_a_reason(reason, old, new):
     text = LOOP
-    if reason == "there are no scores and sums":
+    if reason == "there are no products QK and PV":
         start = text.index("      %on = "), text.index("      scf.yield")
         text = edit(text[: start[0]] + text[start[1] :], ("scf.yield %ln, %on", "scf.yield %ln, %oj"))
     elif reason == "no two named barriers are free":

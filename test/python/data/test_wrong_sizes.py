@@ -538,9 +538,9 @@ def test_checks_of_merge_states_and_remap_rows(target):
     program = kvcache.jit(merge.source, target=target, bounds_checks=True)
     sizes = {"outs": (3, 5, 2, 32), "lses": (3, 5, 2), "out": (5, 2, 32), "lse": (5, 2)}
     for name, first, what in (
-        ("outs", (3, 4), "rows of 'out' in 'parts'"),
+        ("outs", (3, 4), "rows of 'out' in 'splits'"),
         ("lses", (3, 4), "rows of 'out' in 'lses'"),
-        ("lses", (2, 5), "parts of 'parts' in 'lses'"),
+        ("lses", (2, 5), "splits of 'splits' in 'lses'"),
         ("lse", (4,), "rows of 'out' in 'lse'"),
     ):
         wrong = {**sizes, name: (*first, *sizes[name][len(first) :])}
@@ -573,14 +573,14 @@ ALIGNED = {
     "append": {"keys": ROWS, "values": ROWS, "norm": ((32,), "f32"), "query_norm": ((32,), "f32"),
                "rope": (("?", 8), "f32"), "queries": (("?", 4, 32), "f32")},
     "gather": {"keys": (("?", "?", 2, 32), "f32"), "values": (("?", "?", 2, 32), "f32")},
-    "merge": {"parts": (("?", "?", 2, 32), "f32"), "out": ROWS},
+    "merge": {"splits": (("?", "?", 2, 32), "f32"), "out": ROWS},
     "attend": {"q": ROWS, "out": ROWS, "workspace": (("?",), "i8")},
 }  # fmt: skip
 OPS = {
     "append": ("append", "%keys, %values to %k, %v rows %rows norm %norm query_norm %query_norm rope %rope queries %queries",
                "keys values $cache $cache $numbers norm query_norm rope queries"),
     "gather": ("gather", "%k, %v rows %rows outs(%keys, %values)", "$cache $cache $numbers keys values"),
-    "merge": ("merge_states", "%parts, %lses outs(%out, %lse)", "parts $lses out $lse"),
+    "merge": ("merge_states", "%splits, %lses outs(%out, %lse)", "splits $lses out $lse"),
     "attend": ("attention", "%q, %k, %v, %rows, %scale outs(%out) workspace %workspace {causal}",
                "q $cache $cache $numbers $f32 out workspace"),
 }  # fmt: skip

@@ -21,6 +21,12 @@ LEFT_WORDS = re.compile(
     r"\b(nobody|somebody|anybody|everybody|knows|learns|tells|told|hides|meets|wants|behind|in front of|comes? to)\b",
     re.I,
 )
+# Words of attention for which the field has better ones: probs (of a softmax), swapAB, MMA kinds, splits of the keys.
+ATTENTION_WORDS = re.compile(r"\b(weigh\w*|swapped|tile unit|parts? of (?:the )?keys)\b", re.I)
+ATTENTION_FILES = re.compile(
+    r"lib/Transforms/(Attention|TileAttention|AttentionCPU|Schedules)/|lib/Conversion/LowerFragments/"
+    r"|(include/kvcache|lib)/IR/(Attention|Split|Fragment)|docs/explanation/(attention|fragments|merging)"
+)
 
 
 def list_files(folders, *suffixes):
@@ -76,12 +82,12 @@ def find_docstrings(text):
     return found
 
 
-def find_left_words(text):
+def find_left_words(text, left_words=LEFT_WORDS):
     """Words that have a better one: in identifiers, comments, strings and prose."""
     text = re.sub(r'"\s*\n\s*"', "", text)  # a string on two lines
     text = re.sub(r"^\s*(//+|#)", " ", text, flags=re.M)
     words = re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", text)
-    return LEFT_WORDS.findall(" ".join(words.split()))
+    return left_words.findall(" ".join(words.split()))
 
 
 def find_sentences(text, limit=30):
@@ -137,6 +143,11 @@ def test_file_has_no_left_words(name):
         assert not find_left_words((ROOT / name).read_text())
 
 
+@pytest.mark.parametrize("name", filter(ATTENTION_FILES.match, [*CPP_FILES, *TABLEGEN_FILES, *PAGES]))
+def test_attention_has_no_left_words(name):
+    assert not find_left_words((ROOT / name).read_text(), ATTENTION_WORDS)
+
+
 def test_commits_have_short_subjects():
     assert not find_long_subjects()
 
@@ -148,5 +159,7 @@ def test_checks_find_what_they_look_for():
     assert find_docstrings('def f():\n    """Of it.\n\n    Args:\n        x: Those of y.\n    """') != []
     text = '/// Comes to it in\n/// front of it.\nint isBehind;\nfail("nobo"\n     "dy"); // a met goal'
     assert find_left_words(text) == ["Comes to", "in front of", "Behind", "nobody"]
+    text = "/// Parts of\n/// keys.\nbool isSwapped, TileUnit, scaleWeights, unweighed;"
+    assert find_left_words(text, ATTENTION_WORDS) == ["Parts of keys", "Swapped", "Tile Unit", "Weights"]
     long = " ".join(["word"] * 31)
     assert find_sentences(f"Short one. {long}.\n\n```\n{long}\n```\n\n| {long} |\n") == [f"{long}."]

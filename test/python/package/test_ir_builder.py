@@ -62,7 +62,7 @@ OPS = {
             "lse": "memref<?x8xf32>",
             "out": ROWS,
             "lses": "memref<?x?x8xf32>",
-            "parts": "memref<?x?x8x128xbf16>",
+            "splits": "memref<?x?x8x128xbf16>",
         },
         {},
         (),
@@ -100,7 +100,7 @@ EXPECTED = {
     "attention": "q, %key_cache, %value_cache, %row_offsets, %scale outs(%out) "
     "{causal, soft_cap = 5.000000e+01 : f64, window = 4096 : i64} sinks %sinks",
     "workspace_size": "batch {query_heads = 32 : i64, value_size = 128 : i64}",
-    "merge_states": "parts, %lses outs(%out, %lse)",
+    "merge_states": "splits, %lses outs(%out, %lse)",
     "remap_rows": "tokens, %cache rows %row_offsets outs(%ids)",
     "paged_view": "collection[%layer]",
     "async_load_tile": "cache[%batch, %head, %token, %element] to %tile :",
@@ -168,26 +168,26 @@ def test_a_built_function_runs():
     """Upstream's ops have no named operands."""
     rows, sums = "memref<?x2x8xf32>", "memref<?x2xf32>"
     merge = ir.FunctionBuilder(
-        "merge", parts=f"memref<?x{rows[7:]}", lses=f"memref<?x{sums[7:]}", out=rows
+        "merge", splits=f"memref<?x{rows[7:]}", lses=f"memref<?x{sums[7:]}", out=rows
     )
     zero = merge.op("arith.constant", value="1 : index", results="index")
-    total = merge.op("memref.dim", merge["parts"], zero, results="index")
+    total = merge.op("memref.dim", merge["splits"], zero, results="index")
     lse = merge.op(
         "memref.alloc", total, results=sums, operandSegmentSizes="array<i32: 1, 0>"
     )
     merge.op(
         "kvcache.merge_states",
-        parts=merge["parts"],
+        splits=merge["splits"],
         lses=merge["lses"],
         out=merge["out"],
         lse=lse,
     )
     merge.op("memref.dealloc", lse)
-    parts = np.random.default_rng(0).standard_normal((3, 5, 2, 8), np.float32)
+    splits = np.random.default_rng(0).standard_normal((3, 5, 2, 8), np.float32)
     out = np.zeros((5, 2, 8), np.float32)
     program = kvcache.jit(ir.Module.build(merge).bytecode())
-    program.call("merge", parts, np.zeros((3, 5, 2), np.float32), out)
-    np.testing.assert_allclose(out, parts.mean(0), rtol=0, atol=1e-6)
+    program.call("merge", splits, np.zeros((3, 5, 2), np.float32), out)
+    np.testing.assert_allclose(out, splits.mean(0), rtol=0, atol=1e-6)
 
 
 def test_invalid_op_raises_at_once():
