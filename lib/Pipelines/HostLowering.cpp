@@ -53,6 +53,7 @@ void kvcache::addHostLowering(OpPassManager &pm, int32_t threads) {
   pm.addPass(createLowerMath());
   pm.addPass(createLowerParallelLoops({threads}));
   pm.addPass(createLowerControlFlow());
+  pm.addPass(createLowerX86Vectors());
   pm.addPass(createConvertToLLVMPass());
   addCleanUp(pm);
   pm.addPass(createReconcileUnrealizedCastsPass());

@@ -282,7 +282,8 @@ def FloatsAsBits : Pass<"kvcache-floats-as-bits"> {
     an op that computes on them is an error, also `kvcache.mma`,
     `kvcache.quantize` and `kvcache.dequantize`, which are lowered before.
     On an x86 CPU without bf16 instructions, a move of bf16 may go through f32
-    and change NaNs.
+    and change NaNs. Ops of the x86vector dialect keep their types, with casts
+    around them, and so do AMX tiles.
   }];
   let options = [
     Option<"bf16", "bf16", "bool", /*default=*/"false", "Also replace bf16">
@@ -342,6 +343,29 @@ def LowerMath : Pass<"kvcache-lower-math", "::mlir::ModuleOp"> {
     each of them would visit all ops of a module that has none. `expm1` and
     `log1p` are the math library's, which are exact near 0.
   }];
+}
+
+def LowerX86Vectors : Pass<"kvcache-lower-x86-vectors", "::mlir::ModuleOp"> {
+  let summary = "Lower instructions of x86 vectors to LLVM's intrinsics";
+  let description = [{
+    Applies upstream's patterns for the x86vector dialect, which
+    `convert-to-llvm` does not.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def EmulateTiles : Pass<"kvcache-emulate-tiles", "::mlir::ModuleOp"> {
+  let summary = "Compute products of AMX tiles by vectors";
+  let description = [{
+    Replaces tiles of 16 rows of 64 bytes by vectors, and products of bf16 by
+    loops of multiply-adds of f32. Tiles must be in matrices of 32-bit elements
+    without an own stride. It is for tests on CPUs without AMX: a product takes
+    thousands of instructions, rounds each sum, and keeps denormals.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+  ];
 }
 
 def KernelsToNVVM : Pass<"kvcache-kernels-to-nvvm",

@@ -10,6 +10,7 @@
 #include "kvcache/IR/Formats.h"
 #include "kvcache/IR/KVCache.h"
 
+#include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -17,6 +18,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -59,17 +61,68 @@ struct FloatsAsBits : kvcache::impl::FloatsAsBitsBase<FloatsAsBits> {
           changed = true;
           return attr.bitcast(getBits(attr.getElementType()));
         });
+    // Tiles are no vectors of their elements.
+    replacer.addReplacement([](amx::TileType type) {
+      return std::make_pair(Type(type), WalkResult::skip());
+    });
+    SmallVector<Instruction> instructions = findInstructions();
     getOperation()->walk([&](Operation *op) {
+      if (isInstruction(op))
+        return;
       // Keep the type attributes of NVVM conversions, which name the format.
       bool namesFormat = isa_and_present<NVVM::NVVMDialect>(op->getDialect());
       replacer.replaceElementsIn(op, /*replaceAttrs=*/!namesFormat,
                                  /*replaceLocs=*/false, /*replaceTypes=*/true);
     });
+    for (const Instruction &instruction : instructions)
+      addCasts(instruction, replacer);
     if (!changed)
       markAllAnalysesPreserved();
   }
 
 private:
+  /// An instruction of vectors that computes on floats, with its own types.
+  struct Instruction {
+    Operation *op;
+    SmallVector<Type> operands, results;
+  };
+
+  static bool isInstruction(Operation *op) {
+    return isa_and_present<x86vector::X86VectorDialect>(op->getDialect());
+  }
+
+  SmallVector<Instruction> findInstructions() {
+    SmallVector<Instruction> found;
+    getOperation()->walk([&](Operation *op) {
+      if (isInstruction(op))
+        found.push_back({op, llvm::to_vector(op->getOperandTypes()),
+                         llvm::to_vector(op->getResultTypes())});
+    });
+    return found;
+  }
+
+  /// Casts between the integers and the types of an instruction.
+  static void addCasts(const Instruction &instruction,
+                       AttrTypeReplacer &replacer) {
+    Operation *op = instruction.op;
+    OpBuilder builder(op);
+    for (auto [operand, type] :
+         llvm::zip_equal(op->getOpOperands(), instruction.operands))
+      if (operand.get().getType() != type)
+        operand.set(vector::BitCastOp::create(builder, op->getLoc(), type,
+                                              operand.get()));
+    builder.setInsertionPointAfter(op);
+    for (auto [result, type] :
+         llvm::zip_equal(op->getResults(), instruction.results)) {
+      Type bits = replacer.replace(type);
+      if (bits == type)
+        continue;
+      auto cast =
+          vector::BitCastOp::create(builder, op->getLoc(), bits, result);
+      result.replaceAllUsesExcept(cast, cast);
+    }
+  }
+
   /// Whether an op of floats computes on them, or shows them as numbers.
   static bool computes(Operation *op) {
     if (isa_and_present<arith::ArithDialect, math::MathDialect>(

@@ -84,3 +84,17 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// Instructions of vectors and tiles keep their types.
+// BF16-LABEL: func.func @instructions(
+// BF16-SAME:      %[[X:.*]]: vector<16xf32>, %[[A:.*]]: vector<32xi16>, %[[TILE:.*]]: !amx.tile<16x32xbf16>) -> vector<16xi16>
+// BF16:         %[[FLOATS:.*]] = vector.bitcast %[[A]] : vector<32xi16> to vector<32xbf16>
+// BF16:         %[[SUM:.*]] = x86vector.avx512.dot %[[X]], %[[FLOATS]], %{{.*}} : vector<32xbf16> -> vector<16xf32>
+// BF16:         %[[NARROW:.*]] = x86vector.avx512.cvt.packed.f32_to_bf16 %[[SUM]] : vector<16xf32> -> vector<16xbf16>
+// BF16:         %[[BITS:.*]] = vector.bitcast %[[NARROW]] : vector<16xbf16> to vector<16xi16>
+// BF16:         return %[[BITS]]
+func.func @instructions(%x: vector<16xf32>, %a: vector<32xbf16>, %tile: !amx.tile<16x32xbf16>) -> vector<16xbf16> {
+  %sum = x86vector.avx512.dot %x, %a, %a : vector<32xbf16> -> vector<16xf32>
+  %narrow = x86vector.avx512.cvt.packed.f32_to_bf16 %sum : vector<16xf32> -> vector<16xbf16>
+  return %narrow : vector<16xbf16>
+}
