@@ -31,7 +31,10 @@ void kvcache::buildToCPUPipeline(OpPassManager &pm,
   pm.addPass(createPrepareHost(prepare));
   ExpandOpsOptions expand;
   expand.vectorBits = options.vectorBits;
+  expand.mma = options.mma;
   pm.addPass(createExpandOps(expand));
+  if (options.emulateTiles)
+    pm.addPass(createEmulateTiles());
   pm.addPass(createHoistLookups());
   buildExpandCopiesPipeline(pm);
   // Equal checks are then of equal values.

@@ -69,6 +69,9 @@ def compile_object(
 ) -> tuple[bytes | None, list[RawDiagnostic]]:
     """Returns an object file for a shared library, or None on errors."""
 
+def request_tiles() -> bool:
+    """Asks the kernel for AMX tiles, and returns whether this process may use them."""
+
 def has_threads() -> bool:
     """Whether there is an OpenMP library, whose threads may share a loop."""
 

@@ -224,6 +224,7 @@ NB_MODULE(_kvcache, module) {
   module.def("compile_object", &pyCompileObject, nb::arg("source"),
              nb::arg("filename"), nb::arg("passes"), nb::arg("opt_level"));
   module.def("has_threads", [] { return kvcacheHasThreads() != 0; });
+  module.def("request_tiles", [] { return kvcacheRequestTiles() != 0; });
   module.def("helper_library", [] { return toStr(getHelperLibrary()); });
   nb::class_<Wrapper>(module, "Wrapper")
       .def_prop_ro_static("caller", [](nb::handle) {

@@ -9,7 +9,7 @@
 // Memory is the function's own: up to 8 rows of each of 4 heads, which have 1 KiB of a token, and 256 rows of one head.
 // CHECK-LABEL: func.func @attend(
 // CHECK-DAG:     memref.alloca() {alignment = 64 : i64} : memref<32x128xf32>
-// CHECK-DAG:     memref.alloca() {alignment = 64 : i64} : memref<128x256xf32>
+// CHECK-DAG:     memref.alloca() {alignment = 64 : i64} : memref<16x128x16xf32>
 // CHECK:         scf.for
 // CHECK-NOT:     alloca
 // CHECK:         scf.parallel (%[[SEQUENCE:.*]], %[[HEAD:.*]], %[[SHARE:.*]]) = {{.*}} to (%{{.*}}, %c8{{.*}}, %c4

@@ -9,6 +9,8 @@
 #ifndef KVCACHE_PIPELINES_PIPELINES_H
 #define KVCACHE_PIPELINES_PIPELINES_H
 
+#include "kvcache/Target/HostMma.h"
+
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
 
@@ -82,6 +84,19 @@ struct ToCPUOptions : PassPipelineOptions<ToCPUOptions> {
       llvm::cl::desc("Bits of the CPU's vector registers, as in "
                      "kvcache-expand-ops"),
       llvm::cl::init(128)};
+  Option<HostMma> mma{
+      *this, "mma",
+      llvm::cl::desc("The CPU's matrix instructions, as in kvcache-expand-ops"),
+      llvm::cl::init(HostMma::FMA),
+      llvm::cl::values(
+          clEnumValN(HostMma::FMA, "fma", "Multiply-adds of f32"),
+          clEnumValN(HostMma::Dot, "dot", "Dot products of pairs of bf16"),
+          clEnumValN(HostMma::AMX, "amx", "Products of tiles of bf16"))};
+  Option<bool> emulateTiles{
+      *this, "emulate-tiles",
+      llvm::cl::desc("Compute products of tiles by vectors, for tests on CPUs "
+                     "without AMX"),
+      llvm::cl::init(false)};
 };
 
 /// Adds the passes that compile the host functions of a module with cache ops

@@ -61,6 +61,11 @@ kvcacheParallelFor(int64_t iterations, int32_t threads,
 /// Whether there is a library of OpenMP: 1 or 0.
 __attribute__((visibility("default"))) int32_t kvcacheHasThreads(void);
 
+/// Asks the kernel for the tile registers of AMX, for all threads of this
+/// process and processes that it forks. Returns whether it may use them. The
+/// kernel refuses while a thread has a signal stack too small to save them.
+__attribute__((visibility("default"))) int32_t kvcacheRequestTiles(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -9,10 +9,15 @@
 #ifndef KVCACHE_TRANSFORMS_PASSES_H
 #define KVCACHE_TRANSFORMS_PASSES_H
 
+#include "kvcache/Target/HostMma.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace mlir {
+namespace amx {
+class AMXDialect;
+} // namespace amx
 namespace arith {
 class ArithDialect;
 } // namespace arith
@@ -46,6 +51,9 @@ class UBDialect;
 namespace vector {
 class VectorDialect;
 } // namespace vector
+namespace x86vector {
+class X86VectorDialect;
+} // namespace x86vector
 } // namespace mlir
 
 namespace mlir::kvcache {

@@ -167,13 +167,26 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
     attention in blocks of 64 rows multiplies tiles by `mma` on sm_90a. Without
     `for-gpu`, `vector-bits` are those of the CPU's vector registers, 128, 256
     or 512. Loops keep as many sums in registers as such a CPU has.
+
+    `mma` is by which instructions a CPU multiplies the matrices of many rows of
+    attention: `fma` by multiply-adds of f32, `dot` by dot products of pairs of
+    bf16 (AVX512-BF16), `amx` by products of tiles of bf16 (AMX-BF16). The latter
+    two require `vector-bits=512`. They are for operands that are exact in bf16:
+    queries and caches of bf16, f8 and i8 whose scales, if any, are of tokens,
+    tensors or heads. `amx` also requires keys of a multiple of 32 elements, and
+    values of a multiple of 16. Other ops are computed by `fma`. With bf16, each
+    probability is rounded to nearest, so an output differs from that of exact
+    probabilities p by at most `2^-8 sum(p |v|) / sum(p)`. Both instructions
+    round to nearest and flush denormals to 0, elements too, whatever the
+    floating-point environment is. Maxima, sums and `lse` are of f32.
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::amx::AMXDialect", "::mlir::arith::ArithDialect",
+    "::mlir::gpu::GPUDialect",
     "::mlir::kvcache::KVCacheDialect", "::mlir::LLVM::LLVMDialect",
     "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
     "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
-    "::mlir::vector::VectorDialect"
+    "::mlir::vector::VectorDialect", "::mlir::x86vector::X86VectorDialect"
   ];
   let options = [
     Option<"forGPU", "for-gpu", "bool", /*default=*/"false",
@@ -183,7 +196,17 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
     ListOption<"chips", "chip", "std::string",
                "The chips that the kernels are for, such as sm_90a">,
     Option<"vectorBits", "vector-bits", "int64_t", /*default=*/"128",
-           "Bits of the CPU's vector registers: 128, 256 or 512">
+           "Bits of the CPU's vector registers: 128, 256 or 512">,
+    Option<"mma", "mma", "::mlir::kvcache::HostMma",
+           /*default=*/"::mlir::kvcache::HostMma::FMA",
+           "The CPU's matrix instructions",
+           [{::llvm::cl::values(
+             clEnumValN(::mlir::kvcache::HostMma::FMA, "fma",
+                        "Multiply-adds of f32"),
+             clEnumValN(::mlir::kvcache::HostMma::Dot, "dot",
+                        "Dot products of pairs of bf16"),
+             clEnumValN(::mlir::kvcache::HostMma::AMX, "amx",
+                        "Products of tiles of bf16"))}]>
   ];
   let statistics = [
     Statistic<"numExpanded", "num-expanded", "Number of ops expanded">

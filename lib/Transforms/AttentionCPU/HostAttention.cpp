@@ -14,15 +14,58 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace mlir::kvcache;
 
 constexpr int64_t kVectorBytes = 64;
 
+/// Whether all elements that attention loads are exact in bf16.
+static bool isExactInBF16(AttentionOp op, const TokenLoader &loader) {
+  constexpr unsigned exactBits = 8;
+  auto isExact = [&](Value operand) {
+    if (!operand)
+      return true;
+    auto cache = dyn_cast<CacheTypeInterface>(operand.getType());
+    if (cache && cache.isQuantized() && !loader.isUnscaled(operand))
+      return false;
+    Type element = cache ? cache.getElementType()
+                         : getElementTypeOrSelf(operand.getType());
+    return element.isBF16() || element.getIntOrFloatBitWidth() <= exactBits;
+  };
+  JoinedRows queries = getQueries(op);
+  return isExact(queries.first) && isExact(queries.second) &&
+         isExact(op.getKeyCache()) && isExact(op.getRopeCache()) &&
+         isExact(op.getValueCache());
+}
+
+static HostMma chooseMma(AttentionOp op, const TokenLoader &loader,
+                         HostMma widest) {
+  AttentionSizes sizes(op);
+  bool isAMX = widest == HostMma::AMX;
+  int64_t keyStep = isAMX ? 2 * kLanes : 2, valueStep = isAMX ? kLanes : 1;
+  bool isWhole = sizes.keySize % keyStep == 0 &&
+                 getKeyLanes(op, kLanes) % 2 == 0 &&
+                 sizes.valueSize % valueStep == 0;
+  return isWhole && isExactInBF16(op, loader) ? widest : HostMma::FMA;
+}
+
 HostAttention::HostAttention(AttentionOp op, const Frame &frame)
     : op(op), frame(frame), f(frame), sizes(op), visible(frame, op),
       scores(frame, op), normalizer(frame, RowOperands::get(op)),
-      loader(frame, op), factor(scores.getFactor()) {}
+      loader(frame, op), factor(scores.getFactor()),
+      mma(chooseMma(op, loader, frame.target.mma)) {}
+
+int64_t kvcache::getKeyBorder(AttentionOp op) {
+  AttentionSizes sizes(op);
+  int64_t own = cast<MemRefType>(op.getQ().getType()).getDimSize(2);
+  return std::gcd(std::gcd(own, sizes.keySize), sizes.contentSize);
+}
+
+int64_t kvcache::getKeyLanes(AttentionOp op, int64_t most) {
+  return getLanes(op.getKeyCache(), getKeyBorder(op), most);
+}
 
 HostAttention::Row HostAttention::getRow(const QueryRows &rows, Value head,
                                          Value number) const {

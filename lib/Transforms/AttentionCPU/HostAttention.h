@@ -22,6 +22,12 @@ constexpr int64_t kLanes = 16;
 /// The bits of the probability of a token that a row does not see: -0.
 constexpr int64_t kUnseenProb = std::numeric_limits<int32_t>::min();
 
+/// The elements of queries and keys of which each array has a multiple.
+int64_t getKeyBorder(AttentionOp op);
+/// The elements of a key, or a query, that are loaded at once, at most `most`:
+/// those of one array.
+int64_t getKeyLanes(AttentionOp op, int64_t most);
+
 /// The operands of attention that loops for few and for many rows use.
 struct HostAttention {
   HostAttention(AttentionOp op, const Frame &frame);
@@ -48,6 +54,9 @@ struct HostAttention {
   /// The tokens that some of the rows [first, last] see.
   TokenRange getSeen(const QueryRows &rows, Value first, Value last) const;
 
+  /// Whether products of many rows are of pairs of bf16, not of f32.
+  bool usesPairs() const { return mma != HostMma::FMA; }
+
   /// Allocates memory on the stack of the function, so that loops around the op
   /// add none.
   Value allocate(ArrayRef<int64_t> shape, Type element) const;
@@ -63,6 +72,9 @@ struct HostAttention {
   TokenLoader loader;
   /// The factor of all queries.
   Value factor;
+  /// The instructions of many rows: those of the target, if they are for such
+  /// operands.
+  HostMma mma;
 };
 
 } // namespace mlir::kvcache

@@ -9,6 +9,8 @@
 #include "ManyRows.h"
 
 #include "../Attention/MaskBounds.h"
+#include "PairBuilder.h"
+#include "PanelProduct.h"
 #include "PanelSoftmax.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -41,8 +43,13 @@ static RowLanes allocateRows(const HostAttention &attention, int64_t tokens) {
   Type i32 = attention.frame.builder.getI32Type();
   RowLanes memory;
   memory.rows = rows;
-  memory.queries = attention.allocate({sizes.keySize, rows}, f32);
-  memory.acc = attention.allocate({sizes.valueSize, rows}, f32);
+  bool isPaired = attention.usesPairs();
+  int64_t vectors = rows / kLanes, depth = sizes.keySize / (isPaired ? 2 : 1);
+  memory.queries =
+      attention.allocate({vectors, depth, kLanes}, isPaired ? i32 : f32);
+  memory.acc = attention.allocate({vectors, sizes.valueSize, kLanes}, f32);
+  if (isPaired)
+    memory.factors = attention.allocate({rows}, f32);
   memory.rowMax = attention.allocate({rows}, f32);
   memory.rowSum = attention.allocate({rows}, f32);
   memory.from = attention.allocate({rows}, i32);
@@ -53,7 +60,7 @@ static RowLanes allocateRows(const HostAttention &attention, int64_t tokens) {
   }
   if (haveSeenBits(attention.op))
     memory.seenBits = attention.allocate({tokens / kWordTokens, rows}, i32);
-  memory.scores = attention.allocate({tokens, kPanelRows}, f32);
+  memory.scores = attention.allocate({kPanelVectors, tokens, kLanes}, f32);
   return memory;
 }
 
@@ -125,9 +132,9 @@ private:
     lanes.store(f.constant(f.vectorOf(kLanes), kLowest), memory.rowMax, lane);
     Value zero = f.constant(f.vectorOf(kLanes), 0);
     lanes.store(zero, memory.rowSum, lane);
-    frame.loop(frame.index(0), frame.index(attention.sizes.valueSize),
-               frame.index(1),
-               [&](Value d) { lanes.store(zero, memory.acc, {d, lane}); });
+    frame.loop(
+        frame.index(0), frame.index(attention.sizes.valueSize), frame.index(1),
+        [&](Value d) { lanes.store(zero, memory.acc, lanes.at(lane, d)); });
     storeQueries(lane);
   }
 
@@ -141,6 +148,10 @@ private:
     };
     store(seen.from, memory.from);
     store(length, memory.length);
+    if (memory.factors)
+      memref::StoreOp::create(frame.builder, frame.loc,
+                              attention.getFactor(row, head), memory.factors,
+                              lane);
     if (!memory.heads)
       return;
     store(row.queryHead, memory.heads);
@@ -152,22 +163,35 @@ private:
     SmallVector<Row> all = getRows(lane);
     int64_t width = tile.keyLanes;
     SmallVector<Value> factors;
-    for (const Row &row : all)
-      factors.push_back(f.splat(attention.getFactor(row, head), width));
+    if (!attention.usesPairs())
+      for (const Row &row : all)
+        factors.push_back(f.splat(attention.getFactor(row, head), width));
     frame.loop(frame.index(0), frame.index(attention.sizes.keySize),
                frame.index(width), [&](Value d) {
                  SmallVector<Value> vectors;
-                 for (auto [row, own] : llvm::zip_equal(all, factors)) {
+                 for (const Row &row : all) {
                    Value q = loadJoined(frame, getQueries(attention.op),
                                         {row.row, row.queryHead}, d, width);
-                   q = convertLanes(frame, q, frame.builder.getF32Type());
-                   vectors.push_back(f.mul(q, own));
+                   vectors.push_back(
+                       convertLanes(frame, q, frame.builder.getF32Type()));
                  }
-                 for (auto [j, vector] :
-                      llvm::enumerate(transpose(frame, vectors)))
-                   lanes.store(vector, memory.queries,
-                               {frame.add(d, frame.index(j)), lane});
+                 for (auto [q, own] : llvm::zip(vectors, factors))
+                   q = f.mul(q, own);
+                 storeTransposed(transpose(frame, vectors), lane, d);
                });
+  }
+
+  /// Stores elements from `d` on of the queries of a vector of rows.
+  void storeTransposed(ArrayRef<Value> elements, Value lane, Value d) const {
+    int64_t step = attention.usesPairs() ? 2 : 1;
+    PairBuilder pairs(frame);
+    Value first = frame.div(d, step);
+    for (int64_t j = 0; j < static_cast<int64_t>(elements.size()); j += step) {
+      Value stored =
+          step == 1 ? elements[j] : pairs.join(elements[j], elements[j + 1]);
+      lanes.store(stored, memory.queries,
+                  lanes.at(lane, frame.add(first, frame.index(j / step))));
+    }
   }
 
   void end(Value lane) const {
@@ -181,8 +205,12 @@ private:
                frame.index(width), [&](Value d) {
                  SmallVector<Value> vectors;
                  for (int64_t j = 0; j < width; ++j) {
-                   Value acc = lanes.load(memory.acc,
-                                          {frame.add(d, frame.index(j)), lane});
+                   Value acc =
+                       lanes.load(memory.acc,
+                                  lanes.at(lane, frame.add(d, frame.index(j))));
+                   // A flushed sum may be -0, depending on unseen tokens.
+                   if (attention.usesPairs())
+                     acc = f.add(acc, 0.0f);
                    vectors.push_back(f.mul(acc, factors));
                  }
                  for (auto [row, vector] :
@@ -211,8 +239,9 @@ private:
   /// Adds the tokens of a tile before `end`.
   void addTile(Value token, Value end) const {
     Value left = frame.min(frame.sub(end, token), frame.index(tile.tokens));
-    Value isOdd = tile.load(rows, head, token, roundUp(left, kTokenSteps),
-                            frame.sub(end, frame.index(1)));
+    Value hasNonFinite = tile.load(rows, head, token,
+                                   roundUp(left, getTokenSteps(attention.mma)),
+                                   frame.sub(end, frame.index(1)));
     if (memory.seenBits)
       storeSeenBits(token);
     Value lanesEnd = roundUp(count, kLanes);
@@ -220,7 +249,7 @@ private:
         frame.index(0), lanesEnd, frame.index(kPanelRows), [&](Value first) {
           Value rows =
               frame.min(frame.sub(lanesEnd, first), frame.index(kPanelRows));
-          addPanel({first, rows}, token, left, isOdd);
+          addPanel({first, rows}, token, left, hasNonFinite);
         });
   }
 
@@ -283,17 +312,18 @@ private:
 
   /// Adds `left` tokens of a tile to the rows of a panel.
   void addPanel(const Panel &panel, Value token, Value left,
-                Value isOdd) const {
+                Value hasNonFinite) const {
     AdmittedTokens bounds = getBounds(panel);
     Value zero = frame.index(0);
     Value begin = frame.max(frame.sub(bounds.any.from, token), zero);
-    begin = frame.mul(frame.div(begin, kTokenSteps), kTokenSteps);
+    int64_t steps = getTokenSteps(attention.mma);
+    begin = frame.mul(frame.div(begin, steps), steps);
     Value end = frame.min(frame.sub(bounds.any.to, token), left);
     auto both = [&](Value lhs, Value rhs) -> Value {
       return arith::AndIOp::create(frame.builder, frame.loc, lhs, rhs);
     };
     Value isAny = frame.less(begin, end);
-    end = roundUp(frame.max(end, zero), kTokenSteps);
+    end = roundUp(frame.max(end, zero), steps);
     Value firstToken = frame.add(token, begin);
     Value endToken = frame.add(token, end);
     Value areAll =
@@ -307,7 +337,7 @@ private:
       areAll = both(areAll, pairs.all);
     }
     frame.runIf(isAny, [&] {
-      addTokens({panel, token, begin, end, false}, areAll, isOdd);
+      addTokens({panel, token, begin, end, false}, areAll, hasNonFinite);
     });
   }
 
@@ -326,8 +356,9 @@ private:
             rows.tokens};
   }
 
-  void addTokens(PanelScores scores, Value areAll, Value isOdd) const {
-    multiplyKeys(frame, memory, scores.panel, tile, scores.begin, scores.end);
+  void addTokens(PanelScores scores, Value areAll, Value hasNonFinite) const {
+    multiplyKeys(attention, memory, scores.panel, tile, scores.begin,
+                 scores.end);
     PanelSoftmax softmax(attention, rows, memory, tile);
     auto compute = [&](bool areAllSeen) {
       scores.areAllSeen = areAllSeen;
@@ -338,8 +369,8 @@ private:
       compute(false);
     else
       frame.runIf(areAll, [&] { compute(true); }, [&] { compute(false); });
-    addValues(frame, memory, scores.panel, tile, scores.begin, scores.end,
-              isOdd);
+    addValues(attention, memory, scores.panel, tile, scores.begin, scores.end,
+              hasNonFinite);
   }
 
   const HostAttention &attention;

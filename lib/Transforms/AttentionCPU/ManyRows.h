@@ -10,6 +10,7 @@
 #define KVCACHE_LIB_TRANSFORMS_ATTENTIONCPU_MANYROWS_H
 
 #include "RowLanes.h"
+#include "TokenTile.h"
 
 namespace mlir::kvcache {
 

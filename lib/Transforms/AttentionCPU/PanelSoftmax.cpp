@@ -8,6 +8,8 @@
 
 #include "PanelSoftmax.h"
 
+#include "PairBuilder.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -60,6 +62,9 @@ Value PanelSoftmax::storeScores(const PanelScores &scores,
                         loadIndices(memory.positions));
   }
   Value lowest = f.constant(f.vectorOf(kLanes), kLowest);
+  Value factors = memory.factors
+                      ? lanes.load(memory.factors, rowsOfLanes.inBlock)
+                      : Value();
   auto loop = scf::ForOp::create(
       builder, attention.frame.loc, scores.begin, scores.end,
       frame.index(kTokenSteps), lowest,
@@ -67,7 +72,10 @@ Value PanelSoftmax::storeScores(const PanelScores &scores,
         SmallVector<Value> largest = {carried.front()};
         for (int64_t step = 0; step < kTokenSteps; ++step) {
           Value j = frame.add(first, frame.index(step));
-          Value score = lanes.load(memory.scores, {j, rowsOfLanes.inPanel});
+          Value score =
+              lanes.load(memory.scores, lanes.at(rowsOfLanes.inPanel, j));
+          if (memory.factors)
+            score = f.mul(score, factors);
           if (tile.keyScales)
             score = f.mul(score, lanes.broadcast(tile.keyScales, j));
           score = attention.scores.applySoftCap(score);
@@ -75,7 +83,7 @@ Value PanelSoftmax::storeScores(const PanelScores &scores,
             regions.addToken(frame.add(scores.token, j));
             score = regions.apply(score, step, /*column=*/0);
           }
-          lanes.store(score, memory.scores, {j, rowsOfLanes.inPanel});
+          lanes.store(score, memory.scores, lanes.at(rowsOfLanes.inPanel, j));
           if (!scores.areAllSeen)
             score = f.select(attention.scores.isAdmitted(
                                  isSeen(scores, rowsOfLanes, j), score),
@@ -95,35 +103,69 @@ Value PanelSoftmax::storeProbs(const PanelScores &scores, const Rows &rows,
                                Value max) const {
   const DeviceMath &f = attention.f;
   const Frame &frame = attention.frame;
-  Value none = f.constant(f.vectorOf(kLanes), -0.0f);
   auto loop = scf::ForOp::create(
       attention.frame.builder, attention.frame.loc, scores.begin, scores.end,
       frame.index(kTokenSteps), f.constant(f.vectorOf(kLanes), 0),
       [&](OpBuilder &, Location, Value first, ValueRange carried) {
-        SmallVector<Value> sums;
+        SmallVector<Value> sums, probs;
         for (int64_t step = 0; step < kTokenSteps; ++step) {
-          Value j = frame.add(first, frame.index(step));
-          Value score = lanes.load(memory.scores, {j, rows.inPanel});
-          Value prob = f.exp2(f.sub(score, max));
-          Value isAdmitted;
-          if (!scores.areAllSeen) {
-            isAdmitted =
-                attention.scores.isAdmitted(isSeen(scores, rows, j), score);
-            prob = f.select(isAdmitted, prob, none);
-          }
-          sums.push_back(prob);
-          if (tile.valueScales) {
-            prob = f.mul(prob, lanes.broadcast(tile.valueScales, j));
-            if (isAdmitted)
-              prob = f.select(isAdmitted, prob, none);
-          }
-          lanes.store(prob, memory.scores, {j, rows.inPanel});
+          Prob prob =
+              getProb(scores, rows, max, frame.add(first, frame.index(step)));
+          sums.push_back(prob.unscaled);
+          probs.push_back(prob.scaled);
         }
+        storeSteps(probs, rows, first);
         Value sum = f.add(f.add(sums[0], sums[1]), f.add(sums[2], sums[3]));
         scf::YieldOp::create(attention.frame.builder, attention.frame.loc,
                              f.add(carried.front(), sum));
       });
   return loop.getResult(0);
+}
+
+PanelSoftmax::Prob PanelSoftmax::getProb(const PanelScores &scores,
+                                         const Rows &rows, Value max,
+                                         Value j) const {
+  const DeviceMath &f = attention.f;
+  Value none = f.constant(f.vectorOf(kLanes), -0.0f);
+  Value score = lanes.load(memory.scores, lanes.at(rows.inPanel, j));
+  Value prob = f.exp2(f.sub(score, max));
+  Value isAdmitted;
+  if (!scores.areAllSeen) {
+    isAdmitted = attention.scores.isAdmitted(isSeen(scores, rows, j), score);
+    prob = f.select(isAdmitted, prob, none);
+  }
+  if (!tile.valueScales)
+    return {prob, prob};
+  Value scaled = f.mul(prob, lanes.broadcast(tile.valueScales, j));
+  // Rounding would make -0 of a NaN whose payload is all ones.
+  if (attention.usesPairs())
+    scaled = f.select(
+        arith::CmpFPredicate::UNO, scaled, 0,
+        f.constant(scaled, std::numeric_limits<float>::quiet_NaN()), scaled);
+  if (isAdmitted)
+    scaled = f.select(isAdmitted, scaled, none);
+  return {prob, scaled};
+}
+
+// Pairs take the place of scores that are read already.
+void PanelSoftmax::storeSteps(ArrayRef<Value> probs, const Rows &rows,
+                              Value first) const {
+  const Frame &frame = attention.frame;
+  auto store = [&](Value vector, Value row) {
+    lanes.store(vector, memory.scores, lanes.at(rows.inPanel, row));
+  };
+  if (!attention.usesPairs()) {
+    for (auto [step, prob] : llvm::enumerate(probs))
+      store(prob, frame.add(first, frame.index(step)));
+    return;
+  }
+  Value firstPair = frame.div(first, 2);
+  for (int64_t step = 0; step < kTokenSteps; step += 2) {
+    Value pair = PairBuilder(frame).round(probs[step], probs[step + 1]);
+    pair = arith::BitcastOp::create(frame.builder, frame.loc,
+                                    attention.f.vectorOf(kLanes), pair);
+    store(pair, frame.add(firstPair, frame.index(step / 2)));
+  }
 }
 
 void PanelSoftmax::rescale(const Rows &rows, Value factors) const {
@@ -132,7 +174,7 @@ void PanelSoftmax::rescale(const Rows &rows, Value factors) const {
   frame.runIf(attention.changesAny(factors), [&] {
     frame.loop(frame.index(0), frame.index(attention.sizes.valueSize),
                frame.index(1), [&](Value d) {
-                 SmallVector<Value> indices = {d, rows.inBlock};
+                 SmallVector<Value> indices = lanes.at(rows.inBlock, d);
                  Value acc = lanes.load(memory.acc, indices);
                  lanes.store(f.mul(acc, factors), memory.acc, indices);
                });

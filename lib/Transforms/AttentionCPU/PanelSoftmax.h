@@ -11,6 +11,7 @@
 
 #include "../Attention/ScoreRegions.h"
 #include "RowLanes.h"
+#include "TokenTile.h"
 
 namespace mlir::kvcache {
 
@@ -23,7 +24,7 @@ struct PanelScores {
   bool areAllSeen;
 };
 
-/// Turns the scores of a panel into probs. Maxima, sums and the
+/// Turns the scores of a panel into probabilities. Maxima, sums and the
 /// accumulators of its rows follow.
 class PanelSoftmax {
 public:
@@ -40,10 +41,18 @@ private:
   void runRows(const PanelScores &scores, const Rows &rows) const;
   /// Stores scores in base 2, and returns the largest of each row.
   Value storeScores(const PanelScores &scores, const Rows &rows) const;
-  /// Stores probs relative to `max`, and returns the sum of each row. A
-  /// probability of a token that the row does not see is -0.
+  /// Stores probabilities relative to `max`, and returns the sum of each row.
+  /// The probability of a token that the row does not see is -0.
   Value storeProbs(const PanelScores &scores, const Rows &rows,
                    Value max) const;
+  /// The probability of a token, and that times the scale of its value.
+  struct Prob {
+    Value unscaled, scaled;
+  };
+  Prob getProb(const PanelScores &scores, const Rows &rows, Value max,
+               Value j) const;
+  /// Stores the probabilities of tokens from `first` on.
+  void storeSteps(ArrayRef<Value> probs, const Rows &rows, Value first) const;
   /// Multiplies the accumulators of rows, unless each factor is 1.
   void rescale(const Rows &rows, Value factors) const;
   /// Whether rows see a token of the tile by position, mask, ranges and ids.

@@ -49,8 +49,7 @@ static int64_t countHeads(const HostAttention &attention) {
 static SmallVector<HeadField, 2> getKeyFields(const HostAttention &attention) {
   AttentionOp op = attention.op;
   const AttentionSizes &sizes = attention.sizes;
-  int64_t own = cast<MemRefType>(op.getQ().getType()).getDimSize(2);
-  int64_t border = std::gcd(std::gcd(own, sizes.keySize), sizes.contentSize);
+  int64_t border = getKeyBorder(op);
   auto getFields = [&](int64_t lanes) {
     SmallVector<HeadField, 2> fields;
     auto add = [&](Value cache, int64_t first, int64_t size) {

@@ -10,23 +10,29 @@
 #define KVCACHE_LIB_TRANSFORMS_ATTENTIONCPU_ROWLANES_H
 
 #include "SeenBits.h"
-#include "TokenTile.h"
 
 namespace mlir::kvcache {
 
 /// Vectors of rows in a whole panel, and their rows.
 constexpr int64_t kPanelVectors = 4, kPanelRows = kPanelVectors * kLanes;
-/// The tokens of scores are a multiple of these.
+/// The tokens that the softmax has in a step.
 constexpr int64_t kTokenSteps = 4;
+/// The tokens of scores are a multiple of these.
+inline int64_t getTokenSteps(HostMma mma) {
+  return mma == HostMma::AMX ? 2 * kLanes : kTokenSteps;
+}
 
-/// Memory of the rows of a block, which are lanes: row `r` has number `r` in
-/// the last dimension.
+/// Memory of the rows of a block, which are lanes: row `r` is lane
+/// `r mod kLanes` of vector `r / kLanes`. Where products are of pairs of bf16,
+/// two elements of a query are one, and two probabilities.
 struct RowLanes {
   /// Rows of the block.
   int64_t rows;
-  /// The queries times the factor, [size, rows], and the accumulators of
-  /// values, [size, rows].
+  /// The queries, times the factor unless they are pairs, and the accumulators:
+  /// [vectors, size, lanes].
   Value queries, acc;
+  /// The factors of scores of pairs, [rows]; null for others.
+  Value factors;
   /// [rows] each.
   Value rowMax, rowSum;
   /// The first token that a row sees, and how many it sees from there on, by
@@ -38,7 +44,8 @@ struct RowLanes {
   /// A bit for each token of the tile that a row sees by mask, ranges and ids:
   /// [tokens / 32, rows] of i32; null if it sees all.
   Value seenBits;
-  /// Scores of a panel, and then probs: [tokens, rows of a panel].
+  /// Scores of a panel, and then probabilities from row 0 on:
+  /// [vectors, tokens, lanes] of f32, or with the bits of pairs.
   Value scores;
 };
 
@@ -53,6 +60,10 @@ class LaneBuilder {
 public:
   explicit LaneBuilder(const Frame &frame) : frame(frame) {}
 
+  /// The indices of row `row` of a matrix for the vector with lane `lane`.
+  SmallVector<Value> at(Value lane, Value row) const {
+    return {frame.div(lane, kLanes), row, frame.index(0)};
+  }
   /// The lanes from `indices` on, of the element type of the memory.
   Value load(Value memory, ValueRange indices) const;
   void store(Value vector, Value memory, ValueRange indices) const;
@@ -64,15 +75,8 @@ private:
   const Frame &frame;
 };
 
-/// Computes scores of tokens [begin, end) of a tile for the rows of a panel.
-/// Both are multiples of `kTokenSteps`.
-void multiplyKeys(const Frame &frame, const RowLanes &lanes, const Panel &panel,
-                  const TokenTile &tile, Value begin, Value end);
-
-/// Adds the values of tokens [begin, end) of a tile times the probs of a
-/// panel. If `isOdd`, probs of -0 add nothing, whatever the value is.
-void addValues(const Frame &frame, const RowLanes &lanes, const Panel &panel,
-               const TokenTile &tile, Value begin, Value end, Value isOdd);
+/// The lanes whose probabilities are those of tokens that rows do not see.
+Value isUnseen(const Frame &frame, Value probs);
 
 /// Transposes vectors of floats: lane `i` of result `j` is lane `j` of vector
 /// `i`.

@@ -1,4 +1,5 @@
-//===- TokenTile.cpp - Tokens of a cache as f32 in memory -----------------===//
+//===- TokenTile.cpp - Tokens of a cache in the memory of rows
+//-----------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -8,11 +9,12 @@
 
 #include "TokenTile.h"
 
+#include "NonFiniteValues.h"
+#include "PairBuilder.h"
+
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-
-#include <numeric>
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -20,123 +22,203 @@ using namespace mlir::kvcache;
 /// The bits of the largest float, and those of a float without its sign.
 constexpr int64_t kLargestFinite = 0x7f7fffff, kMagnitude = 0x7fffffff;
 
-/// The elements of a key, or a query, that are loaded at once: those of one
-/// array.
-static int64_t getKeyLanes(const HostAttention &attention) {
-  const AttentionSizes &sizes = attention.sizes;
-  int64_t own = cast<MemRefType>(attention.op.getQ().getType()).getDimSize(2);
-  int64_t border = std::gcd(std::gcd(own, sizes.keySize), sizes.contentSize);
-  return getLanes(attention.op.getKeyCache(), border, kLanes);
+static int64_t countTokensAtOnce(const HostAttention &attention) {
+  return attention.usesPairs() ? 2 : 1;
 }
 
 TokenTile::TokenTile(const HostAttention &attention, int64_t tokens)
-    : tokens(tokens), keyLanes(getKeyLanes(attention)),
+    : tokens(tokens), keyLanes(getKeyLanes(attention.op, kLanes)),
       valueLanes(getLanes(attention.op.getValues(), attention.sizes.valueSize,
                           kLanes)),
       attention(attention) {
   AttentionOp op = attention.op;
-  Type f32 = attention.frame.builder.getF32Type();
+  OpBuilder &builder = attention.frame.builder;
+  const AttentionSizes &sizes = attention.sizes;
+  bool isPaired = attention.usesPairs();
+  Type element = isPaired ? Type(builder.getI32Type()) : builder.getF32Type();
+  int64_t pair = countTokensAtOnce(attention);
   auto allocateScales = [&](Value cache) {
     return attention.loader.isUnscaled(cache)
-               ? attention.allocate({tokens}, f32)
+               ? attention.allocate({tokens}, builder.getF32Type())
                : Value();
   };
-  keys = attention.allocate({tokens, attention.sizes.keySize}, f32);
+  keys = attention.allocate({tokens, sizes.keySize / pair}, element);
   keyScales = allocateScales(op.getKeyCache());
   bool hasValues = static_cast<bool>(op.getValueCache());
-  values = hasValues
-               ? attention.allocate({tokens, attention.sizes.valueSize}, f32)
-               : keys;
+  auto allocateValues = [&] {
+    return attention.allocate({tokens / pair, sizes.valueSize}, element);
+  };
+  values = hasValues || isPaired ? allocateValues() : keys;
   valueScales = hasValues ? allocateScales(op.getValueCache()) : keyScales;
+  if (isPaired)
+    nonFinite = allocateValues();
+  if (attention.mma == HostMma::AMX)
+    transposedValues =
+        attention.allocate({sizes.valueSize, tokens / pair}, element);
   if (op.getRows())
-    ids = attention.allocate({tokens}, attention.frame.builder.getI32Type());
+    ids = attention.allocate({tokens}, builder.getI32Type());
 }
 
 Value TokenTile::load(const QueryRows &rows, Value head, Value first,
                       Value count, Value last) const {
   const Frame &frame = attention.frame;
   OpBuilder &builder = frame.builder;
-  auto lanes = VectorType::get(values == keys ? keyLanes : valueLanes,
-                               builder.getI32Type());
+  AttentionOp op = attention.op;
+  int64_t atOnce = countTokensAtOnce(attention);
+  bool areKeys = values == keys;
+  auto lanes =
+      VectorType::get(areKeys ? keyLanes : valueLanes, builder.getI32Type());
   Value none =
       arith::ConstantOp::create(builder, frame.loc, builder.getZeroAttr(lanes));
-  auto loadAny = [&](Value j, Value worst) {
-    const TokenLoader &loader = attention.loader;
-    Value token = frame.min(frame.add(first, j), last);
-    if (!ids)
-      return loadToken({loader.getPlace(rows, token, Value()), head}, j, worst);
-    Value id = loader.loadId(rows, token);
-    memref::StoreOp::create(builder, frame.loc, frame.toI32(id), ids, j);
-    return frame.selectIf(
-        frame.less(id, frame.index(0)),
-        [&] { return loadToken({std::nullopt, head}, j, worst); },
-        [&] {
-          return loadToken({loader.getPlace(rows, token, id), head}, j, worst);
-        });
+  auto loadTokens = [&](Value j, Value worst) {
+    SmallVector<Token> loaded;
+    for (int64_t i = 0; i < atOnce; ++i) {
+      Value own = frame.add(j, frame.index(i));
+      Value column = frame.min(frame.add(first, own), last);
+      Token token = getToken(rows, head, column, own);
+      loaded.push_back(token);
+      Value largest =
+          storeKeys(op.getKeyCache(), token, own, 0,
+                    attention.sizes.contentSize, areKeys ? worst : Value());
+      if (areKeys)
+        worst = largest;
+      if (op.getRopeCache())
+        storeKeys(op.getRopeCache(), token, own, attention.sizes.contentSize,
+                  op.getRopeSize(), Value());
+      storeScale(op.getKeyCache(), token, keyScales, own);
+      if (op.getValueCache())
+        storeScale(op.getValueCache(), token, valueScales, own);
+    }
+    return areKeys ? worst : storeValues(loaded, j, worst);
   };
   auto loop = scf::ForOp::create(
-      builder, frame.loc, frame.index(0), count, frame.index(1), none,
+      builder, frame.loc, frame.index(0), count, frame.index(atOnce), none,
       [&](OpBuilder &, Location, Value j, ValueRange worst) {
-        scf::YieldOp::create(builder, frame.loc, loadAny(j, worst.front()));
+        scf::YieldOp::create(builder, frame.loc, loadTokens(j, worst.front()));
       });
   Value worst = vector::ReductionOp::create(
       builder, frame.loc, vector::CombiningKind::MAXSI, loop.getResult(0));
-  return frame.less(frame.i32(kLargestFinite), worst);
+  Value hasNonFinite = frame.less(frame.i32(kLargestFinite), worst);
+  if (nonFinite)
+    frame.runIf(hasNonFinite, [&] {
+      separateNonFinite(frame, values, nonFinite, frame.div(count, atOnce));
+    });
+  if (transposedValues)
+    transposeValues(count);
+  return hasNonFinite;
 }
 
-Value TokenTile::loadToken(const Token &token, Value j, Value worst) const {
-  AttentionOp op = attention.op;
-  const AttentionSizes &sizes = attention.sizes;
-  Value magnitudes =
-      loadPieces(op.getKeyCache(), token, keys, j, 0, sizes.contentSize,
-                 op.getValueCache() ? Value() : worst);
-  if (op.getRopeCache())
-    loadPieces(op.getRopeCache(), token, keys, j, sizes.contentSize,
-               op.getRopeSize(), Value());
-  loadScale(op.getKeyCache(), token, keyScales, j);
-  if (!op.getValueCache())
-    return magnitudes;
-  loadScale(op.getValueCache(), token, valueScales, j);
-  return loadPieces(op.getValueCache(), token, values, j, 0, sizes.valueSize,
-                    worst);
-}
-
-Value TokenTile::loadPieces(Value cache, const Token &token, Value tile,
-                            Value j, int64_t first, int64_t size,
-                            Value worst) const {
+TokenTile::Token TokenTile::getToken(const QueryRows &rows, Value head,
+                                     Value column, Value j) const {
   const Frame &frame = attention.frame;
-  OpBuilder &builder = frame.builder;
-  int64_t lanes = tile == keys ? keyLanes : valueLanes;
-  auto loadPiece = [&](Value d) {
-    if (!token.place)
-      return attention.f.constant(attention.f.vectorOf(lanes), 0);
-    return attention.loader.load(cache, *token.place, token.head, d, lanes,
-                                 builder.getF32Type());
-  };
-  auto loop = scf::ForOp::create(
-      builder, frame.loc, frame.index(0), frame.index(size), frame.index(lanes),
-      worst ? ValueRange(worst) : ValueRange(),
-      [&](OpBuilder &, Location, Value d, ValueRange carried) {
-        Value piece = loadPiece(d);
-        vector::StoreOp::create(
-            builder, frame.loc, piece, tile,
-            ValueRange{j, frame.add(d, frame.index(first))});
-        SmallVector<Value> next;
-        if (worst)
-          next.push_back(getLargerMagnitude(piece, carried.front()));
-        scf::YieldOp::create(builder, frame.loc, next);
-      });
-  return worst ? loop.getResult(0) : Value();
+  const TokenLoader &loader = attention.loader;
+  if (!ids)
+    return {loader.getPlace(rows, column, Value()), head, Value()};
+  Value id = loader.loadId(rows, column);
+  memref::StoreOp::create(frame.builder, frame.loc, frame.toI32(id), ids, j);
+  return {loader.getPlace(rows, column, id), head,
+          frame.less(frame.index(-1), id)};
 }
 
-void TokenTile::loadScale(Value cache, const Token &token, Value scales,
-                          Value j) const {
+Value TokenTile::loadPiece(Value cache, const Token &token, Value d,
+                           int64_t lanes) const {
+  auto load = [&] {
+    return attention.loader.load(cache, token.place, token.head, d, lanes,
+                                 attention.frame.builder.getF32Type());
+  };
+  if (!token.isGiven)
+    return load();
+  return attention.frame.selectIf(token.isGiven, load, [&] {
+    return attention.f.constant(attention.f.vectorOf(lanes), 0);
+  });
+}
+
+/// Runs `body` for each piece of `size` elements, with a carried value unless
+/// it is null, and returns its last one.
+static Value forPieces(const Frame &frame, int64_t size, int64_t lanes,
+                       Value carried, function_ref<Value(Value, Value)> body) {
+  auto loop = scf::ForOp::create(
+      frame.builder, frame.loc, frame.index(0), frame.index(size),
+      frame.index(lanes), carried ? ValueRange(carried) : ValueRange(),
+      [&](OpBuilder &, Location, Value d, ValueRange all) {
+        Value next = body(d, carried ? all.front() : Value());
+        scf::YieldOp::create(frame.builder, frame.loc,
+                             carried ? ValueRange(next) : ValueRange());
+      });
+  return carried ? loop.getResult(0) : Value();
+}
+
+Value TokenTile::storeKeys(Value cache, const Token &token, Value j,
+                           int64_t first, int64_t size, Value worst) const {
+  const Frame &frame = attention.frame;
+  PairBuilder pairs(frame);
+  auto storePiece = [&](Value d, Value largest) {
+    Value piece = loadPiece(cache, token, d, keyLanes);
+    Value stored = piece, column = frame.add(d, frame.index(first));
+    if (attention.usesPairs()) {
+      stored = pairs.joinElements(piece);
+      column = frame.div(column, 2);
+    }
+    vector::StoreOp::create(frame.builder, frame.loc, stored, keys,
+                            ValueRange{j, column});
+    return largest ? getLargerMagnitude(piece, largest) : Value();
+  };
+  return forPieces(frame, size, keyLanes, worst, storePiece);
+}
+
+Value TokenTile::storeValues(ArrayRef<Token> loaded, Value j,
+                             Value worst) const {
+  const Frame &frame = attention.frame;
+  auto storePiece = [&](Value d, Value largest) {
+    SmallVector<Value> pieces;
+    for (const Token &token : loaded) {
+      pieces.push_back(
+          loadPiece(attention.op.getValues(), token, d, valueLanes));
+      largest = getLargerMagnitude(pieces.back(), largest);
+    }
+    Value stored = pieces.size() == 1
+                       ? pieces[0]
+                       : PairBuilder(frame).join(pieces[0], pieces[1]);
+    Value row = frame.div(j, static_cast<int64_t>(pieces.size()));
+    vector::StoreOp::create(frame.builder, frame.loc, stored, values,
+                            ValueRange{row, d});
+    return largest;
+  };
+  return forPieces(frame, attention.sizes.valueSize, valueLanes, worst,
+                   storePiece);
+}
+
+void TokenTile::transposeValues(Value count) const {
+  const Frame &frame = attention.frame;
+  LaneBuilder lanes(frame);
+  Value step = frame.index(kLanes);
+  auto transposeSquare = [&](Value row, Value d) {
+    SmallVector<Value> vectors;
+    for (int64_t i = 0; i < kLanes; ++i)
+      vectors.push_back(
+          lanes.load(values, {frame.add(row, frame.index(i)), d}));
+    for (auto [i, vector] : llvm::enumerate(transpose(frame, vectors)))
+      lanes.store(vector, transposedValues,
+                  {frame.add(d, frame.index(i)), row});
+  };
+  frame.loop(frame.index(0), frame.div(count, 2), step, [&](Value row) {
+    frame.loop(frame.index(0), frame.index(attention.sizes.valueSize), step,
+               [&](Value d) { transposeSquare(row, d); });
+  });
+}
+
+void TokenTile::storeScale(Value cache, const Token &token, Value scales,
+                           Value j) const {
   if (!scales)
     return;
   const Frame &frame = attention.frame;
-  Value scale = token.place
-                    ? loadTokenScale(frame, cache, *token.place, token.head)
-                    : attention.f.constant(0);
+  auto load = [&] {
+    return loadTokenScale(frame, cache, token.place, token.head);
+  };
+  Value scale = token.isGiven
+                    ? frame.selectIf(token.isGiven, load,
+                                     [&] { return attention.f.constant(0); })
+                    : load();
   memref::StoreOp::create(frame.builder, frame.loc, scale, scales, j);
 }
 

@@ -13,11 +13,13 @@
 #include "kvcache/IR/DenseOperands.h"
 #include "kvcache/Transforms/Passes.h"
 
+#include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/X86Vector/X86VectorDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace mlir::kvcache {
@@ -45,6 +47,13 @@ struct ExpandOps : kvcache::impl::ExpandOpsBase<ExpandOps> {
     if (!llvm::is_contained({128, 256, 512}, vectorBits)) {
       getOperation()->emitError("'kvcache-expand-ops' expects 'vector-bits' to "
                                 "be 128, 256 or 512, got ")
+          << vectorBits.getValue();
+      return signalPassFailure();
+    }
+    target->mma = mma;
+    if (mma != HostMma::FMA && vectorBits != 512) {
+      getOperation()->emitError("'kvcache-expand-ops' expects 'vector-bits' to "
+                                "be 512 with matrix instructions, got ")
           << vectorBits.getValue();
       return signalPassFailure();
     }

@@ -11,6 +11,7 @@
 
 #include "kvcache/Support/IndexBuilder.h"
 #include "kvcache/Target/Chip.h"
+#include "kvcache/Target/HostMma.h"
 
 #include "mlir/IR/Value.h"
 
@@ -31,6 +32,8 @@ struct Target {
   int64_t sharedBytes = 0;
   /// Bits of a CPU's vector registers.
   int64_t vectorBits = 0;
+  /// The widest matrix instructions of a CPU.
+  HostMma mma = HostMma::FMA;
 
   explicit Target(ArrayRef<const Chip *> chips);
 

@@ -20,6 +20,7 @@ from ..compilation.libraries import LibrarySource
 from ..devices import cuda
 from ..devices.placement import aligned_arrays
 from ..errors import CheckError, TargetError
+from . import matrix
 from .arrays import Result, Value
 from .entries import Entry, register_errors
 from .signatures import TYPES, Signature
@@ -98,7 +99,7 @@ def jit(
     folder = toolchain.find_toolkit(toolkit) if device == "cuda" else ""
     host = f"tvm-ffi=1 threads={threads}"
     pipeline = {
-        "": f"kvcache-to-cpu{{{host} vector-bits={_count_vector_bits()}}}",
+        "": f"kvcache-to-cpu{{{host} {_describe_host(opt_level)}}}",
         "emulator": f"kvcache-to-emulator{{chip={chip} sanitize={int(sanitize)} "
         f"meter={int(meter)} tvm-ffi=1}}",
         "cuda": f"kvcache-to-ptx{{chip={chip} opt-level={opt_level} host=1 tvm-ffi=1 "
@@ -119,6 +120,13 @@ def jit(
     return JitModule(
         compiled, target, device, chip, meter, None if device == "emulator" else library
     )
+
+
+def _describe_host(opt_level: int) -> str:
+    """Returns the options of ``kvcache-to-cpu`` for this processor."""
+    bits = _count_vector_bits()
+    mma = matrix.choose_mma(opt_level) if bits == 512 else "fma"
+    return f"vector-bits={bits} mma={mma}"
 
 
 @functools.cache

@@ -53,7 +53,7 @@ class NIXLTransport:
         check_flag(progress_thread=progress_thread)
         if memory not in ("DRAM", "VRAM"):
             raise ValueError(f"expects 'memory' to be 'DRAM' or 'VRAM', got {memory!r}")
-        api = import_nixl()
+        api = _import()
         self.name = name
         self._memory = memory
         config = api.nixl_agent_config(
@@ -220,8 +220,7 @@ def _number(pages: np.ndarray, regions: tuple[Region, ...]) -> np.ndarray:
     return np.add.outer(starts, pages).reshape(-1)
 
 
-def import_nixl() -> Any:
-    """Imports the API of NIXL."""
+def _import() -> Any:
     for package in _PACKAGES:
         try:
             return importlib.import_module(f"{package}._api")

@@ -19,6 +19,7 @@ from attention_checks import (
     round_as_tiles,
     tile_type,
 )
+from host_mma import use_mma
 from pairs import take_turns
 from programs import run_passes
 
@@ -34,7 +35,8 @@ SPLITS = {"split_tokens": 48, "max_splits": 3, "split_rows": 16}
 class Kernel:
     """A kind of kernel: a target, a format, a cache, and options that choose it.
 
-    With ``split_for``, the pipeline starts after kvcache-split-attention for this chip.
+    With ``split_for``, the pipeline starts after kvcache-split-attention for this chip. With
+    ``mma``, a CPU has these matrix instructions.
     """
 
     target: str
@@ -43,6 +45,7 @@ class Kernel:
     mla: bool = False
     options: dict = field(default_factory=dict)
     split_for: str | None = None
+    mma: str | None = None
 
 
 def chip(number):
@@ -53,6 +56,10 @@ KERNELS = {
     "cpu": Kernel("cpu", "f32"),
     "cpu-splits": Kernel("cpu", "f32", options=SPLITS, split_for="sm_80"),
     "cpu-splits-f16": Kernel("cpu", "f16", options={"tile_rows": 16, **SPLITS}, split_for="sm_90a"),
+    "dot": Kernel("cpu", mma="dot"),
+    "dot-scaled": Kernel("cpu", "fp8-token", 8, mma="dot"),
+    "tiles": Kernel("cpu", mma="tiles"),
+    "tiles-latent": Kernel("cpu", group=16, mla=True, options={"value_dim": 48}, mma="tiles"),
     "warps": Kernel(chip("80"), "f32", 3),
     "split-warps": Kernel(chip("120a"), "f32", options=SPLITS),
     "mma_sync": Kernel(chip("80"), options={"tile_rows": 64}),
@@ -204,6 +211,8 @@ def check_kernel(kernel, options, use=None, lengths=None):
     if kernel.split_for:
         source = split(attend.source, kernel.split_for)
         attend.__dict__["program"] = kvcache.jit(source, target=kernel.target)
+    if kernel.mma:
+        attend = use_mma(attend, kernel.mma)
     attend(inputs, LAYER, q, out=out, lse=lse, scale=0.125, **arrays)
     roles = dense(params, inputs, 132)
     round_as_tiles(roles, params, dtype, tile_type(params, dtype, kernel.target, options))

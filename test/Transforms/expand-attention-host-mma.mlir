@@ -1,0 +1,108 @@
+// RUN: kvcache-opt %s --kvcache-expand-ops="vector-bits=512 mma=dot" --split-input-file | FileCheck %s --check-prefixes=CHECK,DOT
+// RUN: kvcache-opt %s --kvcache-expand-ops="vector-bits=512 mma=amx" --split-input-file | FileCheck %s --check-prefixes=CHECK,AMX
+// RUN: not kvcache-opt %s --kvcache-expand-ops="vector-bits=256 mma=dot" --split-input-file 2>&1 | FileCheck %s --check-prefix=BITS
+// BITS: error: 'kvcache-expand-ops' expects 'vector-bits' to be 512 with matrix instructions, got 256
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// Queries and keys are 64 pairs of elements, values pairs of tokens, and probabilities take the place of scores. Tiles need
+// values transposed.
+// CHECK-LABEL: func.func @attend(
+// CHECK-DAG:     %[[QUERIES:.*]] = memref.alloca() {{.*}} : memref<16x64x16xi32>
+// CHECK-DAG:     %[[ACC:.*]] = memref.alloca() {{.*}} : memref<16x128x16xf32>
+// CHECK-DAG:     %[[KEYS:.*]] = memref.alloca() {{.*}} : memref<128x64xi32>
+// CHECK-DAG:     %[[SCORES:.*]] = memref.alloca() {{.*}} : memref<4x128x16xf32>
+// CHECK:         arith.trunci %{{.*}} : vector<16xi32> to vector<16xi16>
+// CHECK:         vector.bitcast %{{.*}} : vector<16xi16> to vector<8xi32>
+// Values that are not finite go apart, and leave zeros.
+// CHECK:         scf.if %[[HAS_NON_FINITE:.*]] {
+// CHECK:           arith.xori
+// DOT-NOT:       vector.shuffle
+// AMX-COUNT-64:  vector.shuffle %{{.*}} : vector<16xi32>, vector<16xi32>
+//
+// Scores.
+// DOT:           %[[FACTOR:.*]] = vector.load %alloca{{.*}} : memref<16x64x16xi32>, vector<16xi32>
+// DOT:           vector.bitcast %[[FACTOR]] : vector<16xi32> to vector<32xbf16>
+// DOT:           %[[PAIR:.*]] = memref.load %alloca{{.*}} : memref<128x64xi32>
+// DOT:           vector.broadcast %[[PAIR]] : i32 to vector<16xi32>
+// DOT-COUNT-16:  x86vector.avx512.dot %{{.*}} : vector<32xbf16> -> vector<16xf32>
+// AMX-COUNT-4:   amx.tile_zero : !amx.tile<16x16xf32>
+// AMX:           scf.for %{{.*}} = %c0{{.*}} to %c64{{.*}} step %c16
+// AMX-COUNT-2:     amx.tile_load {{.*}} : memref<16x64x16xi32> into !amx.tile<16x32xbf16>
+// AMX-COUNT-2:     amx.tile_load {{.*}} : memref<128x64xi32> into !amx.tile<16x32xbf16>
+// AMX-COUNT-4:     amx.tile_mulf
+// AMX-COUNT-4:   amx.tile_store {{.*}} : memref<4x128x16xf32>
+//
+// Probabilities are rounded: half of the last bit is added, and two of them joined.
+// CHECK:         arith.addi %{{.*}}, %cst{{.*}} : vector<16xi32>
+// CHECK:         arith.ori %{{.*}} : vector<16xi32>
+// CHECK:         arith.bitcast %{{.*}} : vector<16xi32> to vector<16xf32>
+//
+// Values.
+// DOT-COUNT-16:  x86vector.avx512.dot
+// AMX:           amx.tile_load {{.*}} : memref<4x128x16xf32> into !amx.tile<16x32xbf16>
+// AMX-COUNT-4:   amx.tile_mulf
+//
+// Those that are not finite are added to the rows that see them.
+// CHECK:         scf.if %[[HAS_NON_FINITE]] {
+// CHECK:           math.fma
+// CHECK:           arith.select
+// CHECK:         return
+func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,
+                  %out: memref<?x32x128xbf16>) {
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out) {causal}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 80>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// Tiles have 32 elements of a key, so the products of 80 are of f32.
+// CHECK-LABEL: func.func @attend_to_80(
+// AMX-NOT:     amx.
+// DOT:         x86vector.avx512.dot
+// CHECK:       return
+func.func @attend_to_80(%q: memref<?x1x80xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,
+                        %out: memref<?x1x80xbf16>) {
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out)
+      : memref<?x1x80xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x1x80xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 64>
+!cache = !kvcache.paged<f16, #kv, page_size = 16>
+
+// f16 is not exact in bf16.
+// CHECK-LABEL: func.func @attend_to_f16(
+// CHECK-NOT:   amx.
+// CHECK-NOT:   x86vector
+// CHECK:       return
+func.func @attend_to_f16(%q: memref<?x1x64xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,
+                         %out: memref<?x1x64xbf16>) {
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out)
+      : memref<?x1x64xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x1x64xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 64>
+!cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 16>
+
+// Elements times scales of f32 are not exact either.
+// CHECK-LABEL: func.func @attend_to_groups(
+// CHECK-NOT:   amx.
+// CHECK-NOT:   x86vector
+// CHECK:       return
+func.func @attend_to_groups(%q: memref<?x1x64xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,
+                            %out: memref<?x1x64xbf16>) {
+  kvcache.attention %q, %keys, %values, %n, %scale outs(%out)
+      : memref<?x1x64xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x1x64xbf16>
+  return
+}

@@ -1,0 +1,143 @@
+"""Tests of attention of many rows on a CPU by products of bf16: accuracy, unseen values, bits, and the choice."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from attention_checks import make_params
+from host_mma import use_mma
+
+import kvcache
+from kvcache import _native
+from kvcache.execution import matrix
+
+KINDS = ["fma", "dot", "tiles"]
+SCALE = 0.125
+# The relative error of a rounded probability, and of sums in f32.
+UNIT, SUMS = 2.0**-8, 1e-5
+
+
+def make_sequence(params, cached, new, like=None):
+    """One sequence with random elements, or with those of another manager."""
+    manager = kvcache.PagedKVCacheManager(params, max_batch_size=1, max_seq_len=512, num_pages=40)
+    manager.claim(0, np.arange(cached))
+    if cached:
+        manager.step([0])
+    manager.grow(0, np.arange(new))
+    inputs = manager.inputs([0])
+    (blocks,) = manager.blocks
+    if like is None:
+        rng = np.random.default_rng(2)
+        blocks[...] = rng.standard_normal(blocks.shape).astype(blocks.dtype)
+    else:
+        other, table = like
+        pages = -(-(cached + new) // params.page_size)
+        blocks[inputs.lut[0, :pages]] = other.blocks[0][table.lut[0, :pages]]
+    return manager, inputs
+
+
+def make_operation(params, heads, mma):
+    return use_mma(kvcache.ops.attention(params, heads, dtype="bf16", out_dtype="f32"), mma)
+
+
+def attend(operation, inputs, q, value_dim=64):
+    out = np.full((*q.shape[:2], value_dim), 7, np.float32)
+    operation(inputs, 1, q, out=out, scale=SCALE)
+    return out
+
+
+def draw_queries(rows, heads):
+    rng = np.random.default_rng(3)
+    return (2 * rng.standard_normal((rows, heads, 64))).astype(kvcache.dtypes.dtype("bf16"))
+
+
+@pytest.mark.parametrize("mma", KINDS)
+def test_many_rows_have_bounded_error(mma):
+    """The error is at most the mean of |v| by the probabilities, times the rounding of one."""
+    params = make_params("bf16", 1, 64, 16)
+    manager, inputs = make_sequence(params, 70, 90)
+    q = draw_queries(90, 4)
+    out = attend(make_operation(params, 4, mma), inputs, q)
+    pages = manager.blocks[0][inputs.lut[0, :10]]
+    keys, values = pages[:, :, 1, :, 0].swapaxes(0, 1).reshape(2, 160, 64).astype(np.float64)
+    scores = SCALE * np.einsum("nhd,td->hnt", q.astype(np.float64), keys)
+    scores = np.where(np.arange(160) <= 70 + np.arange(90)[:, None], scores, -np.inf)
+    probs = np.exp(scores - scores.max(-1, keepdims=True))
+    probs /= probs.sum(-1, keepdims=True)
+    error = np.abs(out - np.einsum("hnt,td->nhd", probs, values))
+    mean = np.einsum("hnt,td->nhd", probs, np.abs(values))
+    bound = SUMS if mma == "fma" else UNIT + SUMS
+    assert (error <= bound * mean).all()
+    assert mma == "fma" or (error > SUMS * mean).any()
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("role", [0, 1], ids=["key", "value"])
+@pytest.mark.parametrize("mma", KINDS)
+def test_unseen_token_changes_no_bits(mma, role, number):
+    """Rows before an infinite or NaN element have the bits of a finite one; later rows have it."""
+    params = make_params("bf16", 1, 64, 16)
+    manager, inputs = make_sequence(params, 70, 90)
+    operation, q = make_operation(params, 4, mma), draw_queries(90, 4)
+    finite = attend(operation, inputs, q)
+    manager.blocks[0][inputs.lut[0, 8], role, 1, 3, 0, 5] = number
+    out = attend(operation, inputs, q)
+    first = 8 * 16 + 3 - 70  # the row of that token
+    assert (out[:first].view(np.int32) == finite[:first].view(np.int32)).all()
+    if role:
+        assert np.isclose(out[first:, :, 5], number, equal_nan=True).all()
+        others = np.delete(out[first:], 5, axis=2), np.delete(finite[first:], 5, axis=2)
+        assert (others[0].view(np.int32) == others[1].view(np.int32)).all()
+    else:
+        assert (out[first:] != finite[first:]).any(axis=(1, 2)).all()
+
+
+@pytest.mark.parametrize("mma", KINDS)
+def test_chunks_of_a_prompt_have_its_bits(mma):
+    params = make_params("bf16", 1, 64, 16)
+    whole = make_sequence(params, 0, 200)
+    operation, q = make_operation(params, 4, mma), draw_queries(200, 4)
+    wanted = attend(operation, whole[1], q)
+    for begin, end in ((0, 7), (7, 100), (100, 103), (103, 200)):
+        _, inputs = make_sequence(params, begin, end - begin, whole)
+        out = attend(operation, inputs, q[begin:end])
+        assert (out.view(np.int32) == wanted[begin:end].view(np.int32)).all()
+
+
+AVX512 = "+avx512f+avx512bw+avx512vl+fma"
+
+
+@pytest.mark.parametrize(
+    "features, has_permission, opt_level, chosen",
+    [
+        ("+avx2+fma", True, 2, "fma"),
+        (AVX512, True, 2, "fma"),
+        (AVX512 + "+avx512bf16", True, 2, "dot"),
+        (AVX512 + "+avx512bf16", True, 0, "dot"),
+        (AVX512 + "+avx512bf16+avx512fp16", True, 2, "fma"),
+        (AVX512 + "+avx512bf16+avx512fp16+amx-tile+amx-bf16", True, 2, "amx"),
+        (AVX512 + "+avx512bf16+avx512fp16+amx-tile+amx-bf16", False, 2, "fma"),
+        (AVX512 + "+avx512bf16+avx512fp16+amx-tile+amx-bf16", True, 0, "fma"),
+        ("+avx2+fma+amx-tile+amx-bf16", True, 2, "fma"),
+    ],
+)
+def test_choice_follows_features_and_permission(
+    monkeypatch, features, has_permission, opt_level, chosen
+):
+    fake = SimpleNamespace(
+        host=lambda: ("", "", features), request_tiles=lambda: has_permission
+    )
+    monkeypatch.setattr(_native, "extension", lambda: fake)
+    matrix._find_mma.cache_clear()
+    try:
+        assert matrix.choose_mma(opt_level) == chosen
+    finally:
+        matrix._find_mma.cache_clear()
+
+
+def test_permission_for_tiles_needs_tiles():
+    extension = _native.extension()
+    _, _, features = extension.host()
+    if "amx-tile" not in features.split("+"):
+        assert not extension.request_tiles()
+    assert extension.request_tiles() == extension.request_tiles()

@@ -1,0 +1,29 @@
+"""Operations on the CPU with chosen matrix instructions."""
+
+import copy
+from unittest import mock
+
+import pytest
+
+import kvcache
+from kvcache import _native
+from kvcache.execution import matrix, runtime
+
+# AMX tiles are emulated, so that they run on all processors.
+OPTIONS = {"fma": "fma", "dot": "dot", "tiles": "amx emulate-tiles=1"}
+
+
+def use_mma(operation, mma):
+    """Returns the operation with these matrix instructions, or skips the test without them."""
+    _, _, features = _native.extension().host()
+    if mma == "dot" and "avx512bf16" not in features.split("+"):
+        pytest.skip("needs AVX512-BF16")
+    # Operations are shared, and remember what they call.
+    own = copy.copy(operation)
+    own.__dict__.pop("_checked", None)
+    with (
+        mock.patch.object(matrix, "choose_mma", lambda opt_level: OPTIONS[mma]),
+        mock.patch.object(runtime, "_count_vector_bits", lambda: 512),
+    ):
+        own.__dict__["program"] = kvcache.jit(operation.source)
+    return own
