@@ -3,23 +3,19 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import os
 import secrets
-import struct
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from ..checks import check_flag, check_path, check_positive, check_positive_real
-from ..pages.stores import KEY_BYTES
 from .usage import Usage
+from .values import HEADER_BYTES, Header, import_xxhash, make_name, parse_header
 from .workers import Batch, Workers
 
-_MAGIC = b"kvcpage1"
-_HEADER = struct.Struct(f"<8sQ16s{KEY_BYTES}s")  # magic, bytes, digest, key
 _CHUNK = 1 << 18  # bytes read at a time, which stay in a processor's cache
 _numbers = itertools.count()
 
@@ -57,12 +53,7 @@ class Folder:
         check_positive(max_bytes=max_bytes, threads=threads)
         check_positive_real(deadline=deadline)
         check_flag(fsync=fsync)
-        try:
-            self._xxhash: Any = importlib.import_module("xxhash")
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                "stores need xxhash: pip install 'kvcache[stores]'", name="xxhash"
-            ) from error
+        self._xxhash = import_xxhash()
         self._path = Path(os.fsdecode(path))
         for folder in (self._path, self._path / "tmp"):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -121,9 +112,7 @@ class Folder:
         return self._workers.begin([partial(copy, *pair) for pair in pairs], self._deadline)
 
     def _locate(self, key: bytes) -> str:
-        if len(key) != KEY_BYTES:
-            raise ValueError(f"expects keys of {KEY_BYTES} bytes, got {len(key)}")
-        name = key.hex()
+        name = make_name(key)
         return os.path.join(self._path, name[:2], name[2:])
 
     def _put(self, key: bytes, buffer: memoryview, batch: Batch) -> bool:
@@ -134,14 +123,13 @@ class Folder:
         except FileNotFoundError:
             pass
         data = memoryview(buffer).cast("B")
-        size = _HEADER.size + len(data)
+        size = HEADER_BYTES + len(data)
         temporary = os.path.join(self._path, "tmp", f"{self._name}-{next(_numbers)}")
         file = self._usage.reserve(temporary, size)
         if file is None:
             return False
         try:
-            header = _HEADER.pack(_MAGIC, len(data), self._hash(data), key)
-            _write_all(file, header, data)
+            _write_all(file, Header(len(data), self._hash(data), key).encode(), data)
             if self._fsync:
                 os.fsync(file)
             if batch.is_over:
@@ -161,15 +149,13 @@ class Folder:
         data = memoryview(buffer).cast("B")
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            header = os.pread(file, _HEADER.size, 0)
-            if len(header) == _HEADER.size:
-                magic, length, digest, stored = _HEADER.unpack(header)
-                if (magic, stored) == (_MAGIC, key):
-                    if length != len(data):
-                        return False  # another size than the caller's
-                    if self._read(file, data, batch) == digest:
-                        os.utime(file)
-                        return True
+            header = parse_header(os.pread(file, HEADER_BYTES, 0), key)
+            if header:
+                if header.length != len(data):
+                    return False  # another size than the caller's
+                if self._read(file, data, batch) == header.digest:
+                    os.utime(file)
+                    return True
         finally:
             os.close(file)
         self._drop(key, batch)
@@ -184,7 +170,7 @@ class Folder:
         offset = 0
         while offset < len(data):
             wanted = part[: len(data) - offset]
-            count = os.preadv(file, [wanted], _HEADER.size + offset)
+            count = os.preadv(file, [wanted], HEADER_BYTES + offset)
             if not count:
                 return b""  # the file is short
             hasher.update(part[:count])

@@ -53,7 +53,7 @@ class NIXLTransport:
         check_flag(progress_thread=progress_thread)
         if memory not in ("DRAM", "VRAM"):
             raise ValueError(f"expects 'memory' to be 'DRAM' or 'VRAM', got {memory!r}")
-        api = _import()
+        api = import_nixl()
         self.name = name
         self._memory = memory
         config = api.nixl_agent_config(
@@ -220,7 +220,8 @@ def _number(pages: np.ndarray, regions: tuple[Region, ...]) -> np.ndarray:
     return np.add.outer(starts, pages).reshape(-1)
 
 
-def _import() -> Any:
+def import_nixl() -> Any:
+    """Imports the API of NIXL."""
     for package in _PACKAGES:
         try:
             return importlib.import_module(f"{package}._api")
