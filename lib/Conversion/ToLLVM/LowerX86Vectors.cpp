@@ -26,21 +26,19 @@ namespace {
 
 struct LowerX86Vectors : kvcache::impl::LowerX86VectorsBase<LowerX86Vectors> {
   void runOnOperation() override {
-    WalkResult found = getOperation().walk([](Operation *op) {
-      return isa_and_present<x86vector::X86VectorDialect>(op->getDialect())
-                 ? WalkResult::interrupt()
-                 : WalkResult::advance();
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) {
+      if (isa_and_present<x86vector::X86VectorDialect>(op->getDialect()))
+        ops.push_back(op);
     });
-    if (!found.wasInterrupted())
+    if (ops.empty())
       return markAllAnalysesPreserved();
     LLVMTypeConverter converter(&getContext());
     RewritePatternSet patterns(&getContext());
     LLVMConversionTarget target(getContext());
     populateX86VectorLegalizeForLLVMExportPatterns(converter, patterns);
     configureX86VectorLegalizeForExportTarget(target);
-    target.addLegalOp<UnrealizedConversionCastOp>();
-    if (failed(applyPartialConversion(getOperation(), target,
-                                      std::move(patterns))))
+    if (failed(applyPartialConversion(ops, target, std::move(patterns))))
       signalPassFailure();
   }
 };

@@ -9,15 +9,13 @@
 #include "ManyRows.h"
 
 #include "../Attention/MaskBounds.h"
-#include "PairBuilder.h"
 #include "PanelProduct.h"
 #include "PanelSoftmax.h"
+#include "RowTransfer.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-
-#include <numeric>
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -109,12 +107,6 @@ private:
     return attention.getRow(rows, head,
                             frame.add(first, frame.min(lane, last)));
   }
-  SmallVector<Row> getRows(Value lane) const {
-    SmallVector<Row> all;
-    for (int64_t i = 0; i < kLanes; ++i)
-      all.push_back(getRow(frame.add(lane, frame.index(i))));
-    return all;
-  }
 
   /// Runs `body` with the first lane of each vector of rows.
   void forVectors(function_ref<void(Value lane)> body) const {
@@ -135,7 +127,9 @@ private:
     frame.loop(
         frame.index(0), frame.index(attention.sizes.valueSize), frame.index(1),
         [&](Value d) { lanes.store(zero, memory.acc, lanes.at(lane, d)); });
-    storeQueries(lane);
+    RowTransfer(attention, memory, head)
+        .loadQueries(lane, tile.keyLanes,
+                     [&](Value each) { return getRow(each); });
   }
 
   void beginRow(const Row &row, Value lane) const {
@@ -158,66 +152,12 @@ private:
     store(getQueryPosition(frame, attention.op, rows, row.i), memory.positions);
   }
 
-  void storeQueries(Value lane) const {
-    const DeviceMath &f = attention.f;
-    SmallVector<Row> all = getRows(lane);
-    int64_t width = tile.keyLanes;
-    SmallVector<Value> factors;
-    if (!attention.usesPairs())
-      for (const Row &row : all)
-        factors.push_back(f.splat(attention.getFactor(row, head), width));
-    frame.loop(frame.index(0), frame.index(attention.sizes.keySize),
-               frame.index(width), [&](Value d) {
-                 SmallVector<Value> vectors;
-                 for (const Row &row : all) {
-                   Value q = loadJoined(frame, getQueries(attention.op),
-                                        {row.row, row.queryHead}, d, width);
-                   vectors.push_back(
-                       convertLanes(frame, q, frame.builder.getF32Type()));
-                 }
-                 for (auto [q, own] : llvm::zip(vectors, factors))
-                   q = f.mul(q, own);
-                 storeTransposed(transpose(frame, vectors), lane, d);
-               });
-  }
-
-  /// Stores elements from `d` on of the queries of a vector of rows.
-  void storeTransposed(ArrayRef<Value> elements, Value lane, Value d) const {
-    int64_t step = attention.usesPairs() ? 2 : 1;
-    PairBuilder pairs(frame);
-    Value first = frame.div(d, step);
-    for (int64_t j = 0; j < static_cast<int64_t>(elements.size()); j += step) {
-      Value stored =
-          step == 1 ? elements[j] : pairs.join(elements[j], elements[j + 1]);
-      lanes.store(stored, memory.queries,
-                  lanes.at(lane, frame.add(first, frame.index(j / step))));
-    }
-  }
-
   void end(Value lane) const {
-    const DeviceMath &f = attention.f;
-    SmallVector<Row> all = getRows(lane);
     frame.loop(lane, frame.add(lane, frame.index(kLanes)), frame.index(1),
                [&](Value each) { endRow(getRow(each), each); });
-    Value factors = lanes.load(memory.rowSum, lane);
-    int64_t width = std::gcd(attention.sizes.valueSize, kLanes);
-    frame.loop(frame.index(0), frame.index(attention.sizes.valueSize),
-               frame.index(width), [&](Value d) {
-                 SmallVector<Value> vectors;
-                 for (int64_t j = 0; j < width; ++j) {
-                   Value acc =
-                       lanes.load(memory.acc,
-                                  lanes.at(lane, frame.add(d, frame.index(j))));
-                   // A flushed sum may be -0, depending on unseen tokens.
-                   if (attention.usesPairs())
-                     acc = f.add(acc, 0.0f);
-                   vectors.push_back(f.mul(acc, factors));
-                 }
-                 for (auto [row, vector] :
-                      llvm::zip_equal(all, transpose(frame, vectors)))
-                   storeDense(frame, vector, attention.op.getOut(),
-                              {row.row, row.queryHead}, d);
-               });
+    RowTransfer(attention, memory, head).storeOutputs(lane, [&](Value each) {
+      return getRow(each);
+    });
   }
 
   /// Stores the statistics of a row, and in place of its sum the factor of its
