@@ -4,7 +4,9 @@
 Prefill workers compute the keys and values of prompts; decode workers read their pages,
 by NIXL, and continue. Meanwhile one worker of each kind is killed: its requests restart
 at another worker from their tokens so far. All tokens are compared with those of one
-process without a cache. Exits with 1 if they disagree, with 2 if it cannot run.
+process without a cache. With --by-prefix, prompts have common beginnings, and NVIDIA
+Dynamo's indexer says which worker has them in its cache. Exits with 1 if tokens
+disagree, with 2 if it cannot run.
 """
 
 import argparse
@@ -18,7 +20,7 @@ import os
 import signal
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -29,13 +31,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("NIXL_LOG_LEVEL", "ERROR")
 
 try:
-    import numpy as np
-    from disaggregated_workers import SEED, Plan, run
+    from disaggregated_requests import Request, count_right, make_conversations, make_requests
+    from disaggregated_routes import PrefixRoutes
+    from disaggregated_workers import Plan, run
     from kvcache import transfer
 except ImportError as error:
     fail_to_import(error)
 
-from transformer import Sizes, Transformer, causal_attention
+from transformer import Sizes
 
 PLAN = Plan(Sizes(), page_size=16, pages=64, batch_size=8, longest=256)
 QUICK = Plan(
@@ -73,35 +76,17 @@ FAULTS = (
     ("arrived", "late prefill"),
 )
 LEASE_SECONDS = 10.0  # with faults
+FOUND_WEIGHT = 4  # of a token in a worker's cache, against one that waits there
 STOPS = {"slow": 1.0, "late": LEASE_SECONDS + 1}  # seconds
-
-
-@dataclasses.dataclass
-class Request:
-    """A prompt, the generated tokens, and its workers."""
-
-    name: str
-    prompt: np.ndarray
-    limit: int
-    generated: list[int] = dataclasses.field(default_factory=list)
-    prefill: "Process | None" = None
-    decode: "Process | None" = None
-
-    @property
-    def tokens(self) -> np.ndarray:
-        return np.concatenate([self.prompt, np.array(self.generated, np.int64)])
-
-    @property
-    def is_done(self) -> bool:
-        return len(self.generated) == self.limit
 
 
 class Process:
     """The handle of a worker process."""
 
-    def __init__(self, kind: str, name: str, plan: Plan) -> None:
+    def __init__(self, kind: str, number: int, name: str, plan: Plan) -> None:
         context = multiprocessing.get_context("spawn")
         self.kind = kind
+        self.number = number
         self.name = name
         self.pipe: Connection
         self.pipe, other = context.Pipe()
@@ -152,8 +137,11 @@ class Router:
         workers: int,
         requests: list[Request],
         faults: tuple[tuple[str, str], ...] = (),
+        routes: PrefixRoutes | None = None,
+        at_once: int = 1000,
     ) -> None:
         self._plan = plan
+        self._routes = routes
         self.faults = list(faults)
         self._sent: tuple[Process, tuple[object, ...]] | None = None
         self._stop: dict[str, float] = {}  # seconds, by the kind of the next worker
@@ -163,11 +151,13 @@ class Router:
         self.processes = [
             self._start(kind) for kind in ("prefill", "decode") for _ in range(workers)
         ]
-        for request in requests:
-            self._begin(request)
+        self._later = deque(requests[at_once:])
+        self._first = requests[:at_once]
+        self._starting = workers  # prefill workers that begin to publish
 
     def _start(self, kind: str) -> Process:
-        return Process(kind, f"{kind} {next(self._numbers)}", self._plan)
+        number = next(self._numbers)
+        return Process(kind, number, f"{kind} {number}", self._plan)
 
     def _choose(self, kind: str) -> Process:
         """The worker of a kind with the least to do."""
@@ -175,14 +165,37 @@ class Router:
         load = Counter(getattr(request, kind) for request in self._requests.values())
         return min(candidates, key=lambda process: load[process])
 
+    def _choose_prefill(self, request: Request) -> Process:
+        """The worker that computes a prompt first: it may have its prefix."""
+        if not self._routes:
+            return self._choose("prefill")
+        found = self._routes.count_found(request.tokens)
+        waiting = Counter[Process | None]()
+        for each in self._requests.values():
+            if each.prefill and not each.decode:
+                waiting[each.prefill] += each.missing
+        candidates = [each for each in self.processes if each.kind == "prefill"]
+        chosen = min(
+            candidates,
+            key=lambda each: waiting[each] - FOUND_WEIGHT * found.get(each.number, 0),
+        )
+        request.missing = len(request.tokens) - found.get(chosen.number, 0)
+        return chosen
+
+    def _begin_first(self) -> None:
+        for request in self._first:
+            self._begin(request)
+
     def _begin(self, request: Request) -> None:
-        request.decode = None
-        request.prefill = self._choose("prefill")
+        request.prefill = request.decode = None
+        request.prefill = self._choose_prefill(request)
         request.prefill.send("prefill", request.name, request.tokens)
 
     def serve(self) -> Iterator[Request]:
         """Yields each request when it has all its tokens."""
         missing = set(self._requests)
+        if not self._plan.publishes:
+            self._begin_first()
         while missing:
             pipes = {process.pipe: process for process in self.processes}
             stopped = min(process.go_on() for process in self.processes)
@@ -197,13 +210,25 @@ class Router:
                     if process in self.processes:
                         self._replace(process)
                     continue
+                if kind == "publishes":
+                    self._register(process, *rest)
+                    continue
                 request = self._requests[name]
                 if process in (request.prefill, request.decode):
                     self._handle(kind, request, rest)
                 if request.is_done and name in missing:
                     missing.remove(name)
                     request.prefill = request.decode = None
+                    if self._later:
+                        self._begin(self._later.popleft())
                     yield request
+
+    def _register(self, process: Process, endpoint: str, replay: str) -> None:
+        if self._routes:
+            self._routes.register(process.number, endpoint, replay)
+        self._starting -= 1
+        if not self._starting:
+            self._begin_first()
 
     def _handle(self, kind: str, request: Request, rest: list[Any]) -> None:
         """Handles a message, and injects the next fault of such a message."""
@@ -245,6 +270,10 @@ class Router:
         request.decode = self._choose("decode")
         remaining = request.limit - len(request.generated)
         self._tell(request.decode, "decode", request.name, message, token, remaining)
+
+    def _on_found(self, request: Request, found: int, tokens: int) -> None:
+        self.counts["found"] += found
+        self.counts["looked up"] += tokens
 
     def _on_arrived(self, request: Request) -> None:
         self._tell(request.prefill, "end", request.name)
@@ -299,59 +328,45 @@ def damage(message: bytes, how: str) -> bytes:
     return hashlib.sha256(text).digest()[:16] + text
 
 
-def make_requests(plan: Plan, count: int) -> list[Request]:
-    rng = np.random.default_rng(SEED)
-    requests = []
-    for i in range(count):
-        prompt = rng.integers(
-            plan.sizes.vocabulary, size=rng.integers(4, plan.longest // 2)
-        )
-        limit = int(rng.integers(1, plan.longest // 4))
-        requests.append(Request(f"request {i}", prompt, limit))
-    return requests
+def run_all(router: Router, requests: list[Request], deaths: dict[int, int]) -> float:
+    """Serves all requests; returns the seconds.
 
-
-def count_right(plan: Plan, requests: list[Request]) -> int:
-    """Counts tokens equal to those of the model without a cache."""
-    model = Transformer(plan.sizes, SEED)
-    attention = causal_attention(lambda x: x)
-    same = 0
-    for request in progress("comparing", requests):
-        tokens = request.tokens[:-1]
-        rows = model.logits(tokens, attention)
-        wanted = rows[len(request.prompt) - 1 :].argmax(axis=-1)
-        same += int((wanted == request.generated).sum())
-    return same
-
-
-def serve(
-    plan: Plan, workers: int, requests: list[Request], has_faults: bool = False
-) -> bool:
-    """Returns whether served tokens equal those of the model in one process."""
-    router = Router(plan, workers, requests, FAULTS if has_faults else ())
+    Meanwhile workers are killed: ``deaths`` has the number of requests, and the worker.
+    """
     start = time.perf_counter()
     served = router.serve()
-    # One worker of each kind dies: at a third and at two thirds of the requests.
-    deaths = {len(requests) // 3: 0, 2 * len(requests) // 3: -1}
-    deaths = {} if has_faults else deaths
     for i, _ in enumerate(progress("serving", served, total=len(requests))):
         if i in deaths:
             router.kill(deaths[i])
     seconds = time.perf_counter() - start
     for process in router.processes:
         process.end()
+    return seconds
+
+
+def compare(plan: Plan, requests: list[Request]) -> bool:
+    """Returns whether served tokens equal those of the model in one process."""
     new_tokens = sum(len(request.generated) for request in requests)
+    right = count_right(plan, requests)
+    print(
+        f"{'agrees' if right == new_tokens else 'DISAGREES'} with one process without a cache: {right} of"
+        f" {new_tokens} tokens are the same\n"
+    )
+    return right == new_tokens
+
+
+def serve(
+    plan: Plan, workers: int, requests: list[Request], has_faults: bool = False
+) -> bool:
+    """Serves requests and prints the counts; returns whether all is right."""
+    router = Router(plan, workers, requests, FAULTS if has_faults else ())
+    # One of each kind, at a third and at two thirds of the requests.
+    deaths = {len(requests) // 3: 0, 2 * len(requests) // 3: -1}
+    seconds = run_all(router, requests, {} if has_faults else deaths)
     counts = router.counts
+    new_tokens = sum(len(request.generated) for request in requests)
     print_table(
-        (
-            "workers",
-            "killed",
-            "begun again",
-            "sequences moved",
-            "MB moved",
-            "new tokens",
-            "tokens/s",
-        ),
+        ("workers", "killed", "begun again", "sequences moved", "MB moved", "new tokens", "tokens/s"),
         [
             (
                 2 * workers,
@@ -364,17 +379,35 @@ def serve(
             )
         ],
     )
-    right = count_right(plan, requests)
-    agrees = right == new_tokens
+    agrees = compare(plan, requests)
     if has_faults:
-        agrees &= not router.faults
         left = "".join(
             f"; not done: {what} at {kind!r}" for kind, what in router.faults
         )
         print(f"{counts['faults']} of {len(FAULTS)} faults{left}")
-    print(
-        f"{'agrees' if agrees else 'DISAGREES'} with one process without a cache: {right} of"
-        f" {new_tokens} tokens are the same\n"
+    return agrees and not (has_faults and router.faults)
+
+
+def serve_by_prefix(plan: Plan, workers: int, prompts: int) -> bool:
+    """Serves prompts with common beginnings, by load and by prefix."""
+    rows, agrees = [], True
+    plan = dataclasses.replace(plan, publishes=True)
+    for name in ("least load", "prefix"):
+        requests = make_conversations(plan, prompts)
+        routes = PrefixRoutes(plan.page_size) if name == "prefix" else None
+        try:
+            router = Router(plan, workers, requests, routes=routes, at_once=2 * workers)
+            seconds = run_all(router, requests, {3 * len(requests) // 4: 0})
+        finally:
+            if routes:
+                routes.close()
+        agrees &= compare(plan, requests)
+        counts = router.counts
+        rate = f"{counts['found'] / counts['looked up']:.0%}"
+        killed, again = counts["restarted"], counts["begun again"]
+        rows.append((name, counts["looked up"], counts["found"], rate, killed, again, round(seconds, 1)))
+    print_table(
+        ("routes by", "prompt tokens", "in the cache", "hit rate", "killed", "begun again", "seconds"), rows
     )
     return agrees
 
@@ -398,8 +431,12 @@ def main() -> int:
         type=int,
         choices=range(3, 1001),
         metavar="N",
-        default=12,
-        help="how many there are, default 12",
+        help="how many there are, default 12, or 100 with --by-prefix",
+    )
+    parser.add_argument(
+        "--by-prefix",
+        action="store_true",
+        help="prompts with common beginnings, with and without Dynamo's indexer",
     )
     parser.add_argument(
         "--faults",
@@ -416,9 +453,14 @@ def main() -> int:
     plan = QUICK if options.quick else PLAN
     if options.faults:
         plan = dataclasses.replace(plan, lease_seconds=LEASE_SECONDS)
+    if options.by_prefix:
+        try:
+            return 0 if serve_by_prefix(plan, options.workers or 2, options.prompts or 100) else 1
+        except ImportError as error:
+            fail(error)
     agrees = True
     for workers in [options.workers] if options.workers else [1, 2]:
-        requests = make_requests(plan, options.prompts)
+        requests = make_requests(plan, options.prompts or 12)
         agrees &= serve(plan, workers, requests, options.faults)
     return 0 if agrees else 1
 

@@ -15,7 +15,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import kvcache
 import numpy as np
-from kvcache import transfer
+from kvcache import events, transfer
 
 from transformer import Sizes, Transformer, rope_table
 
@@ -32,12 +32,19 @@ class Plan:
     batch_size: int
     longest: int
     lease_seconds: float = 60.0
+    publishes: bool = False  # whether prefill workers keep prefixes, and say which
 
 
 class Worker:
     """A model that computes with the pages of a cache."""
 
-    def __init__(self, name: str, plan: Plan, pipe: Connection) -> None:
+    def __init__(
+        self,
+        name: str,
+        plan: Plan,
+        pipe: Connection,
+        publisher: events.Publisher | None = None,
+    ) -> None:
         sizes = plan.sizes
         params = kvcache.KVCacheParams(
             "f32",
@@ -45,6 +52,7 @@ class Worker:
             sizes.head_size,
             page_size=plan.page_size,
             total_num_layers=sizes.layers,
+            enable_prefix_caching=plan.publishes,
         )
         self.plan = plan
         self.pipe = pipe
@@ -53,6 +61,7 @@ class Worker:
             max_batch_size=plan.batch_size,
             max_seq_len=plan.longest,
             num_pages=plan.pages,
+            events=publisher,
         )
         self.transport = transfer.NIXLTransport(name)
         self._model = Transformer(sizes, SEED)
@@ -101,7 +110,12 @@ class Prefill(Worker):
     """Processes prompts, and lends their pages."""
 
     def __init__(self, name: str, plan: Plan, pipe: Connection) -> None:
-        super().__init__(name, plan, pipe)
+        publisher = None
+        if plan.publishes:
+            publisher = events.Publisher("tcp://127.0.0.1:*", replay="tcp://127.0.0.1:*")
+        super().__init__(name, plan, pipe, publisher)
+        if publisher:
+            pipe.send(("publishes", name, publisher.endpoint, publisher.replay))
         self._waiting: deque[tuple[str, np.ndarray]] = deque()
         self._leases: dict[str, kvcache.Lease] = {}
 
@@ -120,7 +134,9 @@ class Prefill(Worker):
         if not self._waiting or not self.cache.can_claim(self._waiting[0][1]):
             return
         request, tokens = self._waiting.popleft()
-        self.cache.claim(request, tokens)
+        found = self.cache.claim(request, tokens)
+        if self.plan.publishes:
+            self.pipe.send(("found", request, found, len(tokens)))
         (token,) = self.compute([request])
         seconds = self.plan.lease_seconds
         lease = self._leases[request] = self.cache.export(request, seconds=seconds)

@@ -228,5 +228,18 @@ def test_the_example_survives_a_fault_at_every_message():
     assert "20 of 20 faults" in result.stdout and "agrees with" in result.stdout
 
 
+@pytest.mark.slow
+def test_the_example_finds_more_by_prefix_than_by_load():
+    example = Path(__file__).resolve().parents[3] / "examples" / "disaggregated.py"
+    command = [sys.executable, example, "--quick", "--by-prefix"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("agrees with one process") == 2
+    rows = [line.rsplit(None, 6) for line in result.stdout.splitlines()[-2:]]
+    assert [name for name, *_ in rows] == ["least load", "prefix"]
+    by_load, by_prefix = (int(row[3].rstrip("%")) for row in rows)
+    assert by_prefix > by_load and all(int(row[4]) == 1 for row in rows)
+
+
 if __name__ == "__main__":
     send(sys.argv[1], int(sys.argv[2]))
