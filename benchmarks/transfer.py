@@ -122,7 +122,7 @@ def receive(num_pages: int, page_size: int, runs: int) -> tuple[int, dict[str, l
         message = base64.b64decode(next(lines).removeprefix(MARK))
         ours, other = make_cache(num_pages, page_size), make_cache(num_pages, page_size)
         transport = transfer.NIXLTransport("receiver", progress_thread=False)
-        fetch, plain = Fetch(ours, message, transport), Plain(other, message, nixl._import())
+        fetch, plain = Fetch(ours, message, transport), Plain(other, message, nixl.import_nixl())
         calls = dict(zip(CONTENDERS, (fetch.read, fetch.read, plain.read)))
         prepare = {name: partial(fetch.prepare, bool(number)) for number, name in enumerate(CONTENDERS[:2])}
         times = take_turns(calls, runs, prepare=prepare)

@@ -16,7 +16,7 @@ from .usage import Usage
 from .values import HEADER_BYTES, Header, import_xxhash, make_name, parse_header
 from .workers import Batch, Workers
 
-_CHUNK = 1 << 18  # bytes read at a time, which stay in a processor's cache
+_CHUNK = 1 << 19  # bytes read or written at a time, which stay in a processor's cache
 _numbers = itertools.count()
 
 
@@ -58,7 +58,6 @@ class Folder:
         for folder in (self._path, self._path / "tmp"):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._usage = Usage(self._path, int(max_bytes))
-        self._hash: Callable[[memoryview], bytes] = self._xxhash.xxh3_128_digest
         self._name = secrets.token_hex(8)  # of temporary files of this process
         self._deadline = float(deadline)
         self._fsync = bool(fsync)
@@ -129,7 +128,8 @@ class Folder:
         if file is None:
             return False
         try:
-            _write_all(file, Header(len(data), self._hash(data), key).encode(), data)
+            digest = self._write(file, data)
+            _write_all(file, Header(len(data), digest, key).encode(), 0)
             if self._fsync:
                 os.fsync(file)
             if batch.is_over:
@@ -161,23 +161,29 @@ class Folder:
         self._drop(key, batch)
         return False
 
+    def _write(self, file: int, data: memoryview) -> bytes:
+        """Writes a value after the room for its header; returns its digest."""
+        hasher, offset = self._xxhash.xxh3_128(), 0
+        while offset < len(data):
+            part = data[offset : offset + _CHUNK]
+            count = os.pwrite(file, part, HEADER_BYTES + offset)
+            hasher.update(part[:count])  # while it is in the processor's cache
+            offset += count
+        return hasher.digest()
+
     def _read(self, file: int, data: memoryview, batch: Batch) -> bytes:
         """Reads a value; returns its digest.
 
-        A read may hang until after the deadline. So it fills a buffer of its own first.
+        A read from the disk may hang until after the deadline. So it fills a buffer of
+        its own first. Memory of the system is read at once.
         """
-        hasher, part = self._xxhash.xxh3_128(), memoryview(bytearray(_CHUNK))
-        offset = 0
+        hasher, offset = self._xxhash.xxh3_128(), 0
         while offset < len(data):
-            wanted = part[: len(data) - offset]
-            count = os.preadv(file, [wanted], HEADER_BYTES + offset)
+            part = data[offset : offset + _CHUNK]
+            count = _read_cached(file, part, offset, batch) or _read_disk(file, part, offset, batch)
             if not count:
                 return b""  # the file is short
             hasher.update(part[:count])
-            with batch.lock:
-                if batch.is_over:
-                    raise TimeoutError
-                data[offset : offset + count] = part[:count]
             offset += count
         return hasher.digest()
 
@@ -189,10 +195,30 @@ class Folder:
         return True
 
 
-def _write_all(file: int, *parts: bytes | memoryview) -> None:
-    offset = 0
-    for part in parts:
-        left = memoryview(part)
-        while left:
-            count = os.pwrite(file, left, offset)
-            left, offset = left[count:], offset + count
+def _read_cached(file: int, part: memoryview, offset: int, batch: Batch) -> int:
+    """Reads bytes that the system has in memory; returns 0 if it has none."""
+    with batch.lock:
+        if batch.is_over:
+            raise TimeoutError
+        try:
+            return os.preadv(file, [part], HEADER_BYTES + offset, os.RWF_NOWAIT)
+        except OSError:  # the bytes are not there, or the file system can't tell
+            return 0
+
+
+def _read_disk(file: int, part: memoryview, offset: int, batch: Batch) -> int:
+    """Reads bytes by a buffer in between; returns 0 at the end of the file."""
+    buffer = memoryview(bytearray(len(part)))
+    count = os.preadv(file, [buffer], HEADER_BYTES + offset)
+    with batch.lock:
+        if batch.is_over:
+            raise TimeoutError
+        part[:count] = buffer[:count]
+    return count
+
+
+def _write_all(file: int, data: bytes, offset: int) -> None:
+    left = memoryview(data)
+    while left:
+        count = os.pwrite(file, left, offset)
+        left, offset = left[count:], offset + count

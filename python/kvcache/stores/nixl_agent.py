@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ..transfer.nixl import import_nixl
-
 _POLL = 2e-4  # seconds between two questions about a transfer
 _DEVICE = 1  # that stands for the one object of a transfer
 
@@ -30,6 +28,8 @@ class ObjectAgent:
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
+        from ..transfer.nixl import import_nixl  # with all of transfer
+
         api = import_nixl()
         self._name = f"kvcache-objects-{secrets.token_hex(4)}"
         try:

@@ -167,7 +167,7 @@ def test_invalid_keys_and_buffers_are_misses(tmp_path):
 # --- Errors of the system -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("call, code", [("pwrite", errno.ENOSPC), ("ftruncate", errno.EFBIG), ("rename", errno.EACCES)])
+@pytest.mark.parametrize("call, code", [("pwrite", errno.ENOSPC), ("posix_fallocate", errno.ENOSPC), ("rename", errno.EACCES)])
 def test_failed_write_stores_nothing(tmp_path, monkeypatch, call, code):
     with open_folder(tmp_path) as folder:
         put(folder, 1)
@@ -208,7 +208,7 @@ def test_failed_read_is_a_miss(tmp_path, monkeypatch, call):
 def test_short_writes_and_reads_go_on(tmp_path, monkeypatch):
     pwrite, preadv = os.pwrite, os.preadv
     monkeypatch.setattr(os, "pwrite", lambda file, data, at: pwrite(file, memoryview(data)[:100], at))
-    monkeypatch.setattr(os, "preadv", lambda file, parts, at: preadv(file, [parts[0][:77]], at))
+    monkeypatch.setattr(os, "preadv", lambda file, parts, *rest: preadv(file, [parts[0][:77]], *rest))
     with open_folder(tmp_path) as folder:
         assert put(folder, 1) == [True] and get(folder, 1) == [1]
 
@@ -220,6 +220,8 @@ def test_copy_that_hangs_ends_at_its_deadline(tmp_path, monkeypatch, call):
         original, release = getattr(os, call), threading.Event()
 
         def hang(*arguments):
+            if call == "preadv" and len(arguments) == 4:
+                raise BlockingIOError  # nothing is in the system's memory
             if call == "preadv" or len(arguments[1]) != 8:
                 release.wait()
             return original(*arguments)
@@ -240,6 +242,23 @@ def test_copy_that_hangs_ends_at_its_deadline(tmp_path, monkeypatch, call):
         monkeypatch.undo()
         assert get(folder, 1, 2) == [1]
         assert [*tmp_path.glob("tmp/*")] == []
+
+
+@pytest.mark.parametrize("code", [errno.EAGAIN, errno.EOPNOTSUPP, None])
+def test_values_come_from_memory_or_from_the_disk(tmp_path, monkeypatch, code):
+    """Every second read of memory fails, or none of the file system does one."""
+    preadv, calls = os.preadv, []
+
+    def read(file, parts, at, *flags):
+        calls.append(bool(flags))
+        if flags and (code == errno.EOPNOTSUPP or (code and len(calls) % 2)):
+            raise OSError(code, "no")
+        return preadv(file, [parts[0][:300]], at)
+
+    monkeypatch.setattr(os, "preadv", read)
+    with open_folder(tmp_path) as folder:
+        assert put(folder, 1, 2) == [True] * 2 and get(folder, 1, 2) == [1, 2]
+    assert sum(calls) >= 6 and (code is None) == all(calls)
 
 
 def test_find_that_hangs_ends_at_its_deadline(tmp_path, monkeypatch):

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Compares kvcache.stores.Folder with one write or read of the same bytes and one xxh3-128: CPU time, best of the rounds.
+
+The values are pages of 2 MiB, in files of a temporary folder. In a round, each contender writes all values to new files,
+and reads them into the same buffers. The page cache of the machine is warm. CPU time is that of all threads.
+
+examples:
+  scripts/bench stores
+  scripts/bench stores --folder /dev/shm --rounds 20
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from command import Command
+from provenance import list_versions
+from record import Record
+from report import Table
+
+SIZE = 2 << 20
+COUNT = 32
+
+
+class Plain:
+    """One call of the system and one digest for each value."""
+
+    def __init__(self, path: Path) -> None:
+        import xxhash
+
+        self._digest = xxhash.xxh3_128_digest
+        self._path = path
+        path.mkdir()
+
+    def put(self, values: list[np.ndarray]) -> None:
+        for number, value in enumerate(values):
+            self._digest(value)
+            file = os.open(self._path / str(number), os.O_CREAT | os.O_WRONLY, 0o600)
+            assert os.pwrite(file, value, 0) == SIZE
+            os.close(file)
+
+    def get(self, buffers: list[np.ndarray]) -> None:
+        for number, buffer in enumerate(buffers):
+            file = os.open(self._path / str(number), os.O_RDONLY)
+            assert os.preadv(file, [buffer], 0) == SIZE
+            os.close(file)
+            self._digest(buffer)
+
+
+class Store:
+    """Ours, which finds wrong values, keeps a limit of bytes, and shows no half file."""
+
+    def __init__(self, path: Path) -> None:
+        from kvcache.stores import Folder
+
+        self._folder = Folder(path, 1 << 40, deadline=60.0)
+        self._keys = [os.urandom(32) for _ in range(COUNT)]
+
+    def put(self, values: list[np.ndarray]) -> None:
+        copy = self._folder.begin_put(self._keys, [value.data for value in values])
+        copy.wait()
+        assert all(copy.done)
+
+    def get(self, buffers: list[np.ndarray]) -> None:
+        copy = self._folder.begin_get(self._keys, [buffer.data for buffer in buffers])
+        copy.wait()
+        assert all(copy.done)
+
+
+CONTENDERS: dict[str, Callable[[Path], Plain | Store]] = {"Folder": Store, "one call and one digest": Plain}
+
+
+def timed(call: Callable[[list[np.ndarray]], None], arrays: list[np.ndarray]) -> float:
+    """The rate of a call in GB per second of CPU time."""
+    start = time.process_time()
+    call(arrays)
+    return COUNT * SIZE / (time.process_time() - start) / 1e9
+
+
+def run_round(root: Path, values: list[np.ndarray], turn: int) -> dict[str, tuple[float, float]]:
+    """The rates of writing and reading of each contender, which take turns to be first."""
+    rates = {}
+    for name in sorted(CONTENDERS, reverse=turn % 2 > 0):
+        contender = CONTENDERS[name](root / name.replace(" ", "-"))
+        buffers = [np.ones(SIZE, np.uint8) for _ in values]
+        rates[name] = timed(contender.put, values), timed(contender.get, buffers)
+        assert all((value == buffer).all() for value, buffer in zip(values, buffers, strict=True))
+    return rates
+
+
+def measure(options: argparse.Namespace) -> Record:
+    rng = np.random.default_rng(0)
+    values = [rng.integers(0, 256, SIZE, np.uint8) for _ in range(COUNT)]
+    rounds = []
+    for turn in range(options.rounds):
+        root = Path(tempfile.mkdtemp(dir=options.folder))
+        try:
+            rounds.append(run_round(root, values, turn))
+        finally:
+            shutil.rmtree(root)
+    table = Table("pages of 2 MiB", *((f"{name}, GB/s", "{:.2f}") for name in CONTENDERS), ("ratio", "{:.2f}"))
+    for number, work in enumerate(("written", "read")):
+        rates = [max(rates[name][number] for rates in rounds) for name in CONTENDERS]
+        table.add(work, *([rate] for rate in rates), [rates[0] / rates[1]])
+    return Record(
+        "scripts/bench stores",
+        {"stores": table},
+        software=list_versions("numpy", "xxhash"),
+        runs=f"the best of {options.rounds} rounds of {COUNT} values, in GB per second of CPU time",
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    command = Command("scripts/bench stores", __doc__, "stores")
+    command.add("--folder", metavar="PATH", help="where files are made (default: the system's folder)")
+    command.add_count("--rounds", 12, "of each contender")
+    return command.run(measure, command.parse(arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
