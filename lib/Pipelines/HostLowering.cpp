@@ -34,6 +34,7 @@ static void addFloatLowering(OpPassManager &pm) {
   emulate.targetTypeStr = "f32";
   functions.addPass(arith::createArithEmulateUnsupportedFloats(emulate));
   pm.addPass(createNarrowFloats());
+  pm.addNestedPass<func::FuncOp>(createExpandClamps());
   arith::ArithExpandOpsPassOptions expand;
   expand.includeBf16 = true;
   pm.addNestedPass<func::FuncOp>(arith::createArithExpandOpsPass(expand));

@@ -290,6 +290,16 @@ def FloatsAsBits : Pass<"kvcache-floats-as-bits"> {
   ];
 }
 
+def ExpandClamps : Pass<"kvcache-expand-clamps"> {
+  let summary = "Expand maxima and minima with constants";
+  let description = [{
+    Replaces `arith.maxnumf` and `arith.minnumf` of a value and a constant by a
+    comparison and a selection, which are one instruction of x86. A NaN becomes
+    the constant, as before.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def ExpandForLLVM : Pass<"kvcache-expand-for-llvm"> {
   let summary = "Expand ops that have no LLVM lowering";
   let description = [{

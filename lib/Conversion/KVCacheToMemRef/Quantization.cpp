@@ -9,6 +9,7 @@
 #include "Quantization.h"
 #include "Quotients.h"
 #include "kvcache/Support/Powers.h"
+#include "kvcache/Target/Chip.h"
 
 #include "kvcache/IR/AccessOps.h"
 #include "kvcache/Support/FloatBuilder.h"
@@ -264,18 +265,24 @@ Value kvcache::reduceGroups(OpBuilder &builder, Location loc, ValueRange rows,
     values = vector::makeArithReduction(builder, loc, kind, values, row);
   auto vector = dyn_cast<VectorType>(values.getType());
   int64_t lanes = getNumLanes(values.getType());
+  Type lane = getLaneType(values.getType());
+  if (isa<FloatType>(lane))
+    lane = b.f32;
+  auto widen = [&](Value value) {
+    return lane == b.f32 ? convertFloat(builder, loc, value, b.f32) : value;
+  };
   if (rows.size() > 1 && granularity == 1)
-    return convertFloat(builder, loc, values, b.f32);
+    return widen(values);
   SmallVector<Value> reduced;
-  for (int64_t lane = 0; lane < lanes; lane += granularity) {
+  for (int64_t first = 0; first < lanes; first += granularity) {
     Value group = values;
     if (vector && granularity < lanes)
       group = vector::ExtractStridedSliceOp::create(
-          builder, loc, values, lane, std::min(granularity, lanes - lane),
+          builder, loc, values, first, std::min(granularity, lanes - first),
           /*strides=*/1);
     if (vector)
       group = vector::ReductionOp::create(builder, loc, kind, group);
-    group = convertFloat(builder, loc, group, b.f32);
+    group = widen(group);
     if (spread > 1)
       group = gpu::SubgroupReduceOp::create(
           builder, loc, group, getReduction(kind),
@@ -285,12 +292,44 @@ Value kvcache::reduceGroups(OpBuilder &builder, Location loc, ValueRange rows,
   if (reduced.size() == 1)
     return reduced.front();
   return vector::FromElementsOp::create(
-      builder, loc, VectorType::get(reduced.size(), b.f32), reduced);
+      builder, loc, VectorType::get(reduced.size(), lane), reduced);
+}
+
+/// The bits of the magnitude of a float, which order as magnitudes do. Those of
+/// NaNs are above all others.
+static Value getMagnitudeBits(const FloatBuilder &b, Value value) {
+  OpBuilder &builder = b.builder;
+  unsigned width = getLaneType(value.getType()).getIntOrFloatBitWidth();
+  Type type = withLane(value.getType(), builder.getIntegerType(width));
+  Value bits = arith::BitcastOp::create(builder, b.loc, type, value);
+  TypedAttr mask = builder.getIntegerAttr(
+      builder.getIntegerType(width), llvm::APInt::getSignedMaxValue(width));
+  if (auto vector = dyn_cast<VectorType>(type))
+    mask = DenseElementsAttr::get(vector, Attribute(mask));
+  return arith::AndIOp::create(builder, b.loc, bits,
+                               arith::ConstantOp::create(builder, b.loc, mask));
+}
+
+/// The largest magnitude of each group of rows on a CPU, which compares
+/// integers in fewer instructions than floats that may be NaNs.
+static Value reduceMagnitudeBits(const FloatBuilder &b, ValueRange rows,
+                                 int64_t granularity) {
+  SmallVector<Value> bits;
+  for (Value row : rows)
+    bits.push_back(getMagnitudeBits(b, row));
+  Value largest = reduceGroups(b.builder, b.loc, bits, granularity,
+                               vector::CombiningKind::MAXUI);
+  Type lane = getLaneType(rows.front().getType());
+  largest = arith::BitcastOp::create(
+      b.builder, b.loc, withLane(largest.getType(), lane), largest);
+  return convertFloat(b.builder, b.loc, largest, b.f32);
 }
 
 /// The largest magnitude of each group of rows.
 static Value getLargestMagnitudes(const FloatBuilder &b, ValueRange rows,
                                   const QuantizeOptions &options) {
+  if (!isInGPUCode(b.builder.getInsertionBlock()->getParentOp()))
+    return reduceMagnitudeBits(b, rows, options.granularity);
   SmallVector<Value> magnitudes;
   for (Value row : rows)
     magnitudes.push_back(b.abs(row));
@@ -419,7 +458,7 @@ Quantized kvcache::quantize(OpBuilder &builder, Location loc, ValueRange rows,
                             const QuantizeOptions &options, Type quantizedType,
                             Type scaleType) {
   FloatBuilder b(builder, loc);
-  bool divides = !avoidsDivisions(builder, rows.front());
+  bool divides = !avoidsDivisions(rows.front());
   SmallVector<Value> values(rows);
   if (divides)
     for (Value &value : values)

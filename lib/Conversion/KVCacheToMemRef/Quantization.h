@@ -71,9 +71,9 @@ Value dequantizePairs(OpBuilder &builder, Location loc, Value bytes,
                       Value scale, Value zeroPoint, int64_t granularity,
                       Type lane);
 
-/// One of the numbers in f32 for each group of lanes of all rows: a scalar for
-/// one group. A NaN in the group makes it a NaN. `spread` threads share a
-/// group.
+/// One of the numbers for each group of lanes of all rows, of floats in f32: a
+/// scalar for one group. A NaN in the group makes it a NaN. `spread` threads
+/// share a group.
 Value reduceGroups(OpBuilder &builder, Location loc, ValueRange rows,
                    int64_t granularity, vector::CombiningKind kind,
                    int64_t spread = 1);

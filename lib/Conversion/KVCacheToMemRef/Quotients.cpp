@@ -1,4 +1,4 @@
-//===- Quotients.cpp - Quantize in kernels without divisions --------------===//
+//===- Quotients.cpp - Quantize without divisions -------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,9 +7,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A chip divides in some ten instructions for an element, and in a subroutine
-// where numbers are not normal. All elements of a group have one divisor, so a
-// product and a fused one by its reciprocal, in two parts, do as well: they
-// round to the same numbers of the quantized type, for any divisor of f32.
+// where numbers are not normal. A CPU takes ten cycles for a vector of 16. All
+// elements of a group have one divisor, so a product and a fused one by its
+// reciprocal, in two parts, do as well: they round to the same numbers of the
+// quantized type, for any divisor of f32.
 //
 // Proof. A quotient is rounded to f32 and then to the quantized type, so only
 // this matters: on which side of c it is, for each c in the middle between a
@@ -41,10 +42,8 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-bool kvcache::avoidsDivisions(OpBuilder &builder, Value values) {
-  Type lane = getLaneType(values.getType());
-  return isInGPUCode(builder.getInsertionBlock()->getParentOp()) &&
-         lane.getIntOrFloatBitWidth() == 16;
+bool kvcache::avoidsDivisions(Value values) {
+  return getLaneType(values.getType()).getIntOrFloatBitWidth() == 16;
 }
 
 Value kvcache::divideMagnitudes(const FloatBuilder &b, Value magnitudes,
@@ -123,8 +122,12 @@ static Value bound(const FloatBuilder &b, Value numbers, float least,
 
 Value kvcache::divideByScales(const FloatBuilder &b, Value values, Value scales,
                               int64_t granularity, bool areBounded) {
+  bool isBF16 = getLaneType(values.getType()).isBF16();
+  // A CPU has no arithmetic of bf16.
+  if (!isInGPUCode(b.builder.getInsertionBlock()->getParentOp()))
+    values = convertFloat(b.builder, b.loc, values, b.f32);
   // The exponents of f16 are small enough.
-  if (getLaneType(values.getType()).isBF16())
+  if (isBF16)
     balance(b, values, scales, granularity);
   // Where this changes something, quotients round to zero or to the largest
   // number.

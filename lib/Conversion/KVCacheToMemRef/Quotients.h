@@ -1,4 +1,4 @@
-//===- Quotients.h - Quantize in kernels without divisions ------*- C++ -*-===//
+//===- Quotients.h - Quantize without divisions -----------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -14,9 +14,8 @@
 namespace mlir::kvcache {
 
 /// Whether a group of `values` is quantized by the functions below, which give
-/// what divisions give: values of 16 bits, in a kernel, where a division is a
-/// subroutine. On a CPU it is an instruction for several lanes.
-bool avoidsDivisions(OpBuilder &builder, Value values);
+/// what divisions give: values of 16 bits.
+bool avoidsDivisions(Value values);
 
 /// The magnitudes of 16-bit numbers, in f32, divided by the largest number of a
 /// quantized type and rounded. Infinities and NaNs become NaNs.

@@ -8,6 +8,7 @@
 
 #include "Quantization.h"
 #include "kvcache/Support/FloatBuilder.h"
+#include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -95,14 +96,74 @@ static Value keepFinite(const FloatBuilder &b, Value numbers,
                   arith::ConstantOp::create(b.builder, b.loc, attr));
 }
 
+/// Integers in the order of floats, of which NaNs are first or last; or the
+/// floats' bits of such integers.
+static Value orderBits(OpBuilder &builder, Location loc, Value bits) {
+  auto constant = [&](const llvm::APInt &number) -> Value {
+    Type type = bits.getType();
+    TypedAttr attr = builder.getIntegerAttr(getLaneType(type), number);
+    if (auto vector = dyn_cast<VectorType>(type))
+      attr = DenseElementsAttr::get(vector, Attribute(attr));
+    return arith::ConstantOp::create(builder, loc, attr);
+  };
+  unsigned width = getLaneType(bits.getType()).getIntOrFloatBitWidth();
+  Value sign = arith::ShRSIOp::create(builder, loc, bits,
+                                      constant(llvm::APInt(width, width - 1)));
+  Value flipped = arith::AndIOp::create(
+      builder, loc, sign, constant(llvm::APInt::getSignedMaxValue(width)));
+  return arith::XOrIOp::create(builder, loc, bits, flipped);
+}
+
+/// The smallest and the largest number of each group in f32, on a CPU by
+/// integers.
+static std::pair<Value, Value>
+reduceOrderedBits(const FloatBuilder &b, ValueRange rows, int64_t granularity) {
+  OpBuilder &builder = b.builder;
+  Location loc = b.loc;
+  Type lane = getLaneType(rows.front().getType());
+  Type integer = builder.getIntegerType(lane.getIntOrFloatBitWidth());
+  SmallVector<Value> ordered;
+  for (Value row : rows)
+    ordered.push_back(
+        orderBits(builder, loc,
+                  arith::BitcastOp::create(
+                      builder, loc, withLane(row.getType(), integer), row)));
+  auto reduce = [&](vector::CombiningKind kind) {
+    Value bits = orderBits(
+        builder, loc, reduceGroups(builder, loc, ordered, granularity, kind));
+    Value floats = arith::BitcastOp::create(
+        builder, loc, withLane(bits.getType(), lane), bits);
+    return convertFloat(builder, loc, floats, b.f32);
+  };
+  Value smallest = reduce(vector::CombiningKind::MINSI);
+  Value largest = reduce(vector::CombiningKind::MAXSI);
+  // A NaN is the smallest or the largest, by its sign.
+  auto propagate = [&](Value number, Value other) {
+    Value isNaN = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO,
+                                        other, other);
+    return b.select(isNaN, other, number);
+  };
+  largest = propagate(largest, smallest);
+  return {propagate(smallest, largest), largest};
+}
+
+/// The smallest and the largest number of each group in f32; NaNs if there is
+/// one.
+static std::pair<Value, Value> getRange(const FloatBuilder &b, ValueRange rows,
+                                        int64_t granularity, int64_t spread) {
+  if (!isInGPUCode(b.builder.getInsertionBlock()->getParentOp()))
+    return reduceOrderedBits(b, rows, granularity);
+  return {reduceGroups(b.builder, b.loc, rows, granularity,
+                       vector::CombiningKind::MINIMUMF, spread),
+          reduceGroups(b.builder, b.loc, rows, granularity,
+                       vector::CombiningKind::MAXIMUMF, spread)};
+}
+
 Quantized kvcache::quantizeToPairs(OpBuilder &builder, Location loc,
                                    ValueRange rows, int64_t granularity,
                                    FloatType scaleType, int64_t spread) {
   FloatBuilder b(builder, loc);
-  Value smallest = reduceGroups(builder, loc, rows, granularity,
-                                vector::CombiningKind::MINIMUMF, spread);
-  Value largest = reduceGroups(builder, loc, rows, granularity,
-                               vector::CombiningKind::MAXIMUMF, spread);
+  auto [smallest, largest] = getRange(b, rows, granularity, spread);
   Value magnitudes = arith::MaximumFOp::create(
       b.builder, b.loc, math::AbsFOp::create(builder, loc, smallest),
       math::AbsFOp::create(builder, loc, largest).getResult());

@@ -2,11 +2,15 @@
 
 // All steps in f32: the largest magnitude, the scale, its limits, 1 for a group
 // of zeros and NaN for one that is not finite; then the rounded scale divides.
+// Bits of magnitudes order as magnitudes do.
 
 // CHECK-LABEL: func.func @one_group(
-// CHECK-SAME:      %[[X:[^:]*]]: vector<32xbf16>)
-// CHECK:         %[[VALUES:.*]] = arith.extf %[[X]]
-// CHECK:         %[[AMAX:.*]] = vector.reduction <maximumf>, %{{.*}} : vector<32xf32> into f32
+// CHECK-SAME:      %[[VALUES:[^:]*]]: vector<32xf32>)
+// CHECK:         %[[BITS:.*]] = arith.bitcast %[[VALUES]] : vector<32xf32> to vector<32xi32>
+// CHECK:         %[[MASK:.*]] = arith.constant dense<2147483647> : vector<32xi32>
+// CHECK:         %[[MAGNITUDES:.*]] = arith.andi %[[BITS]], %[[MASK]]
+// CHECK:         %[[AMAX_BITS:.*]] = vector.reduction <maxui>, %[[MAGNITUDES]] : vector<32xi32> into i32
+// CHECK:         %[[AMAX:.*]] = arith.bitcast %[[AMAX_BITS]] : i32 to f32
 // CHECK:         %[[LARGEST:.*]] = arith.constant 4.480000e+02 : f32
 // CHECK:         %[[QUOTIENT:.*]] = arith.divf %[[AMAX]], %[[LARGEST]] : f32
 // CHECK:         %[[SMALLEST:.*]] = arith.constant 1.401300e-45 : f32
@@ -18,14 +22,32 @@
 // CHECK:         %[[DIVIDED:.*]] = arith.divf %[[VALUES]], %[[DIVISOR]]
 // CHECK:         %[[QUANTIZED:.*]] = arith.truncf %[[DIVIDED]] : vector<32xf32> to vector<32xf8E4M3FN>
 // CHECK:         return %[[QUANTIZED]], %[[SCALE]]
-func.func @one_group(%x: vector<32xbf16>) -> (vector<32xf8E4M3FN>, f32) {
+func.func @one_group(%x: vector<32xf32>) -> (vector<32xf8E4M3FN>, f32) {
+  %w, %s = kvcache.quantize %x : vector<32xf32> -> vector<32xf8E4M3FN>, f32
+  return %w, %s : vector<32xf8E4M3FN>, f32
+}
+
+// Values of 16 bits are multiplied by the reciprocal in two parts, in f32.
+
+// CHECK-LABEL: func.func @values_of_16_bits(
+// CHECK-SAME:      %[[X:[^:]*]]: vector<32xbf16>)
+// CHECK:         %[[AMAX_BITS:.*]] = vector.reduction <maxui>, %{{.*}} : vector<32xi16> into i16
+// CHECK:         arith.bitcast %[[AMAX_BITS]] : i16 to bf16
+// CHECK:         %[[WIDE:.*]] = arith.extf %[[X]] : vector<32xbf16> to vector<32xf32>
+// CHECK:         %[[VALUES:.*]] = arith.mulf %[[WIDE]], %{{.*}} : vector<32xf32>
+// CHECK:         arith.divf %{{.*}} fastmath<afn> : f32
+// CHECK-NOT:     arith.divf
+// CHECK:         %[[LOW:.*]] = arith.mulf %[[VALUES]], %{{.*}} : vector<32xf32>
+// CHECK:         math.fma %[[VALUES]], %{{.*}}, %[[LOW]] : vector<32xf32>
+func.func @values_of_16_bits(%x: vector<32xbf16>) -> (vector<32xf8E4M3FN>, f32) {
   %w, %s = kvcache.quantize %x : vector<32xbf16> -> vector<32xf8E4M3FN>, f32
   return %w, %s : vector<32xf8E4M3FN>, f32
 }
 
 // CHECK-LABEL: func.func @several_groups(
-// CHECK-COUNT-3: vector.reduction <maximumf>, %{{.*}} : vector<4xf32> into f32
-// CHECK:         %[[AMAX:.*]] = vector.from_elements {{.*}} : vector<3xf32>
+// CHECK-COUNT-3: vector.reduction <maxui>, %{{.*}} : vector<4xi32> into i32
+// CHECK:         %[[AMAX_BITS:.*]] = vector.from_elements {{.*}} : vector<3xi32>
+// CHECK:         %[[AMAX:.*]] = arith.bitcast %[[AMAX_BITS]] : vector<3xi32> to vector<3xf32>
 // CHECK:         arith.divf %[[AMAX]], %{{.*}} : vector<3xf32>
 // CHECK:         %[[IS_FINITE:.*]] = arith.cmpf olt, %[[AMAX]], %{{.*}} : vector<3xf32>
 // CHECK:         %[[SCALES:.*]] = arith.select %[[IS_FINITE]], {{.*}} : vector<3xi1>, vector<3xf32>
@@ -48,15 +70,16 @@ func.func @a_vector_of_one_scale(%x: vector<8xf32>) -> (vector<8xf8E4M3FN>, vect
 }
 
 // CHECK-LABEL: func.func @a_scalar(
-// CHECK-SAME:      %[[X:[^:]*]]: f16)
-// CHECK:         %[[VALUE:.*]] = arith.extf %[[X]] : f16 to f32
-// CHECK:         %[[AMAX:.*]] = math.absf %[[VALUE]] : f32
+// CHECK-SAME:      %[[X:[^:]*]]: f32)
+// CHECK:         %[[BITS:.*]] = arith.bitcast %[[X]] : f32 to i32
+// CHECK:         %[[MAGNITUDE:.*]] = arith.andi %[[BITS]], %{{.*}} : i32
+// CHECK:         %[[AMAX:.*]] = arith.bitcast %[[MAGNITUDE]] : i32 to f32
 // CHECK-NOT:     vector.
 // CHECK:         arith.divf %[[AMAX]], %{{.*}} : f32
 // CHECK-NOT:     vector.
 // CHECK:         arith.truncf %{{.*}} : f32 to f8E4M3FN
-func.func @a_scalar(%x: f16) -> (f8E4M3FN, f32) {
-  %w, %s = kvcache.quantize %x : f16 -> f8E4M3FN, f32
+func.func @a_scalar(%x: f32) -> (f8E4M3FN, f32) {
+  %w, %s = kvcache.quantize %x : f32 -> f8E4M3FN, f32
   return %w, %s : f8E4M3FN, f32
 }
 
@@ -125,13 +148,13 @@ func.func @scale_of_f16(%x: vector<8xf32>) -> (vector<8xf8E4M3FN>, f16) {
 // Up to the next power of two; the conversion saturates at both ends.
 
 // CHECK-LABEL: func.func @scales_of_e8m0(
-// CHECK:         arith.divf
+// CHECK-COUNT-2: math.fma %{{.*}} : vector<2xf32>
 // CHECK-NOT:     arith.maxnumf
 // CHECK-NOT:     arith.minnumf
 // CHECK:         %[[SCALES:.*]] = arith.truncf %{{.*}} upward : vector<2xf32> to vector<2xf8E8M0FNU>
 // CHECK:         arith.bitcast %[[SCALES]] : vector<2xf8E8M0FNU> to vector<2xi8>
 // CHECK:         %[[WIDE:.*]] = arith.extf %{{.*}} : vector<2xf8E8M0FNU> to vector<2xf32>
-// CHECK:         vector.shuffle %[[WIDE]], %[[WIDE]]
+// CHECK:         arith.divf %{{.*}}, %[[WIDE]] fastmath<afn> : vector<2xf32>
 // CHECK:         return %{{.*}}, %[[SCALES]]
 func.func @scales_of_e8m0(%x: vector<64xf16>) -> (vector<64xf4E2M1FN>, vector<2xf8E8M0FNU>) {
   %w, %s = kvcache.quantize %x : vector<64xf16> -> vector<64xf4E2M1FN>, vector<2xf8E8M0FNU>

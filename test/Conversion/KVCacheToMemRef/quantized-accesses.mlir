@@ -67,12 +67,11 @@ func.func @store_of_4_bits(%w: vector<32xf4E2M1FN>, %k: !nvfp4, %b: index) {
 
 // CHECK-LABEL: func.func @store_quantized(
 // CHECK-SAME:      %[[X:[^:]*]]: vector<64xbf16>, %[[BLOCKS:[^:]*]]: memref<f8E4M3FN, strided<[], offset: ?>>, %{{[^:]*}}: i32, %[[PAGE_STRIDE:[^:]*]]: index, %{{[^:]*}}: memref<i32, strided<[], offset: ?>>, %{{[^:]*}}: i32, %[[LUT:[^:]*]]: memref<i32, strided<[], offset: ?>>, %{{[^:]*}}: i32, %{{[^:]*}}: i32, %{{[^:]*}}: i32, %{{[^:]*}}: i32, %[[SCALES:[^:]*]]: memref<f32, strided<[], offset: ?>>, %{{[^:]*}}: i32, %[[SCALE_STRIDE:[^:]*]]: index, %[[SLUT:[^:]*]]: memref<i32, strided<[], offset: ?>>, %{{[^:]*}}: i32, %{{[^:]*}}: i32,
-// CHECK:         %[[VALUES:.*]] = arith.extf %[[X]] : vector<64xbf16> to vector<64xf32>
-// CHECK:         math.absf %[[VALUES]]
-// CHECK-COUNT-2: vector.reduction <maximumf>, %{{.*}} : vector<32xf32> into f32
+// CHECK:         arith.bitcast %[[X]] : vector<64xbf16> to vector<64xi16>
+// CHECK-COUNT-2: vector.reduction <maxui>, %{{.*}} : vector<32xi16> into i16
 // CHECK-NOT:     vector.reduction
-// CHECK:         %[[NAN:.*]] = arith.constant dense<0x7FC00000> : vector<2xf32>
-// CHECK:         %[[S:.*]] = arith.select %{{.*}}, %[[NAN]] : vector<2xi1>, vector<2xf32>
+// CHECK:         %[[ONE:.*]] = arith.constant dense<1.000000e+00> : vector<2xf32>
+// CHECK:         %[[S:.*]] = arith.select %{{.*}}, %[[ONE]], %{{.*}} : vector<2xi1>, vector<2xf32>
 // CHECK:         %[[W:.*]] = arith.truncf %{{.*}} : vector<64xf32> to vector<64xf8E4M3FN>
 // CHECK:         %[[LUT_BASE:.*]], %{{.*}} = memref.extract_strided_metadata %[[LUT]]
 // CHECK:         %[[TABLE:.*]] = memref.reinterpret_cast %[[LUT_BASE]]
@@ -114,7 +113,7 @@ func.func @store_quantized_of_one_group_to_known_pages(%x: vector<128xf32>, %k: 
 // CHECK:         vector.extract_strided_slice %{{.*}} {offsets = [0], sizes = [32], strides = [1]}
 // CHECK:         vector.extract_strided_slice %{{.*}} {offsets = [32], sizes = [32], strides = [1]}
 // CHECK:         vector.extract_strided_slice %{{.*}} {offsets = [64], sizes = [16], strides = [1]}
-// CHECK:         vector.reduction <maximumf>, %{{.*}} : vector<16xf32> into f32
+// CHECK:         vector.reduction <maxui>, %{{.*}} : vector<16xi16> into i16
 // CHECK:         vector.shuffle {{.*}} [{{(0, ){32}(1, ){32}(2, ){15}2}}]
 // CHECK:         vector.store {{.*}} {alignment = 4 : i64} : memref<?xf32, {{.*}}>, vector<3xf32>
 func.func @store_quantized_of_a_ragged_head(%x: vector<80xf16>, %k: !ragged, %b: index) {

@@ -31,8 +31,11 @@ func.func @load(%k: !int4, %b: index, %h: index, %t: index, %d: index) -> vector
 // CHECK-DAG:     %[[LEAST:.*]] = arith.constant 5.96046448E-8 : f32
 // CHECK-DAG:     %[[FIFTEEN:.*]] = arith.constant 1.500000e+01 : f32
 // CHECK-DAG:     %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
-// CHECK:         %[[MIN:.*]] = vector.reduction <minimumf>, %[[V]]
-// CHECK:         %[[MAX:.*]] = vector.reduction <maximumf>, %[[V]]
+// CHECK:         arith.bitcast %[[V]] : vector<32xf32> to vector<32xi32>
+// CHECK:         vector.reduction <minsi>, %{{.*}} : vector<32xi32> into i32
+// CHECK:         vector.reduction <maxsi>, %{{.*}} : vector<32xi32> into i32
+// CHECK:         %[[IS_NAN:.*]] = arith.cmpf uno, %[[MIN:.*]], %[[MIN]] : f32
+// CHECK:         %[[MAX:.*]] = arith.select %[[IS_NAN]], %[[MIN]], %{{.*}} : f32
 // CHECK:         %[[ZERO:.*]] = arith.truncf %{{.*}} : f32 to f16
 // CHECK:         %[[OFFSET:.*]] = arith.extf %[[ZERO]] : f16 to f32
 // CHECK:         %[[SPAN:.*]] = arith.subf %[[MAX]], %[[OFFSET]] : f32
@@ -93,7 +96,7 @@ func.func @scales_of_channels(%k: !kivi, %b: index, %h: index, %t: index, %d: in
 // CHECK-SAME:    %[[V:[^:]*]]: vector<2x4xbf16>
 // CHECK-DAG:     %[[FIRST:.*]] = vector.extract %{{.*}}[0]
 // CHECK-DAG:     %[[SECOND:.*]] = vector.extract %{{.*}}[1]
-// CHECK:         arith.maximumf %{{.*}} : vector<4xf32>
+// CHECK:         arith.maxui %{{.*}} : vector<4xi16>
 // CHECK:         %[[ENTRY:.*]] = memref.load %{{.*}} : memref<?xi32, {{.*}}>
 // CHECK:         vector.store %{{.*}}, %[[MEMORY:.*]][%[[AT:.*]]] {alignment = 4 : i64} : memref<?xi8, {{.*}}>, vector<4xi8>
 // CHECK:         %[[NEXT:.*]] = arith.addi %[[AT]], %c1024
