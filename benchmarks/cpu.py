@@ -2,10 +2,10 @@
 """Times whole-cache operations on one core of the CPU, beside memcpy and PyTorch.
 
 Each contender is compared with NumPy first, and takes its turn in each round. The table has medians (least) of
-milliseconds of CPU time. The rate of attention and copies is that of the bytes of the cache, of a copy once, and memcpy
-is numpy.copyto of the same bytes. PyTorch's scaled_dot_product_attention gets a contiguous copy of keys and values,
-which it does not have to gather: from bf16, its fastest of bf16 and f32 arrays. `scripts/bench cpu` installs PyTorch;
-without it, its column is empty.
+milliseconds of CPU time. The rate of attention is that of the bytes of the cache, and that of copies is half of the bytes
+that are read and written. memcpy is numpy.copyto of as many. PyTorch's scaled_dot_product_attention gets a contiguous
+copy of keys and values, which it does not have to gather: from bf16, its fastest of bf16 and f32 arrays. `scripts/bench
+cpu` installs PyTorch; without it, its column is empty.
 
 examples:
   scripts/bench cpu
@@ -15,7 +15,9 @@ examples:
 from __future__ import annotations
 
 import argparse
+import copy
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -32,6 +34,7 @@ try:
     import kvcache
     import ml_dtypes
     import numpy as np
+    import tvm_ffi
 except ImportError as error:
     sys.exit(f"error: {error}\n  {HINT}")
 try:
@@ -56,10 +59,15 @@ class Shape:
     query_heads: int
     size: int = 128
     new: int = 1
+    dtype: str = "bf16"
+    is_saved: bool = False
+    """Whether the operation is that of a saved library."""
 
 
 SHAPES = [
     Shape("decode, 8 x 4,096 tokens, 32 over 8 heads", 8, 4096, 8, 32),
+    Shape("decode, 8 x 4,096 tokens, 32 over 8 heads, saved library", 8, 4096, 8, 32, is_saved=True),
+    Shape("decode, 8 x 4,096 tokens, 32 over 8 heads, f32", 8, 4096, 8, 32, dtype="f32"),
     Shape("decode, 1 x 32,768 tokens, 32 over 8 heads", 1, 32768, 8, 32),
     Shape("decode, 8 x 4,096 tokens, 8 over 8 heads", 8, 4096, 8, 8),
     Shape("decode, 8 x 4,096 tokens, 16 over 1 head", 8, 4096, 1, 16),
@@ -69,9 +77,60 @@ SHAPES = [
 ]
 
 
+@dataclass(frozen=True)
+class Format:
+    """A format of a cache, and the error of its elements relative to the largest of a head."""
+
+    title: str
+    dtype: str
+    config: Any = None
+    error: float = 0.0
+
+    @property
+    def rows(self) -> str:
+        """The format of new and gathered rows."""
+        return "f32" if self.dtype == "f32" else "bf16"
+
+
+FORMATS = [
+    Format("bf16", "bf16"),
+    Format("f32", "f32"),
+    Format("fp8", "f8E4M3FN", kvcache.KVCacheQuantizationConfig("f32", 128), 2**-4),
+    Format("int8", "i8", kvcache.KVCacheQuantizationConfig("f32", 128), 2**-7),
+    Format("int4", "i4", kvcache.KVCacheQuantizationConfig("f16", 32, "f16"), 2**-3),
+]
+
+
+class SavedProgram:
+    """The functions of a program from a saved library."""
+
+    def __init__(self, program: Any) -> None:
+        self._program = program
+        with tempfile.TemporaryDirectory() as folder:
+            program.save_library(f"{folder}/functions.so")
+            self._library = tvm_ffi.load_module(f"{folder}/functions.so")
+
+    def signature(self, name: str) -> Any:
+        return self._program.signature(name)
+
+    def native(self, name: str) -> None:
+        """Calls are those of TVM-FFI."""
+
+    def call(self, name: str, *arguments: Any) -> None:
+        getattr(self._library, name)(*self.signature(name).adapt(arguments))
+
+
+def save(operation: Any) -> Any:
+    """Returns the operation with the functions of a saved library."""
+    saved = copy.copy(operation)
+    vars(saved).pop("_checked", None)  # the checked call of the other program
+    saved.program = SavedProgram(operation.program)
+    return saved
+
+
 def fill(shape: Shape) -> tuple[Any, Any, Any]:
-    """Makes a bf16 cache of one layer with random numbers: its parameters, inputs, and dense keys and values."""
-    params = kvcache.KVCacheParams("bf16", shape.heads, shape.size, page_size=PAGE, total_num_layers=1)
+    """Makes a cache of one layer with random numbers: its parameters, inputs, and dense keys and values."""
+    params = kvcache.KVCacheParams(shape.dtype, shape.heads, shape.size, page_size=PAGE, total_num_layers=1)
     pages = shape.batch * -(-shape.tokens // PAGE)
     manager = kvcache.PagedKVCacheManager(params, max_batch_size=shape.batch, max_seq_len=shape.tokens, num_pages=pages)
     (blocks,) = manager.blocks
@@ -114,8 +173,10 @@ def make_memcpy(sources: Any, targets: Any) -> Contender:
 def make_attention(shape: Shape) -> tuple[list[Contender], int]:
     params, inputs, (keys, values) = fill(shape)
     operation = kvcache.ops.attention(params, shape.query_heads)
+    if shape.is_saved:
+        operation = save(operation)
     q = np.random.default_rng(2).standard_normal((shape.batch * shape.new, shape.query_heads, shape.size), np.float32)
-    q = q.astype(ml_dtypes.bfloat16)
+    q = q.astype(keys.dtype)
     out, scale = np.empty_like(q), shape.size**-0.5
     wanted = attend(shape, q, keys, values, scale)
     contenders = [
@@ -128,10 +189,17 @@ def make_attention(shape: Shape) -> tuple[list[Contender], int]:
         make_memcpy((keys, values), [np.empty_like(x) for x in (keys, values)]),
     ]
     if torch is not None:
-        arrays = [torch.from_numpy(x.view(np.int16)).view(torch.bfloat16) for x in (q, keys, values)]
+        arrays = [as_torch(array) for array in (q, keys, values)]
         arrays[0] = arrays[0].reshape(shape.batch, shape.new, shape.query_heads, shape.size)
-        contenders += [make_torch(shape, arrays, scale, wanted, name) for name in ("bf16", "f32")]
+        names = ("f32",) if shape.dtype == "f32" else ("bf16", "f32")
+        contenders += [make_torch(shape, arrays, scale, wanted, name) for name in names]
     return contenders, 2 * keys.nbytes
+
+
+def as_torch(array: Any) -> Any:
+    if array.dtype == np.float32:
+        return torch.from_numpy(array)
+    return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
 
 
 def make_torch(shape: Shape, arrays: list[Any], scale: float, wanted: Any, name: str) -> Contender:
@@ -152,29 +220,67 @@ def make_torch(shape: Shape, arrays: list[Any], scale: float, wanted: Any, name:
     return Contender(f"PyTorch {name}", call, lambda: check_close(read, wanted))
 
 
+def make_half(nbytes: int) -> Contender:
+    """Makes memcpy that reads and writes so many bytes together."""
+    source = np.ones(nbytes // 2, np.uint8)
+    return make_memcpy([source], [np.empty_like(source)])
+
+
+def make_rows(format_: Format, rows: list[Any]) -> Iterator[tuple[str, list[Contender], int]]:
+    """Makes append of 8 x 2,048 tokens, gather, and a copy of half of their pages."""
+    batch, tokens, heads, size = rows[0].shape
+    params = kvcache.KVCacheParams(
+        format_.dtype, heads, size, page_size=PAGE, total_num_layers=1, kvcache_quant_config=format_.config
+    )
+    pages = batch * tokens // PAGE
+    manager = kvcache.PagedKVCacheManager(params, max_batch_size=batch, max_seq_len=tokens, num_pages=pages)
+    for request in range(batch):
+        manager.claim(request, np.arange(tokens))
+    inputs = manager.inputs(list(range(batch)))
+    stored = [array for array in (*manager.blocks, *(manager.scales or ())) if array is not None]
+    cache_bytes, row_bytes = sum(array.nbytes for array in stored), 2 * rows[0].nbytes
+    append = kvcache.ops.append(params, dtype=format_.rows)
+    gather = kvcache.ops.gather(params, dtype=format_.rows)
+    copy_pages = kvcache.ops.copy_pages(params)
+    packed = [array.reshape(-1, heads, size) for array in rows]
+    copies = [np.empty_like(array) for array in rows]
+    half = pages // 2
+    pairs = np.stack([np.arange(half), half + np.arange(half)], axis=1).astype(np.int32)
+
+    def check_rows() -> str | None:
+        gather(inputs, 0, *copies)
+        wide = [(got.astype(np.float32), array.astype(np.float32)) for got, array in zip(copies, rows)]
+        most = format_.error + (2**-8 if format_.error else 0)
+        errors = [(np.abs(got - array).max(-1) / np.abs(array).max(-1)).max() for got, array in wide]
+        return None if max(errors) <= most else f"an error of {max(errors):.1e}"
+
+    def check_pages() -> str | None:
+        halves = [(array[:half], array[half : 2 * half]) for array in stored]
+        same = all(np.array_equal(a.view(np.uint8), b.view(np.uint8)) for a, b in halves)
+        return None if same else "other bytes"
+
+    def clear() -> None:
+        for array in copies:
+            array.fill(0)
+
+    calls = {
+        "append": (lambda turn: append(inputs, 0, *packed), check_rows, clear),
+        "gather": (lambda turn: gather(inputs, 0, *copies), check_rows, clear),
+        f"copy of {half} pages": (lambda turn: copy_pages(inputs, pairs), check_pages, lambda: None),
+    }
+    for name, (call, check, reset) in calls.items():
+        moved = cache_bytes if name.startswith("copy") else cache_bytes + row_bytes
+        ours = Contender("kvcache", call, check, reset)
+        yield f"{name}, {format_.title}", [ours, make_half(moved)], moved // 2
+
+
 def make_copies() -> Iterator[tuple[str, list[Contender], int]]:
-    """Makes gather and a copy of pages, of 64 MiB each."""
-    params, inputs, dense = fill(Shape("", 8, 2048, 8, 8))
-    copies = [np.empty_like(x) for x in dense]
-    gather, copy_pages = kvcache.ops.gather(params), kvcache.ops.copy_pages(params)
-    blocks = inputs.blocks[0]
-    pages = blocks.shape[0] // 2
-    pairs = np.stack([np.arange(pages), pages + np.arange(pages)], axis=1).astype(np.int32)
-    ours = Contender(
-        "kvcache",
-        lambda turn: gather(inputs, 0, *copies),
-        lambda: None if all(map(np.array_equal, copies, dense)) else "other elements",
-        lambda: [copy.fill(0) for copy in copies],
-    )
-    bytes_ = 2 * dense[0].nbytes
-    yield "gather, 8 x 2,048 tokens", [ours, make_memcpy(dense, copies)], bytes_
-    ours = Contender(
-        "kvcache",
-        lambda turn: copy_pages(inputs, pairs),
-        lambda: None if np.array_equal(blocks[:pages], blocks[pages : 2 * pages]) else "other elements",
-    )
-    halves = [[x.ravel()[: x.size // 2] for x in arrays] for arrays in (dense, copies)]
-    yield "copy of 512 pages", [ours, make_memcpy(*halves)], bytes_ // 2
+    """Makes the copies of each format, of rows of 64 MiB in bf16."""
+    random = np.random.default_rng(3)
+    rows = [random.standard_normal((8, 2048, 8, 128), np.float32) for _ in range(2)]
+    narrow = [array.astype(ml_dtypes.bfloat16) for array in rows]
+    for format_ in FORMATS:
+        yield from make_rows(format_, rows if format_.rows == "f32" else narrow)
 
 
 def measure_row(title: str, contenders: list[Contender], bytes_: int, rounds: int) -> list[Any]:

@@ -9,6 +9,7 @@ import cpu
 import emulator
 import manager
 import manager_works
+import ml_dtypes
 import numpy as np
 import pytest
 import standin
@@ -18,10 +19,28 @@ from places import ROOT
 
 def test_operations_are_right_and_timed(monkeypatch):
     monkeypatch.setattr(cpu, "torch", None)
-    shapes = [cpu.Shape("decode", 2, 40, 2, 4), cpu.Shape("prompt", 1, 20, 1, 2, 64, new=20)]
+    shapes = [
+        cpu.Shape("decode", 2, 40, 2, 4),
+        cpu.Shape("saved library", 2, 40, 2, 4, is_saved=True),
+        cpu.Shape("f32", 2, 40, 2, 4, dtype="f32"),
+        cpu.Shape("prompt", 1, 20, 1, 2, 64, new=20),
+    ]
     for shape in shapes:
         title, times, rate, copy, part, *rest = cpu.measure_row(shape.title, *cpu.make_attention(shape), rounds=2)
         assert title == shape.title and len(times) == len(copy) == 2 and rest == [None, None]
+
+
+@pytest.mark.parametrize("format_", cpu.FORMATS, ids=lambda format_: format_.title)
+def test_copies_are_right_and_timed(format_):
+    rows = [np.random.default_rng(role).standard_normal((2, 64, 2, 128), np.float32) for role in range(2)]
+    if format_.rows == "bf16":
+        rows = [array.astype(ml_dtypes.bfloat16) for array in rows]
+    works = list(cpu.make_rows(format_, rows))
+    names = ["append", "gather", "copy of 4 pages"]
+    assert [title for title, *_ in works] == [f"{name}, {format_.title}" for name in names]
+    for title, contenders, bytes_ in works:
+        _, times, rate, *_ = cpu.measure_row(title, contenders, bytes_, rounds=2)
+        assert bytes_ > 0 and rate > 0 and len(times) == 2
 
 
 def test_wrong_operation_is_an_error(monkeypatch):
