@@ -9,6 +9,7 @@
 #include "HostLowering.h"
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/GPU/Passes.h"
+#include "kvcache/LLVMIR/Passes.h"
 #include "kvcache/Pipelines/Pipelines.h"
 #include "kvcache/Support/UpstreamDefects.h"
 #include "kvcache/Transforms/Passes.h"
@@ -44,4 +45,6 @@ void kvcache::buildToCPUPipeline(OpPassManager &pm,
   pm.addPass(createVerifyIR());
   pm.addPass(createHostMemorySpaces());
   addHostLowering(pm, options.threads);
+  if (!options.fma)
+    pm.addPass(createExpandFMA());
 }

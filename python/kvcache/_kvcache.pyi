@@ -62,12 +62,28 @@ def build_id() -> bytes:
     """Returns the linker's identifier of this build; empty if it wrote none."""
 
 def host() -> tuple[str, str, str]:
-    """Returns what images depend on: LLVM's version, processor and features."""
+    """Returns what images depend on: LLVM's version, processor and features.
+
+    Raises ``ValueError`` if ``KVCACHE_CPU`` names no level.
+    """
+
+def cpu_levels() -> list[tuple[str, int, bool]]:
+    """Returns the levels of processors, from the lowest on: name, bits of vectors, and
+    whether there are fused multiply-adds. An architecture may have none."""
+
+def cpu_level() -> str:
+    """Returns the highest level of this processor; empty if there are no levels."""
 
 def compile_object(
-    source: bytes, filename: str, passes: str, opt_level: int
-) -> tuple[bytes | None, list[RawDiagnostic]]:
-    """Returns an object file for a shared library, or None on errors."""
+    source: bytes, filename: str, passes: str, opt_level: int, level: str
+) -> tuple[tuple[bytes, list[str]] | None, list[RawDiagnostic]]:
+    """Returns an object file for a shared library, or None on errors.
+
+    With a level, it has the bodies of wrappers of these names.
+    """
+
+def compile_selectors(wrappers: list[str], levels: list[str]) -> bytes:
+    """Returns an object file of wrappers that call their bodies for these levels."""
 
 def request_tiles() -> bool:
     """Asks the kernel for AMX tiles, and returns whether this process may use them."""

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "JIT.h"
+#include "HostProcessor.h"
 #include "Object.h"
 #include "Signature.h"
 #include "kvcache/Compile/Guard.h"
@@ -25,6 +26,7 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
 #include <dlfcn.h>
 
 using namespace mlir;
@@ -32,9 +34,6 @@ using namespace mlir::kvcache::python;
 
 /// The prefix of the names of C wrappers.
 static constexpr StringLiteral kWrapperPrefix("_mlir_ciface_");
-
-/// The prefix of the names of TVM-FFI wrappers.
-static constexpr StringLiteral kTVMFFIPrefix("__tvm_ffi_");
 
 #if defined(__x86_64__)
 // Conversions to and from f16 that the code generator may call. They are in the
@@ -201,11 +200,16 @@ void kvcache::python::initializeNativeTarget() {
 static llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
 createHostMachine(llvm::CodeGenOptLevel optLevel) {
   initializeNativeTarget();
-  auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
-  if (!builder)
-    return builder.takeError();
-  builder->setCodeGenOptLevel(optLevel);
-  return builder->createTargetMachine();
+  llvm::Expected<HostProcessor> host = detectHostProcessor();
+  if (!host)
+    return host.takeError();
+  llvm::orc::JITTargetMachineBuilder builder{
+      llvm::Triple(llvm::sys::getProcessTriple())};
+  builder.setCPU(host->name);
+  for (const auto &[feature, isUsed] : host->features)
+    builder.getFeatures().AddFeature(feature, isUsed);
+  builder.setCodeGenOptLevel(optLevel);
+  return builder.createTargetMachine();
 }
 
 /// A linker for objects of this process.
@@ -370,7 +374,8 @@ LogicalResult JIT::compile(Source &source, const Options &options) {
                             .value_or(llvm::CodeGenOptLevel::Default));
   if (!machine)
     return fail(machine.takeError());
-  auto object = createObject(module, **machine, options.optLevel);
+  auto object =
+      createObject(module, **machine, options.optLevel, [](llvm::Module &) {});
   if (!object)
     return fail(object.takeError());
   if (llvm::Error error = link(*object, hasKernels))

@@ -11,9 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BodySelection.h"
 #include "BuildID.h"
 #include "Conversions.h"
 #include "Geometry.h"
+#include "HostProcessor.h"
 #include "IR.h"
 #include "JIT.h"
 #include "NativeCalls.h"
@@ -24,11 +26,11 @@
 #include "kvcache/Compile/Compile.h"
 #include "kvcache/Emulator/Pipelines.h"
 #include "kvcache/IR/SplitOps.h"
+#include "kvcache/Runtime/Bodies.h"
 #include "kvcache/Runtime/Host.h"
 #include "kvcache/Target/Chip.h"
 #include "llvm-c/Core.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/TargetParser/Host.h"
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -93,26 +95,44 @@ static nb::tuple pyHost() {
   unsigned major, minor, patch;
   LLVMGetVersion(&major, &minor, &patch);
   std::string version = llvm::formatv("{0}.{1}.{2}", major, minor, patch);
-  std::string features;
-  for (const auto &feature : llvm::sys::getHostCPUFeatures())
-    if (feature.second)
-      features += "+" + feature.first().str();
-  return nb::make_tuple(toStr(version), toStr(llvm::sys::getHostCPUName()),
-                        toStr(features));
+  llvm::Expected<HostProcessor> host = detectHostProcessor();
+  if (!host)
+    throw nb::value_error(toString(host.takeError()).c_str());
+  return nb::make_tuple(toStr(version), toStr(host->name),
+                        toStr(host->joinFeatures()));
+}
+
+/// Lists the levels of this architecture's processors as tuples of name, bits
+/// of vectors, and whether there are fused multiply-adds.
+static nb::list pyCPULevels() {
+  nb::list levels;
+  for (const auto &[name, vectorBits, hasFMA] : getCPULevels())
+    levels.append(nb::make_tuple(toStr(name), vectorBits, hasFMA));
+  return levels;
 }
 
 static nb::tuple pyCompileObject(nb::bytes source, const std::string &filename,
-                                 const std::string &passes, unsigned optLevel) {
+                                 const std::string &passes, unsigned optLevel,
+                                 const std::string &level) {
   std::string contents = toString(source);
   ObjectResult result;
   {
     ReleasedGIL released;
-    result = compileObject(std::move(contents), filename, passes, optLevel);
+    result =
+        compileObject(std::move(contents), filename, passes, optLevel, level);
   }
   nb::object object = nb::none();
   if (result.object)
-    object = toBytes(*result.object);
+    object = nb::make_tuple(toBytes(*result.object), result.wrappers);
   return nb::make_tuple(object, toPython(result.diagnostics));
+}
+
+static nb::bytes pyCompileSelectors(const std::vector<std::string> &wrappers,
+                                    const std::vector<std::string> &levels) {
+  llvm::Expected<std::string> object = compileSelectors(wrappers, levels);
+  if (!object)
+    throw std::runtime_error(toString(object.takeError()));
+  return toBytes(*object);
 }
 
 namespace {
@@ -222,7 +242,15 @@ NB_MODULE(_kvcache, module) {
   module.def("build_id", [] { return toBytes(getBuildID()); });
   module.def("host", &pyHost);
   module.def("compile_object", &pyCompileObject, nb::arg("source"),
-             nb::arg("filename"), nb::arg("passes"), nb::arg("opt_level"));
+             nb::arg("filename"), nb::arg("passes"), nb::arg("opt_level"),
+             nb::arg("level"));
+  module.def("compile_selectors", &pyCompileSelectors, nb::arg("wrappers"),
+             nb::arg("levels"));
+  module.def("cpu_levels", &pyCPULevels);
+  module.def("cpu_level", [] {
+    const char *level = kvcacheGetCPULevel();
+    return std::string(level ? level : "");
+  });
   module.def("has_threads", [] { return kvcacheHasThreads() != 0; });
   module.def("request_tiles", [] { return kvcacheRequestTiles() != 0; });
   module.def("helper_library", [] { return toStr(getHelperLibrary()); });

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Object.h"
+#include "BodySelection.h"
 #include "FastSelection.h"
 #include "JIT.h"
 #include "LargeBlocks.h"
@@ -23,11 +24,12 @@
 using namespace mlir;
 using namespace mlir::kvcache::python;
 
-static llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
-createMachine(unsigned optLevel) {
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
+kvcache::python::createPortableMachine(StringRef level, unsigned optLevel) {
   initializeNativeTarget();
   llvm::Triple triple(llvm::sys::getProcessTriple());
   llvm::orc::JITTargetMachineBuilder builder(triple);
+  builder.setCPU(level.str());
   builder.setRelocationModel(llvm::Reloc::PIC_);
   builder.setCodeGenOptLevel(llvm::CodeGenOpt::getLevel(optLevel).value_or(
       llvm::CodeGenOptLevel::Default));
@@ -38,13 +40,13 @@ createMachine(unsigned optLevel) {
 static void hideFunctions(llvm::Module &module) {
   for (llvm::Function &function : module)
     if (!function.isDeclaration() && !function.hasLocalLinkage() &&
-        !function.getName().starts_with("__tvm_ffi_"))
+        !function.getName().starts_with(kTVMFFIPrefix))
       function.setVisibility(llvm::GlobalValue::HiddenVisibility);
 }
 
-llvm::Expected<std::string>
-kvcache::python::createObject(ModuleOp module, llvm::TargetMachine &machine,
-                              unsigned optLevel) {
+llvm::Expected<std::string> kvcache::python::createObject(
+    ModuleOp module, llvm::TargetMachine &machine, unsigned optLevel,
+    llvm::function_ref<void(llvm::Module &)> prepare) {
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> translated =
       translateModuleToLLVMIR(module, context);
@@ -53,6 +55,7 @@ kvcache::python::createObject(ModuleOp module, llvm::TargetMachine &machine,
   translated->setTargetTriple(machine.getTargetTriple());
   translated->setDataLayout(machine.createDataLayout());
   hideFunctions(*translated);
+  prepare(*translated);
   auto optimize =
       makeOptimizingTransformer(optLevel, /*sizeLevel=*/0, &machine);
   if (llvm::Error error = optimize(translated.get()))
@@ -62,33 +65,51 @@ kvcache::python::createObject(ModuleOp module, llvm::TargetMachine &machine,
     prepareForFastSelection(*translated);
   else
     splitLargeBlocks(*translated);
+  return emitObject(*translated, machine);
+}
+
+llvm::Expected<std::string>
+kvcache::python::emitObject(llvm::Module &module,
+                            llvm::TargetMachine &machine) {
   llvm::SmallVector<char> object;
   llvm::raw_svector_ostream stream(object);
   llvm::legacy::PassManager passes;
   if (machine.addPassesToEmitFile(passes, stream, nullptr,
                                   llvm::CodeGenFileType::ObjectFile))
     return llvm::createStringError("this machine has no object files");
-  passes.run(*translated);
+  passes.run(module);
   return std::string(object.begin(), object.end());
+}
+
+/// Compiles a module in the LLVM dialect.
+static llvm::Error compileModule(ModuleOp module, unsigned optLevel,
+                                 StringRef level, ObjectResult &result) {
+  auto machine = createPortableMachine(level, optLevel);
+  if (!machine)
+    return machine.takeError();
+  auto object =
+      createObject(module, **machine, optLevel, [&](llvm::Module &translated) {
+        if (!level.empty())
+          result.wrappers = makeBodies(translated, level);
+      });
+  if (!object)
+    return object.takeError();
+  result.object = std::move(*object);
+  return llvm::Error::success();
 }
 
 ObjectResult kvcache::python::compileObject(std::string contents,
                                             std::string filename,
                                             std::string passes,
-                                            unsigned optLevel) {
+                                            unsigned optLevel,
+                                            std::string level) {
   return runGuarded<ObjectResult>([=] {
     Source source(contents, filename);
     ObjectResult result;
-    if (source.getModule() && succeeded(source.run(passes))) {
-      auto machine = createMachine(optLevel);
-      auto object = machine
-                        ? createObject(source.getModule(), **machine, optLevel)
-                        : machine.takeError();
-      if (object)
-        result.object = std::move(*object);
-      else
-        source.getDiagnostics().addError(toString(object.takeError()));
-    }
+    if (source.getModule() && succeeded(source.run(passes)))
+      if (llvm::Error error =
+              compileModule(source.getModule(), optLevel, level, result))
+        source.getDiagnostics().addError(toString(std::move(error)));
     result.diagnostics = source.getDiagnostics().take();
     return result;
   });

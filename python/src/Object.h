@@ -10,29 +10,49 @@
 #define KVCACHE_PYTHON_OBJECT_H
 
 #include "kvcache/Compile/Source.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Error.h"
 
 namespace llvm {
+class Module;
 class TargetMachine;
 } // namespace llvm
 
 namespace mlir::kvcache::python {
 
+/// The prefix of the names of TVM-FFI wrappers.
+inline constexpr StringLiteral kTVMFFIPrefix("__tvm_ffi_");
+
 /// An object file for a shared library, or none on errors.
 struct ObjectResult {
   std::optional<std::string> object;
+  /// The names of the TVM-FFI wrappers, whose bodies the object has.
+  std::vector<std::string> wrappers;
   std::vector<DiagnosticRecord> diagnostics;
 };
 
-/// Compiles a module for every machine of this architecture. The passes must
-/// leave the LLVM dialect and TVM-FFI wrappers; other functions are hidden.
+/// Compiles a module for every machine of this architecture, or the bodies of
+/// its functions for those of a level. The passes must leave the LLVM dialect
+/// and TVM-FFI wrappers; other functions are hidden.
 ObjectResult compileObject(std::string source, std::string filename,
-                           std::string passes, unsigned optLevel);
+                           std::string passes, unsigned optLevel,
+                           std::string level);
 
 /// An object file of a module in the LLVM dialect. Of its functions only
-/// TVM-FFI wrappers are visible to others.
+/// TVM-FFI wrappers are visible to others. `prepare` changes the translated
+/// module before it is optimized.
 llvm::Expected<std::string>
-createObject(ModuleOp module, llvm::TargetMachine &machine, unsigned optLevel);
+createObject(ModuleOp module, llvm::TargetMachine &machine, unsigned optLevel,
+             llvm::function_ref<void(llvm::Module &)> prepare);
+
+/// Emits the machine code of an optimized module.
+llvm::Expected<std::string> emitObject(llvm::Module &module,
+                                       llvm::TargetMachine &machine);
+
+/// The code generator for shared libraries: for every machine of this
+/// architecture, or for those of a level.
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
+createPortableMachine(StringRef level, unsigned optLevel);
 
 /// The path of MLIR's library of helper functions, which compiled code may
 /// call.

@@ -86,6 +86,19 @@ def HoistUniform : Pass<"kvcache-hoist-uniform"> {
   ];
 }
 
+def ExpandFMA : Pass<"kvcache-expand-fma", "::mlir::ModuleOp"> {
+  let summary = "Compute fused multiply-adds of f32 in f64";
+  let description = [{
+    Replaces `llvm.intr.fma` on f32 and its vectors by calls of functions that
+    compute in f64, for processors without the instruction. Results have the
+    same bits. LLVM would call `fmaf` of the C library for each element.
+
+    The product is exact in f64. The sum is rounded to odd, so that rounding it
+    to f32 gives the result of one rounding. Other types remain unchanged.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 def CacheOperators : Pass<"kvcache-cache-operators"> {
   let summary = "Give accesses and copies the PTX cache operator of their hint";
   let description = [{

@@ -97,6 +97,11 @@ struct ToCPUOptions : PassPipelineOptions<ToCPUOptions> {
       llvm::cl::desc("Compute products of tiles by vectors, for tests on CPUs "
                      "without AMX"),
       llvm::cl::init(false)};
+  Option<bool> fma{
+      *this, "fma",
+      llvm::cl::desc("Whether the CPU has fused multiply-adds; otherwise "
+                     "kvcache-expand-fma computes those of f32"),
+      llvm::cl::init(true)};
 };
 
 /// Adds the passes that compile the host functions of a module with cache ops

@@ -11,7 +11,7 @@ from .. import _native
 from . import artifact, store, toolchain
 from .descriptors import describe
 from .kernels import Binary, Kernel, Parameter
-from .libraries import LibrarySource
+from .libraries import Body, LibrarySource
 from .modules import CompiledModule
 
 _FORMATS = ("ptx", "cubin", "fatbin")
@@ -79,7 +79,7 @@ def compile(
     library = LibrarySource(
         contents,
         name,
-        _native.add_checks(passes, bounds_checks, targets),
+        (Body("", _native.add_checks(passes, bounds_checks, targets)),),
         opt_level,
         ("kvcache_runtime", "kvcache_cuda"),
     )

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .. import _native
 from ..checks import check_path
@@ -18,51 +20,79 @@ _COMPILERS = ("cc", "clang", "gcc")
 
 
 @dataclass(frozen=True)
+class Body:
+    """How functions are compiled for a level of processors.
+
+    Attributes:
+        level: The level; empty for all processors of this architecture.
+        passes: The pipeline to LLVM, with a TVM-FFI wrapper for each public function.
+    """
+
+    level: str
+    passes: str
+
+
+@dataclass(frozen=True)
 class LibrarySource:
     """The source and options of a library of functions.
 
     Attributes:
         contents: The source.
         name: The source's name in diagnostics.
-        passes: The pipeline to LLVM, with a TVM-FFI wrapper for each public function.
+        bodies: The bodies of each function, from the lowest level on.
         opt_level: The optimization level of LLVM, 0 to 3.
         libraries: The libraries of this package that the code calls.
     """
 
     contents: bytes
     name: str
-    passes: str
+    bodies: tuple[Body, ...]
     opt_level: int
     libraries: tuple[str, ...]
 
-    def save(self, path: _native.Path) -> None:
-        """Writes the library.
+    def save(self, path: _native.Path, levels: Sequence[str] = ("",)) -> None:
+        """Writes the library with the bodies for these levels.
 
         Raises ``CompileError``, and ``ToolchainError`` if there is no C compiler to
         link with, or it fails.
         """
         check_path(path=path)
-        compiled, diagnostics = _native.extension().compile_object(
-            self.contents, self.name, self.passes, self.opt_level
-        )
-        _native.report(diagnostics, compiled is not None, stacklevel=3)
+        bodies = [body for body in self.bodies if body.level in levels]
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+            compiled = list(threads.map(self._compile, bodies))
+        # Diagnostics are those of the first error, or warnings, which are all equal.
+        failed = [result for result in compiled if result[0] is None]
+        _, diagnostics = (failed or compiled)[0]
+        _native.report(diagnostics, not failed, stacklevel=3)
+        objects = [found for (found, _), _ in compiled]
+        if bodies[0].level:
+            (_, wrappers), _ = compiled[0]
+            names = [body.level for body in bodies]
+            objects.append(_native.extension().compile_selectors(wrappers, names))
         _link(
-            compiled,
+            objects,
             [_native.find_library(name) for name in self.libraries],
             Path(os.fsdecode(path)),
         )
 
+    def _compile(self, body: Body) -> Any:
+        return _native.extension().compile_object(
+            self.contents, self.name, body.passes, self.opt_level, body.level
+        )
 
-def _link(compiled: bytes, libraries: Iterable[Path], path: Path) -> None:
+
+def _link(objects: Sequence[bytes], libraries: Iterable[Path], path: Path) -> None:
     helper = Path(_native.extension().helper_library())
     needed = [file for file in (*libraries, helper) if file.exists()]
     folders = dict.fromkeys(str(file.resolve().parent) for file in needed)
     with make_folder() as folder:
-        object_file, output = Path(folder, "module.o"), Path(folder, "module.so")
-        object_file.write_bytes(compiled)
+        output = Path(folder, "module.so")
+        files = [Path(folder, f"{number}.o") for number in range(len(objects))]
+        for file, contents in zip(files, objects, strict=True):
+            file.write_bytes(contents)
         _run(
             _find_compiler(),
-            *("-shared", "-o", str(output), str(object_file)),
+            *("-shared", "-o", str(output), *map(str, files)),
             *("-Wl,--as-needed", *map(str, needed), "-lm"),
             *(f"-Wl,-rpath,{place}" for place in ("$ORIGIN", *folders)),
         )

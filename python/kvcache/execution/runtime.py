@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import hashlib
 import json
@@ -14,15 +13,22 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from ..checks import check_size, check_string
-from ..compilation import store, toolchain
-from ..compilation.libraries import LibrarySource
+from ..checks import check_string
+from ..compilation import processors, store, toolchain
+from ..compilation.libraries import Body, LibrarySource
 from ..devices import cuda
 from ..devices.placement import aligned_arrays
-from ..errors import CheckError, TargetError
-from . import matrix
+from ..errors import CheckError
 from .arrays import Result, Value
 from .entries import Entry, register_errors
+from .options import (
+    check_only,
+    describe_host,
+    describe_passes,
+    parse_switch,
+    parse_target,
+    parse_threads,
+)
 from .signatures import TYPES, Signature
 
 if TYPE_CHECKING:
@@ -33,7 +39,6 @@ if TYPE_CHECKING:
 
 
 _SECTOR_BYTES = 32
-_MOST_THREADS = 4096
 
 
 def jit(
@@ -82,127 +87,62 @@ def jit(
             names a file.
         TypeError: The source or its name is of another type.
     """
-    device, chip = _parse_target(target)
+    device, chip = parse_target(target)
     opt_level = _native.check_opt_level(opt_level)
     bounds_checks = _native.check_switch("bounds_checks", bounds_checks)
     cached = _native.check_switch("cached", cached)
     if device != "emulator":
-        _check_only("emulator:<chip>", target, sanitize=sanitize, meter=meter)
+        check_only("emulator:<chip>", target, sanitize=sanitize, meter=meter)
     if device != "cuda":
-        _check_only("cuda", target, capturable=capturable, toolkit=toolkit)
+        check_only("cuda", target, capturable=capturable, toolkit=toolkit)
     if device:
-        _check_only("cpu", target, threads=threads)
-    threads = _parse_threads(threads)
-    sanitize = _parse_switch("sanitize", sanitize, default=True)
-    meter = _parse_switch("meter", meter, default=False)
-    capturable = _parse_switch("capturable", capturable, default=False)
+        check_only("cpu", target, threads=threads)
+    threads = parse_threads(threads)
+    sanitize = parse_switch("sanitize", sanitize, default=True)
+    meter = parse_switch("meter", meter, default=False)
+    capturable = parse_switch("capturable", capturable, default=False)
     folder = toolchain.find_toolkit(toolkit) if device == "cuda" else ""
-    host = f"tvm-ffi=1 threads={threads}"
-    pipeline = {
-        "": f"kvcache-to-cpu{{{host} {_describe_host(opt_level)}}}",
-        "emulator": f"kvcache-to-emulator{{chip={chip} sanitize={int(sanitize)} "
-        f"meter={int(meter)} tvm-ffi=1}}",
-        "cuda": f"kvcache-to-ptx{{chip={chip} opt-level={opt_level} host=1 tvm-ffi=1 "
-        f"capturable={int(capturable)}{toolchain.describe_toolkit(folder)}}}",
-    }[device]
-    # Declared and unused functions need no definition.
-    passes = f"symbol-dce,{pipeline}"
-    checked = _native.add_checks(passes, bounds_checks, [chip] if device else None)
     contents, name = _native.read_source(source, filename)
+    options = {
+        "": f"tvm-ffi=1 threads={threads}",
+        "emulator": f"chip={chip} sanitize={int(sanitize)} meter={int(meter)} tvm-ffi=1",
+        "cuda": f"chip={chip} opt-level={opt_level} host=1 tvm-ffi=1 "
+        f"capturable={int(capturable)}{toolchain.describe_toolkit(folder)}",
+    }[device]
+    describe = functools.partial(describe_passes, device, bounds_checks, chip)
+    levels = [] if device else processors.find_levels()
+    passes = describe(options, "" if device else describe_host(opt_level))
+    bodies = [Body(level.name, describe(options, level.options)) for level in levels]
     needed = ("kvcache_runtime", *(("kvcache_cuda",) if device else ()))
-    library = LibrarySource(contents, name, checked, opt_level, needed)
-    compiled = _compile(library, device, cached, folder)
-    if not device:
-        # A saved library runs on other processors.
-        portable = f"symbol-dce,kvcache-to-cpu{{{host}}}"
-        portable = _native.add_checks(portable, bounds_checks, None)
-        library = dataclasses.replace(library, passes=portable)
+    library = LibrarySource(
+        contents, name, tuple(bodies or [Body("", passes)]), opt_level, needed
+    )
+    compiled = _compile(library, passes, device, cached, folder)
     return JitModule(
         compiled, target, device, chip, meter, None if device == "emulator" else library
     )
 
 
-def _describe_host(opt_level: int) -> str:
-    """Returns the options of ``kvcache-to-cpu`` for this processor."""
-    bits = _count_vector_bits()
-    mma = matrix.choose_mma(opt_level) if bits == 512 else "fma"
-    return f"vector-bits={bits} mma={mma}"
-
-
-@functools.cache
-def _count_vector_bits() -> int:
-    """Returns the bits of this processor's vector registers that the JIT uses."""
-    _, _, features = _native.extension().host()
-    supported = set(features.split("+"))
-    if {"avx512f", "avx512bw", "avx512vl", "fma"} <= supported:
-        return 512
-    return 256 if {"avx2", "fma"} <= supported else 128
-
-
-def _compile(source: LibrarySource, device: str, cached: bool, toolkit: str) -> JIT:
-    """Compiles a source, or reads the stored result."""
+def _compile(
+    source: LibrarySource, passes: str, device: str, cached: bool, toolkit: str
+) -> JIT:
+    """Compiles a source for this machine, or reads the stored result."""
     extension = _native.extension()
     entry = store.Entry(None)
     if cached:
         libdevice = toolchain.describe_libdevice(toolkit)
-        entry = store.Entry.of("jit", device, libdevice, source)
+        entry = store.Entry.of("jit", device, libdevice, source, passes)
     if (image := entry.read(stacklevel=3)) is not None:
         loaded, _ = extension.load_image(image, device)
         if loaded is not None:
             return loaded
     compiled, diagnostics = extension.jit(
-        source.contents, source.name, source.passes, source.opt_level, device, cached
+        source.contents, source.name, passes, source.opt_level, device, cached
     )
     _native.report(diagnostics, compiled is not None, stacklevel=3)
     if not diagnostics:
         entry.write(compiled.image, stacklevel=3)
     return compiled
-
-
-def _parse_target(target: str) -> tuple[str, str]:
-    """Returns the device, which is empty for the CPU, and the chips to compile for."""
-    name = target if isinstance(target, str) else ""
-    if name == "cpu":
-        return "", ""
-    if name == "cuda":
-        return "cuda", ",".join(cuda.find_chips())
-    from ..compilation.compiler import chips
-
-    device, colon, chip = name.partition(":")
-    if not colon or device not in ("cuda", "emulator"):
-        raise ValueError(
-            f"unknown target {target!r}; known are 'cpu', 'cuda', 'cuda:<chip>' and "
-            "'emulator:<chip>'"
-        )
-    if chip not in (known := chips()):
-        raise ValueError(
-            f"unknown chip {chip!r} in target {target!r}; known are {', '.join(known)}"
-        )
-    return device, chip
-
-
-def _check_only(known: str, target: str, **options: object) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise ValueError(
-                f"{name!r} has no meaning for target {target!r}, only for {known!r}"
-            )
-
-
-def _parse_switch(name: str, value: bool | None, default: bool) -> bool:
-    return default if value is None else _native.check_switch(name, value)
-
-
-def _parse_threads(threads: int | None) -> int:
-    if threads is None:
-        return 1
-    check_size(_MOST_THREADS, threads=threads)
-    if threads > 1 and not _native.extension().has_threads():
-        raise TargetError(
-            f"{threads} threads need an OpenMP library, and there is none: install "
-            "libgomp.so.1 (package libgomp1), libomp.so or libiomp5.so"
-        )
-    return int(threads)
 
 
 @functools.cache
@@ -284,24 +224,40 @@ class JitModule:
         described = repr((self.target, self._library)).encode()
         return hashlib.sha256(described).hexdigest()
 
-    def save_library(self, path: _native.Path) -> None:
+    def save_library(self, path: _native.Path, *, cpu: str | None = None) -> None:
         """Writes the functions as a shared library that TVM-FFI loads.
 
-        It works on all machines of this architecture.
+        It works on all machines of this architecture. On x86-64, it has a body of each
+        function for ``"x86-64"``, ``"x86-64-v3"`` (AVX2) and ``"x86-64-v4"`` (AVX-512).
+        The first call chooses the highest one that the processor and the operating
+        system support, up to the level in the environment variable ``KVCACHE_CPU``.
+
         ``tvm_ffi.load_module(path).name`` is the function ``name``. In this process, it
         raises the exceptions of this package. It needs ``libkvcache_runtime.so``, in its
         folder or in this package; functions for a GPU also need ``libkvcache_cuda.so``.
 
+        Args:
+            path: The file to write.
+            cpu: The only level to compile for, or ``"native"`` for the highest one of
+                this processor. On a lower processor, a call raises ``TargetError``.
+                Only for ``"cpu"``.
+
         Raises:
             ToolchainError: There is no C compiler to link with, or it fails.
-            ValueError: The functions were compiled for an emulated chip.
+            ValueError: The functions were compiled for an emulated chip, or there is no
+                such level.
         """
         if not self._library:
             raise ValueError(
                 "expects a program for target 'cpu' or 'cuda' to save, got one for "
                 f"{self.target!r}"
             )
-        self._library.save(path)
+        if self._device:
+            check_only("cpu", self.target, cpu=cpu)
+            self._library.save(path)
+        else:
+            levels = processors.choose_levels(cpu)
+            self._library.save(path, [level.name for level in levels])
         with contextlib.suppress(ImportError):
             register_errors()
 

@@ -24,7 +24,7 @@ from pairs import take_turns
 from programs import run_passes
 
 import kvcache
-from kvcache.execution import runtime
+from kvcache.compilation import processors
 
 # Rows of several thread blocks, a decode step over several tiles, and a cache without tokens before.
 LENGTHS, NEW = (30, 0, 131), (70, 9, 1)
@@ -255,7 +255,7 @@ def test_statistics(kernel, options):
 @pytest.mark.parametrize("bits", [128, 256])
 def test_vectors_of_other_processors(monkeypatch, bits):
     """With fewer registers, loops have other shapes: of many rows, and of few."""
-    monkeypatch.setattr(runtime, "_count_vector_bits", lambda: bits)
+    monkeypatch.setattr(processors, "detect_host", lambda: processors.Level("", bits, True))
     kernel = replace(KERNELS["cpu"], format_="bf16", options={})
     for name in ("causal_whole_mask", "streaming_window"):
         options, use = MASKS[name]

@@ -7,7 +7,8 @@ import pytest
 
 import kvcache
 from kvcache import _native
-from kvcache.execution import matrix, runtime
+from kvcache.compilation import processors
+from kvcache.execution import matrix
 
 # AMX tiles are emulated, so that they run on all processors.
 OPTIONS = {"fma": "fma", "dot": "dot", "tiles": "amx emulate-tiles=1"}
@@ -21,9 +22,10 @@ def use_mma(operation, mma):
     # Operations are shared, and remember what they call.
     own = copy.copy(operation)
     own.__dict__.pop("_checked", None)
+    wide = processors.Level("", 512, True)
     with (
         mock.patch.object(matrix, "choose_mma", lambda opt_level: OPTIONS[mma]),
-        mock.patch.object(runtime, "_count_vector_bits", lambda: 512),
+        mock.patch.object(processors, "detect_host", lambda: wide),
     ):
         own.__dict__["program"] = kvcache.jit(operation.source)
     return own

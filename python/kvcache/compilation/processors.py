@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The processors that code for the CPU is made for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .. import _native
+
+_WIDEST = {"avx512f", "avx512bw", "avx512vl", "fma"}
+_WIDE = {"avx2", "fma"}
+NATIVE = "native"
+
+
+@dataclass(frozen=True)
+class Level:
+    """A kind of processors that run the same code.
+
+    Attributes:
+        name: A level of x86-64; empty for all processors of another architecture.
+        vector_bits: The bits of vector registers that loops use.
+        has_fma: Whether there are fused multiply-adds.
+    """
+
+    name: str
+    vector_bits: int
+    has_fma: bool
+
+    @property
+    def options(self) -> str:
+        """The options of ``kvcache-to-cpu``."""
+        return f"vector-bits={self.vector_bits} fma={int(self.has_fma)}"
+
+
+def find_levels() -> tuple[Level, ...]:
+    """Returns the levels of this architecture, from the lowest on."""
+    levels = tuple(Level(*level) for level in _native.extension().cpu_levels())
+    return levels or (Level("", 128, True),)
+
+
+def detect_host() -> Level:
+    """Returns this processor, by its features up to the level in ``KVCACHE_CPU``.
+
+    Raises ``ValueError`` if ``KVCACHE_CPU`` names no level.
+    """
+    (lowest, *_) = find_levels()
+    _, _, features = _native.extension().host()
+    supported = set(features.split("+"))
+    vector_bits = lowest.vector_bits
+    if supported >= _WIDE:
+        vector_bits = 512 if supported >= _WIDEST else 256
+    return Level("", vector_bits, lowest.has_fma or "fma" in supported)
+
+
+def choose_levels(cpu: str | None) -> tuple[Level, ...]:
+    """Returns the levels of a library's bodies, from the lowest on.
+
+    Args:
+        cpu: A level, ``"native"`` for the highest level of this processor, or None for
+            all levels.
+
+    Raises:
+        ValueError: There is no such level.
+    """
+    levels = find_levels()
+    if cpu is None:
+        return levels
+    wanted = _native.extension().cpu_level() if cpu == NATIVE else cpu
+    chosen = tuple(level for level in levels if level.name == wanted)
+    if chosen and isinstance(cpu, str) and cpu:
+        return chosen
+    names = ", ".join(level.name for level in levels if level.name)
+    raise ValueError(
+        f"expects 'cpu' to be one of {', '.join(filter(None, (NATIVE, names)))}, got "
+        f"{cpu!r}"
+    )

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The options of a compilation for this process."""
+
+from __future__ import annotations
+
+from .. import _native
+from ..checks import check_size
+from ..compilation import processors
+from ..devices import cuda
+from ..errors import TargetError
+from . import matrix
+
+_MOST_THREADS = 4096
+_PIPELINES = {
+    "": "kvcache-to-cpu",
+    "emulator": "kvcache-to-emulator",
+    "cuda": "kvcache-to-ptx",
+}
+
+
+def parse_target(target: str) -> tuple[str, str]:
+    """Returns the device, which is empty for the CPU, and the chips to compile for."""
+    name = target if isinstance(target, str) else ""
+    if name == "cpu":
+        return "", ""
+    if name == "cuda":
+        return "cuda", ",".join(cuda.find_chips())
+    from ..compilation.compiler import chips
+
+    device, colon, chip = name.partition(":")
+    if not colon or device not in ("cuda", "emulator"):
+        raise ValueError(
+            f"unknown target {target!r}; known are 'cpu', 'cuda', 'cuda:<chip>' and "
+            "'emulator:<chip>'"
+        )
+    if chip not in (known := chips()):
+        raise ValueError(
+            f"unknown chip {chip!r} in target {target!r}; known are {', '.join(known)}"
+        )
+    return device, chip
+
+
+def check_only(known: str, target: str, **options: object) -> None:
+    """Raises ``ValueError`` for an option that is given and that the target lacks."""
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(
+                f"{name!r} has no meaning for target {target!r}, only for {known!r}"
+            )
+
+
+def parse_switch(name: str, value: bool | None, default: bool) -> bool:
+    """Returns a switch, or its default. Raises ``ValueError`` for no bool."""
+    return default if value is None else _native.check_switch(name, value)
+
+
+def parse_threads(threads: int | None) -> int:
+    """Returns the number of threads. Raises ``TargetError`` without an OpenMP library."""
+    if threads is None:
+        return 1
+    check_size(_MOST_THREADS, threads=threads)
+    if threads > 1 and not _native.extension().has_threads():
+        raise TargetError(
+            f"{threads} threads need an OpenMP library, and there is none: install "
+            "libgomp.so.1 (package libgomp1), libomp.so or libiomp5.so"
+        )
+    return int(threads)
+
+
+def describe_host(opt_level: int) -> str:
+    """Returns the options of ``kvcache-to-cpu`` for this processor."""
+    host = processors.detect_host()
+    mma = matrix.choose_mma(opt_level) if host.vector_bits == 512 else "fma"
+    return f"{host.options} mma={mma}"
+
+
+def describe_passes(
+    device: str,
+    bounds_checks: bool,
+    chip: str,
+    options: str,
+    processor: str = "",
+) -> str:
+    """Returns the pipeline to LLVM for a device, or for a processor.
+
+    Args:
+        device: The device, as ``parse_target`` returns it.
+        bounds_checks: Whether the code checks its accesses.
+        chip: The chips of the device.
+        options: The options of the device's pipeline.
+        processor: More options, for the processor that runs the code.
+    """
+    if processor:
+        options = f"{options} {processor}"
+    # Declared and unused functions need no definition.
+    passes = f"symbol-dce,{_PIPELINES[device]}{{{options}}}"
+    return _native.add_checks(passes, bounds_checks, [chip] if device else None)
