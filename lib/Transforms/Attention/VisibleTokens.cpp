@@ -23,7 +23,9 @@ TokenRange VisibleTokens::get(const QueryRows &rows, Value i) const {
   if (!op.getRanges())
     return seen;
   TokenRange hull = SeenRanges(frame, op).getHull(frame.add(rows.first, i));
-  return {frame.max(seen.from, hull.from), frame.min(seen.to, hull.to)};
+  // Not negative, because differences of ends and tokens have 32 bits.
+  Value end = frame.max(frame.min(seen.to, hull.to), frame.index(0));
+  return {frame.max(seen.from, hull.from), end};
 }
 
 TokenRange VisibleTokens::getByPosition(const QueryRows &rows, Value i) const {

@@ -69,11 +69,16 @@ SeenTokens BlockTokens::find(const QueryRows &rows, Value first, Value count,
     return seen;
   // A tile may begin before what rows see, but not in another page.
   seen.alignment = getTileAlignment(op, tileTokens);
-  Value &from = seen.all.from;
   if (seen.alignment == 1)
     return seen;
+  Value from = seen.all.from;
   seen.begin = from;
-  from = frame.sub(from, frame.rem(from, seen.alignment));
+  seen.all.from = frame.sub(from, frame.rem(from, seen.alignment));
+  // No tile if rows see no token, though one may begin before the end.
+  if (op.getRanges() || op.getMaskRegion())
+    seen.all.from = arith::SelectOp::create(frame.builder, frame.loc,
+                                            frame.less(from, seen.all.to),
+                                            seen.all.from, from);
   return seen;
 }
 

@@ -126,7 +126,7 @@ def use_documents(rows, tokens):
     positions = [t - n + np.arange(n) for n, t in zip(rows, tokens)]
     begins = [each // 37 * 37 for each in positions]
     ranges = [np.stack([begin - 5 * (begin == 0), begin + 37], -1)[:, None] for begin in begins]
-    ranges[0][5] = 40, 11  # an empty one
+    ranges[0][5:9] = [[[40, 11]], [[0, -(2**31)]], [[2**31 - 1, -(2**31)]], [[2**31 - 1, 2**31 - 1]]]  # empty ones
     return join(ranges, tokens)
 
 
@@ -290,6 +290,17 @@ def test_ranges_and_region():
         check_kernel(KERNELS[name], {"ranges": 2, "mask": is_even}, use)
 
 
+@pytest.mark.parametrize("kernel", ["cpu", "warps", "dequantized", "converted"])
+def test_ranges_after_the_end(kernel):
+    """No token of a page is read that nothing has written: the emulator would report it."""
+
+    def use(rows, tokens):
+        return join([np.full((n, 1, 2), (t + 1, t + 99)) for n, t in zip(rows, tokens)], tokens)
+
+    converted = Kernel(chip("90a"), "fp8-scaled", 8, options={"tile_rows": 64})
+    check_kernel({**KERNELS, "converted": converted}[kernel], {"ranges": 1, "causal": False}, use)
+
+
 def count_copied(target, options, ranges, tokens=512):
     """The bytes of tiles that a prompt of one block of 64 rows copies for one head of 64 elements."""
     params = kvcache.KVCacheParams("bf16", 1, 64, page_size=64, total_num_layers=1)
@@ -297,10 +308,10 @@ def count_copied(target, options, ranges, tokens=512):
         params, 4, dtype="bf16", causal=False, ranges=ranges.shape[1], kv_lengths=True, **options
     )
     program = kvcache.jit(attend.source, target=target, meter=True, opt_level=0)
-    blocks = np.zeros((tokens // 64, 2, 1, 64, 1, 64), kvcache.dtypes.dtype("bf16"))
+    blocks = np.zeros((-(-tokens // 64), 2, 1, 64, 1, 64), kvcache.dtypes.dtype("bf16"))
     q = np.zeros((len(ranges), 4, 64), blocks.dtype)
     out, lse = np.zeros_like(q), np.zeros((len(ranges), 4), np.float32)
-    table = np.arange(tokens // 64, dtype=np.uint32)[None]
+    table = np.arange(len(blocks), dtype=np.uint32)[None]
     offsets, lengths = np.array([0, len(ranges)], np.int32), np.array([tokens], np.int32)
     program.call(
         "attention", blocks, np.zeros(1, np.uint32), table, tokens, tokens, 0, q, offsets, out, lse, 0.125,
@@ -329,6 +340,10 @@ def test_ranges_bound_what_is_read(kernel, keys):
     every = np.tile([[[0, 100], [100, 512]]], (16, 1, 1))
     for ranges in (document, blocks, shifted, every):
         assert count_copied(target, options, ranges) == count_seen(ranges, keys)
+    for begin in (499, 500, 504):  # the last token, and what is in its page after it
+        after = np.tile([[[begin, 600]]], (16, 1, 1))
+        copied = count_copied(target, options, after, tokens=500)
+        assert copied == (count_seen(np.minimum(after, 500), keys) if begin < 500 else 0)
 
 
 @pytest.mark.slow
