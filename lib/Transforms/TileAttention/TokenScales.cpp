@@ -97,13 +97,22 @@ TokenScales::Loaded TokenScales::load(const TiledCache &tiles, Value tile,
 
 void TokenScales::store(const Loaded &loaded, ValueRange factors) const {
   DeviceMath f(frame);
+  int64_t tokens = block.getPlan().tokens;
   for (int64_t group = 0; group < groups; ++group)
-    for (const auto &[token, all] : loaded.tokens) {
+    for (const auto &[i, row] : llvm::enumerate(loaded.tokens)) {
+      const auto &[token, all] = row;
       Value scale = all[group];
       if (!factors.empty())
         scale = f.mul(scale, factors[group]);
-      TileStoreOp::create(frame.builder, frame.loc, scale, scales,
-                          getRow(loaded.tile, group), token);
+      auto storeScale = [&, column = token] {
+        TileStoreOp::create(frame.builder, frame.loc, scale, scales,
+                            getRow(loaded.tile, group), column);
+      };
+      // Some lanes may have rows after the last.
+      if (static_cast<int64_t>(i + 1) * kWarp <= tokens)
+        storeScale();
+      else
+        frame.runIf(frame.below(token, frame.index(tokens)), storeScale);
     }
 }
 

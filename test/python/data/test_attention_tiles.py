@@ -186,6 +186,11 @@ def test_thread_blocks_without_rows_read_no_mask():
         (CHIPS[1], "fp8-token", 256, 64, {"tile_rows": 32, **SPLITS}),
         (CHIPS[2], "int8", 64, 64, {"dtype": "bf16", "tile_rows": 32, "value_dim": 32, "chunk": 50}),
         (CHIPS[1], "int8-token", 96, 16, {"dtype": "f16", "tile_rows": 16, **SPLITS}),
+        # Tiles of other numbers of tokens than 32 lanes load scales of.
+        *(
+            (CHIPS[1], "fp8-scaled", 64, 16, {"tile_rows": 16, "config": kvcache.AttentionConfig(keys=keys)})
+            for keys in (16, 48, 80)
+        ),
     ],
 )
 def test_tiles_of_other_formats(target, format_, head_dim, page_size, options):
