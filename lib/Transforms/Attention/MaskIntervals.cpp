@@ -207,11 +207,14 @@ IntervalMath::divide(const MaskInterval &lhs, const MaskInterval &rhs) const {
     return b.builder.createOrFold<OpTy>(b.loc, value, rhs.lo);
   };
   MaskInterval quotient;
+  // A floor is at most one below.
+  if (lhs.min >= 0)
+    quotient.min = lhs.min / rhs.max;
+  else if (llvm::SubOverflow(lhs.min / rhs.min, int64_t(1), quotient.min))
+    return std::nullopt;
+  quotient.max = lhs.max >= 0 ? lhs.max / rhs.min : lhs.max / rhs.max;
   quotient.lo = build(lhs.lo);
   quotient.hi = lhs.lo == lhs.hi ? quotient.lo : build(lhs.hi);
-  // A floor is at most one below.
-  quotient.min = lhs.min >= 0 ? lhs.min / rhs.max : lhs.min / rhs.min - 1;
-  quotient.max = lhs.max >= 0 ? lhs.max / rhs.min : lhs.max / rhs.max;
   return quotient;
 }
 

@@ -82,6 +82,10 @@ def use_late_prefix(s, b, h, q, k, prefixes):
     return s, k < prefixes[b] - 20
 
 
+def use_quotient(s, b, h, q, k, numbers):
+    return s, (k < 1) | (numbers[b] < 0)
+
+
 def use_branches(s, b, h, q, k, slopes):
     """Half of the heads have a bias, and exclude tokens by scores: rows at 0, 1 and 2 see none."""
     biased = np.where(k % 3 == 1, s + slopes[h], s)
@@ -252,6 +256,19 @@ CASES = {
         kvcache.yield %sees : i1
         """,
     ),
+    "quotient": Regions(
+        use_quotient,
+        mask="""
+        %one = arith.constant 1 : i64
+        %number = memref.load %numbers[%sequence] : memref<?xi64>
+        %divisor = arith.maxsi %number, %one : i64
+        %quotient = arith.divsi %number, %divisor : i64
+        %token = arith.index_cast %key : index to i64
+        %sees = arith.cmpi ult, %token, %quotient : i64
+        kvcache.yield %sees : i1
+        """,
+        types={"numbers": "memref<?xi64>"},
+    ),
     "branches": Regions(
         use_branches,
         """
@@ -293,6 +310,7 @@ def make_arrays(regions, heads, tokens):
     arrays = {
         "slopes": np.linspace(-0.4, 0.3, heads, dtype=np.float32),
         "table": rng.standard_normal((heads, 17)).astype(np.float32),
+        "numbers": np.array([-5, 3, -(2**63)], np.int64)[: len(tokens)],
         "prefixes": np.array([n // 2 + 1 for n in tokens], np.int32),
         # A token after the last of a sequence would be out of bounds.
         "documents": (np.arange(max(tokens)) // 11 + np.zeros((len(tokens), 1))).astype(np.int32),
