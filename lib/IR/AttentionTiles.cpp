@@ -44,7 +44,9 @@ std::string AttentionOp::getTileObstacle() {
       config.mma == MmaKind::Wgmma || config.mma == MmaKind::Tcgen05;
   int64_t mostRows = hasWarpgroups ? kLatentRowsOfWarpgroups : kLatentRows;
   if (isLatent && config.rows.value_or(0) > mostRows)
-    return llvm::formatv("a latent cache, or at most {0}", mostRows);
+    return llvm::formatv("a latent cache and more than {0} rows, or {1} of "
+                         "'wgmma' and 'tcgen05'",
+                         kLatentRows, kLatentRowsOfWarpgroups);
   Type query = cast<ShapedType>(getQ().getType()).getElementType();
   FloatType key = getTileElement(getKeyCache());
   bool isNarrow = query.getIntOrFloatBitWidth() == 8;

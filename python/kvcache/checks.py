@@ -38,7 +38,8 @@ def check_instance(kind: type, **values: object) -> None:
     """Raises ``TypeError`` for a value of another type."""
     for name, value in values.items():
         if not isinstance(value, kind):
-            raise TypeError(f"expects {name!r} to be a {kind.__name__}, got {value!r}")
+            article = "an" if kind.__name__[0] in "AEIOUaeiou" else "a"
+            raise TypeError(f"expects {name!r} to be {article} {kind.__name__}, got {value!r}")
 
 
 def check_positive_real(**values: object) -> None:

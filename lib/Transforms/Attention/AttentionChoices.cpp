@@ -384,7 +384,7 @@ FailureOr<std::optional<TilePlan>> kvcache::planTiles(AttentionOp op,
   if (choice == std::end(kTiles)) {
     op.emitOpError("expects 'config' to have an 'mma' and 'rows' that the chip "
                    "has for such caches, got ")
-        << op.getConfigAttr();
+        << op.getConfigAttr() << " with " << rows << " rows";
     return failure();
   }
   TilePlan plan = makePlan(op, shape, *choice, rows, target);

@@ -124,11 +124,12 @@ def make_config(
     config = _UNSET if config is None else config
     check_instance(AttentionConfig, config=config)
     if tile_rows is not None:
+        check_integer(tile_rows=tile_rows)
         _check_choice("tile_rows", tile_rows, (0, *_NUMBERS["rows"]))
-    # A warp for each row has no tiles, and takes no work items by a counter.
-    has_tiles = tile_rows != 0
     keywords = {
-        "rows": tile_rows if has_tiles else None,
+        # Without tiles, there is a warp for each row.
+        "mma": "none" if tile_rows == 0 else None,
+        "rows": tile_rows or None,
         "persistent": scheduled_blocks,
         "swap_ab": swap_operands,
         "l2_hint": l2_hint,
@@ -136,23 +137,18 @@ def make_config(
     given: dict[str, Any] = {
         field: value for field, value in keywords.items() if value is not None
     }
-    if not given and has_tiles:
-        return config
     for field in given:
         if getattr(config, field) is not None:
             raise ValueError(
                 f"expects either {_KEYWORDS[field]!r} or {field!r} of 'config'"
             )
     with _name_keywords():
-        AttentionConfig(**given)
-        if not has_tiles:
-            hint = {"l2_hint": l2_hint} if l2_hint is not None else {}
-            given = {"mma": "none", **hint}
         return replace(config, **given)
 
 
 _UNSET = AttentionConfig()
 _KEYWORDS = {
+    "mma": "tile_rows",
     "rows": "tile_rows",
     "persistent": "scheduled_blocks",
     "swap_ab": "swap_operands",
@@ -169,4 +165,5 @@ def _name_keywords() -> Iterator[None]:
         text = str(error)
         for field, keyword in _KEYWORDS.items():
             text = text.replace(repr(field), repr(keyword))
+        text = text.replace("mma='none'", "tile_rows=0")
         raise type(error)(text) from None

@@ -10,6 +10,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._native import extension
+from ..checks import check_instance
 from ..devices import cuda
 from ..errors import CheckError
 from ..execution.arrays import Array, Value
@@ -69,6 +70,7 @@ class Operation:
     write: ClassVar[Any]
 
     def __init__(self, source: str, build: Build, spec: Any) -> None:
+        check_instance(str, target=build.target)
         self.source = source
         self.target = build.target
         self.bounds_checks = build.bounds_checks

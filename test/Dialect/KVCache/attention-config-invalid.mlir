@@ -157,7 +157,7 @@ func.func @c10_latent_values(%q: memref<?x32x576xbf16>, %k: !mla, %n: memref<?xi
 !mla = !kvcache.paged<bf16, #latent, page_size = 64>
 
 func.func @c10_latent(%q: memref<?x32x64xbf16>, %k: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x32x64xbf16>) {
-  // expected-error @below {{expects 'config' to have no 'rows', and no 'mma' but 'none', with a latent cache, or at most 32, got #kvcache.attention_config<rows = 64>}}
+  // expected-error @below {{expects 'config' to have no 'rows', and no 'mma' but 'none', with a latent cache and more than 32 rows, or 64 of 'wgmma' and 'tcgen05', got #kvcache.attention_config<rows = 64>}}
   kvcache.attention %q, %k, %n, %s outs(%out) {config = #kvcache.attention_config<rows = 64>} : memref<?x32x64xbf16>, !mla, memref<?xi32>, f32, memref<?x32x64xbf16>
   return
 }

@@ -60,10 +60,25 @@ def test_field_of_wrong_type_is_rejected():
         AttentionConfig(keys="64")
     with pytest.raises(TypeError, match="swap_ab"):
         AttentionConfig(swap_ab=2)
-    with pytest.raises(TypeError, match="expects 'config' to be a AttentionConfig"):
+    with pytest.raises(TypeError, match="expects 'config' to be an AttentionConfig"):
         kvcache.ops.attention(PARAMS, 8, config={"rows": 16})
 
 
 def test_field_that_is_given_twice_is_rejected():
     with pytest.raises(ValueError, match="expects either 'tile_rows' or 'rows' of 'config'"):
         kvcache.ops.attention(PARAMS, 8, tile_rows=16, config=AttentionConfig(rows=16))
+    with pytest.raises(ValueError, match="expects either 'tile_rows' or 'mma' of 'config'"):
+        kvcache.ops.attention(PARAMS, 8, tile_rows=0, config=AttentionConfig(mma="wgmma"))
+
+
+@pytest.mark.parametrize("options", [{"scheduled_blocks": 4}, {"swap_operands": True}, {"config": AttentionConfig(keys=64)}])
+def test_warps_for_rows_have_no_tiles_to_configure(options):
+    with pytest.raises(ValueError, match="expects no field but 'l2_hint' with tile_rows=0"):
+        kvcache.ops.attention(PARAMS, 8, tile_rows=0, **options)
+
+
+def test_values_of_another_type_are_rejected():
+    with pytest.raises(TypeError, match="expects 'tile_rows' to be an integer, got False"):
+        kvcache.ops.attention(PARAMS, 8, tile_rows=False)
+    with pytest.raises(TypeError, match="expects 'target' to be a str, got None"):
+        kvcache.ops.attention(PARAMS, 8, target=None)
