@@ -11,6 +11,7 @@
 
 #include "kvcache/IR/KVCacheDialect.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Transforms/InliningUtils.h"
 
@@ -85,6 +86,16 @@ Operation *KVCacheDialect::materializeConstant(OpBuilder &builder,
                                                Attribute value, Type type,
                                                Location loc) {
   return arith::ConstantOp::materialize(builder, value, type, loc);
+}
+
+LogicalResult
+KVCacheDialect::verifyOperationAttribute(Operation *op,
+                                         NamedAttribute attribute) {
+  if (attribute.getName() == kScheduleAttr &&
+      !(isa<scf::ForOp>(op) && isa<ScheduleAttr>(attribute.getValue())))
+    return op->emitOpError("expects '")
+           << kScheduleAttr << "' to be a schedule of an 'scf.for'";
+  return success();
 }
 
 LogicalResult

@@ -38,6 +38,7 @@ def KVCache_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
   let hasConstantMaterializer = 1;
+  let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
 
   let extraClassDeclaration = [{
@@ -67,6 +68,9 @@ def KVCache_Dialect : Dialect {
     /// expansion wrote: its launches may be so.
     static constexpr ::llvm::StringLiteral kProgrammaticAttr{
         "kvcache.programmatic"};
+
+    /// On an `scf.for` over tiles: how its products overlap, a ScheduleAttr.
+    static constexpr ::llvm::StringLiteral kScheduleAttr{"kvcache.schedule"};
 
     /// A property of an object of a gpu.binary that describes its kernels: one
     /// dictionary per kernel, with `parameters`, `block_size` and

@@ -41,7 +41,7 @@ SmallVector<Value> OnlineSoftmax::forTiles(
         b.keepThread([&] { body(tile, values); });
         scf::YieldOp::create(builder, f.loc, values);
       });
-  loop->setAttr("kvcache.schedule",
+  loop->setAttr(KVCacheDialect::kScheduleAttr,
                 ScheduleAttr::get(builder.getContext(), schedule));
   return SmallVector<Value>(loop.getResults());
 }

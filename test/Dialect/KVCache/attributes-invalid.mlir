@@ -96,3 +96,20 @@ func.func private @neither_true_nor_false() attributes {
 
 // expected-error @below {{unknown attribute `heads` in dialect `kvcache`}}
 func.func private @unknown_attribute() attributes {heads = #kvcache.heads<8>}
+
+// -----
+
+func.func @schedule_of_another_op(%n: index) {
+  // expected-error @below {{'arith.addi' op expects 'kvcache.schedule' to be a schedule of an 'scf.for'}}
+  %m = arith.addi %n, %n {kvcache.schedule = #kvcache.schedule<pipelined>} : index
+  return
+}
+
+// -----
+
+func.func @schedule_of_another_type(%n: index) {
+  // expected-error @below {{'scf.for' op expects 'kvcache.schedule' to be a schedule of an 'scf.for'}}
+  scf.for %i = %n to %n step %n {
+  } {kvcache.schedule = "pipelined"}
+  return
+}
