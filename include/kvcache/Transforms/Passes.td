@@ -66,8 +66,10 @@ def ScheduleAttention : Pass<"kvcache-schedule-attention"> {
     - only PV, and pure ops that scale it, use the accumulator;
     - its body has no block barrier, and copies are in another branch.
 
-    `ping_pong` needs two warpgroups of consumers, and bounds that do not depend
-    on the thread; otherwise the loop is `pipelined`.
+    `ping_pong` needs two warpgroups of consumers, and a bound that surely is the
+    same in all threads: a number that pure ops, loads and structured control
+    flow compute from arguments of the kernel and numbers of blocks. Otherwise
+    the loop is `pipelined`.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
@@ -115,7 +117,8 @@ def TileAttention : Pass<"kvcache-tile-attention"> {
     - the MMA `mma_sync`. Copies bring elements of 16 bits as they are, and
       threads convert others, or warps do so in registers where `dequant` is
       `registers`.
-    An op with a `workspace` is `partial`.
+    An op with a `workspace` has to be `partial`, as `kvcache-split-attention`
+    leaves it.
 
     A thread block stages its query rows in a tile. It has a loop over tiles of
     keys and values: scores by `fragment_mma`, masks and softmax by `map` and
@@ -163,10 +166,10 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
     with `for-gpu`, in host code, that dense operands are as aligned as wide
     accesses require.
 
-    With `chip`, kernels may have instructions that all of these chips have:
-    attention in blocks of 64 rows multiplies tiles by `mma` on sm_90a. Without
-    `for-gpu`, `vector-bits` are those of the CPU's vector registers, 128, 256
-    or 512. Loops keep as many sums in registers as such a CPU has.
+    With `chip`, kernels may have instructions that all of these chips have, such
+    as those of tensor cores for attention. Without `for-gpu`, `vector-bits` are
+    those of the CPU's vector registers, 128, 256 or 512. Loops keep as many sums
+    in registers as such a CPU has.
 
     `mma` is by which instructions a CPU multiplies the matrices of many rows of
     attention: `fma` by multiply-adds of f32, `dot` by dot products of pairs of

@@ -17,12 +17,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileLoop.h"
+#include "UniformValues.h"
 
 #include "kvcache/Support/IndexBuilder.h"
 #include "kvcache/Support/Threads.h"
 #include "kvcache/Transforms/Passes.h"
 
-#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -38,8 +38,6 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 namespace {
-
-constexpr StringLiteral kSchedule = "kvcache.schedule";
 
 //===----------------------------------------------------------------------===//
 // Turns
@@ -354,19 +352,6 @@ remark::RemarkOpts getScheduleRemark() {
       .category("kvcache-schedule-attention");
 }
 
-/// Whether a value depends on the thread.
-bool dependsOnThread(Value value) {
-  SetVector<Operation *> slice;
-  BackwardSliceOptions options;
-  options.omitBlockArguments = true;
-  options.inclusive = true;
-  if (failed(getBackwardSlice(value, &slice, options)))
-    return true;
-  return llvm::any_of(slice, [](Operation *op) {
-    return isa<gpu::ThreadIdOp, gpu::LaneIdOp, gpu::SubgroupIdOp>(op);
-  });
-}
-
 /// The first of two named barriers that a kernel does not use; 0 is that of
 /// `gpu.barrier`.
 std::optional<int64_t> findBarriers(Operation *kernel) {
@@ -406,7 +391,7 @@ FailureOr<int64_t> findTurns(TileLoop &tiles, std::string &reason) {
     return refuse(reason, "the kernel has no two warpgroups of consumers");
   if (!tiles.qk.product.isWgmma())
     return refuse(reason, "warps multiply");
-  if (dependsOnThread(tiles.loop.getUpperBound()))
+  if (!UniformValues().contains(tiles.loop.getUpperBound()))
     return refuse(reason, "warpgroups may have other numbers of tiles");
   if (std::optional<int64_t> barrier = findBarriers(kernel))
     return *barrier;
@@ -417,23 +402,15 @@ struct ScheduleAttention
     : kvcache::impl::ScheduleAttentionBase<ScheduleAttention> {
   void runOnOperation() override {
     SmallVector<scf::ForOp> loops;
-    WalkResult result = getOperation()->walk([&](Operation *op) -> WalkResult {
-      Attribute attribute = op->getAttr(kSchedule);
-      if (!attribute)
-        return WalkResult::advance();
-      auto loop = dyn_cast<scf::ForOp>(op);
-      if (!loop || !isa<ScheduleAttr>(attribute))
-        return op->emitOpError("expects '")
-               << kSchedule << "' to be a schedule of an 'scf.for'";
-      loops.push_back(loop);
-      return WalkResult::advance();
+    getOperation()->walk([&](scf::ForOp loop) {
+      if (loop->hasAttr(KVCacheDialect::kScheduleAttr))
+        loops.push_back(loop);
     });
-    if (result.wasInterrupted())
-      return signalPassFailure();
     if (loops.empty())
       return markAllAnalysesPreserved();
     for (scf::ForOp loop : loops)
-      schedule(loop, cast<ScheduleAttr>(loop->removeAttr(kSchedule)));
+      schedule(loop, cast<ScheduleAttr>(
+                         loop->removeAttr(KVCacheDialect::kScheduleAttr)));
   }
 
 private:

@@ -71,6 +71,61 @@ CLEAR = """
         %added ="""
 
 
+FOR = """
+    %m = scf.for %i = %c0 to {end} step %c1 iter_args(%x = %c1) -> (index) {{
+      %y = arith.addi %x, {added} : index
+      scf.yield %y : index
+    }}
+"""
+WHILE = """
+    %m = scf.while (%x = %c1) : (index) -> index {{
+      %goes_on = arith.cmpi ult, %x, {end} : index
+      scf.condition(%goes_on) %x : index
+    }} do {{
+    ^bb0(%x: index):
+      %y = arith.addi %x, {added} : index
+      scf.yield %y : index
+    }}
+"""
+IF = """
+    %is_first = arith.cmpi eq, {left}, %c0 : index
+    %m = scf.if %is_first -> (index) {{
+      scf.yield {yielded} : index
+    }} else {{
+      scf.yield %c1 : index
+    }}
+"""
+
+
+# Numbers of tiles, and whether they surely are the same in all threads of a block.
+BOUNDS = {
+    "block": ("%m = gpu.block_id x", True),
+    "branch": (IF.format(left="%n", yielded="%n"), True),
+    "loop": (FOR.format(end="%n", added="%i"), True),
+    "while": (WHILE.format(end="%n", added="%n"), True),
+    "while_of_threads": (WHILE.format(end="%thread", added="%c1"), False),
+    "while_over_threads": (WHILE.format(end="%n", added="%thread"), False),
+    "global_id": ("%m = gpu.global_id x", False),
+    "opaque_thread": ("%m = kvcache.opaque_thread : index", False),
+    "register": ("%t = nvvm.read.ptx.sreg.tid.x : i32\n%m = arith.index_cast %t : i32 to index", False),
+    "branch_of_threads": (IF.format(left="%thread", yielded="%n"), False),
+    "branch_to_threads": (IF.format(left="%n", yielded="%thread"), False),
+    "loop_of_threads": (FOR.format(end="%thread", added="%c1"), False),
+    "loop_over_threads": (FOR.format(end="%n", added="%thread"), False),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_turns_need_the_same_number_of_tiles_in_all_threads(name):
+    code, is_same = BOUNDS[name]
+    text = edit(LOOP, ("%l, %o = scf.for", f"{code}\n%l, %o = scf.for"), ("to %n step %c1 iter_args(%lj", "to %m step %c1 iter_args(%lj"))
+    command = [OPT, "-", "--kvcache-schedule-attention", "--remarks-filter=kvcache-schedule.*", "-o", "/dev/null"]
+    result = subprocess.run(command, input=text, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert ("products overlap, in turns" in result.stderr) == is_same
+    assert ("warpgroups may have other numbers of tiles" in result.stderr) != is_same
+
+
 def test_loops_may_store_into_a_tile_before_its_product():
     text = edit(LOOP, ("%added =", CLEAR.format(tile="%vt", id="%one", threads="%count")))
     command = [OPT, "-", "--kvcache-schedule-attention", "--remarks-filter=kvcache-schedule.*"]
