@@ -191,7 +191,8 @@ def KVCache_ReduceOp : KVCache_Op<"reduce", [
 
     A thread combines its elements from the lowest column on: sums one after the
     other, and other kinds two at a time. Then lanes exchange, the nearest first.
-    So the order does not depend on other rows.
+    So the order does not depend on other rows. As in `gpu.shuffle`, all lanes of
+    a warp run the op.
 
     Warps that share rows exchange through `scratch`: each stores its numbers,
     all threads of the block wait at a barrier, and each combines the numbers of
@@ -258,7 +259,8 @@ def KVCache_WarpAnyOp : KVCache_Op<"warp_any", [Pure]> {
   let description = [{
     Returns whether an element is true in a row that a lane of the warp has. All
     threads of a warp get one result, and other warps of the team others. So a
-    branch on it does not part the lanes of a warp.
+    branch on it does not part the lanes of a warp. As in `gpu.shuffle`, all
+    lanes run the op.
 
     Constraints:
     - (C1) the fragment has one dimension, elements of i1, and is not `partial`.

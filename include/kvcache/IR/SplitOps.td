@@ -81,8 +81,9 @@ def KVCache_MergeSplitsOp : KVCache_Op<"merge_splits", [
       the sum without the sink
     - `max_logits[r, g] = ln(2) * (exponent + exponent_bias)`
 
-    If `sum` is 0, the output is 0 and the others are -inf. The order of the sums
-    depends on n only.
+    Without tokens in any split, the output is 0, `max_logits` is -inf, and `lse`
+    is the sink if it counts, and otherwise -inf. The order of the sums depends
+    on n only.
 
     Constraints:
     - (C1) `out` has static sizes of heads and elements, which are packed. `lse`,
