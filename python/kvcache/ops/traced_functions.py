@@ -163,14 +163,17 @@ def _floor_divide(x: Traced, y: Traced) -> Traced:
 
 
 def _divide_floats(x: Traced, y: Traced) -> tuple[Traced, Traced]:
-    """Returns quotient and remainder as NumPy computes them."""
+    """Returns quotient and remainder as NumPy computes them, also of 0 and by 0."""
     rest = _emit("arith.remf", x, y, kind="float")
     quotient = (x - rest) / y
     is_other = (rest != 0) & ((rest < 0) != (y < 0))
     quotient = _where(is_other, quotient - 1, quotient)
     floor = _apply(np.floor, quotient)
     floor = _where(quotient - floor > 0.5, floor + 1, floor)
-    return floor, _where(is_other, rest + y, rest)
+    floor = _where(floor == 0, x / y * 0.0, floor)
+    floor = _where(y == 0, x / y, floor)
+    zero = _where(y < 0, x.trace.constant(-0.0), x.trace.constant(0.0))
+    return floor, _where(rest == 0, zero, _where(is_other, rest + y, rest))
 
 
 def _remainder(x: Traced, y: Traced) -> Traced:
@@ -226,6 +229,7 @@ def _power(x: Traced, y: Traced) -> Traced:
 
 
 def _square(x: Traced) -> Traced:
+    x = _to_int(x) if x.kind == "bool" else x
     product: Traced = x * x
     return _bound(product, 0, product.high) if product.high < MOST else product
 
@@ -248,8 +252,9 @@ def _sign(x: Traced) -> Traced:
     kind, (x,) = _unify(x, least="int")
     zero = convert(x.trace.constant(0), kind)
     one, minus = (convert(x.trace.constant(number), kind) for number in (1, -1))
-    # NaN stays NaN.
-    return _where(x > zero, one, _where(x < zero, minus, x if kind == "float" else zero))
+    # NaN stays NaN, and -0 becomes 0.
+    rest = _where(x == zero, zero, x) if kind == "float" else zero
+    return _where(x > zero, one, _where(x < zero, minus, rest))
 
 
 def _unary(op: str) -> Callable[..., Traced]:

@@ -19,7 +19,11 @@ from .. import dtypes
 from .append_options import float_text
 
 LEAST, MOST = -(2**63), 2**63 - 1
-_KINDS_OF_DTYPES = {"b": "bool", "i": "int", "u": "int", "f": "float"}
+_KINDS_OF_DTYPES = {
+    **{np.dtype(name): "float" for name in ("float32", "float64")},
+    np.dtype("int64"): "int",
+    np.dtype("bool"): "bool",
+}
 
 # The functions of NumPy, and conversions by kind: ``traced_functions`` adds them.
 UFUNCS: dict[Any, Callable[..., Traced]] = {}
@@ -141,10 +145,13 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         return traced(**lifted)
 
     def astype(self, dtype: dtypes.DTypeLike) -> Traced:
-        """Converts, as an array does: to f32, to 64 bits, or to bool."""
-        kind = _KINDS_OF_DTYPES.get(np.dtype(dtype).kind)
+        """Converts to a bool, an integer of 64 bits, or a float, which has 32 bits."""
+        kind = _KINDS_OF_DTYPES.get(np.dtype(dtype))
         if kind is None:
-            raise TypeError(f"expects a bool, an integer or a float, got {np.dtype(dtype)}")
+            raise TypeError(
+                f"expects bool, int64, float32 or float64, got {np.dtype(dtype)}: numbers "
+                "have no other types here"
+            )
         return CONVERSIONS[kind](self)
 
     def __pow__(self, exponent: Any, modulus: Any = None) -> Traced:
