@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import mmap
 from collections.abc import Sequence
@@ -86,14 +87,16 @@ class AsyncMemory(Memory, Protocol):
 # Linux allocates memory at the first write to a page, and refuses no mapping for its
 # size. Python 3.11 has no name for this flag.
 _MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+_MADV_HUGEPAGE = getattr(mmap, "MADV_HUGEPAGE", None)
 
 
 class NumPyMemory:
     """Host memory as NumPy arrays, aligned to the machine's pages.
 
     So they are aligned for every access of a kernel. Pages of a cache that are never
-    written take no memory: a cache may be larger than the machine's memory.
-    ``MemoryError`` means that the address space has no room.
+    written take no memory: a cache may be larger than the machine's memory. Linux is
+    asked for huge pages, which take fewer translations of addresses; memory then grows
+    by 2 MiB. ``MemoryError`` means that the address space has no room.
     """
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -108,6 +111,9 @@ class NumPyMemory:
         except (OSError, OverflowError) as error:
             message = f"no room for a tensor of {size} bytes, {shape} of {dtype.name}"
             raise MemoryError(message) from error
+        if _MADV_HUGEPAGE is not None:
+            with contextlib.suppress(OSError):  # a system without them
+                mapping.madvise(_MADV_HUGEPAGE)
         memory = np.frombuffer(mapping, np.uint8, size)
         return memory.view(dtype).reshape(shape)
 

@@ -3,6 +3,7 @@
 import dataclasses
 import mmap
 import os
+import re
 import types
 from pathlib import Path
 
@@ -250,6 +251,27 @@ def test_unwritten_numpy_memory_takes_no_space():
     tensor[-1] = 1
     assert tensor[-1].sum() == 1 << 20 and not tensor[0].any()
     assert (resident_pages() - before) * mmap.PAGESIZE < 64 << 20
+
+
+def find_flags(address):
+    """The kernel's flags of the mapping that has an address."""
+    is_inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if found := re.match("([0-9a-f]+)-([0-9a-f]+) ", line):
+            begin, end = (int(number, 16) for number in found.groups())
+            is_inside = begin <= address < end
+        elif is_inside and line.startswith("VmFlags:"):
+            return line.split()
+    return []
+
+
+@pytest.mark.skipif(
+    not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="the kernel has no huge pages"
+)
+def test_numpy_memory_asks_for_huge_pages():
+    """Without them, a decode step takes a quarter longer."""
+    tensor = NumPyMemory().allocate((64, 1 << 20), np.dtype(np.int8))
+    assert "hg" in find_flags(tensor.ctypes.data)
 
 
 def test_numpy_memory_of_no_pages():
