@@ -134,8 +134,7 @@ class Folder:
                 os.fsync(file)
             if batch.is_over:
                 raise TimeoutError
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            os.rename(temporary, path)
+            _move(temporary, path)
         except BaseException:
             os.unlink(temporary)
             self._usage.forget(size)
@@ -193,6 +192,15 @@ class Folder:
         os.unlink(path)
         self._usage.forget(size)
         return True
+
+
+def _move(source: str, target: str) -> None:
+    """Renames a file; makes the folder of its target, unless it is there."""
+    try:
+        os.rename(source, target)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+        os.rename(source, target)
 
 
 def _read_cached(file: int, part: memoryview, offset: int, batch: Batch) -> int:

@@ -133,7 +133,18 @@ def test_command_prints_and_writes_its_record(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "script", ["bench", "manager", "transfer", "cpu", "emulator", "quantized_loads", "append_kernels", "attention_peers"]
+    "script",
+    [
+        "bench",
+        "manager",
+        "stores",
+        "transfer",
+        "cpu",
+        "emulator",
+        "quantized_loads",
+        "append_kernels",
+        "attention_peers",
+    ],
 )
 def test_help_is_printed(script):
     path = ROOT / f"benchmarks/{script}.py"

@@ -244,6 +244,15 @@ def test_copy_that_hangs_ends_at_its_deadline(tmp_path, monkeypatch, call):
         assert [*tmp_path.glob("tmp/*")] == []
 
 
+def test_benchmark_compares_the_same_bytes(tmp_path):
+    command = [sys.executable, ROOT / "benchmarks/stores.py", "--rounds", "1", "--folder", tmp_path]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr
+    rows = [line.split() for line in result.stdout.splitlines()[1:3]]
+    assert [row[0] for row in rows] == ["written", "read"] and all(float(rate) > 0 for row in rows for rate in row[1:])
+    assert not [*tmp_path.iterdir()]
+
+
 @pytest.mark.parametrize("code", [errno.EAGAIN, errno.EOPNOTSUPP, None])
 def test_values_come_from_memory_or_from_the_disk(tmp_path, monkeypatch, code):
     """Every second read of memory fails, or none of the file system does one."""
