@@ -74,6 +74,7 @@ SHAPES = [
     Shape("decode, 32 x 512 tokens, 32 over 8 heads of 64", 32, 512, 8, 32, 64),
     Shape("prompt of 512, 32 over 8 heads", 1, 512, 8, 32, new=512),
     Shape("64 tokens after 2,048, 32 over 8 heads", 1, 2048 + 64, 8, 32, new=64),
+    Shape("prompt of 2,048, 32 over 8 heads", 1, 2048, 8, 32, new=2048),
 ]
 
 
@@ -206,12 +207,13 @@ def make_torch(shape: Shape, arrays: list[Any], scale: float, wanted: Any, name:
     dtype = torch.bfloat16 if name == "bf16" else torch.float32
     q, k, v = (x.transpose(1, 2).to(dtype).contiguous() for x in arrays)
     seen = torch.arange(shape.tokens) <= torch.arange(shape.tokens - shape.new, shape.tokens)[:, None]
-    mask = None if shape.new == 1 else seen
+    is_causal = shape.new == shape.tokens
+    mask = None if shape.new == 1 or is_causal else seen
     outs: dict[str, Any] = {}
 
     def call(turn: int) -> None:
         outs["last"] = torch.nn.functional.scaled_dot_product_attention(
-            q, k, v, attn_mask=mask, scale=scale, enable_gqa=shape.query_heads > shape.heads
+            q, k, v, attn_mask=mask, is_causal=is_causal, scale=scale, enable_gqa=shape.query_heads > shape.heads
         )
 
     def read() -> Any:

@@ -20,9 +20,11 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// Bytes of the queries and accumulators of a block, and of a tile of tokens:
-/// together they fit into the second cache.
-constexpr int64_t kBlockBytes = 1 << 18, kTileBytes = 1 << 17;
+/// Bytes of the queries and accumulators of a block as f32, and of a tile of
+/// tokens: together they fit into the second cache. That of CPUs with AMX is
+/// larger, and the conversion of a tile takes as long as few products there.
+constexpr int64_t kBlockBytes = 1 << 18, kBlockBytesOfTiles = 1 << 19;
+constexpr int64_t kTileBytes = 1 << 17;
 constexpr int64_t kMostRows = 512, kMostTokens = 128;
 
 /// The largest multiple of `unit` whose numbers of `size` floats have so many
@@ -35,8 +37,10 @@ static int64_t getCount(int64_t bytes, int64_t size, int64_t unit,
 
 static RowLanes allocateRows(const HostAttention &attention, int64_t tokens) {
   const AttentionSizes &sizes = attention.sizes;
-  int64_t rows = getCount(kBlockBytes, sizes.keySize + sizes.valueSize,
-                          kPanelRows, kMostRows);
+  int64_t bytes =
+      attention.mma == HostMma::AMX ? kBlockBytesOfTiles : kBlockBytes;
+  int64_t rows = getCount(bytes, sizes.keySize + sizes.valueSize, kPanelRows,
+                          kMostRows);
   Type f32 = attention.frame.builder.getF32Type();
   Type i32 = attention.frame.builder.getI32Type();
   RowLanes memory;
