@@ -16,10 +16,11 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-int64_t HostMmaBuilder::getMostRows() const {
+int64_t HostMmaBuilder::getMostRows(int64_t vectors) const {
   if (kind == HostMma::AMX)
     return 2;
-  return frame.target.vectorBits > 128 ? kTokenSteps : kTokenSteps / 2;
+  int64_t bits = frame.target.vectorBits;
+  return bits < 256 ? 2 : bits < 512 || vectors > 1 ? 4 : 8;
 }
 
 int64_t HostMmaBuilder::getMostVectors() const {

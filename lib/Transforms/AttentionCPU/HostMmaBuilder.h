@@ -29,9 +29,10 @@ public:
   /// Rows of `lhs`, and its columns, of one instruction.
   int64_t getRows() const { return kind == HostMma::AMX ? kLanes : 1; }
   int64_t getDepth() const { return kind == HostMma::AMX ? kLanes : 1; }
-  /// Instructions along `lhs` and along `rhs`, at most, whose accumulators are
-  /// in registers at once: 32 or 16 vectors, or 8 tiles.
-  int64_t getMostRows() const;
+  /// Instructions along `lhs`, at most, for so many along `rhs`, and the most
+  /// of those, whose accumulators are in registers at once: 32 or 16 vectors,
+  /// or 8 tiles.
+  int64_t getMostRows(int64_t vectors) const;
   int64_t getMostVectors() const;
 
   /// Loads `lhs` from these indices on. Only tiles need its rows to be rows of

@@ -39,8 +39,8 @@ static RowLanes allocateRows(const HostAttention &attention, int64_t tokens) {
   const AttentionSizes &sizes = attention.sizes;
   int64_t bytes =
       attention.mma == HostMma::AMX ? kBlockBytesOfTiles : kBlockBytes;
-  int64_t rows = getCount(bytes, sizes.keySize + sizes.valueSize, kPanelRows,
-                          kMostRows);
+  int64_t rows =
+      getCount(bytes, sizes.keySize + sizes.valueSize, kPanelRows, kMostRows);
   Type f32 = attention.frame.builder.getF32Type();
   Type i32 = attention.frame.builder.getI32Type();
   RowLanes memory;

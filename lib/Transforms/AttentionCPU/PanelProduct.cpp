@@ -46,9 +46,8 @@ public:
   ProductLoop(const HostMmaBuilder &mma, const Frame &frame,
               const PanelProduct &product, Value vector, int64_t vectors)
       : mma(mma), frame(frame), product(product), vector(vector),
-        vectors(vectors),
-        rows(std::gcd(product.rowMultiple / mma.getRows(), mma.getMostRows())) {
-  }
+        vectors(vectors), rows(std::gcd(product.rowMultiple / mma.getRows(),
+                                        mma.getMostRows(vectors))) {}
 
   void run() const {
     frame.loop(product.beginRow, product.endRow,

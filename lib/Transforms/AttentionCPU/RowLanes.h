@@ -19,7 +19,7 @@ constexpr int64_t kPanelVectors = 4, kPanelRows = kPanelVectors * kLanes;
 constexpr int64_t kTokenSteps = 4;
 /// The tokens of scores are a multiple of these.
 inline int64_t getTokenSteps(HostMma mma) {
-  return mma == HostMma::AMX ? 2 * kLanes : kTokenSteps;
+  return mma == HostMma::AMX ? 2 * kLanes : 2 * kTokenSteps;
 }
 
 /// Memory of the rows of a block, which are lanes: row `r` is lane
