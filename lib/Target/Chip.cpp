@@ -114,6 +114,17 @@ const Chip *kvcache::lookupChip(StringRef name) {
   return chip == std::end(kChips) ? nullptr : chip;
 }
 
+FailureOr<SmallVector<const Chip *>>
+kvcache::lookupChips(Operation *op, ArrayRef<std::string> names) {
+  SmallVector<const Chip *> chips;
+  for (const std::string &name : names) {
+    chips.push_back(lookupChip(name));
+    if (!chips.back())
+      return op->emitError(getUnknownChipMessage(name));
+  }
+  return chips;
+}
+
 std::string Chip::getFeatures() const {
   return ("+ptx" + Twine(ptxVersion)).str();
 }

@@ -4,6 +4,8 @@
 // RUN: kvcache-opt %s --kvcache-plan-attention=chip=sm_90a --kvcache-plan-attention=chip=sm_90a | FileCheck %s --check-prefixes=CHECK,SM90
 // RUN: kvcache-opt %s --kvcache-plan-attention=chip=sm_90a,sm_100a | FileCheck %s --check-prefixes=CHECK,BOTH
 // RUN: not kvcache-opt %s --kvcache-plan-attention=chip=sm_99 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not kvcache-opt %s --kvcache-tile-attention=chip=sm_99 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a,sm_99" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
 // Planned twice, a config stays as it is. Kernels for several chips have what
 // all of them have.

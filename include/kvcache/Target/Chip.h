@@ -114,6 +114,10 @@ ArrayRef<Chip> getChips();
 /// Returns the chip of this name, or null.
 const Chip *lookupChip(StringRef name);
 
+/// Returns the chips of these names, or reports an unknown one at `op`.
+FailureOr<SmallVector<const Chip *>> lookupChips(Operation *op,
+                                                 ArrayRef<std::string> names);
+
 /// Returns the chip of the `#nvvm.target`s of the enclosing `gpu.module`, or of
 /// `op` if it is one. Returns null if there is no module, if the module has no
 /// targets or several chips, or if the table does not have the chip.

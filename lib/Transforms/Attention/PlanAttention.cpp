@@ -27,15 +27,11 @@ struct PlanAttention : kvcache::impl::PlanAttentionBase<PlanAttention> {
     getOperation()->walk([&](AttentionOp op) { ops.push_back(op); });
     if (ops.empty())
       return markAllAnalysesPreserved();
-    SmallVector<const Chip *> known;
-    for (const std::string &name : chips) {
-      known.push_back(lookupChip(name));
-      if (known.back())
-        continue;
-      ops.front().emitError(getUnknownChipMessage(name));
+    FailureOr<SmallVector<const Chip *>> known =
+        lookupChips(ops.front(), chips);
+    if (failed(known))
       return signalPassFailure();
-    }
-    Target target(known);
+    Target target(*known);
     for (AttentionOp op : ops)
       if (failed(plan(op, target)))
         return signalPassFailure();

@@ -36,55 +36,69 @@ struct ExpandOps : kvcache::impl::ExpandOpsBase<ExpandOps> {
   using ExpandOpsBase::ExpandOpsBase;
 
   void runOnOperation() override {
-    SmallVector<const Chip *> known;
-    for (const std::string &name : chips)
-      known.push_back(lookupChip(name));
-    // `kvcache-attach-targets` reports the others.
-    target.emplace(llvm::is_contained(known, nullptr)
-                       ? ArrayRef<const Chip *>()
-                       : ArrayRef<const Chip *>(known));
-    target->vectorBits = vectorBits;
     if (!llvm::is_contained({128, 256, 512}, vectorBits)) {
       getOperation()->emitError("'kvcache-expand-ops' expects 'vector-bits' to "
                                 "be 128, 256 or 512, got ")
           << vectorBits.getValue();
       return signalPassFailure();
     }
-    target->mma = mma;
     if (mma != HostMma::FMA && vectorBits != 512) {
       getOperation()->emitError("'kvcache-expand-ops' expects 'vector-bits' to "
                                 "be 512 with matrix instructions, got ")
           << vectorBits.getValue();
       return signalPassFailure();
     }
+    Operation *first = findFirst();
+    if (!first)
+      return markAllAnalysesPreserved();
+    FailureOr<SmallVector<const Chip *>> known = lookupChips(first, chips);
+    if (failed(known))
+      return signalPassFailure();
+    target.emplace(*known);
+    target->vectorBits = vectorBits;
+    target->mma = mma;
     if (!forGPU && failed(joinAllSplits()))
       return signalPassFailure();
-    bool changed = false;
     WalkResult result = getOperation()->walk([&](Operation *op) {
-      return TypeSwitch<Operation *, WalkResult>(op)
-          .Case<AppendOp, AttentionOp, GatherOp, CopyOp, CopyPagesOp,
-                MergeSplitsOp, MergeStatesOp, RemapRowsOp, WorkspaceSizeOp>(
-              [&](auto known) {
-                changed = true;
-                return expandOne(known);
-              })
-          .Default(WalkResult::advance());
+      return visit(op, [&](auto known) { return expandOne(known); });
     });
     if (result.wasInterrupted())
       signalPassFailure();
-    if (!changed)
-      markAllAnalysesPreserved();
   }
 
 private:
+  /// Calls a function with an op that the pass expands.
+  template <typename FunctionT>
+  static WalkResult visit(Operation *op, FunctionT function) {
+    return TypeSwitch<Operation *, WalkResult>(op)
+        .Case<AppendOp, AttentionOp, GatherOp, CopyOp, CopyPagesOp,
+              MergeSplitsOp, MergeStatesOp, RemapRowsOp, WorkspaceSizeOp>(
+            function)
+        .Default(WalkResult::advance());
+  }
+
+  /// The first op that the pass expands, or null.
+  Operation *findFirst() {
+    Operation *first = nullptr;
+    getOperation()->walk([&](Operation *op) {
+      return visit(op, [&](auto known) {
+        first = known;
+        return WalkResult::interrupt();
+      });
+    });
+    return first;
+  }
+
   LogicalResult joinAllSplits() {
     SmallVector<AttentionOp> ops;
     getOperation()->walk([&](AttentionOp op) {
       if (op.getPartial())
         ops.push_back(op);
     });
-    return success(llvm::all_of(
-        ops, [](AttentionOp op) { return succeeded(joinSplits(op)); }));
+    bool isJoined = true;
+    for (AttentionOp op : ops)
+      isJoined &= succeeded(joinSplits(op));
+    return success(isJoined);
   }
 
   template <typename OpTy> WalkResult expandOne(OpTy op) {

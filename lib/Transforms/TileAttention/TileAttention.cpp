@@ -39,23 +39,21 @@ struct TileAttention : kvcache::impl::TileAttentionBase<TileAttention> {
   using TileAttentionBase::TileAttentionBase;
 
   void runOnOperation() override {
-    SmallVector<const Chip *> known;
-    for (const std::string &name : chips)
-      known.push_back(lookupChip(name));
-    // `kvcache-attach-targets` reports the others.
-    if (llvm::is_contained(known, nullptr))
-      return markAllAnalysesPreserved();
-    Target target(known);
     SmallVector<AttentionOp> ops;
     getOperation()->walk([&](AttentionOp op) {
       if (isHostCode(op))
         ops.push_back(op);
     });
+    if (ops.empty())
+      return markAllAnalysesPreserved();
+    FailureOr<SmallVector<const Chip *>> known =
+        lookupChips(ops.front(), chips);
+    if (failed(known))
+      return signalPassFailure();
+    Target target(*known);
     for (AttentionOp op : ops)
       if (failed(tile(op, target)))
         return signalPassFailure();
-    if (ops.empty())
-      markAllAnalysesPreserved();
   }
 
 private:
