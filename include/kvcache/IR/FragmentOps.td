@@ -214,8 +214,8 @@ def KVCache_ReduceOp : KVCache_Op<"reduce", [
       needs a `scratch`.
     - (C6) between the op and the next store into `scratch`, also of a `reduce`,
       is a barrier of the block: a `reduce` through another tile has one. The
-      lowering checks what follows in a block, and in the next iteration of a
-      loop. The emulator finds the others.
+      lowering checks the ops that follow, also in the next iteration of a loop
+      and after it. Calls may have a barrier. The emulator finds other races.
 
     Example:
 

@@ -42,7 +42,7 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     A is `mma_a16_pairs`, and of values, D is `mma_acc_pairs`.
 
     The product is in flight until `fragment_wait`. Until then no thread writes
-    the tiles.
+    the tiles. `kvcache-lower-fragments` checks (C10) to (C12).
 
     Constraints:
     - (C1) `a_row` and `a_column` are there if `a` is a tile, and only then. A
@@ -53,8 +53,8 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     - (C3) `accumulator` has the shape, element type and layout of the result.
     - (C4) of `wgmma`, everything is as `mma` has it. For `wgmma_acc_t`, A is a
       tile, and n is the number of rows.
-    - (C5) of `mma.sync`, A is a fragment of bf16 or f16, which B has too; the
-      D is of f32, and n and k multiples of 16. `b_row` is a multiple of 8, and
+    - (C5) of `mma.sync`, A is a fragment of bf16 or f16, which B has too, D is
+      of f32, and n and k multiples of 16. `b_row` is a multiple of 8, and
       `b_column` of 16 bytes.
     - (C6) the parts are inside the tiles.
     - (C7) `thread` is for `mma.sync`, whose lanes address rows of B.
@@ -63,6 +63,11 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
       otherwise `mma_acc`.
     - (C9) `rows_first` is for a `k_major` B of `mma.sync` with elements of 16
       bits.
+    - (C10) a product in flight has one use on each path: `fragment_wait`, the
+      `add` of another product, or an op that passes it on.
+    - (C11) of `wgmma`, only other products use a fragment of A before
+      `fragment_wait`.
+    - (C12) the region of `consume` waits for products that read its tiles.
 
     Example:
 

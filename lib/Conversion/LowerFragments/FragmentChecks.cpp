@@ -8,6 +8,8 @@
 
 #include "FragmentChecks.h"
 
+#include "ProductChecks.h"
+
 #include "kvcache/IR/FragmentOps.h"
 #include "kvcache/IR/FragmentProductOps.h"
 #include "kvcache/IR/FragmentTileOps.h"
@@ -17,7 +19,11 @@
 #include "kvcache/Target/Chip.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/CallInterfaces.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -49,22 +55,6 @@ static LogicalResult checkPlace(Operation *op) {
   return success();
 }
 
-/// Whether an op may have a product in flight as an operand: it waits for it,
-/// adds to it, or passes it on.
-static bool mayTakeInFlight(Operation *op) {
-  return isa<FragmentWaitOp, FragmentMmaOp, RegionBranchOpInterface,
-             BranchOpInterface, CallOpInterface>(op) ||
-         op->hasTrait<OpTrait::ReturnLike>() || isa<YieldOp>(op);
-}
-
-static LogicalResult checkProducts(Operation *op) {
-  if (!llvm::any_of(op->getOperandTypes(), llvm::IsaPred<InFlightType>) ||
-      mayTakeInFlight(op))
-    return success();
-  return op->emitOpError("uses a product in flight, whose registers are not "
-                         "ready before 'kvcache.fragment_wait'");
-}
-
 //===----------------------------------------------------------------------===//
 // Reductions between warps
 //===----------------------------------------------------------------------===//
@@ -80,30 +70,68 @@ static LogicalResult checkTeam(ReduceOp op) {
          << threads;
 }
 
-/// Whether an op surely contains no barrier.
-static bool hasNoBarrier(Operation *op) {
+namespace {
+/// The first event of an op: a store into a tile, or a barrier of the block.
+struct Event {
+  enum Kind { None, Store, Barrier } kind;
+  Operation *op;
+};
+} // namespace
+
+/// Finds the first event of an op without regions. Calls may be barriers.
+static Event::Kind classify(Operation *op, Value tile) {
   if (auto reduce = dyn_cast<ReduceOp>(op))
-    return !reduce.getScratch();
-  return isMemoryEffectFree(op) || isa<TileLoadOp, TileStoreOp, FragmentLoadOp,
-                                       FragmentStoreOp, OpaqueThreadOp>(op);
+    return reduce.getScratch() == tile ? Event::Store
+           : reduce.getScratch()       ? Event::Barrier
+                                       : Event::None;
+  if (isa<gpu::BarrierOp, CallOpInterface>(op))
+    return Event::Barrier;
+  if (auto barrier = dyn_cast<NVVM::BarrierOp>(op))
+    return barrier.getBarrierId() ? Event::None : Event::Barrier;
+  auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+  return effects && effects.getEffectOnValue<MemoryEffects::Write>(tile)
+             ? Event::Store
+             : Event::None;
 }
 
-/// Checks that no `reduce` stores into `scratch` before a barrier: none after
-/// the op, nor in the next iteration of its loop. (C6)
+static Event findEvent(Operation *op, Value tile) {
+  Event event{Event::None, nullptr};
+  op->walk<WalkOrder::PreOrder>([&](Operation *nested) {
+    event = {classify(nested, tile), nested};
+    return event.kind == Event::None ? WalkResult::advance()
+                                     : WalkResult::interrupt();
+  });
+  return event;
+}
+
+/// Finds the first event from an op to the end of its block.
+static Event findEventFrom(Operation *op, Value tile) {
+  Event event{Event::None, nullptr};
+  for (; op && event.kind == Event::None; op = op->getNextNode())
+    event = findEvent(op, tile);
+  return event;
+}
+
+/// Checks that a barrier is between the op and the next store into `scratch`,
+/// also in the next iteration of a loop around the op and after it. (C6)
 static LogicalResult checkNextStore(ReduceOp op) {
-  bool isLoop = isa<scf::ForOp>(op->getParentOp());
-  for (Operation *next = op->getNextNode();; next = next->getNextNode()) {
-    if (!next && isLoop)
-      next = &op->getBlock()->front();
-    if (!next)
+  auto check = [&](const Event &event) {
+    if (event.kind != Event::Store)
       return success();
-    auto other = dyn_cast<ReduceOp>(next);
-    if (other && other.getScratch() == op.getScratch())
-      return other.emitOpError("expects a barrier after the last 'reduce' "
-                               "through 'scratch'");
-    if (!hasNoBarrier(next))
-      return success();
+    return LogicalResult(event.op->emitOpError(
+        "expects a barrier after the last 'reduce' through 'scratch'"));
+  };
+  for (Operation *last = op; !isa<FunctionOpInterface>(last);
+       last = last->getParentOp()) {
+    Event event = findEventFrom(last->getNextNode(), op.getScratch());
+    if (event.kind != Event::None)
+      return check(event);
+    if (isa<LoopLikeOpInterface>(last->getParentOp()) &&
+        failed(
+            check(findEventFrom(&last->getBlock()->front(), op.getScratch()))))
+      return failure();
   }
+  return success();
 }
 
 static LogicalResult checkReduction(Operation *op) {
@@ -115,8 +143,7 @@ static LogicalResult checkReduction(Operation *op) {
 
 LogicalResult kvcache::checkFragments(Operation *code) {
   WalkResult result = code->walk([](Operation *op) -> WalkResult {
-    return failure(failed(checkPlace(op)) || failed(checkProducts(op)) ||
-                   failed(checkReduction(op)));
+    return failure(failed(checkPlace(op)) || failed(checkReduction(op)));
   });
-  return failure(result.wasInterrupted());
+  return failure(result.wasInterrupted() || failed(checkProducts(code)));
 }

@@ -18,7 +18,7 @@ namespace mlir::kvcache {
 bool usesFragments(Operation *op);
 
 /// Checks what the verifiers of ops in `code` do not see: which code has
-/// fragments, what products in flight are used by, and races through `scratch`.
+/// fragments, products in flight, and races through `scratch`.
 LogicalResult checkFragments(Operation *code);
 
 } // namespace mlir::kvcache

@@ -50,7 +50,7 @@ gpu.module @kernels {
     %last = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %first) -> !fly {
       %next = kvcache.consume %ring[%i] : !ring -> (!fly) {
       ^bb0(%k: !tile):
-        %added = kvcache.fragment_mma %q[%c0, %c0], %k[%c0, %c0] add %sum : !tile, !tile, !fly -> !fly
+        %added = kvcache.fragment_mma %q[%c0, %c0], %q[%c0, %c0] add %sum : !tile, !tile, !fly -> !fly
         kvcache.yield %added : !fly
       }
       scf.yield %next : !fly

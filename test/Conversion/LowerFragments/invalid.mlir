@@ -169,6 +169,66 @@ gpu.module @kernels {
 
 // -----
 
+!s = !kvcache.fragment<16x64xf32, wgmma_acc_t>
+!row = !kvcache.fragment<16xf32, wgmma_acc_t>
+!scratch = !kvcache.tile<4x16xf32>
+
+// A store elsewhere is no barrier.
+gpu.module @kernels {
+  gpu.func @reduce_c6_store_between(%x: f32, %out: memref<?xf32>) -> (!row, !row) {
+    %c0 = arith.constant 0 : index
+    %scratch = kvcache.alloc_tile : !scratch
+    %s = kvcache.splat %x : !s
+    %max = kvcache.reduce maxnumf %s across %scratch : !s, !scratch -> !row
+    memref.store %x, %out[%c0] : memref<?xf32>
+    // expected-error @below {{'kvcache.reduce' op expects a barrier after the last 'reduce' through 'scratch'}}
+    %sum = kvcache.reduce addf %s across %scratch : !s, !scratch -> !row
+    gpu.return %max, %sum : !row, !row
+  }
+}
+
+// -----
+
+!s = !kvcache.fragment<16x64xf32, wgmma_acc_t>
+!row = !kvcache.fragment<16xf32, wgmma_acc_t>
+!scratch = !kvcache.tile<4x16xf32>
+
+gpu.module @kernels {
+  gpu.func @reduce_c6_tile_store(%x: f32) -> !row {
+    %c0 = arith.constant 0 : index
+    %scratch = kvcache.alloc_tile : !scratch
+    %s = kvcache.splat %x : !s
+    %max = kvcache.reduce maxnumf %s across %scratch : !s, !scratch -> !row
+    // expected-error @below {{'kvcache.tile_store' op expects a barrier after the last 'reduce' through 'scratch'}}
+    kvcache.tile_store %x, %scratch[%c0, %c0] : f32, !scratch
+    gpu.return %max : !row
+  }
+}
+
+// -----
+
+!s = !kvcache.fragment<16x64xf32, wgmma_acc_t>
+!row = !kvcache.fragment<16xf32, wgmma_acc_t>
+!scratch = !kvcache.tile<4x16xf32>
+
+gpu.module @kernels {
+  gpu.func @reduce_c6_after_branch(%x: f32, %first: !row, %c: i1) -> (!row, !row) {
+    %scratch = kvcache.alloc_tile : !scratch
+    %s = kvcache.splat %x : !s
+    %max = scf.if %c -> (!row) {
+      %some = kvcache.reduce maxnumf %s across %scratch : !s, !scratch -> !row
+      scf.yield %some : !row
+    } else {
+      scf.yield %first : !row
+    }
+    // expected-error @below {{'kvcache.reduce' op expects a barrier after the last 'reduce' through 'scratch'}}
+    %sum = kvcache.reduce addf %s across %scratch : !s, !scratch -> !row
+    gpu.return %max, %sum : !row, !row
+  }
+}
+
+// -----
+
 !tile = !kvcache.tile<64x64xbf16, swizzle_128b>
 !fly = !kvcache.in_flight<64x64xf32, wgmma_acc>
 
@@ -196,6 +256,113 @@ gpu.module @kernels [#nvvm.target<chip = "sm_100a">] {
     // expected-error @below {{'kvcache.fragment_mma' op requires sm_90a for wgmma, but the target is sm_100a}}
     // expected-error @below {{'kvcache.fragment_mma' op has no lowering here for its types and attributes}}
     %s = kvcache.fragment_mma %tile[%c0, %c0], %tile[%c0, %c0] : !tile, !tile -> !fly
+    gpu.return
+  }
+}
+
+// -----
+
+!tile = !kvcache.tile<128x64xbf16, swizzle_128b>
+!fly = !kvcache.in_flight<64x128xf32, wgmma_acc>
+
+// (C10) of fragment_mma: a second sum would copy registers of the first.
+gpu.module @kernels {
+  gpu.func @added_twice() kernel {
+    %c0 = arith.constant 0 : index
+    %k = kvcache.alloc_tile : !tile
+    %p = kvcache.fragment_mma %k[%c0, %c0], %k[%c0, %c0] : !tile, !tile -> !fly
+    %q = kvcache.fragment_mma %k[%c0, %c0], %k[%c0, %c0] add %p : !tile, !tile, !fly -> !fly
+    // expected-error @below {{'kvcache.fragment_mma' op expects the only use of a product in flight}}
+    %r = kvcache.fragment_mma %k[%c0, %c0], %k[%c0, %c0] add %p : !tile, !tile, !fly -> !fly
+    %w, %x = kvcache.fragment_wait %q, %r : !fly, !fly
+    gpu.return
+  }
+}
+
+// -----
+
+!tile = !kvcache.tile<128x64xbf16, swizzle_128b>
+!fly = !kvcache.in_flight<64x128xf32, wgmma_acc>
+!s = !kvcache.fragment<64x128xf32, wgmma_acc>
+
+// (C10): the loop would wait for it again and again.
+gpu.module @kernels {
+  gpu.func @waited_in_a_loop(%n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %k = kvcache.alloc_tile : !tile
+    %p = kvcache.fragment_mma %k[%c0, %c0], %k[%c0, %c0] : !tile, !tile -> !fly
+    scf.for %i = %c0 to %n step %c1 {
+      // expected-error @below {{'kvcache.fragment_wait' op expects the only use of a product in flight}}
+      %w = kvcache.fragment_wait %p : !fly
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+!tile = !kvcache.tile<128x64xbf16, swizzle_128b>
+!fly = !kvcache.in_flight<64x128xf32, wgmma_acc>
+!s = !kvcache.fragment<64x128xf32, wgmma_acc>
+
+// (C10): one use on each path.
+gpu.module @kernels {
+  gpu.func @waited_in_branches(%c: i1) kernel {
+    %c0 = arith.constant 0 : index
+    %k = kvcache.alloc_tile : !tile
+    %p = kvcache.fragment_mma %k[%c0, %c0], %k[%c0, %c0] : !tile, !tile -> !fly
+    %w = scf.if %c -> !s {
+      %x = kvcache.fragment_wait %p : !fly
+      scf.yield %x : !s
+    } else {
+      %q = kvcache.fragment_mma %k[%c0, %c0], %k[%c0, %c0] add %p : !tile, !tile, !fly -> !fly
+      %y = kvcache.fragment_wait %q : !fly
+      scf.yield %y : !s
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+!kt = !kvcache.tile<64x64xbf16, swizzle_128b>
+!p = !kvcache.fragment<64x64xbf16, wgmma_a16>
+!fly = !kvcache.in_flight<64x64xf32, wgmma_acc>
+
+// (C11)
+gpu.module @kernels {
+  gpu.func @fragment_in_use(%x: bf16) kernel {
+    %c0 = arith.constant 0 : index
+    %k = kvcache.alloc_tile : !kt
+    %p = kvcache.splat %x : !p
+    %q = kvcache.fragment_mma %p, %k[%c0, %c0] : !p, !kt -> !fly
+    // expected-error @below {{'kvcache.map' op uses the fragment 'a' of a product in flight, before 'kvcache.fragment_wait'}}
+    %y = kvcache.map arith.negf(%p) : !p -> !p
+    %w = kvcache.fragment_wait %q : !fly
+    gpu.return
+  }
+}
+
+// -----
+
+!kt = !kvcache.tile<64x64xbf16, swizzle_128b>
+!ring = !kvcache.pipe<2, !kt, producers = 4>
+!fly = !kvcache.in_flight<64x64xf32, wgmma_acc>
+
+// (C12): the slot is free after the region.
+gpu.module @kernels {
+  gpu.func @slot_in_use() kernel {
+    %c0 = arith.constant 0 : index
+    %q = kvcache.alloc_tile : !kt
+    %ring = kvcache.pipe : !ring
+    %fly = kvcache.consume %ring[%c0] : !ring -> !fly {
+    ^bb0(%k: !kt):
+      %p = kvcache.fragment_mma %q[%c0, %c0], %k[%c0, %c0] : !kt, !kt -> !fly
+      // expected-error @below {{'kvcache.yield' op expects no product in flight that reads a tile of its 'kvcache.consume'}}
+      kvcache.yield %p : !fly
+    }
+    %w = kvcache.fragment_wait %fly : !fly
     gpu.return
   }
 }
