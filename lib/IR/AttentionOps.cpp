@@ -201,11 +201,17 @@ AttentionConfig AttentionOp::getFields() {
   return config ? config.getConfig() : AttentionConfig();
 }
 
+bool AttentionOp::decidesSplits() {
+  AttentionConfig config = getFields();
+  return config.mma == MmaKind::None ||
+         (config.mma && config.rows && config.keys && config.dequant);
+}
+
 /// (C7), (C11).
 static LogicalResult verifyWorkspace(AttentionOp op) {
   if (op.getWorkspace())
-    return verifySplitMemory(op, op.getWorkspace(), op.getOut(),
-                             op.getSplitOrDefault());
+    return verifySplitMemory(op, op.getWorkspace(), op.getRowOffsets(),
+                             op.getOut(), op.getSplitOrDefault());
   if (op.getSplit())
     return op.emitOpError("expects 'split' only with 'workspace'");
   if (op.getFields().persistent.value_or(0))
@@ -221,12 +227,11 @@ static LogicalResult verifyPartial(AttentionOp op) {
     return op.emitOpError("expects 'partial' only with 'workspace'");
   if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<TensorType>))
     return op.emitOpError("expects 'partial' only without tensors");
-  AttentionConfig config = op.getFields();
-  if (config.mma == MmaKind::None || (config.mma && config.rows && config.keys))
+  if (op.decidesSplits())
     return success();
   return op.emitOpError(
-      "expects 'partial' only with a 'config' that has 'mma', "
-      "'rows' and 'keys', or 'mma = none'");
+      "expects 'partial' only with a 'config' that has 'mma', 'rows', 'keys' "
+      "and 'dequant', or 'mma = none'");
 }
 
 LogicalResult AttentionOp::verify() {

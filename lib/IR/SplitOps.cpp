@@ -43,6 +43,9 @@ static LogicalResult verifyOutputs(MergeSplitsOp op) {
     return op.emitOpError("expects 'out' to have static sizes of heads and "
                           "elements, got ")
            << out;
+  if (heads == 0 || elements == 0)
+    return op.emitOpError("expects 'out' to have heads and elements, got ")
+           << out;
   if (failed(verifyDense(op, "out", out, heads, elements)))
     return failure();
   for (auto [name, value] : {NamedValue("lse", op.getLse()),
@@ -72,7 +75,7 @@ static LogicalResult verifyValueScale(MergeSplitsOp op) {
 
 LogicalResult MergeSplitsOp::verify() {
   if (failed(verifyOutputs(*this)) ||
-      failed(verifySplitMemory(*this, getWorkspace(), getOut(),
+      failed(verifySplitMemory(*this, getWorkspace(), getRowOffsets(), getOut(),
                                getSplitOrDefault())) ||
       failed(verifyValueScale(*this)) ||
       failed(verifyScaleOfRows(*this, "out_scale", getOutScale(), "out",
@@ -92,6 +95,10 @@ LogicalResult MergeSplitsOp::verify() {
 static LogicalResult verifyCountOp(MergeSplitsOp op, Operation *nested) {
   if (nested->hasTrait<OpTrait::HasParallelRegion>())
     return refuseInRegion(nested, op) << "which contains no parallel loops";
+  StringRef dialect = nested->getName().getDialectNamespace();
+  if (dialect == "gpu")
+    return refuseInRegion(nested, op)
+           << "which contains no ops of the dialect '" << dialect << "'";
   for (auto [name, written] :
        {NamedValue("out", op.getOut()), NamedValue("lse", op.getLse()),
         NamedValue("max_logits", op.getMaxLogits()),

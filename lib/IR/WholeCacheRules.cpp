@@ -177,11 +177,20 @@ LogicalResult kvcache::verifyWorkspaceBytes(Operation *op,
 }
 
 LogicalResult kvcache::verifySplitMemory(Operation *op, Value workspace,
-                                         Value out, SplitAttr split) {
+                                         Value rowOffsets, Value out,
+                                         SplitAttr split) {
   auto type = cast<MemRefType>(workspace.getType());
-  auto rows = cast<ShapedType>(out.getType());
+  auto rows = cast<ShapedType>(out.getType()),
+       offsets = cast<ShapedType>(rowOffsets.getType());
+  if (offsets.getDimSize(0) == 0)
+    return op->emitOpError("expects 'row_offsets' to have a number, got ")
+           << offsets;
   if (!type.getLayout().isIdentity())
     return op->emitOpError("expects 'workspace' to be contiguous, got ")
+           << type;
+  if (type.getMemorySpace())
+    return op->emitOpError(
+               "expects 'workspace' in the default memory space, got ")
            << type;
   return verifyWorkspaceBytes(op, {rows.getDimSize(1), rows.getDimSize(2),
                                    split.getMax(), split.getRows()});

@@ -69,9 +69,11 @@ LogicalResult verifyScaleOfRows(Operation *op, StringRef name, Value scale,
 /// Checks that the workspace of a sequence has less than 2^63 bytes.
 LogicalResult verifyWorkspaceBytes(Operation *op, const WorkspaceShape &shape);
 
-/// Checks that a workspace is contiguous, and its size for splits of `out`.
-LogicalResult verifySplitMemory(Operation *op, Value workspace, Value out,
-                                SplitAttr split);
+/// Checks that `row_offsets` may have the number of a batch, that a workspace
+/// is contiguous and in the default memory space, and its size for splits of
+/// `out`.
+LogicalResult verifySplitMemory(Operation *op, Value workspace,
+                                Value rowOffsets, Value out, SplitAttr split);
 
 } // namespace mlir::kvcache
 

@@ -83,8 +83,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     - (C5) `rows` require paged caches of one page size, and exclude `causal`,
       `window`, `chunk`, `mask`, `ranges` and `lengths`.
     - (C6) `sinkless_lse` is only with `sinks`, and `whole_mask` with `mask`.
-    - (C7) `workspace` is contiguous, and has less than 2^63 bytes for each
-      sequence.
+    - (C7) `workspace` is contiguous, in the default memory space, and has less
+      than 2^63 bytes for each sequence. `row_offsets` then has a number.
     - (C8) `key_scale` and `value_scale` are for caches with scales and no zero
       points, or of fp8 or i8, and have one factor or the heads of the cache.
       A cache of i8 without scales has one.
@@ -114,8 +114,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     - (C20) `rope_cache` excludes `key_scale`, which would be a scale of both.
     - (C21) `ranges` has at least one range of a row, and two numbers of each.
     - (C22) `partial` is only with `workspace` and without tensors.
-    - (C23) `partial` is only with a `config` that has an `mma`, and `rows` and
-      `keys` unless that is `none`.
+    - (C23) `partial` is only with a `config` that has an `mma`, and `rows`, `keys`
+      and `dequant` unless that is `none`.
 
     Example:
 
@@ -266,6 +266,9 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     SplitAttr getSplitOrDefault();
     /// The fields of `config`, all unset unless there is one.
     AttentionConfig getFields();
+    /// Whether `config` has the fields on which the number of a row's splits and
+    /// their exponents in the workspace depend.
+    bool decidesSplits();
     /// The type of 16 bits that tensor cores compute with elements of a cache
     /// in; null if there is none.
     FloatType getTileElement(Value cache);

@@ -86,18 +86,21 @@ def KVCache_MergeSplitsOp : KVCache_Op<"merge_splits", [
     on n only.
 
     Constraints:
-    - (C1) `out` has static sizes of heads and elements, which are packed. `lse`,
+    - (C1) `out` has static sizes of heads and elements, above 0 and packed. `lse`,
       `max_logits` and `sinks` have its heads.
-    - (C2) `workspace` is contiguous, and has less than 2^63 bytes for each
-      sequence.
+    - (C2) `workspace` is contiguous, in the default memory space, and has less
+      than 2^63 bytes for each sequence. `row_offsets` has a number.
     - (C3) `value_scale` is one number, or has a static number of heads that
       divides those of `out`.
     - (C4) `out_scale` is for `out` of fp8, and has one number or its heads.
     - (C5) `sinkless_lse` is only with `sinks`.
     - (C6) `exponent_bias` is finite.
     - (C7) `count` takes four indices and yields an index.
-    - (C8) the ops of `count` at most read memory. They are no calls and no
-      parallel loops, and do not use `out`, `lse`, `max_logits` and `workspace`.
+    - (C8) the ops of `count` at most read memory. They are no calls, no parallel
+      loops and no ops of the dialect `gpu`, and do not use `out`, `lse`,
+      `max_logits` and `workspace`.
+    - (C9) n is at most `max`, `workspace` has the bytes of `workspace_size`, and
+      `out` has the rows. `kvcache-expand-ops` with `checks` checks it.
 
     Example:
 

@@ -8,8 +8,6 @@
 
 #include "KeySplits.h"
 
-#include "kvcache/IR/CheckOps.h"
-
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -43,14 +41,7 @@ void KeySplits::makeWorkspace(Value slotCount) {
 
 void KeySplits::makeWorkspace() {
   makeWorkspace(countSlots());
-  if (frame.hasChecks)
-    CheckOp::create(
-        frame.builder, frame.loc,
-        frame.add(frame.mul(slots, shape.getSlotBytes()),
-                  frame.index(WorkspaceShape::kSchedulerBytes)),
-        frame.add(frame.dim(memory, 0), frame.index(1)),
-        frame.builder.getStringAttr("number of bytes that attention needs of "
-                                    "'workspace'"));
+  Workspace::check(frame, memory, slots, shape);
 }
 
 int64_t KeySplits::countPerLayer() const {

@@ -17,7 +17,7 @@
 namespace mlir::kvcache {
 
 /// The splits of the keys of rows: how many there are, which blocks compute
-/// them, and their workspace, which has `split_rows` slots for each sequence.
+/// them, and their workspace, which has `rows` slots for each sequence.
 class KeySplits {
 public:
   KeySplits(const Frame &frame, AttentionOp op);

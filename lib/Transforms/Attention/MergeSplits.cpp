@@ -12,6 +12,7 @@
 #include "RowNormalizer.h"
 #include "Workspace.h"
 
+#include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/PipeOps.h"
 #include "kvcache/IR/TileOps.h"
 
@@ -153,12 +154,23 @@ public:
     Value row = frame.add(first, i);
     frame.runIf(isRow, [&] {
       Value count = countSplits({sequence, first, rows, i});
+      check(row, count);
       frame.runIf(frame.below(frame.index(1), count),
                   [&] { mergeRow(row, slot, count); });
     });
   }
 
 private:
+  /// With checks, `out` has the row, and the workspace has its splits.
+  void check(Value row, Value count) {
+    if (!frame.hasChecks)
+      return;
+    int64_t most = op.getSplitOrDefault().getMax();
+    frame.checkFirst(row, "row", {{"out", op.getOut()}});
+    CheckOp::create(builder, loc, count, frame.index(most + 1),
+                    "number of splits that 'count' yields");
+  }
+
   /// Copies the ops of the region `count`.
   Value countSplits(ArrayRef<Value> arguments) {
     Block &body = op.getCount().front();
@@ -274,6 +286,7 @@ void kvcache::expand(MergeSplitsOp op, const Frame &frame) {
   Value batch = frame.sub(frame.dim(op.getRowOffsets(), 0), frame.index(1));
   Value slots = frame.mul(batch, shape.rows);
   Workspace workspace(frame, op.getWorkspace(), slots, shape);
+  Workspace::check(frame, op.getWorkspace(), slots, shape);
   int64_t teams = frame.isGPU ? kTeams : 1;
   Operation *grid = frame.forBlocks(
       {frame.mul(slots, heads * division.blocks)}, {1}, [&](ValueRange block) {

@@ -34,6 +34,24 @@ LogicalResult kvcache::verifySplitsAreLeft(AttentionOp op) {
                         "merges splits");
 }
 
+/// The first operand or attribute of rows that a merge does not share with the
+/// op whose splits it merges, or an empty name.
+static StringRef findDifference(AttentionOp op, MergeSplitsOp merge) {
+  RowOperands own = RowOperands::get(op), other = RowOperands::get(merge);
+  std::pair<StringRef, bool> areEqual[] = {
+      {"row_offsets", op.getRowOffsets() == merge.getRowOffsets()},
+      {"lse", own.lse == other.lse},
+      {"max_logits", own.maxLogits == other.maxLogits},
+      {"sinks", own.sinks == other.sinks},
+      {"value_scale", own.valueScale == other.valueScale},
+      {"out_scale", own.outScale == other.outScale},
+      {"sinkless_lse", own.hasSinklessLse == other.hasSinklessLse},
+      {"split", op.getSplitOrDefault() == merge.getSplitOrDefault()}};
+  const auto *found =
+      llvm::find_if(areEqual, [](const auto &each) { return !each.second; });
+  return found == std::end(areEqual) ? StringRef() : found->first;
+}
+
 LogicalResult kvcache::joinSplits(AttentionOp op) {
   Operation *next = op->getNextNode();
   while (next && isMemoryEffectFree(next))
@@ -43,15 +61,14 @@ LogicalResult kvcache::joinSplits(AttentionOp op) {
       merge.getOut() != op.getOut())
     return op.emitOpError("expects 'merge_splits' of its 'workspace' and 'out' "
                           "after 'partial' on a CPU, which splits no rows");
+  StringRef difference = findDifference(op, merge);
+  if (!difference.empty())
+    return merge.emitOpError("expects '")
+           << difference
+           << "' of the 'attention' before on a CPU, which splits no rows";
   op.setPartial(false);
   merge.erase();
   return success();
-}
-
-/// Whether the config says which rows have the same splits.
-static bool isPlanned(const AttentionConfig &config) {
-  return config.mma == MmaKind::None ||
-         (config.mma && config.rows && config.keys);
 }
 
 /// The rows of a block and the tokens of a tile.
@@ -113,10 +130,11 @@ struct SplitAttention : kvcache::impl::SplitAttentionBase<SplitAttention> {
         ops.push_back(op);
     });
     for (AttentionOp op : ops) {
-      if (!isPlanned(op.getFields())) {
-        op.emitOpError("expects a 'config' that has 'mma', 'rows' and 'keys', "
-                       "which 'kvcache-plan-attention' chooses");
-        return signalPassFailure();
+      if (!op.decidesSplits()) {
+        op.emitOpError("expects a 'config' that has 'mma', 'rows', 'keys' and "
+                       "'dequant', which 'kvcache-plan-attention' chooses");
+        signalPassFailure();
+        continue;
       }
       split(op);
       ++numSplit;

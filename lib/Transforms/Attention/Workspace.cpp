@@ -1,5 +1,4 @@
-//===- Workspace.cpp - The splits of rows in memory
-//-------------------------===//
+//===- Workspace.cpp - The splits of rows in memory -----------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -11,6 +10,7 @@
 
 #include "../ExpandOps/ExpandOps.h"
 #include "../ExpandOps/Heads.h"
+#include "kvcache/IR/CheckOps.h"
 #include "kvcache/Support/Pointers.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -41,6 +41,17 @@ Workspace::Workspace(const Frame &frame, Value memory, Value slots,
   Type f32 = builder.getF32Type();
   accs = view(splits, {shape.heads, shape.elements}, f32);
   states = view(splits, {shape.heads, 2}, f32);
+}
+
+void Workspace::check(const Frame &frame, Value memory, Value slots,
+                      const WorkspaceShape &shape) {
+  if (!frame.hasChecks)
+    return;
+  Value bytes = frame.add(frame.mul(slots, shape.getSlotBytes()),
+                          frame.index(WorkspaceShape::kSchedulerBytes));
+  CheckOp::create(frame.builder, frame.loc, bytes,
+                  frame.add(frame.dim(memory, 0), frame.index(1)),
+                  "number of bytes that attention needs of 'workspace'");
 }
 
 Value Workspace::getSplit(Value slot, Value split) const {

@@ -21,6 +21,10 @@ public:
   Workspace(const Frame &frame, Value memory, Value slots,
             const WorkspaceShape &shape);
 
+  /// With checks, memory is large enough for so many slots.
+  static void check(const Frame &frame, Value memory, Value slots,
+                    const WorkspaceShape &shape);
+
   /// The number of a split of a slot among all.
   Value getSplit(Value slot, Value split) const;
 

@@ -369,9 +369,9 @@ func.func @partial_of_tensors(%q: tensor<?x32x128xbf16>, %k: !cache, %n: memref<
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 // (C23)
-func.func @partial_without_keys(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
-  // expected-error @below {{expects 'partial' only with a 'config' that has 'mma', 'rows' and 'keys', or 'mma = none'}}
-  kvcache.attention %q, %k, %k, %n, %s outs(%out) workspace %w {partial, config = #kvcache.attention_config<mma = mma_sync, rows = 16>}
+func.func @partial_without_dequant(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
+  // expected-error @below {{expects 'partial' only with a 'config' that has 'mma', 'rows', 'keys' and 'dequant', or 'mma = none'}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) workspace %w {partial, config = #kvcache.attention_config<mma = mma_sync, rows = 16, keys = 32>}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
   return
 }
@@ -383,7 +383,7 @@ func.func @partial_without_keys(%q: memref<?x32x128xbf16>, %k: !cache, %n: memre
 
 // (C23)
 func.func @partial_without_config(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %w: memref<?xi8>) {
-  // expected-error @below {{expects 'partial' only with a 'config' that has 'mma', 'rows' and 'keys', or 'mma = none'}}
+  // expected-error @below {{expects 'partial' only with a 'config' that has 'mma', 'rows', 'keys' and 'dequant', or 'mma = none'}}
   kvcache.attention %q, %k, %k, %n, %s outs(%out) workspace %w {partial}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
   return

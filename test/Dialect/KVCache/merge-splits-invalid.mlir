@@ -241,6 +241,20 @@ func.func @store(%w: memref<?xi8>, %n: memref<?xi32>, %out: memref<?x32x128xbf16
 // -----
 
 // (C8)
+func.func @thread(%w: memref<?xi8>, %n: memref<?xi32>, %out: memref<?x32x128xbf16>) {
+  kvcache.merge_splits %w, %n outs(%out) count {
+    ^bb0(%sequence: index, %first: index, %rows: index, %i: index):
+      // expected-error @below {{is not allowed in a region of 'kvcache.merge_splits', which contains no ops of the dialect 'gpu'}}
+      %thread = gpu.thread_id x
+      kvcache.yield %thread : index
+    }
+    : memref<?xi8>, memref<?xi32>, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+// (C8)
 func.func @use_of_out(%w: memref<?xi8>, %n: memref<?xi32>, %out: memref<?x32x128xbf16>) {
   kvcache.merge_splits %w, %n outs(%out) count {
     ^bb0(%sequence: index, %first: index, %rows: index, %i: index):
@@ -291,5 +305,44 @@ func.func @use_of_max_logits(%w: memref<?xi8>, %n: memref<?xi32>, %out: memref<?
       kvcache.yield %i : index
     }
     : memref<?xi8>, memref<?xi32>, memref<?x32x128xbf16>, memref<?x32xf32>
+  return
+}
+
+// -----
+
+// (C1)
+func.func @no_elements(%w: memref<?xi8>, %n: memref<?xi32>, %out: memref<?x32x0xbf16>) {
+  // expected-error @below {{expects 'out' to have heads and elements, got 'memref<?x32x0xbf16>'}}
+  kvcache.merge_splits %w, %n outs(%out) count {
+    ^bb0(%sequence: index, %first: index, %rows: index, %i: index):
+      kvcache.yield %i : index
+    }
+    : memref<?xi8>, memref<?xi32>, memref<?x32x0xbf16>
+  return
+}
+
+// -----
+
+// (C2)
+func.func @no_offsets(%w: memref<?xi8>, %n: memref<0xi32>, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'row_offsets' to have a number, got 'memref<0xi32>'}}
+  kvcache.merge_splits %w, %n outs(%out) count {
+    ^bb0(%sequence: index, %first: index, %rows: index, %i: index):
+      kvcache.yield %i : index
+    }
+    : memref<?xi8>, memref<0xi32>, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+// (C2)
+func.func @shared_workspace(%w: memref<?xi8, 3>, %n: memref<?xi32>, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'workspace' in the default memory space, got 'memref<?xi8, 3>'}}
+  kvcache.merge_splits %w, %n outs(%out) count {
+    ^bb0(%sequence: index, %first: index, %rows: index, %i: index):
+      kvcache.yield %i : index
+    }
+    : memref<?xi8, 3>, memref<?xi32>, memref<?x32x128xbf16>
   return
 }

@@ -457,3 +457,26 @@ def test_merge_splits_of_another_kernel(target):
             np.testing.assert_allclose(out[row], wanted, rtol=1e-5, atol=1e-5)
             np.testing.assert_allclose(lse[row], np.log(2) * (exponent + np.log2(total)), rtol=1e-5, atol=1e-5)
             np.testing.assert_allclose(largest[row], np.log(2) * (exponent + 2), rtol=1e-6)
+
+
+@pytest.mark.parametrize("target", ["cpu", "emulator:sm_90a"])
+@pytest.mark.parametrize(
+    "fault, message",
+    [
+        ("count", "number of splits that 'count' yields"),
+        ("workspace", "number of bytes that attention needs of 'workspace'"),
+        ("out", "row of 'out'"),
+        (None, None),
+    ],
+)
+def test_merge_splits_checks(target, fault, message):
+    source = MERGE.replace("max = 5", "max = 3") if fault == "count" else MERGE
+    workspace = np.zeros(16 + 2 * 3 * 5 * 4 * (24 + 2) * 4 - (fault == "workspace"), np.int8)
+    rows, heads = np.full((4, 4, 24), 7, np.float32), np.zeros((2, 4, 4), np.float32)
+    offsets, sinks, scales = np.array([0, 1, 4], np.int32), np.zeros(4, np.float32), np.ones(2, np.float32)
+    program = kvcache.jit(source, target=target, bounds_checks=True, opt_level=0)
+    arguments = workspace, offsets, rows[: 3 if fault == "out" else 4], *heads, sinks, scales
+    if fault is None:
+        return program.call("merge", *arguments)
+    with pytest.raises(kvcache.CheckError, match=message):
+        program.call("merge", *arguments)
