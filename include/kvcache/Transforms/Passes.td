@@ -36,8 +36,9 @@ def PlanAttention : Pass<"kvcache-plan-attention"> {
   let description = [{
     Sets all fields of `config` of each `kvcache.attention`, by tables, for kernels
     that all of the chips can run. Without chips, kernels are for any chip.
-    Fields that are set are kept; an error says which of them the chips can't
-    have. `kvcache-expand-ops` makes the same choice for ops without this pass.
+    Fields that are set are kept if such a kernel has them; an error says which of
+    them the chips can't have. A config from one run of the pass stays as it is in
+    the next. `kvcache-expand-ops` makes the same choice for ops without this pass.
   }];
   let options = [
     ListOption<"chips", "chip", "std::string",
@@ -91,8 +92,9 @@ def SplitAttention : Pass<"kvcache-split-attention"> {
 
     The region of `merge_splits` counts the splits of a row, from the tokens that
     the query rows of its thread block see. The `config` says which rows these
-    are. So the op needs one that has an `mma`, and `rows` and `keys` unless that
-    is `none`: run `kvcache-plan-attention` before.
+    are, and with which exponents a kernel computes. So the op needs one that has
+    an `mma`, and `rows`, `keys` and `dequant` unless that is `none`: run
+    `kvcache-plan-attention` before.
 
     `kvcache-to-ptx` runs the pass. On the CPU, rows are not split:
     `kvcache-expand-ops` joins the two ops again.

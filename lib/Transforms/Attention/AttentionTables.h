@@ -193,8 +193,8 @@ constexpr int64_t kLeastColumns = 16;
 
 // A persistent kernel computes the splits of ragged sequences: a grid with a
 // block for each possible split has mostly blocks without work. All sparse rows
-// have as many splits, which `max` of `split` can say. `mma.sync` of older chips
-// has no registers left where rows are latent.
+// have as many splits, which `max` of `split` can say. `mma.sync` of older
+// chips has no registers left where rows are latent.
 constexpr Feature kPersistent = Feature::TMA;
 /// Multiprocessors of the largest GPUs. Blocks that find no room begin when the
 /// others have taken all work items, and end.
