@@ -122,6 +122,25 @@ def generate(seed, seconds, totals):
 # Mutants
 
 
+def write_splits(folder, count):
+    """Writes attention with drawn options at the level of splits: ``partial``, and its ``merge_splits``."""
+    import draw_options
+
+    draw_options.only_sources()
+    files, seed = [], 0
+    while len(files) < count:
+        seed += 1
+        source, chip, _ = draw_options.draw_program(seed) or ("", "", False)
+        if "workspace" not in source:
+            continue
+        passes = [f"--kvcache-plan-attention=chip={chip}", "--kvcache-split-attention"]
+        result = subprocess.run([BUILD / "bin" / "kvcache-opt", "-", *passes], input=source, capture_output=True, text=True)
+        if "merge_splits" in result.stdout:
+            files.append(folder / f"{seed}-splits.mlir")
+            files[-1].write_text(result.stdout)
+    return files
+
+
 def corpus():
     """All MLIR of the repository, and some generated modules."""
     sys.path[:0] = [str(ROOT / folder) for folder in ("test/python/support", "test/fuzz", "emulator/test")]
@@ -132,7 +151,7 @@ def corpus():
     found = [p for folder in ("test", "emulator/test", "examples") for p in sorted((ROOT / folder).rglob("*.mlir"))]
     folder = FOLDER / "corpus"
     folder.mkdir(parents=True, exist_ok=True)
-    files = []
+    files = write_splits(folder, 60)
     for path in found:
         if "%add_launches" in path.read_text():
             complete = folder / path.name

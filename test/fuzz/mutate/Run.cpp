@@ -45,6 +45,13 @@ static constexpr StringLiteral kPasses[] = {
     "kvcache-to-emulator{chip=sm_90a}",
     "kvcache-to-emulator{chip=sm_100a sanitize=0}",
     "kvcache-bounds-checks,kvcache-to-emulator{chip=sm_100a meter=1}",
+    "kvcache-plan-attention{chip=sm_90a},kvcache-split-attention,"
+    "kvcache-tile-attention{chip=sm_90a checks=1},kvcache-expand-ops{for-gpu=1 "
+    "chip=sm_90a}",
+    "kvcache-split-attention,kvcache-tile-attention{chip=sm_100a},kvcache-"
+    "expand-ops{for-gpu=1 checks=1}",
+    "kvcache-split-attention,kvcache-expand-ops{checks=1}",
+    "kvcache-schedule-attention,kvcache-lower-fragments",
     "kvcache-hoist-lookups,canonicalize,kvcache-hoist-lookups",
     "convert-kvcache-to-memref",
     "kvcache-check-input,convert-kvcache-to-memref,canonicalize,cse,"
