@@ -55,6 +55,25 @@ static LogicalResult checkPlace(Operation *op) {
   return success();
 }
 
+/// Checks that a block of a known size has whole teams.
+static LogicalResult checkTeams(Operation *op) {
+  std::optional<int64_t> threads = getKnownThreads(op);
+  if (!threads)
+    return success();
+  for (Type type : op->getResultTypes()) {
+    auto fragment = dyn_cast<FragmentType>(type);
+    if (auto product = dyn_cast<InFlightType>(type))
+      fragment = product.getComplete();
+    if (!fragment)
+      continue;
+    int64_t team = LayoutDigits::get(fragment).countThreads();
+    if (*threads % team)
+      return op->emitOpError("expects a block of a multiple of ")
+             << team << " threads, which share a fragment, got " << *threads;
+  }
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Reductions between warps
 //===----------------------------------------------------------------------===//
@@ -143,7 +162,8 @@ static LogicalResult checkReduction(Operation *op) {
 
 LogicalResult kvcache::checkFragments(Operation *code) {
   WalkResult result = code->walk([](Operation *op) -> WalkResult {
-    return failure(failed(checkPlace(op)) || failed(checkReduction(op)));
+    return failure(failed(checkPlace(op)) || failed(checkTeams(op)) ||
+                   failed(checkReduction(op)));
   });
   return failure(result.wasInterrupted() || failed(checkProducts(code)));
 }

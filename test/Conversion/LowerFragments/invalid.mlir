@@ -366,3 +366,14 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+// A warpgroup shares a fragment.
+gpu.module @kernels {
+  gpu.func @block_of_a_thread(%x: f32) kernel attributes {known_block_size = array<i32: 1, 1, 1>} {
+    // expected-error @below {{'kvcache.splat' op expects a block of a multiple of 128 threads, which share a fragment, got 1}}
+    %s = kvcache.splat %x : !kvcache.fragment<64x64xf32, wgmma_acc>
+    gpu.return
+  }
+}
