@@ -27,6 +27,7 @@ from .params_rules import (
     check_reach,
     check_strategy,
     check_swapping,
+    count_shares,
 )
 from .quantization import KVCacheQuantizationConfig
 from .reach import Reach, full
@@ -193,7 +194,7 @@ class KVCacheParams:
         result = cls(
             **{
                 "dtype": format_.dtype,
-                "n_kv_heads": format_.n_kv_heads * _count_shares(fields, format_),
+                "n_kv_heads": format_.n_kv_heads * count_shares(fields, format_),
                 "head_dim": format_.head_dim,
                 "is_mla": format_.is_mla,
                 "page_size": format_.page_size,
@@ -494,12 +495,3 @@ def _set(instance: object, **fields: object) -> None:
     """Sets fields of a frozen dataclass."""
     for name, value in fields.items():
         object.__setattr__(instance, name, value)
-
-
-def _count_shares(fields: dict[str, Any], format_: CacheFormat) -> int:
-    """The number of devices that share the heads, if a type has a share of them."""
-    is_staged = fields.get("pipeline_parallel_degree", 1) != 1
-    if format_.is_mla or is_staged:
-        return 1
-    check_positive(n_devices=(devices := fields.get("n_devices", 1)))
-    return devices

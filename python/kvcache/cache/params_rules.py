@@ -6,15 +6,16 @@ from __future__ import annotations
 import sys
 import warnings
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ..checks import check_instance, check_integer
+from ..checks import check_instance, check_integer, check_positive
 from .layouts import check_layouts as check_layout_fields
 from .reach import Reach
 from .strategy import KVCacheStrategy
 
 if TYPE_CHECKING:
     from .params import KVCacheParams
+    from .types import CacheFormat
 
 
 def check_reach(params: KVCacheParams) -> None:
@@ -134,3 +135,11 @@ def _count_own_frames() -> int:
     while frame and frame.f_globals["__name__"] in own:
         count, frame = count + 1, frame.f_back
     return count
+
+def count_shares(fields: dict[str, Any], format_: CacheFormat) -> int:
+    """The number of devices that share the heads, if a type has a share of them."""
+    is_staged = fields.get("pipeline_parallel_degree", 1) != 1
+    if format_.is_mla or is_staged:
+        return 1
+    check_positive(n_devices=(devices := fields.get("n_devices", 1)))
+    return devices
