@@ -98,6 +98,10 @@ void kvcache::addOpExpansion(OpPassManager &pm, ArrayRef<std::string> chips,
   plan.chips.assign(chips.begin(), chips.end());
   pm.addPass(createPlanAttention(plan));
   pm.addPass(createSplitAttention());
+  TileAttentionOptions tile;
+  tile.checks = checks;
+  tile.chips.assign(chips.begin(), chips.end());
+  pm.addPass(createTileAttention(tile));
   ExpandOpsOptions expand;
   expand.forGPU = true;
   expand.checks = checks;

@@ -20,8 +20,7 @@ static remark::RemarkOpts getRemarkOptions() {
   return remark::RemarkOpts::name("attention").category("kvcache-expand-ops");
 }
 
-/// Emits a remark that has the config of a kernel.
-static void remarkConfig(AttentionOp op, const AttentionConfig &config) {
+void kvcache::remarkConfig(AttentionOp op, const AttentionConfig &config) {
   std::string text;
   llvm::raw_string_ostream(text)
       << AttentionConfigAttr::get(op.getContext(), config);

@@ -14,6 +14,9 @@
 
 namespace mlir::kvcache {
 
+/// Emits a remark of `kvcache-expand-ops` that has the config of a kernel.
+void remarkConfig(AttentionOp op, const AttentionConfig &config);
+
 /// Expands attention for the CPU, and for warps without tensor cores.
 void expandForCPU(AttentionOp op, const Frame &frame);
 void expandForGPU(AttentionOp op, const Frame &frame, const WarpPlan &plan);

@@ -8,6 +8,7 @@
 
 #include "TileAttention.h"
 
+#include "../Attention/Attention.h"
 #include "../Attention/SplitAttention.h"
 #include "DequantKernel.h"
 #include "MmaSyncKernel.h"
@@ -76,6 +77,7 @@ private:
     Frame frame(builder, op, /*isGPU=*/true, checks, target);
     for (DenseOperand operand : getVectorOperands(op))
       frame.checkAlignment(operand.name, operand.value);
+    remarkConfig(op, getConfig(**plan));
     tileAttention(op, frame, **plan);
     op.erase();
     ++numTiled;
