@@ -29,18 +29,19 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
       that of the sum without the sink
     - `max_logits[r, g] = max_t score(t)`, without the sink
 
-    in f32, rounded once at the end. A row that sees no token gets zeros, a
-    maximum of -inf, and the logarithm of its sink, or -inf.
+    All is in f32, rounded once at the end. A row that sees no token gets
+    zeros, a maximum of -inf, and the logarithm of its sink, or -inf.
 
-    Sequence b has `K = cache_length(b) + n_b` tokens, with the n_b of this step,
+    Sequence b has n_b rows and `K = cache_length(b) + n_b` tokens, the last n_b of
     which are appended first; with `lengths`, `K = lengths[b]`. Row
     `row_offsets[b] + i` has the position `K - n_b + i`, and sees
 
     - all K tokens, with `causal` those up to its position,
-    - with `window` w those from w - 1 before its position on,
+    - with `window` w those from w - 1 positions before its own on,
     - with `chunk` c those t of its chunk: `floor(t / c)` is that of its position,
-    - with `mask`, of the new tokens `K - n_b + j` those whose bit is 1: bit
-      `j mod 32` of `mask[r, j div 32]`; with `whole_mask`, bit t is token t's,
+    - with `mask`, the new tokens `K - n_b + j` whose bit is 1, and all before
+      these: bit `j mod 32` of `mask[r, j div 32]`. With `whole_mask`, bit t is
+      token t's,
     - with `ranges`, those t with `ranges[r, k, 0] <= t < ranges[r, k, 1]` for
       some k. Ranges are sorted.
 

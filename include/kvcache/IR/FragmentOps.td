@@ -18,10 +18,10 @@ def KVCache_OpaqueThreadOp : KVCache_Op<"opaque_thread", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Makes the number of a thread opaque to compilers";
   let description = [{
-    Returns the number of the thread in its block, x fastest. Compilers do not
-    find that it is the same at each execution. Ops with the operand `thread`
-    compute the places of the thread's elements from it, so no register keeps
-    these places before the op: across a loop over tiles, for example.
+    Returns the number of the thread in its block, x fastest. Compilers cannot
+    see that each execution gives the same number. Ops with the operand `thread`
+    compute the places of the thread's elements from it, where they need these.
+    So no register keeps the places across a loop over tiles, for example.
 
     All threads of a warp execute it together: the lowering is a shuffle.
 
@@ -82,18 +82,18 @@ def KVCache_MapOp : KVCache_Op<"map", [
   let description = [{
     The region computes an element of the result from the elements of the
     operands in the same row and column. An operand of one dimension is the same
-    in all columns. With `at`, two more arguments are the row and the column of
-    the element, as numbers of the matrix plus the two operands; of a result of
-    one dimension, only the row.
+    in all columns. With `at`, the region also takes the row and the column of
+    the element: its numbers in the matrix plus the two operands. For a result of
+    one dimension, it takes the row only.
 
     The lowering emits what depends on neither row nor column once for a thread,
     what depends on the row alone once for each row of the thread, and likewise
     for columns.
 
-    With `lane_columns`, two numbers replace the column: that of the thread's
-    first element, and the distance of the element from it, a constant. A
-    comparison of the distance with a bound less the first number takes no
-    register for each column.
+    With `lane_columns`, two numbers replace the column: the column of the
+    thread's first element, and the distance of the element from it, a constant.
+    To compare distances with `bound - first` takes one register; to compare
+    columns with `bound` would take one for each.
 
     A region of one op, whose operands are the arguments in order, may be
     written by its name before the operands in parentheses.
