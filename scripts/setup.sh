@@ -27,7 +27,7 @@ readonly LLVM_PACKAGES=(
   "clang-$LLVM_VERSION" "lld-$LLVM_VERSION" "clang-format-$LLVM_VERSION"
 )
 readonly BASE_PACKAGES=(
-  cmake ninja-build ccache git
+  cmake ninja-build ccache git gcc
   python3 python3-venv python3-dev
   libzstd-dev zlib1g-dev libboost-context-dev
 )

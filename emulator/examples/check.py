@@ -36,8 +36,10 @@ def read_source(path: Path, chip: str, options: list[str]) -> bytes:
     if not clang:
         raise SystemExit("error: clang is missing, which compiles CUDA C++")
     command = [clang, "-x", "cuda", "--cuda-device-only", f"--cuda-gpu-arch={chip}", "-S", "-emit-llvm", "-O1", "-g"]
-    # Without an installation of CUDA, its headers and its math library are missing.
-    headers = ["-Wno-unknown-cuda-version"] if options else ["-Wno-unknown-cuda-version", "-nocudainc", "-nocudalib"]
+    headers = ["-Wno-unknown-cuda-version"]
+    if not options:
+        # Without an installation of CUDA, its headers, its math library and its version of PTX are missing.
+        headers += ["-nocudainc", "-nocudalib", "--cuda-feature=+ptx88"]
     result = subprocess.run([*command, *headers, *options, path, "-o", "-"], capture_output=True, check=False)
     if result.returncode:
         raise SystemExit(result.stderr.decode())

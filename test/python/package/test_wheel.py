@@ -319,7 +319,7 @@ def test_wrong_options(options, message):
 def test_a_wheel_needs_a_build_tree(tmp_path):
     project = ROOT / "cmake/wheel-of-build"
     result = subprocess.run(
-        ["cmake", "-S", project, "-B", tmp_path, "-DKVCACHE_BUILD_DIR=/nowhere"],
+        ["cmake", "-G", "Ninja", "-S", project, "-B", tmp_path, "-DKVCACHE_BUILD_DIR=/nowhere"],
         capture_output=True,
         text=True,
     )
