@@ -63,7 +63,7 @@ import kvcache
             ValueError,
             "'scheduled_blocks' to be from 0 to 1048576, got -1",
         ),
-        ({"mask": 1}, TypeError, "'mask' to be True or False, got 1"),
+        ({"mask": 1}, TypeError, "'mask' to be a function, True or False, got 1"),
         ({"split_tokens": 0}, ValueError, "'split_tokens' to be positive, got 0"),
         (
             {"split_tokens": 4, "split_rows": -1},

@@ -360,10 +360,10 @@ WRONG_FIELDS = [
     (with_value("regions", [3]), "no valid 'regions': expects 'region' to be a dict"),
     (with_value("regions", None), "no valid 'regions': expects 'value' to be a list"),
     (with_region(more=1), "a region has no field 'more'"),
-    (with_region(size="1"), "expects 'size' to be a int"),
+    (with_region(size="1"), "expects 'size' to be an int"),
     (with_region(shape=1), "expects 'shape' to be a tuple"),
-    (with_region(shape=[17, 2, 3, 4, 2, "16"]), "expects 'shape' to be a int"),
-    (with_region(strides=[1.5] * 6), "expects 'strides' to be a int"),
+    (with_region(shape=[17, 2, 3, 4, 2, "16"]), "expects 'shape' to be an int"),
+    (with_region(strides=[1.5] * 6), "expects 'strides' to be an int"),
     (with_region(order=["page"] * 6), "expects a region of the dimensions page, role"),
     (with_region(shape=[17, 2, 3]), "expects a region of the dimensions page, role"),
     (
