@@ -283,10 +283,11 @@ def test_keys_of_another_size_are_refused(server):
 @pytest.mark.slow
 def test_process_ends_while_a_server_hangs():
     code = (
-        "import sys, os, signal; sys.path.insert(0, sys.argv[1]); from test_nixl_objects import *\n"
+        "import sys, os, signal; from test_nixl_objects import *\n"
         "server = Server(); store = server.open(deadline=0.5); os.kill(server.process.pid, signal.SIGSTOP)\n"
         "print(put(store, 1)); server.close(); sys.stdout.flush(); store.close()"
     )
-    command = [sys.executable, "-c", code, os.path.dirname(__file__)]
-    result = subprocess.run(command, timeout=120, capture_output=True, text=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([os.path.dirname(__file__), *sys.path])}
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, timeout=120, capture_output=True, text=True, env=environment)
     assert result.stdout.splitlines()[-1:] == ["[False]"] and result.returncode == 0, result.stderr
