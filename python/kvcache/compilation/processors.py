@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from .. import _native
 
-_WIDEST = {"avx512f", "avx512bw", "avx512vl", "fma"}
+WIDEST = {"avx512f", "avx512bw", "avx512vl", "fma"}
+"""The features for vectors of 512 bits."""
+
 _WIDE = {"avx2", "fma"}
 NATIVE = "native"
 
@@ -38,18 +40,22 @@ def find_levels() -> tuple[Level, ...]:
     return levels or (Level("", 128, True),)
 
 
-def detect_host() -> Level:
-    """Returns this processor, by its features up to the level in ``KVCACHE_CPU``.
+def find_features() -> set[str]:
+    """Returns this processor's features, up to the level in ``KVCACHE_CPU``.
 
-    Raises ``ValueError`` if ``KVCACHE_CPU`` names no level.
+    Names are LLVM's. Raises ``ValueError`` if ``KVCACHE_CPU`` names no level.
     """
-    (lowest, *_) = find_levels()
     _, _, features = _native.extension().host()
-    supported = set(features.split("+"))
+    return set(features.split("+"))
+
+
+def make_host_level(features: set[str]) -> Level:
+    """Returns a level with what a processor of these features has."""
+    (lowest, *_) = find_levels()
     vector_bits = lowest.vector_bits
-    if supported >= _WIDE:
-        vector_bits = 512 if supported >= _WIDEST else 256
-    return Level("", vector_bits, lowest.has_fma or "fma" in supported)
+    if features >= _WIDE:
+        vector_bits = 512 if features >= WIDEST else 256
+    return Level("", vector_bits, lowest.has_fma or "fma" in features)
 
 
 def choose_levels(cpu: str | None) -> tuple[Level, ...]:

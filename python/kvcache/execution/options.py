@@ -69,8 +69,9 @@ def parse_threads(threads: int | None) -> int:
 
 def describe_host(opt_level: int) -> str:
     """Returns the options of ``kvcache-to-cpu`` for this processor."""
-    host = processors.detect_host()
-    mma = matrix.choose_mma(opt_level) if host.vector_bits == 512 else "fma"
+    features = processors.find_features()
+    host = processors.make_host_level(features)
+    mma = matrix.choose_mma(features, opt_level) if host.vector_bits == 512 else "fma"
     return f"{host.options} mma={mma}"
 
 

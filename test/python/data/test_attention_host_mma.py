@@ -9,7 +9,7 @@ from host_mma import use_mma
 
 import kvcache
 from kvcache import _native
-from kvcache.execution import matrix
+from kvcache.execution import matrix, options
 
 KINDS = ["fma", "dot", "tiles"]
 SCALE = 0.125
@@ -124,15 +124,16 @@ AVX512 = "+avx512f+avx512bw+avx512vl+fma"
 def test_choice_follows_features_and_permission(
     monkeypatch, features, has_permission, opt_level, chosen
 ):
-    fake = SimpleNamespace(
-        host=lambda: ("", "", features), request_tiles=lambda: has_permission
-    )
+    fake = SimpleNamespace(request_tiles=lambda: has_permission)
     monkeypatch.setattr(_native, "extension", lambda: fake)
-    matrix._find_mma.cache_clear()
-    try:
-        assert matrix.choose_mma(opt_level) == chosen
-    finally:
-        matrix._find_mma.cache_clear()
+    assert matrix.choose_mma(set(features.split("+")), opt_level) == chosen
+
+
+def test_choice_follows_a_limit_that_is_set_later(monkeypatch):
+    """No level has products of bf16, whatever was chosen before."""
+    options.describe_host(2)
+    monkeypatch.setenv("KVCACHE_CPU", "x86-64-v4")
+    assert options.describe_host(2).endswith(" mma=fma")
 
 
 def test_permission_for_tiles_needs_tiles():

@@ -255,7 +255,7 @@ def test_statistics(kernel, options):
 @pytest.mark.parametrize("bits", [128, 256])
 def test_vectors_of_other_processors(monkeypatch, bits):
     """With fewer registers, loops have other shapes: of many rows, and of few."""
-    monkeypatch.setattr(processors, "detect_host", lambda: processors.Level("", bits, True))
+    monkeypatch.setattr(processors, "make_host_level", lambda features: processors.Level("", bits, True))
     kernel = replace(KERNELS["cpu"], format_="bf16", options={})
     for name in ("causal_whole_mask", "streaming_window"):
         options, use = MASKS[name]

@@ -24,8 +24,8 @@ def use_mma(operation, mma):
     own.__dict__.pop("_checked", None)
     wide = processors.Level("", 512, True)
     with (
-        mock.patch.object(matrix, "choose_mma", lambda opt_level: OPTIONS[mma]),
-        mock.patch.object(processors, "detect_host", lambda: wide),
+        mock.patch.object(matrix, "choose_mma", lambda features, opt_level: OPTIONS[mma]),
+        mock.patch.object(processors, "make_host_level", lambda features: wide),
     ):
         own.__dict__["program"] = kvcache.jit(operation.source)
     return own
