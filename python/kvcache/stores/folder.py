@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -79,11 +79,11 @@ class Folder:
 
     def begin_put(self, keys: Sequence[bytes], buffers: Sequence[memoryview]) -> Batch:
         """Begins to write values. Those that are there already count as written."""
-        return self._begin(self._put, keys, buffers)
+        return self._workers.begin_copies(self._put, keys, buffers, self._deadline)
 
     def begin_get(self, keys: Sequence[bytes], buffers: Sequence[memoryview]) -> Batch:
         """Begins to read values into buffers of their sizes."""
-        return self._begin(self._get, keys, buffers)
+        return self._workers.begin_copies(self._get, keys, buffers, self._deadline)
 
     def remove(self, keys: Sequence[bytes]) -> None:
         """Removes values, if they are there."""
@@ -100,15 +100,6 @@ class Folder:
         self.close()
 
     # --- Files --------------------------------------------------------------------
-
-    def _begin(
-        self,
-        copy: Callable[[bytes, memoryview, Batch], bool],
-        keys: Sequence[bytes],
-        buffers: Sequence[memoryview],
-    ) -> Batch:
-        pairs = zip(keys, buffers, strict=False)
-        return self._workers.begin([partial(copy, *pair) for pair in pairs], self._deadline)
 
     def _locate(self, key: bytes) -> str:
         name = make_name(key)

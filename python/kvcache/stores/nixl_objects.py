@@ -90,11 +90,11 @@ class NIXLObjects:
 
     def begin_put(self, keys: Sequence[bytes], buffers: Sequence[memoryview]) -> Batch:
         """Begins to write values. Those that are there already count as written."""
-        return self._begin(self._put, keys, buffers)
+        return self._workers.begin_copies(self._put, keys, buffers, self._deadline)
 
     def begin_get(self, keys: Sequence[bytes], buffers: Sequence[memoryview]) -> Batch:
         """Begins to read values into buffers of their sizes."""
-        return self._begin(self._get, keys, buffers)
+        return self._workers.begin_copies(self._get, keys, buffers, self._deadline)
 
     def remove(self, keys: Sequence[bytes]) -> None:
         """Removes values, if they are there."""
@@ -131,15 +131,6 @@ class NIXLObjects:
         if not batch.done[0]:
             self.close()
             raise OSError(f"can't reach the bucket {bucket!r}: {errors[0]}")
-
-    def _begin(
-        self,
-        copy: Callable[[bytes, memoryview, Batch], bool],
-        keys: Sequence[bytes],
-        buffers: Sequence[memoryview],
-    ) -> Batch:
-        pairs = zip(keys, buffers, strict=False)
-        return self._workers.begin([partial(copy, *pair) for pair in pairs], self._deadline)
 
     def _locate(self, key: bytes) -> str:
         return self._prefix + make_name(key)

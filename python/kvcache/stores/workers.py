@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 Job: TypeAlias = Callable[["Batch"], bool]
@@ -93,6 +94,17 @@ class Workers:
             except queue.Full:
                 batch.finish(number, False)
         return batch
+
+    def begin_copies(
+        self,
+        copy: Callable[[bytes, memoryview, Batch], bool],
+        keys: Sequence[bytes],
+        buffers: Sequence[memoryview],
+        seconds: float,
+    ) -> Batch:
+        """Begins copies of values between a store and buffers, as ``begin`` does."""
+        pairs = zip(keys, buffers, strict=False)
+        return self.begin([partial(copy, *pair) for pair in pairs], seconds)
 
     def close(self) -> None:
         """Waits for unfinished batches, and ends the threads that do not hang."""

@@ -16,32 +16,13 @@ import pytest
 from kvcache.pages.stores import Store, StoreCopy
 from kvcache.stores import Folder
 from places import ROOT
-from store_process import make_key, make_value
+from stored_values import SIZE, get, make_key, make_value, put
 
 HEADER = 64
-SIZE = 1000
 
 
 def open_folder(path, max_bytes=10**6, deadline=10.0, **options):
     return Folder(path, max_bytes, deadline=deadline, **options)
-
-
-def put(folder, *numbers, size=SIZE):
-    values = [make_value(number, size) for number in numbers]
-    copy = folder.begin_put([make_key(n) for n in numbers], [memoryview(value) for value in values])
-    copy.wait()
-    assert copy.poll()
-    return copy.done
-
-
-def get(folder, *numbers, size=SIZE):
-    """The numbers of the values that are read, all of which must be right."""
-    values = [make_value(number, size) for number in numbers]
-    buffers = [bytearray(len(value)) for value in values]
-    copy = folder.begin_get([make_key(n) for n in numbers], [memoryview(buffer) for buffer in buffers])
-    copy.wait()
-    assert all(buffer == value for done, buffer, value in zip(copy.done, buffers, values) if done)
-    return [number for done, number in zip(copy.done, numbers) if done]
 
 
 def list_files(path):

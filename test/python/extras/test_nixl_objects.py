@@ -13,10 +13,9 @@ import boto3
 import pytest
 from kvcache.stores import NIXLObjects, Store
 from store_machine import PROMPTS, Machine
-from store_process import make_key, make_value
+from stored_values import SIZE, get, make_key, put
 
 KEYS = {"access_key": "key", "secret_key": "secret", "region": "us-east-1"}
-SIZE = 3000
 
 
 class Server:
@@ -77,25 +76,6 @@ def server(running):
 
 def name_object(number, prefix="kv/"):
     return prefix + make_key(number).hex()
-
-
-def put(store, *numbers, size=SIZE):
-    values = [make_value(number, size) for number in numbers]
-    copy = store.begin_put([make_key(n) for n in numbers], [memoryview(value) for value in values])
-    copy.wait()
-    assert copy.poll()
-    return copy.done
-
-
-def get(store, *numbers, size=SIZE):
-    """The numbers of the values that are read, all of which must be right."""
-    values = [make_value(number, size) for number in numbers]
-    buffers = [bytearray(len(value)) for value in values]
-    copy = store.begin_get([make_key(n) for n in numbers], [memoryview(buffer) for buffer in buffers])
-    copy.wait()
-    assert copy.poll()
-    assert all(buffer == value for done, buffer, value in zip(copy.done, buffers, values) if done)
-    return [number for done, number in zip(copy.done, numbers) if done]
 
 
 def find(store, *numbers):

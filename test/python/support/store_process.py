@@ -1,19 +1,11 @@
 """A process that writes, reads and removes values of a folder at random, until it is killed."""
 
-import hashlib
 import random
 import sys
 import time
 
 from kvcache.stores import Folder
-
-
-def make_key(number):
-    return hashlib.sha256(str(number).encode()).digest()
-
-
-def make_value(number, size=40_000):
-    return random.Random(number).randbytes(size - number % 7)
+from stored_values import make_key, make_value
 
 
 def main(path, max_bytes, seed):
