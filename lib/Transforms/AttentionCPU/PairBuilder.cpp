@@ -53,29 +53,25 @@ Value PairBuilder::joinElements(Value floats) const {
   return vector::BitCastOp::create(builder, frame.loc, pairs, bits);
 }
 
-/// Joins the high halves of two numbers.
-static Value joinHighHalves(const Frame &frame, Value low, Value high,
-                            Value halfBits, Value highBits) {
-  low = arith::ShRUIOp::create(frame.builder, frame.loc, low, halfBits);
-  high = arith::AndIOp::create(frame.builder, frame.loc, high, highBits);
+Value PairBuilder::joinHighHalves(Value low, Value high) const {
+  low = arith::ShRUIOp::create(frame.builder, frame.loc, low,
+                               constant(low.getType(), kHalfBits));
+  high = arith::AndIOp::create(frame.builder, frame.loc, high,
+                               constant(high.getType(), kHighBits));
   return arith::OrIOp::create(frame.builder, frame.loc, low, high);
 }
 
 Value PairBuilder::join(Value low, Value high) const {
-  low = getBits(low);
-  Type type = low.getType();
-  return joinHighHalves(frame, low, getBits(high), constant(type, kHalfBits),
-                        constant(type, kHighBits));
+  return joinHighHalves(getBits(low), getBits(high));
 }
 
 Value PairBuilder::round(Value low, Value high) const {
-  Type type = getBits(low).getType();
   auto add = [&](Value floats) -> Value {
-    return arith::AddIOp::create(frame.builder, frame.loc, getBits(floats),
-                                 constant(type, kRounding));
+    Value bits = getBits(floats);
+    return arith::AddIOp::create(frame.builder, frame.loc, bits,
+                                 constant(bits.getType(), kRounding));
   };
-  return joinHighHalves(frame, add(low), add(high), constant(type, kHalfBits),
-                        constant(type, kHighBits));
+  return joinHighHalves(add(low), add(high));
 }
 
 Value PairBuilder::getLow(Value pair) const {

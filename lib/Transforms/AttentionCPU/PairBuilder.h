@@ -36,6 +36,8 @@ public:
   Value getNonFinite(Value pair) const;
 
 private:
+  /// Joins the high halves of lanes of 32 bits.
+  Value joinHighHalves(Value low, Value high) const;
   Value getBits(Value floats) const;
   Value getFloats(Value bits) const;
   /// A constant of a type of i32.

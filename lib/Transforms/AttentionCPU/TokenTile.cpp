@@ -1,5 +1,4 @@
-//===- TokenTile.cpp - Tokens of a cache in the memory of rows
-//-----------------===//
+//===- TokenTile.cpp - Tokens of a cache in the memory of rows ------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
