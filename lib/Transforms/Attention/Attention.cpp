@@ -9,7 +9,6 @@
 #include "Attention.h"
 
 #include "../ExpandOps/ExpandOps.h"
-#include "../TileAttention/TileAttention.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -30,12 +29,6 @@ void kvcache::remarkConfig(AttentionOp op, const AttentionConfig &config) {
 void kvcache::expand(AttentionOp op, const Frame &frame) {
   if (!frame.isGPU)
     return expandForCPU(op, frame);
-  // The pass has planned it before.
-  std::optional<TilePlan> tiles = *planTiles(op, frame.target);
-  if (tiles) {
-    remarkConfig(op, getConfig(*tiles));
-    return tileAttention(op, frame, *tiles);
-  }
   if (std::string obstacle = op.getTileObstacle(); !obstacle.empty())
     remark::missed(op.getLoc(), getRemarkOptions())
         << "no tensor cores" << remark::reason("{0}", obstacle);

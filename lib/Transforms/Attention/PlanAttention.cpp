@@ -27,13 +27,11 @@ struct PlanAttention : kvcache::impl::PlanAttentionBase<PlanAttention> {
     getOperation()->walk([&](AttentionOp op) { ops.push_back(op); });
     if (ops.empty())
       return markAllAnalysesPreserved();
-    FailureOr<SmallVector<const Chip *>> known =
-        lookupChips(ops.front(), chips);
-    if (failed(known))
+    FailureOr<Target> target = Target::lookup(ops.front(), chips);
+    if (failed(target))
       return signalPassFailure();
-    Target target(*known);
     for (AttentionOp op : ops)
-      if (failed(plan(op, target)))
+      if (failed(plan(op, *target)))
         return signalPassFailure();
   }
 

@@ -8,8 +8,8 @@
 
 #include "ExpandOps.h"
 
-#include "../Attention/AttentionChoices.h"
 #include "../Attention/SplitAttention.h"
+#include "../TileAttention/TileAttention.h"
 #include "kvcache/IR/DenseOperands.h"
 #include "kvcache/Transforms/Passes.h"
 
@@ -51,10 +51,10 @@ struct ExpandOps : kvcache::impl::ExpandOpsBase<ExpandOps> {
     Operation *first = findFirst();
     if (!first)
       return markAllAnalysesPreserved();
-    FailureOr<SmallVector<const Chip *>> known = lookupChips(first, chips);
+    FailureOr<Target> known = Target::lookup(first, chips);
     if (failed(known))
       return signalPassFailure();
-    target.emplace(*known);
+    target = *known;
     target->vectorBits = vectorBits;
     target->mma = mma;
     if (!forGPU && failed(joinAllSplits()))
@@ -113,9 +113,17 @@ private:
       return WalkResult::interrupt();
     }
     if constexpr (std::is_same_v<OpTy, AttentionOp>)
-      if (forGPU &&
-          (failed(planTiles(op, *target)) || failed(verifySplitsAreLeft(op))))
-        return WalkResult::interrupt();
+      if (forGPU) {
+        FailureOr<bool> isTiled = tileAttention(op, *target, checks);
+        if (failed(isTiled))
+          return WalkResult::interrupt();
+        if (*isTiled) {
+          ++numExpanded;
+          return WalkResult::skip();
+        }
+        if (failed(verifySplitsAreLeft(op)))
+          return WalkResult::interrupt();
+      }
     OpBuilder builder(op);
     Frame frame(builder, op, forGPU, checks, *target);
     for (DenseOperand operand : getVectorOperands(op))

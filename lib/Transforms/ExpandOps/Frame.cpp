@@ -38,6 +38,13 @@ Target::Target(ArrayRef<const Chip *> chips) {
   }
 }
 
+FailureOr<Target> Target::lookup(Operation *op, ArrayRef<std::string> names) {
+  FailureOr<SmallVector<const Chip *>> chips = lookupChips(op, names);
+  if (failed(chips))
+    return failure();
+  return Target(*chips);
+}
+
 /// Threads of a block without a hint, and of the loops of a CPU.
 constexpr int64_t kBlockThreads = 256;
 

@@ -37,6 +37,10 @@ struct Target {
 
   explicit Target(ArrayRef<const Chip *> chips);
 
+  /// Returns the target of these names of chips, or reports an unknown one at
+  /// `op`.
+  static FailureOr<Target> lookup(Operation *op, ArrayRef<std::string> names);
+
   bool has(Feature wanted) const { return (features & wanted) == wanted; }
 };
 

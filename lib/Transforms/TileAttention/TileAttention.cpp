@@ -47,14 +47,15 @@ struct TileAttention : kvcache::impl::TileAttentionBase<TileAttention> {
     });
     if (ops.empty())
       return markAllAnalysesPreserved();
-    FailureOr<SmallVector<const Chip *>> known =
-        lookupChips(ops.front(), chips);
-    if (failed(known))
+    FailureOr<Target> target = Target::lookup(ops.front(), chips);
+    if (failed(target))
       return signalPassFailure();
-    Target target(*known);
-    for (AttentionOp op : ops)
-      if (failed(tile(op, target)))
+    for (AttentionOp op : ops) {
+      FailureOr<bool> isTiled = tileAttention(op, *target, checks);
+      if (failed(isTiled))
         return signalPassFailure();
+      numTiled += *isTiled;
+    }
   }
 
 private:
@@ -64,31 +65,12 @@ private:
            !op->getParentOfType<gpu::GPUModuleOp>() &&
            !op->getParentOfType<scf::ParallelOp>();
   }
-
-  LogicalResult tile(AttentionOp op, const Target &target) {
-    FailureOr<std::optional<TilePlan>> plan = planTiles(op, target);
-    if (failed(plan))
-      return failure();
-    if (!*plan)
-      return success();
-    if (failed(verifySplitsAreLeft(op)))
-      return failure();
-    OpBuilder builder(op);
-    Frame frame(builder, op, /*isGPU=*/true, checks, target);
-    for (DenseOperand operand : getVectorOperands(op))
-      frame.checkAlignment(operand.name, operand.value);
-    remarkConfig(op, getConfig(**plan));
-    tileAttention(op, frame, **plan);
-    op.erase();
-    ++numTiled;
-    return success();
-  }
 };
 
 } // namespace
 
-void kvcache::tileAttention(AttentionOp op, const Frame &frame,
-                            const TilePlan &plan) {
+static void emitKernel(AttentionOp op, const Frame &frame,
+                       const TilePlan &plan) {
   switch (plan.mma) {
   case MmaKind::None:
     llvm_unreachable("a plan of tiles has an MMA");
@@ -103,4 +85,23 @@ void kvcache::tileAttention(AttentionOp op, const Frame &frame,
   case MmaKind::Tcgen05:
     return tileTcgen05(op, frame, plan);
   }
+}
+
+FailureOr<bool> kvcache::tileAttention(AttentionOp op, const Target &target,
+                                       bool checks) {
+  FailureOr<std::optional<TilePlan>> plan = planTiles(op, target);
+  if (failed(plan))
+    return failure();
+  if (!*plan)
+    return false;
+  if (failed(verifySplitsAreLeft(op)))
+    return failure();
+  OpBuilder builder(op);
+  Frame frame(builder, op, /*isGPU=*/true, checks, target);
+  for (DenseOperand operand : getVectorOperands(op))
+    frame.checkAlignment(operand.name, operand.value);
+  remarkConfig(op, getConfig(**plan));
+  emitKernel(op, frame, **plan);
+  op.erase();
+  return true;
 }

@@ -13,8 +13,11 @@
 
 namespace mlir::kvcache {
 
-/// Makes the kernels of an op whose plan has fragments.
-void tileAttention(AttentionOp op, const Frame &frame, const TilePlan &plan);
+/// Replaces an op by its kernels over fragments. Returns whether it did: not
+/// without tensor cores. Fails with a diagnostic for a config that the target
+/// can't have.
+FailureOr<bool> tileAttention(AttentionOp op, const Target &target,
+                              bool checks);
 
 } // namespace mlir::kvcache
 
