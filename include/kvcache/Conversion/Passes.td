@@ -309,6 +309,8 @@ def ExpandForLLVM : Pass<"kvcache-expand-for-llvm"> {
     ops become arithmetic; multi-dimensional vectors become 1-D vectors. The
     pass also lowers `vector.multi_reduction` and `vector.scan`, and splits
     multi-dimensional `vector.load` and `vector.store` into rows.
+    `math.clampf`, `ipowi`, `isinf` and `isnormal` become other ops. The bounds of
+    `clampf` are those of CUDA and SPIR-V, of which LLVM 22 exchanges the two.
 
     With `gpu-math`, the pass also expands math that a chip computes without
     libdevice. It rewrites `math.exp` to base 2, ops that have NVPTX

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CommonMath.h"
 #include "GPUMath.h"
 #include "VectorRows.h"
 #include "kvcache/Conversion/Passes.h"
@@ -14,9 +15,7 @@
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Conversion/VectorToSCF/VectorToSCF.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/Transforms/Transforms.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
@@ -65,39 +64,6 @@ static void populateVectorPatterns(RewritePatternSet &patterns) {
 
 namespace {
 
-/// Rewrites `math.isinf` and `math.isnormal` as comparisons of the magnitude.
-template <typename OpTy> struct ExpandFloatClass : OpRewritePattern<OpTy> {
-  using OpRewritePattern<OpTy>::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(OpTy op,
-                                PatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    Type type = op.getOperand().getType();
-    const llvm::fltSemantics &semantics =
-        cast<FloatType>(getElementTypeOrSelf(type)).getFloatSemantics();
-    Value magnitude = math::AbsFOp::create(rewriter, loc, op.getOperand());
-    auto compare = [&](arith::CmpFPredicate predicate, const APFloat &bound) {
-      TypedAttr value =
-          rewriter.getFloatAttr(getElementTypeOrSelf(type), bound);
-      if (auto shaped = dyn_cast<ShapedType>(type))
-        value = DenseElementsAttr::get(shaped, Attribute(value));
-      Value constant = arith::ConstantOp::create(rewriter, loc, value);
-      return arith::CmpFOp::create(rewriter, loc, predicate, magnitude,
-                                   constant);
-    };
-    APFloat infinity = APFloat::getInf(semantics);
-    if (std::is_same_v<OpTy, math::IsInfOp>) {
-      rewriter.replaceOp(op, compare(arith::CmpFPredicate::OEQ, infinity));
-      return success();
-    }
-    Value isLarge = compare(arith::CmpFPredicate::OGE,
-                            APFloat::getSmallestNormalized(semantics));
-    Value isFinite = compare(arith::CmpFPredicate::OLT, infinity);
-    rewriter.replaceOpWithNewOp<arith::AndIOp>(op, isLarge, isFinite);
-    return success();
-  }
-};
-
 struct ExpandForLLVM : kvcache::impl::ExpandForLLVMBase<ExpandForLLVM> {
   using ExpandForLLVMBase::ExpandForLLVMBase;
 
@@ -108,8 +74,7 @@ struct ExpandForLLVM : kvcache::impl::ExpandForLLVMBase<ExpandForLLVM> {
     populateAffineToStdConversionPatterns(all);
     populateAffineToVectorConversionPatterns(all);
     populateVectorPatterns(all);
-    all.add<ExpandFloatClass<math::IsInfOp>,
-            ExpandFloatClass<math::IsNormalOp>>(context);
+    populateCommonMathPatterns(all);
     if (gpuMath)
       populateGPUMathPatterns(all);
     patterns = std::move(all);

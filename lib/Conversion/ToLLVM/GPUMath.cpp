@@ -343,7 +343,6 @@ void kvcache::populateGPUMathPatterns(RewritePatternSet &patterns) {
   patterns.add<LogToOtherBase<math::Log10Op, math::LogOp>>(
       context, 1 / llvm::numbers::ln10, /*onlyApproximate=*/false);
   populatePeriodicMathPatterns(patterns);
-  math::populateExpansionPatterns(patterns, {"clampf"});
   populateMathF32ExpansionPatterns(patterns, isExtended);
   populateMathPolynomialApproximationPatterns(patterns, isPolynomial);
   patterns.add<ToIntrinsic<arith::MaxNumFOp>>(context, "llvm.maxnum");

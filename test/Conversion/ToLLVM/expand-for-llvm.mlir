@@ -114,6 +114,36 @@ gpu.module @kernels {
 
   // More of these in gpu-math.mlir and gpu-math-intrinsics.mlir.
 
+  // CHECK-LABEL: gpu.func @clamp(
+  // CHECK-SAME:      %[[X:.*]]: vector<2xf32>, %[[MIN:.*]]: vector<2xf32>, %[[MAX:.*]]: vector<2xf32>,
+  // CHECK:         %[[BELOW:.*]] = arith.minimumf %[[X]], %[[MAX]] : vector<2xf32>
+  // CHECK:         arith.maximumf %[[BELOW]], %[[MIN]] : vector<2xf32>
+  // PTX-LABEL: .entry clamp(
+  gpu.func @clamp(%x: vector<2xf32>, %min: vector<2xf32>, %max: vector<2xf32>, %out: memref<2xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %y = math.clampf %x to [%min, %max] : vector<2xf32>
+    vector.store %y, %out[%c0] : memref<2xf32>, vector<2xf32>
+    gpu.return
+  }
+
+  // The base is squared for each bit of the exponent. A negative one leaves
+  // powers of 1 and -1.
+
+  // CHECK-LABEL: gpu.func @power(
+  // CHECK-SAME:      %[[BASE:[^:]*]]: vector<2xi16>, %[[EXPONENT:[^:]*]]: vector<2xi16>
+  // CHECK-DAG:     %[[BITS:.*]] = arith.constant 16 : index
+  // CHECK-DAG:     %[[NONE:.*]] = arith.constant dense<0> : vector<2xi16>
+  // CHECK:         %[[POWER:.*]]:3 = scf.for %{{.*}} to %[[BITS]] {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %[[BASE]], %{{.*}} = %[[EXPONENT]])
+  // CHECK:         %[[UNIT:.*]] = arith.select %{{.*}}, %[[POWER]]#0, %[[NONE]]
+  // CHECK:         arith.select %{{.*}}, %[[UNIT]], %[[POWER]]#0
+  // PTX-LABEL: .entry power(
+  gpu.func @power(%base: vector<2xi16>, %exponent: vector<2xi16>, %out: memref<2xi16>) kernel {
+    %c0 = arith.constant 0 : index
+    %y = math.ipowi %base, %exponent : vector<2xi16>
+    vector.store %y, %out[%c0] : memref<2xi16>, vector<2xi16>
+    gpu.return
+  }
+
   // CHECK-LABEL: gpu.func @math(
   // CHECK-NOT:     gpu.subgroup_reduce
   // CHECK:         gpu.shuffle
