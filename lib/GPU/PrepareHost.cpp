@@ -17,6 +17,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace mlir::kvcache {
@@ -36,7 +37,9 @@ struct PrepareHost : kvcache::impl::PrepareHostBase<PrepareHost> {
       return signalPassFailure();
     if (!hasDevice)
       eraseKernels();
-    WalkResult result = getOperation().walk([&](Operation *op) {
+    auto check = [&](Operation *op) {
+      if (isa<gpu::GPUModuleOp>(op))
+        return WalkResult::skip();
       if (!op->isRegistered()) {
         op->emitError("unregistered operation '")
             << op->getName() << "' has no lowering";
@@ -47,8 +50,8 @@ struct PrepareHost : kvcache::impl::PrepareHostBase<PrepareHost> {
         return WalkResult::advance();
       op->emitOpError("can't run on the CPU: ") << remedy;
       return WalkResult::interrupt();
-    });
-    if (result.wasInterrupted())
+    };
+    if (getOperation().walk<WalkOrder::PreOrder>(check).wasInterrupted())
       return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function.isExternal() || (cWrappers && function.isPublic()))
@@ -101,6 +104,8 @@ private:
     if (isa<MmaOp, MmaWaitOp, TmemAllocOp, TmemMmaOp, TmemCommitOp, TmemLoadOp,
             TmemStoreOp, FragmentLoadOp, FragmentMmaOp>(op))
       return "multiply elements that 'kvcache.tile_load' reads";
+    if (isa_and_present<NVVM::NVVMDialect>(op->getDialect()))
+      return "only a kernel in a 'gpu.module' has instructions of a GPU";
     return "";
   }
 };

@@ -136,6 +136,15 @@ func.func @allocate() {
   return
 }
 
+//--- instruction-on-cpu.mlir
+// RUN: not kvcache-opt %t/instruction-on-cpu.mlir --kvcache-to-cpu 2>&1 | FileCheck %s --check-prefix=INSTRUCTION-ON-CPU
+// RUN: not kvcache-opt %t/instruction-on-cpu.mlir --kvcache-to-emulator=chip=sm_90a 2>&1 | FileCheck %s --check-prefix=INSTRUCTION-ON-CPU
+// INSTRUCTION-ON-CPU: instruction-on-cpu.mlir:[[#]]:[[#]]: error: 'nvvm.read.ptx.sreg.tid.x' op can't run on the CPU: only a kernel in a 'gpu.module' has instructions of a GPU
+func.func @read_thread() -> i32 {
+  %t = nvvm.read.ptx.sreg.tid.x : i32
+  return %t : i32
+}
+
 //--- launch-func-on-cpu.mlir
 // RUN: not kvcache-opt %t/launch-func-on-cpu.mlir --kvcache-to-cpu 2>&1 | FileCheck %s --check-prefix=LAUNCH-FUNC-ON-CPU
 // LAUNCH-FUNC-ON-CPU: launch-func-on-cpu.mlir:[[#]]:[[#]]: error: 'gpu.launch_func' op can't run on the CPU: write the kernel as nested 'scf.parallel' loops
