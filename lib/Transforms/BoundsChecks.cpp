@@ -34,7 +34,8 @@ struct BoundsChecks : kvcache::impl::BoundsChecksBase<BoundsChecks> {
     for (Operation *op : ops) {
       if (isa<AppendOp, AttentionOp, GatherOp, CopyOp, CopyPagesOp,
               MergeSplitsOp, MergeStatesOp, RemapRowsOp>(op)) {
-        op->emitOpError("is checked where 'kvcache-expand-ops' has run before");
+        op->emitOpError("expects 'kvcache-expand-ops' to run before "
+                        "'kvcache-bounds-checks'");
         return signalPassFailure();
       }
       OpBuilder builder(op);

@@ -4,7 +4,7 @@
 // RUN: kvcache-opt %s --kvcache-expand-ops="checks for-gpu" --split-input-file | FileCheck %s --check-prefix=ALIGNED
 // RUN: not kvcache-opt %s --kvcache-bounds-checks --split-input-file 2>&1 | FileCheck %s --check-prefix=UNCHECKED
 
-// UNCHECKED: error: 'kvcache.copy_pages' op is checked where 'kvcache-expand-ops' has run before
+// UNCHECKED: error: 'kvcache.copy_pages' op expects 'kvcache-expand-ops' to run before 'kvcache-bounds-checks'
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>

@@ -9,7 +9,10 @@
 #ifndef KVCACHE_CONVERSION_KVCACHETOMEMREF_H
 #define KVCACHE_CONVERSION_KVCACHETOMEMREF_H
 
+#include "mlir/Support/LLVM.h"
+
 namespace mlir {
+class Operation;
 class RewritePatternSet;
 class TypeConverter;
 
@@ -21,6 +24,10 @@ void populateKVCacheTypeConversions(TypeConverter &converter);
 /// Adds the patterns that lower the ops of the dialect.
 void populateKVCacheToMemRefPatterns(const TypeConverter &converter,
                                      RewritePatternSet &patterns);
+
+/// Checks that no op in `root` has fragments, which `kvcache-lower-fragments`
+/// lowers in GPU code.
+LogicalResult checkFragmentsAreLowered(Operation *root);
 
 } // namespace kvcache
 } // namespace mlir

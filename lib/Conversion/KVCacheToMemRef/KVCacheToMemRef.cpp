@@ -61,13 +61,28 @@ void kvcache::populateKVCacheToMemRefPatterns(const TypeConverter &converter,
   populatePageTablePatterns(converter, patterns);
 }
 
+LogicalResult kvcache::checkFragmentsAreLowered(Operation *root) {
+  WalkResult result = root->walk([](Operation *op) {
+    auto isFragment = llvm::IsaPred<FragmentType, InFlightType>;
+    if (llvm::none_of(op->getOperandTypes(), isFragment) &&
+        llvm::none_of(op->getResultTypes(), isFragment))
+      return WalkResult::advance();
+    op->emitOpError(isInGPUCode(op)
+                        ? "expects 'kvcache-lower-fragments' to lower it first"
+                        : "with fragments expects GPU code");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 namespace {
 
 struct ConvertKVCacheToMemRef
     : kvcache::impl::ConvertKVCacheToMemRefBase<ConvertKVCacheToMemRef> {
   void runOnOperation() override {
     if (failed(checkLanes()) || failed(checkElements()) ||
-        failed(checkCopies()) || failed(checkFragments()))
+        failed(checkCopies()) ||
+        failed(checkFragmentsAreLowered(getOperation())))
       return signalPassFailure();
     MLIRContext *context = &getContext();
     TypeConverter converter;
@@ -120,18 +135,6 @@ private:
       if (!isa<TileCopyOpInterface, PipeOp>(op) && (!wait || isForStore(wait)))
         return WalkResult::advance();
       op->emitOpError("expects 'kvcache-expand-copies' to lower it first");
-      return WalkResult::interrupt();
-    });
-    return failure(result.wasInterrupted());
-  }
-
-  LogicalResult checkFragments() {
-    WalkResult result = getOperation()->walk([](Operation *op) {
-      auto isFragment = llvm::IsaPred<FragmentType, InFlightType>;
-      if (llvm::none_of(op->getOperandTypes(), isFragment) &&
-          llvm::none_of(op->getResultTypes(), isFragment))
-        return WalkResult::advance();
-      op->emitOpError("expects 'kvcache-lower-fragments' to lower it first");
       return WalkResult::interrupt();
     });
     return failure(result.wasInterrupted());

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvcache/Conversion/KVCacheToMemRef.h"
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/IR/CheckOps.h"
 #include "kvcache/Support/RuntimeCalls.h"
@@ -118,6 +119,9 @@ struct ConvertKVCacheChecks
                                   "a builtin.module");
       return signalPassFailure();
     }
+    // Checks are no ops for their regions.
+    if (failed(checkFragmentsAreLowered(module)))
+      return signalPassFailure();
     // Modules may nest, and each needs strings and a declaration of its own.
     llvm::MapVector<ModuleOp, SmallVector<Operation *>> checksOf;
     PassedChecks passed(getAnalysis<DominanceInfo>());

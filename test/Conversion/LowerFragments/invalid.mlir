@@ -1,7 +1,10 @@
 // RUN: kvcache-opt %s --kvcache-lower-fragments --split-input-file --verify-diagnostics
 // RUN: not kvcache-opt %s --convert-kvcache-to-memref --split-input-file 2>&1 | FileCheck %s
 
-// CHECK: error: 'kvcache.splat' op expects 'kvcache-lower-fragments' to lower it first
+// RUN: not kvcache-opt %s --convert-kvcache-checks --split-input-file 2>&1 | FileCheck %s
+
+// CHECK: error: 'kvcache.splat' op with fragments expects GPU code
+// CHECK: error: 'kvcache.map' op expects 'kvcache-lower-fragments' to lower it first
 
 !s = !kvcache.fragment<16x16xf32, mma_acc>
 
