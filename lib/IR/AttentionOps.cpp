@@ -289,5 +289,10 @@ LogicalResult AttentionOp::verify() {
   if (failed(verifyApart(*this, {"out", getOut()},
                          {{"q", getQ()}, {"q_rope", getQRope()}})))
     return failure();
+  // (C24)
+  if (failed(verifyElementsApart(*this, {{"out", getOut()},
+                                         {"lse", getLse()},
+                                         {"max_logits", getMaxLogits()}})))
+    return failure();
   return verifyResults(*this);
 }

@@ -11,8 +11,6 @@
 #include "kvcache/IR/AttentionOps.h"
 #include "kvcache/IR/PipeOps.h"
 
-#include "mlir/Interfaces/LoopLikeInterface.h"
-
 using namespace mlir;
 using namespace mlir::kvcache;
 
@@ -37,6 +35,10 @@ static LogicalResult verifyModifierTypes(AttentionOp op) {
       return op.emitOpError()
              << "expects the region '" << name << "' to take (" << types
              << "), got (" << region->getArgumentTypes() << ")";
+    if (!llvm::hasSingleElement(*region))
+      return op.emitOpError()
+             << "expects the region '" << name << "' to have one block, got "
+             << region->getBlocks().size();
     Block &block = region->front();
     auto yield = block.empty() ? YieldOp() : dyn_cast<YieldOp>(block.back());
     if (!yield)
@@ -63,36 +65,6 @@ static LogicalResult verifyModifierTypes(AttentionOp op) {
   return score ? verifyTypes("score", score, builder.getF32Type()) : success();
 }
 
-/// (C14): an op that a region may not have.
-static LogicalResult verifyModifierOp(AttentionOp op, Operation *nested) {
-  if (nested->hasTrait<OpTrait::HasParallelRegion>())
-    return refuseInRegion(nested, op) << "which contains no parallel loops";
-  StringRef dialect = nested->getName().getDialectNamespace();
-  if ((dialect == "kvcache" && !isa<YieldOp>(nested)) || dialect == "gpu")
-    return refuseInRegion(nested, op)
-           << "which contains no ops of the dialect '" << dialect << "'";
-  return verifyReader(nested, op);
-}
-
-/// (C15), (C16): the operands and results of an op of a region.
-static LogicalResult verifyModifierValues(AttentionOp op, Operation *nested) {
-  for (auto [name, written] :
-       {std::pair("out", Value(op.getOut())),
-        std::pair("lse", Value(op.getLse())),
-        std::pair("max_logits", Value(op.getMaxLogits())),
-        std::pair("workspace", Value(op.getWorkspace()))})
-    if (written && llvm::is_contained(nested->getOperands(), written))
-      return refuseInRegion(nested, op)
-             << "which does not use '" << name << "'";
-  for (TypeRange types : {TypeRange(nested->getOperandTypes()),
-                          TypeRange(nested->getResultTypes())})
-    for (Type type : types)
-      if (isa<TensorType>(type))
-        return refuseInRegion(nested, op)
-               << "which has no tensors, got " << type;
-  return success();
-}
-
 LogicalResult AttentionOp::verifyRegions() {
   if (getModifiers().empty())
     return success();
@@ -102,15 +74,13 @@ LogicalResult AttentionOp::verifyRegions() {
   if (getRows())
     return emitOpError(
         "expects no regions with 'rows', whose tokens have no positions");
-  for (Region &region : getModifiers()) {
-    WalkResult result = region.walk([&](Operation *nested) {
-      return failed(verifyModifierOp(*this, nested)) ||
-                     failed(verifyModifierValues(*this, nested))
-                 ? WalkResult::interrupt()
-                 : WalkResult::advance();
-    });
-    if (result.wasInterrupted())
-      return failure();
-  }
-  return success();
+  // (C14), (C15), (C16)
+  return success(llvm::all_of(getModifiers(), [&](Region &region) {
+    return succeeded(verifyPortableRegion(region, *this,
+                                          {{"out", getOut()},
+                                           {"lse", getLse()},
+                                           {"max_logits", getMaxLogits()},
+                                           {"workspace", getWorkspace()}},
+                                          /*readsCaches=*/false));
+  }));
 }

@@ -91,10 +91,17 @@ Operation *KVCacheDialect::materializeConstant(OpBuilder &builder,
 LogicalResult
 KVCacheDialect::verifyOperationAttribute(Operation *op,
                                          NamedAttribute attribute) {
-  if (attribute.getName() == kScheduleAttr &&
-      !(isa<scf::ForOp>(op) && isa<ScheduleAttr>(attribute.getValue())))
+  if (attribute.getName() != kScheduleAttr)
+    return success();
+  if (!isa<scf::ForOp>(op))
+    return op->emitOpError("expects no '")
+           << kScheduleAttr
+           << "', which only 'scf.for' has: passes that replace such loops go "
+              "after 'kvcache-schedule-attention'";
+  if (!isa<ScheduleAttr>(attribute.getValue()))
     return op->emitOpError("expects '")
-           << kScheduleAttr << "' to be a schedule of an 'scf.for'";
+           << kScheduleAttr << "' to be a #kvcache.schedule, got "
+           << attribute.getValue();
   return success();
 }
 

@@ -27,6 +27,16 @@ LogicalResult verifyReader(Operation *op, Operation *parent);
 /// Verifies an op in a region that computes elements or rows of fragments.
 LogicalResult verifyFragmentRegion(Operation *op, Operation *parent);
 
+/// An operand with its name; the value may be null.
+using NamedValue = std::pair<StringRef, Value>;
+
+/// Verifies the ops in a region of `parent` that mean the same in all threads
+/// and on all targets, and use no value of `written`. With `readsCaches`, ops
+/// of the dialect may read caches.
+LogicalResult verifyPortableRegion(Region &region, Operation *parent,
+                                   ArrayRef<NamedValue> written,
+                                   bool readsCaches);
+
 } // namespace mlir::kvcache
 
 #endif // KVCACHE_LIB_IR_REGIONRULES_H

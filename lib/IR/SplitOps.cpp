@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RegionRules.h"
 #include "WholeCacheRules.h"
 
 #include "kvcache/IR/PipeOps.h"
@@ -81,6 +80,11 @@ LogicalResult MergeSplitsOp::verify() {
       failed(verifyScaleOfRows(*this, "out_scale", getOutScale(), "out",
                                getOut())))
     return failure();
+  // (C11)
+  if (failed(verifyElementsApart(*this, {{"out", getOut()},
+                                         {"lse", getLse()},
+                                         {"max_logits", getMaxLogits()}})))
+    return failure();
   // (C5)
   if (getSinklessLse() && !getSinks())
     return emitOpError("expects 'sinkless_lse' only with 'sinks'");
@@ -89,24 +93,6 @@ LogicalResult MergeSplitsOp::verify() {
     return success();
   return emitOpError("expects 'exponent_bias' to be finite, got ")
          << getExponentBiasAttr();
-}
-
-/// (C8): an op of the region.
-static LogicalResult verifyCountOp(MergeSplitsOp op, Operation *nested) {
-  if (nested->hasTrait<OpTrait::HasParallelRegion>())
-    return refuseInRegion(nested, op) << "which contains no parallel loops";
-  StringRef dialect = nested->getName().getDialectNamespace();
-  if (dialect == "gpu")
-    return refuseInRegion(nested, op)
-           << "which contains no ops of the dialect '" << dialect << "'";
-  for (auto [name, written] :
-       {NamedValue("out", op.getOut()), NamedValue("lse", op.getLse()),
-        NamedValue("max_logits", op.getMaxLogits()),
-        NamedValue("workspace", op.getWorkspace())})
-    if (written && llvm::is_contained(nested->getOperands(), written))
-      return refuseInRegion(nested, op)
-             << "which does not use '" << name << "'";
-  return verifyReader(nested, op);
 }
 
 LogicalResult MergeSplitsOp::verifyRegions() {
@@ -124,11 +110,13 @@ LogicalResult MergeSplitsOp::verifyRegions() {
     return emitOpError() << "expects the region 'count' to yield ("
                          << types.front() << "), got ("
                          << yield.getOperandTypes() << ")";
-  WalkResult result = getCount().walk([&](Operation *nested) {
-    return failed(verifyCountOp(*this, nested)) ? WalkResult::interrupt()
-                                                : WalkResult::advance();
-  });
-  return failure(result.wasInterrupted());
+  // (C8), (C10)
+  return verifyPortableRegion(getCount(), *this,
+                              {{"out", getOut()},
+                               {"lse", getLse()},
+                               {"max_logits", getMaxLogits()},
+                               {"workspace", getWorkspace()}},
+                              /*readsCaches=*/true);
 }
 
 //===----------------------------------------------------------------------===//
@@ -167,6 +155,10 @@ LogicalResult MergeStatesOp::verify() {
       failed(verifyCommonSize(
           *this, "rows",
           {{getSplits(), 1}, {getLses(), 1}, {getOut(), 0}, {getLse(), 0}})))
+    return failure();
+  // (C4)
+  if (failed(
+          verifyElementsApart(*this, {{"out", getOut()}, {"lse", getLse()}})))
     return failure();
   return verifyResults(*this);
 }

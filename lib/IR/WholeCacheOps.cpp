@@ -243,6 +243,11 @@ LogicalResult AppendOp::verify() {
                           {"values", getValues()},
                           {"latent_rope", getLatentRope()}})))
     return failure();
+  // (C15)
+  if (failed(verifyElementsApart(
+          *this, {{"queries", getQueryOut() ? Value() : getQueries()},
+                  {"query_out", getQueryOut()}})))
+    return failure();
   return verifyResults(*this);
 }
 
@@ -282,6 +287,10 @@ LogicalResult GatherOp::verify() {
       return failure();
   if (failed(
           verifyApart(*this, {"values", getValues()}, {{"keys", getKeys()}})))
+    return failure();
+  // (C6)
+  if (failed(verifyElementsApart(
+          *this, {{"keys", getKeys()}, {"values", getValues()}})))
     return failure();
   return verifyResults(*this);
 }
@@ -355,7 +364,9 @@ LogicalResult RemapRowsOp::verify() {
   if (tokens.getDimSize(1) != ids.getDimSize(1))
     return emitOpError("expects 'ids' to have the shape of 'tokens'");
   if (failed(
-          verifyCommonSize(*this, "rows", {{getTokens(), 0}, {getIds(), 0}})))
+          verifyCommonSize(*this, "rows", {{getTokens(), 0}, {getIds(), 0}})) ||
+      // (C4)
+      failed(verifyElementsApart(*this, {{"ids", getIds()}})))
     return failure();
   return verifyResults(*this);
 }

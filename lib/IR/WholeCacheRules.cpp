@@ -115,6 +115,41 @@ LogicalResult kvcache::verifyApart(Operation *op, NamedValue written,
   return success();
 }
 
+/// Whether each stride passes the elements of the dimensions with smaller ones.
+static bool hasElementsApart(MemRefType type) {
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (llvm::is_contained(type.getShape(), 0))
+    return true;
+  if (failed(type.getStridesAndOffset(strides, offset)))
+    return true;
+  SmallVector<std::pair<int64_t, int64_t>> dimensions;
+  for (auto [stride, size] : llvm::zip_equal(strides, type.getShape()))
+    if (size != 1 && !ShapedType::isDynamic(stride))
+      dimensions.emplace_back(std::abs(stride), size);
+  llvm::sort(dimensions);
+  // Strides may be any 64 bits.
+  APInt last = APInt::getZero(128);
+  for (auto [stride, size] : dimensions) {
+    APInt step(128, stride);
+    if (step.ule(last))
+      return false;
+    last += step * (ShapedType::isDynamic(size) ? 1 : size - 1);
+  }
+  return true;
+}
+
+LogicalResult kvcache::verifyElementsApart(Operation *op,
+                                           ArrayRef<NamedValue> written) {
+  for (auto [name, value] : written) {
+    auto type = value ? dyn_cast<MemRefType>(value.getType()) : MemRefType();
+    if (type && !hasElementsApart(type))
+      return op->emitOpError() << "expects the elements of '" << name
+                               << "' to share no memory, got " << type;
+  }
+  return success();
+}
+
 LogicalResult kvcache::verifyResults(DestinationStyleOpInterface op) {
   SmallVector<Type> expected = getTensorTypes(ValueRange(op.getDpsInits()));
   if (!expected.empty() &&
@@ -183,7 +218,8 @@ LogicalResult kvcache::verifySplitMemory(Operation *op, Value workspace,
   auto rows = cast<ShapedType>(out.getType()),
        offsets = cast<ShapedType>(rowOffsets.getType());
   if (offsets.getDimSize(0) == 0)
-    return op->emitOpError("expects 'row_offsets' to have a number, got ")
+    return op->emitOpError("expects 'row_offsets' to have at least one "
+                           "element, got ")
            << offsets;
   if (!type.getLayout().isIdentity())
     return op->emitOpError("expects 'workspace' to be contiguous, got ")

@@ -9,6 +9,8 @@
 #ifndef KVCACHE_LIB_IR_WHOLECACHERULES_H
 #define KVCACHE_LIB_IR_WHOLECACHERULES_H
 
+#include "RegionRules.h"
+
 #include "kvcache/IR/SplitOps.h"
 
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
@@ -47,13 +49,14 @@ LogicalResult verifyRows(Operation *op, StringRef name, Type type,
 LogicalResult verifyCommonSize(Operation *op, StringRef name,
                                ArrayRef<std::pair<Value, int64_t>> dimensions);
 
-/// An operand with its name; the value may be null.
-using NamedValue = std::pair<StringRef, Value>;
-
 /// Checks that a memref that is written is no other operand. Other memrefs that
 /// share memory are found at run time, by Python's functions.
 LogicalResult verifyApart(Operation *op, NamedValue written,
                           ArrayRef<NamedValue> others);
+
+/// Checks that no two elements of a memref that is written share memory, as far
+/// as sizes and strides are static; a size that is not may be above 1.
+LogicalResult verifyElementsApart(Operation *op, ArrayRef<NamedValue> written);
 
 /// Checks that results are those of the inits that are tensors.
 LogicalResult verifyResults(DestinationStyleOpInterface op);

@@ -85,7 +85,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
       `window`, `chunk`, `mask`, `ranges` and `lengths`.
     - (C6) `sinkless_lse` is only with `sinks`, and `whole_mask` with `mask`.
     - (C7) `workspace` is contiguous, in the default memory space, and has less
-      than 2^63 bytes for each sequence. `row_offsets` then has a number.
+      than 2^63 bytes for each sequence. `row_offsets` then has at least one
+      element.
     - (C8) `key_scale` and `value_scale` are for caches with scales and no zero
       points, or of fp8 or i8, and have one factor or the heads of the cache.
       A cache of i8 without scales has one.
@@ -100,13 +101,16 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     - (C11) `split`, and `persistent` above 0 in `config`, are only with
       `workspace`.
     - (C12) `out` is not the memref `q` or `q_rope`.
-    - (C13) there is at most one region of each kind, `score` before `mask`.
-      `score` takes (f32, index, index, index, index) and yields an f32, `mask`
+    - (C13) there is at most one region of each kind, `score` before `mask`, and
+      each has one block. `score` takes (f32, index, index, index, index) and yields an f32, `mask`
       takes (index, index, index, index) and yields an i1.
-    - (C14) the ops of the regions at most read memory. They are no calls, no
-      parallel loops, and no ops of the dialects `kvcache` and `gpu`.
+    - (C14) the ops of the regions at most read memory, and mean the same in all
+      threads and on all targets. They are no calls and no parallel loops, and of
+      the dialects `affine`, `arith`, `cf`, `index`, `math`, `memref`, `scf`, `ub`
+      and `vector`.
     - (C15) the regions do not use `out`, `lse`, `max_logits` and `workspace`.
-    - (C16) no value in the regions is a tensor.
+    - (C16) no value in the regions is a tensor, a scalable vector or an integer of
+      more than 64 bits.
     - (C17) `rows` exclude the regions: such rows have no positions.
     - (C18) `q_rope` is for a latent cache, and has the heads and the element type
       of `q`. Tensor cores take a `q` with a multiple of 16 elements then.
@@ -117,6 +121,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     - (C22) `partial` is only with `workspace` and without tensors.
     - (C23) `partial` is only with a `config` that has an `mma`, and `rows`, `keys`
       and `dequant` unless that is `none`.
+    - (C24) no two elements of `out`, `lse` or `max_logits` share memory.
 
     Example:
 
@@ -227,7 +232,7 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     OptionalAttr<KVCache_AttentionConfigAttr>:$config
   );
   let results = (outs Variadic<AnyRankedTensor>:$results);
-  let regions = (region VariadicRegion<SizedRegion<1>>:$modifiers);
+  let regions = (region VariadicRegion<AnyRegion>:$modifiers);
   let builders = [OpBuilder<(ins
     "::mlir::Value":$q, "::mlir::Value":$keyCache, "::mlir::Value":$valueCache,
     "::mlir::Value":$rowOffsets, "::mlir::Value":$scale, "::mlir::Value":$out,

@@ -89,18 +89,21 @@ def KVCache_MergeSplitsOp : KVCache_Op<"merge_splits", [
     - (C1) `out` has static sizes of heads and elements, above 0 and packed. `lse`,
       `max_logits` and `sinks` have its heads.
     - (C2) `workspace` is contiguous, in the default memory space, and has less
-      than 2^63 bytes for each sequence. `row_offsets` has a number.
+      than 2^63 bytes for each sequence. `row_offsets` has at least one element.
     - (C3) `value_scale` is one number, or has a static number of heads that
       divides those of `out`.
     - (C4) `out_scale` is for `out` of fp8, and has one number or its heads.
     - (C5) `sinkless_lse` is only with `sinks`.
     - (C6) `exponent_bias` is finite.
     - (C7) `count` takes four indices and yields an index.
-    - (C8) the ops of `count` at most read memory. They are no calls, no parallel
-      loops and no ops of the dialect `gpu`, and do not use `out`, `lse`,
-      `max_logits` and `workspace`.
+    - (C8) the ops of `count` are those of the regions of `attention`, or of this
+      dialect, without fragments. They do not use `out`, `lse`, `max_logits` and
+      `workspace`.
     - (C9) n is at most `max`, `workspace` has the bytes of `workspace_size`, and
       `out` has the rows. `kvcache-expand-ops` with `checks` checks it.
+    - (C10) no value in `count` is a tensor, a scalable vector or an integer of more
+      than 64 bits.
+    - (C11) no two elements of `out`, `lse` or `max_logits` share memory.
 
     Example:
 
@@ -184,6 +187,7 @@ def KVCache_MergeStatesOp : KVCache_WholeCacheOp<"merge_states", [KVCache_TiledO
       of `lses`; the sizes of heads and elements are static.
     - (C2) `block_threads` is a multiple of 32 from 32 to 1024.
     - (C3) `out_scale` is for `out` of fp8, and has one factor or its heads.
+    - (C4) no two elements of `out` or `lse` share memory.
 
     Example:
 

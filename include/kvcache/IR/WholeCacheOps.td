@@ -94,6 +94,8 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [
       `latent_rope`.
     - (C14) `query_out` requires `queries`, and has their sizes. `query_scale`
       requires `query_out`, and has one number or its heads.
+    - (C15) no two elements of what is written, `queries` or `query_out`, share
+      memory.
 
     Example:
 
@@ -198,6 +200,7 @@ def KVCache_GatherOp : KVCache_WholeCacheOp<"gather", [
     - (C4) `block_threads` is a multiple of 32 from 32 to 1024, and
       `heads_per_thread` is from 1 to 32.
     - (C5) `keys` and `values` are not one memref.
+    - (C6) no two elements of an output share memory.
 
     Example:
 
@@ -384,6 +387,7 @@ def KVCache_RemapRowsOp : KVCache_WholeCacheOp<"remap_rows", [
     - (C1) the cache is paged.
     - (C2) `ids` has the shape of `tokens`.
     - (C3) `block_threads` is a multiple of 32 from 32 to 1024.
+    - (C4) no two elements of `ids` share memory.
 
     Example:
 

@@ -396,3 +396,14 @@ func.func @c21_no_ranges(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: 
   kvcache.attention %q, %k, %v, %n, %s outs(%out) ranges %r : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x0x2xi32>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @rows_of_attention(%q: memref<3x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %o: memref<2x32x128xbf16>) {
+  // expected-error @below {{'kvcache.attention' op expects operands with one number of rows, got 3 and 2}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%o) : memref<3x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<2x32x128xbf16>
+  return
+}

@@ -100,7 +100,7 @@ func.func private @unknown_attribute() attributes {heads = #kvcache.heads<8>}
 // -----
 
 func.func @schedule_of_another_op(%n: index) {
-  // expected-error @below {{'arith.addi' op expects 'kvcache.schedule' to be a schedule of an 'scf.for'}}
+  // expected-error @below {{'arith.addi' op expects no 'kvcache.schedule', which only 'scf.for' has: passes that replace such loops go after 'kvcache-schedule-attention'}}
   %m = arith.addi %n, %n {kvcache.schedule = #kvcache.schedule<pipelined>} : index
   return
 }
@@ -108,7 +108,7 @@ func.func @schedule_of_another_op(%n: index) {
 // -----
 
 func.func @schedule_of_another_type(%n: index) {
-  // expected-error @below {{'scf.for' op expects 'kvcache.schedule' to be a schedule of an 'scf.for'}}
+  // expected-error @below {{'scf.for' op expects 'kvcache.schedule' to be a #kvcache.schedule, got "pipelined"}}
   scf.for %i = %n to %n step %n {
   } {kvcache.schedule = "pipelined"}
   return

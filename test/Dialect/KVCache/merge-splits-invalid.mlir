@@ -244,7 +244,7 @@ func.func @store(%w: memref<?xi8>, %n: memref<?xi32>, %out: memref<?x32x128xbf16
 func.func @thread(%w: memref<?xi8>, %n: memref<?xi32>, %out: memref<?x32x128xbf16>) {
   kvcache.merge_splits %w, %n outs(%out) count {
     ^bb0(%sequence: index, %first: index, %rows: index, %i: index):
-      // expected-error @below {{is not allowed in a region of 'kvcache.merge_splits', which contains no ops of the dialect 'gpu'}}
+      // expected-error @below {{is not allowed in a region of 'kvcache.merge_splits', whose ops are of affine, arith, cf, index, math, memref, scf, ub, vector and kvcache}}
       %thread = gpu.thread_id x
       kvcache.yield %thread : index
     }
@@ -325,7 +325,7 @@ func.func @no_elements(%w: memref<?xi8>, %n: memref<?xi32>, %out: memref<?x32x0x
 
 // (C2)
 func.func @no_offsets(%w: memref<?xi8>, %n: memref<0xi32>, %out: memref<?x32x128xbf16>) {
-  // expected-error @below {{expects 'row_offsets' to have a number, got 'memref<0xi32>'}}
+  // expected-error @below {{expects 'row_offsets' to have at least one element, got 'memref<0xi32>'}}
   kvcache.merge_splits %w, %n outs(%out) count {
     ^bb0(%sequence: index, %first: index, %rows: index, %i: index):
       kvcache.yield %i : index
@@ -344,5 +344,61 @@ func.func @shared_workspace(%w: memref<?xi8, 3>, %n: memref<?xi32>, %out: memref
       kvcache.yield %i : index
     }
     : memref<?xi8, 3>, memref<?xi32>, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+// (C8)
+func.func @register_of_a_thread(%w: memref<?xi8>, %n: memref<?xi32>, %out: memref<?x32x128xbf16>) {
+  kvcache.merge_splits %w, %n outs(%out) count {
+    ^bb0(%sequence: index, %first: index, %rows: index, %i: index):
+      // expected-error @below {{is not allowed in a region of 'kvcache.merge_splits', whose ops are of affine, arith, cf, index, math, memref, scf, ub, vector and kvcache}}
+      %y = nvvm.read.ptx.sreg.tid.x : i32
+      kvcache.yield %i : index
+    }
+    : memref<?xi8>, memref<?xi32>, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+// (C8)
+func.func @thread_of_a_team(%w: memref<?xi8>, %n: memref<?xi32>, %out: memref<?x32x128xbf16>) {
+  kvcache.merge_splits %w, %n outs(%out) count {
+    ^bb0(%sequence: index, %first: index, %rows: index, %i: index):
+      // expected-error @below {{is not allowed in a region of 'kvcache.merge_splits', whose ops at most read memory}}
+      %y = kvcache.opaque_thread : index
+      kvcache.yield %i : index
+    }
+    : memref<?xi8>, memref<?xi32>, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+// (C8)
+func.func @fragment(%w: memref<?xi8>, %n: memref<?xi32>, %out: memref<?x32x128xbf16>, %flags: !kvcache.fragment<16xi1, mma_acc>) {
+  kvcache.merge_splits %w, %n outs(%out) count {
+    ^bb0(%sequence: index, %first: index, %rows: index, %i: index):
+      // expected-error @below {{is not allowed in a region of 'kvcache.merge_splits', which has no fragments}}
+      %y = kvcache.warp_any %flags : !kvcache.fragment<16xi1, mma_acc>
+      kvcache.yield %i : index
+    }
+    : memref<?xi8>, memref<?xi32>, memref<?x32x128xbf16>
+  return
+}
+
+// -----
+
+// (C10)
+func.func @tensor(%w: memref<?xi8>, %n: memref<?xi32>, %out: memref<?x32x128xbf16>, %t: tensor<8xindex>) {
+  kvcache.merge_splits %w, %n outs(%out) count {
+    ^bb0(%sequence: index, %first: index, %rows: index, %i: index):
+      // expected-error @below {{is not allowed in a region of 'kvcache.merge_splits', which has no tensors, scalable vectors and integers of more than 64 bits, got 'tensor<8xindex>'}}
+      %y = arith.addi %t, %t : tensor<8xindex>
+      kvcache.yield %i : index
+    }
+    : memref<?xi8>, memref<?xi32>, memref<?x32x128xbf16>
   return
 }
