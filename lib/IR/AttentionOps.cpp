@@ -260,13 +260,12 @@ LogicalResult AttentionOp::verify() {
       failed(verifyScaleOfRows(*this, "out_scale", getOutScale(), "out",
                                getOut())))
     return failure();
-  // The parser takes these from the short form.
-  for (StringRef name :
-       {"split_tokens", "max_splits", "split_rows", "tile_rows",
-        "scheduled_blocks", "swap_operands", "l2_hint"})
-    if ((*this)->hasAttr(name))
-      return emitOpError("has no attribute '")
-             << name << "': its fields are in 'split' and 'config'";
+  if (failed(verifyNoEarlierAttributes(
+          *this,
+          {"split_tokens", "max_splits", "split_rows", "tile_rows",
+           "scheduled_blocks", "swap_operands", "l2_hint"},
+          "'split' and 'config'")))
+    return failure();
   // (C10)
   AttentionConfig config = getFields();
   std::string obstacle = getTileObstacle();

@@ -9,6 +9,7 @@
 #include "OpSyntax.h"
 
 #include "kvcache/IR/AttentionOps.h"
+#include "kvcache/IR/SplitOps.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -105,50 +106,102 @@ takeNumber(OpAsmParser &parser, SMLoc loc, NamedAttrList &attributes,
   return std::optional<int64_t>(number.getValue().getZExtValue());
 }
 
+/// A name of an earlier version, what it is called now, and its number.
+struct EarlierName {
+  StringRef name, newName;
+  std::optional<int64_t> &number;
+  bool isFlag = false;
+};
+
+/// Takes the numbers of earlier names.
+static ParseResult takeNumbers(OpAsmParser &parser, SMLoc loc,
+                               NamedAttrList &attributes,
+                               ArrayRef<EarlierName> names) {
+  for (const EarlierName &each : names) {
+    auto taken = takeNumber(parser, loc, attributes, each.name, each.newName,
+                            each.isFlag);
+    if (failed(taken))
+      return failure();
+    each.number = *taken;
+  }
+  return success();
+}
+
+/// Sets an attribute that earlier names give; null is an error of its own.
+static ParseResult setAttribute(OpAsmParser &parser, SMLoc loc,
+                                NamedAttrList &attributes, StringRef name,
+                                Attribute value) {
+  if (!value)
+    return failure();
+  if (attributes.get(name))
+    return parser.emitError(loc)
+           << "expects either '" << name
+           << "' or the attributes of earlier versions, not both";
+  attributes.set(name, value);
+  return success();
+}
+
+/// Makes `split` of the numbers that were attributes of their own.
+static ParseResult takeSplit(OpAsmParser &parser, SMLoc loc,
+                             NamedAttrList &attributes) {
+  std::optional<int64_t> keys, max, rows;
+  if (takeNumbers(parser, loc, attributes,
+                  {{"split_tokens", "'keys' of 'split'", keys},
+                   {"max_splits", "'max' of 'split'", max},
+                   {"split_rows", "'rows' of 'split'", rows}}))
+    return failure();
+  if (!keys && !max && !rows)
+    return success();
+  MLIRContext *context = parser.getContext();
+  SplitAttr defaults = SplitAttr::getDefault(context);
+  auto emitError = [&] { return parser.emitError(loc); };
+  return setAttribute(parser, loc, attributes, "split",
+                      SplitAttr::getChecked(emitError, context,
+                                            keys.value_or(defaults.getKeys()),
+                                            max.value_or(defaults.getMax()),
+                                            rows.value_or(defaults.getRows())));
+}
+
+/// Checks the attributes of an op, as parsers that are generated do.
+template <typename OpTy>
+static ParseResult checkAttributes(OpAsmParser &parser, SMLoc loc,
+                                   NamedAttrList &attributes) {
+  OperationName name(OpTy::getOperationName(), parser.getContext());
+  return OpTy::verifyInherentAttrs(name, attributes, [&] {
+    return parser.emitError(loc) << "'" << name.getStringRef() << "' op ";
+  });
+}
+
+ParseResult kvcache::parseSplitAttributes(OpAsmParser &parser,
+                                          NamedAttrList &attributes) {
+  SMLoc loc = parser.getCurrentLocation();
+  return failure(parser.parseOptionalAttrDict(attributes) ||
+                 takeSplit(parser, loc, attributes) ||
+                 checkAttributes<WorkspaceSizeOp>(parser, loc, attributes));
+}
+void kvcache::printSplitAttributes(OpAsmPrinter &p, Operation *,
+                                   DictionaryAttr attributes) {
+  p.printOptionalAttrDict(attributes.getValue());
+}
+
 ParseResult kvcache::parseAttentionAttributes(OpAsmParser &parser,
                                               NamedAttrList &attributes) {
   SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseOptionalAttrDict(attributes))
+  std::optional<int64_t> rows, persistent, swapAB;
+  if (parser.parseOptionalAttrDict(attributes) ||
+      takeSplit(parser, loc, attributes) ||
+      takeNumbers(parser, loc, attributes,
+                  {{"tile_rows", "'rows' of 'config', or 'mma = none'", rows},
+                   {"scheduled_blocks", "'persistent' of 'config'", persistent},
+                   {"swap_operands", "'swap_ab' of 'config'", swapAB,
+                    /*isFlag=*/true}}))
     return failure();
-  MLIRContext *context = parser.getContext();
-  auto emitError = [&] { return parser.emitError(loc); };
-  std::optional<int64_t> keys, max, splitRows, rows, persistent, swapAB;
-  for (auto [name, newName, number] :
-       {std::tuple("split_tokens", "'keys' of 'split'", &keys),
-        std::tuple("max_splits", "'max' of 'split'", &max),
-        std::tuple("split_rows", "'rows' of 'split'", &splitRows),
-        std::tuple("tile_rows", "'rows' of 'config', or 'mma = none'", &rows),
-        std::tuple("scheduled_blocks", "'persistent' of 'config'", &persistent),
-        std::tuple("swap_operands", "'swap_ab' of 'config'", &swapAB)}) {
-    auto taken = takeNumber(parser, loc, attributes, name, newName,
-                            /*isFlag=*/number == &swapAB);
-    if (failed(taken))
-      return failure();
-    *number = *taken;
-  }
   Attribute hint = attributes.erase("l2_hint");
   if (hint && !isa<EvictionAttr>(hint))
     return parser.emitError(loc, "expects 'l2_hint' to be #kvcache.eviction");
   if (hint)
     emitWarning(parser.getEncodedSourceLoc(loc))
         << "'l2_hint' is now a field of 'config'";
-  auto set = [&](StringRef name, Attribute value) -> ParseResult {
-    if (!value)
-      return failure();
-    if (attributes.get(name))
-      return parser.emitError(loc)
-             << "expects either '" << name
-             << "' or the attributes of earlier versions, not both";
-    attributes.set(name, value);
-    return success();
-  };
-  SplitAttr defaults = SplitAttr::getDefault(context);
-  if ((keys || max || splitRows) &&
-      set("split", SplitAttr::getChecked(
-                       emitError, context, keys.value_or(defaults.getKeys()),
-                       max.value_or(defaults.getMax()),
-                       splitRows.value_or(defaults.getRows()))))
-    return failure();
   AttentionConfig config;
   if (rows == 0)
     config.mma = MmaKind::None;
@@ -162,15 +215,13 @@ ParseResult kvcache::parseAttentionAttributes(OpAsmParser &parser,
   }
   if (hint)
     config.l2Hint = cast<EvictionAttr>(hint).getValue();
+  auto emitError = [&] { return parser.emitError(loc); };
   if (!(config == AttentionConfig()) &&
-      set("config",
-          AttentionConfigAttr::getChecked(emitError, context, config)))
+      setAttribute(parser, loc, attributes, "config",
+                   AttentionConfigAttr::getChecked(
+                       emitError, parser.getContext(), config)))
     return failure();
-  // As parsers that are generated do.
-  OperationName name(AttentionOp::getOperationName(), context);
-  return AttentionOp::verifyInherentAttrs(name, attributes, [&] {
-    return parser.emitError(loc) << "'" << name.getStringRef() << "' op ";
-  });
+  return checkAttributes<AttentionOp>(parser, loc, attributes);
 }
 void kvcache::printAttentionAttributes(OpAsmPrinter &p, Operation *op,
                                        DictionaryAttr attributes) {

@@ -39,6 +39,13 @@ parseAttentionModifiers(OpAsmParser &parser,
 void printAttentionModifiers(OpAsmPrinter &p, Operation *op, RegionRange,
                              Value sinks, Value mask);
 
+/// custom<SplitAttributes>: an attribute dictionary, in which the names of
+/// earlier versions are fields of `split`, with a warning.
+ParseResult parseSplitAttributes(OpAsmParser &parser,
+                                 NamedAttrList &attributes);
+void printSplitAttributes(OpAsmPrinter &p, Operation *,
+                          DictionaryAttr attributes);
+
 /// custom<AttentionAttributes>: an attribute dictionary, in which the names of
 /// earlier versions are fields of `split` and `config`, with a warning.
 ParseResult parseAttentionAttributes(OpAsmParser &parser,

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "OpSyntax.h"
 #include "WholeCacheRules.h"
 
 #include "kvcache/IR/PipeOps.h"
@@ -18,11 +19,19 @@ using namespace mlir::kvcache;
 // workspace_size
 //===----------------------------------------------------------------------===//
 
+WorkspaceShape WorkspaceSizeOp::getShape() {
+  SplitAttr split = getSplitAttr();
+  return WorkspaceShape::get(static_cast<int64_t>(getQueryHeads()),
+                             static_cast<int64_t>(getValueSize()),
+                             split ? split
+                                   : SplitAttr::getDefault(getContext()));
+}
+
 LogicalResult WorkspaceSizeOp::verify() {
-  auto number = [](uint64_t value) { return static_cast<int64_t>(value); };
-  return verifyWorkspaceBytes(*this,
-                              {number(getQueryHeads()), number(getValueSize()),
-                               number(getMaxSplits()), number(getSplitRows())});
+  if (failed(verifyNoEarlierAttributes(
+          *this, {"split_tokens", "max_splits", "split_rows"}, "'split'")))
+    return failure();
+  return verifyWorkspaceBytes(*this, getShape());
 }
 
 //===----------------------------------------------------------------------===//

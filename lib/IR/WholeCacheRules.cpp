@@ -203,6 +203,16 @@ LogicalResult kvcache::verifyScaleOfRows(Operation *op, StringRef name,
   return success();
 }
 
+LogicalResult kvcache::verifyNoEarlierAttributes(Operation *op,
+                                                 ArrayRef<StringRef> names,
+                                                 StringRef attributes) {
+  for (StringRef name : names)
+    if (op->hasAttr(name))
+      return op->emitOpError("has no attribute '")
+             << name << "': its fields are in " << attributes;
+  return success();
+}
+
 LogicalResult kvcache::verifyWorkspaceBytes(Operation *op,
                                             const WorkspaceShape &shape) {
   if (llvm::isUInt<63>(shape.getBytes()))
@@ -228,6 +238,6 @@ LogicalResult kvcache::verifySplitMemory(Operation *op, Value workspace,
     return op->emitOpError(
                "expects 'workspace' in the default memory space, got ")
            << type;
-  return verifyWorkspaceBytes(op, {rows.getDimSize(1), rows.getDimSize(2),
-                                   split.getMax(), split.getRows()});
+  return verifyWorkspaceBytes(
+      op, WorkspaceShape::get(rows.getDimSize(1), rows.getDimSize(2), split));
 }

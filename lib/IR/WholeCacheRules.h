@@ -69,6 +69,12 @@ LogicalResult verifyStaticScale(Operation *op, StringRef name, Value scale,
 LogicalResult verifyScaleOfRows(Operation *op, StringRef name, Value scale,
                                 StringRef rowsName, Value rows);
 
+/// Checks that an op has no attributes of earlier versions, which its parser
+/// makes others of; `attributes` names these.
+LogicalResult verifyNoEarlierAttributes(Operation *op,
+                                        ArrayRef<StringRef> names,
+                                        StringRef attributes);
+
 /// Checks that the workspace of a sequence has less than 2^63 bytes.
 LogicalResult verifyWorkspaceBytes(Operation *op, const WorkspaceShape &shape);
 

@@ -17,7 +17,7 @@ def enum_words(attribute: str) -> dict[str, str]:
     """Returns the words of an attribute of the dialect's ops, such as ``"role"``, with
     the text of the attribute that each means; none if it is no enum."""
 
-def workspace_bytes(query_heads: int, value_size: int, parts: int, rows: int) -> tuple[int, int]:
+def workspace_bytes(query_heads: int, value_size: int, splits: int, rows: int) -> tuple[int, int]:
     """Returns the bytes of attention's workspace per sequence, and those after all."""
 
 def chip_features(chip: str) -> list[str]:

@@ -225,11 +225,11 @@ NB_MODULE(_kvcache, module) {
       nb::arg("chip"));
   module.def(
       "workspace_bytes",
-      [](int64_t queryHeads, int64_t valueSize, int64_t parts, int64_t rows) {
-        WorkspaceShape shape{queryHeads, valueSize, parts, rows};
+      [](int64_t queryHeads, int64_t valueSize, int64_t splits, int64_t rows) {
+        WorkspaceShape shape{queryHeads, valueSize, splits, rows};
         return std::pair(shape.getBytes(), WorkspaceShape::kSchedulerBytes);
       },
-      nb::arg("query_heads"), nb::arg("value_size"), nb::arg("parts"),
+      nb::arg("query_heads"), nb::arg("value_size"), nb::arg("splits"),
       nb::arg("rows"));
   module.def("chip_features", &pyChipFeatures, nb::arg("chip"));
   module.def("compile", &pyCompile, nb::arg("source"), nb::arg("filename"),

@@ -229,7 +229,7 @@ func.func @attend_to_raw_rows(%q: memref<?x64x576xbf16>, %cache: !mla, %n: memre
 // GPU:         return %[[BYTES]]
 func.func @split(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>, %scale: f32,
                  %out: memref<?x32x128xbf16>, %batch: index, %w: memref<?xi8>) -> index {
-  %bytes = kvcache.workspace_size %batch {query_heads = 32, value_size = 128, max_splits = 16}
+  %bytes = kvcache.workspace_size %batch {query_heads = 32, value_size = 128, split = #kvcache.split<max = 16>}
   kvcache.attention %q, %keys, %values, %n, %scale outs(%out) workspace %w {split = #kvcache.split<max = 16>, config = #kvcache.attention_config<mma = none>}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
   return %bytes : index

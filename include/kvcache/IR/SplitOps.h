@@ -15,9 +15,6 @@
 
 #include "llvm/Support/MathExtras.h"
 
-#define GET_OP_CLASSES
-#include "kvcache/IR/SplitOps.h.inc"
-
 namespace mlir::kvcache {
 
 /// The workspace of attention. A slot is a row that may be split: `rows` of
@@ -25,6 +22,9 @@ namespace mlir::kvcache {
 struct WorkspaceShape {
   int64_t heads, elements, splits, rows;
 
+  static WorkspaceShape get(int64_t heads, int64_t elements, SplitAttr split) {
+    return {heads, elements, split.getMax(), split.getRows()};
+  }
   /// Bytes of a slot: the accumulator, the maximum and the sum of exponentials
   /// of each split.
   uint64_t getSlotBytes() const {
@@ -42,5 +42,8 @@ struct WorkspaceShape {
 };
 
 } // namespace mlir::kvcache
+
+#define GET_OP_CLASSES
+#include "kvcache/IR/SplitOps.h.inc"
 
 #endif // KVCACHE_IR_SPLITOPS_H

@@ -18,9 +18,9 @@ def KVCache_WorkspaceSizeOp : KVCache_Op<"workspace_size", [Pure]> {
   let description = [{
     Returns the least size of the `workspace` of an `attention` to `batch`
     sequences, for every length and number of rows: 16 bytes for the counter of
-    a persistent kernel, and for each of `split_rows` rows of a sequence and of
-    `query_heads` heads, `max_splits` splits of `value_size` + 2 floats.
-    `merge_splits` has their places.
+    a persistent kernel, and for each of `query_heads` heads of as many rows of a
+    sequence as the field `rows` of `split` says, `max` splits of `value_size` + 2
+    floats. `split` is that of the `attention`; `merge_splits` has the places.
 
     Constraints:
     - (C1) a sequence has less than 2^63 bytes.
@@ -29,7 +29,8 @@ def KVCache_WorkspaceSizeOp : KVCache_Op<"workspace_size", [Pure]> {
 
     ```mlir
     func.func @size(%batch: index) -> index {
-      %bytes = kvcache.workspace_size %batch {query_heads = 32, value_size = 128}
+      %bytes = kvcache.workspace_size %batch
+          {query_heads = 32, value_size = 128, split = #kvcache.split<max = 16>}
       return %bytes : index
     }
     ```
@@ -38,11 +39,14 @@ def KVCache_WorkspaceSizeOp : KVCache_Op<"workspace_size", [Pure]> {
     Arg<Index, "the number of sequences">:$batch,
     KVCache_SplitSize:$query_heads,
     KVCache_SplitSize:$value_size,
-    DefaultValuedAttr<KVCache_SplitSize, "32">:$max_splits,
-    DefaultValuedAttr<KVCache_SplitSize, "1">:$split_rows
+    OptionalAttr<KVCache_SplitAttr>:$split
   );
   let results = (outs Index:$bytes);
-  let assemblyFormat = "$batch attr-dict";
+  let assemblyFormat = "$batch `` custom<SplitAttributes>(attr-dict)";
+  let extraClassDeclaration = [{
+    /// The memory of a sequence.
+    WorkspaceShape getShape();
+  }];
   let hasVerifier = 1;
 }
 

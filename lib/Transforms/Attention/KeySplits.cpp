@@ -17,11 +17,10 @@ using namespace mlir::kvcache;
 constexpr int64_t kMostLayers = 1 << 15;
 
 static WorkspaceShape getShape(AttentionOp op) {
-  SplitAttr split = op.getSplitOrDefault();
-  return {cast<MemRefType>(op.getQ().getType()).getDimSize(1),
-          cast<MemRefType>(op.getOut().getType()).getDimSize(2),
-          static_cast<int64_t>(split.getMax()),
-          static_cast<int64_t>(split.getRows())};
+  return WorkspaceShape::get(
+      cast<MemRefType>(op.getQ().getType()).getDimSize(1),
+      cast<MemRefType>(op.getOut().getType()).getDimSize(2),
+      op.getSplitOrDefault());
 }
 
 KeySplits::KeySplits(const Frame &frame, AttentionOp op)

@@ -281,8 +281,7 @@ void kvcache::expand(MergeSplitsOp op, const Frame &frame) {
   MemRefType out = op.getOut().getType();
   int64_t heads = out.getDimSize(1), elements = out.getDimSize(2);
   Division division(elements);
-  SplitAttr split = op.getSplitOrDefault();
-  WorkspaceShape shape{heads, elements, split.getMax(), split.getRows()};
+  auto shape = WorkspaceShape::get(heads, elements, op.getSplitOrDefault());
   Value batch = frame.sub(frame.dim(op.getRowOffsets(), 0), frame.index(1));
   Value slots = frame.mul(batch, shape.rows);
   Workspace workspace(frame, op.getWorkspace(), slots, shape);

@@ -103,11 +103,7 @@ void Workspace::clearItems() const {
 }
 
 void kvcache::expand(WorkspaceSizeOp op, const Frame &frame) {
-  WorkspaceShape shape{static_cast<int64_t>(op.getQueryHeads()),
-                       static_cast<int64_t>(op.getValueSize()),
-                       static_cast<int64_t>(op.getMaxSplits()),
-                       static_cast<int64_t>(op.getSplitRows())};
-  Value slots = frame.mul(op.getBatch(), shape.getBytes());
+  Value slots = frame.mul(op.getBatch(), op.getShape().getBytes());
   op.replaceAllUsesWith(
       frame.add(slots, frame.index(WorkspaceShape::kSchedulerBytes)));
 }

@@ -78,7 +78,7 @@ module {
   }
   func.func @split_attention(%arg0: memref<?x32x128xbf16>, %arg1: !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, %arg2: memref<?xi32>, %arg3: f32, %arg4: memref<?x32x128xbf16>, %arg5: memref<?xi8>, %arg6: memref<8xf32>, %arg7: index) -> (index, index) {
     %0 = kvcache.workspace_size %arg7 {query_heads = 32 : i64, value_size = 128 : i64}
-    %1 = kvcache.workspace_size %arg7 {max_splits = 16 : i64, query_heads = 32 : i64, split_rows = 4 : i64, value_size = 128 : i64}
+    %1 = kvcache.workspace_size %arg7 {query_heads = 32 : i64, split = #kvcache.split<keys = 256, max = 16, rows = 4>, value_size = 128 : i64}
     kvcache.attention %arg0, %arg1, %arg1, %arg2, %arg3 outs(%arg4) workspace %arg5 {split = #kvcache.split<keys = 512, max = 16, rows = 4>} key_scale %arg3 value_scale %arg6 : memref<?x32x128xbf16>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, !kvcache.paged<f8E4M3FN, #kv, page_size = 16, scale = f32, granularity = 32>, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>, f32, memref<8xf32>
     return %0, %1 : index, index
   }

@@ -36,7 +36,7 @@ func.func @negative_persistent(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache
 // (C1) of workspace_size
 func.func @c1_large_workspace(%batch: index) -> index {
   // expected-error @below {{expects the workspace of a sequence to have less than 2^63 bytes}}
-  %bytes = kvcache.workspace_size %batch {query_heads = 1048576, value_size = 1048576, max_splits = 1048576, split_rows = 4}
+  %bytes = kvcache.workspace_size %batch {query_heads = 1048576, value_size = 1048576, split = #kvcache.split<max = 1048576, rows = 4>}
   return %bytes : index
 }
 
@@ -387,4 +387,12 @@ func.func @partial_without_config(%q: memref<?x32x128xbf16>, %k: !cache, %n: mem
   kvcache.attention %q, %k, %k, %n, %s outs(%out) workspace %w {partial}
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>
   return
+}
+
+// -----
+
+func.func @earlier_name_in_generic_form(%batch: index) -> index {
+  // expected-error @below {{'kvcache.workspace_size' op has no attribute 'max_splits': its fields are in 'split'}}
+  %bytes = "kvcache.workspace_size"(%batch) <{query_heads = 32 : i64, value_size = 128 : i64}> {max_splits = 16 : i64} : (index) -> index
+  return %bytes : index
 }

@@ -23,3 +23,12 @@ func.func @attend(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: 
       : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
+
+// CHECK-LABEL: func.func @size(
+// CHECK:         {query_heads = 32 : i64, split = #kvcache.split<keys = 256, max = 16, rows = 4>, value_size = 128 : i64}
+func.func @size(%batch: index) -> index {
+  // expected-warning @+2 {{'max_splits' is now 'max' of 'split'}}
+  // expected-warning @+1 {{'split_rows' is now 'rows' of 'split'}}
+  %bytes = kvcache.workspace_size %batch {query_heads = 32, value_size = 128, max_splits = 16, split_rows = 4}
+  return %bytes : index
+}

@@ -149,7 +149,8 @@ func.func @checks_stay_apart(%i: index, %n: index) {
   return
 }
 
-// An attribute that is written out with its default is the same as none.
+// An attribute that is written out with its default is the same as none, and so
+// is a field.
 // CHECK-LABEL: func.func @default_attributes(
 // CHECK:         %[[BYTES:.*]] = kvcache.workspace_size
 // CHECK-NOT:     kvcache.workspace_size
@@ -158,8 +159,8 @@ func.func @checks_stay_apart(%i: index, %n: index) {
 // CHECK-NOT:     kvcache.load
 // CHECK:         return %[[X]], %[[X]]
 func.func @default_attributes(%k: !cache, %b: index, %h: index, %t: index, %d: index) -> (bf16, bf16) {
-  %bytes0 = kvcache.workspace_size %b {query_heads = 32, value_size = 128}
-  %bytes1 = kvcache.workspace_size %b {query_heads = 32, value_size = 128, max_splits = 32, split_rows = 1}
+  %bytes0 = kvcache.workspace_size %b {query_heads = 32, value_size = 128, split = #kvcache.split<max = 16>}
+  %bytes1 = kvcache.workspace_size %b {query_heads = 32, value_size = 128, split = #kvcache.split<max = 16, rows = 1>}
   call @use(%bytes0, %bytes1) : (index, index) -> ()
   %x0 = kvcache.load %k[%b, %h, %t, %d] : !cache -> bf16
   %x1 = kvcache.load %k[%b, %h, %t, %d] {nontemporal = false} : !cache -> bf16

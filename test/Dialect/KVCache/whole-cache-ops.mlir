@@ -185,13 +185,13 @@ func.func @merge_to_fp8(%splits: memref<?x?x32x128xbf16>, %lses: memref<?x?x32xf
 
 // CHECK-LABEL: func.func @split_attention(
 // CHECK:         kvcache.workspace_size %{{.*}} {query_heads = 32 : i64, value_size = 128 : i64}
-// CHECK:         kvcache.workspace_size %{{.*}} {max_splits = 16 : i64, query_heads = 32 : i64, split_rows = 4 : i64, value_size = 128 : i64}
+// CHECK:         kvcache.workspace_size %{{.*}} {query_heads = 32 : i64, split = #kvcache.split<keys = 256, max = 16, rows = 4>, value_size = 128 : i64}
 // CHECK:         kvcache.attention {{.*}} workspace %{{.*}} {split = #kvcache.split<keys = 512, max = 16, rows = 4>} key_scale %{{.*}} value_scale %{{.*}} :
 func.func @split_attention(%q: memref<?x32x128xbf16>, %cache: !fp8, %n: memref<?xi32>, %scale: f32,
                            %out: memref<?x32x128xbf16>, %w: memref<?xi8>, %each: memref<8xf32>, %batch: index)
     -> (index, index) {
   %0 = kvcache.workspace_size %batch {query_heads = 32, value_size = 128}
-  %1 = kvcache.workspace_size %batch {query_heads = 32, value_size = 128, max_splits = 16, split_rows = 4}
+  %1 = kvcache.workspace_size %batch {query_heads = 32, value_size = 128, split = #kvcache.split<max = 16, rows = 4>}
   kvcache.attention %q, %cache, %cache, %n, %scale outs(%out) workspace %w
       {split = #kvcache.split<keys = 512, max = 16, rows = 4>} key_scale %scale value_scale %each
       : memref<?x32x128xbf16>, !fp8, !fp8, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?xi8>, f32, memref<8xf32>
