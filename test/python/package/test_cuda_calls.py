@@ -353,24 +353,24 @@ def test_tensors_of_tvm_ffi_alone_use_its_stream(driver, emulate, stream):
 # --- Other frameworks ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fails", ["view", "get_stream"])
-def test_functions_of_a_framework_that_fail_leave_the_call_to_python(emulate, fails):
-    """Errors of a function of the table, which have no exception, are no results either."""
-    emulate("append")
-    FRAMEWORK.fails.add(fails)
-    try:
-        assert run("append", "direct") == run("append", "Python")
-    finally:
-        FRAMEWORK.fails.clear()
+def use_framework(**options):
+    framework = Framework(**options)
+
+    def change(step, given):
+        given |= {name: framework.Tensor(value.held) for name, value in given.items() if hasattr(value, "held")}
+
+    return change
 
 
 @pytest.mark.parametrize("options", [{"absent": ["view"]}, {"absent": ["get_stream"]}, {"version": (2, 0)}], ids=str)
 def test_tables_without_a_function_or_of_another_version(emulate, options):
     emulate("append")
     wanted = run("append", "direct")
-    framework = Framework(**options)
+    assert run("append", "direct", use_framework(**options)) == wanted
 
-    def change(step, given):
-        given["keys"] = framework.Tensor(given["keys"].held)
 
-    assert run("append", "direct", change) == wanted
+@pytest.mark.parametrize("failing", ["view", "get_stream"])
+def test_functions_of_a_framework_that_fail_leave_the_call_to_python(emulate, failing):
+    emulate("append")
+    change = use_framework(failing=[failing])
+    assert run("append", "direct", change) == run("append", "Python", change)

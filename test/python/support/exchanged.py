@@ -30,6 +30,16 @@ class Table(ctypes.Structure):
     )  # fmt: skip
 
 
+def find_function(name):
+    """The address of a function of Python's C interface."""
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+
+
+# An error can't leave a callback of ctypes. So functions that fail are some of Python's, which raise for
+# these arguments and return -1: the tensor is no list, and the number of the device, 0, is no key.
+FAILURES = {"view": VIEW(find_function("PyList_Append")), "get_stream": GET_STREAM(find_function("PyObject_DelItem"))}
+
+
 def make_capsule(table):
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
@@ -39,30 +49,31 @@ def make_capsule(table):
 class Framework:
     """A class ``Tensor``, and the stream that is current in it.
 
-    ``fails`` are the functions of the table that fail, and ``absent`` those that it lacks.
+    ``absent`` are the functions that the table lacks, and ``failing`` those that raise.
     """
 
-    def __init__(self, absent=(), version=(1, 3)):
-        self.stream, self.fails, self.calls = 0, set(), []
+    def __init__(self, absent=(), failing=(), version=(1, 3)):
+        self.stream, self.calls = 0, []
         self._managed = []
 
         def view(tensor, out):
             self.calls.append("view")
             ctypes.memmove(out, tensor.handle, ctypes.sizeof(DLTensor))
-            return self._end("view")
+            return 0
 
         def manage(tensor, out):
             managed = Managed(version=(1, 0))
             ctypes.memmove(ctypes.addressof(managed.tensor), tensor.handle, ctypes.sizeof(DLTensor))
             self._managed.append(managed)
             out[0] = ctypes.addressof(managed)
-            return self._end("manage")
+            return 0
 
         def get_stream(kind, number, out):
             out[0] = self.stream
-            return self._end("get_stream")
+            return 0
 
         functions = {"view": VIEW(view), "manage": MANAGE(manage), "get_stream": GET_STREAM(get_stream)}
+        functions |= {name: FAILURES[name] for name in failing}
         self.table = Table(version=version, **{name: each for name, each in functions.items() if name not in absent})
 
         class Tensor:
@@ -88,6 +99,3 @@ class Framework:
                 return self.held.__dlpack_device__()
 
         self.Tensor = Tensor
-
-    def _end(self, name):
-        return -1 if name in self.fails else 0
