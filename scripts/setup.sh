@@ -317,10 +317,11 @@ kvcache_configure_options() {
 kvcache_configure() {
   local stamp="$KVCACHE_BUILD/.kvcache-configured" state configure
   kvcache_configure_options
-  state="$KVCACHE_ROOT ${configure[*]} $(cksum <"$KVCACHE_ROOT/CMakePresets.json")"
+  state="$KVCACHE_ROOT ${configure[*]} ${PYTHON:-} $(cksum <"$KVCACHE_ROOT/CMakePresets.json")"
   [[ ! -f "$KVCACHE_BUILD/build.ninja" || "$(cat "$stamp" 2>/dev/null)" != "$state" ]] || return 0
 
-  # A CMake cache for another folder or compiler cannot be reused.
+  # A CMake cache for another folder, compiler or Python cannot be reused, nor another Python's extension.
+  rm -f "$KVCACHE_BUILD"/python/kvcache/_kvcache.*.so
   kvcache_step configure cmake -S "$KVCACHE_ROOT" --preset default --fresh "${configure[@]}"
   printf '%s\n' "$state" >"$stamp"
 }
