@@ -80,7 +80,7 @@ class Outcome:
 @cache
 def _whole_cache_ops() -> tuple[Op, ...]:
     """Ops of host code that become kernels."""
-    whole = [family for family in families() if family.name in ("WholeCacheOps", "AttentionOps", "SplitOps")]
+    whole = [family for family in families() if family.name in ("WholeCacheOps", "AttentionOps", "SplitOps", "SelectionOps")]
     return tuple(op for family in whole for op in family.ops)
 
 

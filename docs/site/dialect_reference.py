@@ -45,6 +45,7 @@ FAMILIES = (
     "WholeCacheOps",
     "AttentionOps",
     "SplitOps",
+    "SelectionOps",
 )
 
 

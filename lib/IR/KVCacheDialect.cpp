@@ -71,6 +71,7 @@ void KVCacheDialect::initialize() {
   registerQuantizationOps(this);
   registerQueryOps(this);
   registerScalesOps(this);
+  registerSelectionOps(this);
   registerSplitOps(this);
   registerTensorMapOps(this);
   registerTensorMemoryOps(this);

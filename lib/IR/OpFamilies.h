@@ -32,6 +32,7 @@ void registerPipeOps(KVCacheDialect *dialect);
 void registerQuantizationOps(KVCacheDialect *dialect);
 void registerQueryOps(KVCacheDialect *dialect);
 void registerScalesOps(KVCacheDialect *dialect);
+void registerSelectionOps(KVCacheDialect *dialect);
 void registerSplitOps(KVCacheDialect *dialect);
 void registerTensorMapOps(KVCacheDialect *dialect);
 void registerTensorMemoryOps(KVCacheDialect *dialect);

@@ -40,8 +40,8 @@ LogicalResult kvcache::verifyLayout(Operation *op, TMATileType descriptor,
 }
 
 /// Checks (C3): the box has the rows of the tile.
-static LogicalResult verifyRows(Operation *op, TMATileType descriptor,
-                                TileType tile) {
+static LogicalResult verifyTileRows(Operation *op, TMATileType descriptor,
+                                    TileType tile) {
   if (descriptor.getRows() == tile.getRows())
     return success();
   return op->emitOpError("expects the box to have the rows of the tile (")
@@ -73,7 +73,7 @@ LogicalResult TMALoadOp::verify() {
     return failure();
   if (getRow())
     return verifyPartOfRows(*this, descriptor, tile.getRows());
-  return verifyRows(*this, descriptor, tile);
+  return verifyTileRows(*this, descriptor, tile);
 }
 
 LogicalResult TMAStoreOp::verify() {
@@ -82,7 +82,7 @@ LogicalResult TMAStoreOp::verify() {
   if (failed(verifyCoordinates(*this, getCoordinates().size(),
                                descriptor.getBox().size())) ||
       failed(verifyLayout(*this, descriptor, tile)) ||
-      failed(verifyRows(*this, descriptor, tile)))
+      failed(verifyTileRows(*this, descriptor, tile)))
     return failure();
   // (C4)
   int64_t chunkColumns = tile.getLayout().getChunkColumns();

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/IR/AttentionOps.h"
+#include "kvcache/IR/SelectionOps.h"
 #include "kvcache/IR/SplitOps.h"
 #include "kvcache/IR/WholeCacheOps.h"
 #include "kvcache/Transforms/Passes.h"
@@ -33,7 +34,7 @@ struct BoundsChecks : kvcache::impl::BoundsChecksBase<BoundsChecks> {
     });
     for (Operation *op : ops) {
       if (isa<AppendOp, AttentionOp, GatherOp, CopyOp, CopyPagesOp,
-              MergeSplitsOp, MergeStatesOp, RemapRowsOp>(op)) {
+              MergeSplitsOp, MergeStatesOp, RemapRowsOp, TopRowsOp>(op)) {
         op->emitOpError("expects 'kvcache-expand-ops' to run before "
                         "'kvcache-bounds-checks'");
         return signalPassFailure();

@@ -9,6 +9,7 @@
 #include "kvcache/Transforms/BufferizableOps.h"
 
 #include "kvcache/IR/AttentionOps.h"
+#include "kvcache/IR/SelectionOps.h"
 #include "kvcache/IR/SplitOps.h"
 #include "kvcache/IR/WholeCacheOps.h"
 
@@ -141,6 +142,6 @@ void kvcache::registerBufferizableOpInterfaceExternalModels(
   registry.addExtension(+[](MLIRContext *context, KVCacheDialect *) {
     context->loadDialect<BufferizationDialect>();
     attach<AppendOp, AttentionOp, GatherOp, CopyOp, CopyPagesOp, MergeStatesOp,
-           RemapRowsOp>(context);
+           RemapRowsOp, TopRowsOp>(context);
   });
 }

@@ -138,6 +138,13 @@ static void testWholeCacheOps(MlirLocation loc) {
   CREATE("remap_rows", "{}", NULL, {"ids", "memref<?x64xi32>"},
          {"row_offsets", NUMBERS}, {"cache", CACHE},
          {"tokens", "memref<?x64xi32>"});
+  // clang-format off
+  // CHECK: kvcache.top_rows %arg3, %arg2 rows %arg1 outs(%arg0) {first = 1 : i64} :
+  // CHECK: valid 1
+  // clang-format on
+  CREATE("top_rows", "{first = 1 : i64}", NULL, {"ids", "memref<?x64xi32>"},
+         {"row_offsets", NUMBERS}, {"cache", CACHE},
+         {"scores", "memref<?x?xf32>"});
 }
 
 /// Ops of kernels have names too, and operands of which there are several.

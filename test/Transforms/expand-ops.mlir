@@ -188,6 +188,7 @@ func.func @alignment(%k: !rows, %keys: !cache, %rows: memref<?xi32>) {
 // GPU:           scf.parallel (%{{.*}}, %{{.*}}) = (%{{.*}}, %{{.*}}) to (%c2{{(_[0-9]+)?}}, %c16{{(_[0-9]+)?}}) step
 // GPU:           scf.parallel (%{{.*}}, %{{.*}}) = (%{{.*}}, %{{.*}}) to (%c8{{(_[0-9]+)?}}, %c16{{(_[0-9]+)?}}) step
 // GPU:           scf.parallel (%{{.*}}) = (%{{.*}}) to (%c96{{(_[0-9]+)?}}) step
+// GPU:           scf.parallel (%{{.*}}) = (%{{.*}}) to (%c64{{(_[0-9]+)?}}) step
 // CPU:           scf.parallel (%{{.*}}, %{{.*}}) = {{.*}} step (%c1{{(_[0-9]+)?}}, %c256{{(_[0-9]+)?}})
 func.func @tiling_hints(%k: !rows, %cache: !cache, %to: !cache, %n: memref<?xi32>, %out: memref<?x?x8x128xbf16>, %collection: !collection,
                         %pairs: memref<?x2xi32>, %lses: memref<?x?x8xf32>, %lse: memref<?x8xf32>, %tokens: memref<?x4xi32>) {
@@ -197,5 +198,23 @@ func.func @tiling_hints(%k: !rows, %cache: !cache, %to: !cache, %n: memref<?xi32
   kvcache.copy_pages %collection pairs %pairs {block_threads = 32} : !collection, memref<?x2xi32>
   kvcache.merge_states %out, %lses outs(%k, %lse) {block_threads = 512} : memref<?x?x8x128xbf16>, memref<?x?x8xf32>, !rows, memref<?x8xf32>
   kvcache.remap_rows %tokens, %cache rows %n outs(%tokens) {block_threads = 96} : memref<?x4xi32>, !cache, memref<?xi32>, memref<?x4xi32>
+  kvcache.top_rows %lse, %cache rows %n outs(%tokens) {block_threads = 64} : memref<?x8xf32>, !cache, memref<?xi32>, memref<?x4xi32>
+  return
+}
+
+// A thread of a block loads four scores before it ranks them, and a barrier
+// separates loads from stores to the buffer. The CPU has one candidate at a time.
+// CHECK-LABEL: func.func @top_rows(
+// GPU-DAG:       kvcache.alloc_tile : !kvcache.tile<1x1032xi32>
+// GPU-COUNT-4:   memref.load {{.*}} : memref<?x2x?xf32>
+// GPU-COUNT-8:   nvvm.vote.sync ballot
+// GPU:           gpu.barrier
+// GPU:           memref.atomic_rmw addi
+// GPU:           kvcache.page_id
+// CPU:           memref.load {{.*}} : memref<?x2x?xf32>
+// CPU-NOT:       gpu.barrier
+// CPU:           kvcache.page_id
+func.func @top_rows(%scores: memref<?x2x?xf32>, %cache: !cache, %n: memref<?xi32>, %ids: memref<?x2x8xi32>) {
+  kvcache.top_rows %scores, %cache rows %n outs(%ids) {block_threads = 128} : memref<?x2x?xf32>, !cache, memref<?xi32>, memref<?x2x8xi32>
   return
 }

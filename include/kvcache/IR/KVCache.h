@@ -24,6 +24,7 @@
 #include "kvcache/IR/QuantizationOps.h"
 #include "kvcache/IR/QueryOps.h"
 #include "kvcache/IR/ScalesOps.h"
+#include "kvcache/IR/SelectionOps.h"
 #include "kvcache/IR/SplitOps.h"
 #include "kvcache/IR/TMAOps.h"
 #include "kvcache/IR/TensorMapOps.h"

@@ -31,5 +31,6 @@ include "kvcache/IR/CheckOps.td"
 include "kvcache/IR/WholeCacheOps.td"
 include "kvcache/IR/AttentionOps.td"
 include "kvcache/IR/SplitOps.td"
+include "kvcache/IR/SelectionOps.td"
 
 #endif // KVCACHE_IR_KVCACHEOPS_TD

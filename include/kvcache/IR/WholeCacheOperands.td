@@ -37,6 +37,13 @@ def KVCache_NarrowRows : KVCache_DenseOf<[F32, F16, BF16, F8E4M3FN, F8E5M2], 3>;
 def KVCache_FP8Rows : KVCache_DenseOf<[F8E4M3FN, F8E5M2], 3>;
 /// A factor of all elements of a cache, or one for each head.
 def KVCache_StaticScale : AnyTypeOf<[F32, KVCache_DenseOf<[F32], 1>]>;
+/// Scores of tokens, by rows or by rows and groups of heads.
+def KVCache_Scores : AnyTypeOf<[KVCache_DenseOf<[F32], 2>, KVCache_DenseOf<[F32], 3>]>;
+/// Numbers of selected rows, in the same order.
+def KVCache_SelectedRows
+    : AnyTypeOf<[KVCache_DenseOf<[I32], 2>, KVCache_DenseOf<[I32], 3>]>;
+/// A number that may be 0.
+def KVCache_Count : ConfinedAttr<I64Attr, [IntNonNegative]>;
 /// Threads of a block of a GPU: whole warps.
 def KVCache_BlockThreads : ConfinedAttr<I64Attr, [
     AttrConstraint<And<[IntMinValue<32>.predicate, IntMaxValue<1024>.predicate,

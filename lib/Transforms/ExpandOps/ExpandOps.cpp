@@ -72,8 +72,8 @@ private:
   static WalkResult visit(Operation *op, FunctionT function) {
     return TypeSwitch<Operation *, WalkResult>(op)
         .Case<AppendOp, AttentionOp, GatherOp, CopyOp, CopyPagesOp,
-              MergeSplitsOp, MergeStatesOp, RemapRowsOp, WorkspaceSizeOp>(
-            function)
+              MergeSplitsOp, MergeStatesOp, RemapRowsOp, TopRowsOp,
+              WorkspaceSizeOp>(function)
         .Default(WalkResult::advance());
   }
 

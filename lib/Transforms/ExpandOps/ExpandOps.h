@@ -11,6 +11,7 @@
 
 #include "Frame.h"
 #include "kvcache/IR/AttentionOps.h"
+#include "kvcache/IR/SelectionOps.h"
 #include "kvcache/IR/SplitOps.h"
 #include "kvcache/IR/WholeCacheOps.h"
 
@@ -25,6 +26,7 @@ void expand(CopyPagesOp op, const Frame &frame);
 void expand(MergeSplitsOp op, const Frame &frame);
 void expand(MergeStatesOp op, const Frame &frame);
 void expand(RemapRowsOp op, const Frame &frame);
+void expand(TopRowsOp op, const Frame &frame);
 void expand(WorkspaceSizeOp op, const Frame &frame);
 
 } // namespace mlir::kvcache

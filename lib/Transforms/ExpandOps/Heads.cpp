@@ -10,8 +10,10 @@
 #include "ScaleRow.h"
 
 #include "kvcache/IR/AccessOps.h"
+#include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/DenseOperands.h"
 #include "kvcache/IR/QuantizationOps.h"
+#include "kvcache/IR/QueryOps.h"
 #include "kvcache/IR/ScalesOps.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -48,6 +50,18 @@ Value kvcache::convertLanes(const Frame &frame, Value value, Type lane) {
 Place kvcache::getPlaceOfRow(const Frame &frame, Value cache, Value row) {
   Value pageSize = frame.getPageSize(cache);
   return {frame.index(0), frame.rem(row, pageSize), frame.div(row, pageSize)};
+}
+
+Value kvcache::encodeRow(const Frame &frame, Value cache, Value batch,
+                         Value token, StringRef name) {
+  Value pageSize = frame.getPageSize(cache);
+  Value page = PageIdOp::create(frame.builder, frame.loc, cache, batch, token);
+  Value row = frame.add(frame.mul(page, pageSize), frame.rem(token, pageSize));
+  if (frame.hasChecks)
+    CheckOp::create(frame.builder, frame.loc, row,
+                    frame.index(int64_t(1) << 31),
+                    ("encoded row of '" + name + "'").str());
+  return row;
 }
 
 //===----------------------------------------------------------------------===//

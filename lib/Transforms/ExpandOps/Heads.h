@@ -25,6 +25,11 @@ struct Place {
 /// The place of an encoded row of a paged cache: `page * P + offset`.
 Place getPlaceOfRow(const Frame &frame, Value cache, Value row);
 
+/// The encoded row of a token of a sequence. With checks, it is below 2^31;
+/// `name` is the operand that has the token.
+Value encodeRow(const Frame &frame, Value cache, Value batch, Value token,
+                StringRef name);
+
 /// Converts floats, or vectors of them, to another lane type, through f32 if
 /// neither contains the other.
 Value convertLanes(const Frame &frame, Value value, Type lane);

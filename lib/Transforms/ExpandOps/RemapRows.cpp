@@ -7,26 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "ExpandOps.h"
-
-#include "kvcache/IR/CheckOps.h"
-#include "kvcache/IR/QueryOps.h"
+#include "Heads.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
-
-/// The encoded row of a token: its page times the page size, and its offset.
-static Value encode(const Frame &frame, Value cache, Value batch, Value token) {
-  OpBuilder &builder = frame.builder;
-  Value pageSize = frame.getPageSize(cache);
-  Value page = PageIdOp::create(builder, frame.loc, cache, batch, token);
-  Value row = frame.add(frame.mul(page, pageSize), frame.rem(token, pageSize));
-  if (frame.hasChecks)
-    CheckOp::create(builder, frame.loc, row, frame.index(int64_t(1) << 31),
-                    "encoded row of 'tokens'");
-  return row;
-}
 
 void kvcache::expand(RemapRowsOp op, const Frame &frame) {
   OpBuilder &builder = frame.builder;
@@ -53,8 +39,8 @@ void kvcache::expand(RemapRowsOp op, const Frame &frame) {
                 isUsed,
                 [&] {
                   Value batch = frame.findSequence(op.getRowOffsets(), row);
-                  return frame.toI32(encode(frame, op.getCache(), batch,
-                                            frame.fromI32(token)));
+                  return frame.toI32(encodeRow(frame, op.getCache(), batch,
+                                               frame.fromI32(token), "tokens"));
                 },
                 [&] { return token; });
             memref::StoreOp::create(builder, frame.loc, id, op.getIds(),

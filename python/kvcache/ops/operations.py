@@ -76,6 +76,7 @@ class Operation:
         self.bounds_checks = build.bounds_checks
         self.threads = build.threads
         self._spec = spec
+        self._forms = {spec: self}
 
     @functools.cached_property
     def program(self) -> JitModule:
@@ -99,6 +100,14 @@ class Operation:
             bounds_checks=self.bounds_checks,
             cached=True,
         )
+
+    def _take_form(self, spec: Any) -> Any:
+        """The operation for another form of calls, which is made once."""
+        if spec not in self._forms:
+            build = Build(self.target, self.bounds_checks, self.threads)
+            source = self.write(spec, "", self.mutates)
+            self._forms[spec] = type(self)(source, build, spec)
+        return self._forms[spec]
 
     def _call(self, *arguments: Value | ConstantArray) -> None:
         placed: tuple[Any, ...] = arguments

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvcache/IR/AttentionOps.h"
+#include "kvcache/IR/SelectionOps.h"
 #include "kvcache/IR/SplitOps.h"
 #include "kvcache/IR/WholeCacheOps.h"
 #include "kvcache/InitAll.h"
@@ -52,6 +53,9 @@ static Operation *build(OpBuilder &builder, Location loc, StringRef name,
   if (name == "remap_rows")
     return kvcache::RemapRowsOp::create(builder, loc, args[0], args[1], args[2],
                                         args[3]);
+  if (name == "top_rows")
+    return kvcache::TopRowsOp::create(builder, loc, args[0], args[1], args[2],
+                                      args[3], args[4]);
   return nullptr;
 }
 

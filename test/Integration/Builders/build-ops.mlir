@@ -66,6 +66,13 @@ func.func private @remap(%tokens: memref<2x3xi32>, %cache: !cache, %rows: memref
   return
 }
 
+// BUILT-LABEL: func.func private @select
+// BUILT:         kvcache.top_rows %{{.*}}, %{{.*}} rows %{{.*}} outs(%{{.*}}, %{{.*}}) :
+func.func private @select(%scores: memref<2x9xf32>, %cache: !cache, %rows: memref<3xi32>, %ids: memref<2x3xi32>,
+                          %tokens: memref<2x3xi32>) attributes {builds = "top_rows"} {
+  return
+}
+
 // BUILT-LABEL: func.func private @attend
 // BUILT:         kvcache.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} outs(%{{[^,]*}}) :
 func.func private @attend(%q: memref<2x1x4xf32>, %keys: !cache, %values: !cache, %rows: memref<3xi32>, %scale: f32,
@@ -97,6 +104,14 @@ func.func @merge_tensors(%splits: tensor<2x1x1x4xf32>, %logs: tensor<2x1x1xf32>,
 func.func @remap_tensors(%tokens: tensor<2x3xi32>, %cache: !cache, %rows: tensor<3xi32>, %ids: tensor<2x3xi32>) -> tensor<2x3xi32>
     attributes {builds = "remap_rows"} {
   return %ids : tensor<2x3xi32>
+}
+
+// BUILT-LABEL: func.func @select_tensors
+// BUILT:         %[[SELECTED:.*]]:2 = kvcache.top_rows
+// BUILT:         return %[[SELECTED]]#1
+func.func @select_tensors(%scores: tensor<2x9xf32>, %cache: !cache, %rows: tensor<3xi32>, %ids: tensor<2x3xi32>,
+                          %tokens: tensor<2x3xi32>) -> tensor<2x3xi32> attributes {builds = "top_rows"} {
+  return %tokens : tensor<2x3xi32>
 }
 
 func.func private @printMemrefF32(memref<*xf32>) attributes {llvm.emit_c_interface}

@@ -77,6 +77,16 @@ OPS = {
         {},
         (),
     ),
+    "top_rows": (
+        {
+            "ids": "memref<?x64xi32>",
+            "row_offsets": NUMBERS,
+            "cache": CACHE,
+            "scores": "memref<?x?xf32>",
+        },
+        {"last": 1, "whole": True},
+        (),
+    ),
     # An op of kernels; its role is a number of 32 bits.
     "paged_view": (
         {"layer": "index", "collection": COLLECTION},
@@ -102,6 +112,7 @@ EXPECTED = {
     "workspace_size": "batch {query_heads = 32 : i64, value_size = 128 : i64}",
     "merge_states": "splits, %lses outs(%out, %lse)",
     "remap_rows": "tokens, %cache rows %row_offsets outs(%ids)",
+    "top_rows": "scores, %cache rows %row_offsets outs(%ids) {last = 1 : i64, whole}",
     "paged_view": "collection[%layer]",
     "async_load_tile": "cache[%batch, %head, %token, %element] to %tile :",
 }

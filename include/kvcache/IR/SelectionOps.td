@@ -1,0 +1,118 @@
+//===- SelectionOps.td - Selection of tokens -*- tablegen -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_IR_SELECTIONOPS_TD
+#define KVCACHE_IR_SELECTIONOPS_TD
+
+include "kvcache/IR/WholeCacheOperands.td"
+
+// Ops that select the tokens that sparse attention reads. The notation is that
+// of WholeCacheOps.td.
+
+def KVCache_TopRowsOp : KVCache_WholeCacheOp<"top_rows", [
+    AttrSizedOperandSegments, KVCache_TiledOpInterface]> {
+  let summary = "Selects the rows with the largest scores";
+  let description = [{
+    Row r of `scores` has a number for each candidate of row r, in each of H
+    groups of heads if `scores` has three dimensions. Candidate c is tokens
+    `[c * w, (c + 1) * w)` of the sequence b of row r, where w is `width`. The
+    position of row `r = row_offsets[b] + i` is `p = lengths[b] + i`, and
+    `lengths` is by default `cache_length(b)`. The candidates are the c below
+
+    - `(p + 1) div w` with `whole`: all of their tokens are at p or before,
+    - `(p + w) div w` without: one of their tokens is.
+
+    The op selects k candidates, or all if there are fewer: the first `first`,
+    the last `last`, and then those with the largest scores. Of equal scores, the
+    candidate of smaller number is first. -0 equals +0, and a NaN is smaller than
+    every number. So the selection depends on the scores alone, and neither on
+    the target nor on other rows.
+
+    A row of `ids` has the encoded rows of the selection, `page * P + t mod P` as
+    `remap_rows` computes them, in ascending order of tokens:
+
+    - without `expand`, t is the candidate's number, for a cache with an entry
+      for each candidate,
+    - with `expand`, t is each of the candidate's tokens at p or before,
+    - with `tail`, t is then each token from `((p + 1) div w) * w` to p.
+
+    -1 follows the last. Rows of padding are -1. So `ids` has
+    `k * (expand ? w : 1) + (tail ? w - 1 : 0)` columns. `tokens` has the numbers
+    t in place of encoded rows. With `kvcache-expand-ops{checks=1}`, a row with
+    more candidates than columns of `scores` is an error.
+
+    On a GPU, a block selects from one row of `scores`, which it reads once.
+    `block_threads` is the number of its threads, by default 1024.
+
+    Constraints:
+    - (C1) `scores` and `ids` have as many dimensions, and the same sizes except
+      for the last one; `tokens` has the shape of `ids`.
+    - (C2) the columns of `ids` are static, and k is from 1 to 4096.
+    - (C3) `first + last` is at most k.
+    - (C4) `tail` requires `whole` and `expand`.
+    - (C5) the cache is paged, and no view of scales.
+    - (C6) `ids` and `tokens` share no memory with each other or with another
+      operand.
+    - (C7) `block_threads` is a multiple of 32 from 32 to 1024.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+    !cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+    func.func @select(%scores: memref<?x?xf32>, %cache: !cache,
+                      %rows: memref<?xi32>, %ids: memref<?x2048xi32>) {
+      kvcache.top_rows %scores, %cache rows %rows outs(%ids)
+        : memref<?x?xf32>, !cache, memref<?xi32>, memref<?x2048xi32>
+      return
+    }
+    ```
+  }];
+  let arguments = !con((ins
+    Arg<KVCache_Scores, "scores, [total, N] or [total, H, N]">:$scores,
+    Arg<KVCache_AnyPagedView, "a layer's cache">:$cache,
+    Arg<KVCache_Numbers, "first row of each sequence, [batch + 1]">:$row_offsets,
+    Arg<KVCache_SelectedRows, "encoded rows, signed, [total, K] or [total, H, K]">
+        :$ids,
+    Arg<Optional<KVCache_SelectedRows>, "numbers of tokens, signed, as `ids`">
+        :$tokens,
+    Arg<Optional<KVCache_Numbers>,
+        "tokens of each sequence before this step, [batch]">:$lengths,
+    DefaultValuedAttr<KVCache_SplitSize, "1">:$width,
+    UnitAttr:$whole,
+    UnitAttr:$expand,
+    UnitAttr:$tail,
+    DefaultValuedAttr<KVCache_Count, "0">:$first,
+    DefaultValuedAttr<KVCache_Count, "0">:$last
+  ), KVCache_BlockThreadsArgument);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let builders = [OpBuilder<(ins
+    "::mlir::Value":$scores, "::mlir::Value":$cache,
+    "::mlir::Value":$rowOffsets, "::mlir::Value":$ids,
+    CArg<"::mlir::Value", "{}">:$tokens)>];
+  let assemblyFormat = [{
+    $scores `,` $cache `rows` $row_offsets `outs` `(` $ids (`,` $tokens^)? `)`
+    (`lengths` $lengths^)? attr-dict `:` type(operands) (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    /// The most candidates that a row may select.
+    static constexpr int64_t kMostSelected = 4096;
+
+    MutableOperandRange getDpsInitsMutable();
+    /// The number k of candidates that a row selects, at most.
+    int64_t countSelected();
+    /// The columns that a selected candidate has.
+    int64_t countColumnsOfCandidate() { return getExpand() ? getWidth() : 1; }
+    /// The columns of the tail.
+    int64_t countTailColumns() { return getTail() ? getWidth() - 1 : 0; }
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // KVCACHE_IR_SELECTIONOPS_TD

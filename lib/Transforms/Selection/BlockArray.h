@@ -1,0 +1,47 @@
+//===- BlockArray.h - Numbers in the memory of a block ----------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_SELECTION_BLOCKARRAY_H
+#define KVCACHE_LIB_TRANSFORMS_SELECTION_BLOCKARRAY_H
+
+#include "../ExpandOps/Frame.h"
+
+namespace mlir::kvcache {
+
+/// The threads that select from one row: a block of a GPU, or one of a CPU.
+struct RowTeam {
+  const Frame &frame;
+  /// The number of a thread in its team, and of the threads.
+  Value thread;
+  int64_t threads;
+
+  /// Waits until all threads have come here.
+  void sync() const;
+  /// Runs `body` with each number below `end` in one of the threads.
+  void forEach(Value end, function_ref<void(Value)> body) const;
+};
+
+/// Numbers of 32 bits that a team shares: shared memory of a GPU.
+class BlockArray {
+public:
+  BlockArray(const Frame &frame, int64_t size);
+
+  Value load(Value place) const;
+  void store(Value number, Value place) const;
+  /// Adds 1 to a number, to which other threads may add at once.
+  void increment(Value place) const;
+
+private:
+  const Frame &frame;
+  int64_t size;
+  Value tile;
+};
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_SELECTION_BLOCKARRAY_H

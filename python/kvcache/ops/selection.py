@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The operations that select the tokens of sparse attention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..checks import check_flag, check_integer, check_size
+from ..execution.arrays import Array, read_if_integers
+from ..pages.inputs import StepInputs
+from .arguments import Tiling, attributes_text
+from .array_checks import check_leading, check_rows, get_sizes
+from .cache_forms import NUMBERS, CacheForm, write_function
+from .operations import Operation
+from .overlaps import check_apart
+from .steps import take_step
+
+_MOST_SELECTED = 4096
+MOST_WIDTH = 1 << 20
+
+
+@dataclass(frozen=True)
+class SelectionSpec:
+    """The spec of an operation that selects rows by their scores.
+
+    ``k``, ``width``, ``whole``, ``expand``, ``tail``, ``first`` and ``last`` are the
+    arguments of ``top_rows``. The last three attributes are the form of a call: whether
+    scores have heads, whether it takes ``tokens``, and whether it takes ``lengths``.
+    """
+
+    cache: CacheForm
+    k: int
+    width: int = 1
+    whole: bool = False
+    expand: bool = False
+    tail: bool = False
+    first: int = 0
+    last: int = 0
+    tiling: Tiling = Tiling()
+    has_heads: bool = False
+    has_tokens: bool = False
+    has_lengths: bool = False
+
+    def checked(self) -> SelectionSpec:
+        """Returns the spec with Python's numbers, or raises what contradicts it."""
+        check_flag(whole=self.whole, expand=self.expand, tail=self.tail)
+        check_size(_MOST_SELECTED, k=self.k)
+        check_size(MOST_WIDTH, width=self.width)
+        check_integer(first=self.first, last=self.last)
+        for name, count in (("first", self.first), ("last", self.last)):
+            if count < 0:
+                raise ValueError(f"expects {name!r} not to be negative, got {count}")
+        if self.first + self.last > self.k:
+            raise ValueError(
+                f"expects 'first' and 'last' to be at most 'k' ({self.k}) together, got "
+                f"{self.first} and {self.last}"
+            )
+        if self.tail and not (self.whole and self.expand):
+            raise ValueError("expects 'tail' only with 'whole' and 'expand'")
+        return replace(
+            self,
+            k=int(self.k),
+            width=int(self.width),
+            whole=bool(self.whole),
+            expand=bool(self.expand),
+            tail=bool(self.tail),
+            first=int(self.first),
+            last=int(self.last),
+        )
+
+    @property
+    def columns(self) -> int:
+        """The number of columns of ``out``."""
+        tail = self.width - 1 if self.tail else 0
+        return self.k * (self.width if self.expand else 1) + tail
+
+    def count_candidates(self, tokens: int) -> int:
+        """The candidates of a row that sees so many tokens."""
+        rounded = tokens if self.whole else tokens + (self.width - 1)
+        return rounded // self.width
+
+    @property
+    def attributes(self) -> list[str]:
+        """The attributes of the op."""
+        numbers = {"width": self.width, "first": self.first, "last": self.last}
+        flags = {"whole": self.whole, "expand": self.expand, "tail": self.tail}
+        defaults = {"width": 1}
+        return [
+            *(name for name, flag in flags.items() if flag),
+            *(
+                f"{name} = {number}"
+                for name, number in numbers.items()
+                if number != defaults.get(name, 0)
+            ),
+            *self.tiling.attributes,
+        ]
+
+
+def top_rows_source(spec: SelectionSpec, dtype: str, mutates: Sequence[str]) -> str:
+    leading, strides = ("?x?", "?, ?") if spec.has_heads else ("?", "?")
+    selected = f"memref<{leading}x{spec.columns}xi32, strided<[{strides}, 1]>>"
+    types = {
+        "scores": f"memref<{leading}x?xf32, strided<[{strides}, 1]>>",
+        "row_offsets": NUMBERS,
+        "out": selected,
+        **({"tokens": selected} if spec.has_tokens else {}),
+        **({"token_lengths": NUMBERS} if spec.has_lengths else {}),
+    }
+    view, view_type = next(iter(spec.cache.view_types.items()))
+    tokens = ", %tokens" if spec.has_tokens else ""
+    lengths = " lengths %token_lengths" if spec.has_lengths else ""
+    operands = [types["scores"], view_type, *list(types.values())[1:]]
+    body = (
+        f"kvcache.top_rows %scores, %{view} rows %row_offsets outs(%out{tokens}){lengths}"
+        f"{attributes_text(spec.attributes)}\n      : {', '.join(operands)}"
+    )
+    lines = [*spec.cache.views(), body]
+    return write_function("top_rows", spec.cache.arguments, types, mutates, lines)
+
+
+class TopRows(Operation):
+    write = staticmethod(top_rows_source)
+    functions = ("top_rows",)
+    mutates = ("out", "tokens")
+
+    def __call__(
+        self,
+        inputs: StepInputs,
+        scores: Array,
+        *,
+        out: Array,
+        tokens: Array | None = None,
+        lengths: Array | None = None,
+        device: int = 0,
+    ) -> None:
+        """Selects the rows with the largest scores, for ``rows`` of ``attention``.
+
+        The first call with scores of three dimensions, with ``tokens`` or with
+        ``lengths`` compiles a function for this form.
+
+        Args:
+            inputs: As for ``append``: the step of the cache that is attended to.
+            scores: The scores of the candidates of each row, float32 [total, n] or
+                [total, heads, n].
+            out: The rows of the selection, page * page_size + offset in ascending order
+                of tokens, and then -1, int32 [total, columns] or [total, heads,
+                columns], written. The columns are ``k``, times ``width`` with
+                ``expand``, and ``width - 1`` more with ``tail``.
+            tokens: The numbers of these tokens, or of candidates without ``expand``, as
+                ``out``, written. None for no such output.
+            lengths: The tokens of each sequence before this step, int32 [batch]. None
+                for the lengths of ``inputs``: a cache with an entry for several tokens
+                may count entries there.
+            device: The device whose tensors it reads.
+        """
+        step = take_step(inputs, self._spec.cache, 0, device)
+        self._check_sizes(out, scores, tokens)
+        check_rows(step.offsets, scores=scores, out=out, tokens=tokens)
+        check_columns(
+            inputs, lengths, ("scores", scores), self._spec.count_candidates
+        )
+        others = {"scores": scores, "lengths": lengths, **step.tables}
+        check_apart({"out": out, "tokens": tokens}, others)
+        given = (out, tokens, lengths)
+        form = replace(
+            self._spec,
+            has_heads=len(get_sizes(scores)) == 3,
+            has_tokens=tokens is not None,
+            has_lengths=lengths is not None,
+        )
+        optional = (array for array in given if array is not None)
+        self._take_form(form)._call(*step.operands, scores, step.offsets, *optional)
+
+    def _check_sizes(self, out: Array, scores: Array, tokens: Array | None) -> None:
+        """Raises ``ValueError`` for sizes that contradict each other."""
+        sizes, columns = get_sizes(out), self._spec.columns
+        if sizes and sizes[-1] != columns:
+            raise ValueError(
+                f"expects 'out' to have {columns} columns for 'k' ({self._spec.k}), got "
+                f"{sizes[-1]}"
+            )
+        check_leading(sizes[:-1], "'out'", scores=scores)
+        check_leading(sizes, "'out'", tokens=tokens)
+
+
+def check_columns(
+    inputs: StepInputs,
+    lengths: Array | None,
+    scores: tuple[str, Array],
+    count: Callable[[int], int],
+) -> None:
+    """Raises ``ValueError`` if scores lack columns.
+
+    Lengths and offsets that are not in host memory are not read.
+
+    Args:
+        inputs: The step.
+        lengths: The tokens of each sequence before the step; None for those of the step.
+        scores: The array of scores with its name.
+        count: The function that counts the columns of a row that sees so many tokens.
+    """
+    name, array = scores
+    totals = inputs.totals if lengths is None else _add_lengths(inputs, lengths)
+    sizes = get_sizes(array)
+    if totals is None or not sizes or not totals.size:
+        return
+    sequence = int(totals.argmax())
+    columns = count(int(totals[sequence]))
+    if columns > sizes[-1]:
+        raise ValueError(
+            f"expects {name!r} to have a column for each of {columns} candidates of "
+            f"sequence {sequence}, got {sizes[-1]}"
+        )
+
+
+def _add_lengths(inputs: StepInputs, lengths: Array) -> np.ndarray | None:
+    """The tokens of each sequence after the step; None if they can't be read."""
+    numbers, offsets = read_if_integers(lengths), inputs.current_offsets
+    if numbers is None or not isinstance(offsets, np.ndarray):
+        return None
+    batch = len(offsets) - 1
+    if numbers.shape != (batch,):
+        raise ValueError(
+            f"expects 'lengths' to have a number for each of {batch} sequences, got an "
+            f"array of shape {numbers.shape}"
+        )
+    totals: np.ndarray = numbers.astype(np.int64) + np.diff(offsets.astype(np.int64))
+    return totals
