@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../ExpandOps/ExpandOps.h"
-#include "../ExpandOps/Heads.h"
-#include "AttentionChoices.h"
+#include "MergeSplits.h"
+
+#include "../Builders/Heads.h"
+#include "../PlanAttention/AttentionChoices.h"
 #include "RowNormalizer.h"
 #include "Workspace.h"
 

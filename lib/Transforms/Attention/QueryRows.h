@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_QUERYROWS_H
 #define KVCACHE_LIB_TRANSFORMS_ATTENTION_QUERYROWS_H
 
-#include "../ExpandOps/Heads.h"
+#include "../Builders/Heads.h"
 #include "kvcache/IR/AttentionOps.h"
 
 namespace mlir::kvcache {

@@ -8,7 +8,7 @@
 
 #include "RowNormalizer.h"
 
-#include "../ExpandOps/Heads.h"
+#include "../Builders/Heads.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/Support/MathExtras.h"

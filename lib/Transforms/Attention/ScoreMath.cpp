@@ -8,7 +8,7 @@
 
 #include "ScoreMath.h"
 
-#include "../ExpandOps/Heads.h"
+#include "../Builders/Heads.h"
 
 #include "llvm/Support/MathExtras.h"
 

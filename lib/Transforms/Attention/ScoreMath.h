@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_SCOREMATH_H
 #define KVCACHE_LIB_TRANSFORMS_ATTENTION_SCOREMATH_H
 
-#include "../ExpandOps/DeviceMath.h"
+#include "../Builders/DeviceMath.h"
 #include "kvcache/IR/AttentionOps.h"
 
 namespace mlir::kvcache {

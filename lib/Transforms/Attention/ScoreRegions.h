@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_SCOREREGIONS_H
 #define KVCACHE_LIB_TRANSFORMS_ATTENTION_SCOREREGIONS_H
 
-#include "../ExpandOps/DeviceMath.h"
+#include "../Builders/DeviceMath.h"
 #include "QueryRows.h"
 #include "kvcache/Support/RegionAxes.h"
 

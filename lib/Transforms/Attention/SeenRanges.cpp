@@ -8,7 +8,7 @@
 
 #include "SeenRanges.h"
 
-#include "AttentionChoices.h"
+#include "../PlanAttention/AttentionChoices.h"
 
 #include "kvcache/IR/CheckOps.h"
 
@@ -22,10 +22,6 @@ using namespace mlir::kvcache;
 
 /// The sides of a range.
 constexpr int64_t kBegin = 0, kEnd = 1;
-
-bool kvcache::hasGaps(Value ranges) {
-  return ranges && cast<ShapedType>(ranges.getType()).getDimSize(1) != 1;
-}
 
 Value SeenRanges::load(Value row, Value number, int64_t side) const {
   return frame.loadSigned(ranges, {row, number, frame.index(side)});

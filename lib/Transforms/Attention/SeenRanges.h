@@ -9,15 +9,12 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_SEENRANGES_H
 #define KVCACHE_LIB_TRANSFORMS_ATTENTION_SEENRANGES_H
 
-#include "../ExpandOps/Frame.h"
+#include "../Builders/Frame.h"
+#include "../PlanAttention/AttentionSizes.h"
 #include "TokenRange.h"
 #include "kvcache/IR/AttentionOps.h"
 
 namespace mlir::kvcache {
-
-/// Returns whether rows may have several ranges, and do not see the tokens
-/// between. The operand is null without ranges.
-bool hasGaps(Value ranges);
 
 /// The operand `ranges` of attention. Rows are those of the whole batch.
 class SeenRanges {

@@ -8,9 +8,10 @@
 
 #include "SplitAttention.h"
 
-#include "../TileAttention/BlockTokens.h"
-#include "../TileAttention/TileGrid.h"
-#include "ExponentBias.h"
+#include "../PlanAttention/AttentionSizes.h"
+#include "../PlanAttention/BlockShape.h"
+#include "../PlanAttention/ExponentBias.h"
+#include "BlockTokens.h"
 #include "RowNormalizer.h"
 
 #include "kvcache/IR/PipeOps.h"
@@ -71,19 +72,23 @@ LogicalResult kvcache::joinSplits(AttentionOp op) {
   return success();
 }
 
-/// The rows of a block and the tokens of a tile.
-static TilePlan getPlan(AttentionOp op) {
-  AttentionConfig config = op.getFields();
-  TilePlan plan{};
-  plan.rows = config.rows.value_or(0);
-  plan.tokens = config.keys.value_or(1);
-  if (config.mma != MmaKind::None)
-    return plan;
-  // The rows of a warp are those of a token.
-  plan.rows = AttentionSizes(op).group;
-  plan.tokens = 1;
-  return plan;
-}
+namespace {
+
+/// How the tokens that rows see are divided: the rows of a block, and the
+/// tokens of a tile.
+struct BlockDivision {
+  int64_t rows, tokens;
+
+  explicit BlockDivision(AttentionOp op) {
+    AttentionConfig config = op.getFields();
+    // A warp computes a token's rows.
+    bool hasTiles = config.mma != MmaKind::None;
+    rows = hasTiles ? *config.rows : AttentionSizes(op).group;
+    tokens = hasTiles ? *config.keys : 1;
+  }
+};
+
+} // namespace
 
 /// Emits the region `count` of a merge: the splits of the tokens that the query
 /// rows of a thread block see.
@@ -92,13 +97,13 @@ static void emitCount(MergeSplitsOp merge, AttentionOp op, const Frame &frame) {
   SmallVector<Type> types(4, frame.builder.getIndexType());
   Block *body = frame.builder.createBlock(&merge.getCount(), {}, types,
                                           SmallVector<Location>(4, frame.loc));
-  TilePlan plan = getPlan(op);
-  int64_t perBlock = BlockShape(op, AttentionSizes(op), plan).perBlock;
+  BlockDivision division(op);
+  int64_t perBlock = BlockShape(op, division.rows).perBlock;
   QueryRows rows{body->getArgument(0), body->getArgument(1),
                  body->getArgument(2), Value(), Value()};
   Value i = body->getArgument(3);
   Value first = frame.sub(i, frame.rem(i, perBlock));
-  BlockTokens tokens(frame, op, plan.tokens, perBlock);
+  BlockTokens tokens(frame, op, division.tokens, perBlock);
   YieldOp::create(frame.builder, frame.loc,
                   tokens.countSplits(KeySplits(frame, op), rows, first));
 }

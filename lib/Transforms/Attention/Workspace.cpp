@@ -8,8 +8,7 @@
 
 #include "Workspace.h"
 
-#include "../ExpandOps/ExpandOps.h"
-#include "../ExpandOps/Heads.h"
+#include "../Builders/Heads.h"
 #include "kvcache/IR/CheckOps.h"
 #include "kvcache/Support/Pointers.h"
 

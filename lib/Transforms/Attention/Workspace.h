@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_WORKSPACE_H
 #define KVCACHE_LIB_TRANSFORMS_ATTENTION_WORKSPACE_H
 
-#include "../ExpandOps/Frame.h"
+#include "../Builders/Frame.h"
 #include "kvcache/IR/SplitOps.h"
 
 namespace mlir::kvcache {
@@ -51,6 +51,9 @@ private:
   WorkspaceShape shape;
   Value accs, states, counter;
 };
+
+/// Expands the size of a workspace to arithmetic.
+void expand(WorkspaceSizeOp op, const Frame &frame);
 
 } // namespace mlir::kvcache
 

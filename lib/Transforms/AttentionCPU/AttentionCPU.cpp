@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Attention/Attention.h"
+#include "AttentionCPU.h"
+
 #include "FewRows.h"
 #include "ManyRows.h"
 

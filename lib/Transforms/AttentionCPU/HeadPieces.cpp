@@ -18,7 +18,7 @@ using namespace mlir::kvcache;
 /// Elements of a piece of pairs.
 constexpr int64_t kPairedWidth = 2 * kLanes;
 /// The bits of the odd element of a pair, and those of the even one's place.
-constexpr int64_t kOddBits = -(1 << 16), kHalfBits = 16;
+constexpr int64_t kOddBits = -(1 << 16), kElementBits = 16;
 
 HeadPieces::HeadPieces(const HostAttention &attention, Value cache,
                        int64_t boundary, int64_t most)
@@ -50,7 +50,7 @@ SmallVector<Value> HeadPieces::load(Value cache, const Place &place, Value head,
                                     attention->f.vectorOf(kLanes), bits);
   };
   return {asFloats(arith::ShLIOp::create(builder, frame.loc, pairs,
-                                         constant(kHalfBits))),
+                                         constant(kElementBits))),
           asFloats(arith::AndIOp::create(builder, frame.loc, pairs,
                                          constant(kOddBits)))};
 }

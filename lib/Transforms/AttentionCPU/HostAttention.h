@@ -9,11 +9,11 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_ATTENTIONCPU_HOSTATTENTION_H
 #define KVCACHE_LIB_TRANSFORMS_ATTENTIONCPU_HOSTATTENTION_H
 
-#include "../Attention/AttentionSizes.h"
 #include "../Attention/RowNormalizer.h"
 #include "../Attention/ScoreMath.h"
 #include "../Attention/TokenLoader.h"
 #include "../Attention/VisibleTokens.h"
+#include "../PlanAttention/AttentionSizes.h"
 
 namespace mlir::kvcache {
 

@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_ATTENTIONCPU_PAIRBUILDER_H
 #define KVCACHE_LIB_TRANSFORMS_ATTENTIONCPU_PAIRBUILDER_H
 
-#include "../ExpandOps/DeviceMath.h"
+#include "../Builders/DeviceMath.h"
 
 namespace mlir::kvcache {
 

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Builders/Heads.h"
+#include "../Builders/ScaleRow.h"
 #include "ExpandOps.h"
-#include "Heads.h"
 #include "RowMath.h"
-#include "ScaleRow.h"
 
 #include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/QueryOps.h"

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Builders/Heads.h"
+#include "../Builders/ScaleRow.h"
 #include "ExpandOps.h"
-#include "Heads.h"
-#include "ScaleRow.h"
 
 #include "kvcache/IR/CacheShape.h"
 #include "kvcache/IR/QueryOps.h"

@@ -8,7 +8,10 @@
 
 #include "ExpandOps.h"
 
+#include "../Attention/MergeSplits.h"
 #include "../Attention/SplitAttention.h"
+#include "../Attention/Workspace.h"
+#include "../Selection/TopRows.h"
 #include "../TileAttention/TileAttention.h"
 #include "kvcache/IR/DenseOperands.h"
 #include "kvcache/Transforms/Passes.h"

@@ -9,9 +9,8 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_EXPANDOPS_H
 #define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_EXPANDOPS_H
 
-#include "Frame.h"
+#include "../Builders/Frame.h"
 #include "kvcache/IR/AttentionOps.h"
-#include "kvcache/IR/SelectionOps.h"
 #include "kvcache/IR/SplitOps.h"
 #include "kvcache/IR/WholeCacheOps.h"
 
@@ -23,11 +22,8 @@ void expand(GatherOp op, const Frame &frame);
 void expand(AttentionOp op, const Frame &frame);
 void expand(CopyOp op, const Frame &frame);
 void expand(CopyPagesOp op, const Frame &frame);
-void expand(MergeSplitsOp op, const Frame &frame);
 void expand(MergeStatesOp op, const Frame &frame);
 void expand(RemapRowsOp op, const Frame &frame);
-void expand(TopRowsOp op, const Frame &frame);
-void expand(WorkspaceSizeOp op, const Frame &frame);
 
 } // namespace mlir::kvcache
 

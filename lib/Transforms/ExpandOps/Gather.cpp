@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Builders/Heads.h"
 #include "ExpandOps.h"
-#include "Heads.h"
 
 #include "kvcache/IR/QueryOps.h"
 

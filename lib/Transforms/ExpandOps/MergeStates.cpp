@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "DeviceMath.h"
+#include "../Builders/DeviceMath.h"
+#include "../Builders/Heads.h"
 #include "ExpandOps.h"
-#include "Heads.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

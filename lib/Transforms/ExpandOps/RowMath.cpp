@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RowMath.h"
-#include "Heads.h"
+#include "../Builders/Heads.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ROWMATH_H
 #define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_ROWMATH_H
 
-#include "Frame.h"
+#include "../Builders/Frame.h"
 
 #include "kvcache/Support/FloatBuilder.h"
 

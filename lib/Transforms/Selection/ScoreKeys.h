@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_SELECTION_SCOREKEYS_H
 #define KVCACHE_LIB_TRANSFORMS_SELECTION_SCOREKEYS_H
 
-#include "../ExpandOps/Frame.h"
+#include "../Builders/Frame.h"
 #include "kvcache/IR/SelectionOps.h"
 
 namespace mlir::kvcache {

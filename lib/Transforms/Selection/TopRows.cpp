@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../ExpandOps/ExpandOps.h"
-#include "../ExpandOps/Heads.h"
+#include "TopRows.h"
+
+#include "../Builders/Heads.h"
 #include "ChunkRanks.h"
 #include "RadixThreshold.h"
 #include "RowPosition.h"

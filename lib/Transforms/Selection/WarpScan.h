@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_SELECTION_WARPSCAN_H
 #define KVCACHE_LIB_TRANSFORMS_SELECTION_WARPSCAN_H
 
-#include "../ExpandOps/Frame.h"
+#include "../Builders/Frame.h"
 
 namespace mlir::kvcache {
 

@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "GroupScales.h"
-#include "../ExpandOps/DeviceMath.h"
+
+#include "../Builders/DeviceMath.h"
+#include "../PlanAttention/SharedBytes.h"
 #include "kvcache/IR/TileOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -15,30 +17,22 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// Tiles whose scales there are at a time.
-constexpr int64_t kTiles = 2;
-
 GroupScales::GroupScales(const Frame &frame, Value cache, int64_t size,
                          int64_t tokens, int64_t threads)
     : frame(frame), builder(frame.builder), loc(frame.loc), cache(cache),
       groups(countScaleGroups(cache, size)), tokens(tokens), threads(threads) {}
 
-int64_t GroupScales::countBytes(Value cache, int64_t size, int64_t tokens) {
-  constexpr int64_t bytesOfScale = 4;
-  return kTiles * tokens * countScaleGroups(cache, size) * bytesOfScale;
-}
-
 void GroupScales::allocate() {
   if (groups)
     scales = AllocTileOp::create(
         builder, loc,
-        TileType::get(builder.getContext(), kTiles * groups, tokens,
+        TileType::get(builder.getContext(), kScaledTiles * groups, tokens,
                       builder.getF32Type(), Swizzle::None),
         IntegerAttr());
 }
 
 Value GroupScales::getRow(Value tile, Value group) const {
-  return frame.add(frame.mul(frame.rem(tile, kTiles), groups), group);
+  return frame.add(frame.mul(frame.rem(tile, kScaledTiles), groups), group);
 }
 
 std::function<void()> GroupScales::load(

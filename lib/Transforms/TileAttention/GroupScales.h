@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_GROUPSCALES_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_GROUPSCALES_H
 
-#include "../ExpandOps/Heads.h"
+#include "../Builders/Heads.h"
 
 namespace mlir::kvcache {
 
@@ -21,9 +21,6 @@ public:
   /// The scales of the first `size` elements of the tokens of a cache.
   GroupScales(const Frame &frame, Value cache, int64_t size, int64_t tokens,
               int64_t threads);
-
-  /// The bytes of shared memory.
-  static int64_t countBytes(Value cache, int64_t size, int64_t tokens);
 
   void allocate();
   /// Loads the scales of a tile whose rows `getPlace` finds, and returns a

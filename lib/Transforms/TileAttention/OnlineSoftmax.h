@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_ONLINESOFTMAX_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_ONLINESOFTMAX_H
 
-#include "../ExpandOps/DeviceMath.h"
+#include "../Builders/DeviceMath.h"
 #include "FragmentBuilder.h"
 
 namespace mlir::kvcache {

@@ -8,7 +8,7 @@
 
 #include "PersistentScheduler.h"
 
-#include "../Attention/AttentionChoices.h"
+#include "../PlanAttention/AttentionChoices.h"
 #include "EntrySearch.h"
 
 #include "kvcache/IR/FragmentOps.h"

@@ -8,7 +8,7 @@
 
 #include "PromptKernel.h"
 
-#include "../Attention/ExponentBias.h"
+#include "../PlanAttention/ExponentBias.h"
 #include "QueryStage.h"
 #include "SoftmaxLoop.h"
 #include "TileScores.h"

@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_SCHEDULERSTATE_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_SCHEDULERSTATE_H
 
-#include "../ExpandOps/Frame.h"
+#include "../Builders/Frame.h"
 
 namespace mlir::kvcache {
 

@@ -8,7 +8,7 @@
 
 #include "SwapABKernel.h"
 
-#include "../Attention/ExponentBias.h"
+#include "../PlanAttention/ExponentBias.h"
 #include "QueryStage.h"
 #include "SoftmaxLoop.h"
 #include "TileFeed.h"

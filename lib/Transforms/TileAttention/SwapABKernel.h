@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_SWAPABKERNEL_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_SWAPABKERNEL_H
 
-#include "../Attention/AttentionChoices.h"
+#include "../PlanAttention/AttentionChoices.h"
 
 namespace mlir::kvcache {
 

@@ -8,7 +8,7 @@
 
 #include "Tcgen05Kernel.h"
 
-#include "../Attention/ExponentBias.h"
+#include "../PlanAttention/ExponentBias.h"
 #include "QueryStage.h"
 #include "SoftmaxLoop.h"
 #include "TensorProducts.h"

@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TCGEN05KERNEL_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TCGEN05KERNEL_H
 
-#include "../Attention/AttentionChoices.h"
+#include "../PlanAttention/AttentionChoices.h"
 
 namespace mlir::kvcache {
 

@@ -8,8 +8,8 @@
 
 #include "TileAttention.h"
 
-#include "../Attention/Attention.h"
 #include "../Attention/SplitAttention.h"
+#include "../PlanAttention/ConfigRemarks.h"
 #include "DequantKernel.h"
 #include "MmaSyncKernel.h"
 #include "PromptKernel.h"

@@ -8,7 +8,7 @@
 
 #include "TileConverter.h"
 
-#include "../Attention/TileStaging.h"
+#include "../PlanAttention/TileStaging.h"
 #include "kvcache/IR/QuantizationOps.h"
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/CachePolicy.h"

@@ -8,24 +8,13 @@
 
 #include "TileGrid.h"
 
-#include "BlockTokens.h"
-
-#include "llvm/Support/MathExtras.h"
+#include "../Attention/BlockTokens.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
 
-BlockShape::BlockShape(AttentionOp op, const AttentionSizes &sizes,
-                       const TilePlan &plan)
-    : packed(getDivisorUpTo(sizes.group, plan.rows)),
-      // A sparse row sees tokens of its own.
-      perBlock(op.getRows() ? 1 : plan.rows / packed),
-      shares(sizes.group / packed), across(sizes.heads * shares),
-      splitTiles(llvm::divideCeil(op.getSplitOrDefault().getRows(), perBlock)) {
-}
-
 TileGrid::TileGrid(AttentionOp op, const Frame &frame, const TilePlan &plan)
-    : op(op), frame(frame), plan(plan), sizes(op), shape(op, sizes, plan),
+    : op(op), frame(frame), plan(plan), sizes(op), shape(op, plan.rows),
       splits(this->frame, op) {}
 
 Value TileGrid::countBlocks() {

@@ -9,24 +9,12 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEGRID_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEGRID_H
 
-#include "../Attention/AttentionChoices.h"
-#include "../Attention/AttentionSizes.h"
+#include "../PlanAttention/AttentionChoices.h"
+#include "../PlanAttention/AttentionSizes.h"
+#include "../PlanAttention/BlockShape.h"
 #include "PersistentScheduler.h"
 
 namespace mlir::kvcache {
-
-/// The query rows of a block: some heads of a group, for some tokens.
-struct BlockShape {
-  BlockShape(AttentionOp op, const AttentionSizes &sizes, const TilePlan &plan);
-
-  /// Query heads of a token in a block, and tokens of a block.
-  int64_t packed, perBlock;
-  /// Shares of the heads of a group, and of all heads: blocks beside each
-  /// other, which read the same pages.
-  int64_t shares, across;
-  /// Tiles of rows of a sequence that may be split.
-  int64_t splitTiles;
-};
 
 /// The rows of a block: its tile of those of a sequence, and, where they are
 /// split, its split of the tokens.

@@ -10,7 +10,7 @@
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEIDS_H
 
 #include "../Attention/TokenRange.h"
-#include "../ExpandOps/Frame.h"
+#include "../Builders/Frame.h"
 #include "kvcache/IR/AttentionOps.h"
 
 namespace mlir::kvcache {

@@ -8,7 +8,7 @@
 
 #include "TileList.h"
 
-#include "../Attention/AttentionChoices.h"
+#include "../PlanAttention/SharedBytes.h"
 
 #include "kvcache/IR/TileOps.h"
 
@@ -20,16 +20,13 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-/// Tiles that are looked at, and entries of the list with its length.
-constexpr int64_t kMostTiles = 1024, kEntries = kMostTiles + 4;
 /// The states of an entry before the list is compact.
 constexpr int64_t kUnseen = 0, kPart = 1, kWhole = 2;
 
-int64_t TileList::countBytes() { return 4 * kEntries; }
-
 void TileList::allocate() {
-  auto type = TileType::get(frame.builder.getContext(), /*rows=*/1, kEntries,
-                            frame.builder.getI32Type(), Swizzle::None);
+  auto type =
+      TileType::get(frame.builder.getContext(), /*rows=*/1, kListNumbers,
+                    frame.builder.getI32Type(), Swizzle::None);
   entries = AllocTileOp::create(frame.builder, frame.loc, type, IntegerAttr());
 }
 
@@ -51,7 +48,7 @@ Value TileList::make(Value thread, int64_t threads, Value count,
   auto select = [&](Value condition, Value then, Value otherwise) -> Value {
     return arith::SelectOp::create(builder, loc, condition, then, otherwise);
   };
-  Value looked = frame.min(count, frame.index(kMostTiles));
+  Value looked = frame.min(count, frame.index(kListedTiles));
   // A persistent kernel has read the list of the work item before.
   gpu::BarrierOp::create(builder, loc);
   frame.loop(thread, looked, frame.index(threads), [&](Value tile) {
@@ -63,7 +60,7 @@ Value TileList::make(Value thread, int64_t threads, Value count,
   frame.runIf(frame.below(thread, frame.index(kWarp)),
               [&] { compact(thread, looked); });
   gpu::BarrierOp::create(builder, loc);
-  listed = frame.fromI32(load(frame.index(kMostTiles)));
+  listed = frame.fromI32(load(frame.index(kListedTiles)));
   return frame.add(listed, frame.sub(count, looked));
 }
 
@@ -103,7 +100,7 @@ void TileList::compact(Value lane, Value count) {
                              frame.add(length[0], countBits(votes)));
       });
   frame.runIf(frame.equal(lane, frame.index(0)),
-              [&] { store(loop.getResult(0), frame.index(kMostTiles)); });
+              [&] { store(loop.getResult(0), frame.index(kListedTiles)); });
 }
 
 Value TileList::getTile(Value place) const {
@@ -111,7 +108,7 @@ Value TileList::getTile(Value place) const {
       frame.below(place, listed),
       [&] { return frame.fromI32(frame.div(load(place), 2)); },
       [&] {
-        return frame.add(frame.sub(place, listed), frame.index(kMostTiles));
+        return frame.add(frame.sub(place, listed), frame.index(kListedTiles));
       });
 }
 

@@ -10,7 +10,7 @@
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILELIST_H
 
 #include "../Attention/TokenRange.h"
-#include "../ExpandOps/Frame.h"
+#include "../Builders/Frame.h"
 
 namespace mlir::kvcache {
 
@@ -20,9 +20,6 @@ namespace mlir::kvcache {
 class TileList {
 public:
   explicit TileList(const Frame &frame) : frame(frame) {}
-
-  /// The bytes of shared memory.
-  static int64_t countBytes();
 
   void allocate();
   /// Makes the list of `count` tiles, and returns its length. All threads of

@@ -9,8 +9,8 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEROWS_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEROWS_H
 
+#include "../Attention/BlockTokens.h"
 #include "../Attention/SeenRanges.h"
-#include "BlockTokens.h"
 #include "TileGrid.h"
 #include "TileList.h"
 #include "TileShape.h"

@@ -9,7 +9,7 @@
 #include "TileScores.h"
 
 #include "../Attention/ScoreRegions.h"
-#include "../Attention/TileStaging.h"
+#include "../PlanAttention/TileStaging.h"
 
 #include "mlir/IR/IRMapping.h"
 

@@ -8,7 +8,7 @@
 
 #include "TileShape.h"
 
-#include "../Attention/TileStaging.h"
+#include "../PlanAttention/TileStaging.h"
 
 #include <algorithm>
 

@@ -9,8 +9,8 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILESHAPE_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILESHAPE_H
 
-#include "../Attention/AttentionChoices.h"
-#include "../ExpandOps/Heads.h"
+#include "../Builders/Heads.h"
+#include "../PlanAttention/AttentionChoices.h"
 #include "TileIds.h"
 
 namespace mlir::kvcache {

@@ -8,22 +8,10 @@
 
 #include "TiledCache.h"
 
-#include "../Attention/TileStaging.h"
+#include "../PlanAttention/TileStaging.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
-
-int64_t kvcache::countPairBytes(AttentionOp op, int64_t tokens, int64_t tiles) {
-  int64_t ropeSize = op.getRopeSize(), size = op.getKeySize() - ropeSize;
-  auto countBytes = [](Value cache, int64_t elements) {
-    Type element = cast<CacheTypeInterface>(cache.getType()).getElementType();
-    return elements * element.getIntOrFloatBitWidth() / 8;
-  };
-  return tiles * tokens *
-             (countBytes(op.getKeyCache(), size) +
-              countBytes(op.getRopeCache(), ropeSize)) +
-         GroupScales::countBytes(op.getKeyCache(), size, tokens);
-}
 
 TiledCache::TiledCache(const Frame &frame, AttentionOp op, Value cache,
                        int64_t size, const TilePlan &plan)

@@ -14,9 +14,6 @@
 
 namespace mlir::kvcache {
 
-/// The bytes of raw tiles of so many tokens, where rows are in two caches.
-int64_t countPairBytes(AttentionOp op, int64_t tokens, int64_t tiles);
-
 /// Tiles of the keys or values of a head in shared memory, a row for each
 /// token. Copies bring them through a pipe if the tile has the elements of the
 /// cache in whole rows. Otherwise, threads convert elements, which they load

@@ -8,8 +8,8 @@
 
 #include "TokenScales.h"
 
-#include "../ExpandOps/DeviceMath.h"
-#include "../ExpandOps/Heads.h"
+#include "../Builders/DeviceMath.h"
+#include "../Builders/Heads.h"
 #include "kvcache/IR/TileOps.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

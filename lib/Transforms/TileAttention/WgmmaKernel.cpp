@@ -8,7 +8,7 @@
 
 #include "WgmmaKernel.h"
 
-#include "../Attention/ExponentBias.h"
+#include "../PlanAttention/ExponentBias.h"
 #include "ProductTeam.h"
 #include "QueryStage.h"
 #include "SoftmaxLoop.h"

@@ -9,7 +9,6 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_WORKITEMS_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_WORKITEMS_H
 
-#include "../Attention/Attention.h"
 #include "FragmentResults.h"
 #include "QueryStage.h"
 #include "TokenSplit.h"

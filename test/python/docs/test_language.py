@@ -24,8 +24,8 @@ LEFT_WORDS = re.compile(
 # Words of attention for which the field has better ones: probs (of a softmax), swapAB, MMA kinds, splits of the keys.
 ATTENTION_WORDS = re.compile(r"\b(weigh\w*|swapped|tile unit|parts? of (?:the )?keys)\b", re.I)
 ATTENTION_FILES = re.compile(
-    r"lib/Transforms/(Attention|TileAttention|AttentionCPU|Schedules)/|lib/Conversion/LowerFragments/"
-    r"|(include/kvcache|lib)/IR/(Attention|Split|Fragment)|docs/explanation/(attention|fragments|merging)"
+    r"lib/Transforms/(Attention|AttentionCPU|PlanAttention|TileAttention|WarpAttention|Schedules)/"
+    r"|lib/Conversion/LowerFragments/|(include/kvcache|lib)/IR/(Attention|Split|Fragment)|docs/explanation/(attention|fragments|merging)"
 )
 
 

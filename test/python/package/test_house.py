@@ -40,6 +40,27 @@ def test_headers_of_other_folders_are_public():
     assert not wrong
 
 
+def list_folders(level):
+    """The folders of a level in the order of its CMakeLists.txt: of its subdirectories, or its sources."""
+    text = (ROOT / "lib" / level / "CMakeLists.txt").read_text()
+    return list(dict.fromkeys(re.findall(r"^ *(?:add_subdirectory\()?(\w+)(?:/\w+\.cpp|\))$", text, re.M)))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_folders_of_a_level_use_only_those_before_them(level):
+    base = ROOT / "lib" / level
+    folders = list_folders(level)
+    assert {path.name for path in base.iterdir() if path.is_dir()} <= set(folders)
+    wrong = [
+        f"{path.relative_to(base)}: {include}"
+        for number, folder in enumerate(folders)
+        for path in (base / folder).rglob("*.*")
+        for include in re.findall(r'#include "\.\./(\w+/[^"]+)"', path.read_text())
+        if include.split("/")[0] not in folders[:number]
+    ]
+    assert not wrong
+
+
 def test_compiler_includes_nothing_of_the_emulator():
     headers = {
         path.relative_to(ROOT / "emulator/include").as_posix()

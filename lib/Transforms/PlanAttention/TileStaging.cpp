@@ -8,7 +8,7 @@
 
 #include "TileStaging.h"
 
-#include "../ExpandOps/Heads.h"
+#include "../Builders/Heads.h"
 #include "kvcache/IR/Formats.h"
 
 using namespace mlir;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_HEADS_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_HEADS_H
+#ifndef KVCACHE_LIB_TRANSFORMS_BUILDERS_HEADS_H
+#define KVCACHE_LIB_TRANSFORMS_BUILDERS_HEADS_H
 
 #include "Frame.h"
 #include "kvcache/IR/KVCacheDialect.h"
@@ -141,4 +141,4 @@ std::function<void()> loadBits(const Frame &frame, const BitCopy &copy,
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_HEADS_H
+#endif // KVCACHE_LIB_TRANSFORMS_BUILDERS_HEADS_H

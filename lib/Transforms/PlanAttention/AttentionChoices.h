@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONCHOICES_H
-#define KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONCHOICES_H
+#ifndef KVCACHE_LIB_TRANSFORMS_PLANATTENTION_ATTENTIONCHOICES_H
+#define KVCACHE_LIB_TRANSFORMS_PLANATTENTION_ATTENTIONCHOICES_H
 
-#include "../ExpandOps/Frame.h"
+#include "../Builders/Frame.h"
 #include "kvcache/IR/AttentionOps.h"
 #include "kvcache/IR/KVCacheDialect.h"
 
@@ -17,8 +17,8 @@
 
 namespace mlir::kvcache {
 
-/// Threads of a warp, and its query rows on tensor cores: those of a product.
-constexpr int64_t kWarp = 32, kRowsOfWarp = 16;
+/// Query rows of a warp on tensor cores: those of a product.
+constexpr int64_t kRowsOfWarp = 16;
 /// Threads of a warpgroup, and the rows of its products.
 constexpr int64_t kWarpgroup = 128, kRowsOfWarpgroup = 64;
 
@@ -97,4 +97,4 @@ AttentionConfig getConfig(const WarpPlan &plan);
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONCHOICES_H
+#endif // KVCACHE_LIB_TRANSFORMS_PLANATTENTION_ATTENTIONCHOICES_H

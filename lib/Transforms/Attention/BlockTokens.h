@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_BLOCKTOKENS_H
-#define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_BLOCKTOKENS_H
+#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_BLOCKTOKENS_H
+#define KVCACHE_LIB_TRANSFORMS_ATTENTION_BLOCKTOKENS_H
 
-#include "../Attention/KeySplits.h"
-#include "../Attention/VisibleTokens.h"
+#include "KeySplits.h"
+#include "VisibleTokens.h"
 
 namespace mlir::kvcache {
 
@@ -62,4 +62,4 @@ private:
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_TILEATTENTION_BLOCKTOKENS_H
+#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_BLOCKTOKENS_H

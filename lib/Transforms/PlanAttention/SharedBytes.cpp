@@ -1,4 +1,4 @@
-//===- AttentionShape.cpp - Properties of attention for choices -----------===//
+//===- SharedBytes.cpp - Shared memory of tiles ---------------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,49 +6,37 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionShape.h"
+#include "SharedBytes.h"
 
-#include "../ExpandOps/Heads.h"
-#include "../TileAttention/TileList.h"
-#include "../TileAttention/TiledCache.h"
-#include "SeenRanges.h"
+#include "../Builders/Heads.h"
+#include "AttentionSizes.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
 
-static int64_t getBits(Value cache) {
-  return cast<CacheTypeInterface>(cache.getType())
-      .getElementType()
-      .getIntOrFloatBitWidth();
+/// The bytes of the scales of groups of a tile's tokens.
+static int64_t countGroupScaleBytes(Value cache, int64_t size, int64_t tokens) {
+  constexpr int64_t bytesOfScale = 4;
+  return kScaledTiles * tokens * countScaleGroups(cache, size) * bytesOfScale;
 }
 
-static int64_t getLastSize(Value rows) {
-  return cast<ShapedType>(rows.getType()).getDimSize(2);
+/// The bytes of raw tiles of so many tokens, where rows are in two caches.
+static int64_t countPairBytes(AttentionOp op, int64_t tokens, int64_t tiles) {
+  int64_t ropeSize = op.getRopeSize(), size = op.getKeySize() - ropeSize;
+  auto countBytes = [](Value cache, int64_t elements) {
+    Type element = cast<CacheTypeInterface>(cache.getType()).getElementType();
+    return elements * element.getIntOrFloatBitWidth() / 8;
+  };
+  return tiles * tokens *
+             (countBytes(op.getKeyCache(), size) +
+              countBytes(op.getRopeCache(), ropeSize)) +
+         countGroupScaleBytes(op.getKeyCache(), size, tokens);
 }
-
-static int64_t countGroupHeads(AttentionOp op) {
-  auto cache = cast<CacheTypeInterface>(op.getKeyCache().getType());
-  return cast<ShapedType>(op.getQ().getType()).getDimSize(1) /
-         cache.getNumHeads();
-}
-
-AttentionShape::AttentionShape(AttentionOp op)
-    : config(op.getFields()),
-      caches(op.getValueCache() ? Caches::Values : Caches::Latent),
-      tokens(op.getRows()        ? Tokens::Ids
-             : op.getWorkspace() ? Tokens::SequenceInSplits
-                                 : Tokens::Sequence),
-      hasSplits(op.getWorkspace()), heads(countGroupHeads(op)),
-      keySize(op.getKeySize()), valueSize(getLastSize(op.getOut())),
-      bits(std::min(getBits(op.getKeyCache()), getBits(op.getValues()))),
-      hasBegin(op.getWindow() || op.getChunk() || op.getRanges()),
-      canOverlap(op.getModifiers().empty() && !op.getWholeMask() &&
-                 !hasGaps(op.getRanges()) &&
-                 (!op.getRanges() || valueSize <= kMostOfRanges)) {}
 
 /// The bytes of the list of tiles that rows with several ranges see.
 static int64_t countListBytes(AttentionOp op) {
-  return hasGaps(op.getRanges()) ? TileList::countBytes() : 0;
+  constexpr int64_t bytesOfNumber = 4;
+  return hasGaps(op.getRanges()) ? bytesOfNumber * kListNumbers : 0;
 }
 
 int64_t kvcache::countBytes(AttentionOp op, const AttentionShape &shape,

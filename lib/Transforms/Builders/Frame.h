@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_FRAME_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_FRAME_H
+#ifndef KVCACHE_LIB_TRANSFORMS_BUILDERS_FRAME_H
+#define KVCACHE_LIB_TRANSFORMS_BUILDERS_FRAME_H
 
 #include "kvcache/Support/IndexBuilder.h"
 #include "kvcache/Target/Chip.h"
@@ -16,6 +16,9 @@
 #include "mlir/IR/Value.h"
 
 namespace mlir::kvcache {
+
+/// Threads of a warp.
+constexpr int64_t kWarp = 32;
 
 /// A size of a memref.
 struct Size {
@@ -167,4 +170,4 @@ int64_t getDivisorUpTo(int64_t number, int64_t most);
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_FRAME_H
+#endif // KVCACHE_LIB_TRANSFORMS_BUILDERS_FRAME_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_DEVICEMATH_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_DEVICEMATH_H
+#ifndef KVCACHE_LIB_TRANSFORMS_BUILDERS_DEVICEMATH_H
+#define KVCACHE_LIB_TRANSFORMS_BUILDERS_DEVICEMATH_H
 
 #include "Frame.h"
 
@@ -41,4 +41,4 @@ private:
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_DEVICEMATH_H
+#endif // KVCACHE_LIB_TRANSFORMS_BUILDERS_DEVICEMATH_H

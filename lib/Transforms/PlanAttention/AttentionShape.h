@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONSHAPE_H
-#define KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONSHAPE_H
+#ifndef KVCACHE_LIB_TRANSFORMS_PLANATTENTION_ATTENTIONSHAPE_H
+#define KVCACHE_LIB_TRANSFORMS_PLANATTENTION_ATTENTIONSHAPE_H
 
 #include "AttentionTables.h"
 
@@ -40,14 +40,6 @@ struct AttentionShape {
   bool canOverlap;
 };
 
-/// The bytes of queries and tiles in shared memory. Those of latent rows are
-/// keys and values.
-int64_t countBytes(AttentionOp op, const AttentionShape &shape,
-                   const TilePlan &plan);
-/// The bytes of shared memory of a plan.
-int64_t countSharedBytes(AttentionOp op, const AttentionShape &shape,
-                         const TilePlan &plan);
-
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONSHAPE_H
+#endif // KVCACHE_LIB_TRANSFORMS_PLANATTENTION_ATTENTIONSHAPE_H

@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_WARPLANES_H
-#define KVCACHE_LIB_TRANSFORMS_ATTENTION_WARPLANES_H
+#ifndef KVCACHE_LIB_TRANSFORMS_WARPATTENTION_WARPLANES_H
+#define KVCACHE_LIB_TRANSFORMS_WARPATTENTION_WARPLANES_H
 
-#include "../ExpandOps/DeviceMath.h"
-#include "AttentionChoices.h"
-#include "AttentionSizes.h"
+#include "../Builders/DeviceMath.h"
+#include "../PlanAttention/AttentionChoices.h"
+#include "../PlanAttention/AttentionSizes.h"
 
 namespace mlir::kvcache {
 
@@ -43,4 +43,4 @@ struct WarpLanes {
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_WARPLANES_H
+#endif // KVCACHE_LIB_TRANSFORMS_WARPATTENTION_WARPLANES_H

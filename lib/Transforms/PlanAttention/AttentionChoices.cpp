@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../ExpandOps/Heads.h"
-#include "AttentionShape.h"
+#include "../Builders/Heads.h"
+#include "SharedBytes.h"
 #include "TileStaging.h"
 
 #include "llvm/Support/FormatVariadic.h"

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_EXPANDOPS_SCALEROW_H
-#define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_SCALEROW_H
+#ifndef KVCACHE_LIB_TRANSFORMS_BUILDERS_SCALEROW_H
+#define KVCACHE_LIB_TRANSFORMS_BUILDERS_SCALEROW_H
 
 #include "Heads.h"
 
@@ -64,4 +64,4 @@ std::function<void()> loadScaleRow(const Frame &frame, const BitCopy &copy,
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_EXPANDOPS_SCALEROW_H
+#endif // KVCACHE_LIB_TRANSFORMS_BUILDERS_SCALEROW_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONSIZES_H
-#define KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONSIZES_H
+#ifndef KVCACHE_LIB_TRANSFORMS_PLANATTENTION_ATTENTIONSIZES_H
+#define KVCACHE_LIB_TRANSFORMS_PLANATTENTION_ATTENTIONSIZES_H
 
 #include "kvcache/IR/AttentionOps.h"
 #include "kvcache/IR/KVCacheDialect.h"
@@ -32,6 +32,12 @@ struct AttentionSizes {
   int64_t contentSize;
 };
 
+/// Returns whether rows may have several ranges, and do not see the tokens
+/// between. The operand is null without ranges.
+inline bool hasGaps(Value ranges) {
+  return ranges && cast<ShapedType>(ranges.getType()).getDimSize(1) != 1;
+}
+
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONSIZES_H
+#endif // KVCACHE_LIB_TRANSFORMS_PLANATTENTION_ATTENTIONSIZES_H

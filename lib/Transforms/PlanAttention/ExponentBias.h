@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_EXPONENTBIAS_H
-#define KVCACHE_LIB_TRANSFORMS_ATTENTION_EXPONENTBIAS_H
+#ifndef KVCACHE_LIB_TRANSFORMS_PLANATTENTION_EXPONENTBIAS_H
+#define KVCACHE_LIB_TRANSFORMS_PLANATTENTION_EXPONENTBIAS_H
 
 #include "kvcache/IR/AttentionConfig.h"
 #include "kvcache/IR/AttentionOps.h"
@@ -25,4 +25,4 @@ float getExponentSlack(AttentionOp op);
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_EXPONENTBIAS_H
+#endif // KVCACHE_LIB_TRANSFORMS_PLANATTENTION_EXPONENTBIAS_H

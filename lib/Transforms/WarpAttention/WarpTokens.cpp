@@ -8,7 +8,7 @@
 
 #include "WarpTokens.h"
 
-#include "MaskBounds.h"
+#include "../Attention/MaskBounds.h"
 #include "kvcache/Support/CachePolicy.h"
 
 using namespace mlir;

@@ -8,8 +8,8 @@
 
 #include "WarpRow.h"
 
-#include "ScoreMath.h"
-#include "ScoreRegions.h"
+#include "../Attention/ScoreMath.h"
+#include "../Attention/ScoreRegions.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_WARPTOKENS_H
-#define KVCACHE_LIB_TRANSFORMS_ATTENTION_WARPTOKENS_H
+#ifndef KVCACHE_LIB_TRANSFORMS_WARPATTENTION_WARPTOKENS_H
+#define KVCACHE_LIB_TRANSFORMS_WARPATTENTION_WARPTOKENS_H
 
-#include "SeenRanges.h"
-#include "TokenLoader.h"
-#include "VisibleTokens.h"
+#include "../Attention/SeenRanges.h"
+#include "../Attention/TokenLoader.h"
+#include "../Attention/VisibleTokens.h"
 #include "WarpLanes.h"
 
 namespace mlir::kvcache {
@@ -60,4 +60,4 @@ private:
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_WARPTOKENS_H
+#endif // KVCACHE_LIB_TRANSFORMS_WARPATTENTION_WARPTOKENS_H

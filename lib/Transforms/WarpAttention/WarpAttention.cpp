@@ -1,4 +1,4 @@
-//===- AttentionGPU.cpp - Attention of warps without tensor cores ---------===//
+//===- WarpAttention.cpp - Attention of warps without tensor cores --------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Attention.h"
-#include "KeySplits.h"
+#include "WarpAttention.h"
+
+#include "../Attention/KeySplits.h"
 #include "WarpRow.h"
 
 using namespace mlir;
@@ -187,7 +188,7 @@ private:
 
 } // namespace
 
-void kvcache::expandForGPU(AttentionOp op, const Frame &frame,
-                           const WarpPlan &plan) {
+void kvcache::expandForWarps(AttentionOp op, const Frame &frame,
+                             const WarpPlan &plan) {
   WarpGrid(op, frame, plan).expand();
 }

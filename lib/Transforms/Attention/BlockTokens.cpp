@@ -8,8 +8,8 @@
 
 #include "BlockTokens.h"
 
-#include "../Attention/AttentionChoices.h"
-#include "../Attention/SeenRanges.h"
+#include "../PlanAttention/AttentionChoices.h"
+#include "SeenRanges.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"

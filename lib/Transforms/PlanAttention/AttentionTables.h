@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONTABLES_H
-#define KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONTABLES_H
+#ifndef KVCACHE_LIB_TRANSFORMS_PLANATTENTION_ATTENTIONTABLES_H
+#define KVCACHE_LIB_TRANSFORMS_PLANATTENTION_ATTENTIONTABLES_H
 
 #include "AttentionChoices.h"
 
@@ -231,4 +231,4 @@ constexpr int64_t kFewElements = 16;
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_ATTENTIONTABLES_H
+#endif // KVCACHE_LIB_TRANSFORMS_PLANATTENTION_ATTENTIONTABLES_H

@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_WARPROW_H
-#define KVCACHE_LIB_TRANSFORMS_ATTENTION_WARPROW_H
+#ifndef KVCACHE_LIB_TRANSFORMS_WARPATTENTION_WARPROW_H
+#define KVCACHE_LIB_TRANSFORMS_WARPATTENTION_WARPROW_H
 
-#include "RowNormalizer.h"
+#include "../Attention/RowNormalizer.h"
+#include "../Attention/Workspace.h"
 #include "WarpTokens.h"
-#include "Workspace.h"
 
 namespace mlir::kvcache {
 
@@ -65,4 +65,4 @@ private:
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_WARPROW_H
+#endif // KVCACHE_LIB_TRANSFORMS_WARPATTENTION_WARPROW_H

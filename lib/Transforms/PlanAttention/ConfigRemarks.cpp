@@ -1,4 +1,4 @@
-//===- Attention.cpp - Expansions of attention ----------------------------===//
+//===- ConfigRemarks.cpp - What was chosen for attention ------------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,16 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Attention.h"
-
-#include "../ExpandOps/ExpandOps.h"
+#include "ConfigRemarks.h"
 
 #include "mlir/IR/Remarks.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
 
-static remark::RemarkOpts getRemarkOptions() {
+static remark::RemarkOpts getOptions() {
   return remark::RemarkOpts::name("attention").category("kvcache-expand-ops");
 }
 
@@ -23,16 +21,11 @@ void kvcache::remarkConfig(AttentionOp op, const AttentionConfig &config) {
   std::string text;
   llvm::raw_string_ostream(text)
       << AttentionConfigAttr::get(op.getContext(), config);
-  remark::passed(op.getLoc(), getRemarkOptions()) << text;
+  remark::passed(op.getLoc(), getOptions()) << text;
 }
 
-void kvcache::expand(AttentionOp op, const Frame &frame) {
-  if (!frame.isGPU)
-    return expandForCPU(op, frame);
+void kvcache::remarkTileObstacle(AttentionOp op) {
   if (std::string obstacle = op.getTileObstacle(); !obstacle.empty())
-    remark::missed(op.getLoc(), getRemarkOptions())
+    remark::missed(op.getLoc(), getOptions())
         << "no tensor cores" << remark::reason("{0}", obstacle);
-  WarpPlan warps = chooseWarps(op);
-  remarkConfig(op, getConfig(warps));
-  expandForGPU(op, frame, warps);
 }

@@ -20,7 +20,6 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-constexpr int64_t kWarp = 32;
 /// Bytes that memory is read and written by.
 constexpr int64_t kSector = 32;
 /// Bytes of an access, at most.

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_ATTENTION_TILESTAGING_H
-#define KVCACHE_LIB_TRANSFORMS_ATTENTION_TILESTAGING_H
+#ifndef KVCACHE_LIB_TRANSFORMS_PLANATTENTION_TILESTAGING_H
+#define KVCACHE_LIB_TRANSFORMS_PLANATTENTION_TILESTAGING_H
 
 #include "kvcache/IR/AttentionOps.h"
 
@@ -27,4 +27,4 @@ constexpr int64_t kGranule = 8;
 
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_ATTENTION_TILESTAGING_H
+#endif // KVCACHE_LIB_TRANSFORMS_PLANATTENTION_TILESTAGING_H

@@ -1,0 +1,22 @@
+//===- TopRows.h - The tokens with the largest scores -----------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_SELECTION_TOPROWS_H
+#define KVCACHE_LIB_TRANSFORMS_SELECTION_TOPROWS_H
+
+#include "../Builders/Frame.h"
+#include "kvcache/IR/SelectionOps.h"
+
+namespace mlir::kvcache {
+
+/// Builds the selection of the tokens with the largest scores.
+void expand(TopRowsOp op, const Frame &frame);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_SELECTION_TOPROWS_H

@@ -1,0 +1,21 @@
+//===- WarpAttention.h - Attention of warps ---------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_WARPATTENTION_WARPATTENTION_H
+#define KVCACHE_LIB_TRANSFORMS_WARPATTENTION_WARPATTENTION_H
+
+#include "../PlanAttention/AttentionChoices.h"
+
+namespace mlir::kvcache {
+
+/// Expands attention to a grid of warps, which use no tensor cores.
+void expandForWarps(AttentionOp op, const Frame &frame, const WarpPlan &plan);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_WARPATTENTION_WARPATTENTION_H
