@@ -112,14 +112,27 @@ def name_test(item):
     return item.nodeid.partition("[")[0]
 
 
+def list_values(item):
+    """The parameters of a case, by the parts of its name."""
+    return set(enumerate(item.nodeid.partition("[")[2].removesuffix("]").split("-")))
+
+
 def draw_cases(items, count):
-    """Draws at most ``count`` cases of each test, except where a case is the style of a file."""
+    """Draws at most ``count`` cases of each test, except where a case is the style of a file.
+
+    Each case is one with the most values of parameters that the ones before don't have."""
     chosen = []
     for name, cases in itertools.groupby(items, name_test):
         cases = list(cases)
-        if not STYLE.search(name) and len(cases) > count:
-            cases = random.Random(name).sample(cases, count)
-        chosen += cases
+        if STYLE.search(name) or len(cases) <= count:
+            chosen += cases
+            continue
+        left, seen = random.Random(name).sample(cases, len(cases)), set()
+        for _ in range(count):
+            best = max(left, key=lambda case: len(list_values(case) - seen))
+            left.remove(best)
+            seen |= list_values(best)
+            chosen.append(best)
     return chosen
 
 

@@ -214,6 +214,7 @@ def test_latent_attention_with_producer_warps():
     attend_latent(kvcache.jit(latent_source(), target="emulator:sm_90a", opt_level=0))
 
 
+@pytest.mark.slow
 def test_prompts_with_two_warpgroups_in_turns():
     """Schedules change no bit. Sequences have tokens in the cache or not, one has no new ones, and blocks have no rows."""
     text = source("attention_pingpong")

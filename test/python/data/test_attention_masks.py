@@ -210,7 +210,7 @@ def check_kernel(kernel, options, use=None, lengths=None):
     attend = kvcache.ops.attention(params, heads, dtype=dtype, target=kernel.target, **options)
     if kernel.split_for:
         source = split(attend.source, kernel.split_for)
-        attend.__dict__["program"] = kvcache.jit(source, target=kernel.target)
+        attend.__dict__["program"] = kvcache.jit(source, target=kernel.target, opt_level=0)
     if kernel.mma:
         attend = use_mma(attend, kernel.mma)
     attend(inputs, LAYER, q, out=out, lse=lse, scale=0.125, **arrays)

@@ -1,4 +1,4 @@
-"""Tests of the choice of cases for ``scripts/check --quick``."""
+"""Tests of the choice of cases by ``scripts/check``."""
 
 from collections import Counter
 from types import SimpleNamespace
@@ -18,3 +18,9 @@ def test_drawn_cases_are_the_same_in_each_run():
     assert drawn == conftest.draw_cases(items, 2)
     assert Counter(map(conftest.name_test, drawn)) == {**dict(zip(counts, (2, 1))), page: 5}
     assert len({item.nodeid for item in drawn}) == len(drawn)
+
+
+def test_drawn_cases_have_as_many_values_as_possible():
+    items = [SimpleNamespace(nodeid=f"test.py::test[{a}-{b}]") for a in range(4) for b in "xyz"]
+    drawn = set().union(*map(conftest.list_values, conftest.draw_cases(items, 4)))
+    assert drawn == {(0, str(a)) for a in range(4)} | {(1, b) for b in "xyz"}
