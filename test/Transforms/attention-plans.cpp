@@ -12,7 +12,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionChoices.h"
+#include "CompleteConfig.h"
+#include "TileSizes.h"
+#include "WarpSizes.h"
 #include "kvcache/InitAll.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -258,17 +260,17 @@ private:
     for (const auto &[chip, target] : targets) {
       ++plans;
       std::string fault;
-      FailureOr<std::optional<TilePlan>> plan = planQuietly(op, target);
-      if (failed(plan)) {
+      FailureOr<AttentionConfig> config = completeQuietly(op, target);
+      if (failed(config)) {
         // Only a config with rows may be one that the chip can't have.
         ++refused;
-        fault = op.getFields().rows ? "" : "no plan";
-      } else if (*plan) {
-        fault = findFault(op, shape, **plan, target);
-        if (fault.empty() && !isKept(op, **plan, target))
-          fault = "another plan for the config of a plan";
+        fault = op.getFields().rows ? "" : "no config";
       } else {
-        fault = findFault(op, shape, chooseWarps(op));
+        fault = config->mma == MmaKind::None
+                    ? findFault(op, shape, computeWarpSizes(op))
+                    : findFault(op, shape, *config, target);
+        if (fault.empty() && !isKept(op, *config, target))
+          fault = "another config for a complete one";
       }
       if (!fault.empty() && ++failures <= kMostPrinted)
         llvm::outs() << "failed on " << chip << ": " << fault << ": " << *op
@@ -276,99 +278,100 @@ private:
     }
   }
 
-  FailureOr<std::optional<TilePlan>> planQuietly(AttentionOp op,
-                                                 const Target &target) {
+  FailureOr<AttentionConfig> completeQuietly(AttentionOp op,
+                                             const Target &target) {
     ScopedDiagnosticHandler quiet(builder.getContext(),
                                   [](Diagnostic &) { return success(); });
-    return planTiles(op, target);
+    return completeConfig(op, target);
   }
 
-  /// Whether the config of a plan has this plan.
-  bool isKept(AttentionOp op, const TilePlan &plan, const Target &target) {
+  /// Whether a complete config stays as it is.
+  bool isKept(AttentionOp op, const AttentionConfig &config,
+              const Target &target) {
     AttentionConfigAttr before = op.getConfigAttr();
-    AttentionConfig config = getConfig(plan);
     op.setConfigAttr(AttentionConfigAttr::get(op.getContext(), config));
-    FailureOr<std::optional<TilePlan>> again = planQuietly(op, target);
-    bool isSame = succeeded(again) && *again && getConfig(**again) == config;
+    FailureOr<AttentionConfig> again = completeQuietly(op, target);
     op.setConfigAttr(before);
-    return isSame;
+    return succeeded(again) && *again == config;
   }
 
-  /// Finds a fault of a plan that products, copies or registers exclude; an
+  /// Finds a fault of a config that products, copies or registers exclude; an
   /// empty text if there is none.
   static std::string findFault(AttentionOp op, const OpShape &shape,
-                               const TilePlan &plan, const Target &target) {
+                               const AttentionConfig &config,
+                               const Target &target) {
     if (!op.getTileObstacle().empty())
       return "tensor cores, which have an obstacle";
-    bool isByWarps = plan.mma == MmaKind::Sync;
-    int64_t values = shape.valueSize / plan.accShares;
-    if (shape.valueSize % plan.accShares || values % 16 || shape.keySize % 16)
+    bool isByWarps = config.mma == MmaKind::Sync;
+    int64_t values = shape.valueSize / *config.accShares;
+    if (shape.valueSize % *config.accShares || values % 16 ||
+        shape.keySize % 16)
       return "products of less than 16 elements";
-    if (plan.dequantizesInRegisters &&
-        (!isByWarps || values % 32 || plan.swapAB))
+    if (dequantizesInRegisters(config) &&
+        (!isByWarps || values % 32 || isSwapAB(config)))
       return "in-register dequantization of less than 32 elements";
-    if (plan.rows < 16 || plan.tokens < 16 || plan.tokens % 16 ||
-        plan.stages < 1 || plan.countThreads() > kMostThreads)
+    if (*config.rows < 16 || *config.keys < 16 || *config.keys % 16 ||
+        *config.stages < 1 || countThreads(config) > kMostThreads)
       return "a tile that no kernel has";
-    if (plan.swapAB &&
-        (plan.mma != MmaKind::Wgmma || plan.tokens != kRowsOfWarpgroup ||
-         shape.valueSize % kRowsOfWarpgroup || plan.rows % 8))
+    if (isSwapAB(config) &&
+        (config.mma != MmaKind::Wgmma || *config.keys != kRowsOfWarpgroup ||
+         shape.valueSize % kRowsOfWarpgroup || *config.rows % 8))
       return "swapAB without 64 tokens, or elements of values";
-    if (plan.mma == MmaKind::Wgmma && !target.has(Feature::WGMMA))
+    if (config.mma == MmaKind::Wgmma && !target.has(Feature::WGMMA))
       return "wgmma";
-    if (plan.mma == MmaKind::Tcgen05 && !target.has(Feature::TensorMemory))
+    if (config.mma == MmaKind::Tcgen05 && !target.has(Feature::TensorMemory))
       return "tcgen05";
-    if (!isByWarps && !plan.swapAB && plan.rows % kRowsOfWarpgroup)
+    if (!isByWarps && !isSwapAB(config) && *config.rows % kRowsOfWarpgroup)
       return "less than 64 rows";
-    if (!isByWarps && plan.accShares > 1 && values % 64)
+    if (!isByWarps && *config.accShares > 1 && values % 64)
       return "a share of values within a span of the swizzle";
-    if (plan.mma == MmaKind::Tcgen05) {
+    if (config.mma == MmaKind::Tcgen05) {
       int64_t columns =
-          llvm::PowerOf2Ceil(shape.valueSize + plan.tokens * 3 / 2);
-      if (plan.accShares != 1 || plan.rows > 128 ||
-          columns > kTensorColumns * (128 / plan.rows))
+          llvm::PowerOf2Ceil(shape.valueSize + *config.keys * 3 / 2);
+      if (*config.accShares != 1 || *config.rows > 128 ||
+          columns > kTensorColumns * (128 / *config.rows))
         return "more than tensor memory has";
     } else {
       // Accumulators of values and of scores. Others may spill.
       int64_t elements =
-          plan.swapAB ? plan.rows * shape.valueSize / 128 : values / 2;
-      int64_t scores =
-          plan.swapAB ? plan.rows * plan.tokens / 128 : plan.tokens / 2;
+          isSwapAB(config) ? *config.rows * shape.valueSize / 128 : values / 2;
+      int64_t scores = isSwapAB(config) ? *config.rows * *config.keys / 128
+                                        : *config.keys / 2;
       if (elements + scores > kMostRegisters)
         return "more accumulators than registers";
     }
     // Queries, tiles of keys and values, and probabilities of swapAB.
     int64_t bytesOfToken =
         shape.keySize + (shape.isLatent ? 0 : shape.valueSize);
-    int64_t lane = plan.dequantizesInRegisters ? 1 : 2;
-    int64_t bytes = 2 * plan.rows * shape.keySize +
-                    lane * plan.stages * plan.tokens * bytesOfToken +
-                    plan.rawStages * plan.tokens * bytesOfToken +
-                    (plan.swapAB ? 2 * plan.rows * plan.tokens : 0);
+    int64_t lane = dequantizesInRegisters(config) ? 1 : 2;
+    int64_t bytes = 2 * *config.rows * shape.keySize +
+                    lane * *config.stages * *config.keys * bytesOfToken +
+                    *config.rawStages * *config.keys * bytesOfToken +
+                    (isSwapAB(config) ? 2 * *config.rows * *config.keys : 0);
     if (bytes > target.sharedBytes)
       return "more shared memory than the chip has";
     return "";
   }
 
   static std::string findFault(AttentionOp op, const OpShape &shape,
-                               const WarpPlan &plan) {
-    if (!llvm::isPowerOf2_64(plan.lanes) || plan.lanes > kWarp)
+                               const WarpSizes &warp) {
+    if (!llvm::isPowerOf2_64(warp.lanes) || warp.lanes > kWarp)
       return "lanes that are no part of a warp";
     for (auto [operand, size, width] :
-         {std::tuple(Value(op.getKeyCache()), shape.keySize, plan.keyWidth),
-          std::tuple(op.getValues(), shape.valueSize, plan.valueWidth)}) {
+         {std::tuple(Value(op.getKeyCache()), shape.keySize, warp.keyWidth),
+          std::tuple(op.getValues(), shape.valueSize, warp.valueWidth)}) {
       auto cache = cast<CacheTypeInterface>(operand.getType());
       if (width < 1 || width % cache.getLanesPerStored())
         return "a part of a byte";
       if (width * cache.getElementType().getIntOrFloatBitWidth() > 128)
         return "loads of more than 16 bytes";
-      if (size % (plan.lanes * width))
+      if (size % (warp.lanes * width))
         return "elements that no lane has";
     }
     // Values of a latent cache are the first pieces of its keys.
-    if (shape.isLatent && plan.keyWidth != plan.valueWidth)
+    if (shape.isLatent && warp.keyWidth != warp.valueWidth)
       return "values that are no keys";
-    if (plan.rows < 1 || shape.heads % plan.rows || plan.tokens < 1)
+    if (warp.rows < 1 || shape.heads % warp.rows || warp.tokens < 1)
       return "rows that no warp has";
     return "";
   }

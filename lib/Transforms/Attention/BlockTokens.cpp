@@ -8,7 +8,7 @@
 
 #include "BlockTokens.h"
 
-#include "../PlanAttention/AttentionChoices.h"
+#include "../PlanAttention/TileSizes.h"
 #include "SeenRanges.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -9,7 +9,7 @@
 #include "MergeSplits.h"
 
 #include "../Builders/Heads.h"
-#include "../PlanAttention/AttentionChoices.h"
+#include "../PlanAttention/TileSizes.h"
 #include "RowNormalizer.h"
 #include "Workspace.h"
 

@@ -8,7 +8,7 @@
 
 #include "SeenRanges.h"
 
-#include "../PlanAttention/AttentionChoices.h"
+#include "../PlanAttention/TileSizes.h"
 
 #include "kvcache/IR/CheckOps.h"
 

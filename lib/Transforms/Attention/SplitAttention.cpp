@@ -17,6 +17,7 @@
 #include "kvcache/IR/PipeOps.h"
 #include "kvcache/Transforms/Passes.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace mlir::kvcache {

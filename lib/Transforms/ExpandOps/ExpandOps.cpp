@@ -11,8 +11,12 @@
 #include "../Attention/MergeSplits.h"
 #include "../Attention/SplitAttention.h"
 #include "../Attention/Workspace.h"
+#include "../AttentionCPU/AttentionCPU.h"
+#include "../PlanAttention/CompleteConfig.h"
+#include "../PlanAttention/ConfigRemarks.h"
 #include "../Selection/TopRows.h"
 #include "../TileAttention/TileAttention.h"
+#include "../WarpAttention/WarpAttention.h"
 #include "kvcache/IR/DenseOperands.h"
 #include "kvcache/Transforms/Passes.h"
 
@@ -115,26 +119,44 @@ private:
       op.emitOpError("is for host code, outside of kernels and parallel loops");
       return WalkResult::interrupt();
     }
-    if constexpr (std::is_same_v<OpTy, AttentionOp>)
+    if constexpr (std::is_same_v<OpTy, AttentionOp>) {
       if (forGPU) {
-        FailureOr<bool> isTiled = tileAttention(op, *target, checks);
-        if (failed(isTiled))
+        if (failed(expandForGPU(op)))
           return WalkResult::interrupt();
-        if (*isTiled) {
-          ++numExpanded;
-          return WalkResult::skip();
-        }
-        if (failed(verifySplitsAreLeft(op)))
-          return WalkResult::interrupt();
+      } else {
+        replace(op, [&](const Frame &frame) { expandForCPU(op, frame); });
       }
+    } else {
+      replace(op, [&](const Frame &frame) { expand(op, frame); });
+    }
+    ++numExpanded;
+    return WalkResult::skip();
+  }
+
+  LogicalResult expandForGPU(AttentionOp op) {
+    FailureOr<AttentionConfig> config = completeConfig(op, *target);
+    if (failed(config) || failed(verifySplitsAreLeft(op)))
+      return failure();
+    if (config->mma != MmaKind::None) {
+      tileAttention(op, *config, *target, checks);
+      return success();
+    }
+    remarkTileObstacle(op);
+    remarkConfig(op, *config);
+    replace(op,
+            [&](const Frame &frame) { expandForWarps(op, frame, *config); });
+    return success();
+  }
+
+  /// Replaces an op by what a function emits.
+  template <typename OpTy>
+  void replace(OpTy op, function_ref<void(const Frame &)> emit) {
     OpBuilder builder(op);
     Frame frame(builder, op, forGPU, checks, *target);
     for (DenseOperand operand : getVectorOperands(op))
       frame.checkAlignment(operand.name, operand.value);
-    expand(op, frame);
+    emit(frame);
     op.erase();
-    ++numExpanded;
-    return WalkResult::skip();
   }
 
   std::optional<Target> target;

@@ -10,7 +10,6 @@
 #define KVCACHE_LIB_TRANSFORMS_EXPANDOPS_EXPANDOPS_H
 
 #include "../Builders/Frame.h"
-#include "kvcache/IR/AttentionOps.h"
 #include "kvcache/IR/SplitOps.h"
 #include "kvcache/IR/WholeCacheOps.h"
 
@@ -19,7 +18,6 @@ namespace mlir::kvcache {
 /// Builds the loops that an op stands for, with the frame's builder.
 void expand(AppendOp op, const Frame &frame);
 void expand(GatherOp op, const Frame &frame);
-void expand(AttentionOp op, const Frame &frame);
 void expand(CopyOp op, const Frame &frame);
 void expand(CopyPagesOp op, const Frame &frame);
 void expand(MergeStatesOp op, const Frame &frame);

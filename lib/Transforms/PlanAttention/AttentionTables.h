@@ -15,7 +15,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_PLANATTENTION_ATTENTIONTABLES_H
 #define KVCACHE_LIB_TRANSFORMS_PLANATTENTION_ATTENTIONTABLES_H
 
-#include "AttentionChoices.h"
+#include "ThreadRegisters.h"
 
 #include <limits>
 
@@ -205,6 +205,9 @@ constexpr int64_t kRegisters = 1 << 16, kMostRegisters = 256,
                   kReserved = 1 << 10;
 /// Registers of a thread beside the accumulator of products with swapAB.
 constexpr int64_t kBesideAcc = 128;
+/// Registers of threads that copy and of those that multiply, with copies of
+/// many rows each, and of few.
+constexpr ThreadRegisters kWithLongBoxes{24, 240}, kWithShortBoxes{40, 232};
 /// The fewest registers of a thread that multiplies by `mma.sync`, and the
 /// divisor of their number, for keys of so many elements: longer ones need all.
 constexpr int64_t kLeastRegisters = 168, kRegisterGranule = 8,

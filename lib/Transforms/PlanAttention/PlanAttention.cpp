@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionChoices.h"
+#include "CompleteConfig.h"
 #include "kvcache/Transforms/Passes.h"
 
 namespace mlir::kvcache {
@@ -37,12 +37,10 @@ struct PlanAttention : kvcache::impl::PlanAttentionBase<PlanAttention> {
 
 private:
   static LogicalResult plan(AttentionOp op, const Target &target) {
-    FailureOr<std::optional<TilePlan>> tiles = planTiles(op, target);
-    if (failed(tiles))
+    FailureOr<AttentionConfig> config = completeConfig(op, target);
+    if (failed(config))
       return failure();
-    AttentionConfig config =
-        *tiles ? getConfig(**tiles) : getConfig(chooseWarps(op));
-    op.setConfigAttr(AttentionConfigAttr::get(op.getContext(), config));
+    op.setConfigAttr(AttentionConfigAttr::get(op.getContext(), *config));
     return success();
   }
 };

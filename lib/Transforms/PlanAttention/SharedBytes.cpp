@@ -10,6 +10,7 @@
 
 #include "../Builders/Heads.h"
 #include "AttentionSizes.h"
+#include "TileSizes.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -40,34 +41,34 @@ static int64_t countListBytes(AttentionOp op) {
 }
 
 int64_t kvcache::countBytes(AttentionOp op, const AttentionShape &shape,
-                            const TilePlan &plan) {
+                            const AttentionConfig &config) {
   bool isLatent = shape.caches == Caches::Latent;
   int64_t tokenSize = shape.keySize + (isLatent ? 0 : shape.valueSize);
   int64_t elements =
-      plan.rows * shape.keySize + plan.stages * plan.tokens * tokenSize;
-  if (plan.swapAB)
-    elements += plan.rows * plan.tokens;
+      *config.rows * shape.keySize + *config.stages * *config.keys * tokenSize;
+  if (isSwapAB(config))
+    elements += *config.rows * *config.keys;
   int64_t raw = op.getRopeCache()
-                    ? countPairBytes(op, plan.tokens, plan.rawStages)
-                    : plan.rawStages * plan.tokens * tokenSize;
+                    ? countPairBytes(op, *config.keys, *config.rawStages)
+                    : *config.rawStages * *config.keys * tokenSize;
   return 2 * elements + raw + countListBytes(op);
 }
 
 /// The bytes of queries and of raw tiles that warps multiply, with scales of
 /// the tile in use and of the next.
 static int64_t countRawBytes(AttentionOp op, const AttentionShape &shape,
-                             const TilePlan &plan) {
+                             const AttentionConfig &config) {
   int64_t groups = countScaleGroups(op.getKeyCache(), shape.keySize) +
                    countScaleGroups(op.getValues(), shape.valueSize);
-  int64_t scaleBytes = 2 * 4 * groups * plan.countThreads() / kWarp;
-  return 2 * plan.rows * shape.keySize +
-         plan.tokens *
-             (plan.stages * (shape.keySize + shape.valueSize) + scaleBytes) +
+  int64_t scaleBytes = 2 * 4 * groups * countThreads(config) / kWarp;
+  return 2 * *config.rows * shape.keySize +
+         *config.keys *
+             (*config.stages * (shape.keySize + shape.valueSize) + scaleBytes) +
          countListBytes(op);
 }
 
 int64_t kvcache::countSharedBytes(AttentionOp op, const AttentionShape &shape,
-                                  const TilePlan &plan) {
-  return plan.dequantizesInRegisters ? countRawBytes(op, shape, plan)
-                                     : countBytes(op, shape, plan);
+                                  const AttentionConfig &config) {
+  return dequantizesInRegisters(config) ? countRawBytes(op, shape, config)
+                                        : countBytes(op, shape, config);
 }

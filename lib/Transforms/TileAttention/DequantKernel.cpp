@@ -33,7 +33,7 @@ struct ScaledAccs {
         changes(values.take_back(numPowers)) {}
 };
 
-/// A block computes as many query rows as its plan has: some tokens of a
+/// A block computes as many query rows as its config has: some tokens of a
 /// sequence, for some heads of a group each. Each warp has 16 of the rows as
 /// fragments, or a share of their values. All threads copy tiles of stored
 /// elements of 8 bits, and warps multiply by them. Products with keys are those
@@ -41,24 +41,25 @@ struct ScaledAccs {
 /// multiplied by the scales of values.
 class DequantKernel {
 public:
-  DequantKernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
-      : frame(frame), grid(op, frame, plan), block(grid),
+  DequantKernel(AttentionOp op, const Frame &frame,
+                const AttentionConfig &config)
+      : frame(frame), grid(op, frame, config), block(grid),
         b(frame.builder, frame.loc), items(grid, block),
         keyScales(block, op.getKeyCache(), block.getSizes().keySize),
         // Warps that share the accumulator of a row share its only group.
         valueScales(block, op.getValues(), team.countColumns()),
         feed(block, b, items,
              keyScales.countGroups() || valueScales.countGroups()),
-        queries(block, feed.getKeyElement(), plan.countThreads()) {}
+        queries(block, feed.getKeyElement(), countThreads(config)) {}
 
   /// The difference of a row's largest score and the exponent that its probs
   /// are relative to.
   float getBias() const {
-    return getExponentBias(block.getOp(), getConfig(block.getPlan()));
+    return getExponentBias(block.getOp(), block.getConfig());
   }
 
   void emit() {
-    items.emit(block.getPlan().countThreads(),
+    items.emit(countThreads(block.getConfig()),
                {[&](Value) { allocate(); }, [&] { return attendTokens(); },
                 [&](const RowStates &states, WorkItemCode::Store store) {
                   forAccs(states, store);
@@ -78,7 +79,7 @@ private:
     return std::max<int64_t>(valueScales.countGroups(), 1);
   }
   FragmentType getScoreType() const {
-    return team.getFragment(block.getPlan().tokens, frame.builder.getF32Type(),
+    return team.getFragment(*block.getConfig().keys, frame.builder.getF32Type(),
                             FragmentLayout::MmaAcc);
   }
   FragmentType getAccType() const {
@@ -111,7 +112,7 @@ private:
 
   /// The sums of the block's tokens.
   RowStates attendTokens() {
-    Value tiles = block.findTiles(block.getPlan().countThreads());
+    Value tiles = block.findTiles(countThreads(block.getConfig()));
     feed.start(tiles);
     Value zero = frame.index(0);
     LoadedScales loaded = loadScales(zero, frame.below(zero, tiles));
@@ -288,8 +289,9 @@ private:
 
   Value multiplyValues(Value probs, Value valueTile, Value tile, int64_t group,
                        Value acc) const {
-    FragmentType type = team.getFragment(
-        block.getPlan().tokens, feed.getValueElement(), FragmentLayout::MmaA16);
+    FragmentType type =
+        team.getFragment(*block.getConfig().keys, feed.getValueElement(),
+                         FragmentLayout::MmaA16);
     Value left = ToOperandOp::create(frame.builder, frame.loc, type,
                                      scale(valueScales, probs, tile, group));
     return b.wait(b.startProduct(getAccType(), left, valueTile,
@@ -312,6 +314,6 @@ private:
 } // namespace
 
 void kvcache::tileDequant(AttentionOp op, const Frame &frame,
-                          const TilePlan &plan) {
-  DequantKernel(op, frame, plan).emit();
+                          const AttentionConfig &config) {
+  DequantKernel(op, frame, config).emit();
 }

@@ -9,13 +9,14 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_DEQUANTKERNEL_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_DEQUANTKERNEL_H
 
-#include "../PlanAttention/AttentionChoices.h"
+#include "../PlanAttention/TileSizes.h"
 
 namespace mlir::kvcache {
 
 /// Makes the kernel of an op whose warps multiply by stored elements of 8 bits,
 /// which become f16 in registers.
-void tileDequant(AttentionOp op, const Frame &frame, const TilePlan &plan);
+void tileDequant(AttentionOp op, const Frame &frame,
+                 const AttentionConfig &config);
 
 } // namespace mlir::kvcache
 

@@ -8,7 +8,7 @@
 
 #include "EntrySearch.h"
 
-#include "../PlanAttention/AttentionChoices.h"
+#include "../PlanAttention/TileSizes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -9,7 +9,7 @@
 #include "GroupScales.h"
 
 #include "../Builders/DeviceMath.h"
-#include "../PlanAttention/SharedBytes.h"
+#include "../PlanAttention/TileSizes.h"
 #include "kvcache/IR/TileOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -25,27 +25,28 @@ constexpr int64_t kStep = 16;
 /// Elements of a query up to which a warp keeps its rows in registers.
 constexpr int64_t kMostKept = 128;
 
-/// A block computes as many query rows as its plan has: some tokens of a
+/// A block computes as many query rows as its config has: some tokens of a
 /// sequence, for some heads of a group each. Each warp has 16 of the rows as
 /// fragments, or a share of their values. All threads bring tiles of keys
 /// and values, while they compute with the tiles before.
 class MmaSyncKernel {
 public:
-  MmaSyncKernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
-      : frame(frame), grid(op, frame, plan), block(grid),
+  MmaSyncKernel(AttentionOp op, const Frame &frame,
+                const AttentionConfig &config)
+      : frame(frame), grid(op, frame, config), block(grid),
         b(frame.builder, frame.loc), items(grid, block), feed(block, b, items),
-        queries(block, feed.getKeyElement(), plan.countThreads()) {}
+        queries(block, feed.getKeyElement(), countThreads(config)) {}
 
   float getBias() const {
-    return getExponentBias(block.getOp(), getConfig(block.getPlan()));
+    return getExponentBias(block.getOp(), block.getConfig());
   }
 
   void emit() {
-    items.emit(block.getPlan().countThreads(),
+    items.emit(countThreads(block.getConfig()),
                {[&](Value) { allocate(); }, [&] { return attendTokens(); },
                 [&](const RowStates &states, WorkItemCode::Store store) {
                   if (!keepsQueries() && block.ids &&
-                      !block.getPlan().isPersistent())
+                      !isPersistent(block.getConfig()))
                     b.recomputePlaces();
                   store(getResults(), states);
                 }});
@@ -77,18 +78,19 @@ private:
   /// The sums of the block's tokens.
   RowStates attendTokens() {
     // The places of long rows take many registers.
-    if (block.getPlan().isPersistent() && !keepsQueries())
+    if (isPersistent(block.getConfig()) && !keepsQueries())
       b.placeBy(block.work.thread);
-    TileScores scores(block, b, getAcc(block.getPlan().tokens),
+    TileScores scores(block, b, getAcc(*block.getConfig().keys),
                       team.getFirstRow());
     SoftmaxLoop loop(b, block, feed, scores, getBias());
     const OnlineSoftmax &softmax = loop.getSoftmax();
-    Value tiles = block.findTiles(block.getPlan().countThreads());
+    Value tiles = block.findTiles(countThreads(block.getConfig()));
     feed.start(tiles);
     items.storeQueries(queries, tiles, /*isAsyncRead=*/false);
     loadQueries();
-    FragmentType operand = team.getFragment(
-        block.getPlan().tokens, feed.getValueElement(), FragmentLayout::MmaA16);
+    FragmentType operand =
+        team.getFragment(*block.getConfig().keys, feed.getValueElement(),
+                         FragmentLayout::MmaA16);
     return loop.run(
         softmax.begin(getAcc(team.countColumns())), tiles,
         {[&](Value keyTile, Value) { return multiplyKeys(keyTile); },
@@ -139,7 +141,7 @@ private:
   }
 
   Value multiply(Value left, Value tile, Value column, Value acc, Major major) {
-    FragmentType type = getAcc(major == Major::K ? block.getPlan().tokens
+    FragmentType type = getAcc(major == Major::K ? *block.getConfig().keys
                                                  : team.countColumns());
     // Rows that threads convert are keys and values: more addresses would spill
     // beside the conversion (ptxas 13.0).
@@ -163,6 +165,6 @@ private:
 } // namespace
 
 void kvcache::tileMmaSync(AttentionOp op, const Frame &frame,
-                          const TilePlan &plan) {
-  MmaSyncKernel(op, frame, plan).emit();
+                          const AttentionConfig &config) {
+  MmaSyncKernel(op, frame, config).emit();
 }

@@ -9,12 +9,13 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_MMASYNCKERNEL_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_MMASYNCKERNEL_H
 
-#include "../PlanAttention/AttentionChoices.h"
+#include "../PlanAttention/TileSizes.h"
 
 namespace mlir::kvcache {
 
 /// Makes the kernel of an op whose warps multiply by `mma.sync`.
-void tileMmaSync(AttentionOp op, const Frame &frame, const TilePlan &plan);
+void tileMmaSync(AttentionOp op, const Frame &frame,
+                 const AttentionConfig &config);
 
 } // namespace mlir::kvcache
 

@@ -8,7 +8,7 @@
 
 #include "PersistentScheduler.h"
 
-#include "../PlanAttention/AttentionChoices.h"
+#include "../PlanAttention/TileSizes.h"
 #include "EntrySearch.h"
 
 #include "kvcache/IR/FragmentOps.h"

@@ -20,17 +20,18 @@ struct ProductTeam {
   int64_t threads, rows;
 
   int64_t countColumns() const {
-    return block.getSizes().valueSize / block.getPlan().accShares;
+    return block.getSizes().valueSize / *block.getConfig().accShares;
   }
   /// The first row of the team in the block.
   Value getFirstRow() const {
     const Frame &frame = block.getFrame();
-    return frame.mul(frame.div(getNumber(), block.getPlan().accShares), rows);
+    return frame.mul(frame.div(getNumber(), *block.getConfig().accShares),
+                     rows);
   }
   /// The first element of values whose accumulator the team has.
   Value getFirstColumn() const {
     const Frame &frame = block.getFrame();
-    return frame.mul(frame.rem(getNumber(), block.getPlan().accShares),
+    return frame.mul(frame.rem(getNumber(), *block.getConfig().accShares),
                      countColumns());
   }
   FragmentType getFragment(int64_t columns, Type element,

@@ -9,6 +9,7 @@
 #include "PromptKernel.h"
 
 #include "../PlanAttention/ExponentBias.h"
+#include "../PlanAttention/ThreadRegisters.h"
 #include "QueryStage.h"
 #include "SoftmaxLoop.h"
 #include "TileScores.h"
@@ -24,12 +25,6 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// Registers of threads that copy, and of those that multiply.
-struct RoleRegisters {
-  int64_t producer, consumer;
-};
-/// With copies of many rows each, and of few.
-constexpr RoleRegisters kLongBoxes{24, 240}, kShortBoxes{40, 232};
 /// The named barrier of the threads that multiply.
 constexpr int64_t kBarrier = 1;
 
@@ -64,33 +59,34 @@ private:
   Value thread;
 };
 
-/// A block computes as many query rows as its plan has: some tokens of a
+/// A block computes as many query rows as its config has: some tokens of a
 /// sequence, for some heads of a group each. Each warpgroup has 64 of the rows
 /// as fragments. A warpgroup of its own copies tiles of keys and values into
 /// pipes.
 class PromptKernel {
 public:
-  PromptKernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
-      : frame(frame), grid(op, frame, plan), block(grid),
+  PromptKernel(AttentionOp op, const Frame &frame,
+               const AttentionConfig &config)
+      : frame(frame), grid(op, frame, config), block(grid),
         b(frame.builder, frame.loc),
-        keys(frame, op, op.getKeyCache(), block.getSizes().keySize, plan),
-        values(frame, op, op.getValues(), block.getSizes().valueSize, plan),
-        types{getFragment(plan.tokens, getF32(), FragmentLayout::WgmmaAcc),
+        keys(frame, op, op.getKeyCache(), block.getSizes().keySize, config),
+        values(frame, op, op.getValues(), block.getSizes().valueSize, config),
+        types{getFragment(*config.keys, getF32(), FragmentLayout::WgmmaAcc),
               getFragment(block.getSizes().valueSize, getF32(),
                           FragmentLayout::WgmmaAcc),
-              getFragment(plan.tokens, values.getLane(),
+              getFragment(*config.keys, values.getLane(),
                           FragmentLayout::WgmmaA16)},
-        queries(block, keys.getLane(), getProducers() + plan.countThreads()) {}
+        queries(block, keys.getLane(), getProducers() + countThreads(config)) {}
 
   void emit() {
     grid.forTiles(
-        getProducers() + block.getPlan().countThreads(), [](Value) {},
+        getProducers() + countThreads(block.getConfig()), [](Value) {},
         [&](const TileWork &work) { emitRoles(work); });
   }
 
 private:
   float getBias() const {
-    return getExponentBias(block.getOp(), getConfig(block.getPlan()));
+    return getExponentBias(block.getOp(), block.getConfig());
   }
   FloatType getF32() const { return frame.builder.getF32Type(); }
   FragmentType getFragment(int64_t columns, Type element,
@@ -102,7 +98,7 @@ private:
 
   /// Threads that do nothing but copy tiles.
   int64_t getProducers() const {
-    return block.getPlan().countProducerWarps() * kWarp;
+    return countProducerWarps(block.getConfig()) * kWarp;
   }
 
   //===--------------------------------------------------------------------===//
@@ -117,7 +113,7 @@ private:
     block.clampRows();
     allocate();
     block.findTokens();
-    tiles = block.findTiles(getProducers() + block.getPlan().countThreads());
+    tiles = block.findTiles(getProducers() + countThreads(block.getConfig()));
     Value hasRows = frame.below(frame.index(0), block.count);
     tiles = arith::SelectOp::create(frame.builder, frame.loc, hasRows, tiles,
                                     frame.index(0));
@@ -161,16 +157,13 @@ private:
     });
   }
 
-  /// Gives registers to the threads that multiply. In a block with few threads,
-  /// each has as many as it can use.
+  /// Gives registers to the threads that multiply.
   void setRegisters() {
-    constexpr int64_t few = 2 * kWarpgroup;
-    if (getProducers() + block.getPlan().countThreads() <= few)
+    ThreadRegisters registers =
+        chooseRegisters(block.getOp(), block.getConfig(), frame.target);
+    if (!registers.consumer)
       return;
     auto pipe = keys.getPipe().getDefiningOp<PipeOp>();
-    const RoleRegisters &registers =
-        hasLongBoxes(block.getOp(), block.getPlan().tokens) ? kLongBoxes
-                                                            : kShortBoxes;
     pipe.setProducerRegisters(registers.producer);
     pipe.setConsumerRegisters(registers.consumer);
   }
@@ -255,6 +248,6 @@ private:
 } // namespace
 
 void kvcache::tilePrompt(AttentionOp op, const Frame &frame,
-                         const TilePlan &plan) {
-  PromptKernel(op, frame, plan).emit();
+                         const AttentionConfig &config) {
+  PromptKernel(op, frame, config).emit();
 }

@@ -9,12 +9,13 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_PROMPTKERNEL_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_PROMPTKERNEL_H
 
-#include "../PlanAttention/AttentionChoices.h"
+#include "../PlanAttention/TileSizes.h"
 
 namespace mlir::kvcache {
 
 /// Makes the kernel of an op whose products overlap the softmax.
-void tilePrompt(AttentionOp op, const Frame &frame, const TilePlan &plan);
+void tilePrompt(AttentionOp op, const Frame &frame,
+                const AttentionConfig &config);
 
 } // namespace mlir::kvcache
 

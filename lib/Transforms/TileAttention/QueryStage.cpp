@@ -27,18 +27,18 @@ constexpr int64_t kRun = 8;
 QueryStage::QueryStage(const TileRows &block, FloatType element,
                        int64_t threads)
     : block(block), frame(block.getFrame()), element(element), threads(threads),
-      hasFactors(block.getPlan().dequantizesInRegisters &&
+      hasFactors(dequantizesInRegisters(block.getConfig()) &&
                  getElementTypeOrSelf(block.getOp().getQ()).isBF16()) {}
 
 void QueryStage::allocate() {
   tile = AllocTileOp::create(
       frame.builder, frame.loc,
-      getMatrixTile(element, block.getPlan().rows, block.getSizes().keySize),
+      getMatrixTile(element, *block.getConfig().rows, block.getSizes().keySize),
       IntegerAttr());
   if (hasFactors)
     factors = AllocTileOp::create(
         frame.builder, frame.loc,
-        TileType::get(frame.builder.getContext(), 1, block.getPlan().rows,
+        TileType::get(frame.builder.getContext(), 1, *block.getConfig().rows,
                       frame.builder.getF32Type(), Swizzle::None),
         IntegerAttr());
 }
@@ -46,7 +46,7 @@ void QueryStage::allocate() {
 void QueryStage::store(Value count) const {
   int64_t runs = block.getSizes().keySize / kRun;
   Type type = VectorType::get(kRun, element);
-  frame.loop(block.work.thread, frame.index(block.getPlan().rows * runs),
+  frame.loop(block.work.thread, frame.index(*block.getConfig().rows * runs),
              frame.index(threads), [&](Value number) {
                Value row = frame.div(number, runs);
                Value d = frame.mul(frame.rem(number, runs), kRun);
@@ -63,7 +63,7 @@ void QueryStage::store(Value count) const {
 }
 
 void QueryStage::storeRun(Value elements, Value row, Value d) const {
-  if (!block.getPlan().dequantizesInRegisters) {
+  if (!dequantizesInRegisters(block.getConfig())) {
     TileStoreOp::create(frame.builder, frame.loc, elements, tile, row, d);
     return;
   }

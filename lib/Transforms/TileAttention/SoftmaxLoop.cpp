@@ -14,7 +14,7 @@ using namespace mlir::kvcache;
 RowStates SoftmaxLoop::run(const SoftmaxState &first, Value tiles,
                            const ProductSteps &steps) const {
   SoftmaxState state =
-      softmax.forTiles(first, tiles, block.getPlan().schedule,
+      softmax.forTiles(first, tiles, *block.getConfig().schedule,
                        [&](Value tile, SoftmaxState &state) {
                          source.begin(tile);
                          Value token = block.getToken(tile);

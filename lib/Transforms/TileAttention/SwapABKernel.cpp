@@ -29,20 +29,21 @@ namespace {
 /// tokens of each 64, so warps exchange maxima and probs through tiles.
 class SwapABKernel {
 public:
-  SwapABKernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
-      : frame(frame), grid(op, frame, plan), block(grid),
+  SwapABKernel(AttentionOp op, const Frame &frame,
+               const AttentionConfig &config)
+      : frame(frame), grid(op, frame, config), block(grid),
         b(frame.builder, frame.loc), items(grid, block), feed(block, b, items),
-        queries(block, feed.getKeyElement(), plan.countThreads()) {}
+        queries(block, feed.getKeyElement(), countThreads(config)) {}
 
   float getBias() const {
-    return getExponentBias(block.getOp(), getConfig(block.getPlan()));
+    return getExponentBias(block.getOp(), block.getConfig());
   }
 
   void emit() {
-    items.emit(block.getPlan().countThreads(),
+    items.emit(countThreads(block.getConfig()),
                {[&](Value) { allocate(); }, [&] { return attendTokens(); },
                 [&](const RowStates &states, WorkItemCode::Store store) {
-                  if (!block.getPlan().isPersistent())
+                  if (!isPersistent(block.getConfig()))
                     b.recomputePlaces();
                   store(
                       FragmentResults(block, b, frame.index(0), frame.index(0)),
@@ -53,7 +54,7 @@ public:
 private:
   FragmentType getAcc(int64_t columns) const {
     return FragmentType::get(
-        frame.builder.getContext(), {block.getPlan().rows, columns},
+        frame.builder.getContext(), {*block.getConfig().rows, columns},
         frame.builder.getF32Type(), FragmentLayout::WgmmaAccT,
         /*partial=*/false);
   }
@@ -64,23 +65,24 @@ private:
     auto makeTile = [&](TileType type) {
       return AllocTileOp::create(frame.builder, frame.loc, type, IntegerAttr());
     };
-    probTile = makeTile(getMatrixTile(
-        feed.getValueElement(), block.getPlan().tokens, block.getPlan().rows));
+    probTile =
+        makeTile(getMatrixTile(feed.getValueElement(), *block.getConfig().keys,
+                               *block.getConfig().rows));
     scratch = makeTile(TileType::get(
-        frame.builder.getContext(), kWarpgroup / kWarp, block.getPlan().rows,
+        frame.builder.getContext(), kWarpgroup / kWarp, *block.getConfig().rows,
         frame.builder.getF32Type(), Swizzle::None));
   }
 
   /// The sums of the block's tokens.
   RowStates attendTokens() {
     // A work item has a copy of its own.
-    if (block.getPlan().isPersistent())
+    if (isPersistent(block.getConfig()))
       b.placeBy(block.work.thread);
-    TileScores scores(block, b, getAcc(block.getPlan().tokens),
+    TileScores scores(block, b, getAcc(*block.getConfig().keys),
                       /*firstRow=*/frame.index(0));
     SoftmaxLoop loop(b, block, feed, scores, getBias(), scratch);
     const OnlineSoftmax &softmax = loop.getSoftmax();
-    Value tiles = block.findTiles(block.getPlan().countThreads());
+    Value tiles = block.findTiles(countThreads(block.getConfig()));
     feed.start(tiles);
     items.storeQueries(queries, tiles, /*isAsyncRead=*/true);
     return loop.run(
@@ -96,7 +98,7 @@ private:
            state.getAcc() = addValues(valueTile, state.getAcc());
          },
          [&] {
-           if (!block.getPlan().isPersistent())
+           if (!isPersistent(block.getConfig()))
              b.recomputePlaces();
          }});
   }
@@ -116,7 +118,7 @@ private:
   /// The products of queries and keys. The next tiles are copied meanwhile.
   Value multiplyKeys(Value keyTile, Value tile) const {
     Value started =
-        multiply(queries.getTile(), keyTile, getAcc(block.getPlan().tokens),
+        multiply(queries.getTile(), keyTile, getAcc(*block.getConfig().keys),
                  /*acc=*/Value(), Major::K, block.getSizes().keySize);
     feed.copyMeanwhile(tile);
     return b.wait(started);
@@ -125,7 +127,7 @@ private:
   Value addValues(Value valueTile, Value acc) const {
     return b.wait(multiply(probTile, valueTile,
                            cast<FragmentType>(acc.getType()), acc, Major::MN,
-                           block.getPlan().tokens));
+                           *block.getConfig().keys));
   }
 
   /// Starts a product of the tiles of all rows, of one major.
@@ -152,6 +154,6 @@ private:
 } // namespace
 
 void kvcache::tileSwapAB(AttentionOp op, const Frame &frame,
-                         const TilePlan &plan) {
-  SwapABKernel(op, frame, plan).emit();
+                         const AttentionConfig &config) {
+  SwapABKernel(op, frame, config).emit();
 }

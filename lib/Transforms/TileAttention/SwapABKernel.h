@@ -9,13 +9,14 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_SWAPABKERNEL_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_SWAPABKERNEL_H
 
-#include "../PlanAttention/AttentionChoices.h"
+#include "../PlanAttention/TileSizes.h"
 
 namespace mlir::kvcache {
 
 /// Makes the kernel of an op whose warpgroups multiply keys and values by few
 /// query rows, by `wgmma`.
-void tileSwapAB(AttentionOp op, const Frame &frame, const TilePlan &plan);
+void tileSwapAB(AttentionOp op, const Frame &frame,
+                const AttentionConfig &config);
 
 } // namespace mlir::kvcache
 

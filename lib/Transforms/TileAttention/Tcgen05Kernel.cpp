@@ -24,28 +24,29 @@ namespace {
 /// the scores of a tile, and at the end.
 constexpr int64_t kFewColumns = 32, kMostColumns = 64;
 
-/// A block computes as many query rows as its plan has: some tokens of a
+/// A block computes as many query rows as its config has: some tokens of a
 /// sequence, for some heads of a group each. One thread starts the products of
 /// all rows into tensor memory, and each warp computes the softmax of 16 rows.
 /// All threads bring tiles of keys and values, copies of which they start while
 /// products are computed.
 class Tcgen05Kernel {
 public:
-  Tcgen05Kernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
-      : frame(frame), grid(op, frame, plan), block(grid),
+  Tcgen05Kernel(AttentionOp op, const Frame &frame,
+                const AttentionConfig &config)
+      : frame(frame), grid(op, frame, config), block(grid),
         b(frame.builder, frame.loc), items(grid, block), feed(block, b, items),
-        queries(block, feed.getKeyElement(), plan.countThreads()),
-        products(frame, plan.rows, plan.tokens, block.getSizes().valueSize,
+        queries(block, feed.getKeyElement(), countThreads(config)),
+        products(frame, *config.rows, *config.keys, block.getSizes().valueSize,
                  feed.getValueElement()) {}
 
   /// The difference of a row's largest score and the exponent that its probs
   /// are relative to.
   float getBias() const {
-    return getExponentBias(block.getOp(), getConfig(block.getPlan()));
+    return getExponentBias(block.getOp(), block.getConfig());
   }
 
   void emit() {
-    items.emit(block.getPlan().countThreads(),
+    items.emit(countThreads(block.getConfig()),
                {[&](Value thread) { allocate(thread); },
                 [&] { return attendTokens(); },
                 [&](const RowStates &states, WorkItemCode::Store store) {
@@ -56,15 +57,15 @@ public:
 private:
   FragmentType getFragment(int64_t columns) {
     return FragmentType::get(
-        frame.builder.getContext(), {block.getPlan().rows, columns},
+        frame.builder.getContext(), {*block.getConfig().rows, columns},
         frame.builder.getF32Type(), FragmentLayout::TmemAcc, /*partial=*/false);
   }
-  FragmentType getScoreType() { return getFragment(block.getPlan().tokens); }
+  FragmentType getScoreType() { return getFragment(*block.getConfig().keys); }
 
   void allocate(Value thread) {
     queries.allocate();
     feed.allocate();
-    if (block.getPlan().isPersistent())
+    if (isPersistent(block.getConfig()))
       products.allocate(thread);
   }
 
@@ -73,9 +74,9 @@ private:
     TileScores scores(block, b, getScoreType(), /*firstRow=*/frame.index(0));
     SoftmaxLoop loop(b, block, feed, scores, getBias());
     const OnlineSoftmax &softmax = loop.getSoftmax();
-    tiles = block.findTiles(block.getPlan().countThreads());
+    tiles = block.findTiles(countThreads(block.getConfig()));
     feed.start(tiles);
-    if (!block.getPlan().isPersistent())
+    if (!isPersistent(block.getConfig()))
       products.allocate(block.work.thread);
     items.storeQueries(queries, tiles, /*isAsyncRead=*/true);
     return loop.run(
@@ -158,6 +159,6 @@ private:
 } // namespace
 
 void kvcache::tileTcgen05(AttentionOp op, const Frame &frame,
-                          const TilePlan &plan) {
-  Tcgen05Kernel(op, frame, plan).emit();
+                          const AttentionConfig &config) {
+  Tcgen05Kernel(op, frame, config).emit();
 }

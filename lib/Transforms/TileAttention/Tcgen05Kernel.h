@@ -9,13 +9,14 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TCGEN05KERNEL_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TCGEN05KERNEL_H
 
-#include "../PlanAttention/AttentionChoices.h"
+#include "../PlanAttention/TileSizes.h"
 
 namespace mlir::kvcache {
 
 /// Makes the kernel of an op whose scores, probs and accumulator are in
 /// tensor memory.
-void tileTcgen05(AttentionOp op, const Frame &frame, const TilePlan &plan);
+void tileTcgen05(AttentionOp op, const Frame &frame,
+                 const AttentionConfig &config);
 
 } // namespace mlir::kvcache
 

@@ -9,7 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TENSORPRODUCTS_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TENSORPRODUCTS_H
 
-#include "../PlanAttention/AttentionChoices.h"
+#include "../PlanAttention/TileSizes.h"
 
 #include "kvcache/IR/TensorMemoryOps.h"
 

@@ -9,7 +9,9 @@
 #include "TileAttention.h"
 
 #include "../Attention/SplitAttention.h"
+#include "../PlanAttention/CompleteConfig.h"
 #include "../PlanAttention/ConfigRemarks.h"
+#include "../PlanAttention/TileSizes.h"
 #include "DequantKernel.h"
 #include "MmaSyncKernel.h"
 #include "PromptKernel.h"
@@ -51,10 +53,15 @@ struct TileAttention : kvcache::impl::TileAttentionBase<TileAttention> {
     if (failed(target))
       return signalPassFailure();
     for (AttentionOp op : ops) {
-      FailureOr<bool> isTiled = tileAttention(op, *target, checks);
-      if (failed(isTiled))
+      FailureOr<AttentionConfig> config = completeConfig(op, *target);
+      if (failed(config))
         return signalPassFailure();
-      numTiled += *isTiled;
+      if (config->mma == MmaKind::None)
+        continue;
+      if (failed(verifySplitsAreLeft(op)))
+        return signalPassFailure();
+      tileAttention(op, *config, *target, checks);
+      ++numTiled;
     }
   }
 
@@ -70,38 +77,31 @@ private:
 } // namespace
 
 static void emitKernel(AttentionOp op, const Frame &frame,
-                       const TilePlan &plan) {
-  switch (plan.mma) {
+                       const AttentionConfig &config) {
+  switch (*config.mma) {
   case MmaKind::None:
-    llvm_unreachable("a plan of tiles has an MMA");
+    llvm_unreachable("a kernel over tiles has an MMA");
   case MmaKind::Sync:
-    return plan.dequantizesInRegisters ? tileDequant(op, frame, plan)
-                                       : tileMmaSync(op, frame, plan);
+    return dequantizesInRegisters(config) ? tileDequant(op, frame, config)
+                                          : tileMmaSync(op, frame, config);
   case MmaKind::Wgmma:
-    if (plan.swapAB)
-      return tileSwapAB(op, frame, plan);
-    return plan.schedule == Schedule::Prefetch ? tileWgmma(op, frame, plan)
-                                               : tilePrompt(op, frame, plan);
+    if (isSwapAB(config))
+      return tileSwapAB(op, frame, config);
+    return *config.schedule == Schedule::Prefetch
+               ? tileWgmma(op, frame, config)
+               : tilePrompt(op, frame, config);
   case MmaKind::Tcgen05:
-    return tileTcgen05(op, frame, plan);
+    return tileTcgen05(op, frame, config);
   }
 }
 
-FailureOr<bool> kvcache::tileAttention(AttentionOp op, const Target &target,
-                                       bool checks) {
-  FailureOr<std::optional<TilePlan>> plan = planTiles(op, target);
-  if (failed(plan))
-    return failure();
-  if (!*plan)
-    return false;
-  if (failed(verifySplitsAreLeft(op)))
-    return failure();
+void kvcache::tileAttention(AttentionOp op, const AttentionConfig &config,
+                            const Target &target, bool checks) {
   OpBuilder builder(op);
   Frame frame(builder, op, /*isGPU=*/true, checks, target);
   for (DenseOperand operand : getVectorOperands(op))
     frame.checkAlignment(operand.name, operand.value);
-  remarkConfig(op, getConfig(**plan));
-  emitKernel(op, frame, **plan);
+  remarkConfig(op, config);
+  emitKernel(op, frame, config);
   op.erase();
-  return true;
 }

@@ -9,15 +9,15 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEATTENTION_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEATTENTION_H
 
-#include "../PlanAttention/AttentionChoices.h"
+#include "../Builders/Frame.h"
+#include "kvcache/IR/AttentionOps.h"
 
 namespace mlir::kvcache {
 
-/// Replaces an op by its kernels over fragments. Returns whether it did: not
-/// without tensor cores. Fails with a diagnostic for a config that the target
-/// can't have.
-FailureOr<bool> tileAttention(AttentionOp op, const Target &target,
-                              bool checks);
+/// Replaces an op by its kernel over fragments. The config is complete, with
+/// tensor cores, and the op leaves its splits to `merge_splits`.
+void tileAttention(AttentionOp op, const AttentionConfig &config,
+                   const Target &target, bool checks);
 
 } // namespace mlir::kvcache
 

@@ -8,6 +8,8 @@
 
 #include "TileFeed.h"
 
+#include "../PlanAttention/ThreadRegisters.h"
+
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 using namespace mlir;
@@ -17,9 +19,9 @@ TileFeed::TileFeed(TileRows &block, const FragmentBuilder &b,
                    const WorkItems &items, bool hasShared)
     : block(block), items(items), frame(block.getFrame()), b(b),
       keys(frame, block.getOp(), block.getOp().getKeyCache(),
-           block.getSizes().keySize, block.getPlan()),
+           block.getSizes().keySize, block.getConfig()),
       values(frame, block.getOp(), block.getOp().getValues(),
-             block.getSizes().valueSize, block.getPlan()),
+             block.getSizes().valueSize, block.getConfig()),
       hasShared(hasShared) {}
 
 SmallVector<const TiledCache *> TileFeed::getSides() const {
@@ -42,9 +44,11 @@ void TileFeed::allocate() {
   keys.allocate();
   if (!areLatent())
     values.allocate();
-  if (int64_t registers = block.getPlan().registers;
-      registers && keys.getPipe())
-    keys.getPipe().getDefiningOp<PipeOp>().setConsumerRegisters(registers);
+  ThreadRegisters registers =
+      chooseRegisters(block.getOp(), block.getConfig(), frame.target);
+  if (registers.consumer && keys.getPipe())
+    keys.getPipe().getDefiningOp<PipeOp>().setConsumerRegisters(
+        registers.consumer);
   if (block.ids)
     block.ids->allocate();
   if (block.list)
@@ -67,7 +71,7 @@ void TileFeed::produce(Value tile, IsWanted isWanted) const {
 }
 
 void TileFeed::produceNext(Value tile, bool isRaw) const {
-  for (int64_t ahead = 1; ahead <= block.getPlan().countAhead(); ++ahead)
+  for (int64_t ahead = 1; ahead <= countAhead(block.getConfig()); ++ahead)
     produce(frame.add(tile, frame.index(ahead)), [=](const TiledCache &side) {
       return side.isRaw() == isRaw && side.countAhead() == ahead;
     });
@@ -75,7 +79,7 @@ void TileFeed::produceNext(Value tile, bool isRaw) const {
 
 void TileFeed::start(Value count) {
   tiles = count;
-  int64_t ahead = block.getPlan().countAhead();
+  int64_t ahead = countAhead(block.getConfig());
   if (block.ids) {
     SmallVector<std::function<void()>> stores;
     for (int64_t i = 0; i <= ahead; ++i)
@@ -100,7 +104,7 @@ std::function<void()> TileFeed::loadNextIds(Value tile) const {
   if (!block.ids)
     return [] {};
   return block.loadIds(
-      frame.add(tile, frame.index(block.getPlan().countAhead() + 1)));
+      frame.add(tile, frame.index(countAhead(block.getConfig()) + 1)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -126,7 +130,7 @@ void TileFeed::begin(Value tile) {
     produceNext(tile, /*isRaw=*/false);
   std::function<void()> storeIds;
   // Keeping ids live across the products costs registers.
-  if (block.getPlan().rawStages)
+  if (*block.getConfig().rawStages)
     storeIds = loadNextIds(tile);
   if (!areCopied()) {
     convert(tile);
@@ -144,7 +148,7 @@ void TileFeed::begin(Value tile) {
   if (keys.hasGroupScales())
     storeLoaded =
         keys.loadGroupScales(block.work.thread, block.getTokens(next));
-  else if (!block.getPlan().rawStages)
+  else if (!*block.getConfig().rawStages)
     storeLoaded = loadNextIds(tile);
 }
 

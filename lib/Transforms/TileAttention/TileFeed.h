@@ -60,7 +60,7 @@ private:
   bool areCopied() const;
   bool hasCopies() const;
   /// Whether products read whole tiles by themselves, by the async proxy.
-  bool readsTiles() const { return block.getPlan().mma != MmaKind::Sync; }
+  bool readsTiles() const { return block.getConfig().mma != MmaKind::Sync; }
   /// Whether the next copies start while a product is computed. Tiles that all
   /// sides copy are then free.
   bool copiesMeanwhile(bool isRaw) const {

@@ -13,8 +13,9 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-TileGrid::TileGrid(AttentionOp op, const Frame &frame, const TilePlan &plan)
-    : op(op), frame(frame), plan(plan), sizes(op), shape(op, plan.rows),
+TileGrid::TileGrid(AttentionOp op, const Frame &frame,
+                   const AttentionConfig &config)
+    : op(op), frame(frame), config(config), sizes(op), shape(op, *config.rows),
       splits(this->frame, op) {}
 
 Value TileGrid::countBlocks() {
@@ -39,7 +40,7 @@ void TileGrid::setHeads(TileWork &work, Value share) const {
 
 void TileGrid::forTiles(int64_t threads, function_ref<void(Value)> allocate,
                         function_ref<void(const TileWork &)> body) {
-  if (plan.persistentBlocks)
+  if (*config.persistent)
     return forScheduledTiles(threads, allocate, body);
   Value blocks = countBlocks();
   bool isSplit = op.getWorkspace() != nullptr;
@@ -111,10 +112,10 @@ void TileGrid::forScheduledTiles(int64_t threads,
                                  function_ref<void(const TileWork &)> body) {
   countBlocks();
   Value entries = frame.mul(batch, 1 + shape.splitTiles);
-  frame.forBlocks({frame.index(plan.persistentBlocks)}, {1}, [&](ValueRange) {
+  frame.forBlocks({frame.index(*config.persistent)}, {1}, [&](ValueRange) {
     frame.forThreads({threads}, [&](ValueRange ids) {
       allocate(ids[0]);
-      scheduler.emplace(frame, splits, plan.persistentBlocks, shape.across,
+      scheduler.emplace(frame, splits, *config.persistent, shape.across,
                         ids[0]);
       scheduler->run(
           entries, [&](Value entry) { return countItems(entry); },
@@ -167,7 +168,7 @@ Value TileGrid::countItems(Value entry) {
   setEntry(work, entry);
   QueryRows rows = loadRows(frame, op, work.sequence);
   Value first = frame.mul(work.number, shape.perBlock);
-  BlockTokens tokens(frame, op, plan.tokens, shape.perBlock);
+  BlockTokens tokens(frame, op, *config.keys, shape.perBlock);
   auto countTiles = [&] {
     return frame.div(frame.add(rows.count, frame.index(shape.perBlock - 1)),
                      shape.perBlock);

@@ -9,9 +9,9 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEGRID_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILEGRID_H
 
-#include "../PlanAttention/AttentionChoices.h"
 #include "../PlanAttention/AttentionSizes.h"
 #include "../PlanAttention/BlockShape.h"
+#include "../PlanAttention/TileSizes.h"
 #include "PersistentScheduler.h"
 
 namespace mlir::kvcache {
@@ -37,7 +37,7 @@ struct TileWork {
 /// sequence, for some heads of a group each.
 class TileGrid {
 public:
-  TileGrid(AttentionOp op, const Frame &frame, const TilePlan &plan);
+  TileGrid(AttentionOp op, const Frame &frame, const AttentionConfig &config);
 
   /// Runs `body` in the threads of each block, in a persistent kernel
   /// for each work item that it takes. `allocate` then runs once before these.
@@ -54,7 +54,7 @@ public:
 
   AttentionOp op;
   const Frame frame;
-  const TilePlan plan;
+  const AttentionConfig config;
   const AttentionSizes sizes;
   const BlockShape shape;
   KeySplits splits;

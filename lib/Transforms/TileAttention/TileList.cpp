@@ -8,7 +8,7 @@
 
 #include "TileList.h"
 
-#include "../PlanAttention/SharedBytes.h"
+#include "../PlanAttention/TileSizes.h"
 
 #include "kvcache/IR/TileOps.h"
 

@@ -19,8 +19,8 @@ TileRows::TileRows(const TileGrid &grid)
     list.emplace(grid.frame);
   // Those of the tile in use, of those that copies are for, and of the next.
   if (getOp().getRows())
-    ids.emplace(grid.frame, grid.op, grid.plan.tokens,
-                grid.plan.countAhead() + 2, grid.plan.countThreads());
+    ids.emplace(grid.frame, grid.op, *grid.config.keys,
+                countAhead(grid.config) + 2, countThreads(grid.config));
 }
 
 void TileRows::begin(const TileWork &next) {
@@ -60,7 +60,7 @@ void TileRows::findTokens() {
   // Few rows are looked at faster by each thread.
   constexpr int64_t few = 8;
   Value lane = perBlock > few ? frame.rem(work.thread, kWarp) : Value();
-  SeenTokens seen = BlockTokens(frame, grid.op, getPlan().tokens, perBlock)
+  SeenTokens seen = BlockTokens(frame, grid.op, *getConfig().keys, perBlock)
                         .find(rows, first, count, lane);
   seenByAll = seen.byAll;
   admittedForAll = seen.admitted;
@@ -72,7 +72,7 @@ Value TileRows::findTiles(int64_t threads) {
   const Frame &frame = getFrame();
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
-  int64_t tileTokens = getPlan().tokens;
+  int64_t tileTokens = *getConfig().keys;
   Value tiles = frame.div(
       frame.add(countTokens(frame, tokens.all), frame.index(tileTokens - 1)),
       tileTokens);
@@ -110,7 +110,7 @@ TokenRange TileRows::getWholeTokens() const {
 
 TokenRange TileRows::findTilesWithin(const TokenRange &range) const {
   const Frame &frame = getFrame();
-  int64_t tileTokens = getPlan().tokens;
+  int64_t tileTokens = *getConfig().keys;
   auto count = [&](Value end, int64_t more) {
     Value within = frame.max(frame.sub(end, tokens.all.from), frame.index(0));
     return frame.div(frame.add(within, frame.index(more)), tileTokens);
@@ -122,7 +122,7 @@ Value TileRows::getToken(Value tile) const {
   const Frame &frame = getFrame();
   if (list)
     tile = list->getTile(tile);
-  return frame.add(tokens.all.from, frame.mul(tile, getPlan().tokens));
+  return frame.add(tokens.all.from, frame.mul(tile, *getConfig().keys));
 }
 
 std::function<void()> TileRows::loadIds(Value tile) const {
@@ -136,7 +136,7 @@ std::function<void()> TileRows::loadIds(Value tile) const {
 Value TileRows::needsMaskRegion(Value tile) const {
   const Frame &frame = getFrame();
   Value token = getToken(tile);
-  Value end = frame.add(token, frame.index(getPlan().tokens));
+  Value end = frame.add(token, frame.index(*getConfig().keys));
   return arith::OrIOp::create(frame.builder, frame.loc,
                               frame.less(token, admittedForAll.from),
                               frame.less(admittedForAll.to, end));
@@ -148,7 +148,7 @@ Value TileRows::needsMask(Value tile) const {
     return arith::ConstantOp::create(frame.builder, frame.loc,
                                      frame.builder.getBoolAttr(true));
   Value token = getToken(tile);
-  Value end = frame.add(token, frame.index(getPlan().tokens));
+  Value end = frame.add(token, frame.index(*getConfig().keys));
   Value isPart = frame.less(seenByAll.to, end);
   auto orIf = [&](Value condition) {
     isPart = arith::OrIOp::create(frame.builder, frame.loc, isPart, condition);

@@ -24,7 +24,7 @@ public:
 
   AttentionOp getOp() const { return grid.op; }
   const Frame &getFrame() const { return grid.frame; }
-  const TilePlan &getPlan() const { return grid.plan; }
+  const AttentionConfig &getConfig() const { return grid.config; }
   const AttentionSizes &getSizes() const { return grid.sizes; }
 
   /// Begins the work of a block: finds its sequence, and the first of its rows.

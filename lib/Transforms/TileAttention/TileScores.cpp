@@ -40,17 +40,19 @@ TileScores::TileScores(const TileRows &block, FragmentBuilder &b,
 // room for two blocks in place of three.
 bool TileScores::carriesBounds() const {
   // A lane of products with swapAB has many rows.
-  if (block.ids || block.getPlan().swapAB)
+  if (block.ids || isSwapAB(block.getConfig()))
     return false;
-  if (block.getOp().getRanges() || block.getPlan().mma == MmaKind::Sync)
+  if (block.getOp().getRanges() || block.getConfig().mma == MmaKind::Sync)
     return true;
-  return block.getPlan().mma == MmaKind::Wgmma && !block.getPlan().rawStages &&
+  return block.getConfig().mma == MmaKind::Wgmma &&
+         !*block.getConfig().rawStages &&
          !areTilesCopied(block.getOp(), block.getOp().getKeyCache());
 }
 
 bool TileScores::areProducts(const TileRows &block) {
   AttentionOp op = block.getOp();
-  return !block.getPlan().swapAB && !op.getSoftCap() && !op.getScoreRegion();
+  return !isSwapAB(block.getConfig()) && !op.getSoftCap() &&
+         !op.getScoreRegion();
 }
 
 Value TileScores::getFactor(const TileRows &block, Value queryHead) {

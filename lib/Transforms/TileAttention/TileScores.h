@@ -65,7 +65,7 @@ private:
   bool carriesBounds() const;
   /// Whether the loop gets a schedule that overlaps products.
   bool overlaps() const {
-    return block.getPlan().schedule != Schedule::Prefetch;
+    return *block.getConfig().schedule != Schedule::Prefetch;
   }
   /// Whether masked tiles get loops of their own: tiles are then compared with
   /// bounds from outside of the loop. Not for soft caps and regions `score`,

@@ -28,15 +28,15 @@ TileType kvcache::getMatrixTile(Type lane, int64_t rows, int64_t columns) {
 }
 
 TileShape::TileShape(AttentionOp op, Value cache, int64_t size,
-                     const TilePlan &plan)
+                     const AttentionConfig &config)
     : cache(cache), rope(size == op.getKeySize() ? op.getRopeCache() : Value()),
-      lane(plan.dequantizesInRegisters
+      lane(dequantizesInRegisters(config)
                ? FloatType(Float16Type::get(op.getContext()))
                : op.getTileElement(cache)),
-      size(size), tokens(plan.tokens), threads(plan.countThreads()),
-      unscaled(areTilesUnscaled(op, cache) && !plan.dequantizesInRegisters),
-      gathered(op.getRows()),
-      dequantizesInRegisters(plan.dequantizesInRegisters), hint(plan.hint) {}
+      size(size), tokens(*config.keys), threads(countThreads(config)),
+      unscaled(areTilesUnscaled(op, cache) && !dequantizesInRegisters(config)),
+      gathered(op.getRows()), multipliesRaw(dequantizesInRegisters(config)),
+      hint(getHint(op.getContext(), config)) {}
 
 SmallVector<TileField> TileShape::getFields() const {
   if (!rope)
@@ -61,8 +61,7 @@ Swizzle TileShape::getRawSwizzle() const {
 TileType TileShape::getCopiedRawTile(const Target &target) const {
   constexpr int64_t widest = 256;
   bool hasBoxes = target.has(Feature::TMA);
-  bool isPlain =
-      !dequantizesInRegisters && (size <= widest || gathered || hasBoxes);
+  bool isPlain = !multipliesRaw && (size <= widest || gathered || hasBoxes);
   return getRawTile(isPlain ? Swizzle::None : getRawSwizzle());
 }
 

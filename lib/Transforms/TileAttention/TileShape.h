@@ -10,7 +10,7 @@
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILESHAPE_H
 
 #include "../Builders/Heads.h"
-#include "../PlanAttention/AttentionChoices.h"
+#include "../PlanAttention/TileSizes.h"
 #include "TileIds.h"
 
 namespace mlir::kvcache {
@@ -34,7 +34,8 @@ struct TileField {
 /// Tiles of the keys or values of a head: a row for each token.
 struct TileShape {
   /// Tiles of the keys or the values of an op, with `size` elements of a row.
-  TileShape(AttentionOp op, Value cache, int64_t size, const TilePlan &plan);
+  TileShape(AttentionOp op, Value cache, int64_t size,
+            const AttentionConfig &config);
 
   /// The fields of the cache, and of its rope if there is one.
   SmallVector<TileField> getFields() const;
@@ -54,7 +55,7 @@ struct TileShape {
   int64_t threads;
   /// Whether tiles have elements without the scales of their tokens, rows are
   /// sparse, and warps multiply raw elements.
-  bool unscaled, gathered, dequantizesInRegisters;
+  bool unscaled, gathered, multipliesRaw;
   EvictionAttr hint;
 };
 

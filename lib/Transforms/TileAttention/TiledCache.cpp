@@ -14,13 +14,13 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 TiledCache::TiledCache(const Frame &frame, AttentionOp op, Value cache,
-                       int64_t size, const TilePlan &plan)
-    : frame(frame), shape(op, cache, size, plan),
-      copied(areTilesCopied(op, cache) || plan.dequantizesInRegisters),
-      raw(plan.rawStages && canStageRaw(op, cache)),
-      pipe(frame, shape, raw ? plan.rawStages : plan.stages,
-           plan.countProducerWarps()),
-      converter(frame, shape, plan.convertLoads, raw) {}
+                       int64_t size, const AttentionConfig &config)
+    : frame(frame), shape(op, cache, size, config),
+      copied(areTilesCopied(op, cache) || dequantizesInRegisters(config)),
+      raw(*config.rawStages && canStageRaw(op, cache)),
+      pipe(frame, shape, raw ? *config.rawStages : *config.stages,
+           countProducerWarps(config)),
+      converter(frame, shape, *config.convertLoads, raw) {}
 
 int64_t TiledCache::countAhead() const {
   if (raw)
@@ -30,7 +30,7 @@ int64_t TiledCache::countAhead() const {
 
 void TiledCache::allocate() {
   if (copied)
-    return pipe.allocate(Type(shape.dequantizesInRegisters
+    return pipe.allocate(Type(shape.multipliesRaw
                                   ? shape.getCopiedRawTile(frame.target)
                                   : shape.getTile()));
   if (raw)

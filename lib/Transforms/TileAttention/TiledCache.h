@@ -22,7 +22,7 @@ class TiledCache {
 public:
   /// Tiles of the keys or the values of an op, with `size` elements of a row.
   TiledCache(const Frame &frame, AttentionOp op, Value cache, int64_t size,
-             const TilePlan &plan);
+             const AttentionConfig &config);
   // The pieces refer to each other.
   TiledCache(const TiledCache &) = delete;
 

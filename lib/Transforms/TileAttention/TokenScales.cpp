@@ -27,14 +27,14 @@ constexpr int64_t kPlace = 23, kZero = 127, kLeast = 1, kMost = 252;
 TokenScales::TokenScales(const TileRows &block, Value cache, int64_t size)
     : block(block), frame(block.getFrame()), cache(cache),
       groups(countScaleGroups(cache, size)),
-      warps(block.getPlan().countThreads() / kWarp) {}
+      warps(countThreads(block.getConfig()) / kWarp) {}
 
 void TokenScales::allocate() {
   if (groups)
     scales = AllocTileOp::create(
         frame.builder, frame.loc,
         TileType::get(frame.builder.getContext(), kScaledTiles * warps * groups,
-                      block.getPlan().tokens, frame.builder.getF32Type(),
+                      *block.getConfig().keys, frame.builder.getF32Type(),
                       Swizzle::None),
         IntegerAttr());
 }
@@ -76,7 +76,7 @@ TokenScales::Loaded TokenScales::load(const TiledCache &tiles, Value tile,
     return loaded;
   Value lane = frame.rem(block.work.thread, kWarp);
   SmallVector<Value> zeros(groups, DeviceMath(frame).constant(0));
-  for (int64_t i = 0; i < block.getPlan().tokens; i += kWarp) {
+  for (int64_t i = 0; i < *block.getConfig().keys; i += kWarp) {
     Value row = frame.add(lane, frame.index(i));
     auto load = [&] { return loadToken(tiles, tile, firstToken, row); };
     auto yield = [&](ValueRange values) {
@@ -97,7 +97,7 @@ TokenScales::Loaded TokenScales::load(const TiledCache &tiles, Value tile,
 
 void TokenScales::store(const Loaded &loaded, ValueRange factors) const {
   DeviceMath f(frame);
-  int64_t tokens = block.getPlan().tokens;
+  int64_t tokens = *block.getConfig().keys;
   for (int64_t group = 0; group < groups; ++group)
     for (const auto &[i, row] : llvm::enumerate(loaded.tokens)) {
       const auto &[token, all] = row;

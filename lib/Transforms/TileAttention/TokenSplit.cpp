@@ -16,7 +16,7 @@ TokenSplit TokenSplit::find(const TileRows &block) {
   const KeySplits &splits = block.grid.splits;
   const TileWork &work = block.work;
   Value tokens = countTokens(frame, block.tokens.all);
-  Value size = splits.getSize(work.isWhole, tokens, block.getPlan().tokens);
+  Value size = splits.getSize(work.isWhole, tokens, *block.getConfig().keys);
   Value count = splits.getCount(tokens, size);
   Value number = arith::SelectOp::create(frame.builder, frame.loc, work.isWhole,
                                          frame.index(0), work.split);

@@ -20,26 +20,26 @@ using namespace mlir::kvcache;
 
 namespace {
 
-/// A block computes as many query rows as its plan has: some tokens of a
+/// A block computes as many query rows as its config has: some tokens of a
 /// sequence, for some heads of a group each. Each warpgroup has 64 of the rows
 /// as fragments, or a share of their values. All threads bring tiles of keys
 /// and values, copies of which they start while scores are computed.
 class WgmmaKernel {
 public:
-  WgmmaKernel(AttentionOp op, const Frame &frame, const TilePlan &plan)
-      : frame(frame), grid(op, frame, plan), block(grid),
+  WgmmaKernel(AttentionOp op, const Frame &frame, const AttentionConfig &config)
+      : frame(frame), grid(op, frame, config), block(grid),
         b(frame.builder, frame.loc), items(grid, block), feed(block, b, items),
-        queries(block, feed.getKeyElement(), plan.countThreads()) {}
+        queries(block, feed.getKeyElement(), countThreads(config)) {}
 
   float getBias() const {
-    return getExponentBias(block.getOp(), getConfig(block.getPlan()));
+    return getExponentBias(block.getOp(), block.getConfig());
   }
 
   void emit() {
-    items.emit(block.getPlan().countThreads(),
+    items.emit(countThreads(block.getConfig()),
                {[&](Value) { allocate(); }, [&] { return attendTokens(); },
                 [&](const RowStates &states, WorkItemCode::Store store) {
-                  if (block.getPlan().isPersistent())
+                  if (isPersistent(block.getConfig()))
                     b.recomputePlaces();
                   store(FragmentResults(block, b, team.getFirstRow(),
                                         team.getFirstColumn()),
@@ -52,7 +52,7 @@ private:
     return team.getFragment(columns, frame.builder.getF32Type(),
                             FragmentLayout::WgmmaAcc);
   }
-  FragmentType getScoreType() const { return getAcc(block.getPlan().tokens); }
+  FragmentType getScoreType() const { return getAcc(*block.getConfig().keys); }
 
   void allocate() {
     queries.allocate();
@@ -64,11 +64,11 @@ private:
     TileScores scores(block, b, getScoreType(), team.getFirstRow());
     SoftmaxLoop loop(b, block, feed, scores, getBias());
     const OnlineSoftmax &softmax = loop.getSoftmax();
-    Value tiles = block.findTiles(block.getPlan().countThreads());
+    Value tiles = block.findTiles(countThreads(block.getConfig()));
     feed.start(tiles);
     items.storeQueries(queries, tiles, /*isAsyncRead=*/true);
     FragmentType operand =
-        team.getFragment(block.getPlan().tokens, feed.getValueElement(),
+        team.getFragment(*block.getConfig().keys, feed.getValueElement(),
                          FragmentLayout::WgmmaA16);
     return loop.run(
         softmax.begin(getAcc(team.countColumns())), tiles,
@@ -114,6 +114,6 @@ private:
 } // namespace
 
 void kvcache::tileWgmma(AttentionOp op, const Frame &frame,
-                        const TilePlan &plan) {
-  WgmmaKernel(op, frame, plan).emit();
+                        const AttentionConfig &config) {
+  WgmmaKernel(op, frame, config).emit();
 }

@@ -9,13 +9,14 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_WGMMAKERNEL_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_WGMMAKERNEL_H
 
-#include "../PlanAttention/AttentionChoices.h"
+#include "../PlanAttention/TileSizes.h"
 
 namespace mlir::kvcache {
 
 /// Makes the kernel of an op whose warpgroups multiply by `wgmma`, one product
 /// after the other.
-void tileWgmma(AttentionOp op, const Frame &frame, const TilePlan &plan);
+void tileWgmma(AttentionOp op, const Frame &frame,
+               const AttentionConfig &config);
 
 } // namespace mlir::kvcache
 

@@ -67,9 +67,10 @@ void WorkItems::attendScheduled(const TileWork &work,
                                 const WorkItemCode &code) {
   placeWork(work);
   // As many uses of pipes have the same slots and phases.
-  const TilePlan &plan = block.getPlan();
-  firstUse = frame.rem(frame.fromI32(work.carried),
-                       2 * plan.stages * std::max<int64_t>(plan.rawStages, 1));
+  const AttentionConfig &config = block.getConfig();
+  firstUse =
+      frame.rem(frame.fromI32(work.carried),
+                2 * *config.stages * std::max<int64_t>(*config.rawStages, 1));
   RowStates states = code.attend();
   storeResults(placeWork(grid.findWorkAgain()), states, code);
 }

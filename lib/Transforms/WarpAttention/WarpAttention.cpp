@@ -30,8 +30,8 @@ struct WarpWork {
 /// With a workspace, rows are split, and another launch merges the splits.
 class WarpGrid {
 public:
-  WarpGrid(AttentionOp op, const Frame &frame, const WarpPlan &plan)
-      : op(op), frame(frame), sizes(op), splits(frame, op), lanes(sizes, plan),
+  WarpGrid(AttentionOp op, const Frame &frame, const AttentionConfig &config)
+      : op(op), frame(frame), sizes(op), splits(frame, op), lanes(op, config),
         warpRow(frame, op, lanes) {}
 
   void expand() {
@@ -70,18 +70,18 @@ private:
   }
 
   /// Shares of the heads of a group.
-  int64_t countShares() const { return sizes.group / lanes.plan.rows; }
+  int64_t countShares() const { return sizes.group / lanes.sizes.rows; }
 
   /// Sets the lane and the heads of a thread of a block.
   void setLanes(Value thread, Value block) {
-    const WarpPlan &plan = lanes.plan;
+    const WarpSizes &warp = lanes.sizes;
     int64_t shares = countShares();
-    lanes.lane = frame.rem(thread, plan.lanes);
-    lanes.warp = frame.div(thread, plan.lanes);
+    lanes.lane = frame.rem(thread, warp.lanes);
+    lanes.warp = frame.div(thread, warp.lanes);
     Value share = frame.rem(block, sizes.heads * shares);
     lanes.head = frame.div(share, shares);
     lanes.firstHead = frame.add(frame.mul(lanes.head, sizes.group),
-                                frame.mul(frame.rem(share, shares), plan.rows));
+                                frame.mul(frame.rem(share, shares), warp.rows));
   }
 
   //===--------------------------------------------------------------------===//
@@ -189,6 +189,6 @@ private:
 } // namespace
 
 void kvcache::expandForWarps(AttentionOp op, const Frame &frame,
-                             const WarpPlan &plan) {
-  WarpGrid(op, frame, plan).expand();
+                             const AttentionConfig &config) {
+  WarpGrid(op, frame, config).expand();
 }

@@ -9,12 +9,15 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_WARPATTENTION_WARPATTENTION_H
 #define KVCACHE_LIB_TRANSFORMS_WARPATTENTION_WARPATTENTION_H
 
-#include "../PlanAttention/AttentionChoices.h"
+#include "../Builders/Frame.h"
+#include "kvcache/IR/AttentionOps.h"
 
 namespace mlir::kvcache {
 
-/// Expands attention to a grid of warps, which use no tensor cores.
-void expandForWarps(AttentionOp op, const Frame &frame, const WarpPlan &plan);
+/// Expands attention to a grid of warps, which use no tensor cores. The config
+/// is complete.
+void expandForWarps(AttentionOp op, const Frame &frame,
+                    const AttentionConfig &config);
 
 } // namespace mlir::kvcache
 

@@ -8,16 +8,26 @@
 
 #include "WarpLanes.h"
 
+#include "../PlanAttention/AttentionSizes.h"
+#include "../PlanAttention/TileSizes.h"
+
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
 
+WarpLanes::WarpLanes(AttentionOp op, const AttentionConfig &config)
+    : sizes(computeWarpSizes(op)), hint(getHint(op.getContext(), config)) {
+  AttentionSizes elements(op);
+  keyPieces = elements.keySize / (sizes.lanes * sizes.keyWidth);
+  valuePieces = elements.valueSize / (sizes.lanes * sizes.valueWidth);
+}
+
 Value WarpLanes::getElement(const Frame &frame, int64_t piece,
                             int64_t width) const {
   Value first = frame.mul(lane, width);
-  return frame.add(first, frame.index(piece * plan.lanes * width));
+  return frame.add(first, frame.index(piece * sizes.lanes * width));
 }
 
 Value WarpLanes::getQueryHead(const Frame &frame, int64_t g) const {
@@ -39,7 +49,7 @@ static Value reduce(const DeviceMath &f, Value value, bool isMax, int64_t size,
 
 Value WarpLanes::reduceTokens(const DeviceMath &f, Value value,
                               bool isMax) const {
-  return reduce(f, value, isMax, countTokens(), plan.lanes);
+  return reduce(f, value, isMax, countTokens(), sizes.lanes);
 }
 
 Value WarpLanes::sumTokens(const DeviceMath &f, Value vector) const {
@@ -54,5 +64,5 @@ Value WarpLanes::sumTokens(const DeviceMath &f, Value vector) const {
 }
 
 Value WarpLanes::sumElements(const DeviceMath &f, Value value) const {
-  return reduce(f, value, /*isMax=*/false, plan.lanes, /*stride=*/1);
+  return reduce(f, value, /*isMax=*/false, sizes.lanes, /*stride=*/1);
 }

@@ -10,19 +10,16 @@
 #define KVCACHE_LIB_TRANSFORMS_WARPATTENTION_WARPLANES_H
 
 #include "../Builders/DeviceMath.h"
-#include "../PlanAttention/AttentionChoices.h"
-#include "../PlanAttention/AttentionSizes.h"
+#include "../PlanAttention/WarpSizes.h"
 
 namespace mlir::kvcache {
 
 /// The heads of a warp, and the elements that each lane has of them, in pieces.
 struct WarpLanes {
-  WarpLanes(const AttentionSizes &sizes, const WarpPlan &plan)
-      : plan(plan), keyPieces(sizes.keySize / (plan.lanes * plan.keyWidth)),
-        valuePieces(sizes.valueSize / (plan.lanes * plan.valueWidth)) {}
+  WarpLanes(AttentionOp op, const AttentionConfig &config);
 
   /// Tokens that the warp computes at once.
-  int64_t countTokens() const { return kWarp / plan.lanes; }
+  int64_t countTokens() const { return kWarp / sizes.lanes; }
   /// The first element of a piece of so many elements.
   Value getElement(const Frame &frame, int64_t piece, int64_t width) const;
   Value getQueryHead(const Frame &frame, int64_t g) const;
@@ -33,7 +30,9 @@ struct WarpLanes {
   /// The sum over the lanes that share a token.
   Value sumElements(const DeviceMath &f, Value value) const;
 
-  WarpPlan plan;
+  WarpSizes sizes;
+  /// The hint of loads from the cache, or null.
+  EvictionAttr hint;
   int64_t keyPieces, valuePieces;
   /// The lane among those of a token, and the token of the warp.
   Value lane, warp;

@@ -20,19 +20,19 @@ void WarpRow::begin(const QueryRows &someRows, Value number, Value batchRow) {
   rows = someRows;
   i = number;
   row = batchRow;
-  const WarpPlan &plan = lanes.plan;
+  const WarpSizes &warp = lanes.sizes;
   checkRow(frame, op, row);
   ScoreMath math(frame, op);
   Value factor = math.getFactor();
   queries.clear();
-  for (int64_t g = 0; g < plan.rows; ++g) {
+  for (int64_t g = 0; g < warp.rows; ++g) {
     Value queryHead = lanes.getQueryHead(frame, g);
     Value factors =
-        f.splat(math.getFactor(factor, lanes.head, queryHead), plan.keyWidth);
+        f.splat(math.getFactor(factor, lanes.head, queryHead), warp.keyWidth);
     for (int64_t p = 0; p < lanes.keyPieces; ++p) {
       Value q =
           loadJoined(frame, getQueries(op), {row, queryHead},
-                     lanes.getElement(frame, p, plan.keyWidth), plan.keyWidth);
+                     lanes.getElement(frame, p, warp.keyWidth), warp.keyWidth);
       queries.push_back(
           f.mul(convertLanes(frame, q, frame.builder.getF32Type()), factors));
     }
@@ -45,15 +45,15 @@ void WarpRow::begin(const QueryRows &someRows, Value number, Value batchRow) {
 
 MutableArrayRef<Value> WarpRow::getPieces(State &state, int64_t g) const {
   return MutableArrayRef(state).slice(
-      2 * lanes.plan.rows + g * lanes.valuePieces, lanes.valuePieces);
+      2 * lanes.sizes.rows + g * lanes.valuePieces, lanes.valuePieces);
 }
 
 WarpRow::State WarpRow::getInitialState() const {
-  int64_t heads = lanes.plan.rows;
+  int64_t heads = lanes.sizes.rows;
   State state(heads, f.constant(kLowest));
   state.append(heads, f.constant(0));
   state.append(heads * lanes.valuePieces,
-               f.constant(f.vectorOf(lanes.plan.valueWidth), 0));
+               f.constant(f.vectorOf(lanes.sizes.valueWidth), 0));
   return state;
 }
 
@@ -71,7 +71,7 @@ Value WarpRow::computeScore(const WarpToken &token, int64_t g) const {
 }
 
 WarpRow::State WarpRow::addRange(const TokenRange &range) {
-  int64_t step = lanes.plan.tokens * lanes.countTokens();
+  int64_t step = lanes.sizes.tokens * lanes.countTokens();
   auto loop = scf::ForOp::create(
       frame.builder, frame.loc, range.from, range.to, frame.index(step),
       getInitialState(),
@@ -96,7 +96,7 @@ WarpRow::State WarpRow::addRange(const TokenRange &range) {
 
 WarpRow::State WarpRow::addTokens(Value first, Value end, ValueRange state) {
   SmallVector<WarpToken> some;
-  for (int64_t t = 0; t < lanes.plan.tokens; ++t) {
+  for (int64_t t = 0; t < lanes.sizes.tokens; ++t) {
     Value offset = frame.index(t * lanes.countTokens());
     some.push_back(tokens.load(rows, i, frame.add(first, offset), end));
   }
@@ -104,7 +104,7 @@ WarpRow::State WarpRow::addTokens(Value first, Value end, ValueRange state) {
   for (const WarpToken &token : some)
     regions.addColumn(token.number);
   State next(state);
-  for (int64_t g = 0; g < lanes.plan.rows; ++g) {
+  for (int64_t g = 0; g < lanes.sizes.rows; ++g) {
     regions.addRow(lanes.getQueryHead(frame, g), i);
     SmallVector<Value> scores;
     Value most = state[g];
@@ -121,9 +121,9 @@ WarpRow::State WarpRow::addTokens(Value first, Value end, ValueRange state) {
 
 void WarpRow::addRow(int64_t g, ArrayRef<WarpToken> some,
                      ArrayRef<Value> scores, Value shrink, State &next) const {
-  int64_t width = lanes.plan.valueWidth;
+  int64_t width = lanes.sizes.valueWidth;
   ScoreMath math(frame, op);
-  Value &rowSum = next[lanes.plan.rows + g];
+  Value &rowSum = next[lanes.sizes.rows + g];
   rowSum = f.mul(rowSum, shrink);
   MutableArrayRef<Value> pieces = getPieces(next, g);
   for (Value &piece : pieces)
@@ -150,7 +150,7 @@ void WarpRow::addRow(int64_t g, ArrayRef<WarpToken> some,
 
 std::pair<RowState, SmallVector<Value>> WarpRow::reduceRow(const State &state,
                                                            int64_t g) const {
-  int64_t heads = lanes.plan.rows;
+  int64_t heads = lanes.sizes.rows;
   Value rowSum = lanes.reduceTokens(f, state[heads + g], /*isMax=*/false);
   SmallVector<Value> acc;
   for (int64_t p = 0; p < lanes.valuePieces; ++p)
@@ -160,10 +160,10 @@ std::pair<RowState, SmallVector<Value>> WarpRow::reduceRow(const State &state,
 }
 
 void WarpRow::storeOutputs(const State &state) const {
-  int64_t width = lanes.plan.valueWidth;
+  int64_t width = lanes.sizes.valueWidth;
   RowNormalizer normalizer(frame, RowOperands::get(op));
   Value isFirst = frame.equal(lanes.warp, frame.index(0));
-  for (int64_t g = 0; g < lanes.plan.rows; ++g) {
+  for (int64_t g = 0; g < lanes.sizes.rows; ++g) {
     auto [scores, acc] = reduceRow(state, g);
     Value queryHead = lanes.getQueryHead(frame, g);
     RowState all = normalizer.addSink(scores, queryHead);
@@ -184,13 +184,13 @@ void WarpRow::storeSplit(const State &state, const Workspace &workspace,
                          Value slot, Value split) const {
   Value number = workspace.getSplit(slot, split);
   Value isFirst = frame.equal(lanes.warp, frame.index(0));
-  for (int64_t g = 0; g < lanes.plan.rows; ++g) {
+  for (int64_t g = 0; g < lanes.sizes.rows; ++g) {
     auto [reduced, acc] = reduceRow(state, g);
     Value queryHead = lanes.getQueryHead(frame, g);
     frame.runIf(isFirst, [&, reduced = reduced, &acc = acc] {
       for (auto [p, piece] : llvm::enumerate(acc))
         workspace.storeAcc(piece, number, queryHead,
-                           lanes.getElement(frame, p, lanes.plan.valueWidth));
+                           lanes.getElement(frame, p, lanes.sizes.valueWidth));
       frame.runIf(frame.equal(lanes.lane, frame.index(0)), [&] {
         workspace.storeState(reduced.rowMax, reduced.rowSum, number, queryHead);
       });

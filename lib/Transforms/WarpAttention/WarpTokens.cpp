@@ -49,11 +49,11 @@ void WarpTokens::loadPieces(const Place &place, WarpToken &token) const {
       scale = loadTokenScale(frame, cache, place, lanes.head);
     return values;
   };
-  token.key = load(op.getKeyCache(), lanes.keyPieces, lanes.plan.keyWidth,
+  token.key = load(op.getKeyCache(), lanes.keyPieces, lanes.sizes.keyWidth,
                    token.keyScale);
   if (op.getValueCache()) {
     token.value = load(op.getValueCache(), lanes.valuePieces,
-                       lanes.plan.valueWidth, token.valueScale);
+                       lanes.sizes.valueWidth, token.valueScale);
   } else {
     token.value.append(token.key.begin(),
                        token.key.begin() + lanes.valuePieces);
@@ -67,11 +67,11 @@ Value WarpTokens::loadPiece(Value cache, const Place &place, int64_t piece,
   auto load = [&](Value from, Value element) {
     return TokenLoader(frame, op).load(from, place, lanes.head, element, width,
                                        frame.builder.getF32Type(),
-                                       isStreamed(lanes.plan.hint));
+                                       isStreamed(lanes.hint));
   };
   int64_t contentSize = AttentionSizes(op).contentSize;
-  int64_t first = piece * lanes.plan.lanes * width;
-  if (!op.getRopeCache() || first + lanes.plan.lanes * width <= contentSize)
+  int64_t first = piece * lanes.sizes.lanes * width;
+  if (!op.getRopeCache() || first + lanes.sizes.lanes * width <= contentSize)
     return load(cache, d);
   Value border = frame.index(contentSize);
   auto loadRope = [&] { return load(op.getRopeCache(), frame.sub(d, border)); };
@@ -107,7 +107,7 @@ Value WarpTokens::isAnyInRanges(const QueryRows &rows, Value i, Value first,
 Value WarpTokens::isAnyAdmitted(const QueryRows &rows, Value i, Value first,
                                 int64_t count) const {
   Value query = getQueryPosition(frame, op, rows, i);
-  int64_t heads = lanes.plan.rows;
+  int64_t heads = lanes.sizes.rows;
   Value lastHead =
       heads == 1 ? lanes.firstHead : lanes.getQueryHead(frame, heads - 1);
   RowBox box{

@@ -1,0 +1,60 @@
+//===- TileSizes.cpp - Numbers that follow from a config ------------------===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileSizes.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::kvcache;
+
+bool kvcache::isSwapAB(const AttentionConfig &config) {
+  return config.swapAB.value_or(false);
+}
+
+bool kvcache::dequantizesInRegisters(const AttentionConfig &config) {
+  return config.dequant == DequantPlace::Registers;
+}
+
+bool kvcache::isPersistent(const AttentionConfig &config) {
+  return config.persistent.value_or(0) != 0;
+}
+
+int64_t kvcache::countThreads(const AttentionConfig &config) {
+  return isSwapAB(config)
+             ? kWarpgroup
+             : *config.rows / kRowsOfWarp * *config.accShares * kWarp;
+}
+
+int64_t kvcache::countProducerWarps(const AttentionConfig &config) {
+  return config.schedule == Schedule::Prefetch ? 0 : kWarpgroup / kWarp;
+}
+
+int64_t kvcache::countAhead(const AttentionConfig &config) {
+  return std::max(*config.stages - 1, *config.rawStages);
+}
+
+EvictionAttr kvcache::getHint(MLIRContext *context,
+                              const AttentionConfig &config) {
+  return config.l2Hint == Eviction::Normal
+             ? EvictionAttr()
+             : EvictionAttr::get(context, *config.l2Hint);
+}
+
+int64_t kvcache::getTileAlignment(AttentionOp op, int64_t tokens) {
+  for (Value cache : {Value(op.getKeyCache()), op.getValues()}) {
+    int64_t size = cast<CacheTypeInterface>(cache.getType()).getPageSize();
+    tokens = ShapedType::isDynamic(size) ? 1 : std::gcd(tokens, size);
+  }
+  return tokens;
+}
+
+bool kvcache::hasLongBoxes(AttentionOp op, int64_t tokens) {
+  constexpr int64_t least = 16;
+  return getTileAlignment(op, tokens) >= least;
+}
