@@ -87,21 +87,24 @@ def _is_file_name(contents: bytes) -> bool:
     return os.path.isfile(contents) or bool(_SOURCE_NAME.fullmatch(contents))
 
 
-def add_checks(passes: str, bounds_checks: bool, chips: Sequence[str] | None) -> str:
+def add_checks(passes: str, bounds_checks: bool, expansion: str) -> str:
     """Returns the text of a pipeline, optionally preceded by bounds checks.
 
-    Bounds checks need accesses, so whole-cache ops are expanded first: for chips, or
-    for the CPU if None.
+    Bounds checks need accesses, so whole-cache ops are expanded first: with these
+    options of ``kvcache-expand-ops``.
     """
     if not bounds_checks:
         return passes
-    if chips is None:
-        return f"kvcache-expand-ops{{checks=1}},kvcache-bounds-checks,{passes}"
+    return f"kvcache-expand-ops{{checks=1 {expansion}}},kvcache-bounds-checks,{passes}"
+
+
+def add_checks_on_chips(passes: str, bounds_checks: bool, chips: Sequence[str]) -> str:
+    """As ``add_checks``, for whole-cache ops on GPUs."""
+    if not bounds_checks:
+        return passes
     chip = f"chip={','.join(chips)}" if chips else ""
-    return (
-        f"kvcache-plan-attention{{{chip}}},kvcache-split-attention,"
-        f"kvcache-expand-ops{{checks=1 for-gpu=1 {chip}}},kvcache-bounds-checks,{passes}"
-    )
+    checked = add_checks(passes, bounds_checks, f"for-gpu=1 {chip}")
+    return f"kvcache-plan-attention{{{chip}}},kvcache-split-attention,{checked}"
 
 
 def check_opt_level(opt_level: int) -> int:

@@ -79,7 +79,7 @@ def compile(
     library = LibrarySource(
         contents,
         name,
-        (Body("", _native.add_checks(passes, bounds_checks, targets)),),
+        (Body("", _native.add_checks_on_chips(passes, bounds_checks, targets)),),
         opt_level,
         ("kvcache_runtime", "kvcache_cuda"),
     )

@@ -22,16 +22,23 @@ class Level:
         name: A level of x86-64; empty for all processors of another architecture.
         vector_bits: The bits of vector registers that loops use.
         has_fma: Whether there are fused multiply-adds.
+        mma: The matrix instructions, as ``kvcache-expand-ops`` names them.
     """
 
     name: str
     vector_bits: int
     has_fma: bool
+    mma: str = "fma"
+
+    @property
+    def expansion(self) -> str:
+        """The options of ``kvcache-expand-ops``."""
+        return f"vector-bits={self.vector_bits} mma={self.mma}"
 
     @property
     def options(self) -> str:
         """The options of ``kvcache-to-cpu``."""
-        return f"vector-bits={self.vector_bits} fma={int(self.has_fma)}"
+        return f"{self.expansion} fma={int(self.has_fma)}"
 
 
 def find_levels() -> tuple[Level, ...]:

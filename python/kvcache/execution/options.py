@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .. import _native
 from ..checks import check_size
 from ..compilation import processors
@@ -67,12 +69,13 @@ def parse_threads(threads: int | None) -> int:
     return int(threads)
 
 
-def describe_host(opt_level: int) -> str:
-    """Returns the options of ``kvcache-to-cpu`` for this processor."""
+def choose_host_level(opt_level: int) -> processors.Level:
+    """Returns a level with what this processor and this process have."""
     features = processors.find_features()
-    host = processors.make_host_level(features)
-    mma = matrix.choose_mma(features, opt_level) if host.vector_bits == 512 else "fma"
-    return f"{host.options} mma={mma}"
+    level = processors.make_host_level(features)
+    if level.vector_bits == 512:
+        level = replace(level, mma=matrix.choose_mma(features, opt_level))
+    return level
 
 
 def describe_passes(
@@ -80,7 +83,7 @@ def describe_passes(
     bounds_checks: bool,
     chip: str,
     options: str,
-    processor: str = "",
+    level: processors.Level | None = None,
 ) -> str:
     """Returns the pipeline to LLVM for a device, or for a processor.
 
@@ -89,10 +92,12 @@ def describe_passes(
         bounds_checks: Whether the code checks its accesses.
         chip: The chips of the device.
         options: The options of the device's pipeline.
-        processor: More options, for the processor that runs the code.
+        level: The processors that run the code, for the CPU.
     """
-    if processor:
-        options = f"{options} {processor}"
+    if level:
+        options = f"{options} {level.options}"
     # Declared and unused functions need no definition.
     passes = f"symbol-dce,{_PIPELINES[device]}{{{options}}}"
-    return _native.add_checks(passes, bounds_checks, [chip] if device else None)
+    if level:
+        return _native.add_checks(passes, bounds_checks, level.expansion)
+    return _native.add_checks_on_chips(passes, bounds_checks, [chip])

@@ -23,7 +23,7 @@ from .arrays import Result, Value
 from .entries import Entry, register_errors
 from .options import (
     check_only,
-    describe_host,
+    choose_host_level,
     describe_passes,
     parse_switch,
     parse_target,
@@ -111,8 +111,8 @@ def jit(
     }[device]
     describe = functools.partial(describe_passes, device, bounds_checks, chip)
     levels = [] if device else processors.find_levels()
-    passes = describe(options, "" if device else describe_host(opt_level))
-    bodies = [Body(level.name, describe(options, level.options)) for level in levels]
+    passes = describe(options, None if device else choose_host_level(opt_level))
+    bodies = [Body(level.name, describe(options, level)) for level in levels]
     needed = ("kvcache_runtime", *(("kvcache_cuda",) if device else ()))
     library = LibrarySource(
         contents, name, tuple(bodies or [Body("", passes)]), opt_level, needed

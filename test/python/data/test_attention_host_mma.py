@@ -1,5 +1,6 @@
 """Tests of attention of many rows on a CPU by products of bf16: accuracy, unseen values, bits, and the choice."""
 
+import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
@@ -36,8 +37,8 @@ def make_sequence(params, cached, new, like=None):
     return manager, inputs
 
 
-def make_operation(params, heads, mma):
-    return use_mma(kvcache.ops.attention(params, heads, dtype="bf16", out_dtype="f32"), mma)
+def make_operation(params, heads, mma, **options):
+    return use_mma(kvcache.ops.attention(params, heads, dtype="bf16", out_dtype="f32"), mma, **options)
 
 
 def attend(operation, inputs, q, value_dim=64):
@@ -104,6 +105,19 @@ def test_chunks_of_a_prompt_have_its_bits(mma):
         assert (out.view(np.int32) == wanted[begin:end].view(np.int32)).all()
 
 
+@pytest.mark.parametrize("mma", KINDS)
+def test_bounds_checks_change_no_bits(mma):
+    params = make_params("bf16", 1, 64, 16)
+    manager, inputs = make_sequence(params, 70, 90)
+    plain, checked = make_operation(params, 4, mma), make_operation(params, 4, mma, bounds_checks=True)
+    q = draw_queries(90, 4)
+    assert (attend(plain, inputs, q).view(np.int32) == attend(checked, inputs, q).view(np.int32)).all()
+    wrong = inputs.lut.copy()
+    wrong[0, 9] = len(manager.blocks[0])
+    with pytest.raises(kvcache.CheckError, match="page id"):
+        attend(checked, dataclasses.replace(inputs, lut=wrong), q)
+
+
 AVX512 = "+avx512f+avx512bw+avx512vl+fma"
 
 
@@ -131,9 +145,9 @@ def test_choice_follows_features_and_permission(
 
 def test_choice_follows_a_limit_that_is_set_later(monkeypatch):
     """No level has products of bf16, whatever was chosen before."""
-    options.describe_host(2)
+    options.choose_host_level(2)
     monkeypatch.setenv("KVCACHE_CPU", "x86-64-v4")
-    assert options.describe_host(2).endswith(" mma=fma")
+    assert options.choose_host_level(2).mma == "fma"
 
 
 def test_permission_for_tiles_needs_tiles():
