@@ -10,6 +10,7 @@
 
 #include "kvcache/IR/AttentionOps.h"
 #include "kvcache/IR/CacheShape.h"
+#include "kvcache/IR/SelectionOps.h"
 #include "kvcache/IR/SplitOps.h"
 #include "kvcache/IR/WholeCacheOps.h"
 
@@ -41,6 +42,9 @@ SmallVector<DenseOperand> kvcache::getVectorOperands(Operation *op) {
           })
           .Case([](GatherOp gather) -> Operands {
             return {{"keys", gather.getKeys()}, {"values", gather.getValues()}};
+          })
+          .Case([](IndexScoresOp index) -> Operands {
+            return {{"q", index.getQ()}};
           })
           .Case([](MergeSplitsOp merge) -> Operands {
             return {{"workspace", merge.getWorkspace()},

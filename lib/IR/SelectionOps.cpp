@@ -14,6 +14,79 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 //===----------------------------------------------------------------------===//
+// index_scores
+//===----------------------------------------------------------------------===//
+
+void IndexScoresOp::getEffects(Effects &effects) {
+  addWholeCacheEffects(*this, /*readsCache=*/true, /*writesCache=*/false,
+                       effects);
+}
+
+void IndexScoresOp::build(OpBuilder &b, OperationState &state, Value q,
+                          Value cache, Value rowOffsets, Value scores,
+                          Value weights) {
+  build(b, state, TypeRange(getTensorTypes(scores)), q, cache, rowOffsets,
+        scores, weights, /*lengths=*/Value(), UnitAttr(), UnitAttr(),
+        IntegerAttr(), IntegerAttr(), IntegerAttr());
+}
+
+/// (C1).
+static LogicalResult verifyIndexQueries(IndexScoresOp op) {
+  auto cache = cast<CacheTypeInterface>(op.getCache().getType());
+  int64_t heads = cast<ShapedType>(op.getQ().getType()).getDimSize(1);
+  if (ShapedType::isDynamic(heads) || heads < 1 ||
+      heads > IndexScoresOp::kMostHeads)
+    return op.emitOpError() << "expects 'q' to have a static number of heads "
+                            << "from 1 to " << IndexScoresOp::kMostHeads
+                            << ", got " << op.getQ().getType();
+  int64_t elements = cache.getHeadSize();
+  if (elements % IndexScoresOp::kElements != 0)
+    return op.emitOpError() << "expects the head size of 'cache' to be a "
+                            << "multiple of " << IndexScoresOp::kElements
+                            << ", got " << elements;
+  return verifyRows(op, "q", op.getQ().getType(), heads, elements);
+}
+
+/// (C3), (C4).
+static LogicalResult verifyIndexScores(IndexScoresOp op) {
+  auto scores = cast<ShapedType>(op.getScores().getType());
+  int64_t heads = cast<ShapedType>(op.getQ().getType()).getDimSize(1);
+  int64_t rank = op.getSumHeads() ? 2 : 3;
+  if (scores.getRank() != rank)
+    return op.emitOpError()
+           << "expects 'scores' to have " << rank << " dimensions "
+           << (op.getSumHeads() ? "with" : "without") << " 'sum_heads', got "
+           << scores;
+  if (!op.getSumHeads() && scores.getDimSize(1) != heads)
+    return op.emitOpError() << "expects 'scores' to have the " << heads
+                            << " heads of 'q', got " << scores;
+  if (op.getWeights() &&
+      cast<ShapedType>(op.getWeights().getType()).getDimSize(1) != heads)
+    return op.emitOpError()
+           << "expects 'weights' to have the " << heads << " heads of 'q', got "
+           << op.getWeights().getType();
+  return verifyCommonSize(
+      op, "rows", {{op.getQ(), 0}, {op.getWeights(), 0}, {op.getScores(), 0}});
+}
+
+LogicalResult IndexScoresOp::verify() {
+  // (C2)
+  auto cache = cast<CacheTypeInterface>(getCache().getType());
+  if (cache.getNumHeads() != 1)
+    return emitOpError() << "expects 'cache' to have one head, got "
+                         << cache.getNumHeads();
+  if (cache.hasZeroPoints())
+    return emitOpError("expects 'cache' to have no zero points");
+  if (failed(verifyIndexQueries(*this)) || failed(verifyIndexScores(*this)))
+    return failure();
+  // (C5)
+  if (failed(verifyApart(*this, {"scores", getScores()},
+                         {{"q", getQ()}, {"weights", getWeights()}})))
+    return failure();
+  return verifyResults(*this);
+}
+
+//===----------------------------------------------------------------------===//
 // top_rows
 //===----------------------------------------------------------------------===//
 

@@ -34,7 +34,8 @@ struct BoundsChecks : kvcache::impl::BoundsChecksBase<BoundsChecks> {
     });
     for (Operation *op : ops) {
       if (isa<AppendOp, AttentionOp, GatherOp, CopyOp, CopyPagesOp,
-              MergeSplitsOp, MergeStatesOp, RemapRowsOp, TopRowsOp>(op)) {
+              IndexScoresOp, MergeSplitsOp, MergeStatesOp, RemapRowsOp,
+              TopRowsOp>(op)) {
         op->emitOpError("expects 'kvcache-expand-ops' to run before "
                         "'kvcache-bounds-checks'");
         return signalPassFailure();

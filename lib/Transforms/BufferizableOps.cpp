@@ -141,7 +141,7 @@ void kvcache::registerBufferizableOpInterfaceExternalModels(
     DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, KVCacheDialect *) {
     context->loadDialect<BufferizationDialect>();
-    attach<AppendOp, AttentionOp, GatherOp, CopyOp, CopyPagesOp, MergeStatesOp,
-           RemapRowsOp, TopRowsOp>(context);
+    attach<AppendOp, AttentionOp, GatherOp, CopyOp, CopyPagesOp, IndexScoresOp,
+           MergeStatesOp, RemapRowsOp, TopRowsOp>(context);
   });
 }

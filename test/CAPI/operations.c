@@ -17,6 +17,9 @@
 
 #define PARAMS "#kvcache.params<num_heads = 8, head_size = 128>"
 #define CACHE "!kvcache.paged<bf16, " PARAMS ", page_size = 64>"
+#define INDEX_CACHE                                                            \
+  "!kvcache.paged<bf16, #kvcache.params<num_heads = 1, head_size = 128>, "     \
+  "page_size = 64>"
 #define COLLECTION "!kvcache.paged_collection<bf16, " PARAMS ", page_size = 64>"
 #define ROWS "memref<?x8x128xbf16>"
 #define QUERIES "memref<?x32x128xbf16>"
@@ -138,6 +141,11 @@ static void testWholeCacheOps(MlirLocation loc) {
   CREATE("remap_rows", "{}", NULL, {"ids", "memref<?x64xi32>"},
          {"row_offsets", NUMBERS}, {"cache", CACHE},
          {"tokens", "memref<?x64xi32>"});
+  // CHECK: kvcache.index_scores %arg3, %arg2 rows %arg1 outs(%arg0) {relu} :
+  // CHECK: valid 1
+  CREATE("index_scores", "{relu}", NULL, {"scores", "memref<?x4x?xf32>"},
+         {"row_offsets", NUMBERS}, {"cache", INDEX_CACHE},
+         {"q", "memref<?x4x128xbf16>"});
   // clang-format off
   // CHECK: kvcache.top_rows %arg3, %arg2 rows %arg1 outs(%arg0) {first = 1 : i64} :
   // CHECK: valid 1

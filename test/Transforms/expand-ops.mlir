@@ -172,6 +172,8 @@ func.func @alignment(%k: !rows, %keys: !cache, %rows: memref<?xi32>) {
 // -----
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
+#index = #kvcache.params<num_heads = 1, head_size = 128>
+!index = !kvcache.paged<bf16, #index, page_size = 64>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 !rows = memref<?x8x128xbf16>
@@ -199,6 +201,20 @@ func.func @tiling_hints(%k: !rows, %cache: !cache, %to: !cache, %n: memref<?xi32
   kvcache.merge_states %out, %lses outs(%k, %lse) {block_threads = 512} : memref<?x?x8x128xbf16>, memref<?x?x8xf32>, !rows, memref<?x8xf32>
   kvcache.remap_rows %tokens, %cache rows %n outs(%tokens) {block_threads = 96} : memref<?x4xi32>, !cache, memref<?xi32>, memref<?x4xi32>
   kvcache.top_rows %lse, %cache rows %n outs(%tokens) {block_threads = 64} : memref<?x8xf32>, !cache, memref<?xi32>, memref<?x4xi32>
+  return
+}
+
+// A thread of a GPU scores one column: it loads sixteen elements of a key, and
+// four of each of eight heads at once.
+// CHECK-LABEL: func.func @index_scores(
+// GPU:           scf.parallel {{.*}} step (%c256{{.*}}, %c1{{.*}})
+// GPU:           kvcache.load {{.*}} -> vector<16xf32>
+// GPU-COUNT-32:  vector.load {{.*}} : memref<?x16x128xbf16>, vector<4xbf16>
+// CPU:           kvcache.load {{.*}} -> vector<32xf32>
+// CPU-COUNT-8:   vector.load {{.*}} : memref<?x16x128xbf16>, vector<32xbf16>
+// CHECK:         memref.store {{.*}} : memref<?x?xf32>
+func.func @index_scores(%q: memref<?x16x128xbf16>, %cache: !index, %n: memref<?xi32>, %scores: memref<?x?xf32>) {
+  kvcache.index_scores %q, %cache rows %n outs(%scores) {sum_heads} : memref<?x16x128xbf16>, !index, memref<?xi32>, memref<?x?xf32>
   return
 }
 

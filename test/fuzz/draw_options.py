@@ -139,7 +139,7 @@ def compile_program(seed):
 
 def only_sources():
     """Operations are not compiled for the CPU where they are made."""
-    kvcache.ops._make = lambda kind, spec, name, *_, **__: type(
+    kvcache.ops.make = lambda kind, spec, name, *_, **__: type(
         "Drawn", (), {"source": kind.write(spec, name, kind.mutates)}
     )
 

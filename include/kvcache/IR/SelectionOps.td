@@ -11,8 +11,100 @@
 
 include "kvcache/IR/WholeCacheOperands.td"
 
-// Ops that select the tokens that sparse attention reads. The notation is that
+// Ops that score and select the tokens that sparse attention reads. The notation is that
 // of WholeCacheOps.td.
+
+def KVCache_IndexScoresOp : KVCache_WholeCacheOp<"index_scores", [
+    AttrSizedOperandSegments, KVCache_TiledOpInterface]> {
+  let summary = "Scores the tokens of a cache for sparse attention";
+  let description = [{
+    Scores entries of `cache` by the queries `q` of Hi index heads. An entry
+    stands for m tokens, where m is `width`. The position of row
+    `r = row_offsets[b] + i` is `p = lengths[b] + i`, and `lengths` is by default
+    `cache_length(b)`. Row r sees the entries t below `(p + 1) div m`. For each, in
+    f32, with the dequantized key k(t):
+
+    - `dot(r, h, t) = sum_d q[r, h, d] * k(t)[d]`; with `relu` 0 if that is less,
+    - `s(r, h, t) = weights[r, h] * dot(r, h, t)`, without `weights` the product,
+    - with `sum_heads`, `s(r, t) = sum_h s(r, h, t)`.
+
+    `scores[r, t]`, or `scores[r, h, t]` without `sum_heads`, is that number. With
+    `block`, column c is the largest score of the entries of `[c * B, (c + 1) * B)`
+    that the row sees. Then a NaN is smaller than every number. Columns without an
+    entry, and rows of padding, stay as they are. The order of sums is not
+    specified. If all elements of a token have one scale, it is multiplied with
+    last.
+
+    With `kvcache-expand-ops{checks=1}`, a row that needs more columns than
+    `scores` has is an error. Without, it has the scores of these columns.
+
+    On a GPU, a thread computes a column. `block_threads` is the number of threads
+    of a block, by default 256.
+
+    Constraints:
+    - (C1) `q` has a static number of heads, from 1 to 64, and the head size of
+      the cache, a multiple of 32; the elements of a head are contiguous.
+    - (C2) the cache has one head, and no zero points.
+    - (C3) `scores` has two dimensions with `sum_heads`, and otherwise three, of
+      which the second is the heads of `q`.
+    - (C4) `weights` has the heads of `q`, and `q`, `weights` and `scores` have one
+      number of rows.
+    - (C5) `scores` shares no memory with another operand.
+    - (C6) `block_threads` is a multiple of 32 from 32 to 1024.
+
+    Example:
+
+    ```mlir
+    #index = #kvcache.params<num_heads = 1, head_size = 128, is_mla = true>
+    !cache = !kvcache.paged<f8E4M3FN, #index, page_size = 64, scale = f32,
+                            granularity = 128>
+
+    func.func @score(%q: memref<?x64x128xf8E4M3FN>, %cache: !cache,
+                     %rows: memref<?xi32>, %weights: memref<?x64xf32>,
+                     %scores: memref<?x?xf32>) {
+      kvcache.index_scores %q, %cache rows %rows outs(%scores) weights %weights
+        {relu, sum_heads}
+        : memref<?x64x128xf8E4M3FN>, !cache, memref<?xi32>, memref<?x?xf32>,
+          memref<?x64xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = !con((ins
+    Arg<KVCache_NarrowRows, "queries, [total, Hi, E]">:$q,
+    Arg<KVCache_AnyConvertingCache, "a layer's index keys">:$cache,
+    Arg<KVCache_Numbers, "first row of each sequence, [batch + 1]">:$row_offsets,
+    Arg<KVCache_Scores, "scores, [total, N] or [total, Hi, N]">:$scores,
+    Arg<Optional<KVCache_DenseOf<[F32], 2>>, "a factor of each head, [total, Hi]">
+        :$weights,
+    Arg<Optional<KVCache_Numbers>,
+        "tokens of each sequence before this step, [batch]">:$lengths,
+    UnitAttr:$relu,
+    UnitAttr:$sum_heads,
+    DefaultValuedAttr<KVCache_SplitSize, "1">:$width,
+    OptionalAttr<KVCache_SplitSize>:$block
+  ), KVCache_BlockThreadsArgument);
+  let results = (outs Optional<AnyRankedTensor>:$result);
+  let builders = [OpBuilder<(ins
+    "::mlir::Value":$q, "::mlir::Value":$cache, "::mlir::Value":$rowOffsets,
+    "::mlir::Value":$scores, CArg<"::mlir::Value", "{}">:$weights)>];
+  let assemblyFormat = [{
+    $q `,` $cache `rows` $row_offsets `outs` `(` $scores `)`
+    (`weights` $weights^)? (`lengths` $lengths^)? attr-dict
+    `:` type(operands) (`->` type($result)^)?
+  }];
+  let extraClassDeclaration = [{
+    /// The most index heads.
+    static constexpr int64_t kMostHeads = 64;
+    /// A divisor of the elements of a key.
+    static constexpr int64_t kElements = 32;
+
+    MutableOperandRange getDpsInitsMutable() { return getScoresMutable(); }
+    /// The entries of a column.
+    int64_t getBlockSize() { return getBlock().value_or(1); }
+  }];
+  let hasVerifier = 1;
+}
 
 def KVCache_TopRowsOp : KVCache_WholeCacheOp<"top_rows", [
     AttrSizedOperandSegments, KVCache_TiledOpInterface]> {

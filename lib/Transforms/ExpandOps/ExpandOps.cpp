@@ -14,6 +14,7 @@
 #include "../AttentionCPU/AttentionCPU.h"
 #include "../PlanAttention/CompleteConfig.h"
 #include "../PlanAttention/ConfigRemarks.h"
+#include "../Selection/IndexScores.h"
 #include "../Selection/TopRows.h"
 #include "../TileAttention/TileAttention.h"
 #include "../WarpAttention/WarpAttention.h"
@@ -79,8 +80,8 @@ private:
   static WalkResult visit(Operation *op, FunctionT function) {
     return TypeSwitch<Operation *, WalkResult>(op)
         .Case<AppendOp, AttentionOp, GatherOp, CopyOp, CopyPagesOp,
-              MergeSplitsOp, MergeStatesOp, RemapRowsOp, TopRowsOp,
-              WorkspaceSizeOp>(function)
+              IndexScoresOp, MergeSplitsOp, MergeStatesOp, RemapRowsOp,
+              TopRowsOp, WorkspaceSizeOp>(function)
         .Default(WalkResult::advance());
   }
 

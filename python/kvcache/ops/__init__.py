@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -28,15 +26,11 @@ from .attention_config import AttentionConfig, make_config
 from .attention_options import make_spec, make_splits
 from .cache_forms import FUNCTION_NAMES, CacheForm
 from .attention_operation import Attention
-from .operations import (
-    Build,
-    CopyPages,
-    Gather,
-    MergeStates,
-    Operation,
-)
+from .operations import CopyPages, Gather, MergeStates, Operation
+from .index_scoring import index_scores
+from .making import make, remember
 from .regions import Function, ScoreRegions
-from .selection import SelectionSpec, TopRows
+from .selection import top_rows
 from .sources import LayerSpec, MergeSpec, PagesSpec
 
 _RESERVED = (*inspect.signature(Attention.__call__).parameters, *FUNCTION_NAMES)
@@ -47,36 +41,13 @@ __all__ = [
     "attention",
     "copy_pages",
     "gather",
+    "index_scores",
     "merge_states",
     "top_rows",
 ]
 
 
-_Maker = TypeVar("_Maker", bound=Callable[..., Operation])
-
-
-def _remember(maker: _Maker) -> _Maker:
-    """Makes a function return the operation of an earlier call with equal arguments.
-
-    Arguments of other types are not equal: True is not 1. Functions may depend on more
-    than their arguments, so they are traced again.
-    """
-    remembered = functools.lru_cache(maxsize=None, typed=True)(maker)
-
-    @functools.wraps(maker)
-    def make(*arguments: Any, **named: Any) -> Operation:
-        for value in (*arguments, *named.values()):
-            if isinstance(value, tuple) or callable(value) and not isinstance(value, type):
-                return maker(*arguments, **named)
-        try:
-            return remembered(*arguments, **named)
-        except TypeError:  # also for arguments without a hash
-            return maker(*arguments, **named)
-
-    return cast(_Maker, make)
-
-
-@_remember
+@remember
 def append(
     params: KVCacheParams,
     target: str = "cpu",
@@ -189,10 +160,10 @@ def append(
         static_scales=bool(static_scales),
         tiling=Tiling(block_threads).checked(),
     )
-    return _make(Append, spec, name, target, bounds_checks, threads)
+    return make(Append, spec, name, target, bounds_checks, threads)
 
 
-@_remember
+@remember
 def gather(
     params: KVCacheParams,
     target: str = "cpu",
@@ -234,10 +205,10 @@ def gather(
         static_scales=bool(static_scales),
         tiling=Tiling(block_threads, heads_per_thread).checked(),
     )
-    return _make(Gather, spec, name, target, bounds_checks, threads)
+    return make(Gather, spec, name, target, bounds_checks, threads)
 
 
-@_remember
+@remember
 def copy_pages(
     params: KVCacheParams,
     target: str = "cpu",
@@ -255,10 +226,10 @@ def copy_pages(
     check_flag(bounds_checks=bounds_checks)
     cache = CacheForm.of(params, table=table)
     spec = PagesSpec(cache, Tiling(block_threads).checked())
-    return _make(CopyPages, spec, "", target, bounds_checks, threads)
+    return make(CopyPages, spec, "", target, bounds_checks, threads)
 
 
-@_remember
+@remember
 def merge_states(
     heads: int,
     head_dim: int,
@@ -285,66 +256,10 @@ def merge_states(
     name = check_dense("dtype", dtype)
     out = name if out_dtype is None else check_converted("out_dtype", out_dtype)
     spec = MergeSpec(int(heads), int(head_dim), out, Tiling(block_threads).checked())
-    return _make(MergeStates, spec, name, target, threads=threads)
+    return make(MergeStates, spec, name, target, threads=threads)
 
 
-@_remember
-def top_rows(
-    params: KVCacheParams,
-    k: int,
-    *,
-    width: int = 1,
-    whole: bool = False,
-    expand: bool = False,
-    tail: bool = False,
-    first: int = 0,
-    last: int = 0,
-    target: str = "cpu",
-    separate: bool = False,
-    table: str = "dense",
-    block_threads: int | None = None,
-    bounds_checks: bool = False,
-    threads: int | None = None,
-) -> TopRows:
-    """The operation that selects the rows with the largest scores.
-
-    Each new token at position p selects at most ``k`` candidates: groups of ``width``
-    tokens, from the first token on. A larger score is first, and of equal scores the
-    candidate with earlier tokens. -0 equals 0, and NaN comes after all numbers.
-
-    Args:
-        params: The parameters of the paged cache that is attended to.
-        k: The most candidates that are selected, up to 4096.
-        width: The tokens of a candidate.
-        whole: Whether all tokens of a candidate are at p or before, instead of one.
-        expand: Whether the rows are those of the tokens of candidates at p or before.
-            Otherwise the cache has a row for each candidate.
-        tail: Whether the tokens after the last whole candidate, up to p, follow. Needs
-            ``whole`` and ``expand``.
-        first: The number of first candidates that are always selected.
-        last: The number of last candidates that are always selected.
-        target: As in ``jit``.
-        separate: As for ``append``, like ``table``.
-        table: As for ``append``.
-        block_threads: On a GPU, the threads of a thread block: a multiple of 32 from 32
-            to 1024; 1024 by default.
-        bounds_checks: As in ``jit``.
-        threads: As in ``jit``.
-
-    Raises:
-        ValueError: The cache is not paged, or an argument is out of range.
-        TypeError: An argument is not a number, or not a flag.
-    """
-    check_flag(bounds_checks=bounds_checks)
-    cache = CacheForm.of(params, separate, None, table)
-    if not params.is_paged:
-        raise ValueError("operations on whole caches need a paged cache")
-    tiling = Tiling(block_threads).checked()
-    spec = SelectionSpec(cache, k, width, whole, expand, tail, first, last, tiling)
-    return _make(TopRows, spec.checked(), "", target, bounds_checks, threads)
-
-
-@_remember
+@remember
 def attention(
     params: KVCacheParams,
     query_heads: int,
@@ -510,7 +425,7 @@ def attention(
         regions,
         query_rope,
     )
-    return _make(Attention, (cache, spec), name, target, bounds_checks, threads)
+    return make(Attention, (cache, spec), name, target, bounds_checks, threads)
 
 
 def _check_cache(
@@ -525,30 +440,3 @@ def _check_cache(
         dense_dtype(cache.values, dtype)
         check_static(cache.values, static_scales)
     return name
-
-
-# --- Operations ------------------------------------------------------------------------
-
-_lock = threading.Lock()
-
-
-def _make(
-    kind: Any,
-    subject: Any,
-    dtype: str,
-    target: str,
-    bounds_checks: bool = False,
-    threads: int | None = None,
-) -> Any:
-    """Returns one operation for equal arguments, also to concurrent threads."""
-    with _lock:
-        made = _compile(
-            kind, subject, dtype, Build(target, bool(bounds_checks), threads)
-        )
-        _ = made.program
-    return made
-
-
-@functools.cache
-def _compile(kind: Any, subject: Any, dtype: str, build: Build) -> Any:
-    return kind(kind.write(subject, dtype, kind.mutates), build, subject)

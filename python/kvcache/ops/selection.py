@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_integer, check_size
 from ..execution.arrays import Array, read_if_integers
 from ..pages.inputs import StepInputs
 from .arguments import Tiling, attributes_text
 from .array_checks import check_leading, check_rows, get_sizes
 from .cache_forms import NUMBERS, CacheForm, write_function
+from .making import make, remember
 from .operations import Operation
 from .overlaps import check_apart
 from .steps import take_step
@@ -229,3 +231,59 @@ def _add_lengths(inputs: StepInputs, lengths: Array) -> np.ndarray | None:
         )
     totals: np.ndarray = numbers.astype(np.int64) + np.diff(offsets.astype(np.int64))
     return totals
+
+
+@remember
+def top_rows(
+    params: KVCacheParams,
+    k: int,
+    *,
+    width: int = 1,
+    whole: bool = False,
+    expand: bool = False,
+    tail: bool = False,
+    first: int = 0,
+    last: int = 0,
+    target: str = "cpu",
+    separate: bool = False,
+    table: str = "dense",
+    block_threads: int | None = None,
+    bounds_checks: bool = False,
+    threads: int | None = None,
+) -> TopRows:
+    """The operation that selects the rows with the largest scores.
+
+    Each new token at position p selects at most ``k`` candidates: groups of ``width``
+    tokens, from the first token on. A larger score is first, and of equal scores the
+    candidate with earlier tokens. -0 equals 0, and NaN comes after all numbers.
+
+    Args:
+        params: The parameters of the paged cache that is attended to.
+        k: The most candidates that are selected, up to 4096.
+        width: The tokens of a candidate.
+        whole: Whether all tokens of a candidate are at p or before, instead of one.
+        expand: Whether the rows are those of the tokens of candidates at p or before.
+            Otherwise the cache has a row for each candidate.
+        tail: Whether the tokens after the last whole candidate, up to p, follow. Needs
+            ``whole`` and ``expand``.
+        first: The number of first candidates that are always selected.
+        last: The number of last candidates that are always selected.
+        target: As in ``jit``.
+        separate: As for ``append``, like ``table``.
+        table: As for ``append``.
+        block_threads: On a GPU, the threads of a thread block: a multiple of 32 from 32
+            to 1024; 1024 by default.
+        bounds_checks: As in ``jit``.
+        threads: As in ``jit``.
+
+    Raises:
+        ValueError: The cache is not paged, or an argument is out of range.
+        TypeError: An argument is not a number, or not a flag.
+    """
+    check_flag(bounds_checks=bounds_checks)
+    cache = CacheForm.of(params, separate, None, table)
+    if not params.is_paged:
+        raise ValueError("operations on whole caches need a paged cache")
+    tiling = Tiling(block_threads).checked()
+    spec = SelectionSpec(cache, k, width, whole, expand, tail, first, last, tiling)
+    return make(TopRows, spec.checked(), "", target, bounds_checks, threads)

@@ -5,6 +5,30 @@
 #kv = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
+#index = #kvcache.params<num_heads = 1, head_size = 128, is_mla = true>
+!index = !kvcache.paged<f8E4M3FN, #index, page_size = 64, scale = f32, granularity = 128>
+
+// CHECK-LABEL: func.func @index_scores(
+// CHECK:         kvcache.index_scores %{{.*}}, %{{.*}} rows %{{.*}} outs(%{{.*}}) weights %{{.*}} {relu, sum_heads} : memref<?x64x128xf8E4M3FN>, !kvcache.paged
+// CHECK:         kvcache.index_scores %{{.*}}, %{{.*}} rows %{{.*}} outs(%{{.*}}) lengths %{{.*}} {block = 128 : i64, block_threads = 64 : i64, width = 4 : i64} :
+func.func @index_scores(%q: memref<?x64x128xf8E4M3FN>, %cache: !index, %n: memref<?xi32>, %w: memref<?x64xf32>,
+                        %sums: memref<?x?xf32>, %scores: memref<?x64x?xf32>, %lengths: memref<?xi32>) {
+  kvcache.index_scores %q, %cache rows %n outs(%sums) weights %w {relu, sum_heads}
+    : memref<?x64x128xf8E4M3FN>, !index, memref<?xi32>, memref<?x?xf32>, memref<?x64xf32>
+  kvcache.index_scores %q, %cache rows %n outs(%scores) lengths %lengths {width = 4, block = 128, block_threads = 64}
+    : memref<?x64x128xf8E4M3FN>, !index, memref<?xi32>, memref<?x64x?xf32>, memref<?xi32>
+  return
+}
+
+// CHECK-LABEL: func.func @index_scores_on_tensors(
+// CHECK:         %{{.*}} = kvcache.index_scores %{{.*}}, %{{.*}} rows %{{.*}} outs(%{{.*}}) {sum_heads} : {{.*}} -> tensor<?x?xf32>
+func.func @index_scores_on_tensors(%q: tensor<?x64x128xbf16>, %cache: !index, %n: tensor<?xi32>, %sums: tensor<?x?xf32>)
+    -> tensor<?x?xf32> {
+  %r = kvcache.index_scores %q, %cache rows %n outs(%sums) {sum_heads}
+    : tensor<?x64x128xbf16>, !index, tensor<?xi32>, tensor<?x?xf32> -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+
 // CHECK-LABEL: func.func @top_rows(
 // CHECK:         kvcache.top_rows %{{.*}}, %{{.*}} rows %{{.*}} outs(%{{.*}}) : memref<?x?xf32>, !kvcache.paged
 // CHECK:         kvcache.top_rows %{{.*}}, %{{.*}} rows %{{.*}} outs(%{{.*}}, %{{.*}}) lengths %{{.*}} {block_threads = 256 : i64, expand, first = 1 : i64, last = 2 : i64, tail, whole, width = 4 : i64} :

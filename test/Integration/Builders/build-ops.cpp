@@ -53,6 +53,12 @@ static Operation *build(OpBuilder &builder, Location loc, StringRef name,
   if (name == "remap_rows")
     return kvcache::RemapRowsOp::create(builder, loc, args[0], args[1], args[2],
                                         args[3]);
+  if (name == "index_scores") {
+    auto index = kvcache::IndexScoresOp::create(builder, loc, args[0], args[1],
+                                                args[2], args[3]);
+    index.setSumHeads(true);
+    return index;
+  }
   if (name == "top_rows")
     return kvcache::TopRowsOp::create(builder, loc, args[0], args[1], args[2],
                                       args[3], args[4]);

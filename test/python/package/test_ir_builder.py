@@ -7,6 +7,7 @@ import kvcache
 from kvcache import CompileError, _native, ir
 
 CACHE = ir.PagedCacheType("bf16", ir.ParamsAttr(8, 128), page_size=64)
+INDEX_CACHE = ir.PagedCacheType("bf16", ir.ParamsAttr(1, 128), page_size=64)
 COLLECTION = ir.PagedCollectionType("bf16", ir.ParamsAttr(8, 128), page_size=64)
 ROWS, QUERIES, NUMBERS = "memref<?x8x128xbf16>", "memref<?x32x128xbf16>", "memref<?xi32>"
 TENSOR = "tensor<?x32x128xbf16>"
@@ -77,6 +78,17 @@ OPS = {
         {},
         (),
     ),
+    "index_scores": (
+        {
+            "weights": "memref<?x64xf32>",
+            "scores": "memref<?x?xf32>",
+            "row_offsets": NUMBERS,
+            "cache": INDEX_CACHE,
+            "q": "memref<?x64x128xbf16>",
+        },
+        {"relu": True, "sum_heads": True},
+        (),
+    ),
     "top_rows": (
         {
             "ids": "memref<?x64xi32>",
@@ -112,6 +124,7 @@ EXPECTED = {
     "workspace_size": "batch {query_heads = 32 : i64, value_size = 128 : i64}",
     "merge_states": "splits, %lses outs(%out, %lse)",
     "remap_rows": "tokens, %cache rows %row_offsets outs(%ids)",
+    "index_scores": "q, %cache rows %row_offsets outs(%scores) weights %weights {relu, sum_heads}",
     "top_rows": "scores, %cache rows %row_offsets outs(%ids) {last = 1 : i64, whole}",
     "paged_view": "collection[%layer]",
     "async_load_tile": "cache[%batch, %head, %token, %element] to %tile :",

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The operation that scores tokens for sparse attention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..cache.params import KVCacheParams
+from ..checks import check_flag, check_size
+from ..dtypes import DTypeLike
+from ..execution.arrays import Array
+from ..pages.inputs import StepInputs
+from .arguments import (
+    Tiling,
+    attributes_text,
+    check_converted,
+    check_given,
+    dense_dtype,
+    rows_type,
+)
+from .array_checks import check_rows, check_table, get_sizes
+from .cache_forms import NUMBERS, CacheForm, write_function
+from .making import make, remember
+from .operations import LayerOperation
+from .overlaps import check_apart
+from .selection import MOST_WIDTH, check_columns
+from .steps import take_step
+
+_MOST_HEADS = 64
+_ELEMENTS = 32
+
+
+@dataclass(frozen=True)
+class IndexSpec:
+    """The spec of an operation that scores tokens.
+
+    ``dtype`` is the MLIR type of queries. ``heads``, ``relu``, ``sum_heads``, ``width``,
+    ``block`` and ``weights`` are the arguments of ``index_scores``. ``has_lengths`` is
+    whether a call takes ``lengths``.
+    """
+
+    cache: CacheForm
+    dtype: str
+    heads: int
+    relu: bool = False
+    sum_heads: bool = False
+    width: int = 1
+    block: int | None = None
+    weights: bool = False
+    tiling: Tiling = Tiling()
+    has_lengths: bool = False
+
+    def checked(self) -> IndexSpec:
+        """Returns the spec with Python's numbers, or raises what contradicts it."""
+        check_flag(relu=self.relu, sum_heads=self.sum_heads, weights=self.weights)
+        check_size(_MOST_HEADS, index_heads=self.heads)
+        check_size(MOST_WIDTH, width=self.width)
+        if self.block is not None:
+            check_size(MOST_WIDTH, block=self.block)
+        params = self.cache.params
+        if params.n_kv_heads_per_device != 1:
+            raise ValueError(
+                "expects a cache of one head, got "
+                f"{params.n_kv_heads_per_device} heads on a device"
+            )
+        if params.head_dim % _ELEMENTS:
+            raise ValueError(
+                f"expects 'head_dim' to be a multiple of {_ELEMENTS}, got "
+                f"{params.head_dim}"
+            )
+        config = params.kvcache_quant_config
+        if config is not None and config.zero_point_dtype is not None:
+            raise ValueError("expects a cache without zero points")
+        return replace(
+            self,
+            heads=int(self.heads),
+            relu=bool(self.relu),
+            sum_heads=bool(self.sum_heads),
+            width=int(self.width),
+            block=None if self.block is None else int(self.block),
+            weights=bool(self.weights),
+        )
+
+    @property
+    def attributes(self) -> list[str]:
+        """The attributes of the op."""
+        flags = {"relu": self.relu, "sum_heads": self.sum_heads}
+        return [
+            *(name for name, flag in flags.items() if flag),
+            *([f"width = {self.width}"] if self.width > 1 else []),
+            *([f"block = {self.block}"] if self.block is not None else []),
+            *self.tiling.attributes,
+        ]
+
+
+def index_scores_source(spec: IndexSpec, dtype: str, mutates: Sequence[str]) -> str:
+    heads = "" if spec.sum_heads else f"x{spec.heads}"
+    strides = "?, 1" if spec.sum_heads else "?, ?, 1"
+    types = {
+        "q": rows_type("?", spec.heads, spec.cache.params.head_dim, spec.dtype),
+        "row_offsets": NUMBERS,
+        "out": f"memref<?{heads}x?xf32, strided<[{strides}]>>",
+        **(
+            {"weights": f"memref<?x{spec.heads}xf32, strided<[?, 1]>>"}
+            if spec.weights
+            else {}
+        ),
+        **({"token_lengths": NUMBERS} if spec.has_lengths else {}),
+    }
+    weights = " weights %weights" if spec.weights else ""
+    lengths = " lengths %token_lengths" if spec.has_lengths else ""
+    operands = [types["q"], spec.cache.view_types["key_view"], *list(types.values())[1:]]
+    body = (
+        f"kvcache.index_scores %q, %key_view rows %row_offsets outs(%out){weights}"
+        f"{lengths}{attributes_text(spec.attributes)}\n      : {', '.join(operands)}"
+    )
+    lines = [*spec.cache.views(), body]
+    return write_function("index_scores", spec.cache.arguments, types, mutates, lines)
+
+
+class IndexScores(LayerOperation):
+    write = staticmethod(index_scores_source)
+    functions = ("index_scores",)
+    mutates = ("out",)
+
+    def __call__(
+        self,
+        inputs: StepInputs,
+        layer: int,
+        q: Array,
+        *,
+        weights: Array | None = None,
+        out: Array,
+        lengths: Array | None = None,
+        device: int = 0,
+    ) -> None:
+        """Scores the tokens of a layer of the cache for each new token.
+
+        The first call with ``lengths`` compiles a function for this form.
+
+        Args:
+            inputs: As for ``append``, after the keys of the step are appended.
+            layer: The index of the layer in the cache.
+            q: The queries, [total, index_heads, head_dim], in the dtype of the
+                operation.
+            weights: The factor of each head, float32 [total, index_heads], if it was
+                made with weights.
+            out: The scores, float32 [total, n] with ``sum_heads``, or [total,
+                index_heads, n], written up to the last token that each row sees. Other
+                columns stay as they are.
+            lengths: The tokens of each sequence before this step, int32 [batch]. None
+                for the lengths of ``inputs``: a cache with an entry for several tokens
+                may count entries there.
+            device: The device whose tensors it reads.
+        """
+        spec: IndexSpec = self._spec
+        check_given("weights", weights, spec.weights)
+        step = take_step(inputs, spec.cache, layer, device)
+        if spec.width == 1 and lengths is None:
+            check_table(inputs, step.blocks)
+        check_rows(step.offsets, q=q, weights=weights, out=out)
+        self._check_heads(out)
+        check_columns(inputs, lengths, ("out", out), self._count_columns)
+        check_apart(
+            {"out": out},
+            {"q": q, "weights": weights, "lengths": lengths, **step.tensors, **step.tables},
+        )
+        optional = (array for array in (weights, lengths) if array is not None)
+        operation = self._take_form(replace(spec, has_lengths=lengths is not None))
+        operation._call_on_layer(inputs, layer, step, q, step.offsets, out, *optional)
+
+    def _count_columns(self, tokens: int) -> int:
+        """The columns of a row that sees so many tokens."""
+        return -(-(tokens // self._spec.width) // (self._spec.block or 1))
+
+    def _check_heads(self, out: Array) -> None:
+        """Raises ``ValueError`` unless scores have the heads of queries."""
+        sizes, heads = get_sizes(out), self._spec.heads
+        rank = 2 if self._spec.sum_heads else 3
+        if sizes and (len(sizes) != rank or rank == 3 and sizes[1] != heads):
+            shape = "[total, n]" if rank == 2 else f"[total, {heads}, n]"
+            raise ValueError(f"expects 'out' to have the shape {shape}, got {list(sizes)}")
+
+
+@remember
+def index_scores(
+    params: KVCacheParams,
+    index_heads: int,
+    *,
+    relu: bool = False,
+    sum_heads: bool = False,
+    width: int = 1,
+    block: int | None = None,
+    weights: bool = False,
+    dtype: DTypeLike | None = None,
+    target: str = "cpu",
+    separate: bool = False,
+    table: str = "dense",
+    block_threads: int | None = None,
+    bounds_checks: bool = False,
+    threads: int | None = None,
+) -> IndexScores:
+    """The operation that scores the tokens of a layer, for ``top_rows``.
+
+    The score of a head is the product of its query and a token's key, in f32.
+
+    Args:
+        params: The parameters of a paged cache of index keys, with one head of a
+            multiple of 32 elements, without zero points.
+        index_heads: The number of heads of queries, up to 64.
+        relu: Whether scores of heads below 0 become 0, before weights.
+        sum_heads: Whether scores of heads are added.
+        width: The tokens that a row of the cache stands for.
+        block: The rows of the cache of which a column has the largest score. None for a
+            column for each row.
+        weights: Whether calls give a factor for each new token and head.
+        dtype: The type of queries: f32, f16, bf16 or fp8. By default that of the cache,
+            or bf16 if its elements are neither.
+        target: As in ``jit``.
+        separate: As for ``append``, like ``table``.
+        table: As for ``append``.
+        block_threads: As for ``append``.
+        bounds_checks: As in ``jit``.
+        threads: As in ``jit``.
+
+    Raises:
+        ValueError: The cache is not paged, or an argument is out of range.
+        TypeError: An argument is not a number, or not a flag.
+    """
+    check_flag(bounds_checks=bounds_checks)
+    cache = CacheForm.of(params, separate, None, table)
+    name = dense_dtype(params, None)
+    if dtype is not None:
+        name = check_converted("dtype", dtype)
+    tiling = Tiling(block_threads).checked()
+    options = relu, sum_heads, width, block, weights
+    spec = IndexSpec(cache, name, index_heads, *options, tiling)
+    return make(IndexScores, spec.checked(), "", target, bounds_checks, threads)

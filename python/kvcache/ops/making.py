@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How the functions of this package make operations: once for equal arguments."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from .operations import Build, Operation
+
+_Maker = TypeVar("_Maker", bound=Callable[..., Operation])
+
+
+def remember(maker: _Maker) -> _Maker:
+    """Makes a function return the operation of an earlier call with equal arguments.
+
+    Arguments of other types are not equal: True is not 1. Functions may depend on more
+    than their arguments, so they are traced again.
+    """
+    remembered = functools.lru_cache(maxsize=None, typed=True)(maker)
+
+    @functools.wraps(maker)
+    def make(*arguments: Any, **named: Any) -> Operation:
+        for value in (*arguments, *named.values()):
+            if isinstance(value, tuple) or callable(value) and not isinstance(value, type):
+                return maker(*arguments, **named)
+        try:
+            return remembered(*arguments, **named)
+        except TypeError:  # also for arguments without a hash
+            return maker(*arguments, **named)
+
+    return cast(_Maker, make)
+
+
+_lock = threading.Lock()
+
+
+def make(
+    kind: Any,
+    subject: Any,
+    dtype: str,
+    target: str,
+    bounds_checks: bool = False,
+    threads: int | None = None,
+) -> Any:
+    """Returns one operation for equal arguments, also to concurrent threads."""
+    with _lock:
+        made = _compile(
+            kind, subject, dtype, Build(target, bool(bounds_checks), threads)
+        )
+        _ = made.program
+    return made
+
+
+@functools.cache
+def _compile(kind: Any, subject: Any, dtype: str, build: Build) -> Any:
+    return kind(kind.write(subject, dtype, kind.mutates), build, subject)

@@ -1,0 +1,250 @@
+"""Tests of index_scores on data: integers, whose sums are exact, and the bound of real numbers."""
+
+import functools
+
+import ml_dtypes
+import numpy as np
+import pytest
+from devices import TARGETS as CHIPS
+from devices import spread
+
+import kvcache
+from kvcache import KVCacheParams, KVCacheQuantizationConfig, StepInputs
+
+CPU = "cpu"
+TARGETS = [CPU, *CHIPS]
+PAGE = 16
+# The dtype of keys, and the dtype and the granularity of their scales.
+CACHES = {
+    "f32": ("f32", None, None),
+    "bf16": ("bf16", None, None),
+    "f16": ("f16", None, None),
+    "fp8": ("f8E4M3FN", None, None),
+    "fp8-token": ("f8E4M3FN", "f32", 128),
+    "fp8-group": ("f8E4M3FN", "f8E8M0FNU", 32),
+    "mxfp4": ("f4E2M1FN", "f8E8M0FNU", 32),
+}
+QUERIES = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "f16": np.float16, "f8E4M3FN": ml_dtypes.float8_e4m3fn}
+
+
+@functools.cache
+def make_params(cache, size=128):
+    dtype, scale, granularity = CACHES[cache]
+    config = None
+    if scale:
+        config = KVCacheQuantizationConfig(scale, min(granularity, size))
+    return KVCacheParams(
+        dtype, 1, size, page_size=PAGE, total_num_layers=1, is_mla=True, kvcache_quant_config=config
+    )
+
+
+def make_step(params, lengths, new, keys=None, seed=0):
+    """A step whose sequences have random integers from -3 to 3, or ``keys``, in all tokens.
+
+    Also returns the keys of each sequence as the cache has them.
+    """
+    rng = np.random.default_rng(seed)
+    totals = np.add(lengths, new)
+    pages = -(-totals // PAGE)
+    manager = kvcache.PagedKVCacheManager(
+        params, max_batch_size=1, max_seq_len=PAGE, num_pages=int(pages.sum()) + 1
+    )
+    order = iter(rng.permutation(int(pages.sum())) + 1)
+    lut = np.zeros((len(totals), int(pages.max())), np.uint32)
+    for b, count in enumerate(pages):
+        lut[b, :count] = [next(order) for _ in range(count)]
+
+    def make(lengths, new):
+        offsets = np.concatenate([[0], np.cumsum(new)]).astype(np.int32)
+        return StepInputs.of(
+            blocks=manager.blocks,
+            scales=manager.scales,
+            lengths=np.array(lengths, np.int32),
+            lut=lut,
+            row_offsets=offsets,
+        )
+
+    rows = rng.integers(-3, 4, (int(totals.sum()), 1, params.head_dim)) if keys is None else np.concatenate(keys)
+    full = make(np.zeros_like(totals), totals)
+    append = kvcache.ops.append(params, dtype="f32", power_of_two=params.kvcache_quant_config is not None)
+    append(full, 0, rows.astype(np.float32))
+    stored = np.zeros((len(totals), int(totals.max()), 1, params.head_dim), np.float32)
+    kvcache.ops.gather(params, dtype="f32")(full, 0, stored)
+    return make(lengths, new), [stored[b, :total, 0] for b, total in enumerate(totals)]
+
+
+def score(step, keys, q, *, relu=False, sum_heads=False, width=1, block=1, weights=None, lengths=None, columns):
+    """The scores in f64, with NaN in columns that stay as they are, and the sums of magnitudes."""
+    total, heads = q.shape[:2]
+    lengths = step.lengths if lengths is None else lengths
+    scores = np.full((total, heads, columns), np.nan)
+    q = q.astype(np.float64)
+    factors = np.ones((total, heads)) if weights is None else weights.astype(np.float64)
+    for b in range(len(lengths)):
+        for row in range(step.row_offsets[b], step.row_offsets[b + 1]):
+            entries = (int(lengths[b]) + row - int(step.row_offsets[b]) + 1) // width
+            products = q[row] @ keys[b][:entries].astype(np.float64).T
+            products = factors[row][:, None] * (np.maximum(products, 0) if relu else products)
+            if sum_heads:
+                products = products.sum(axis=0, keepdims=True)
+            for column in range(-(-entries // block)):
+                own = products[:, column * block : (column + 1) * block]
+                scores[row, : len(own), column] = own.max(axis=1)
+    return scores[:, 0] if sum_heads else scores
+
+
+def run(operation, step, q, weights, columns, heads, lengths=None):
+    shape = (len(q), columns) if heads is None else (len(q), heads, columns)
+    out = np.full(shape, np.nan, np.float32)
+    operation(step, 0, q, out=out, lengths=lengths, **({} if weights is None else {"weights": weights}))
+    return out
+
+
+def check(target, cache, heads, size=128, dtype="bf16", lengths=(0, 37, 60), new=(3, 1, 2), weights=False, **options):
+    params = make_params(cache, size)
+    step, keys = make_step(params, lengths, new)
+    rng = np.random.default_rng(5)
+    total = int(sum(new))
+    q = rng.integers(-3, 4, (total, heads, size)).astype(QUERIES[dtype])
+    factors = rng.integers(-3, 4, (total, heads)).astype(np.float32) if weights else None
+    operation = kvcache.ops.index_scores(params, heads, weights=weights, dtype=dtype, target=target, **options)
+    columns = int(max(np.add(lengths, new)))
+    out = run(operation, step, q, factors, columns, None if options.get("sum_heads") else heads)
+    expected = score(step, keys, q, weights=factors, columns=columns, **{**options, "block": options.get("block") or 1})
+    np.testing.assert_array_equal(out, expected.astype(np.float32))
+
+
+INDEXER = {"relu": True, "sum_heads": True, "weights": True}
+
+
+@pytest.mark.parametrize(("cache", "target"), spread(CACHES, with_cpu=True))
+def test_index_scores_of_formats(cache, target):
+    check(target, cache, 4, **INDEXER)
+
+
+@pytest.mark.parametrize(("dtype", "target"), spread(QUERIES, with_cpu=True))
+def test_index_scores_of_query_dtypes(dtype, target):
+    check(target, "fp8-token", 4, dtype=dtype, **INDEXER)
+
+
+@pytest.mark.parametrize(("heads", "target"), spread([1, 3, 12, 64], with_cpu=True))
+def test_index_scores_of_numbers_of_heads(heads, target):
+    check(target, "fp8", heads, lengths=(5,), new=(1,), **INDEXER)
+
+
+@pytest.mark.parametrize(("size", "target"), spread([32, 96, 256], with_cpu=True))
+def test_index_scores_of_head_sizes(size, target):
+    check(target, "bf16", 2, size, **INDEXER)
+
+
+OPTIONS = {
+    "plain": {},
+    "relu": {"relu": True},
+    "sum": {"sum_heads": True},
+    "weights": {"weights": True},
+    "block": {"block": 8},
+    "block-of-sums": {"block": 16, **INDEXER},
+    "width": {"width": 4, **INDEXER},
+    "width-and-block": {"width": 2, "block": 4, "relu": True},
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", OPTIONS)
+def test_index_scores_with_options(target, name):
+    check(target, "bf16", 4, 64, **OPTIONS[name])
+
+
+@pytest.mark.parametrize("target", [CPU, CHIPS[1]])
+def test_lengths_count_tokens_of_entries(target):
+    params = make_params("bf16", 32)
+    step, keys = make_step(params, (10, 3), (1, 1))
+    tokens = np.array([40, 12], np.int32)
+    q = np.random.default_rng(1).integers(-3, 4, (2, 2, 32)).astype(ml_dtypes.bfloat16)
+    operation = kvcache.ops.index_scores(params, 2, width=4, dtype="bf16", target=target)
+    out = run(operation, step, q, None, 12, 2, lengths=tokens)
+    expected = score(step, keys, q, width=4, lengths=tokens, columns=12)
+    np.testing.assert_array_equal(out, expected.astype(np.float32))
+
+
+@pytest.mark.parametrize(("cache", "target"), spread(["f32", "bf16", "fp8-token", "fp8-group"], with_cpu=True))
+def test_index_scores_of_real_numbers_are_within_the_bound(cache, target):
+    """The bound of sums of f32: (E + heads + 2) 2^-23 times the sum of magnitudes."""
+    params, heads, size = make_params(cache), 8, 128
+    rng = np.random.default_rng(8)
+    step, keys = make_step(params, (50,), (2,), keys=[rng.standard_normal((52, 1, size))])
+    q = rng.standard_normal((2, heads, size)).astype(ml_dtypes.bfloat16)
+    weights = rng.standard_normal((2, heads)).astype(np.float32)
+    operation = kvcache.ops.index_scores(params, heads, dtype="bf16", target=target, **INDEXER)
+    out = run(operation, step, q, weights, 52, None)
+    options = {"weights": weights, "sum_heads": True, "columns": 52}
+    expected = score(step, keys, q, relu=True, **options)
+    magnitudes = score(step, [np.abs(k) for k in keys], np.abs(q), **{**options, "weights": np.abs(weights)})
+    assert (np.isnan(out) == np.isnan(expected)).all()
+    error = np.abs(out - expected) / ((size + heads + 2) * 2.0**-23 * magnitudes)
+    assert np.nanmax(error) < 1
+
+
+@pytest.mark.parametrize("target", [CPU, CHIPS[2]])
+def test_scored_and_selected_tokens_of_real_numbers(target):
+    """The three steps of DeepSeek's sparse attention, against a sort of the model's scores."""
+    params, heads = make_params("fp8-token"), 8
+    step, keys = make_step(params, (90,), (3,))
+    q = np.random.default_rng(2).integers(-3, 4, (3, heads, 128)).astype(ml_dtypes.float8_e4m3fn)
+    weights = np.random.default_rng(3).integers(-3, 4, (3, heads)).astype(np.float32)
+    operation = kvcache.ops.index_scores(params, heads, dtype="f8E4M3FN", target=target, **INDEXER)
+    scores = run(operation, step, q, weights, 93, None)
+    out, tokens = np.empty((2, 3, 32), np.int32)
+    kvcache.ops.top_rows(params, 32, target=target)(step, scores, out=out, tokens=tokens)
+    expected = score(step, keys, q, relu=True, sum_heads=True, weights=weights, columns=93)
+    for row in range(3):
+        best = np.argsort(-expected[row, : 91 + row], kind="stable")[:32]
+        np.testing.assert_array_equal(tokens[row], np.sort(best))
+
+
+# --- Errors ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"index_heads": 65}, "expects 'index_heads' to be at most 64, got 65"),
+        ({"index_heads": 0}, "expects 'index_heads' to be positive, got 0"),
+        ({"width": 0}, "expects 'width' to be positive, got 0"),
+        ({"block": 0}, "expects 'block' to be positive, got 0"),
+        ({"params": KVCacheParams("bf16", 2, 128, page_size=16)}, "a cache of one head, got 2 heads"),
+        ({"params": KVCacheParams("bf16", 1, 48, page_size=16)}, "'head_dim' to be a multiple of 32, got 48"),
+        ({"dtype": "i8"}, "expects 'dtype' to be one of f32, f16, bf16"),
+    ],
+)
+def test_options_out_of_range(given, message):
+    with pytest.raises(ValueError, match=message):
+        kvcache.ops.index_scores(**{"params": make_params("bf16"), "index_heads": 4, **given})
+
+
+def test_arrays_of_wrong_sizes():
+    params = make_params("bf16", 32)
+    step, _ = make_step(params, (20,), (1,))
+    operation = kvcache.ops.index_scores(params, 2, sum_heads=True, weights=True, dtype="f32")
+    q, weights, out = np.zeros((1, 2, 32), np.float32), np.zeros((1, 2), np.float32), np.zeros((1, 21), np.float32)
+    operation(step, 0, q, weights=weights, out=out)
+    with pytest.raises(ValueError, match="'out' to have a column for each of 21 candidates of sequence 0, got 20"):
+        operation(step, 0, q, weights=weights, out=out[:, :20])
+    with pytest.raises(ValueError, match=r"'out' to have the shape \[total, n\], got \[1, 2, 21\]"):
+        operation(step, 0, q, weights=weights, out=np.zeros((1, 2, 21), np.float32))
+    with pytest.raises(ValueError, match="'q' to have a row for each of 1 new tokens, got 0"):
+        operation(step, 0, q[:0], weights=weights, out=out)
+    with pytest.raises(ValueError, match="expects 'weights', as the operation was made with it"):
+        operation(step, 0, q, out=out)
+    with pytest.raises(ValueError, match="'out' to share no memory with 'weights'"):
+        operation(step, 0, q, weights=out[:, :2], out=out)
+
+
+@pytest.mark.parametrize("target", [CPU, CHIPS[1]])
+def test_checks_of_columns(target, monkeypatch):
+    params = make_params("bf16", 32)
+    step, _ = make_step(params, (20,), (1,))
+    monkeypatch.setattr("kvcache.ops.index_scoring.check_columns", lambda *_: None)
+    operation = kvcache.ops.index_scores(params, 2, dtype="f32", target=target, bounds_checks=True)
+    with pytest.raises(kvcache.CheckError, match="number of columns that a row of 'scores' needs is out of range"):
+        operation(step, 0, np.zeros((1, 2, 32), np.float32), out=np.zeros((1, 2, 20), np.float32))
