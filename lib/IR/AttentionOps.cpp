@@ -172,6 +172,11 @@ static LogicalResult verifySparseRows(AttentionOp op) {
   if (!keys.isPaged() || !values.isPaged() ||
       keys.getPageSize() != values.getPageSize())
     return op.emitOpError("expects paged caches of one page size for 'rows'");
+  auto rows = cast<ShapedType>(op.getRows().getType());
+  if (rows.getRank() == 3 && rows.getDimSize(1) != keys.getNumHeads())
+    return op.emitOpError()
+           << "expects 'rows' to have the " << keys.getNumHeads()
+           << " heads of the caches, got " << rows;
   return success();
 }
 

@@ -45,8 +45,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     - with `ranges`, those t with `ranges[r, k, 0] <= t < ranges[r, k, 1]` for
       some k. Ranges are sorted.
 
-    With `rows`, it sees the tokens at the encoded rows `rows[r, k]` instead, as
-    `remap_rows` finds them. A negative one is skipped.
+    With `rows`, it sees the tokens at the encoded rows `rows[r, k]`, or
+    `rows[r, h, k]` for head h. Negative ones are skipped.
 
     The region `score` computes another score of each pair of a row and a token,
     and the region `mask` which tokens a row sees. `score` takes the score after
@@ -82,7 +82,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
       even number for values of 4 bits; `lse` and `sinks` have the heads of `q`.
     - (C4) `soft_cap` is between 2^-16 and 2^16.
     - (C5) `rows` require paged caches of one page size, and exclude `causal`,
-      `window`, `chunk`, `mask`, `ranges` and `lengths`.
+      `window`, `chunk`, `mask`, `ranges` and `lengths`. With three dimensions,
+      they have the heads of the caches.
     - (C6) `sinkless_lse` is only with `sinks`, and `whole_mask` with `mask`.
     - (C7) `workspace` is contiguous, in the default memory space, and has less
       than 2^63 bytes for each sequence. `row_offsets` then has at least one
@@ -205,8 +206,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
         "a logit for each head, [Hq]">:$sinks,
     Arg<Optional<KVCache_DenseOf<[I32], 2>>,
         "which tokens a row sees, [total, words]">:$mask,
-    Arg<Optional<KVCache_DenseOf<[I32], 2>>,
-        "the rows that a row sees, signed, [total, k]">:$rows,
+    Arg<Optional<KVCache_SelectedRows>,
+        "the rows that a row sees, signed, [total, k] or [total, H, k]">:$rows,
     Arg<Optional<KVCache_Numbers>, "tokens of each sequence, [batch]">:$lengths,
     Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$key_scale,
     Arg<Optional<KVCache_StaticScale>, "a static scale, or [H]">:$value_scale,

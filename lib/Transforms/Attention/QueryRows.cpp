@@ -40,7 +40,22 @@ QueryRows kvcache::loadRowsAndTokens(const Frame &frame, AttentionOp op,
 QueryRows kvcache::getSparseRow(const Frame &frame, AttentionOp op, Value row,
                                 Value columns) {
   return {Value(), row, frame.index(1),
-          columns ? columns : frame.dim(op.getRows(), 1), frame.index(0)};
+          columns ? columns : countIds(frame, op.getRows()), frame.index(0)};
+}
+
+Value kvcache::countIds(const Frame &frame, Value ids) {
+  return frame.dim(ids, cast<MemRefType>(ids.getType()).getRank() - 1);
+}
+
+bool kvcache::haveHeads(Value ids) {
+  return cast<MemRefType>(ids.getType()).getRank() == 3;
+}
+
+SmallVector<Value> kvcache::getIdPlace(Value ids, Value row, Value head,
+                                       Value column) {
+  if (haveHeads(ids))
+    return {row, head, column};
+  return {row, column};
 }
 
 void kvcache::checkRow(const Frame &frame, AttentionOp op, Value row) {

@@ -33,6 +33,13 @@ QueryRows loadRowsAndTokens(const Frame &frame, AttentionOp op, Value batch);
 QueryRows getSparseRow(const Frame &frame, AttentionOp op, Value row,
                        Value columns = {});
 
+/// The columns of the encoded rows `ids` that sparse rows see.
+Value countIds(const Frame &frame, Value ids);
+/// Whether each head of the cache has encoded rows of its own.
+bool haveHeads(Value ids);
+/// The index of an encoded row. `head` may be null without heads.
+SmallVector<Value> getIdPlace(Value ids, Value row, Value head, Value column);
+
 /// With checks, the arrays of the op have this row.
 void checkRow(const Frame &frame, AttentionOp op, Value row);
 

@@ -11,8 +11,10 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-Value TokenLoader::loadId(const QueryRows &rows, Value column) const {
-  return frame.loadSigned(op.getRows(), {rows.first, column});
+Value TokenLoader::loadId(const QueryRows &rows, Value head,
+                          Value column) const {
+  return frame.loadSigned(op.getRows(),
+                          getIdPlace(op.getRows(), rows.first, head, column));
 }
 
 Place TokenLoader::getPlace(const QueryRows &rows, Value token,

@@ -18,8 +18,9 @@ class TokenLoader {
 public:
   TokenLoader(const Frame &frame, AttentionOp op) : frame(frame), op(op) {}
 
-  /// The encoded row of a column of a sparse row, signed.
-  Value loadId(const QueryRows &rows, Value column) const;
+  /// The encoded row of a column of a sparse row for a head of the cache,
+  /// signed.
+  Value loadId(const QueryRows &rows, Value head, Value column) const;
   /// The place of a token of the rows. With sparse rows, `id` is the token's.
   Place getPlace(const QueryRows &rows, Value token, Value id) const;
 

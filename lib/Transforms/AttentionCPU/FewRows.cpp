@@ -74,8 +74,11 @@ private:
   void begin(const Row &row, Value head, Value inMemory) const;
   void end(const Row &row, Value head, Value inMemory) const;
   void addTile(Value token, Value lastToken) const;
-  /// Loads the encoded rows of a tile's columns, and returns the largest.
-  Value loadIds(Value token, Value lastToken) const;
+  /// Adds a tile whose largest encoded row is `otherId`, or null, for a head.
+  void addTileOfHead(const HeadTile &tile, Value firstInMemory) const;
+  /// Loads the encoded rows of a tile's columns for a head, and returns the
+  /// largest.
+  Value loadIds(Value head, Value token, Value lastToken) const;
   void loadScales(const HeadTile &tile) const;
 
   const HostAttention &attention;
@@ -136,35 +139,46 @@ void RowsOfHeads::end(const Row &row, Value head, Value inMemory) const {
 }
 
 void RowsOfHeads::addTile(Value token, Value lastToken) const {
-  Value otherId;
-  if (memory.ids)
-    otherId = loadIds(token, lastToken);
-  auto add = [&] {
-    forHeads([&](Value head, Value firstInMemory) {
-      HeadTile tile{head, token, lastToken, otherId};
-      loadScales(tile);
-      int64_t size = getGroupSize(attention);
-      frame.loop(frame.index(0), count, frame.index(size), [&](Value number) {
-        RowGroup group{rows, frame.add(firstInMemory, number),
-                       attention.getRow(rows, head, number),
-                       frame.equal(number, frame.index(0)), size};
-        kvcache::addTile(attention, memory, group, tile);
+  auto addIfGiven = [&](Value otherId, function_ref<void()> add) {
+    runIfGiven(frame, otherId ? frame.less(frame.i32(-1), otherId) : Value(),
+               add);
+  };
+  if (memory.ids && haveHeads(attention.op.getRows()))
+    return forHeads([&](Value head, Value firstInMemory) {
+      Value otherId = loadIds(head, token, lastToken);
+      addIfGiven(otherId, [&] {
+        addTileOfHead({head, token, lastToken, otherId}, firstInMemory);
       });
     });
-  };
-  Value isGiven;
-  if (otherId)
-    isGiven = frame.less(frame.i32(-1), otherId);
-  runIfGiven(frame, isGiven, add);
+  Value otherId;
+  if (memory.ids)
+    otherId = loadIds(firstHead, token, lastToken);
+  addIfGiven(otherId, [&] {
+    forHeads([&](Value head, Value firstInMemory) {
+      addTileOfHead({head, token, lastToken, otherId}, firstInMemory);
+    });
+  });
 }
 
-Value RowsOfHeads::loadIds(Value token, Value lastToken) const {
+void RowsOfHeads::addTileOfHead(const HeadTile &tile,
+                                Value firstInMemory) const {
+  loadScales(tile);
+  int64_t size = getGroupSize(attention);
+  frame.loop(frame.index(0), count, frame.index(size), [&](Value number) {
+    RowGroup group{rows, frame.add(firstInMemory, number),
+                   attention.getRow(rows, tile.head, number),
+                   frame.equal(number, frame.index(0)), size};
+    kvcache::addTile(attention, memory, group, tile);
+  });
+}
+
+Value RowsOfHeads::loadIds(Value head, Value token, Value lastToken) const {
   auto loop = scf::ForOp::create(
       frame.builder, frame.loc, frame.index(0), frame.index(kTileTokens),
       frame.index(1), frame.i32(-1),
       [&](OpBuilder &, Location, Value j, ValueRange largest) {
         Value column = frame.min(frame.add(token, j), lastToken);
-        Value id = frame.toI32(attention.loader.loadId(rows, column));
+        Value id = frame.toI32(attention.loader.loadId(rows, head, column));
         memref::StoreOp::create(frame.builder, frame.loc, id, memory.ids, j);
         scf::YieldOp::create(frame.builder, frame.loc,
                              frame.max(largest.front(), id));

@@ -63,7 +63,7 @@ void GroupProducts::prefetch(Value token) const {
   AttentionOp op = attention.op;
   Value id, isToken;
   if (memory.ids) {
-    id = attention.loader.loadId(group.rows, token);
+    id = attention.loader.loadId(group.rows, tile.head, token);
     isToken = frame.less(frame.index(-1), id);
   }
   runIfGiven(frame, isToken, [&] {

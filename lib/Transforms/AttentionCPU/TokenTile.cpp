@@ -113,7 +113,7 @@ TokenTile::Token TokenTile::getToken(const QueryRows &rows, Value head,
   const TokenLoader &loader = attention.loader;
   if (!ids)
     return {loader.getPlace(rows, column, Value()), head, Value()};
-  Value id = loader.loadId(rows, column);
+  Value id = loader.loadId(rows, head, column);
   memref::StoreOp::create(frame.builder, frame.loc, frame.toI32(id), ids, j);
   return {loader.getPlace(rows, column, id), head,
           frame.less(frame.index(-1), id)};

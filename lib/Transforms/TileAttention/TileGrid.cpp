@@ -134,7 +134,7 @@ TileWork TileGrid::getScheduledWork(const ScheduledItem &item) {
   work.carried = item.carried;
   if (op.getRows())
     work.columns = frame.fromI32(
-        scheduler->unify(frame.toI32(frame.dim(op.getRows(), 1))));
+        scheduler->unify(frame.toI32(countIds(frame, op.getRows()))));
   splits.makeWorkspace(item.slots);
   setHeads(work, item.share);
   setEntry(work, item.entry);

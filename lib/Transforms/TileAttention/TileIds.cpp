@@ -8,6 +8,8 @@
 
 #include "TileIds.h"
 
+#include "../Attention/QueryRows.h"
+
 #include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/QueryOps.h"
 #include "kvcache/IR/TileOps.h"
@@ -33,7 +35,8 @@ void TileIds::allocate() {
   ids = AllocTileOp::create(builder, loc, type, IntegerAttr());
 }
 
-std::function<void()> TileIds::load(Value thread, Value row, Value tile,
+std::function<void()> TileIds::load(Value thread, Value row, Value head,
+                                    Value tile,
                                     const TokenRange &columns) const {
   Value first = frame.add(columns.from, frame.mul(tile, tokens));
   Value slot = frame.rem(tile, tiles);
@@ -44,8 +47,8 @@ std::function<void()> TileIds::load(Value thread, Value row, Value tile,
     Value id = frame.selectIf(
         frame.below(column, columns.to),
         [&]() -> Value {
-          Value given = memref::LoadOp::create(builder, loc, rows,
-                                               ValueRange{row, column});
+          Value given = memref::LoadOp::create(
+              builder, loc, rows, getIdPlace(rows, row, head, column));
           check(given);
           return given;
         },

@@ -25,9 +25,10 @@ public:
           int64_t threads);
 
   void allocate();
-  /// Loads the ids of a tile of some columns of a row, and returns a function
-  /// that stores them: -1 after the last column. Barriers are the caller's.
-  std::function<void()> load(Value thread, Value row, Value tile,
+  /// Loads the ids of a tile of some columns of a row and a head of the cache,
+  /// and returns a function that stores them: -1 after the last column.
+  /// Barriers are the caller's.
+  std::function<void()> load(Value thread, Value row, Value head, Value tile,
                              const TokenRange &columns) const;
 
   /// The ids of a tile, as the operand of a gather.

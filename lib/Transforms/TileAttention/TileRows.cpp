@@ -126,7 +126,7 @@ Value TileRows::getToken(Value tile) const {
 }
 
 std::function<void()> TileRows::loadIds(Value tile) const {
-  return ids->load(work.thread, rows.first, tile, tokens.all);
+  return ids->load(work.thread, rows.first, work.head, tile, tokens.all);
 }
 
 //===----------------------------------------------------------------------===//

@@ -28,7 +28,7 @@ WarpToken WarpTokens::load(const QueryRows &rows, Value i, Value number,
                                          condition);
   };
   if (op.getRows()) {
-    Value given = loader.loadId(rows, number);
+    Value given = loader.loadId(rows, lanes.head, number);
     id = frame.max(given, frame.index(0));
     restrict(frame.equal(given, id));
   }

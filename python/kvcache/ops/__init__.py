@@ -271,7 +271,7 @@ def attention(
     target: str = "cpu",
     dtype: DTypeLike | None = None,
     mask: bool | Function = False,
-    rows: bool = False,
+    rows: bool | str = False,
     split_tokens: int | None = None,
     max_splits: int = 32,
     split_rows: int = 1,
@@ -321,7 +321,8 @@ def attention(
             query, key, ...)``, which returns whether the query sees the key. It is
             plain Python and NumPy on numbers, and is traced once.
         rows: Whether calls give the rows of the cache that each query sees, for sparse
-            attention. ``causal`` is ignored then.
+            attention. ``causal`` is ignored then. ``"heads"`` for rows of each head of
+            the cache.
         split_tokens: On a GPU, tokens per split; None for no splits. Thread blocks
             compute splits, and a second launch merges them from a workspace. Use at
             least 256, or 1024 for latent caches.

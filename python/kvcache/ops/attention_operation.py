@@ -139,7 +139,8 @@ class Attention(LayerOperation):
                 earlier steps are seen. With ``whole_mask``, bit t is set if the query
                 sees token t, new or not. Tokens that have no bit are not seen.
             rows: The slots of the tokens that each query sees, page * page_size +
-                offset, int32 [total, n], if it was made with rows. Negative ones are
+                offset, int32 [total, n], if it was made with rows, or [total, heads, n]
+                for each head of the cache with ``rows="heads"``. Negative ones are
                 skipped. One in host memory that the cache lacks is an error.
             kv_lengths: The number of tokens of each sequence, int32 [batch], if it was
                 made with them. The lengths of the inputs are ignored then. Each call

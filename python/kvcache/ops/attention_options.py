@@ -63,7 +63,7 @@ class AttentionSpec:
             for none.
         sinkless_lse: Whether ``lse`` has no sink.
         max_logits: Whether calls give an array for largest scores.
-        rows: Whether calls give the rows of the cache that a query sees.
+        rows: The type of the rows of the cache that a query sees; empty for none.
         kv_lengths: Whether calls give the number of tokens of each sequence.
         value_dim: The number of elements of a value.
         splits: The options of split KV, or None.
@@ -86,7 +86,7 @@ class AttentionSpec:
     ranges: int
     sinkless_lse: bool
     max_logits: bool
-    rows: bool
+    rows: str
     kv_lengths: bool
     value_dim: int
     splits: Splits | None
@@ -111,7 +111,7 @@ class AttentionSpec:
         types = {
             "sinks": f"memref<{self.query_heads}x{self.sinks}>",
             "mask": "memref<?x?xi32>",
-            "rows": "memref<?x?xi32>",
+            "rows": self.rows,
             "kv_lengths": "memref<?xi32>",
         }
         return {name: type_ for name, type_ in types.items() if getattr(self, name)}
@@ -217,7 +217,7 @@ def make_spec(
     ranges: int | None,
     sinkless_lse: bool,
     max_logits: bool,
-    rows: bool,
+    rows: bool | str,
     kv_lengths: bool,
     value_dim: int | None,
     splits: Splits | None,
@@ -230,7 +230,8 @@ def make_spec(
     """Checks the arguments of ``kvcache.ops.attention``."""
     params = cache.params
     check_positive(query_heads=query_heads)
-    check_flag(causal=causal, mask=mask, rows=rows, kv_lengths=kv_lengths)
+    check_flag(causal=causal, mask=mask, kv_lengths=kv_lengths)
+    rows_of_ids = _make_rows(rows, params.n_kv_heads_per_device)
     check_flag(
         whole_mask=whole_mask, sinkless_lse=sinkless_lse, max_logits=max_logits
     )
@@ -256,11 +257,11 @@ def make_spec(
         raise ValueError(
             "expects 'persistent' or 'scheduled_blocks' only with 'split_tokens'"
         )
-    if rows and (window is not None or chunk is not None or mask or ranges):
+    if rows_of_ids and (window is not None or chunk is not None or mask or ranges):
         raise ValueError("expects no 'window', 'chunk', 'mask' or 'ranges' with 'rows'")
-    if rows and regions.text:
+    if rows_of_ids and regions.text:
         raise ValueError("expects no functions of scores and masks with 'rows'")
-    if rows and kv_lengths:
+    if rows_of_ids and kv_lengths:
         raise ValueError("expects no 'kv_lengths' with 'rows', which are the tokens seen")
     if value_dim is None and params.is_mla:
         raise ValueError("attention to a latent cache needs 'value_dim'")
@@ -277,7 +278,7 @@ def make_spec(
         )
     return AttentionSpec(
         int(query_heads),
-        bool(causal) and not rows,
+        bool(causal) and not rows_of_ids,
         None if window is None else int(window),
         None if chunk is None else int(chunk),
         None if soft_cap is None else float(soft_cap),
@@ -287,7 +288,7 @@ def make_spec(
         int(ranges or 0),
         bool(sinkless_lse),
         bool(max_logits),
-        bool(rows),
+        rows_of_ids,
         bool(kv_lengths),
         int(value_dim),
         splits,
@@ -298,6 +299,18 @@ def make_spec(
         cache.row_dim,
         int(query_rope or 0),
     )
+
+
+def _make_rows(rows: bool | str, heads: int) -> str:
+    """The type of the rows that queries see; empty for none."""
+    if isinstance(rows, str):
+        if rows != "heads":
+            raise ValueError(
+                f"expects 'rows' to be True, False or 'heads', got {rows!r}"
+            )
+        return f"memref<?x{heads}x?xi32>"
+    check_flag(rows=rows)
+    return "memref<?x?xi32>" if rows else ""
 
 
 def _parse_sinks(sinks: bool | DTypeLike) -> str:

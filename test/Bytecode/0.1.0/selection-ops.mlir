@@ -4,6 +4,7 @@
 
 #kv = #kvcache.params<num_heads = 1, head_size = 128, is_mla = true>
 #kv1 = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+#kv2 = #kvcache.params<num_heads = 4, head_size = 128>
 module {
   func.func @index_scores(%arg0: memref<?x64x128xf8E4M3FN>, %arg1: !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>, %arg2: memref<?xi32>, %arg3: memref<?x64xf32>, %arg4: memref<?x?xf32>, %arg5: memref<?x64x?xf32>, %arg6: memref<?xi32>) {
     kvcache.index_scores %arg0, %arg1 rows %arg2 outs(%arg4) weights %arg3 {relu, sum_heads} : memref<?x64x128xf8E4M3FN>, !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>, memref<?xi32>, memref<?x?xf32>, memref<?x64xf32>
@@ -22,6 +23,10 @@ module {
   func.func @top_rows_of_heads_on_tensors(%arg0: tensor<?x4x?xf32>, %arg1: !kvcache.paged<bf16, #kv1, page_size = 64>, %arg2: tensor<?xi32>, %arg3: tensor<?x4x16xi32>, %arg4: tensor<?x4x16xi32>) -> (tensor<?x4x16xi32>, tensor<?x4x16xi32>) {
     %0:2 = kvcache.top_rows %arg0, %arg1 rows %arg2 outs(%arg3, %arg4) : tensor<?x4x?xf32>, !kvcache.paged<bf16, #kv1, page_size = 64>, tensor<?xi32>, tensor<?x4x16xi32>, tensor<?x4x16xi32> -> tensor<?x4x16xi32>, tensor<?x4x16xi32>
     return %0#0, %0#1 : tensor<?x4x16xi32>, tensor<?x4x16xi32>
+  }
+  func.func @rows_of_heads(%arg0: memref<?x64x128xbf16>, %arg1: !kvcache.paged<bf16, #kv2, page_size = 128>, %arg2: !kvcache.paged<bf16, #kv2, page_size = 128>, %arg3: memref<?xi32>, %arg4: f32, %arg5: memref<?x64x128xbf16>, %arg6: memref<?x4x16xi32>) {
+    kvcache.attention %arg0, %arg1, %arg2, %arg3, %arg4 outs(%arg5) rows %arg6 : memref<?x64x128xbf16>, !kvcache.paged<bf16, #kv2, page_size = 128>, !kvcache.paged<bf16, #kv2, page_size = 128>, memref<?xi32>, f32, memref<?x64x128xbf16>, memref<?x4x16xi32>
+    return
   }
 }
 

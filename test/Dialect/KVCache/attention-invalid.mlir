@@ -187,6 +187,17 @@ func.func @c5_causal(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memr
 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @c5_heads_of_rows(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %x: memref<?x4x8xi32>) {
+  // expected-error @below {{expects 'rows' to have the 8 heads of the caches, got 'memref<?x4x8xi32>'}}
+  kvcache.attention %q, %k, %v, %n, %s outs(%out) rows %x : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>, memref<?x4x8xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
 !small = !kvcache.paged<bf16, #kv, page_size = 16>
 
 func.func @c5_page_sizes(%q: memref<?x32x128xbf16>, %k: !cache, %v: !small, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>, %x: memref<?x8xi32>) {

@@ -52,3 +52,15 @@ func.func @top_rows_of_heads_on_tensors(%scores: tensor<?x4x?xf32>, %cache: !cac
     -> tensor<?x4x16xi32>, tensor<?x4x16xi32>
   return %r#0, %r#1 : tensor<?x4x16xi32>, tensor<?x4x16xi32>
 }
+
+#kv2 = #kvcache.params<num_heads = 4, head_size = 128>
+!layer = !kvcache.paged<bf16, #kv2, page_size = 128>
+
+// CHECK-LABEL: func.func @rows_of_heads(
+// CHECK:         kvcache.attention %{{.*}} outs(%{{.*}}) rows %{{.*}} : {{.*}}, memref<?x4x16xi32>
+func.func @rows_of_heads(%q: memref<?x64x128xbf16>, %k: !layer, %v: !layer, %n: memref<?xi32>, %scale: f32,
+                         %out: memref<?x64x128xbf16>, %rows: memref<?x4x16xi32>) {
+  kvcache.attention %q, %k, %v, %n, %scale outs(%out) rows %rows
+    : memref<?x64x128xbf16>, !layer, !layer, memref<?xi32>, f32, memref<?x64x128xbf16>, memref<?x4x16xi32>
+  return
+}
