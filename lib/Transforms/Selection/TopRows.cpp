@@ -175,8 +175,9 @@ public:
 
 private:
   void selectRow() {
-    auto [sequence, visible] = RowPosition::find(
+    RowPosition position = RowPosition::find(
         frame, {op.getCache(), op.getRowOffsets(), op.getLengths()}, row[0]);
+    Value visible = position.visible;
     int64_t width = op.getWidth();
     Value rounded =
         op.getWhole() ? visible : frame.add(visible, frame.index(width - 1));
@@ -195,7 +196,7 @@ private:
     Value count = frame.fromI32(buffer.select(end, scores));
     forColumns([&](Value column) {
       auto [token, isToken] = findToken(buffer, column, count, visible);
-      storeToken(column, sequence, token, isToken);
+      storeToken(column, position.sequence, token, isToken);
     });
   }
 
