@@ -83,7 +83,8 @@ class Layout:
         TensorRT-LLM's. ``"LBHNC"``, ``"LBNHC"``, ``"LHBNC"``, ``"BLHNC"``, ``"BLNHC"`` and
         ``"BHLNC"`` are vLLM's: layer, page, head, token, and C with the key and the value
         of a head side by side. ``"FlashMLA-V3.2"`` and ``"FlashMLA-V4"`` are rows of
-        fields of several types.
+        fields of several types. So are the index keys ``"DeepGEMM-index"`` and
+        ``"DeepGEMM-index-MXFP4"``, without a rope.
 
         Args:
             params: If given, the layout is checked against them.

@@ -12,10 +12,12 @@ from .quantization import KVCacheQuantizationConfig
 from .rows import Field, RowLayout
 
 
-def row_params(layout: RowLayout, page_size: int) -> tuple[KVCacheParams, KVCacheParams]:
+def row_params(
+    layout: RowLayout, page_size: int
+) -> tuple[KVCacheParams, KVCacheParams | None]:
     """The parameters of the content and of the rope of such rows, for one layer.
 
-    They are ``params`` and ``rope_params`` of ``kvcache.ops``.
+    They are ``params`` and ``rope_params`` of ``kvcache.ops``: None without a rope.
 
     Args:
         layout: The layout of the rows, from ``Layout.from_name``.
@@ -34,11 +36,11 @@ def row_params(layout: RowLayout, page_size: int) -> tuple[KVCacheParams, KVCach
     }
     config = KVCacheQuantizationConfig(fields["scales"].dtype, layout.granularity)
     content = _make_params(fields["content"], page_size, config)
+    content = content.with_layout(layouts["content"], layouts["scales"])
+    if "rope" not in fields:
+        return content, None
     rope = _make_params(fields["rope"], page_size, None)
-    return (
-        content.with_layout(layouts["content"], layouts["scales"]),
-        rope.with_layout(layouts["rope"]),
-    )
+    return content, rope.with_layout(layouts["rope"])
 
 
 def _make_params(

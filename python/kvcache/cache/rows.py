@@ -32,6 +32,26 @@ class Field:
     offset: int
     offset_per_token: int = 0
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether two elements share a byte."""
+        return dtypes.bits(self.dtype) == 4
+
+    @property
+    def storage(self) -> np.dtype:
+        """The type of stored elements: bytes of two elements of 4 bits."""
+        return np.dtype(np.int8) if self.is_packed else dtypes.dtype(self.dtype)
+
+    @property
+    def stored_columns(self) -> int:
+        """Stored elements per token."""
+        return self.columns // 2 if self.is_packed else self.columns
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes per token."""
+        return self.stored_columns * self.storage.itemsize
+
 
 @dataclass(frozen=True)
 class FieldView:
@@ -54,7 +74,7 @@ class RowLayout:
 
     Attributes:
         name: The name for ``kvcache.Layout.from_name``.
-        fields: The content, its scales, and the rope.
+        fields: The content, its scales, and the rope, if there is one.
         granularity: The number of elements of the content that share a scale.
         page_unit: The bytes that divide the distance of pages.
     """
@@ -113,7 +133,7 @@ class RowLayout:
         """All fields of a token, except fields after all rows."""
         inside = [field for field in self.fields if not field.offset_per_token]
         size = max(
-            field.offset + field.columns * dtypes.dtype(field.dtype).itemsize
+            field.offset + field.nbytes
             for field in inside
         )
         return Field("row", "f8E4M3FN", size, inside[0].pitch, 0)
@@ -128,12 +148,12 @@ class RowLayout:
             field.offset
             + field.offset_per_token * page_size
             + field.pitch * (page_size - 1)
-            + field.columns * dtypes.dtype(field.dtype).itemsize
+            + field.nbytes
             for field in self.fields
         )
 
     def _view(self, field: Field, pages: np.ndarray, page_size: int) -> FieldView:
-        element = dtypes.dtype(field.dtype)
+        element, columns = field.storage, field.stored_columns
         start = field.offset + field.offset_per_token * page_size
         distance = pages.strides[0]
         for name, size in (
@@ -147,7 +167,7 @@ class RowLayout:
                     f"{element.name}"
                 )
         array = np.ndarray(
-            (len(pages), page_size, 1, field.columns),
+            (len(pages), page_size, 1, columns),
             element,
             pages,
             start,
@@ -156,7 +176,7 @@ class RowLayout:
         array.flags.writeable = pages.flags.writeable
         pitch = field.pitch // element.itemsize
         memref = (
-            f"memref<?x{page_size}x1x{field.columns}x{field.dtype}, "
+            f"memref<?x{page_size}x1x{columns}x{'i8' if field.is_packed else field.dtype}, "
             f"strided<[?, {pitch}, {pitch}, 1], offset: ?>>"
         )
         return FieldView(array, self._type(field, page_size) or memref, memref)
@@ -165,13 +185,13 @@ class RowLayout:
         """The type of a view of the field; empty for scales, part of the content's."""
         if field.name == "scales":
             return ""
-        pitch = field.pitch // dtypes.dtype(field.dtype).itemsize
+        pitch = field.pitch // field.storage.itemsize
         params = f"#kvcache.params<num_heads = 1, head_size = {field.columns}, is_mla = true>"
         text = f"{field.dtype}, {params}, page_size = {page_size}"
         end = f", layout = [token = {pitch}]"
         if field.name == "content":
             scales = next(other for other in self.fields if other.name == "scales")
-            scale_pitch = scales.pitch // dtypes.dtype(scales.dtype).itemsize
+            scale_pitch = scales.pitch // scales.storage.itemsize
             text += f", scale = {scales.dtype}, granularity = {self.granularity}"
             end += f", scale_layout = [token = {scale_pitch}]"
         return f"!kvcache.paged<{text}{end}>"
@@ -199,6 +219,28 @@ LAYOUTS = {
         ),
         granularity=64,
         page_unit=576,
+    ),
+    # Index keys of DeepSeek V3.2, as in vLLM, SGLang and DeepGEMM: the keys of a page,
+    # then its scales, 132 bytes a token.
+    "DeepGEMM-index": RowLayout(
+        "DeepGEMM-index",
+        (
+            Field("content", "f8E4M3FN", 128, 128, 0),
+            Field("scales", "f32", 1, 4, 0, offset_per_token=128),
+        ),
+        granularity=128,
+        page_unit=132,
+    ),
+    # The same keys as MXFP4, as in vLLM on sm_100 and SGLang for DeepSeek V4: 68 bytes a
+    # token.
+    "DeepGEMM-index-MXFP4": RowLayout(
+        "DeepGEMM-index-MXFP4",
+        (
+            Field("content", "f4E2M1FN", 128, 64, 0),
+            Field("scales", "f8E8M0FNU", 4, 4, 0, offset_per_token=64),
+        ),
+        granularity=32,
+        page_unit=68,
     ),
 }
 """The layouts of rows of fields, by name."""

@@ -123,6 +123,9 @@ class IndexScores(LayerOperation):
     write = staticmethod(index_scores_source)
     functions = ("index_scores",)
     mutates = ("out",)
+    parameters = dict.fromkeys(("q", "weights", "out", "lengths"), "")
+    positional = ("q",)
+    _checked = None  # Only Python checks calls.
 
     def __call__(
         self,

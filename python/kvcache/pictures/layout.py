@@ -163,7 +163,7 @@ def _list_rows(layout: RowLayout, page_size: int) -> list[_Line | None]:
 
     def make_box(field: Field, token: int) -> _Box:
         start = field.offset + field.offset_per_token * page_size + field.pitch * token
-        size = field.columns * dtypes.dtype(field.dtype).itemsize
+        size = field.nbytes
         name = f"{field.name} of token {token}"
         return _Box(field.name, name, f"token {token}", start, size)
 

@@ -167,6 +167,48 @@ def test_lengths_count_tokens_of_entries(target):
     np.testing.assert_array_equal(out, expected.astype(np.float32))
 
 
+@pytest.mark.parametrize("target", [CPU, CHIPS[1]])
+@pytest.mark.parametrize("name", ["DeepGEMM-index", "DeepGEMM-index-MXFP4"])
+def test_index_keys_in_pages_of_deepgemm(name, target):
+    """The keys of a page, then its scales; other layers lie between pages."""
+    layout = kvcache.Layout.from_name(name)
+    params, _ = kvcache.row_params(layout, PAGE)
+    data = np.zeros((3, 2 * layout.page_bytes(PAGE)), np.uint8)
+    views = layout.views(data, PAGE)
+    lut = np.array([[2, 1]], np.uint32)
+
+    def make(length, new):
+        return StepInputs.of(
+            keys=views["content"].array,
+            key_scales=views["scales"].array,
+            lengths=np.array([length], np.int32),
+            lut=lut,
+            row_offsets=np.array([0, new], np.int32),
+        )
+
+    rng = np.random.default_rng(4)
+    keys = rng.integers(-3, 4, (20, 1, 128)).astype(np.float32)
+    append = kvcache.ops.append(params, dtype="f32", power_of_two=True, separate=True, target=target)
+    append(make(0, 20), 0, keys)
+    stored = data[2, : PAGE * 64].reshape(PAGE, 64)[7]
+    stored = np.stack([stored & 15, stored >> 4], -1).reshape(-1).astype(np.uint8).view(ml_dtypes.float4_e2m1fn)
+    scales = data[2, PAGE * 64 + 7 * 4 :][:4].view(ml_dtypes.float8_e8m0fnu)
+    if name == "DeepGEMM-index":
+        stored = data[2, 7 * 128 : 8 * 128].view(ml_dtypes.float8_e4m3fn)
+        scales = data[2, PAGE * 128 + 7 * 4 :][:4].view(np.float32)
+    scales = scales.astype(np.float32).repeat(128 // len(scales))
+    np.testing.assert_array_equal(stored.astype(np.float32) * scales, keys[7, 0])
+    assert not data[:, layout.page_bytes(PAGE) :].any()
+    q = rng.integers(-3, 4, (1, 4, 128)).astype(ml_dtypes.float8_e4m3fn)
+    operation = kvcache.ops.index_scores(
+        params, 4, dtype="f8E4M3FN", relu=True, sum_heads=True, separate=True, target=target
+    )
+    step = make(19, 1)
+    out = run(operation, step, q, None, 20, None)
+    expected = score(step, [keys[:, 0]], q, relu=True, sum_heads=True, columns=20)
+    np.testing.assert_array_equal(out, expected.astype(np.float32))
+
+
 @pytest.mark.parametrize(("cache", "target"), spread(["f32", "bf16", "fp8-token", "fp8-group"], with_cpu=True))
 def test_index_scores_of_real_numbers_are_within_the_bound(cache, target):
     """The bound of sums of f32: (E + heads + 2) 2^-23 times the sum of magnitudes."""
@@ -186,7 +228,7 @@ def test_index_scores_of_real_numbers_are_within_the_bound(cache, target):
 
 
 @pytest.mark.parametrize("target", [CPU, CHIPS[2]])
-def test_scored_and_selected_tokens_of_real_numbers(target):
+def test_scored_and_selected_tokens_are_those_of_a_sort(target):
     """The three steps of DeepSeek's sparse attention, against a sort of the model's scores."""
     params, heads = make_params("fp8-token"), 8
     step, keys = make_step(params, (90,), (3,))
@@ -200,6 +242,16 @@ def test_scored_and_selected_tokens_of_real_numbers(target):
     for row in range(3):
         best = np.argsort(-expected[row, : 91 + row], kind="stable")[:32]
         np.testing.assert_array_equal(tokens[row], np.sort(best))
+
+
+def test_bound_scores_are_those_of_a_call():
+    params = make_params("bf16", 32)
+    step, _ = make_step(params, (20,), (1,))
+    operation = kvcache.ops.index_scores(params, 2, dtype="f32")
+    q = np.random.default_rng(3).standard_normal((1, 2, 32)).astype(np.float32)
+    out = np.empty((1, 2, 21), np.float32)
+    operation.bind(step, 0)(q, out=out)
+    np.testing.assert_array_equal(out, run(operation, step, q, None, 21, 2))
 
 
 # --- Errors ----------------------------------------------------------------------------

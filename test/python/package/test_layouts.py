@@ -219,6 +219,31 @@ def test_pages_of_flash_mla_v4():
     assert "layout = [token = 288]" in views["rope"].type
 
 
+def test_pages_of_index_keys_of_deepgemm():
+    layout = Layout.from_name("DeepGEMM-index")
+    assert layout.page_bytes(64) == 8448
+    data = random_bytes(3, layout.page_bytes(64))
+    views = layout.views(data, page_size=64)
+    for token in (0, 63):
+        assert views["content"].array[1, token, 0].tobytes() == data[1, token * 128 :][:128].tobytes()
+        assert views["scales"].array[1, token, 0].tobytes() == data[1, 8192 + token * 4 :][:4].tobytes()
+    params, rope = kvcache.row_params(layout, 64)
+    assert rope is None and params.head_dim == 128 and params.is_mla
+
+
+def test_pages_of_index_keys_of_mxfp4():
+    """Two elements share a byte."""
+    layout = Layout.from_name("DeepGEMM-index-MXFP4")
+    assert layout.page_bytes(64) == 64 * 68
+    data = random_bytes(2, layout.page_bytes(64))
+    views = layout.views(data, page_size=64)
+    assert views["content"].array[1, 63, 0].tobytes() == data[1, 63 * 64 :][:64].tobytes()
+    assert views["scales"].array[1, 63, 0].tobytes() == data[1, 64 * 64 + 63 * 4 :][:4].tobytes()
+    assert views["content"].memref.startswith("memref<?x64x1x64xi8, strided<[?, 64, 64, 1]")
+    params, rope = kvcache.row_params(layout, 64)
+    assert rope is None and params.layer_blocks_type == "memref<?x64x1x64xi8, strided<[?, 64, 64, 1], offset: ?>>"
+
+
 def test_wrong_rows():
     layout = Layout.from_name("FlashMLA-V4")
     with pytest.raises(TypeError, match="expects bytes"):

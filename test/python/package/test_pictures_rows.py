@@ -196,13 +196,13 @@ def test_scales_have_lines_of_their_own():
     assert ("scales", 1, 0, 64, 79) in found
 
 
-@pytest.mark.parametrize("name", ["FlashMLA-V3.2", "FlashMLA-V4"])
+@pytest.mark.parametrize("name", ["FlashMLA-V3.2", "FlashMLA-V4", "DeepGEMM-index", "DeepGEMM-index-MXFP4"])
 def test_fields_of_rows_match_their_arrays(name):
     layout = kvcache.Layout.from_name(name)
     data = np.zeros((1, layout.page_bytes(4)), np.uint8)
     views = layout.views(data, page_size=4)
     boxes = list(list_boxes(parse(draw_row(layout, page_size=4))))
-    assert len(boxes) == 12
+    assert len(boxes) == 4 * len(layout.fields)
     for kind, _, token, first, last in boxes:
         field = views[kind].array[0, token, 0]
         assert first == field.ctypes.data - data.ctypes.data
