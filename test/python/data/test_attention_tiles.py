@@ -1,4 +1,4 @@
-"""Tests of kvcache.ops.attention on tensor cores, against f64 NumPy, and of its kernels' resources."""
+"""Tests of kvcache.ops.attention on tensor cores, against f64 NumPy."""
 
 import ml_dtypes
 import model
@@ -19,7 +19,6 @@ from attention_checks import (
     random_mask,
     run,
 )
-from compiled import needs_ptxas
 from devices import spread
 from edits import edit
 
@@ -396,117 +395,6 @@ def test_a_sequence_alone_and_in_a_batch(case, target):
     assert len(set(results)) == 1
 
 
-@pytest.mark.parametrize(
-    "chip, tile_rows, window, keys",
-    [
-        ("sm_80", 64, 48, 64),
-        ("sm_80", 128, None, 64),
-        ("sm_90a", 64, 48, 64),
-        ("sm_90a", 64, None, 64),
-        ("sm_90a", 128, None, 128),
-        ("sm_90a", 128, 48, 128),
-        ("sm_100a", 128, 48, 64),
-    ],
-)
-def test_blocks_read_only_tokens_that_rows_see(chip, tile_rows, window, keys):
-    """Each token is read once for all rows of a thread block, and unseen tokens only in partial pages.
-
-    With 192 tokens, the last thread block has no rows.
-    """
-    params = kvcache.KVCacheParams("bf16", 1, 64, page_size=16, total_num_layers=1)
-    attend = kvcache.ops.attention(params, 4, tile_rows=tile_rows, window=window)
-    program = kvcache.jit(attend.source, target=f"emulator:{chip}", meter=True, opt_level=0)
-    tokens, pages = 192 if keys == 128 else 200, 13
-    rng = np.random.default_rng(5)
-    blocks = rng.standard_normal((pages, 2, 1, 16, 1, 64)).astype(ml_dtypes.bfloat16)
-    q = rng.standard_normal((tokens, 4, 64)).astype(ml_dtypes.bfloat16)
-    out, lse = np.zeros_like(q), np.zeros((tokens, 4), np.float32)
-    table = rng.permutation(pages)[None].astype(np.uint32)
-    offsets = np.array([0, tokens], np.int32)
-    arguments = (
-        np.zeros(1, np.uint32),
-        table,
-        tokens,
-        tokens,
-        0,
-        q,
-        offsets,
-        out,
-        lse,
-        0.125,
-    )
-    program.call("attention", blocks, *arguments)
-    (launch,) = program.launches
-    seen = tiles = 0
-    for first in range(0, tokens, tile_rows // 4):
-        begin = 0 if window is None else max(first + 1 - window, 0)
-        block_tokens = min(first + tile_rows // 4, tokens) - begin // 16 * 16
-        seen += block_tokens
-        tiles += -(-block_tokens // keys)
-    copied = sum(copies.global_bytes for copies in launch.copies.values())
-    assert copied == seen * 2 * 64 * 2
-    assert launch.bank_conflicts == 0
-    # Scores and accumulators, by instructions that the meter counts.
-    operations = [meter.operations for meter in launch.products.values()]
-    assert operations == ([] if chip == "sm_80" else [tiles * tile_rows * keys * 2 * (64 + 64)])
-
-
-@pytest.mark.parametrize(
-    "chip, group, tile_rows, splits",
-    [
-        ("sm_80", 128, None, False),
-        ("sm_90a", 128, None, True),
-        ("sm_100a", 128, None, False),
-        ("sm_100a", 24, 16, True),
-    ],
-)
-def test_sparse_rows_are_read_once_for_the_heads_of_a_block(chip, group, tile_rows, splits):
-    """Negative ids, and columns after the last, cost no bytes."""
-    params = kvcache.KVCacheParams(
-        "bf16", 1, 576, page_size=16, total_num_layers=1, is_mla=True
-    )
-    attend = kvcache.ops.attention(
-        params,
-        group,
-        rows=True,
-        value_dim=512,
-        tile_rows=tile_rows,
-        split_tokens=32 if splits else None,
-    )
-    program = kvcache.jit(attend.source, target=f"emulator:{chip}", meter=True, opt_level=0)
-    pages, columns = 9, 100
-    rng = np.random.default_rng(5)
-    blocks = rng.standard_normal((pages, 1, 1, 16, 1, 576)).astype(ml_dtypes.bfloat16)
-    q = rng.standard_normal((2, group, 576)).astype(ml_dtypes.bfloat16)
-    out = np.zeros((2, group, 512), ml_dtypes.bfloat16)
-    lse = np.zeros((2, group), np.float32)
-    ids = np.array([rng.permutation(pages * 16)[:columns] for _ in q], np.int32)
-    ids[1, ::3] = -1
-    workspace = [np.zeros(attend.workspace_size(1), np.int8)] if splits else []
-    program.call(
-        "attention",
-        blocks,
-        np.zeros(1, np.uint32),
-        np.zeros((1, 1), np.uint32),
-        1,
-        1,
-        0,
-        q,
-        np.array([0, 2], np.int32),
-        out,
-        lse,
-        0.125,
-        *workspace,
-        ids,
-    )
-    launch = program.launches[0]
-    # 24 heads in two thread blocks of 16 rows, and 64 heads with MMAs of whole tiles.
-    blocks_of_row = group // (tile_rows and 12 or (32 if chip == "sm_80" else 64))
-    copied = sum(copies.global_bytes for copies in launch.copies.values())
-    assert copied == blocks_of_row * (ids >= 0).sum() * 576 * 2
-    assert launch.bank_conflicts == 0
-
-
 def test_f16_probs_do_not_vanish():
     """Tests many probabilities of 2^-27, below the smallest f16, with one of 1."""
     params = make_params("f16", heads=1, head_dim=16)
@@ -545,79 +433,3 @@ def test_dequantized_tiles_of_any_magnitude(largest):
     wanted, wanted_lse = model.attend(q, keys, values, 0.1)
     assert close(out, wanted, 2**-11 * np.abs(values).max())
     np.testing.assert_allclose(lse, wanted_lse, rtol=0, atol=1e-5)
-
-
-ALL = {"soft_cap": 50.0, "sinks": True, "window": 64}
-QUARTERS = kvcache.KVCacheQuantizationConfig("f32", 32)
-# The kernels with most registers, which contain the code of the others.
-LARGE = [
-    # In-register dequantization with the MMAs of warps.
-    (
-        kvcache.KVCacheParams("i8", 8, 128, page_size=16, total_num_layers=2, kvcache_quant_config=QUARTERS),
-        4,
-        {"split_tokens": 256, "mask": True, **ALL},
-    ),
-    (make_params("int4", 8, 256), 8, {"split_tokens": 256, "tile_rows": 128}),
-    (
-        make_params("fp8-token", 1, 576, mla=True),
-        128,
-        {"value_dim": 512, "split_tokens": 64},
-    ),
-    (make_params("bf16", 1, 576, mla=True), 128, {"value_dim": 512, "split_tokens": 64}),
-    (make_params("f16", 8, 256), 8, {"split_tokens": 256, "tile_rows": 64, **ALL}),
-    (
-        make_params("bf16", 8, 128),
-        8,
-        {"split_tokens": 256, "tile_rows": 16, "mask": True, **ALL},
-    ),
-    (make_params("fp8-scaled", 8, 128), 4, {"split_tokens": 256, **ALL}),
-    (
-        make_params("bf16", 1, 576, mla=True),
-        128,
-        {"value_dim": 512, "split_tokens": 64, "rows": True},
-    ),
-    (
-        make_params("fp8-token", 1, 576, mla=True),
-        128,
-        {"value_dim": 512, "split_tokens": 64, "rows": True},
-    ),
-]
-
-
-# Bytes that ptxas spills, by chip and index in LARGE. The tokens before a window are cleared with registers that the
-# kernel of one warp does not have left: two of 255.
-SPILLS = {("sm_90a", 5): 8}
-
-
-# The kernels with swapAB.
-LARGE_SWAPPED = [
-    (
-        make_params("bf16", 1, 576, mla=True),
-        12,
-        {"value_dim": 512, "split_tokens": 64, "mask": True, **ALL},
-    ),
-]
-
-
-@needs_ptxas
-@pytest.mark.parametrize(
-    "chip, count",
-    [
-        *(pytest.param(chip, 9, marks=pytest.mark.slow) for chip in ("sm_80", "sm_90a", "sm_100a")),
-        ("sm_86", 1),
-        ("sm_89", 1),
-        ("sm_103a", 1),
-        pytest.param("sm_120a", 5, marks=pytest.mark.slow),
-        ("sm_121a", 1),
-    ],
-)
-def test_kernels_have_no_spills(chip, count):
-    """Other chips of a family compile only the largest kernels."""
-    swapped = LARGE_SWAPPED if chip == "sm_90a" else []
-    for index, (params, group, options) in enumerate(LARGE[:count] + swapped):
-        attend = kvcache.ops.attention(
-            params, group * params.n_kv_heads_per_device, **options
-        )
-        for kernel in attend.compile(chip, "cubin").kernels.values():
-            allowed = SPILLS.get((chip, index), 0)
-            assert kernel.spill_bytes <= allowed and kernel.stack_bytes <= allowed

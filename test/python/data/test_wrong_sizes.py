@@ -1,30 +1,13 @@
 """Tests that arrays with contradicting sizes are rejected before any is read."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import pytest
+from small_cache import PARAMS, TARGETS, TOTAL, make_inputs, rows
 
 import kvcache
 from kvcache.ops import append_operation, attention_operation, operations
-
-PARAMS = kvcache.KVCacheParams("f32", 2, 32, page_size=4, total_num_layers=2)
-TOTAL = 8
-
-
-def make_inputs():
-    manager = kvcache.PagedKVCacheManager(
-        PARAMS, max_batch_size=2, max_seq_len=32, num_pages=8
-    )
-    manager.claim("a", np.arange(5))
-    manager.claim("b", np.arange(3))
-    return manager.inputs(["a", "b"])
-
-
-def rows(count, heads=2):
-    return np.zeros((count, heads, 32), np.float32)
-
 
 FULL = {
     "slots": np.arange(TOTAL, dtype=np.int32),
@@ -33,7 +16,6 @@ FULL = {
     "rope": np.zeros((9, 8), np.float32),
 }
 OPTIONS = {"slots": "i32", "positions": "i32", "query_heads": 4, "rope": 8}
-TARGETS = pytest.mark.parametrize("target", ["cpu", "emulator:sm_90a"])
 
 
 @TARGETS
@@ -241,115 +223,6 @@ def test_gather_to_outputs_of_other_sizes():
             ragged(inputs, 0, rows(8), rows(8), output_offsets=wrong)
 
 
-# Calls with arrays that share memory: the written one, the other, and the call.
-def overlapping(target):
-    """A function that calls each op with its arrays as parts of one, from given elements on."""
-    inputs, size = make_inputs(), TOTAL * 2 * 32
-
-    def part(memory, start, count=TOTAL):
-        return memory[start : start + count * 64].reshape(count, 2, 32)
-
-    def attend(memory, start):
-        lse = np.zeros((TOTAL, 2), np.float32)
-        out = part(memory, start)
-        kvcache.ops.attention(PARAMS, 2, target=target)(
-            inputs, 0, part(memory, 0), out=out, lse=lse, scale=1
-        )
-
-    def append(memory, start):
-        operation = kvcache.ops.append(PARAMS, target, query_heads=2, query_norm=32)
-        norm, new = np.ones(32, np.float32), part(memory, start)
-        operation(inputs, 0, part(memory, 0), rows(TOTAL), new, query_norm=norm)
-
-    def gather(memory, start):
-        outs = (part(memory, at, 10).reshape(2, 5, 2, 32) for at in (0, start))
-        kvcache.ops.gather(PARAMS, target)(inputs, 0, *outs)
-
-    def merge(memory, start):
-        outs = part(memory, 0)[:, None].reshape(2, 4, 2, 32)
-        lses, lse = np.zeros((2, 4, 2), np.float32), np.zeros((4, 2), np.float32)
-        operation = kvcache.ops.merge_states(2, 32, target, dtype="f32")
-        operation(outs, lses, part(memory, start, 4), lse)
-
-    return {
-        "attention": (attend, "'out' to share no memory with 'q'", size),
-        "append": (append, "'queries' to share no memory with 'keys'", size),
-        "gather": (gather, "'values_out' to share no memory with 'keys_out'", 2 * 5 * 64),
-        "merge_states": (merge, "'out' to share no memory with 'outs'", size),
-    }
-
-
-@TARGETS
-@pytest.mark.parametrize("name", ["attention", "append", "gather", "merge_states"])
-def test_outputs_share_no_memory_with_other_arrays(name, target):
-    call, message, size = overlapping(target)[name]
-    memory = np.zeros(3 * size, np.float32)
-    call(memory, size)  # one after the other
-    before = memory.copy()
-    for start in (0, 64, size - 64, size - 1 if target == "cpu" else size - 4):
-        with pytest.raises(ValueError, match=f"expects {message}, got arrays that overlap"):
-            call(memory, start)
-    np.testing.assert_array_equal(memory, before)
-
-
-@pytest.mark.parametrize("name", ["key_scale", "value_scale"])
-def test_append_rejects_scales_in_memory_that_it_writes(name):
-    params = kvcache.KVCacheParams("f8E4M3FN", 2, 32, page_size=4, total_num_layers=1)
-    blocks, queries = np.zeros((6, *params.shape_per_block), params.storage_dtype), rows(3)
-    inputs = kvcache.StepInputs.of(
-        blocks=blocks,
-        lut=np.arange(6).reshape(2, 3),
-        lengths=np.array([0, 3]),
-        row_offsets=np.array([0, 1, 3]),
-    )
-    append = kvcache.ops.append(params, dtype="f32", static_scales=True, query_heads=2, query_norm=32)
-    given = {"key_scale": np.ones(2, np.float32), "value_scale": 2.0}
-    given["query_norm"] = np.ones(32, np.float32)
-    append(inputs, 0, rows(3), rows(3), queries, **given)
-    parts = {"queries": queries.reshape(-1)[:2], "blocks": blocks.reshape(-1)[:8].view(np.uint8).view(np.float32)}
-    for other, part in parts.items():
-        with pytest.raises(ValueError, match=f"expects '{other}' to share no memory with '{name}'"):
-            append(inputs, 0, rows(3), rows(3), queries, **{**given, name: part})
-
-
-@TARGETS
-def test_interleaved_views_do_not_overlap(target):
-    """Addresses overlap, but elements do not, as in a fused projection."""
-    inputs = make_inputs()
-    fused = np.random.default_rng(0).standard_normal((TOTAL, 8, 32)).astype(np.float32)
-    keys, values, queries, out = (fused[:, i : i + 2] for i in range(0, 8, 2))
-    rest = fused[:, :4].copy()
-    append = kvcache.ops.append(PARAMS, target, query_heads=2, query_norm=32)
-    append(inputs, 0, keys, values, queries, query_norm=np.ones(32, np.float32))
-    kvcache.ops.attention(PARAMS, 2, target=target)(inputs, 0, queries, out=out, scale=1)
-    np.testing.assert_array_equal(fused[:, :4], rest)
-    np.testing.assert_array_equal(out[5], values[5])  # the first token sees itself
-    with pytest.raises(ValueError, match="'out' to share no memory with 'q'"):
-        kvcache.ops.attention(PARAMS, 2, target=target)(
-            inputs, 0, queries, out=fused[:, 5:7], scale=1
-        )
-
-
-@TARGETS
-@pytest.mark.parametrize(
-    ("pairs", "message"),
-    [
-        ([[0, 1], [1, 2]], "both read and written, got 1"),
-        ([[1, 2], [0, 1]], "both read and written, got 1"),
-        ([[0, 1], [2, 1]], "written twice, got 1"),
-        ([[0, 1], [3, 2], [2, 2]], "written twice, got 2"),
-        ([[4, 4]], "both read and written, got 4"),
-    ],
-)
-def test_copy_pages_rejects_chains_of_pages(pairs, message, target):
-    inputs = make_inputs()
-    copy = kvcache.ops.copy_pages(PARAMS, target)
-    with pytest.raises(ValueError, match=f"expects no page of 'pairs' to be {message}"):
-        copy(inputs, np.array(pairs, np.int32))
-    # Skipped pairs are no links, and a page may be read twice.
-    copy(inputs, np.array([[0, 1], [-1, 1], [1, -1], [0, 2]], np.int32))
-
-
 @TARGETS
 @pytest.mark.parametrize("dtype", ["bf16", "f8E4M3FN", "i64", "uint16"])
 def test_copy_pages_reads_no_sequences(dtype, target):
@@ -460,9 +333,6 @@ def test_operations_reject_values_that_are_not_arrays():
         split(inputs, 0, new, out=new.copy(), scale=1, workspace=5)
 
 
-# --- Checks of the compiled code, for direct callers -------------------------------------
-
-
 def call_unchecked(monkeypatch, operation, *arguments, **named):
     for name in ("rows", "leading", "positions", "room"):
         for module in (append_operation, operations, attention_operation):
@@ -565,108 +435,3 @@ def test_checks_of_merge_states_and_remap_rows(target):
             match=f"number of {what} of 'tokens' in 'ids' is out of range",
         ):
             program.call("remap", *inputs.collection(0), tokens, inputs.row_offsets, ids)
-
-
-# Dense operands of each op, in memory from an element of the caller's choice on.
-ROWS = (("?", 2, 32), "f32")
-ALIGNED = {
-    "append": {"keys": ROWS, "values": ROWS, "norm": ((32,), "f32"), "query_norm": ((32,), "f32"),
-               "rope": (("?", 8), "f32"), "queries": (("?", 4, 32), "f32")},
-    "gather": {"keys": (("?", "?", 2, 32), "f32"), "values": (("?", "?", 2, 32), "f32")},
-    "merge": {"splits": (("?", "?", 2, 32), "f32"), "out": ROWS},
-    "attend": {"q": ROWS, "out": ROWS, "workspace": (("?",), "i8")},
-}  # fmt: skip
-OPS = {
-    "append": ("append", "%keys, %values to %k, %v rows %rows norm %norm query_norm %query_norm rope %rope queries %queries",
-               "keys values $cache $cache $numbers norm query_norm rope queries"),
-    "gather": ("gather", "%k, %v rows %rows outs(%keys, %values)", "$cache $cache $numbers keys values"),
-    "merge": ("merge_states", "%splits, %lses outs(%out, %lse)", "splits $lses out $lse"),
-    "attend": ("attention", "%q, %k, %v, %rows, %scale outs(%out) workspace %workspace {causal}",
-               "q $cache $cache $numbers $f32 out workspace"),
-}  # fmt: skip
-TYPES = {"$cache": PARAMS.cache_type, "$numbers": "memref<?xi32>", "$f32": "f32",
-         "$lses": "memref<?x?x2xf32>", "$lse": "memref<?x2xf32>"}  # fmt: skip
-COUNT, STEP = 8, 160
-
-
-def write_function(name):
-    """The text of an op on arrays that begin at `NAME_at` of others, with `step` elements from row to row."""
-    operands, types, body = ALIGNED[name], dict(TYPES), ""
-    for operand, (shape, element) in operands.items():
-        if element == "i8":
-            types[operand] = "memref<?xi8>"
-            body += f"""  %{operand} = memref.view %{operand}_all[%{operand}_at][%bytes] : memref<?xi8> to memref<?xi8>\n"""
-            continue
-        open_count = shape.count("?")
-        strides = ["?"] * open_count + [int(np.prod(shape[i + 1 :])) for i in range(open_count, len(shape))]
-        sizes = ["%two", "%count"][-open_count:] if open_count else []
-        steps = ["%outer", "%step"][-open_count:] if open_count else []
-        text = "x".join(map(str, shape))
-        types[operand] = f"memref<{text}x{element}, strided<[{', '.join(map(str, strides))}], offset: ?>>"
-        body += (
-            f"  %{operand} = memref.reinterpret_cast %{operand}_all to offset: [%{operand}_at], "
-            f"sizes: [{', '.join([*sizes, *map(str, shape[open_count:])])}], "
-            f"strides: [{', '.join([*steps, *map(str, strides[open_count:])])}] "
-            f": memref<?x{element}> to {types[operand]}\n"
-        )
-    given = ", ".join(f"%{o}_all: memref<?x{element}>, %{o}_at: index" for o, (_, element) in operands.items())
-    op, text, operand_types = OPS[name]
-    return f"""
-      func.func @{name}(%blocks: {PARAMS.blocks_type}, %lengths: memref<?xi32>, %lut: memref<?x?xi32>, %s: i32,
-                        %c: i32, %rows: memref<?xi32>, %lses: memref<?x?x2xf32>, %lse: memref<?x2xf32>,
-                        %count: index, %step: index, {given}) {{
-        %zero = arith.constant 0 : index
-        %two = arith.constant 2 : index
-        %bytes = arith.constant 65536 : index
-        %outer = arith.muli %step, %count : index
-        %scale = arith.constant 1.0 : f32
-        %all = kvcache.paged_collection %blocks, %lengths, %lut, %s, %c
-          : {PARAMS.blocks_type}, memref<?xi32>, memref<?x?xi32> -> {PARAMS.collection_type}
-        %k = kvcache.paged_view key %all[%zero] : {PARAMS.collection_type}
-        %v = kvcache.paged_view value %all[%zero] : {PARAMS.collection_type}
-      {body}  kvcache.{op} {text} : {", ".join(types[each] for each in operand_types.split())}
-        return
-      }}"""
-
-
-@functools.cache
-def compile_aligned(target):
-    source = "".join(map(write_function, ALIGNED))
-    return kvcache.jit(source, target=target, bounds_checks=True, opt_level=0)
-
-
-@pytest.mark.parametrize(
-    ("op", "name"), [(op, name) for op, names in ALIGNED.items() for name in [None, *names]]
-)
-@TARGETS
-def test_rows_in_the_middle_of_memory(op, name, target):
-    """Wide accesses of chips need aligned rows; a CPU accepts any."""
-    inputs = make_inputs()
-
-    def call(offset, step, count=COUNT):
-        arrays = []
-        for operand, (shape, element) in ALIGNED[op].items():
-            at = offset if operand == name else 0
-            size = 2**17 if element == "i8" else 2 * COUNT * STEP + 64
-            arrays += [np.zeros(size, np.int8 if element == "i8" else np.float32), at]
-        lses, lse = np.zeros((2, count, 2), np.float32), np.zeros((count, 2), np.float32)
-        rows = inputs.row_offsets if count else np.zeros(3, np.int32)
-        compile_aligned(target).call(op, *inputs.collection(0), rows, lses, lse, count, step, *arrays)
-
-    call(16, STEP)
-    unit = 1 if name == "workspace" else 4
-    if target == "cpu":
-        return call(1, STEP + 1)
-    if name is None:
-        call(0, STEP + 1, count=0)
-        with pytest.raises(kvcache.CheckError, match=r"stride \d in bytes of '.*' modulo 16, .* is not in"):
-            call(0, STEP + 1)
-        return
-    shape, _ = ALIGNED[op][name]
-    if shape[0] == "?" and name != "workspace":
-        call(1, STEP, count=0)
-    for bytes in (4, 8):
-        with pytest.raises(
-            kvcache.CheckError, match=f"address of '{name}' modulo 16, which must be 0, is out of range: {bytes} "
-        ):
-            call(bytes // unit, STEP)
