@@ -93,7 +93,7 @@ static LogicalResult verifyQueries(AttentionOp op, CacheTypeInterface cache) {
   if (ShapedType::isDynamic(first) || first < 1 || first >= size)
     return op.emitOpError() << "expects 'q' to have a static number of less "
                             << "than " << size << " elements of a head with "
-                            << "'q_rope'";
+                            << "'q_rope', got " << q;
   return success(
       succeeded(verifyRows(op, "q", q, heads, first)) &&
       succeeded(verifyRows(op, "q_rope", rope, heads, size - first)));
@@ -106,7 +106,8 @@ static LogicalResult verifyRopeCache(AttentionOp op, CacheTypeInterface keys) {
   auto rope = cast<CacheTypeInterface>(op.getRopeCache().getType());
   if (!keys.isMLA() || !rope.isMLA())
     return op.emitOpError("expects 'rope_cache' only for a latent cache, and "
-                          "latent itself");
+                          "latent itself, got ")
+           << rope << " and " << keys;
   if (keys.isPaged() != rope.isPaged() ||
       (keys.isPaged() && keys.getPageSize() != rope.getPageSize()))
     return op.emitOpError() << "expects 'rope_cache' to have the pages of "
@@ -124,20 +125,22 @@ static LogicalResult verifyRopeCache(AttentionOp op, CacheTypeInterface keys) {
 static LogicalResult verifyOutputs(AttentionOp op, CacheTypeInterface cache) {
   if (!op.getValueCache() != cache.isMLA())
     return op.emitOpError(cache.isMLA()
-                              ? "expects no values for a latent cache"
-                              : "expects values, because the cache is not "
-                                "latent");
+                              ? "expects no 'value_cache', because 'key_cache' "
+                                "is latent"
+                              : "expects 'value_cache', because 'key_cache' is "
+                                "not latent");
   auto values = cast<CacheTypeInterface>(op.getValues().getType());
   if (values.getNumHeads() != cache.getNumHeads())
-    return op.emitOpError() << "expects values of " << cache.getNumHeads()
-                            << " heads, got " << values.getNumHeads();
+    return op.emitOpError()
+           << "expects 'value_cache' to have " << cache.getNumHeads()
+           << " heads, got " << values.getNumHeads();
   int64_t heads = cast<ShapedType>(op.getQ().getType()).getDimSize(1);
   auto out = cast<ShapedType>(op.getOut().getType());
   int64_t size = out.getDimSize(2);
   if (ShapedType::isDynamic(size) || size < 1 || size > values.getHeadSize())
-    return op.emitOpError()
-           << "expects 'out' to have a static number of at "
-           << "most " << values.getHeadSize() << " elements of a head";
+    return op.emitOpError() << "expects 'out' to have a static number of at "
+                            << "most " << values.getHeadSize()
+                            << " elements of a head, got " << out;
   if (size % values.getLanesPerStored())
     return op.emitOpError()
            << "expects 'out' to have an even number of elements of a head for "
@@ -171,7 +174,9 @@ static LogicalResult verifySparseRows(AttentionOp op) {
   auto values = cast<CacheTypeInterface>(op.getValues().getType());
   if (!keys.isPaged() || !values.isPaged() ||
       keys.getPageSize() != values.getPageSize())
-    return op.emitOpError("expects paged caches of one page size for 'rows'");
+    return op.emitOpError("expects paged caches of one page size for 'rows', "
+                          "got ")
+           << keys << " and " << values;
   auto rows = cast<ShapedType>(op.getRows().getType());
   if (rows.getRank() == 3 && rows.getDimSize(1) != keys.getNumHeads())
     return op.emitOpError()

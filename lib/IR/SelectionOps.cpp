@@ -178,5 +178,9 @@ LogicalResult TopRowsOp::verify() {
       return failure();
   if (failed(verifyApart(*this, {"tokens", getTokens()}, {{"ids", getIds()}})))
     return failure();
+  // (C8)
+  if (failed(verifyElementsApart(*this,
+                                 {{"ids", getIds()}, {"tokens", getTokens()}})))
+    return failure();
   return verifyResults(*this);
 }

@@ -147,14 +147,18 @@ LogicalResult MergeStatesOp::verify() {
   auto out = cast<ShapedType>(getOut().getType());
   int64_t heads = out.getDimSize(1), elements = out.getDimSize(2);
   if (ShapedType::isDynamic(heads) || ShapedType::isDynamic(elements))
-    return emitOpError("expects static sizes of heads and elements");
+    return emitOpError("expects 'out' to have static sizes of heads and "
+                       "elements, got ")
+           << out;
   if (failed(verifyDense(*this, "out", out, heads, elements)) ||
       failed(
           verifyDense(*this, "splits", getSplits().getType(), heads, elements)))
     return failure();
-  for (Value value : {getLses(), getLse()})
+  for (auto [name, value] :
+       {NamedValue("lses", getLses()), NamedValue("lse", getLse())})
     if (cast<ShapedType>(value.getType()).getShape().back() != heads)
-      return emitOpError() << "expects logarithms of " << heads << " heads";
+      return emitOpError() << "expects '" << name << "' to have " << heads
+                           << " heads, got " << value.getType();
   // (C3)
   if (failed(verifyScaleOfRows(*this, "out_scale", getOutScale(), "out",
                                getOut())))

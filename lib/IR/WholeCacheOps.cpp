@@ -164,7 +164,7 @@ static LogicalResult verifyAppendedValues(AppendOp op) {
     return success();
   auto cache = cast<CacheTypeInterface>(op.getValueCache().getType());
   if (cache.isMLA())
-    return op.emitOpError("expects no values for a latent cache");
+    return op.emitOpError("expects no 'values' for a latent cache");
   return verifyDense(op, "values", op.getValues().getType(),
                      cache.getNumHeads(), cache.getHeadSize());
 }
@@ -348,7 +348,8 @@ LogicalResult CopyPagesOp::verify() {
   // (C1)
   int64_t columns = cast<ShapedType>(getPairs().getType()).getDimSize(1);
   if (columns != 2)
-    return emitOpError("expects 'pairs' to have two columns");
+    return emitOpError("expects 'pairs' to have two columns, got ")
+           << getPairs().getType();
   return success();
 }
 
@@ -362,7 +363,8 @@ LogicalResult RemapRowsOp::verify() {
   auto tokens = cast<ShapedType>(getTokens().getType());
   auto ids = cast<ShapedType>(getIds().getType());
   if (tokens.getDimSize(1) != ids.getDimSize(1))
-    return emitOpError("expects 'ids' to have the shape of 'tokens'");
+    return emitOpError("expects 'ids' to have the shape of 'tokens', got ")
+           << ids << " and " << tokens;
   if (failed(
           verifyCommonSize(*this, "rows", {{getTokens(), 0}, {getIds(), 0}})) ||
       // (C4)

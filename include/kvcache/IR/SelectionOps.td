@@ -151,6 +151,7 @@ def KVCache_TopRowsOp : KVCache_WholeCacheOp<"top_rows", [
     - (C6) `ids` and `tokens` share no memory with each other or with another
       operand.
     - (C7) `block_threads` is a multiple of 32 from 32 to 1024.
+    - (C8) no two elements of `ids` or `tokens` share memory.
 
     Example:
 

@@ -3,7 +3,7 @@
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-// (C1) of append
+// (C1)
 func.func @c1_append_heads(%k: memref<?x4x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
   // expected-error @below {{expects 'keys' to have 8 heads of 128 elements, got 4 of 128}}
   kvcache.append %k to %cache rows %n : memref<?x4x128xbf16>, !cache, memref<?xi32>
@@ -26,7 +26,7 @@ func.func @append_of_strided_heads(%k: memref<?x8x128xbf16, strided<[4096, 256, 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-// (C2) of append
+// (C2)
 func.func @c2_append_values(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
   // expected-error @below {{expects 'values' and 'value_cache' together}}
   kvcache.append %k, %k to %cache rows %n : memref<?x8x128xbf16>, memref<?x8x128xbf16>, !cache, memref<?xi32>
@@ -38,7 +38,7 @@ func.func @c2_append_values(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-// (C4) of append
+// (C4)
 func.func @c4_append_rope(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %t: memref<?x64xf32>) {
   // expected-error @below {{expects 'rope_begin' (80) and the 64 columns of 'rope' to be in a head of 128 elements}}
   kvcache.append %k to %cache rows %n rope %t {rope_begin = 80 : i64} : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?x64xf32>
@@ -50,7 +50,7 @@ func.func @c4_append_rope(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !continuous = !kvcache.continuous<bf16, #kv>
 
-// (C5) of append
+// (C5)
 func.func @c5_append_slots(%k: memref<?x8x128xbf16>, %cache: !continuous, %n: memref<?xi32>, %s: memref<?xi32>) {
   // expected-error @below {{expects a paged cache for 'slots'}}
   kvcache.append %k to %cache rows %n slots %s : memref<?x8x128xbf16>, !continuous, memref<?xi32>, memref<?xi32>
@@ -73,7 +73,7 @@ func.func @c5_append_positions(%k: memref<?x8x128xbf16>, %cache: !cache, %n: mem
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-// (C7) of append
+// (C7)
 func.func @c7_append_interleaved(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
   // expected-error @below {{expects 'interleaved', 'rope_begin', 'positions' and 'rope_axes' only with 'rope'}}
   kvcache.append %k to %cache rows %n {interleaved} : memref<?x8x128xbf16>, !cache, memref<?xi32>
@@ -162,7 +162,7 @@ func.func @rows_of_append(%k: memref<3x8x128xbf16>, %v: memref<4x8x128xbf16>, %c
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-// (C8) of append
+// (C8)
 func.func @c8_power_of_two_without_scales(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
   // expected-error @below {{expects scales of f32, bf16 or f8E8M0FNU with 'power_of_two', got a cache without scales}}
   kvcache.append %k to %cache rows %n {power_of_two} : memref<?x8x128xbf16>, !cache, memref<?xi32>
@@ -196,7 +196,7 @@ func.func @c8_power_of_two_with_zero_points(%k: memref<?x8x128xbf16>, %cache: !i
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !kivi = !kvcache.paged<i4, #kv, page_size = 64, scale = f16, zero_point = f16, token_granularity = 32>
 
-// (C9) of append
+// (C9)
 func.func @c9_tokens_that_share_scales(%k: memref<?x8x128xbf16>, %cache: !kivi, %n: memref<?xi32>) {
   // expected-error @below {{expects tokens with scales of their own, because groups of tokens are not full at every row, got '!kvcache.paged<i4,}}
   kvcache.append %k to %cache rows %n : memref<?x8x128xbf16>, !kivi, memref<?xi32>
@@ -208,7 +208,7 @@ func.func @c9_tokens_that_share_scales(%k: memref<?x8x128xbf16>, %cache: !kivi, 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-// (C10) of append
+// (C10)
 func.func @c10_static_scale_of_bf16(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %s: f32) {
   // expected-error @below {{expects 'key_scale' only for a cache with scales and no zero points, or of fp8 or i8}}
   kvcache.append %k to %cache rows %n key_scale %s : memref<?x8x128xbf16>, !cache, memref<?xi32>, f32
@@ -220,7 +220,7 @@ func.func @c10_static_scale_of_bf16(%k: memref<?x8x128xbf16>, %cache: !cache, %n
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64>
 
-// (C10) of append
+// (C10)
 func.func @c10_static_scales_of_other_heads(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %s: memref<7xf32>) {
   // expected-error @below {{expects 'value_scale' to have the 8 heads of its cache}}
   kvcache.append %k, %k to %cache, %cache rows %n value_scale %s
@@ -233,7 +233,7 @@ func.func @c10_static_scales_of_other_heads(%k: memref<?x8x128xbf16>, %cache: !c
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<f8E4M3FN, #kv, page_size = 64>
 
-// (C10) of append
+// (C10)
 func.func @c10_static_scale_without_values(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %s: f32) {
   // expected-error @below {{expects values for 'value_scale'}}
   kvcache.append %k to %cache rows %n value_scale %s : memref<?x8x128xbf16>, !cache, memref<?xi32>, f32
@@ -245,7 +245,7 @@ func.func @c10_static_scale_without_values(%k: memref<?x8x128xbf16>, %cache: !ca
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-// (C4) of append: so do these.
+// (C4): so do these.
 func.func @c4_append_at_the_end(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %t: memref<?x8xf32>) {
   // expected-error @below {{expects 'rope_begin' (9223372036854775807) and the 8 columns of 'rope' to be in a head of 128 elements}}
   kvcache.append %k, %k to %cache, %cache rows %n rope %t {rope_begin = 9223372036854775807} : memref<?x8x128xbf16>, memref<?x8x128xbf16>, !cache, !cache, memref<?xi32>, memref<?x8xf32>
@@ -257,7 +257,7 @@ func.func @c4_append_at_the_end(%k: memref<?x8x128xbf16>, %cache: !cache, %n: me
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-// (C12) of append
+// (C12)
 func.func @c12_more_threads_than_a_block(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
   // expected-error @below {{attribute 'block_threads' failed to satisfy constraint: 64-bit signless integer attribute whose value is a multiple of 32 from 32 to 1024}}
   kvcache.append %k to %cache rows %n {block_threads = 1056} : memref<?x8x128xbf16>, !cache, memref<?xi32>
@@ -269,7 +269,7 @@ func.func @c12_more_threads_than_a_block(%k: memref<?x8x128xbf16>, %cache: !cach
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-// (C13) of append
+// (C13)
 func.func @c13_queries_are_values(%k: memref<?x8x128xbf16>, %w_all: memref<?x8x128xbf16>, %w: memref<128xbf16>, %keys: !cache, %values: !cache, %n: memref<?xi32>) {
   // expected-error @below {{expects 'queries' to share no memory with 'values', got one memref for both}}
   kvcache.append %k, %w_all to %keys, %values rows %n query_norm %w queries %w_all
@@ -282,7 +282,7 @@ func.func @c13_queries_are_values(%k: memref<?x8x128xbf16>, %w_all: memref<?x8x1
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-// (C14) of append
+// (C14)
 func.func @c14_output_without_queries(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %o: memref<?x8x128xf8E4M3FN>) {
   // expected-error @below {{expects 'queries' for 'query_out'}}
   kvcache.append %k to %cache rows %n query_out %o : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?x8x128xf8E4M3FN>
@@ -294,7 +294,7 @@ func.func @c14_output_without_queries(%k: memref<?x8x128xbf16>, %cache: !cache, 
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-// (C14) of append
+// (C14)
 func.func @c14_scale_without_output(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %q: memref<?x8x128xbf16>, %s: f32) {
   // expected-error @below {{expects 'query_out' for 'query_scale'}}
   kvcache.append %k to %cache rows %n queries %q query_scale %s : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?x8x128xbf16>, f32
@@ -306,7 +306,7 @@ func.func @c14_scale_without_output(%k: memref<?x8x128xbf16>, %cache: !cache, %n
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-// (C14) of append
+// (C14)
 func.func @c14_sizes_of_output(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %q: memref<?x8x128xbf16>, %o: memref<?x8x64xf8E4M3FN>) {
   // expected-error @below {{expects 'query_out' to have 8 heads of 128 elements, got 8 of 64}}
   kvcache.append %k to %cache rows %n queries %q query_out %o : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?x8x128xbf16>, memref<?x8x64xf8E4M3FN>
@@ -318,9 +318,21 @@ func.func @c14_sizes_of_output(%k: memref<?x8x128xbf16>, %cache: !cache, %n: mem
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
-// (C14) of append
+// (C14)
 func.func @c14_heads_of_scale(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>, %q: memref<?x8x128xbf16>, %o: memref<?x8x128xf8E4M3FN>, %s: memref<4xf32>) {
   // expected-error @below {{expects 'query_scale' to have the 8 heads of 'query_out', got 'memref<4xf32>'}}
   kvcache.append %k to %cache rows %n queries %q query_out %o query_scale %s : memref<?x8x128xbf16>, !cache, memref<?xi32>, memref<?x8x128xbf16>, memref<?x8x128xf8E4M3FN>, memref<4xf32>
+  return
+}
+
+// -----
+
+#mla = #kvcache.params<num_heads = 1, head_size = 576, is_mla = true>
+!latent = !kvcache.paged<bf16, #mla, page_size = 64>
+
+// (C2)
+func.func @c2_values_of_latent_cache(%k: memref<?x1x576xbf16>, %cache: !latent, %n: memref<?xi32>) {
+  // expected-error @below {{expects no 'values' for a latent cache}}
+  kvcache.append %k, %k to %cache, %cache rows %n : memref<?x1x576xbf16>, memref<?x1x576xbf16>, !latent, !latent, memref<?xi32>
   return
 }

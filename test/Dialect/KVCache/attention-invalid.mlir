@@ -50,7 +50,7 @@ func.func @c1_strided_elements(%q: memref<?x32x128xbf16, strided<[8192, 256, 2]>
 
 // (C2)
 func.func @c2_no_values(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
-  // expected-error @below {{expects values, because the cache is not latent}}
+  // expected-error @below {{expects 'value_cache', because 'key_cache' is not latent}}
   kvcache.attention %q, %k, %n, %s outs(%out) : memref<?x32x128xbf16>, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
@@ -61,7 +61,7 @@ func.func @c2_no_values(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>
 !mla = !kvcache.paged<bf16, #latent, page_size = 64>
 
 func.func @c2_values_of_a_latent_cache(%q: memref<?x32x576xbf16>, %k: !mla, %v: !mla, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
-  // expected-error @below {{expects no values for a latent cache}}
+  // expected-error @below {{expects no 'value_cache', because 'key_cache' is latent}}
   kvcache.attention %q, %k, %v, %n, %s outs(%out) : memref<?x32x576xbf16>, !mla, !mla, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
@@ -87,7 +87,7 @@ func.func @c1_long_heads(%q: memref<?x1x128xbf16>, %k: !cache, %v: !long, %n: me
 !few = !kvcache.paged<bf16, #few, page_size = 64>
 
 func.func @c2_other_heads(%q: memref<?x32x128xbf16>, %k: !cache, %v: !few, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
-  // expected-error @below {{expects values of 8 heads, got 4}}
+  // expected-error @below {{expects 'value_cache' to have 8 heads, got 4}}
   kvcache.attention %q, %k, %v, %n, %s outs(%out) : memref<?x32x128xbf16>, !cache, !few, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }

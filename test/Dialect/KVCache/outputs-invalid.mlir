@@ -164,3 +164,27 @@ func.func @remap_rows_ids(%tokens: memref<?x4xi32>, %cache: !cache, %n: memref<?
   kvcache.remap_rows %tokens, %cache rows %n outs(%ids) : memref<?x4xi32>, !cache, memref<?xi32>, memref<?x4xi32, strided<[3, 1]>>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C8)
+func.func @top_rows_ids(%scores: memref<?x?xf32>, %cache: !cache, %n: memref<?xi32>, %ids: memref<?x4xi32, strided<[0, 1]>>, %tokens: memref<?x4xi32>) {
+  // expected-error @below {{expects the elements of 'ids' to share no memory, got 'memref<?x4xi32, strided<[0, 1]>>'}}
+  kvcache.top_rows %scores, %cache rows %n outs(%ids, %tokens) : memref<?x?xf32>, !cache, memref<?xi32>, memref<?x4xi32, strided<[0, 1]>>, memref<?x4xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+// (C8)
+func.func @top_rows_tokens(%scores: memref<?x?xf32>, %cache: !cache, %n: memref<?xi32>, %ids: memref<?x4xi32>, %tokens: memref<?x4xi32, strided<[0, 1]>>) {
+  // expected-error @below {{expects the elements of 'tokens' to share no memory, got 'memref<?x4xi32, strided<[0, 1]>>'}}
+  kvcache.top_rows %scores, %cache rows %n outs(%ids, %tokens) : memref<?x?xf32>, !cache, memref<?xi32>, memref<?x4xi32>, memref<?x4xi32, strided<[0, 1]>>
+  return
+}
