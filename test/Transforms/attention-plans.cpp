@@ -262,13 +262,14 @@ private:
       std::string fault;
       FailureOr<AttentionConfig> config = completeQuietly(op, target);
       if (failed(config)) {
-        // Only a config with rows may be one that the chip can't have.
         ++refused;
-        fault = op.getFields().rows ? "" : "no config";
+        fault = mayRefuse(op, shape, target) ? "" : "no config";
       } else {
         fault = config->mma == MmaKind::None
                     ? findFault(op, shape, computeWarpSizes(op))
                     : findFault(op, shape, *config, target);
+        if (isSwapAB(op.getFields()) && !isSwapAB(*config))
+          fault = "no swap, which the config has";
         if (fault.empty() && !isKept(op, *config, target))
           fault = "another config for a complete one";
       }
@@ -276,6 +277,16 @@ private:
         llvm::outs() << "failed on " << chip << ": " << fault << ": " << *op
                      << "\n";
     }
+  }
+
+  /// Whether the config may be one that the chip can't have: with rows, or with
+  /// a swap of what is not multiplied by `wgmma`, 64 elements of values at
+  /// once.
+  static bool mayRefuse(AttentionOp op, const OpShape &shape,
+                        const Target &target) {
+    bool canSwap = target.has(Feature::WGMMA) && op.getTileObstacle().empty() &&
+                   shape.valueSize % kRowsOfWarpgroup == 0;
+    return op.getFields().rows || (isSwapAB(op.getFields()) && !canSwap);
   }
 
   FailureOr<AttentionConfig> completeQuietly(AttentionOp op,

@@ -1,7 +1,7 @@
 // RUN: kvcache-opt %s --kvcache-expand-ops | FileCheck %s --check-prefix=CPU
-// RUN: kvcache-opt %s --kvcache-expand-ops=for-gpu | FileCheck %s --check-prefixes=GPU,MAP,MMA
+// RUN: sed "s/swap_ab = true, //" %s | kvcache-opt --kvcache-expand-ops=for-gpu | FileCheck %s --check-prefixes=GPU,MAP,MMA
 // RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_90a" | FileCheck %s --check-prefixes=GPU,MAP,WGMMA
-// RUN: kvcache-opt %s --kvcache-expand-ops="for-gpu chip=sm_100a" | FileCheck %s --check-prefixes=GPU,MAP,TMEM
+// RUN: sed "s/swap_ab = true, //" %s | kvcache-opt --kvcache-expand-ops="for-gpu chip=sm_100a" | FileCheck %s --check-prefixes=GPU,MAP,TMEM
 
 // The slope of a row is loaded once for each row of a lane, the document of the
 // sequence once, and that of a token once for each token of a lane. The slopes
@@ -83,7 +83,7 @@ func.func @tiles(%q: !rows, %keys: !cache, %values: !cache, %offsets: memref<?xi
 // TMEM: kvcache.fragment_mma
 func.func @swap_ab(%q: !rows, %keys: !cache, %values: !cache, %offsets: memref<?xi32>, %scale: f32, %out: !rows,
     %slopes: memref<8xf32>, %documents: memref<?xi32>) {
-  kvcache.attention %q, %keys, %values, %offsets, %scale outs(%out) {causal, tile_rows = 16, swap_operands = true}
+  kvcache.attention %q, %keys, %values, %offsets, %scale outs(%out) {causal, config = #kvcache.attention_config<swap_ab = true, rows = 16>}
       score {
       ^bb0(%s: f32, %sequence: index, %head: index, %query: index, %key: index):
         %slope = memref.load %slopes[%head] : memref<8xf32>

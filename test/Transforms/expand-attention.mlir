@@ -59,7 +59,7 @@ func.func @attend(%q: memref<?x32x128xbf16>, %keys: !cache, %values: !cache, %n:
 // GPU:                 kvcache.fragment_mma {{.*}} -> !kvcache.in_flight<16x128xf32, mma_acc>
 // GPU:             kvcache.store_rows {{.*}}, memref<?x32x128xbf16>
 // The two warpgroups of a block of Hopper multiply whole tiles. The next copies begin while scores are computed.
-// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = wgmma, swap_ab = false, rows = 128, keys = 64, stages = 2, acc_shares = 1, dequant = tile, raw_stages = 0, convert_loads = 4, persistent = 0, l2_hint = evict_normal, schedule = prefetch>"
+// REMARK: attention | Category:kvcache-expand-ops | Remark="#kvcache.attention_config<mma = wgmma, swap_ab = false, rows = 128, keys = 64, stages = 2, acc_shares = 1, dequant = tile, raw_stages = 0, persistent = 0, l2_hint = evict_normal, schedule = prefetch>"
 // HOPPER-LABEL: func.func @attend_in_tiles(
 // HOPPER:         scf.parallel (%{{.*}}) = (%{{.*}}) to (%c256
 // HOPPER:         kvcache.consume

@@ -108,3 +108,51 @@ func.func @tiles_of_warps(%q: memref<?x32x128xf32>, %k: !wide, %n: memref<?xi32>
       : memref<?x32x128xf32>, !wide, !wide, memref<?xi32>, f32, memref<?x32x128xf32>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @swap_of_narrow_values(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x48xbf16>) {
+  // expected-error @below {{expects 'config' to have 'swap_ab' = false here, got true}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = #kvcache.attention_config<swap_ab = true>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x48xbf16>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!wide = !kvcache.paged<f32, #kv, page_size = 64>
+
+func.func @swap_of_warps(%q: memref<?x32x128xf32>, %k: !wide, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xf32>) {
+  // expected-error @below {{expects 'config' to have an 'mma', or no fields of tiles, for a kernel without tensor cores, got #kvcache.attention_config<swap_ab = true>}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = #kvcache.attention_config<swap_ab = true>}
+      : memref<?x32x128xf32>, !wide, !wide, memref<?xi32>, f32, memref<?x32x128xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!wide = !kvcache.paged<f32, #kv, page_size = 64>
+
+func.func @persistent_warps(%q: memref<?x32x128xf32>, %k: !wide, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xf32>, %w: memref<?xi8>) {
+  // expected-error @below {{expects 'config' to have an 'mma', or no fields of tiles, for a kernel without tensor cores, got #kvcache.attention_config<persistent = 64>}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) workspace %w {config = #kvcache.attention_config<persistent = 64>}
+      : memref<?x32x128xf32>, !wide, !wide, memref<?xi32>, f32, memref<?x32x128xf32>, memref<?xi8>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+func.func @loads_of_copied_tiles(%q: memref<?x32x128xbf16>, %k: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+  // expected-error @below {{expects 'config' to have no 'convert_loads' here, where threads convert no elements, got 9}}
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = #kvcache.attention_config<convert_loads = 9>}
+      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+  return
+}

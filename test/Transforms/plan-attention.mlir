@@ -20,7 +20,7 @@
 !wide = !kvcache.paged<f32, #kv, page_size = 64>
 
 // CHECK-LABEL: func.func @prompt(
-// SM80:          config = #kvcache.attention_config<mma = mma_sync, rows = 64, keys = 64, stages = 2, acc_shares = 1, dequant = tile, raw_stages = 0, convert_loads = 4, persistent = 0, l2_hint = evict_normal, schedule = prefetch>
+// SM80:          config = #kvcache.attention_config<mma = mma_sync, rows = 64, keys = 64, stages = 2, acc_shares = 1, dequant = tile, raw_stages = 0, persistent = 0, l2_hint = evict_normal, schedule = prefetch>
 // SM90:          config = #kvcache.attention_config<mma = wgmma, swap_ab = false, rows = 128, keys = 128, stages = 2, {{.*}} schedule = ping_pong>
 // SM100:         config = #kvcache.attention_config<mma = tcgen05, rows = 128, keys = 64, stages = 2,
 // BOTH:          config = #kvcache.attention_config<mma = mma_sync, rows = 64, keys = 64, stages = 2,
@@ -31,7 +31,7 @@ func.func @prompt(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<
 }
 
 // CHECK-LABEL: func.func @latent_decode(
-// SM90:          mma = wgmma, swap_ab = true, rows = 32, keys = 64, stages = 2, acc_shares = 1, dequant = tile, raw_stages = 0, convert_loads = 3, persistent =
+// SM90:          mma = wgmma, swap_ab = true, rows = 32, keys = 64, stages = 2, acc_shares = 1, dequant = tile, raw_stages = 0, persistent =
 func.func @latent_decode(%q: memref<?x32x576xbf16>, %k: !latent, %n: memref<?xi32>, %s: f32, %out: memref<?x32x512xbf16>, %w: memref<?xi8>) {
   kvcache.attention %q, %k, %n, %s outs(%out) workspace %w
       : memref<?x32x576xbf16>, !latent, memref<?xi32>, f32, memref<?x32x512xbf16>, memref<?xi8>
@@ -58,17 +58,19 @@ func.func @stored_elements(%q: memref<?x32x128xf16>, %k: !fp8, %n: memref<?xi32>
 
 // CHECK-LABEL: func.func @given_fields(
 // CHECK:         mma = mma_sync, rows = 128, keys = 32, stages = 1, acc_shares = 1, dequant = tile, raw_stages = 0, convert_loads = 8, persistent = 0, l2_hint = evict_last
-func.func @given_fields(%q: memref<?x32x128xbf16>, %k: !cache, %v: !cache, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
+func.func @given_fields(%q: memref<?x32x128xbf16>, %k: !fp8, %v: !fp8, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xbf16>) {
   kvcache.attention %q, %k, %v, %n, %s outs(%out)
       {config = #kvcache.attention_config<mma = mma_sync, rows = 128, keys = 32, stages = 1, convert_loads = 8, l2_hint = evict_last>}
-      : memref<?x32x128xbf16>, !cache, !cache, memref<?xi32>, f32, memref<?x32x128xbf16>
+      : memref<?x32x128xbf16>, !fp8, !fp8, memref<?xi32>, f32, memref<?x32x128xbf16>
   return
 }
 
 // CHECK-LABEL: func.func @no_tensor_cores(
-// CHECK:         config = #kvcache.attention_config<mma = none, l2_hint = evict_normal>
+// CHECK-COUNT-2: config = #kvcache.attention_config<mma = none, l2_hint = evict_normal>
 func.func @no_tensor_cores(%q: memref<?x32x128xf32>, %k: !wide, %n: memref<?xi32>, %s: f32, %out: memref<?x32x128xf32>) {
   kvcache.attention %q, %k, %k, %n, %s outs(%out)
+      : memref<?x32x128xf32>, !wide, !wide, memref<?xi32>, f32, memref<?x32x128xf32>
+  kvcache.attention %q, %k, %k, %n, %s outs(%out) {config = #kvcache.attention_config<swap_ab = false, persistent = 0>}
       : memref<?x32x128xf32>, !wide, !wide, memref<?xi32>, f32, memref<?x32x128xf32>
   return
 }

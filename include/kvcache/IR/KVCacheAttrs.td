@@ -257,16 +257,15 @@ def KVCache_AttentionConfigAttr
   let summary = "How a kernel of attention computes";
   let description = [{
     A config changes the speed and the rounding of `kvcache.attention`. Each field
-    that is set is kept, or refused for the chip, if the kernel has such a field:
-    other kernels ignore `swap_ab`, `convert_loads` and `persistent`. Fields that
-    are not set are chosen by tables; `kvcache-plan-attention` shows the choice.
+    that is set is kept, or refused for the chip. Fields that are not set are
+    chosen by tables; `kvcache-plan-attention` shows the choice.
 
     - `mma`: the matrix instruction: `none`, `mma_sync`, `wgmma` (sm_90a) or
       `tcgen05` (chips with tensor memory). With `none`, a warp computes one row
       for some query heads.
     - `swap_ab`: whether `wgmma` has keys and values as its left operand, so that
       query rows are its columns. It is for thread blocks of 16 or 32 rows and
-      values of a multiple of 64 elements.
+      values of a multiple of 64 elements. Other kernels have `false`.
     - `rows`: query rows of a thread block: 16, 32, 64 or 128. A thread block has
       tokens of one sequence, for all query heads of a group or some.
     - `keys`: keys of a tile, a multiple of 16.
@@ -276,8 +275,8 @@ def KVCache_AttentionConfigAttr
       `tile` of 16-bit elements, or in `registers`.
     - `raw_stages`: tiles of stored elements that copies bring, before threads
       convert them; 0 if threads load and convert.
-    - `convert_loads`: the loads of a thread in flight while it converts, unless
-      copies bring all elements.
+    - `convert_loads`: the loads of a thread in flight while it converts. Kernels
+      whose threads convert no elements into tiles have none.
     - `persistent`: thread blocks of a persistent kernel, which take work items
       by a counter in the workspace; 0 for a grid with one for each work item. It
       is for an `mma` other than `none`.

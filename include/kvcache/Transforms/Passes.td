@@ -34,10 +34,10 @@ def BoundsChecks : Pass<"kvcache-bounds-checks"> {
 def PlanAttention : Pass<"kvcache-plan-attention"> {
   let summary = "Choose the fields of the config of attention for chips";
   let description = [{
-    Sets all fields of `config` of each `kvcache.attention`, by tables, for kernels
-    that all of the chips can run. Without chips, kernels are for any chip.
-    Fields that are set are kept if such a kernel has them; an error says which of
-    them the chips can't have. A config from one run of the pass stays as it is in
+    Sets the fields of `config` of each `kvcache.attention` that its kernel has, by
+    tables, for kernels that all of the chips can run. Without chips, kernels are
+    for any chip. Fields that are set are kept; an error says which of them the
+    chips can't have. A config from one run of the pass stays as it is in
     the next. `kvcache-expand-ops` makes the same choice for ops without this pass.
   }];
   let options = [

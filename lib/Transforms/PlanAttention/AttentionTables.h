@@ -168,6 +168,8 @@ constexpr int64_t kBesideTiles = 4 << 10;
 /// The most query rows of a block if the config has an MMA, but the table
 /// computes such ops without tensor cores.
 constexpr int64_t kMostFewRows = 64;
+/// Rows of a block with swapAB, at most: they are columns of products.
+constexpr int64_t kMostSwapABRows = 32;
 /// The fewest rows of a block, and tokens of a tile: those of a product.
 constexpr int64_t kLeastRows = 16, kLeastTokens = 16;
 

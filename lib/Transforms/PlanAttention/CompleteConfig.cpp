@@ -22,6 +22,11 @@ static LogicalResult verifyHasNoTiles(AttentionOp op) {
       config.convertLoads = std::nullopt;
   config.dequant = std::nullopt;
   config.schedule = std::nullopt;
+  // A grid, and keys on the right, are what such a kernel has.
+  if (config.persistent != 0)
+    config.persistent = std::nullopt;
+  if (config.swapAB != false)
+    config.swapAB = std::nullopt;
   if (config == op.getFields())
     return success();
   return op.emitOpError(

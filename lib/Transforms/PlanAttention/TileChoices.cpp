@@ -38,9 +38,10 @@ bool canDequantizeBoth(AttentionOp op, const AttentionShape &shape) {
          canDequantizeInRegisters(op.getValues(), shape.valueSize);
 }
 
-/// Whether the config has a matrix instruction.
-bool hasMma(const AttentionShape &shape) {
-  return shape.config.mma && *shape.config.mma != MmaKind::None;
+/// Whether the config asks for a matrix instruction.
+bool isMmaWanted(const AttentionShape &shape) {
+  return shape.config.mma.value_or(MmaKind::None) != MmaKind::None ||
+         isSwapAB(shape.config);
 }
 
 /// Warps or warpgroups that share an accumulator. Tensor memory has all of it.
@@ -258,6 +259,13 @@ std::string findConfigObstacle(AttentionOp op, const AttentionShape &shape,
     return refuse("acc_shares", *plan.accShares, *config.accShares);
   if (config.rawStages && config.rawStages != plan.rawStages)
     return refuse("raw_stages", *plan.rawStages, *config.rawStages);
+  if (isSwapAB(config) && !isSwapAB(plan))
+    return "'swap_ab' = false here, got true";
+  if (config.convertLoads && !plan.convertLoads)
+    return llvm::formatv("no 'convert_loads' here, where threads convert no "
+                         "elements, got {0}",
+                         *config.convertLoads)
+        .str();
   if (config.dequant == DequantPlace::Registers &&
       !dequantizesInRegisters(plan))
     return "'dequant' = tile here, got registers";
@@ -300,10 +308,12 @@ int64_t kvcache::chooseRows(AttentionOp op, const AttentionShape &shape) {
   const RowsChoice *choice = llvm::find_if(kRows, [&](const RowsChoice &row) {
     return shape.isOf(row.caches) && shape.isOf(row.tokens) &&
            shape.heads >= row.heads && shape.bits >= row.bits &&
-           (row.rows || !hasMma(shape)) &&
+           (row.rows || !isMmaWanted(shape)) &&
            (!row.dequantizesInRegisters || canDequantizeBoth(op, shape));
   });
   int64_t most = choice != std::end(kRows) ? choice->rows : kMostFewRows;
+  if (isSwapAB(shape.config))
+    most = std::min(most, kMostSwapABRows);
   bool hasValues = shape.caches == Caches::Values;
   bool isFew = shape.tokens == Tokens::Ids ||
                (shape.tokens == Tokens::SequenceInSplits && hasValues);
@@ -333,7 +343,10 @@ FailureOr<AttentionConfig> kvcache::planTiles(AttentionOp op,
   AttentionConfig plan = makePlan(op, shape, *choice, rows, target);
   plan.keys = shape.config.keys.value_or(*plan.keys);
   plan.stages = shape.config.stages.value_or(*plan.stages);
-  plan.convertLoads = shape.config.convertLoads.value_or(*plan.convertLoads);
+  if (dequantizesInRegisters(plan) || areAllCopied(op))
+    plan.convertLoads = std::nullopt;
+  else if (shape.config.convertLoads)
+    plan.convertLoads = shape.config.convertLoads;
   chooseSchedule(op, shape, plan, target);
   std::string obstacle = findConfigObstacle(op, shape, plan, target);
   if (!obstacle.empty() && op.getConfigAttr()) {

@@ -20,7 +20,7 @@ TiledCache::TiledCache(const Frame &frame, AttentionOp op, Value cache,
       raw(*config.rawStages && canStageRaw(op, cache)),
       pipe(frame, shape, raw ? *config.rawStages : *config.stages,
            countProducerWarps(config)),
-      converter(frame, shape, *config.convertLoads, raw) {}
+      converter(frame, shape, config.convertLoads.value_or(0), raw) {}
 
 int64_t TiledCache::countAhead() const {
   if (raw)

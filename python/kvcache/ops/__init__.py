@@ -344,7 +344,8 @@ def attention(
             Results are the same.
         swap_operands: On sm_90a, whether the MMAs use swapAB: tokens are their rows,
             and the 16 or 32 query rows their columns. By default, only for latent
-            caches.
+            caches. Other chips compute without it; ``swap_ab`` of ``config`` raises
+            there.
         l2_hint: On a GPU, the eviction priority of the cache in L2: ``"evict_first"``,
             ``"evict_last"`` or ``"evict_normal"``. By default, ``"evict_first"`` if one
             thread block alone reads the tokens of a sequence of at most ``split_rows``
@@ -423,6 +424,7 @@ def attention(
         static_scales,
         (name, out),
         make_config(config, tile_rows, scheduled_blocks, swap_operands, l2_hint),
+        bool(swap_operands),
         regions,
         query_rope,
     )

@@ -38,7 +38,7 @@ class AttentionConfig:
         mma: The matrix instruction: ``"none"``, ``"mma_sync"``, ``"wgmma"`` (sm_90a) or
             ``"tcgen05"`` (sm_100a and its successors).
         swap_ab: Whether ``wgmma`` has keys and values as its left operand: tokens are
-            its rows, and 16 or 32 query rows its columns. Other kernels ignore it.
+            its rows, and 16 or 32 query rows its columns.
         rows: Query rows of a thread block on tensor cores: 16, 32, 64 or 128.
         keys: Keys of a tile, a multiple of 16 up to 128.
         stages: Tiles of keys, and of values, in shared memory, from 1 to 16.
@@ -47,7 +47,8 @@ class AttentionConfig:
             ``"registers"``.
         raw_stages: Tiles of stored elements that copies bring before threads convert
             them, at most 2.
-        convert_loads: Loads of a thread in flight while it converts, from 1 to 16.
+        convert_loads: Loads of a thread in flight while it converts elements into a
+            tile, from 1 to 16.
         persistent: Thread blocks of a persistent kernel; 0 for a grid.
         l2_hint: The eviction priority of the cache in L2: ``"evict_first"``,
             ``"evict_normal"`` or ``"evict_last"``.

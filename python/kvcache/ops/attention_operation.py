@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from .._native import extension
 from ..checks import check_positive
 from ..errors import CheckError
 from ..execution.arrays import Array, as_32_bits, check_32_bits, read_if_integers
@@ -57,6 +59,17 @@ class Attention(LayerOperation):
         super().__init__(source, build, spec)
         self._layer_spec = LayerSpec(cache, static_scales=spec.static_scales)
         self._workspaces = Workspaces(spec, build.target)
+
+    def write_source(self, chips: str) -> str:
+        """The module's text for chips; a swap is only for chips with ``wgmma``."""
+        spec: AttentionSpec = self._spec
+        swaps = spec.swap_operands and chips
+        features = extension().chip_features
+        if not swaps or all("wgmma" in features(each) for each in chips.split(",")):
+            return self.source
+        plain = replace(spec, config=replace(spec.config, swap_ab=None))
+        subject = self._layer_spec.cache, plain
+        return attention_source(subject, spec.dtypes[0], self.mutates)
 
     @functools.cached_property
     def _kinds(self) -> dict[str, str]:

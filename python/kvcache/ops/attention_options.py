@@ -70,6 +70,7 @@ class AttentionSpec:
         static_scales: Whether calls give static scales.
         dtypes: The types of queries and outputs.
         config: How kernels compute.
+        swap_operands: Whether ``swap_ab`` of the config is only for chips that have it.
         regions: The user's functions of scores and masks.
         key_dim: The number of elements of a key and a query.
         query_rope: The number of last elements of queries in an array of their own.
@@ -93,6 +94,7 @@ class AttentionSpec:
     static_scales: bool
     dtypes: tuple[str, str]
     config: AttentionConfig
+    swap_operands: bool
     regions: ScoreRegions
     key_dim: int
     query_rope: int = 0
@@ -224,6 +226,7 @@ def make_spec(
     static_scales: bool,
     dtypes: tuple[str, str],
     config: AttentionConfig,
+    swap_operands: bool,
     regions: ScoreRegions,
     query_rope: int | None,
 ) -> AttentionSpec:
@@ -295,6 +298,7 @@ def make_spec(
         bool(static_scales),
         dtypes,
         config,
+        swap_operands,
         regions,
         cache.row_dim,
         int(query_rope or 0),

@@ -14,6 +14,7 @@ from ..checks import check_instance
 from ..devices import cuda
 from ..errors import CheckError
 from ..execution.arrays import Array, Value
+from ..execution.options import parse_target
 from ..execution.runtime import JitModule, jit
 from ..pages.inputs import StepInputs
 from .arguments import check_given
@@ -55,7 +56,8 @@ class Operation:
     """A compiled operation, which a function of this package returns.
 
     Attributes:
-        source: The module's text, before the operation is expanded.
+        source: The module's text, before the operation is expanded, for a chip that has
+            all that the options ask for.
         functions: The names of its exported functions.
         target: The target, as in ``jit``.
         mutates: The arguments that it writes to.
@@ -81,8 +83,9 @@ class Operation:
     @functools.cached_property
     def program(self) -> JitModule:
         """The compiled functions."""
+        _, chips = parse_target(self.target)
         return jit(
-            self.source,
+            self.write_source(chips),
             target=self.target,
             bounds_checks=self.bounds_checks,
             cached=True,
@@ -94,7 +97,7 @@ class Operation:
         from ..compilation.compiler import compile as compile_source
 
         return compile_source(
-            self.source,
+            self.write_source(chip),
             target=chip,
             format=format,
             bounds_checks=self.bounds_checks,
@@ -108,6 +111,10 @@ class Operation:
             source = self.write(spec, "", self.mutates)
             self._forms[spec] = type(self)(source, build, spec)
         return self._forms[spec]
+
+    def write_source(self, chips: str) -> str:
+        """The module's text for chips, separated by commas; empty for the CPU."""
+        return self.source
 
     def _call(self, *arguments: Value | ConstantArray) -> None:
         placed: tuple[Any, ...] = arguments

@@ -7,6 +7,7 @@ import pytest
 
 import kvcache
 from kvcache import KVCacheParams, KVCacheQuantizationConfig
+from kvcache.ops.operations import Build
 
 # Elements, scales, elements of a group, zero points, and queries.
 FORMATS = [
@@ -36,7 +37,7 @@ MOST = 150
 
 def is_admitted(row):
     """Whether (C10) and (C11) of the op admit the options together."""
-    (dtype, *_), size, get_value, is_mla, _, _, rows, swap, _ = row
+    (dtype, *_), size, get_value, is_mla, _, _, rows, swap, chip = row
     value = get_value(size)
     most = (640, 512) if is_mla else (256, 256)
     has_tiles = (
@@ -44,7 +45,8 @@ def is_admitted(row):
         and value % (32 if value > 256 else 16) == 0
     )
     fits_rows = swap is None or (rows in (None, 16, 32) if swap else rows != 0)
-    return (not rows or (has_tiles and not (is_mla and rows > 32))) and fits_rows
+    can_swap = not swap or chip != "sm_90a" or (has_tiles and value % 64 == 0)
+    return (not rows or (has_tiles and not (is_mla and rows > 32))) and fits_rows and can_swap
 
 
 def cover_pairs():
@@ -89,13 +91,16 @@ def get_source(row):
     )
     return kvcache.ops.attention(
         params, group, dtype=query, value_dim=get_value(size), tile_rows=rows, swap_operands=swap, **tokens
-    )
+    ).write_source(row[-1])
 
 
 @pytest.mark.slow
 def test_each_pair_of_options_compiles(monkeypatch):
     # Nothing is compiled for the CPU.
-    monkeypatch.setattr(kvcache.ops, "_make", lambda kind, spec, name, *_, **__: kind.write(spec, name, kind.mutates))
+    def make(kind, spec, name, *_, **__):
+        return kind(kind.write(spec, name, kind.mutates), Build("cpu"), spec)
+
+    monkeypatch.setattr(kvcache.ops, "_make", make)
     rows, refused = cover_pairs()
     assert MOST // 2 < len(rows) <= MOST
     faults = []

@@ -64,7 +64,7 @@ def read_table():
 ROWS = list(read_table())
 
 
-def get_source(title):
+def get_source(title, chip):
     (dtype, granularity, heads, size), query_heads, options = OPERATIONS[title]
     config = granularity and kvcache.KVCacheQuantizationConfig("f32", granularity)
     is_latent = size == 576
@@ -73,13 +73,13 @@ def get_source(title):
     )
     more = {"value_dim": 512} if is_latent else {}
     query = "f32" if dtype == "f32" else "f16" if dtype == "f16" else "bf16"
-    return kvcache.ops.attention(params, query_heads, dtype=query, **options, **more).source
+    return kvcache.ops.attention(params, query_heads, dtype=query, **options, **more).write_source(chip)
 
 
 @functools.cache
 def choose(chip):
     """The remarks on all operations."""
-    sources = [get_source(title) for title in OPERATIONS]
+    sources = [get_source(title, chip) for title in OPERATIONS]
     passes = [
         f"--kvcache-plan-attention=chip={chip}",
         "--kvcache-split-attention",
@@ -140,6 +140,6 @@ def test_the_table_has_all_operations_on_all_chips():
 def test_all_copies_of_a_kernel_have_the_hint(title, chip, copy):
     hint = next(hint for row, chips, *_, hint in ROWS if row == title and chip in list_chips(chips))
     command = [OPT, "-", f"--kvcache-to-ptx=chip={chip}"]
-    text = subprocess.run(command, input=get_source(title), capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(command, input=get_source(title, chip), capture_output=True, text=True, check=True).stdout
     copies = re.findall(re.escape(copy) + "[^;]*;", text)
     assert copies and {"L2::cache_hint" in text for text in copies} == {bool(hint)}

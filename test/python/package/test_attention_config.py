@@ -37,6 +37,39 @@ def test_field_that_the_chip_lacks_is_an_error():
     assert attention.compile("sm_100a").kernels
 
 
+@pytest.mark.parametrize("options", [{}, {"split_tokens": 64}], ids=["prompt", "splits"])
+def test_swap_is_kept_where_the_chip_has_it(options):
+    """The keyword is for the chips that have swapAB, the field for all."""
+    keyword = kvcache.ops.attention(PARAMS, 32, swap_operands=True, **options)
+    field = kvcache.ops.attention(PARAMS, 32, config=AttentionConfig(swap_ab=True), **options)
+    texts = [list(each.compile("sm_90a").kernels.values())[0].ptx for each in (keyword, field)]
+    assert all("wgmma" in text for text in texts)
+    assert {kernel.block_size for kernel in keyword.compile("sm_90a").kernels.values()} >= {(128, 1, 1)}
+    for chips in ("sm_80", "sm_80,sm_90a"):
+        plain = kvcache.ops.attention(PARAMS, 32, **options).compile(chips)
+        same = keyword.compile(chips)
+        assert [each.ptx for each in same.kernels.values()] == [each.ptx for each in plain.kernels.values()]
+        with pytest.raises(kvcache.CompileError, match="'swap_ab' = false here, got true"):
+            field.compile(chips)
+
+
+@pytest.mark.parametrize(
+    ("fields", "chip", "message"),
+    [
+        ({"swap_ab": True}, "sm_100a", "'swap_ab' = false here, got true"),
+        ({"convert_loads": 2}, "sm_90a", "no 'convert_loads' here, where threads convert no elements, got 2"),
+        ({"persistent": 8}, "sm_90a", "an 'mma', or no fields of tiles"),
+        ({"swap_ab": True}, "sm_90a", "'swap_ab' = false here, got true"),
+    ],
+)
+def test_field_that_the_kernel_lacks_is_an_error(fields, chip, message):
+    """Splits of two query heads a group have a warp for each row, and values of 48 elements no swap."""
+    heads, options = (4, {"split_tokens": 64}) if "persistent" in fields else (32, {"value_dim": 48})
+    attention = kvcache.ops.attention(PARAMS, heads, config=AttentionConfig(**fields), **options)
+    with pytest.raises(kvcache.CompileError, match=message):
+        attention.compile(chip)
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
