@@ -262,9 +262,14 @@ def test_find_that_hangs_ends_at_its_deadline(tmp_path, monkeypatch):
 
 def test_too_many_jobs_are_refused(tmp_path, monkeypatch):
     release, preadv = threading.Event(), os.preadv
+
+    def read(file, buffers, offset, flags=0):
+        # A read of what is in memory never hangs.
+        return 0 if flags else release.wait() and preadv(file, buffers, offset)
+
     with open_folder(tmp_path, deadline=30) as folder:
         put(folder, 1)
-        monkeypatch.setattr(os, "preadv", lambda *arguments: release.wait() and preadv(*arguments))
+        monkeypatch.setattr(os, "preadv", read)
         buffers = [memoryview(bytearray(len(make_value(1, SIZE)))) for _ in range(5000)]
         copy = folder.begin_get([make_key(1)] * 5000, buffers)
         release.set()
