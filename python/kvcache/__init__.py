@@ -71,7 +71,7 @@ if TYPE_CHECKING:
         Place,
         SequenceState,
     )
-    from .pages.store_tier import Prefetch
+    from .pages.prefetch import Prefetch
     from .pages.swaps import Swap
 
 _SUBMODULES = (
@@ -164,7 +164,7 @@ _NAMES = {
         "Place",
         "SequenceState",
     ),
-    ".pages.store_tier": ("Prefetch",),
+    ".pages.prefetch": ("Prefetch",),
     ".pages.swaps": ("Swap",),
 }
 """The public names by their modules, which are imported when they are first used."""

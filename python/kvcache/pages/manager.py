@@ -74,8 +74,7 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
         max_retained_share: The most pages that ``retain`` of ``claim`` keeps, as a
             share of ``num_pages``; 0 ignores it.
         store: A store for cached pages that outlive the manager, such as
-            ``kvcache.stores.Folder``. Needs ``enable_prefix_caching``, and one group of
-            layers that reach all tokens.
+            ``kvcache.stores.Folder``. Needs ``enable_prefix_caching``.
         store_name: The name of the model, its revision, and its part of the cache.
             Managers with equal names and formats share pages.
 

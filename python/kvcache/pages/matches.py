@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, repeat
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -15,6 +17,11 @@ from .prefixes import Page, Prefix
 from .snapshot import Place
 from .tables import GroupTable, Sequence
 from .tokens import encode
+
+_Entry = TypeVar("_Entry")
+
+Rows: TypeAlias = SequenceOf[SequenceOf[_Entry | None]]
+"""The pages of each group at its borders."""
 
 _SLOWER = (Place.HOST, Place.DISK)
 """The places other than the device, the slowest last."""
@@ -152,15 +159,53 @@ class Finder:
         """The longest prefix of a path that each group can serve."""
         start = sequence.length
         rows = [self._list_pages(group, path, start, accepts) for group in self._groups]
-        gaps = [list(accumulate((not page for page in row), initial=0)) for row in rows]
-        longest = (start + len(path) * self.base) // self._step * self._step
-        for length in range(longest, start, -self._step):
-            if all(
-                self._serves(group, start, length, row, gap)
-                for group, row, gap in zip(self._groups, rows, gaps, strict=True)
-            ):
-                return self._make(path, start, length, rows)
-        return Match(sequence.prefix, 0, [[] for _ in self._groups])
+        stop = start + len(path) * self.base
+        length = next(self.list_served(start, stop, rows), start)
+        if length == start:
+            return Match(sequence.prefix, 0, [[] for _ in self._groups])
+        prefix = path[(length - start) // self.base - 1]
+        match = Match(prefix, length - start)
+        for group, pages in zip(
+            self._groups, self.list_reached(start, length, rows), strict=True
+        ):
+            if group.is_state:
+                (snapshot,) = pages
+                assert snapshot
+                match.snapshots[group.number] = snapshot
+            match.pages.append([] if group.is_state else pages)
+        return match
+
+    def align(self, length: int) -> int:
+        """Rounds a length down to one at which a prefix can end in all groups."""
+        return length // self._step * self._step
+
+    def list_served(
+        self, start: int, stop: int, rows: Rows[_Entry]
+    ) -> Iterator[int]:
+        """Yields the lengths up to ``stop`` that each group can serve, the longest first.
+
+        ``rows`` has the pages of each group at its borders after ``start``, or None.
+        """
+        gaps = [sum_up(row, lambda page: not page) for row in rows]
+        for length in range(self.align(stop), start, -self._step):
+            if not self.count_reached(start, length, gaps):
+                yield length
+
+    def count_reached(self, start: int, length: int, sums: list[list[int]]) -> int:
+        """Counts pages that tokens from ``length`` on reach, from ``sum_up`` of rows."""
+        return sum(map(_count_reached, self._groups, repeat(start), repeat(length), sums))
+
+    def list_reached(
+        self, start: int, length: int, rows: Rows[_Entry]
+    ) -> list[list[_Entry | None]]:
+        """The pages of each group up to ``length``; None where no later token reaches.
+
+        A state has one page.
+        """
+        return [
+            _list_reached(group, start, length, row)
+            for group, row in zip(self._groups, rows, strict=True)
+        ]
 
     def _list_pages(
         self,
@@ -177,38 +222,29 @@ class Finder:
             row.append(page if page and (not accepts or accepts(page)) else None)
         return row
 
-    def _serves(
-        self,
-        group: GroupTable,
-        start: int,
-        length: int,
-        row: list[Page | None],
-        gaps: list[int],
-    ) -> bool:
-        """Whether a group has all pages that tokens from ``length`` on reach."""
-        begin, stop = start // group.border, length // group.border
-        if group.reach.is_state:
-            return row[stop - begin - 1] is not None
-        first = max(group.find_first(length), begin)
-        sinks = max(group.list_sinks(first).stop, begin)
-        return gaps[stop - begin] == gaps[first - begin] and not gaps[sinks - begin]
 
-    def _make(
-        self, path: list[Prefix], start: int, length: int, rows: list[list[Page | None]]
-    ) -> Match:
-        prefix = path[(length - start) // self.base - 1]
-        match = Match(prefix, length - start, [[] for _ in rows])
-        for group, row in zip(self._groups, rows, strict=True):
-            begin, stop = start // group.border, length // group.border
-            if group.reach.is_state:
-                snapshot = row[stop - begin - 1]
-                assert snapshot
-                match.snapshots[group.number] = snapshot
-                continue
-            first = group.find_first(length)
-            sinks = group.list_sinks(first)
-            match.pages[group.number] = [
-                row[i - begin] if i >= first or i in sinks else None
-                for i in range(begin, stop)
-            ]
-        return match
+def sum_up(row: Iterable[_Entry], counts: Callable[[_Entry], bool]) -> list[int]:
+    """The number of entries that count among the first n, for each n."""
+    return [*accumulate(map(counts, row), initial=0)]
+
+
+def _count_reached(group: GroupTable, start: int, length: int, sums: list[int]) -> int:
+    begin, stop = start // group.border, length // group.border
+    if group.is_state:
+        return sums[stop - begin] - sums[stop - begin - 1]
+    first = max(group.find_first(length), begin)
+    sinks = max(group.list_sinks(first).stop, begin)
+    return sums[stop - begin] - sums[first - begin] + sums[sinks - begin]
+
+
+def _list_reached(
+    group: GroupTable, start: int, length: int, row: SequenceOf[_Entry | None]
+) -> list[_Entry | None]:
+    begin, stop = start // group.border, length // group.border
+    if group.is_state:
+        return [row[stop - begin - 1]]
+    first = group.find_first(length)
+    sinks = group.list_sinks(first)
+    return [
+        row[i - begin] if i >= first or i in sinks else None for i in range(begin, stop)
+    ]

@@ -30,6 +30,7 @@ class Page:
         retention: The hints to keep it, if it has any.
         order: The list of unused pages that it is in.
         number: Its number there.
+        is_stored: Whether it was written to a store, or came from there.
 
     A sequence with a page of a group with full reach has all pages before it. So the
     descendants of such a page in the tree have at most its references and its users.
@@ -43,6 +44,7 @@ class Page:
     retention: Retention | None = None
     order: EvictionOrder | None = None
     number: int = 0
+    is_stored: bool = False
 
     def is_on(self, place: Place) -> bool:
         return self.address.place is place
@@ -66,8 +68,7 @@ class Prefix:
         depth: The number of nodes from the first one to this; 0 for a root.
         salt: The salt of the tree, in its root.
         digest: The hash of all tokens up to here, once events have computed it.
-        key: The key of its page in a store, once it is needed.
-        is_stored: Whether its page was written to a store, or came from there.
+        key: The digest of its tokens in a store, once it is needed.
     """
 
     __slots__ = (
@@ -78,7 +79,6 @@ class Prefix:
         "children",
         "depth",
         "digest",
-        "is_stored",
         "key",
         "latest",
         "pages",
@@ -104,7 +104,6 @@ class Prefix:
         self.depth: int = parent.depth + 1 if parent else 0
         self.salt = salt
         self.digest = self.key = b""
-        self.is_stored = False
         self._root: Prefix | None = parent.root if parent else None
         # The keys of children by their first token, sorted, once they are needed.
         self._similar: dict[bytes, list[bytes]] | None = None

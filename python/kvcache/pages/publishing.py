@@ -15,9 +15,10 @@ from .growth import Growth
 from .listeners import PageListener
 from .pool import PagePool
 from .storage import PageStore
-from .store_tier import Prefetch, StoreTier, make_tier
+from .prefetch import Prefetch
+from .store_tier import StoreTier, make_tier
 from .stores import Store
-from .tables import Sequence
+from .tables import Sequence, SequenceTable
 
 
 class PagePublishing:
@@ -27,6 +28,7 @@ class PagePublishing:
     _groups: tuple[LayerGroup, ...]
     _growth: Growth
     _pool: PagePool
+    _table: SequenceTable
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +48,9 @@ class PagePublishing:
     ) -> None:
         """Begins to store and to publish cached pages, where asked."""
         if store is not None:
-            self._tier = make_tier(store, store_name, self.params, stores, self._growth)
+            self._tier = make_tier(
+                store, store_name, self.params, stores, self._pool, self._table.groups
+            )
         if events is not None:
             self._begin_events(events)
         if store is not None or events is not None:
@@ -87,14 +91,17 @@ class PagePublishing:
         try:
             prefetch = self._tier.begin(sequence, ids, self._end_prefetch)
         except BaseException:
-            self._growth.end(sequence)
+            self._growth.drop(sequence)
             raise
-        if prefetch.sequence:
-            self._prefetches[prefetch] = prefetch.sequence
+        if prefetch is None:
+            self._growth.drop(sequence)
+            return Prefetch(self._tier)
+        self._prefetches[prefetch] = sequence
         return prefetch
 
-    def _end_prefetch(self, prefetch: Prefetch) -> None:
+    def _end_prefetch(self, prefetch: Prefetch, sequence: Sequence) -> None:
         del self._prefetches[prefetch]
+        self._growth.drop(sequence)
         self._publish_changed()
 
     def flush(self) -> None:

@@ -3,103 +3,34 @@
 
 from __future__ import annotations
 
-import hashlib
+import math
 from array import array
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, Self
+from itertools import compress
+from operator import attrgetter, itemgetter
+from typing import TypeAlias
 
 import numpy as np
 
 from ..cache.groups import MultiKVCacheParams
 from ..cache.params import KVCacheParams
 from ..checks import check_instance, check_string
-from ..errors import OutOfPagesError
-from .growth import Growth
+from .matches import Finder, Rows, sum_up
+from .pool import PagePool
+from .prefetch import Prefetch
 from .prefixes import Page, Prefix
-from .regions import make_fingerprint
-from .snapshot import PageAddress
+from .records import Records, StoredPage
 from .storage import PageStore
-from .stores import KEY_BYTES, Store, StoreCopy
-from .tables import Sequence
+from .stores import Store, StoreCopy
+from .tables import GroupTable, Sequence
 from .tokens import encode
 
-_VERSION = b"kvcache page 1"
-_WAVE = 16  # pages that one call of the store copies
+CachedOrStored: TypeAlias = Page | StoredPage
+EndOfPrefetch: TypeAlias = Callable[[Prefetch, Sequence], None]
+
+_WAVE = 16  # pages that the store writes at the same time
 _STEP_BYTES = 8 << 20  # that a step copies to records, in some milliseconds
 _PENDING = 1024  # pages that wait to be written; more are not stored
-_ALIGNMENT = 64  # of the bytes of a page in a record
-
-
-class Records:
-    """The form of pages in a store: the key of the parent, the tokens, and the bytes.
-
-    A key is the hash of the parent's key and the tokens of a page. The key of a first
-    page's parent covers the name of the model, the format of pages, and the salt.
-
-    Args:
-        name: The name of the model and of its part of the cache.
-        params: The parameters of the cache.
-        stores: The tensors.
-
-    Attributes:
-        size: Bytes of a record.
-    """
-
-    def __init__(self, name: str, params: KVCacheParams, stores: list[PageStore]) -> None:
-        assert params.page_size
-        fields = _VERSION, make_fingerprint(params).encode(), name.encode()
-        self._root = hashlib.sha256(b"\0".join(fields)).digest()
-        self._stores = stores
-        self._token_bytes = 8 * params.page_size
-        header = KEY_BYTES + self._token_bytes
-        self._start = -(-header // _ALIGNMENT) * _ALIGNMENT
-        self.size = self._start + sum(store.page_bytes for store in stores)
-
-    def make_root_key(self, salt: bytes) -> bytes:
-        """The key of the parent of a first page."""
-        return hashlib.sha256(self._root + salt).digest()
-
-    def make_key(self, parent: bytes, tokens: bytes) -> bytes:
-        return hashlib.sha256(parent + tokens).digest()
-
-    def allocate(self) -> np.ndarray:
-        """Allocates the bytes of a record."""
-        return np.zeros(self.size, np.uint8)
-
-    def fill(self, record: np.ndarray, parent: bytes, tokens: bytes, page: PageAddress) -> None:
-        """Copies a page to a record."""
-        record[: self._start] = 0
-        header = np.frombuffer(parent + tokens, np.uint8)
-        record[: len(header)] = header
-        start = self._start
-        for store in self._stores:
-            store.save(page, record[start : start + store.page_bytes])
-            start += store.page_bytes
-
-    def has(self, record: np.ndarray, parent: bytes, tokens: bytes) -> bool:
-        """Returns whether a record has the page with these tokens."""
-        return record[: KEY_BYTES + self._token_bytes].tobytes() == parent + tokens
-
-    def load(self, record: np.ndarray, page: int) -> None:
-        """Copies a record to a page of the device."""
-        start = self._start
-        for store in self._stores:
-            store.restore(record[start : start + store.page_bytes], page)
-            start += store.page_bytes
-
-
-class StoredPage(NamedTuple):
-    """A page in a store.
-
-    Attributes:
-        key: Its key.
-        parent: The key of its parent.
-        tokens: Its tokens, encoded.
-    """
-
-    key: bytes
-    parent: bytes
-    tokens: bytes
 
 
 class StoreTier:
@@ -112,11 +43,14 @@ class StoreTier:
             that were written to it.
     """
 
-    def __init__(self, store: Store, records: Records, growth: Growth, page_size: int) -> None:
+    def __init__(
+        self, store: Store, records: Records, pool: PagePool, groups: tuple[GroupTable, ...]
+    ) -> None:
         self._store = store
         self._records = records
-        self._growth = growth
-        self._page_size = page_size
+        self._pool = pool
+        self._groups = groups
+        self._finder = Finder(groups)
         self._pending: dict[Page, None] = {}
         self._puts: list[tuple[StoreCopy, list[np.ndarray]]] = []
         self._free: list[np.ndarray] = []
@@ -132,7 +66,7 @@ class StoreTier:
         """Begins to write cached pages that are not in the store."""
         self._poll_puts()
         for page in changed:
-            if page.prefix and not page.prefix.is_stored and len(self._pending) < _PENDING:
+            if page.prefix and not page.is_stored and len(self._pending) < _PENDING:
                 self._pending[page] = None
         self._begin_puts(max(_STEP_BYTES // self._records.size, 1))
 
@@ -144,13 +78,13 @@ class StoreTier:
         while self._pending and len(keys) < room:
             page = next(iter(self._pending))
             del self._pending[page]
-            if not page.prefix or page.prefix.is_stored:
+            if not page.prefix or page.is_stored:
                 continue
-            page.prefix.is_stored = True  # also if the store refuses it
+            page.is_stored = True  # also if the store refuses it
             record = self.take()
-            stored = self._describe(page.prefix)
+            stored = self._records.describe_cached(page)
             try:
-                self._records.fill(record, stored.parent, stored.tokens, page.address)
+                self._records.fill(record, stored, page.address)
             except Exception:  # of the memory or the disk: the page is only not stored
                 self.give_back([record])
                 continue
@@ -176,75 +110,125 @@ class StoreTier:
                 self._written += sum(copy.done)
                 self.give_back(records)
 
-    def _describe(self, prefix: Prefix) -> StoredPage:
-        """The keys of a node's page; computed once, from the first node on."""
-        path = []
-        node = prefix
-        while node.parent and not node.key:
-            path.append(node)
-            node = node.parent
-        if not node.key:
-            node.key = self._records.make_root_key(node.salt)
-        for child in reversed(path):
-            assert child.parent
-            child.key = self._records.make_key(child.parent.key, child.tokens)
-        assert prefix.parent
-        parent = prefix.parent.key or self._describe(prefix.parent).key
-        return StoredPage(prefix.key, parent, prefix.tokens)
-
     # --- Reading ------------------------------------------------------------------
 
     def begin(
-        self, sequence: Sequence, tokens: array[int], end: Callable[[Prefetch], None]
-    ) -> Prefetch:
-        """Begins to bring the pages of tokens; takes a sequence without tokens.
+        self, sequence: Sequence, tokens: array[int], end: EndOfPrefetch
+    ) -> Prefetch | None:
+        """Begins to bring pages of tokens to a sequence without any.
 
-        ``end`` is called when the sequence has ended, unless no page comes.
+        ``end`` is called when the prefetch has ended. Returns None if no page comes.
         """
-        wanted, local = self._list_wanted(sequence, tokens)
-        self._looked_up += len(wanted[local:]) * self._page_size
-        keys = [page.key for page in wanted[local:]]
-        found = self._store.find(keys) if keys else []
-        run = found.index(False) if False in found else len(keys)
-        while run > 0:
-            count = local + run
-            try:
-                self._growth.grow(sequence, tokens[: count * self._page_size])
-            except OutOfPagesError as error:
-                run -= max(error.needed - error.available, 1)
-            else:
-                return Prefetch(self, sequence, wanted[:count], end)
-        self._growth.drop(sequence)
-        return Prefetch(self)
+        rows = self._list_pages(sequence.prefix, encode(tokens))
+        base = self._finder.base
+        stop = max(len(tokens) - 1, 0) // base * base
+        cached = [[_as_cached(page) for page in row] for row in rows]
+        length = next(self._finder.list_served(0, stop, cached), 0)
+        self._looked_up += stop - length
+        served = self._find_served(rows, length, stop)
+        if not served:
+            return None
+        sequence.add_tokens(tokens[:served])
+        wanted = self._reserve(sequence, self._finder.list_reached(0, served, rows))
+        try:
+            return Prefetch(self, sequence, wanted, end)
+        except BaseException:
+            self._release(sequence, wanted)
+            raise
 
-    def _list_wanted(
-        self, sequence: Sequence, tokens: array[int]
-    ) -> tuple[list[StoredPage], int]:
-        """The full pages before the last token, and how many the tree has."""
-        encoded, size = encode(tokens), 8 * self._page_size
-        key = self._records.make_root_key(sequence.prefix.salt)
-        node: Prefix | None = sequence.prefix
-        pages, local = [], 0
-        for start in range(0, 8 * (len(tokens) - 1) - size + 1, size):
-            part = encoded[start : start + size]
+    def _list_pages(self, root: Prefix, encoded: bytes) -> list[list[CachedOrStored | None]]:
+        """The pages of each group at its borders before the last token."""
+        size, base = 8 * self._finder.base, self._finder.base
+        digest = self._records.make_root_digest(root.salt)
+        node: Prefix | None = root
+        rows: list[list[CachedOrStored | None]] = [[] for _ in self._groups]
+        for start in range(0, len(encoded) - size, size):
+            part, end = encoded[start : start + size], start // 8 + base
             node = node.children.get(part) if node else None
-            local += bool(node and node.pages[0])
-            parent, key = key, self._records.make_key(key, part)
-            pages.append(StoredPage(key, parent, part))
-        return pages, local
+            parent, digest = digest, self._records.make_digest(digest, part)
+            for number, group in enumerate(self._groups):
+                if end % group.border == 0:
+                    page = node.pages[number] if node else None
+                    rows[number].append(
+                        page or self._records.describe(parent, digest, part, number, end)
+                    )
+        return rows
 
-    def end(self, sequence: Sequence, count: int) -> None:
-        """Adds the first pages of a sequence to the tree, and ends it."""
-        first = sequence.length // self._page_size
-        self._growth.cut(sequence, max(count * self._page_size, sequence.length))
-        self._growth.finish([sequence], sequence.rows)
-        node = sequence.prefix
-        for _ in range(count - first):
-            node.is_stored = True
-            assert node.parent
-            node = node.parent
-        self._read += max(count - first, 0)
-        self._growth.end(sequence)
+    def _find_served(
+        self, rows: list[list[CachedOrStored | None]], cached: int, stop: int
+    ) -> int:
+        """Finds the longest prefix that the store completes, and that has room; 0 if none.
+
+        Replaces the pages in ``rows`` that the store lacks by None.
+        """
+        stored = [page for row in rows for page in row if isinstance(page, StoredPage)]
+        keys = [page.key for page in stored]
+        found = {*compress(keys, self._store.find(keys) if keys else [])}
+        for row in rows:
+            for i, page in enumerate(row):
+                if isinstance(page, StoredPage) and page.key not in found:
+                    row[i] = None
+        kept = [page for row in rows for page in row if isinstance(page, Page)]
+        room = self._pool.count_available(kept)
+        sums = [sum_up(row, _is_stored) for row in rows]
+        for length in self._finder.list_served(0, stop, rows):
+            if length <= cached:
+                break
+            if self._finder.count_reached(0, length, sums) <= room:
+                return length
+        return 0
+
+    def _reserve(
+        self, sequence: Sequence, rows: Rows[CachedOrStored]
+    ) -> list[tuple[Page, StoredPage]]:
+        """Gives a sequence the pages of rows, with new ones for those of the store.
+
+        Returns the new ones in the order of their tokens.
+        """
+        stored = [page for row in rows for page in row if isinstance(page, StoredPage)]
+        stored.sort(key=_get_end)
+        kept = [page for row in rows for page in row if isinstance(page, Page)]
+        new = self._pool.provide(len(stored), kept=kept)
+        for page, each in zip(new, stored, strict=True):
+            page.group = each.group
+        for page in kept:
+            self._pool.refer(page, is_resident=False)
+        places = dict(zip(stored, new, strict=True))
+        sequence.pages = [
+            [places[page] if isinstance(page, StoredPage) else page for page in row]
+            for row in rows
+        ]
+        return [*zip(new, stored, strict=True)]
+
+    def end(
+        self, sequence: Sequence, wanted: list[tuple[Page, StoredPage]], copied: int
+    ) -> None:
+        """Adds pages to the tree, of which the first have come; releases all.
+
+        Groups that reach all tokens keep the prefix that came. Others have the pages of
+        no shorter prefix.
+        """
+        if copied == len(wanted):
+            length = sequence.total
+        elif all(group.reach.is_full for group in self._groups):
+            first = wanted[copied][1]
+            length = self._finder.align(first.end - self._groups[first.group].border)
+        else:
+            length = 0
+        self._publish(sequence, [each for each in wanted if each[1].end <= length])
+        self._release(sequence, wanted)
+
+    def _publish(self, sequence: Sequence, pages: list[tuple[Page, StoredPage]]) -> None:
+        """Adds pages to the tree, in the order of their tokens."""
+        base, node = self._finder.base, sequence.prefix
+        encoded = encode(sequence.tokens)
+        for page, stored in pages:
+            for start in range(node.depth * base, stored.end, base):
+                node = node.extend(encoded[8 * start : 8 * (start + base)])
+            if node.pages[page.group] is None:
+                page.is_stored = True
+                self._pool.publish(page, node)
+        self._read += len(pages)
 
     def begin_get(self, pages: list[StoredPage], records: list[np.ndarray]) -> StoreCopy:
         """Begins to read pages into records."""
@@ -254,13 +238,28 @@ class StoreTier:
 
     def load(self, record: np.ndarray, page: StoredPage, target: int) -> bool:
         """Copies a record to a page of the device, if it has the page's tokens."""
-        if not self._records.has(record, page.parent, page.tokens):
+        if not self._records.has(record, page):
             return False
         try:
             self._records.load(record, target)
         except Exception:  # of the memory: the page is only not found
             return False
         return True
+
+    def _release(
+        self, sequence: Sequence, wanted: list[tuple[Page, StoredPage]]
+    ) -> None:
+        """Releases all pages of a sequence."""
+        new = {page for page, _ in wanted}
+        starts = (
+            (i * group.border, page)
+            for group, row in zip(self._groups, sequence.pages, strict=True)
+            for i, page in enumerate(row)
+            if page
+        )
+        # The last page first: it must not outlive the pages before it.
+        for _, page in sorted(starts, key=itemgetter(0), reverse=True):
+            self._pool.release(page, was_resident=page in new)
 
     # --- Records ------------------------------------------------------------------
 
@@ -273,12 +272,24 @@ class StoreTier:
         self._free = [*self._free, *records][: 2 * _WAVE]
 
 
+_get_end = attrgetter("end")
+
+
+def _as_cached(page: CachedOrStored | None) -> Page | None:
+    return page if isinstance(page, Page) else None
+
+
+def _is_stored(page: CachedOrStored | None) -> bool:
+    return isinstance(page, StoredPage)
+
+
 def make_tier(
     store: Store,
     name: str,
     params: KVCacheParams | MultiKVCacheParams,
     stores: list[PageStore],
-    growth: Growth,
+    pool: PagePool,
+    groups: tuple[GroupTable, ...],
 ) -> StoreTier:
     """Makes the tier of a manager with these parameters and tensors."""
     check_instance(Store, store=store)
@@ -287,98 +298,5 @@ def make_tier(
         raise ValueError("'store' needs 'store_name', which names the model")
     if not params.enable_prefix_caching:
         raise ValueError("'store' needs 'enable_prefix_caching'")
-    if isinstance(params, MultiKVCacheParams) or not params.reach.is_full:
-        raise ValueError("expects one group that reaches all tokens for 'store'")
-    assert params.page_size
-    return StoreTier(store, Records(name, params, stores), growth, params.page_size)
-
-
-class Prefetch:
-    """Pages that come from a store, while a request waits.
-
-    ``PagedKVCacheManager.prefetch`` makes one. When ``poll`` has returned True, the
-    pages are cached prefixes, which ``claim`` finds. At the end of its ``with`` it is
-    cancelled, unless it has ended.
-    """
-
-    def __init__(
-        self,
-        tier: StoreTier,
-        sequence: Sequence | None = None,
-        pages: list[StoredPage] | None = None,
-        end: Callable[[Prefetch], None] | None = None,
-    ) -> None:
-        self._tier = tier
-        self.sequence = sequence
-        self._pages = pages or []
-        self._end = end
-        self._copied = 0  # pages that are in the cache, the first ones
-        self._copy: StoreCopy | None = None
-        self._records: list[np.ndarray] = []
-        if sequence:
-            group = sequence.table.groups[0]
-            self._copied = sequence.length // group.page_size
-            self._begin_wave(self._copied)
-
-    def poll(self) -> bool:
-        """Returns whether all pages are there that the store has; never waits."""
-        if self.sequence is None:
-            return True
-        if self._copy and not self._copy.poll():
-            return False
-        if self._copy and self._take_wave() and self._copy:
-            return False
-        self._finish()
-        return True
-
-    def wait(self) -> None:
-        """Waits until ``poll`` returns True, at most the store's deadline for each wave."""
-        while not self.poll():
-            if self._copy:
-                self._copy.wait()
-
-    def cancel(self) -> None:
-        """Keeps the pages that are there, and gives the others back."""
-        if self.sequence:
-            self._finish()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.cancel()
-
-    def _begin_wave(self, first: int) -> None:
-        """Begins to read some pages from the one with number ``first`` on."""
-        pages = self._pages[first : first + _WAVE]
-        self._records = [self._tier.take() for _ in pages]
-        self._copy = self._tier.begin_get(pages, self._records) if pages else None
-
-    def _take_wave(self) -> bool:
-        """Copies what came to the device, while the store reads the next pages.
-
-        Returns whether all of it came.
-        """
-        assert self._copy and self.sequence
-        records, done = self._records, self._copy.done
-        self._records, self._copy = [], None
-        if all(done):
-            self._begin_wave(self._copied + len(records))
-        own, first = self.sequence.pages[0], self._copied
-        for record, is_done in zip(records, done, strict=True):
-            page = own[self._copied]
-            assert page
-            stored = self._pages[self._copied]
-            if not (is_done and self._tier.load(record, stored, page.address.index)):
-                break
-            self._copied += 1
-        self._tier.give_back(records)
-        return self._copied - first == len(records)
-
-    def _finish(self) -> None:
-        # The store may still write to the records, so no other copy uses them.
-        self._records, self._copy = [], None
-        sequence, self.sequence = self.sequence, None
-        assert sequence and self._end
-        self._tier.end(sequence, self._copied)
-        self._end(self)
+    base = math.gcd(*(group.border for group in groups))
+    return StoreTier(store, Records(name, params, stores, base), pool, groups)

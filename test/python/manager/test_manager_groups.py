@@ -13,9 +13,8 @@ from kvcache import KVCacheParams, MultiKVCacheParams, reach
 from kvcache.cache.reach import Reach
 from kvcache.pages.exchange import PageExchange
 from kvcache.pages.files import PageFile
-from kvcache.pages import growth
+from kvcache.pages import growth, matches
 from kvcache.pages.growth import Growth
-from kvcache.pages.matches import Finder
 from kvcache.pages.pool import PagePool
 from kvcache.pages.publication import Publication
 from kvcache.pages.swaps import Swap
@@ -286,17 +285,17 @@ def forget_sinks(function):
     return changed
 
 
-def serve_all(function):
-    return lambda *arguments: True
+def miss_nothing(function):
+    return lambda *arguments: 0
 
 
-def serve_none(function):
-    return lambda *arguments: False
+def miss_one(function):
+    return lambda *arguments: 1
 
 
 def without_group(function):
-    def changed(self, group, *arguments):
-        return group.number > 0 or function(self, group, *arguments)
+    def changed(group, *arguments):
+        return function(group, *arguments) if group.number else 0
 
     return changed
 
@@ -408,9 +407,9 @@ FAULTS = {
     "frees a page too many": (Reach, "first", keep_first),
     "frees nothing before a window": (Growth, "_free_all_unreached", nothing),
     "frees sinks": (GroupTable, "free_unreached", forget_sinks),
-    "takes each prefix for one of all groups": (Finder, "_serves", serve_all),
-    "finds no prefix": (Finder, "_serves", serve_none),
-    "asks all groups but the first": (Finder, "_serves", without_group),
+    "takes each prefix for one of all groups": (matches, "_count_reached", miss_nothing),
+    "finds no prefix": (matches, "_count_reached", miss_one),
+    "asks all groups but the first": (matches, "_count_reached", without_group),
     "writes to shared states": (Growth, "_is_copied", without_copy),
     "publishes nothing": (Publication, "_publish", nothing),
     "cuts whatever it is given": (Sequence, "find_obstacle", always_true),

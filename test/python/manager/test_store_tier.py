@@ -10,7 +10,7 @@ from failing_memory import FailingMemory
 from faulty_store import FaultyStore
 from kvcache.pages.stores import Store, StoreCopy
 from manager_model import Configuration
-from store_machine import Machine
+from store_machine import Machine, check_references
 
 
 def test_pages_outlive_the_manager():
@@ -104,26 +104,17 @@ def run_history(seed):
             del values[draw.choice([*values])]
         prefetches = [(m, p) for m, p in prefetches if not p.poll()]
         for each in machines:
-            check(each.manager)
+            check_references(each.manager)
     for machine, prefetch in prefetches:
         prefetch.wait()
         machine.serve(prompts[0])
     for each in machines:
         each.manager.flush()
-        check(each.manager)
+        check_references(each.manager)
         assert each.manager.num_free_pages == each.manager.num_pages
     for store in stores:
         events.update(store.failed)
     return events
-
-
-def check(manager):
-    """Checks that every page is used by what a snapshot shows, and no other."""
-    snapshot = manager.snapshot()
-    references = Counter(address for sequence in snapshot.sequences for address in sequence.pages)
-    assert {page.address: page.references for page in snapshot.pages if page.references} == references
-    assert all(page.references or page.is_cached for page in snapshot.pages)
-    assert manager.num_free_pages >= manager.num_pages - len(references)
 
 
 def test_histories_cover_all_events():
@@ -142,7 +133,7 @@ def test_failing_memory_leaves_the_manager_as_it_was(error):
     machine = Machine(FaultyStore(values, 0), memory=memory)
     failures = 0
     for failure, found in memory.fail_in_turn(lambda: machine.manager.claim("r", range(9))):
-        check(machine.manager)
+        check_references(machine.manager)
         failures += failure is not None
         if failure:
             assert machine.manager.num_free_pages == machine.manager.num_pages
@@ -231,14 +222,6 @@ def test_invalid_arguments_are_rejected():
         Machine(store, Configuration(prefix_caching=False))
     with pytest.raises(ValueError, match="'prefetch' needs a manager with 'store'"):
         Machine(None).manager.prefetch([1, 2])
-    window = kvcache.KVCacheParams(
-        "f32", n_kv_heads=1, head_dim=4, page_size=4, total_num_layers=1, enable_prefix_caching=True,
-        reach=kvcache.reach.window(5),
-    )  # fmt: skip
-    with pytest.raises(ValueError, match="one group that reaches all tokens for 'store'"):
-        kvcache.PagedKVCacheManager(
-            window, max_batch_size=1, max_seq_len=8, num_pages=2, store=store, store_name="model"
-        )
     machine = Machine(store)
     with pytest.raises(ValueError, match="max_seq_len"):
         machine.manager.prefetch(range(100))

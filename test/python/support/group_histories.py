@@ -18,7 +18,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from delayed_memory import DelayedMemory
-from group_model import Modeled, Slots, draw_groups, reaches
+from group_model import Modeled, Slots, draw_groups, is_reached_from, run_kernel, serves
 from kvcache import OutOfPagesError, Place, transfer
 from long_histories import run_from_command_line
 
@@ -156,7 +156,7 @@ class GroupHistory:
     def is_any_reached(self, length):
         """Returns whether tokens from ``length`` on reach a token of a prefix; True if empty."""
         return not length or any(
-            slots.kind.is_state or self.is_reached_from(slots.kind, length, token)
+            slots.kind.is_state or is_reached_from(slots.kind, length, token)
             for slots in self.slots
             for token in range(length)
         )
@@ -212,30 +212,9 @@ class GroupHistory:
         for slots, given in zip(self.slots, inputs.groups, strict=True):
             assert given.row_offsets.tolist() == inputs.row_offsets.tolist()
             for row, sequence in zip(given.lut.tolist(), batch, strict=True):
-                self.run_kernel(slots, row, sequence)
+                run_kernel(slots, row, sequence)
         for sequence in batch:
             sequence.given = True
-
-    def run_kernel(self, slots, row, sequence):
-        length, total = sequence.length, len(sequence.tokens)
-        if slots.kind.is_state:
-            if length and not sequence.given:
-                assert slots.holds([row[0]], [0], [sequence.values[length - 1]]), "state"
-            slots.write([row[0]], [0], [sequence.values[-1]])
-            return
-        tokens = range(length, total)
-        table = np.array(row)
-        slots.write(table[np.array(tokens) // slots.size], np.array(tokens) % slots.size,
-                    sequence.values[length:])  # fmt: skip
-        reached = [
-            t for t in range(total)
-            if any(reaches(slots.kind, p, t) for p in tokens if p >= t)
-        ]  # fmt: skip
-        pages, offsets = (
-            table[np.array(reached) // slots.size],
-            np.array(reached) % slots.size,
-        )
-        assert slots.holds(pages, offsets, [sequence.values[t] for t in reached]), "reached"
 
     def fork(self):
         if request := self.choose(lambda s: not s.pending):
@@ -304,14 +283,10 @@ class GroupHistory:
             if slots.kind.is_state:
                 continue
             for token in range(length):
-                if self.is_reached_from(slots.kind, length, token):
+                if is_reached_from(slots.kind, length, token):
                     if pages[token // slots.pages] is None:
                         return False
         return True
-
-    def is_reached_from(self, kind, length, token):
-        ends = range(length, self.groups.max_seq_len + 30)
-        return any(reaches(kind, position, token) for position in ends)
 
     def release(self):
         if request := self.choose():
@@ -485,7 +460,7 @@ class GroupHistory:
                 end = min((number + 1) * slots.pages, sequence.length)
                 tokens = [
                     t for t in range(number * slots.pages, end)
-                    if self.is_reached_from(slots.kind, sequence.length, t)
+                    if is_reached_from(slots.kind, sequence.length, t)
                 ]  # fmt: skip
                 if tokens:
                     assert pages[number], "a page that is reached is gone"
@@ -504,7 +479,7 @@ class GroupHistory:
                 tokens = range(number * slots.pages, (number + 1) * slots.pages)
                 length = sequence.length
                 is_reached = any(
-                    self.is_reached_from(slots.kind, length, t) for t in tokens
+                    is_reached_from(slots.kind, length, t) for t in tokens
                 )
                 assert page is None or is_reached, "not freed"
                 self.events["pages freed before windows"] += page is None
@@ -519,21 +494,11 @@ class GroupHistory:
         last = (len(sequence.tokens) - 1) // self.step_tokens * self.step_tokens
         for length in range(last, start, -self.step_tokens):
             if all(
-                self.serves(slots, ends, sequence.values, length)
+                serves(slots, ends, sequence.values, length)
                 for slots, ends in zip(self.slots, cached, strict=True)
             ):
                 return length
         return 0
-
-    def serves(self, slots, ends, values, length):
-        if slots.kind.is_state:
-            return values[length - 1] in ends
-        for number in range(length // slots.pages):
-            tokens = range(number * slots.pages, (number + 1) * slots.pages)
-            if any(self.is_reached_from(slots.kind, length, t) for t in tokens):
-                if values[tokens[-1]] not in ends:
-                    return False
-        return True
 
     def read_cached(self, number):
         """Reads the values of the last tokens of a group's cached pages."""

@@ -69,7 +69,7 @@ class Groups:
             first += layers
         return result
 
-    def make(self, memory=None):
+    def make(self, memory=None, **options):
         params, disk = self.params, {}
         if self.disk_pages:
             space = (self.disk_pages + 0.5) * params.bytes_per_block / 2**30
@@ -80,7 +80,7 @@ class Groups:
                 patch.setattr(kvcache.pages.storage, "PageFile", make)
             return kvcache.PagedKVCacheManager(
                 params, max_batch_size=4, max_seq_len=self.max_seq_len,
-                num_pages=self.num_pages, memory=memory, **disk,
+                num_pages=self.num_pages, memory=memory, **disk, **options,
             )  # fmt: skip
 
 
@@ -110,6 +110,12 @@ def reaches(kind, position, token):
     if kind.kind == "window":
         return token > position - kind.tokens or token < kind.sinks
     return kind.kind == "full" or token // kind.tokens == position // kind.tokens
+
+
+def is_reached_from(kind, length, token):
+    """Returns whether any token from ``length`` on reaches another one."""
+    ends = range(length, length + 60)  # further than any chunk or window
+    return any(reaches(kind, position, token) for position in ends)
 
 
 @dataclass
@@ -159,6 +165,44 @@ class Slots:
         return all(
             (tensor[pages, :, :, offsets] == expected).all() for tensor in self.tensors
         )
+
+
+def run_kernel(slots, row, sequence):
+    """Reads the tokens that new ones reach, and writes these, as kernels of a group do."""
+    length, total = sequence.length, len(sequence.tokens)
+    if slots.kind.is_state:
+        if length and not sequence.given:
+            assert slots.holds([row[0]], [0], [sequence.values[length - 1]]), "state"
+        slots.write([row[0]], [0], [sequence.values[-1]])
+        return
+    tokens = range(length, total)
+    table = np.array(row)
+    slots.write(table[np.array(tokens) // slots.size], np.array(tokens) % slots.size,
+                sequence.values[length:])  # fmt: skip
+    reached = [
+        t for t in range(total)
+        if any(reaches(slots.kind, p, t) for p in tokens if p >= t)
+    ]  # fmt: skip
+    pages, offsets = (
+        table[np.array(reached) // slots.size],
+        np.array(reached) % slots.size,
+    )
+    assert slots.holds(pages, offsets, [sequence.values[t] for t in reached]), "reached"
+
+
+def serves(slots, ends, values, length):
+    """Returns whether a group has all pages that tokens from ``length`` on reach.
+
+    ``ends`` has the values of the last tokens of its pages.
+    """
+    if slots.kind.is_state:
+        return values[length - 1] in ends
+    for number in range(length // slots.pages):
+        tokens = range(number * slots.pages, (number + 1) * slots.pages)
+        if any(is_reached_from(slots.kind, length, t) for t in tokens):
+            if values[tokens[-1]] not in ends:
+                return False
+    return True
 
 
 KINDS = (

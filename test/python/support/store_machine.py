@@ -5,6 +5,7 @@ As a program, it serves random prompts from a folder, until it is killed.
 
 import random
 import sys
+from collections import Counter
 
 import kvcache
 from manager_model import Configuration, Contents, prefix_values
@@ -49,6 +50,15 @@ class Machine:
         assert self.contents.is_zero(self.manager.null_page)
         self.manager.step(["r"])
         self.manager.release("r")
+
+
+def check_references(manager):
+    """Checks that every page is used by what a snapshot shows, and no other."""
+    snapshot = manager.snapshot()
+    references = Counter(address for sequence in snapshot.sequences for address in sequence.pages)
+    assert {page.address: page.references for page in snapshot.pages if page.references} == references
+    assert all(page.references or page.is_cached for page in snapshot.pages)
+    assert manager.num_free_pages >= manager.num_pages - len(references)
 
 
 def start(path, max_bytes=10**6):
