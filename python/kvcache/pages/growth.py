@@ -89,7 +89,7 @@ class Growth:
             needed += sum(map(self._is_copied, written.values()))
         plan = Plan(None, missing, written, needed, self._pool.count_available())
         if self._has_prefixes and self._can_match(sequence, length):
-            match = self._finder.find(sequence, tokens[:-1])
+            match = self._finder.find(sequence, tokens)
             if not match.found:
                 return plan
             for each in self._list_matches(sequence, tokens, match):
@@ -120,7 +120,7 @@ class Growth:
         if match.partial:
             yield Match(match.prefix, match.length, match.pages)
         match = self._finder.find(
-            sequence, tokens[:-1], lambda page: page.is_on(Place.DEVICE)
+            sequence, tokens, lambda page: page.is_on(Place.DEVICE)
         )
         match.partial, match.common = None, 0
         yield match

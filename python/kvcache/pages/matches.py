@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate, repeat
 from typing import TypeAlias, TypeVar
 
@@ -27,7 +28,7 @@ _SLOWER = (Place.HOST, Place.DISK)
 """The places other than the device, the slowest last."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Match:
     """The pages that hold the first of some tokens.
 
@@ -54,9 +55,9 @@ class Match:
         """The number of tokens in the cache."""
         return self.length + self.common
 
-    @property
+    @cached_property
     def shared(self) -> list[Page]:
-        """The pages that the sequence shares."""
+        """The pages that the sequence shares, once all are known."""
         return [page for pages in self.pages for page in pages if page]
 
     def count_elsewhere(self, groups: tuple[GroupTable, ...]) -> dict[Place, int]:
@@ -90,19 +91,22 @@ class Match:
 
 
 def _list_path(node: Prefix, encoded: bytes, size: int) -> list[Prefix]:
-    """Lists the nodes after a node that have the next tokens, ``size`` bytes each."""
+    """Lists the nodes after a node that have the next tokens, ``size`` bytes each.
+
+    None of them has the last token.
+    """
     path: list[Prefix] = []
-    start, has_tokens, add = 0, encoded.startswith, path.append
-    while True:
+    has_tokens, add = encoded.startswith, path.append
+    for start in range(0, len(encoded) - size, size):
         # Most nodes have one child, which a comparison finds faster than a hash.
         child = node.latest
         if child is None or not has_tokens(child.tokens, start):
             child = node.children.get(encoded[start : start + size])
             if child is None:
-                return path
+                break
         add(child)
         node = child
-        start += size
+    return path
 
 
 class Finder:
@@ -130,7 +134,7 @@ class Finder:
         tokens: array[int],
         accepts: Callable[[Page], bool] | None = None,
     ) -> Match:
-        """Finds ``tokens`` after those of a sequence, in pages that are accepted.
+        """Finds tokens but the last, after those of a sequence, in accepted pages.
 
         The tokens of a node are looked up by their hash, and compared, so equal hashes
         of other tokens match nothing. The sequence must end at a page's end in each
@@ -147,7 +151,8 @@ class Finder:
             del pages[pages.index(None) :]
         node = path[len(pages) - 1] if pages else sequence.prefix
         length = len(pages) * self.base
-        similar = node.find_similar(encoded[8 * length : 8 * length + size])
+        left = encoded[8 * length : min(8 * length + size, len(encoded) - 8)]
+        similar = node.find_similar(left)
         return Match(node, length, [pages], {}, *similar)
 
     def _find_common_prefix(

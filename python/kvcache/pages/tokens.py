@@ -64,7 +64,9 @@ def parse_tokens(tokens: npt.ArrayLike) -> array[int]:
             "expects 'tokens' to be a sequence of integers, got an array of "
             f"{ids.dtype} with shape {ids.shape}"
         )
-    return array(TOKEN, _check_ids(ids).tobytes())
+    parsed = array(TOKEN)
+    parsed.frombytes(np.ascontiguousarray(_check_ids(ids)).view(np.uint8).data)
+    return parsed
 
 
 def parse_batch_tokens(tokens: TokensOfBatch, count: int) -> BatchTokens:
