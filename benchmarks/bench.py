@@ -20,7 +20,7 @@ examples:
   scripts/bench attention --help    # kernels of kvcache.attention beside FlashInfer's
   scripts/bench calls --help        # calls of operations on the CPU beside PyTorch's
   scripts/bench cpu --help          # operations on the CPU beside memcpy and PyTorch
-  scripts/bench manager --help      # page managers on the CPU, ours and vLLM's
+  scripts/bench manager --help      # page managers on the CPU, beside vLLM's and SGLang's
   scripts/bench transfer --help     # pages from another process, beside NIXL alone
 """
 

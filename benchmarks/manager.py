@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Compares our page manager with vLLM's: CPU time, medians over the runs of all rounds.
+"""Compares our page manager with vLLM's and SGLang's: CPU time, medians over the runs of all rounds.
 
 After each median are the least and the greatest median of a round.
 
 Both have prefix caching, pages of 16 tokens, sequences of up to 131,072, and contexts of 4,000. A decode step gives each
 sequence a token and its table of pages; ours also gathers what kernels get. Ours runs a second time with three groups of
 layers: full attention, a window of 1,024 tokens with sinks, and chunks of 8,192. A claim goes from token ids to pages, with
-vLLM's request and its hashes. The contenders are processes that take turns. vLLM's manager runs without a GPU.
+vLLM's request and its hashes. SGLang's table has indices of tokens, and pages of new tokens enter its tree only when a
+sequence ends. The contenders are processes that take turns. No GPU is used: SGLang's kernels of indices run as PyTorch.
 
 examples:
   scripts/bench manager
   scripts/bench manager --batches 256,1024,4096
-  scripts/bench manager --vllm --rounds 3
+  scripts/bench manager --vllm --sglang --rounds 3
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from provenance import BUILD, FOLDER, list_versions
 from record import Record
 from report import Table
 
-VLLM_PYTHON = BUILD / "engines-venv/bin/python"
+ENGINES_PYTHON = BUILD / "engines-venv/bin/python"
 
 
 class OurCache:
@@ -134,13 +135,13 @@ def tabulate(results: Sequence[dict[str, Any]], batches: Sequence[int]) -> Table
 
 
 def measure(options: argparse.Namespace) -> Record:
-    if options.vllm and not VLLM_PYTHON.exists():
-        raise Absent(f"there is no {VLLM_PYTHON}: scripts/bench makes it")
+    engines = [name for name in ("vllm", "sglang") if getattr(options, name)]
+    if engines and not ENGINES_PYTHON.exists():
+        raise Absent(f"there is no {ENGINES_PYTHON}: scripts/bench makes it")
     sizes = [",".join(map(str, options.batches)), str(options.runs)]
     ours = [sys.executable, __file__, "--batches", sizes[0], "--runs", sizes[1], "--worker"]
     commands = [[*ours, name] for name in OURS]
-    if options.vllm:
-        commands.append([str(VLLM_PYTHON), str(FOLDER / "peers/vllm_manager.py"), *sizes])
+    commands += [[str(ENGINES_PYTHON), str(FOLDER / f"peers/{name}_manager.py"), *sizes] for name in engines]
     results = [run_process(command) for _ in range(options.rounds) for command in commands]
     return Record(
         "scripts/bench manager",
@@ -157,7 +158,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     command.add_count("--runs", 40, "of each work in a round")
     command.add_count("--rounds", 1, "processes of each")
-    command.add("--vllm", action="store_true", help="measure vLLM's as well; gets it and PyTorch (7 GB) into build/")
+    both = "gets both engines and PyTorch (7 GB) into build/"
+    command.add("--vllm", action="store_true", help=f"measure vLLM's as well; {both}")
+    command.add("--sglang", action="store_true", help=f"measure SGLang's as well; {both}")
     command.add("--worker", choices=OURS, help=argparse.SUPPRESS)
     options = command.parse(arguments)
     if options.worker:

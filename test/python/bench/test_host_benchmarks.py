@@ -104,7 +104,6 @@ def test_numpy_attends_as_the_example():
 
 # --- Page managers ---------------------------------------------------------------------------------------------------
 
-PEER = ROOT / "benchmarks/peers/vllm_manager.py"
 WORKS = [
     "decode step of 3 sequences",
     "decode step of 5 sequences",
@@ -171,12 +170,14 @@ def test_failed_process_is_named():
     assert manager.run_process(printed) == {"name": "x"}
 
 
-def test_peer_without_its_packages_fails(monkeypatch, tmp_path):
-    done = subprocess.run([sys.executable, PEER, "3", "8"], capture_output=True, text=True)
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_peer_without_its_packages_fails(monkeypatch, tmp_path, engine):
+    peer = ROOT / f"benchmarks/peers/{engine}_manager.py"
+    done = subprocess.run([sys.executable, peer, "3", "8"], capture_output=True, text=True)
     assert done.returncode and "ModuleNotFoundError" in done.stderr
-    monkeypatch.setattr(manager, "VLLM_PYTHON", tmp_path / "python")
+    monkeypatch.setattr(manager, "ENGINES_PYTHON", tmp_path / "python")
     with pytest.raises(SystemExit, match="error: there is no .*/python: scripts/bench"):
-        manager.main(["--vllm"])
+        manager.main([f"--{engine}"])
 
 
 @pytest.mark.parametrize("name", manager.OURS)
