@@ -2,11 +2,13 @@
 """Compares kvcache.stores.Folder with one write or read of the same bytes and one xxh3-128: CPU time, medians of the rounds.
 
 The values are pages of 2 MiB, in files of a temporary folder. In a round, each contender writes all values to new files,
-and reads them into the same buffers. The page cache of the machine is warm. CPU time is that of all threads.
+and reads them into the same buffers. The page cache of the machine is warm. CPU time is that of all threads. --objects
+adds kvcache.stores.NIXLObjects beside NIXL alone, with moto as S3, by elapsed time.
 
 examples:
   scripts/bench stores
   scripts/bench stores --folder /dev/shm --rounds 20
+  scripts/bench stores --objects
 """
 
 from __future__ import annotations
@@ -18,10 +20,11 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+import object_stores
 from command import Command
 from provenance import list_versions
 from record import Record
@@ -99,32 +102,52 @@ def run_round(root: Path, values: list[np.ndarray], turn: int) -> dict[str, tupl
     return rates
 
 
-def measure(options: argparse.Namespace) -> Record:
-    rng = np.random.default_rng(0)
-    values = [rng.integers(0, 256, SIZE, np.uint8) for _ in range(COUNT)]
+def tabulate(contenders: Iterable[str], rounds: list[dict[str, tuple[float, float]]]) -> Table:
+    """The rates of two contenders, and the ratio of the first to the second."""
+    names = [*contenders]
+    table = Table("pages of 2 MiB", *((f"{name}, GB/s", "{:.2f}") for name in names), ("ratio of a round", "{:.2f}"))
+    for number, work in enumerate(("written", "read")):
+        pairs = [[rates[name][number] for name in names] for rates in rounds]
+        rates = map(statistics.median, zip(*pairs, strict=True))
+        table.add(work, *([rate] for rate in rates), [statistics.median(ours / plain for ours, plain in pairs)])
+    return table
+
+
+def run_folders(folder: str | None, values: list[np.ndarray], turns: int) -> list[dict[str, tuple[float, float]]]:
+    """The rates of the contenders with files, in each round."""
     rounds = []
-    for turn in range(options.rounds):
-        root = Path(tempfile.mkdtemp(dir=options.folder))
+    for turn in range(turns):
+        root = Path(tempfile.mkdtemp(dir=folder))
         try:
             rounds.append(run_round(root, values, turn))
         finally:
             shutil.rmtree(root)
-    table = Table("pages of 2 MiB", *((f"{name}, GB/s", "{:.2f}") for name in CONTENDERS), ("ratio of a round", "{:.2f}"))
-    for number, work in enumerate(("written", "read")):
-        pairs = [[rates[name][number] for name in CONTENDERS] for rates in rounds]
-        rates = map(statistics.median, zip(*pairs, strict=True))
-        table.add(work, *([rate] for rate in rates), [statistics.median(ours / plain for ours, plain in pairs)])
+    return rounds
+
+
+def measure(options: argparse.Namespace) -> Record:
+    rng = np.random.default_rng(0)
+    values = [rng.integers(0, 256, SIZE, np.uint8) for _ in range(COUNT)]
+    tables = {"stores": tabulate(CONTENDERS, run_folders(options.folder, values, options.rounds))}
+    packages = ["numpy", "xxhash"]
+    if options.objects:
+        with object_stores.serve() as server:
+            rounds = [object_stores.run_round(server, values, turn) for turn in range(options.rounds)]
+        tables["objects"] = tabulate(object_stores.CONTENDERS, rounds)
+        packages += ["nixl_cu12", "moto"]
     return Record(
         "scripts/bench stores",
-        {"stores": table},
-        software=list_versions("numpy", "xxhash"),
-        runs=f"{COUNT} values in each of {options.rounds} rounds; medians of rates per second of CPU time, and of ratios",
+        tables,
+        software=list_versions(*packages),
+        runs=f"{COUNT} values in each of {options.rounds} rounds; medians of rates, per second of CPU time for files and "
+        "of elapsed time for objects, and of ratios",
     )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     command = Command("scripts/bench stores", __doc__, "stores")
     command.add("--folder", metavar="PATH", help="where files are made (default: the system's folder)")
+    command.add("--objects", action="store_true", help="measure objects in S3 as well")
     command.add_count("--rounds", 12, "of each contender")
     return command.run(measure, command.parse(arguments))
 

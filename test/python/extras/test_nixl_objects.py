@@ -10,8 +10,10 @@ import time
 import urllib.request
 
 import boto3
+import numpy as np
 import pytest
 from kvcache.stores import NIXLObjects, Store
+from places import ROOT
 from store_machine import PROMPTS, Machine
 from stored_values import SIZE, get, make_key, put
 
@@ -271,3 +273,14 @@ def test_process_ends_while_a_server_hangs():
     command = [sys.executable, "-c", code]
     result = subprocess.run(command, timeout=120, capture_output=True, text=True, env=environment)
     assert result.stdout.splitlines()[-1:] == ["[False]"] and result.returncode == 0, result.stderr
+
+
+def test_benchmark_compares_the_same_objects(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import object_stores
+
+    values = [np.full(SIZE, number, np.uint8) for number in range(3)]
+    with object_stores.serve() as options:
+        rates = object_stores.run_round(options, values, 0)
+    assert set(rates) == {"NIXLObjects", "NIXL alone"}
+    assert all(rate > 0 for pair in rates.values() for rate in pair)
