@@ -191,6 +191,9 @@ class Finder:
 
         ``rows`` has the pages of each group at its borders after ``start``, or None.
         """
+        for group, row in zip(self._groups, rows, strict=True):
+            if group.reach.is_full and None in row:
+                stop = min(stop, (start // group.border + row.index(None)) * group.border)
         gaps = [sum_up(row, lambda page: not page) for row in rows]
         for length in range(self.align(stop), start, -self._step):
             if not self.count_reached(start, length, gaps):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..cache.groups import MultiKVCacheParams
+from ..cache.groups import MultiKVCacheParams, as_layer_groups
 from ..cache.params import KVCacheParams
 from .prefixes import Page
 from .regions import make_fingerprint
@@ -66,6 +66,8 @@ class Records:
         self._root = hashlib.sha256(b"\0".join(fields)).digest()
         self._stores = stores
         self._base = base
+        count = len(as_layer_groups(params))
+        self._numbers = [group.to_bytes(_GROUP_BYTES, "big") for group in range(count)]
         self._header = KEY_BYTES + 8 * base + _GROUP_BYTES
         self._start = -(-self._header // _ALIGNMENT) * _ALIGNMENT
         self.size = self._start + sum(store.page_bytes for store in stores)
@@ -82,7 +84,7 @@ class Records:
         self, parent: bytes, digest: bytes, tokens: bytes, group: int, end: int
     ) -> StoredPage:
         """Describes the page of a group that ends with a node."""
-        number = group.to_bytes(_GROUP_BYTES, "big")
+        number = self._numbers[group]
         key = digest[:-_GROUP_BYTES] + number
         return StoredPage(key, parent + tokens + number, group, end)
 

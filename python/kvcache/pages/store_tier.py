@@ -145,7 +145,8 @@ class StoreTier:
         for start in range(0, len(encoded) - size, size):
             part, end = encoded[start : start + size], start // 8 + base
             node = node.children.get(part) if node else None
-            parent, digest = digest, self._records.make_digest(digest, part)
+            parent, known = digest, node.key if node else b""
+            digest = known or self._records.make_digest(parent, part)
             for number, group in enumerate(self._groups):
                 if end % group.border == 0:
                     page = node.pages[number] if node else None
@@ -164,6 +165,8 @@ class StoreTier:
         stored = [page for row in rows for page in row if isinstance(page, StoredPage)]
         keys = [page.key for page in stored]
         found = {*compress(keys, self._store.find(keys) if keys else [])}
+        if not found:
+            return 0
         for row in rows:
             for i, page in enumerate(row):
                 if isinstance(page, StoredPage) and page.key not in found:
