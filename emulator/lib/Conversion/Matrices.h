@@ -84,6 +84,10 @@ struct MatrixProgram {
 /// The programs of a module, by their calls.
 using MatrixPrograms = llvm::MapVector<Operation *, MatrixProgram>;
 
+/// The function of the runtime that runs a program.
+inline constexpr llvm::StringLiteral kRunMatrices =
+    "kvcacheEmulatorRunMatrices";
+
 /// Whether an op is the call of a program.
 bool isMatrixProgram(Operation *op);
 

@@ -167,10 +167,17 @@ private:
   std::string error;
 };
 
+/// Creates an op on two integers.
+using IntegerOp = Value (*)(Emitter &emitter, Value a, Value b);
+
+/// The op that an instruction is on integers; null for other instructions.
+IntegerOp getIntegerOp(StringRef name, bool isSigned);
+
 /// Emits an instruction; false for one that the family does not have.
 using EmitFamily = bool (*)(StringRef name, Emitter &emitter);
 
 bool emitArithmetic(StringRef name, Emitter &emitter);
+bool emitComparison(StringRef name, Emitter &emitter);
 bool emitConversion(StringRef name, Emitter &emitter);
 bool emitMemory(StringRef name, Emitter &emitter);
 bool emitCopy(StringRef name, Emitter &emitter);

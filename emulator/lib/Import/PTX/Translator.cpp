@@ -198,8 +198,8 @@ LogicalResult Translator::emitBothScales(const Statement &statement) {
 //===----------------------------------------------------------------------===//
 
 static constexpr EmitFamily kFamilies[] = {
-    emitMemory, emitArithmetic, emitConversion,   emitCopy,   emitBarrier,
-    emitWarp,   emitMatrix,     emitTensorMemory, emitControl};
+    emitMemory,  emitArithmetic, emitComparison, emitConversion,   emitCopy,
+    emitBarrier, emitWarp,       emitMatrix,     emitTensorMemory, emitControl};
 
 LogicalResult Translator::emit(const Statement &statement) {
   Emitter emitter(builder, op->getLoc(), program, statement, values);
