@@ -8,6 +8,7 @@
 
 #include "AtomicOrder.h"
 #include "KernelMessages.h"
+#include "kvcache/Conversion/KVCacheToMemRef.h"
 #include "kvcache/Conversion/Passes.h"
 #include "kvcache/Support/DiagnosticHints.h"
 #include "kvcache/Support/UpstreamDefects.h"
@@ -36,7 +37,8 @@ namespace {
 struct KernelsToNVVM : kvcache::impl::KernelsToNVVMBase<KernelsToNVVM> {
   void runOnOperation() override {
     gpu::GPUModuleOp module = getOperation();
-    if (failed(checkAlignments(module)) || failed(lowerKernelMessages(module)))
+    if (failed(checkFragmentsAreLowered(module)) ||
+        failed(checkAlignments(module)) || failed(lowerKernelMessages(module)))
       return signalPassFailure();
     if (upstream::dropsAtomicOrder)
       orderAtomicUpdates(module);

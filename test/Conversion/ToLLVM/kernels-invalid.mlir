@@ -117,3 +117,16 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+!s = !kvcache.fragment<16x16xf32, mma_acc>
+
+gpu.module @kernels {
+  gpu.func @math_in_a_region(%x: f32) kernel {
+    // expected-error @+1 {{'kvcache.splat' op expects 'kvcache-lower-fragments' to lower it first}}
+    %s = kvcache.splat %x : !s
+    %y = kvcache.map math.atan(%s) : !s -> !s
+    gpu.return
+  }
+}
