@@ -25,6 +25,7 @@ endif()
 if(CMAKE_BUILD_TYPE STREQUAL "Debug" AND NOT LLVM_ENABLE_ASSERTIONS)
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_CURRENT_LIST_DIR}/LLVMStatistic.h>")
 endif()
+include(KVCacheTypeIDs)
 
 # kvcache_add_missing_targets(): a library with functions that do nothing in place of
 # those that initialize targets. Archives need targets only for the host and for GPUs of

@@ -190,6 +190,16 @@ def test_sources_have_all_files(tmp_path):
     assert packed >= {name for name in listed if (ROOT / name).is_file()}
 
 
+@pytest.mark.skipif(not shutil.which("g++"), reason="needs GCC's C++ compiler")
+def test_a_compiler_with_other_names_of_types_is_refused(tmp_path):
+    command = ["cmake", "-S", ROOT, "-B", tmp_path, "-G", "Ninja", "-DCMAKE_CXX_COMPILER=g++"]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8")
+    assert done.returncode == 1
+    message = " ".join(done.stderr.split())
+    assert "GNU names types differently from the compiler that built the MLIR" in message
+    assert "CC=clang-22 CXX=clang++-22" in message
+
+
 def test_only_llvm_is_found_by_its_path(linked, tmp_path):
     with zipfile.ZipFile(linked) as archive:
         archive.extractall(tmp_path)
