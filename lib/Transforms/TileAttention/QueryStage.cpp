@@ -8,7 +8,7 @@
 
 #include "QueryStage.h"
 
-#include "TileScores.h"
+#include "ScoreRows.h"
 
 #include "kvcache/IR/TileOps.h"
 #include "kvcache/Support/FloatBuilder.h"
@@ -110,9 +110,9 @@ Value QueryStage::loadRow(Value blockRow, Value d) const {
   if (hasFactors)
     elements = scaleRow(elements, blockRow, d);
   elements = convertLanes(frame, elements, element);
-  if (!TileScores::areProducts(block))
+  if (!areScoresProducts(block))
     return elements;
-  return flipSigns(elements, TileScores::getFactor(block, queryHead));
+  return flipSigns(elements, getHeadFactor(block, queryHead));
 }
 
 //===----------------------------------------------------------------------===//

@@ -101,23 +101,6 @@ Value TileRows::findTiles(int64_t threads) {
       });
 }
 
-TokenRange TileRows::getWholeTokens() const {
-  TokenRange whole = seenByAll;
-  if (getOp().getMask())
-    whole.to = getFrame().min(whole.to, rows.own);
-  return whole;
-}
-
-TokenRange TileRows::findTilesWithin(const TokenRange &range) const {
-  const Frame &frame = getFrame();
-  int64_t tileTokens = *getConfig().keys;
-  auto count = [&](Value end, int64_t more) {
-    Value within = frame.max(frame.sub(end, tokens.all.from), frame.index(0));
-    return frame.div(frame.add(within, frame.index(more)), tileTokens);
-  };
-  return {count(range.from, tileTokens - 1), count(range.to, 0)};
-}
-
 Value TileRows::getToken(Value tile) const {
   const Frame &frame = getFrame();
   if (list)
@@ -127,37 +110,4 @@ Value TileRows::getToken(Value tile) const {
 
 std::function<void()> TileRows::loadIds(Value tile) const {
   return ids->load(work.thread, rows.first, work.head, tile, tokens.all);
-}
-
-//===----------------------------------------------------------------------===//
-// Masks
-//===----------------------------------------------------------------------===//
-
-Value TileRows::needsMaskRegion(Value tile) const {
-  const Frame &frame = getFrame();
-  Value token = getToken(tile);
-  Value end = frame.add(token, frame.index(*getConfig().keys));
-  return arith::OrIOp::create(frame.builder, frame.loc,
-                              frame.less(token, admittedForAll.from),
-                              frame.less(admittedForAll.to, end));
-}
-
-Value TileRows::needsMask(Value tile) const {
-  const Frame &frame = getFrame();
-  if (getOp().getWholeMask())
-    return arith::ConstantOp::create(frame.builder, frame.loc,
-                                     frame.builder.getBoolAttr(true));
-  Value token = getToken(tile);
-  Value end = frame.add(token, frame.index(*getConfig().keys));
-  Value isPart = frame.less(seenByAll.to, end);
-  auto orIf = [&](Value condition) {
-    isPart = arith::OrIOp::create(frame.builder, frame.loc, isPart, condition);
-  };
-  if (VisibleTokens::haveBegin(grid.op))
-    orIf(frame.less(token, seenByAll.from));
-  if (getOp().getMask())
-    orIf(frame.less(rows.own, end));
-  if (list)
-    orIf(list->isPart(tile));
-  return isPart;
 }

@@ -49,16 +49,6 @@ public:
   }
   std::function<void()> loadIds(Value tile) const;
 
-  /// Whether some row may not see all tokens of a tile: by the region `mask`,
-  /// or by positions, ranges and the mask.
-  Value needsMaskRegion(Value tile) const;
-  Value needsMask(Value tile) const;
-  /// Tiles [from, to) that have only tokens of a range.
-  TokenRange findTilesWithin(const TokenRange &range) const;
-  /// The tokens that all rows see by positions, ranges and the mask, unless
-  /// there are gaps or bits of all tokens.
-  TokenRange getWholeTokens() const;
-
   const TileGrid &grid;
   /// Given with sparse rows.
   std::optional<TileIds> ids;
