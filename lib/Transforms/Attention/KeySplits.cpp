@@ -33,16 +33,6 @@ Value KeySplits::countSlots() const {
   return frame.mul(batch, shape.rows);
 }
 
-void KeySplits::makeWorkspace(Value slotCount) {
-  slots = slotCount;
-  workspace.emplace(frame, memory, slots, shape);
-}
-
-void KeySplits::makeWorkspace() {
-  makeWorkspace(countSlots());
-  Workspace::check(frame, memory, slots, shape);
-}
-
 int64_t KeySplits::countPerLayer() const {
   return llvm::divideCeil(shape.splits, kMostLayers);
 }

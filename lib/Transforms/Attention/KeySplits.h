@@ -12,8 +12,6 @@
 #include "Workspace.h"
 #include "kvcache/IR/AttentionOps.h"
 
-#include <optional>
-
 namespace mlir::kvcache {
 
 /// The splits of the keys of rows: how many there are, which blocks compute
@@ -22,17 +20,16 @@ class KeySplits {
 public:
   KeySplits(const Frame &frame, AttentionOp op);
 
-  /// Makes the workspace; with checks, it is large enough.
-  void makeWorkspace();
-  /// Makes the workspace of so many slots, which is known to be large enough.
-  void makeWorkspace(Value slotCount);
-  const Workspace &getWorkspace() const { return *workspace; }
-  Workspace getWorkspace(Value slotCount) const {
-    return Workspace(frame, memory, slotCount, shape);
-  }
   /// The number of slots of the workspace.
   Value countSlots() const;
-  Value getSlots() const { return slots; }
+  /// The workspace of so many slots.
+  Workspace getWorkspace(Value slots) const {
+    return Workspace(frame, memory, slots, shape);
+  }
+  /// With checks, the workspace is large enough for so many slots.
+  void checkWorkspace(Value slots) const {
+    Workspace::check(frame, memory, slots, shape);
+  }
 
   /// Blocks with splits are in layers of a grid: the first splits of all slots,
   /// the second splits and so on, so that blocks without work come last. A
@@ -58,8 +55,6 @@ private:
   /// The least tokens of a split.
   int64_t leastTokens;
   WorkspaceShape shape;
-  Value slots;
-  std::optional<Workspace> workspace;
 };
 
 } // namespace mlir::kvcache

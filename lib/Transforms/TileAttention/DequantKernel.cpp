@@ -43,8 +43,8 @@ class DequantKernel {
 public:
   DequantKernel(AttentionOp op, const Frame &frame,
                 const AttentionConfig &config)
-      : frame(frame), grid(op, frame, config), block(grid),
-        b(frame.builder, frame.loc), items(grid, block),
+      : frame(frame), kernel(op, frame, config), block(kernel),
+        b(frame.builder, frame.loc), items(kernel, block),
         keyScales(block, op.getKeyCache(), block.getSizes().keySize),
         // Warps that share the accumulator of a row share its only group.
         valueScales(block, op.getValues(), team.countColumns()),
@@ -299,7 +299,7 @@ private:
   }
 
   Frame frame;
-  TileGrid grid;
+  KernelContext kernel;
   TileRows block;
   FragmentBuilder b;
   WorkItems items;

@@ -15,7 +15,7 @@ using namespace mlir::kvcache;
 
 FragmentResults::RowPlace FragmentResults::getPlace(Value blockRow) const {
   auto [i, queryHead] = block.getRow(blockRow);
-  Value count = frame.mul(block.count, block.grid.shape.packed);
+  Value count = frame.mul(block.count, block.kernel.shape.packed);
   return {i, queryHead, frame.below(frame.toI32(blockRow), frame.toI32(count))};
 }
 
@@ -100,7 +100,7 @@ void FragmentResults::storeOutputs(const RowStates &states) const {
 }
 
 void FragmentResults::storeSplit(const RowStates &states, Value split) const {
-  const Workspace &workspace = block.grid.splits.getWorkspace();
+  const Workspace &workspace = *block.work.workspace;
   auto store = StoreSplitOp::create(
       frame.builder, frame.loc, states.accs.front(), states.reference,
       states.rowSum, firstRow, firstColumn, workspace.getAccs(),

@@ -33,8 +33,9 @@ class MmaSyncKernel {
 public:
   MmaSyncKernel(AttentionOp op, const Frame &frame,
                 const AttentionConfig &config)
-      : frame(frame), grid(op, frame, config), block(grid),
-        b(frame.builder, frame.loc), items(grid, block), feed(block, b, items),
+      : frame(frame), kernel(op, frame, config), block(kernel),
+        b(frame.builder, frame.loc), items(kernel, block),
+        feed(block, b, items),
         queries(block, feed.getKeyElement(), countThreads(config)) {}
 
   float getBias() const {
@@ -151,7 +152,7 @@ private:
   }
 
   Frame frame;
-  TileGrid grid;
+  KernelContext kernel;
   TileRows block;
   FragmentBuilder b;
   WorkItems items;

@@ -22,32 +22,50 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 PersistentScheduler::PersistentScheduler(const Frame &frame,
-                                         const KeySplits &splits,
+                                         const KeySplits &splits, Value slots,
                                          int64_t blocks, int64_t shares,
                                          Value thread)
-    : frame(frame), splits(splits), slots(frame.toI32(splits.getSlots())),
-      blocks(blocks), shares(shares), thread(thread) {}
+    : frame(frame), splits(splits), slots(frame.toI32(slots)), blocks(blocks),
+      shares(shares), thread(thread) {}
 
-void PersistentScheduler::run(Value given,
-                              function_ref<Value(Value)> countItems,
-                              function_ref<void(const ScheduledItem &)> body) {
+/// Returns an opaque copy of the thread's number.
+static Value copyThread(const Frame &frame) {
+  return OpaqueThreadOp::create(frame.builder, frame.loc,
+                                frame.builder.getIndexType());
+}
+
+/// Returns an opaque copy of a number of all lanes.
+static Value unifyLanes(const Frame &frame, Value number) {
+  // Compilers do not move it out of loops, and ptxas has the result in a
+  // uniform register.
+  return NVVM::ReduxOp::create(frame.builder, frame.loc, number.getType(),
+                               number, NVVM::ReduxKind::UMAX, frame.i32(-1));
+}
+
+static Workspace getWorkspace(const Frame &frame, const KeySplits &splits,
+                              Value slots) {
+  return splits.getWorkspace(frame.fromI32(slots));
+}
+
+void PersistentScheduler::run(
+    Value given, function_ref<Value(Value)> countItems,
+    function_ref<void(const RunningItem &)> body) const {
   OpBuilder &builder = frame.builder;
   Location loc = frame.loc;
   Value entries = frame.toI32(given);
   Type i32 = builder.getI32Type();
-  state.emplace(frame);
+  SchedulerState state(frame);
   Value zero = frame.i32(0);
-  running.thread = thread;
-  frame.runIf(isFirstThread(), [&] {
-    state->store(SchedulerState::Next,
-                 {getWorkspace(slots).takeItem(), zero, zero, zero});
-    state->store(SchedulerState::Slots, {slots, zero, zero, zero});
+  frame.runIf(frame.equal(thread, frame.index(0)), [&] {
+    Value taken = getWorkspace(frame, splits, slots).takeItem();
+    state.store(SchedulerState::Next, {taken, zero, zero, zero});
+    state.store(SchedulerState::Slots, {slots, zero, zero, zero});
   });
   auto findNext = [&](OpBuilder &, Location, ValueRange) {
     // The next item is stored, and the one before has ended.
     gpu::BarrierOp::create(builder, loc);
-    Value lane = frame.rem(frame.toI32(copyThread()), kWarp);
-    SmallVector<Value> next = state->load(SchedulerState::Next);
+    Value lane = frame.rem(frame.toI32(copyThread(frame)), kWarp);
+    SmallVector<Value> next = state.load(SchedulerState::Next);
     Value item = next[0], wholeItem = frame.div(item, shares);
     EntryGroup group = EntrySearch(frame, lane, entries, countItems)
                            .find(wholeItem, next[1], next[2]);
@@ -66,73 +84,64 @@ void PersistentScheduler::run(Value given,
                    shuffle(frame, number, first), next[3]});
   };
   auto runItem = [&](OpBuilder &, Location, ValueRange found) {
-    running = {found[1], found[2], copyThread(), Value()};
-    running.slots = unify(state->load(SchedulerState::Slots)[0]);
-    Value entry = unify(found[4]), number = unify(found[5]);
-    Value share = unify(frame.rem(found[0], shares));
-    frame.runIf(isFirstThread(), [&] {
-      state->store(SchedulerState::Running, {entry, number, share, zero});
+    Value itemThread = copyThread(frame);
+    Value itemSlots = unifyLanes(frame, state.load(SchedulerState::Slots)[0]);
+    Value entry = unifyLanes(frame, found[4]),
+          number = unifyLanes(frame, found[5]);
+    Value share = unifyLanes(frame, frame.rem(found[0], shares));
+    frame.runIf(frame.equal(itemThread, frame.index(0)), [&] {
+      state.store(SchedulerState::Running, {entry, number, share, zero});
     });
-    body({frame.fromI32(entry), frame.fromI32(number), frame.fromI32(share),
-          running.thread, frame.fromI32(running.slots), unify(found[6])});
+    ScheduledItem item{frame.fromI32(entry),     frame.fromI32(number),
+                       frame.fromI32(share),     itemThread,
+                       frame.fromI32(itemSlots), unifyLanes(frame, found[6])};
+    body(RunningItem(frame, splits, state, item, found[1], found[2]));
     scf::YieldOp::create(builder, loc);
   };
   auto loop = scf::WhileOp::create(builder, loc, SmallVector<Type>(7, i32),
                                    ValueRange(), findNext, runItem);
   // Each block has taken one number that is no item's. The last one clears.
-  running.thread = thread;
   Value item = loop.getResult(0);
   Value items =
       frame.mul(frame.add(loop.getResult(2), loop.getResult(3)), shares);
   Value isLast = frame.equal(frame.add(item, frame.i32(1)),
                              frame.add(items, frame.i32(blocks)));
-  frame.runIf(arith::AndIOp::create(builder, loc, isFirstThread(), isLast),
+  frame.runIf(arith::AndIOp::create(
+                  builder, loc, frame.equal(thread, frame.index(0)), isLast),
               [&] {
-                Value stored = state->load(SchedulerState::Slots)[0];
-                getWorkspace(stored).clearItems();
+                Value stored = state.load(SchedulerState::Slots)[0];
+                getWorkspace(frame, splits, stored).clearItems();
               });
 }
 
-Value PersistentScheduler::take() const {
+Value RunningItem::isFirstThread() const {
+  return frame.equal(item.thread, frame.index(0));
+}
+
+Value RunningItem::take() const {
   return frame.selectIf(
-      isFirstThread(), [&] { return getWorkspace(running.slots).takeItem(); },
+      isFirstThread(),
+      [&] { return splits.getWorkspace(item.slots).takeItem(); },
       [&] { return frame.i32(0); });
 }
 
-void PersistentScheduler::store(Value taken, Value carried) const {
+void RunningItem::store(Value taken, Value carried) const {
   frame.runIf(isFirstThread(), [&] {
-    state->store(SchedulerState::Next,
-                 {taken, running.base, running.before, carried});
+    state.store(SchedulerState::Next, {taken, base, before, carried});
   });
 }
 
-ScheduledItem PersistentScheduler::getItem() const {
-  SmallVector<Value> item = state->load(SchedulerState::Running);
+ScheduledItem RunningItem::reload() const {
+  SmallVector<Value> numbers = state.load(SchedulerState::Running);
   auto get = [&](Value number) { return frame.fromI32(unify(number)); };
-  return {get(item[0]),
-          get(item[1]),
-          get(item[2]),
-          running.thread,
-          get(state->load(SchedulerState::Slots)[0]),
+  return {get(numbers[0]),
+          get(numbers[1]),
+          get(numbers[2]),
+          item.thread,
+          get(state.load(SchedulerState::Slots)[0]),
           Value()};
 }
 
-Value PersistentScheduler::copyThread() const {
-  return OpaqueThreadOp::create(frame.builder, frame.loc,
-                                frame.builder.getIndexType());
-}
-
-Value PersistentScheduler::unify(Value number) const {
-  // Compilers do not move it out of loops, and ptxas has the result in a
-  // uniform register.
-  return NVVM::ReduxOp::create(frame.builder, frame.loc, number.getType(),
-                               number, NVVM::ReduxKind::UMAX, frame.i32(-1));
-}
-
-Workspace PersistentScheduler::getWorkspace(Value slotCount) const {
-  return splits.getWorkspace(frame.fromI32(slotCount));
-}
-
-Value PersistentScheduler::isFirstThread() const {
-  return frame.equal(running.thread, frame.index(0));
+Value RunningItem::unify(Value number) const {
+  return unifyLanes(frame, number);
 }

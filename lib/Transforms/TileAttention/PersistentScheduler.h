@@ -25,50 +25,62 @@ struct ScheduledItem {
   Value carried;
 };
 
+/// The item that the threads of a block of a persistent kernel compute.
+class RunningItem {
+public:
+  /// `item` has a base group of entries, which begins at entry `base` with so
+  /// many items before it.
+  RunningItem(const Frame &frame, const KeySplits &splits,
+              const SchedulerState &state, const ScheduledItem &item,
+              Value base, Value before)
+      : frame(frame), splits(splits), state(state), item(item), base(base),
+        before(before) {}
+
+  const ScheduledItem &get() const { return item; }
+  /// After a barrier that follows the beginning of the item: the item, as
+  /// shared memory has it.
+  ScheduledItem reload() const;
+  /// Takes the next item, once. `store` is called after such a barrier.
+  /// `carried` is left for that item.
+  Value take() const;
+  void store(Value taken, Value carried) const;
+  /// An opaque copy of an i32 that all lanes have, so that results computed
+  /// from it are not live in other items. For whole warps.
+  Value unify(Value number) const;
+
+private:
+  Value isFirstThread() const;
+
+  const Frame &frame;
+  const KeySplits &splits;
+  const SchedulerState &state;
+  ScheduledItem item;
+  Value base, before;
+};
+
 /// The scheduler of a persistent kernel, which each block computes for itself.
 /// Items are those of entry 0, then of entry 1 and so on, and each has shares.
 /// A block takes the next item that no block has taken, by a counter in the
 /// workspace, which the last block leaves zero. There are less than 2^31 items.
 class PersistentScheduler {
 public:
-  /// For a grid of `blocks` blocks. `thread` is the thread in its block.
-  PersistentScheduler(const Frame &frame, const KeySplits &splits,
+  /// For a grid of `blocks` blocks and a workspace of `slots` slots. `thread`
+  /// is the thread in its block.
+  PersistentScheduler(const Frame &frame, const KeySplits &splits, Value slots,
                       int64_t blocks, int64_t shares, Value thread);
 
   /// Runs `body` in all threads of a block for each item that it takes, with a
   /// barrier before it. `countItems` gives the items of an entry below
   /// `entries`; each lane of a warp counts those of another.
   void run(Value entries, function_ref<Value(Value entry)> countItems,
-           function_ref<void(const ScheduledItem &)> body);
-
-  /// In `body`, once: takes the next item. `store` is called after a barrier
-  /// that follows the beginning of the body. `carried` is left for that item.
-  Value take() const;
-  void store(Value taken, Value carried) const;
-  /// In `body`, after that barrier: the item, as shared memory has it.
-  ScheduledItem getItem() const;
-  /// An opaque copy of an i32 that all lanes have, so that results computed
-  /// from it are not live in other items. For whole warps.
-  Value unify(Value number) const;
+           function_ref<void(const RunningItem &)> body) const;
 
 private:
-  /// The group of the item that runs; opaque copies of the thread and the
-  /// slots.
-  struct Running {
-    Value base, before, thread, slots;
-  };
-  /// Returns an opaque copy of the thread's number.
-  Value copyThread() const;
-  Workspace getWorkspace(Value slots) const;
-  Value isFirstThread() const;
-
-  Frame frame;
+  const Frame &frame;
   const KeySplits &splits;
   Value slots;
   int64_t blocks, shares;
   Value thread;
-  std::optional<SchedulerState> state;
-  Running running;
 };
 
 } // namespace mlir::kvcache

@@ -67,7 +67,7 @@ class PromptKernel {
 public:
   PromptKernel(AttentionOp op, const Frame &frame,
                const AttentionConfig &config)
-      : frame(frame), grid(op, frame, config), block(grid),
+      : frame(frame), kernel(op, frame, config), block(kernel),
         b(frame.builder, frame.loc),
         keys(frame, op, op.getKeyCache(), block.getSizes().keySize, config),
         values(frame, op, op.getValues(), block.getSizes().valueSize, config),
@@ -79,9 +79,8 @@ public:
         queries(block, keys.getLane(), getProducers() + countThreads(config)) {}
 
   void emit() {
-    grid.forTiles(
-        getProducers() + countThreads(block.getConfig()), [](Value) {},
-        [&](const TileWork &work) { emitRoles(work); });
+    forGridTiles(kernel, getProducers() + countThreads(block.getConfig()),
+                 [&](const TileWork &work) { emitRoles(work); });
   }
 
 private:
@@ -108,11 +107,11 @@ private:
   // ptxas grants registers to roles only outside of branches: a block after
   // the last row has no tiles in place of a branch.
   void emitRoles(const TileWork &work) {
-    block.begin(work);
-    block.findRows();
-    block.clampRows();
+    BlockRows rows =
+        BlockRows::load(kernel, work, RowsPlace::find(kernel, work));
+    rows.count = frame.max(rows.count, frame.index(0));
     allocate();
-    block.findTokens();
+    block.place(rows, TileRows::findTokens(kernel, rows));
     tiles = block.findTiles(getProducers() + countThreads(block.getConfig()));
     Value hasRows = frame.below(frame.index(0), block.count);
     tiles = arith::SelectOp::create(frame.builder, frame.loc, hasRows, tiles,
@@ -180,7 +179,7 @@ private:
   }
 
   void stageQueries() {
-    queries.store(frame.mul(block.count, block.grid.shape.packed));
+    queries.store(frame.mul(block.count, kernel.shape.packed));
     emitAsyncFence(frame);
     gpu::BarrierOp::create(frame.builder, frame.loc);
   }
@@ -227,7 +226,7 @@ private:
   }
 
   Frame frame;
-  TileGrid grid;
+  KernelContext kernel;
   TileRows block;
   FragmentBuilder b;
   TiledCache keys, values;

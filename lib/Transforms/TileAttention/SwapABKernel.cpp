@@ -31,8 +31,9 @@ class SwapABKernel {
 public:
   SwapABKernel(AttentionOp op, const Frame &frame,
                const AttentionConfig &config)
-      : frame(frame), grid(op, frame, config), block(grid),
-        b(frame.builder, frame.loc), items(grid, block), feed(block, b, items),
+      : frame(frame), kernel(op, frame, config), block(kernel),
+        b(frame.builder, frame.loc), items(kernel, block),
+        feed(block, b, items),
         queries(block, feed.getKeyElement(), countThreads(config)) {}
 
   float getBias() const {
@@ -141,7 +142,7 @@ private:
   }
 
   Frame frame;
-  TileGrid grid;
+  KernelContext kernel;
   TileRows block;
   FragmentBuilder b;
   WorkItems items;

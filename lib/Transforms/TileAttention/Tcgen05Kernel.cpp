@@ -33,8 +33,9 @@ class Tcgen05Kernel {
 public:
   Tcgen05Kernel(AttentionOp op, const Frame &frame,
                 const AttentionConfig &config)
-      : frame(frame), grid(op, frame, config), block(grid),
-        b(frame.builder, frame.loc), items(grid, block), feed(block, b, items),
+      : frame(frame), kernel(op, frame, config), block(kernel),
+        b(frame.builder, frame.loc), items(kernel, block),
+        feed(block, b, items),
         queries(block, feed.getKeyElement(), countThreads(config)),
         products(frame, *config.rows, *config.keys, block.getSizes().valueSize,
                  feed.getValueElement()) {}
@@ -145,7 +146,7 @@ private:
   }
 
   Frame frame;
-  TileGrid grid;
+  KernelContext kernel;
   TileRows block;
   FragmentBuilder b;
   WorkItems items;

@@ -8,6 +8,7 @@
 
 #include "TileMask.h"
 
+#include "../Builders/DeviceMath.h"
 #include "BlockRegions.h"
 
 #include <limits>

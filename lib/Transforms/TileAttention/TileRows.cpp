@@ -13,59 +13,44 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-TileRows::TileRows(const TileGrid &grid)
-    : grid(grid), ranges(grid.frame, grid.op) {
+TileRows::TileRows(const KernelContext &kernel)
+    : kernel(kernel), ranges(kernel.frame, kernel.getOp()) {
   if (ranges.hasGaps())
-    list.emplace(grid.frame);
+    list.emplace(kernel.frame);
   // Those of the tile in use, of those that copies are for, and of the next.
   if (getOp().getRows())
-    ids.emplace(grid.frame, grid.op, *grid.config.keys,
-                countAhead(grid.config) + 2, countThreads(grid.config));
+    ids.emplace(kernel.frame, getOp(), *kernel.config.keys,
+                countAhead(kernel.config) + 2, countThreads(kernel.config));
 }
 
-void TileRows::begin(const TileWork &next) {
-  work = next;
-  first = getFrame().mul(work.number, grid.shape.perBlock);
-  rows = loadRows(getFrame(), grid.op, work.sequence);
+SeenTokens TileRows::findTokens(const KernelContext &kernel,
+                                const BlockRows &block) {
+  const Frame &frame = kernel.frame;
+  int64_t perBlock = kernel.shape.perBlock;
+  // Few rows are looked at faster by each thread.
+  constexpr int64_t few = 8;
+  Value lane = perBlock > few ? frame.rem(block.work.thread, kWarp) : Value();
+  return BlockTokens(frame, kernel.getOp(), *kernel.config.keys, perBlock)
+      .find(block.rows, block.first, block.count, lane);
 }
 
-void TileRows::findRows() {
-  const Frame &frame = getFrame();
-  if (getOp().getRows()) {
-    rows = getSparseRow(frame, grid.op, frame.add(rows.first, first),
-                        work.columns);
-    first = frame.index(0);
-  } else {
-    rows = loadRowsAndTokens(frame, grid.op, work.sequence);
-  }
-  count =
-      frame.min(frame.sub(rows.count, first), frame.index(grid.shape.perBlock));
-}
-
-void TileRows::clampRows() {
-  count = getFrame().max(count, getFrame().index(0));
+void TileRows::place(const BlockRows &block, const SeenTokens &seen) {
+  work = block.work;
+  rows = block.rows;
+  first = block.first;
+  count = block.count;
+  tokens = {rows.batch,     work.head,  seen.all,
+            seen.alignment, seen.begin, ids ? &*ids : nullptr};
+  seenByAll = seen.byAll;
+  admittedForAll = seen.admitted;
 }
 
 std::pair<Value, Value> TileRows::getRow(Value rowOfBlock) const {
   const Frame &frame = getFrame();
-  int64_t packed = grid.shape.packed;
+  int64_t packed = kernel.shape.packed;
   Value last = frame.sub(count, frame.index(1));
   Value i = frame.add(first, frame.min(frame.div(rowOfBlock, packed), last));
   return {i, frame.add(work.firstHead, frame.rem(rowOfBlock, packed))};
-}
-
-void TileRows::findTokens() {
-  const Frame &frame = getFrame();
-  int64_t perBlock = grid.shape.perBlock;
-  // Few rows are looked at faster by each thread.
-  constexpr int64_t few = 8;
-  Value lane = perBlock > few ? frame.rem(work.thread, kWarp) : Value();
-  SeenTokens seen = BlockTokens(frame, grid.op, *getConfig().keys, perBlock)
-                        .find(rows, first, count, lane);
-  seenByAll = seen.byAll;
-  admittedForAll = seen.admitted;
-  tokens = {rows.batch,     work.head,  seen.all,
-            seen.alignment, seen.begin, ids ? &*ids : nullptr};
 }
 
 Value TileRows::findTiles(int64_t threads) {

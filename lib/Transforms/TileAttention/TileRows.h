@@ -11,7 +11,7 @@
 
 #include "../Attention/BlockTokens.h"
 #include "../Attention/SeenRanges.h"
-#include "TileGrid.h"
+#include "BlockRows.h"
 #include "TileList.h"
 #include "TileShape.h"
 
@@ -20,26 +20,24 @@ namespace mlir::kvcache {
 /// The rows of a block of tiles, and the tokens that they see.
 class TileRows {
 public:
-  explicit TileRows(const TileGrid &grid);
+  explicit TileRows(const KernelContext &kernel);
 
-  AttentionOp getOp() const { return grid.op; }
-  const Frame &getFrame() const { return grid.frame; }
-  const AttentionConfig &getConfig() const { return grid.config; }
-  const AttentionSizes &getSizes() const { return grid.sizes; }
+  AttentionOp getOp() const { return kernel.getOp(); }
+  const Frame &getFrame() const { return kernel.frame; }
+  const AttentionConfig &getConfig() const { return kernel.config; }
+  const AttentionSizes &getSizes() const { return kernel.sizes; }
 
-  /// Begins the work of a block: finds its sequence, and the first of its rows.
-  void begin(const TileWork &next);
-  /// Finds the rows of the work.
-  void findRows();
-  /// Gives a block after the last row of a sequence no rows.
-  void clampRows();
+  /// Finds the tokens that rows of a block see.
+  static SeenTokens findTokens(const KernelContext &kernel,
+                               const BlockRows &block);
+  /// Sets the rows of a work item, and the tokens that it computes with.
+  void place(const BlockRows &block, const SeenTokens &seen);
   /// The token and the query head of a row of the block. Those after the last
   /// repeat its token.
   std::pair<Value, Value> getRow(Value rowOfBlock) const;
 
-  /// Finds the tokens that rows of the block see; then their tiles: returns
-  /// how many there are. All `threads` of the block call it.
-  void findTokens();
+  /// Finds the tiles of the tokens: returns how many there are. All `threads`
+  /// of the block call it.
   Value findTiles(int64_t threads);
   /// The first token of a tile.
   Value getToken(Value tile) const;
@@ -49,7 +47,7 @@ public:
   }
   std::function<void()> loadIds(Value tile) const;
 
-  const TileGrid &grid;
+  const KernelContext &kernel;
   /// Given with sparse rows.
   std::optional<TileIds> ids;
   /// The ranges that rows see, and with gaps the tiles in them.

@@ -1,4 +1,4 @@
-//===- TokenSplit.cpp - The split of tokens of a block --------------------===//
+//===- TokenSplit.cpp - The split of the tokens of a block ----------------===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -11,21 +11,21 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-TokenSplit TokenSplit::find(const TileRows &block) {
-  const Frame &frame = block.getFrame();
-  const KeySplits &splits = block.grid.splits;
-  const TileWork &work = block.work;
-  Value tokens = countTokens(frame, block.tokens.all);
-  Value size = splits.getSize(work.isWhole, tokens, *block.getConfig().keys);
-  Value count = splits.getCount(tokens, size);
+TokenSplit TokenSplit::find(const KernelContext &kernel, const TileWork &work,
+                            const SeenTokens &seen) {
+  const Frame &frame = kernel.frame;
+  Value tokens = countTokens(frame, seen.all);
+  Value size = kernel.splits.getSize(work.isWhole, tokens, *kernel.config.keys);
+  Value count = kernel.splits.getCount(tokens, size);
   Value number = arith::SelectOp::create(frame.builder, frame.loc, work.isWhole,
                                          frame.index(0), work.split);
   return {number, count, size};
 }
 
-void TokenSplit::take(TileRows &block) const {
-  const Frame &frame = block.getFrame();
-  TokenRange &all = block.tokens.all;
-  all.from = frame.add(all.from, frame.mul(number, size));
-  all.to = frame.min(all.to, frame.add(all.from, size));
+SeenTokens TokenSplit::restrict(const Frame &frame,
+                                const SeenTokens &seen) const {
+  SeenTokens some = seen;
+  some.all.from = frame.add(seen.all.from, frame.mul(number, size));
+  some.all.to = frame.min(seen.all.to, frame.add(some.all.from, size));
+  return some;
 }

@@ -9,7 +9,8 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TOKENSPLIT_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TOKENSPLIT_H
 
-#include "TileRows.h"
+#include "../Attention/BlockTokens.h"
+#include "TileGrid.h"
 
 namespace mlir::kvcache {
 
@@ -18,10 +19,11 @@ struct TokenSplit {
   /// The number of the split, the number of splits, and the tokens of one.
   Value number, count, size;
 
-  /// Finds the split of a block whose tokens are known.
-  static TokenSplit find(const TileRows &block);
-  /// Restricts the tokens of the block to the split.
-  void take(TileRows &block) const;
+  /// Finds the split of a block whose rows see these tokens.
+  static TokenSplit find(const KernelContext &kernel, const TileWork &work,
+                         const SeenTokens &seen);
+  /// The tokens of the split.
+  SeenTokens restrict(const Frame &frame, const SeenTokens &seen) const;
 };
 
 } // namespace mlir::kvcache

@@ -16,46 +16,50 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 void WorkItems::emit(int64_t threads, const WorkItemCode &code) {
-  grid.forTiles(threads, code.allocate, [&](const TileWork &work) {
-    grid.getScheduler() ? attendScheduled(work, code) : attendRows(work, code);
-  });
+  if (isPersistent(kernel.config))
+    return forScheduledTiles(
+        kernel, threads, code.allocate,
+        [&](const ScheduledTile &tile) { attendScheduled(tile, code); });
+  forGridTiles(kernel, threads,
+               [&](const TileWork &work) { attendRows(work, code); });
 }
 
 void WorkItems::storeQueries(const QueryStage &queries, Value tiles,
                              bool isAsyncRead) const {
   // The copies take longer than the next work item.
-  const PersistentScheduler *scheduler = grid.getScheduler();
-  Value taken = scheduler ? scheduler->take() : Value();
+  Value taken = running ? running->take() : Value();
   queries.store(/*count=*/Value());
   if (isAsyncRead)
     emitAsyncFence(frame);
   gpu::BarrierOp::create(frame.builder, frame.loc);
-  if (scheduler)
-    scheduler->store(taken, frame.toI32(getUse(tiles)));
+  if (running)
+    running->store(taken, frame.toI32(getUse(tiles)));
 }
 
 void WorkItems::attendRows(const TileWork &work,
                            const WorkItemCode &code) const {
-  bool isSplit = grid.op.getWorkspace() != nullptr;
-  block.begin(work);
-  Value hasRows = frame.below(block.first, block.rows.count);
+  bool isSplit = work.workspace != nullptr;
+  RowsPlace place = RowsPlace::find(kernel, work);
+  Value hasRows = frame.below(place.first, place.sequence.count);
   if (isSplit)
     hasRows = arith::AndIOp::create(
         frame.builder, frame.loc, hasRows,
-        grid.splits.hasRows(work.isWhole, block.rows.count));
+        kernel.splits.hasRows(work.isWhole, place.sequence.count));
   auto storeOutputs = [](const FragmentResults &results,
                          const RowStates &states) {
     results.storeOutputs(states);
   };
   frame.runIf(hasRows, [&] {
-    block.findRows();
+    BlockRows rows = BlockRows::load(kernel, work, place);
     code.allocate(work.thread);
-    block.findTokens();
-    if (!isSplit)
+    SeenTokens seen = TileRows::findTokens(kernel, rows);
+    if (!isSplit) {
+      block.place(rows, seen);
       return code.forResults(code.attend(), storeOutputs);
-    TokenSplit split = TokenSplit::find(block);
+    }
+    TokenSplit split = TokenSplit::find(kernel, work, seen);
     frame.runIf(frame.below(split.number, split.count), [&] {
-      split.take(block);
+      block.place(rows, split.restrict(frame, seen));
       storeResults(split, code.attend(), code);
     });
   });
@@ -63,24 +67,24 @@ void WorkItems::attendRows(const TileWork &work,
 
 // The scheduler has only work that is there. What the end of a work item needs
 // is computed again after the loop, so that it is not live across it.
-void WorkItems::attendScheduled(const TileWork &work,
+void WorkItems::attendScheduled(const ScheduledTile &tile,
                                 const WorkItemCode &code) {
-  placeWork(work);
+  placeWork(tile.work);
+  running = &tile.item;
   // As many uses of pipes have the same slots and phases.
   const AttentionConfig &config = block.getConfig();
   firstUse =
-      frame.rem(frame.fromI32(work.carried),
+      frame.rem(frame.fromI32(tile.work.carried),
                 2 * *config.stages * std::max<int64_t>(*config.rawStages, 1));
   RowStates states = code.attend();
-  storeResults(placeWork(grid.findWorkAgain()), states, code);
+  storeResults(placeWork(tile.reloadWork(kernel)), states, code);
 }
 
 TokenSplit WorkItems::placeWork(const TileWork &work) const {
-  block.begin(work);
-  block.findRows();
-  block.findTokens();
-  TokenSplit split = TokenSplit::find(block);
-  split.take(block);
+  BlockRows rows = BlockRows::load(kernel, work, RowsPlace::find(kernel, work));
+  SeenTokens seen = TileRows::findTokens(kernel, rows);
+  TokenSplit split = TokenSplit::find(kernel, work, seen);
+  block.place(rows, split.restrict(frame, seen));
   return split;
 }
 

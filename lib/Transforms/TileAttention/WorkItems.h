@@ -11,6 +11,7 @@
 
 #include "FragmentResults.h"
 #include "QueryStage.h"
+#include "ScheduledTiles.h"
 #include "TokenSplit.h"
 
 namespace mlir::kvcache {
@@ -31,8 +32,8 @@ struct WorkItemCode {
 /// tokens. A persistent kernel has several work items.
 class WorkItems {
 public:
-  WorkItems(TileGrid &grid, TileRows &block)
-      : grid(grid), block(block), frame(grid.frame) {}
+  WorkItems(const KernelContext &kernel, TileRows &block)
+      : kernel(kernel), block(block), frame(kernel.frame) {}
 
   /// Emits the kernel, of `threads` threads a block.
   void emit(int64_t threads, const WorkItemCode &code);
@@ -51,18 +52,20 @@ public:
 
 private:
   void attendRows(const TileWork &work, const WorkItemCode &code) const;
-  void attendScheduled(const TileWork &work, const WorkItemCode &code);
+  void attendScheduled(const ScheduledTile &tile, const WorkItemCode &code);
   /// Finds the rows of a work item, and the split of their tokens.
   TokenSplit placeWork(const TileWork &work) const;
   void storeResults(const TokenSplit &split, const RowStates &states,
                     const WorkItemCode &code) const;
 
-  TileGrid &grid;
+  const KernelContext &kernel;
   TileRows &block;
   const Frame &frame;
   /// The uses of pipes before the first tile; null unless the kernel is
   /// persistent.
   Value firstUse;
+  /// The item that runs in a persistent kernel; otherwise null.
+  const RunningItem *running = nullptr;
 };
 
 } // namespace mlir::kvcache

@@ -38,8 +38,12 @@ public:
     // Blocks beside each other read the same tokens.
     int64_t across = sizes.heads * countShares();
     Value items = frame.dim(op.getQ(), 0), layers = frame.index(1);
+    std::optional<Workspace> workspace;
     if (op.getWorkspace()) {
-      items = countItems(items);
+      Value slots = splits.countSlots();
+      workspace.emplace(splits.getWorkspace(slots));
+      splits.checkWorkspace(slots);
+      items = countItems(items, slots);
       layers = frame.index(1 + splits.countLayers());
     }
     frame.forBlocks(
@@ -48,8 +52,8 @@ public:
           frame.forThreads({kWarp}, [&](ValueRange ids) {
             setLanes(ids[0], block[0]);
             Value item = frame.div(block[0], across);
-            if (op.getWorkspace())
-              attendItem(item, block[1]);
+            if (workspace)
+              attendItem(item, block[1], *workspace);
             else
               attendRow(item);
           });
@@ -58,10 +62,8 @@ public:
   }
 
 private:
-  /// Makes the workspace, and counts rows and splits of a layer of the grid.
-  Value countItems(Value rows) {
-    splits.makeWorkspace();
-    Value slots = splits.getSlots();
+  /// Counts rows and splits of a layer of the grid.
+  Value countItems(Value rows, Value slots) {
     Value perLayer = frame.mul(slots, splits.countPerLayer());
     // Blocks read the offsets of a sequence before they know that it is
     // theirs.
@@ -142,7 +144,7 @@ private:
     return {isWhole, batch, row, slot, split};
   }
 
-  void attendItem(Value item, Value layer) {
+  void attendItem(Value item, Value layer, const Workspace &workspace) {
     WarpWork work = getWork(item, layer);
     QueryRows rows = loadRows(frame, op, work.batch);
     Value i = frame.sub(work.row, rows.first);
@@ -151,13 +153,16 @@ private:
         splits.hasRows(work.isWhole, rows.count));
     frame.runIf(isOurs, [&] {
       if (op.getRows())
-        attendSplit(work, getSparseRow(frame, op, work.row), frame.index(0));
+        attendSplit(work, getSparseRow(frame, op, work.row), frame.index(0),
+                    workspace);
       else
-        attendSplit(work, loadRowsAndTokens(frame, op, work.batch), i);
+        attendSplit(work, loadRowsAndTokens(frame, op, work.batch), i,
+                    workspace);
     });
   }
 
-  void attendSplit(const WarpWork &work, const QueryRows &rows, Value i) {
+  void attendSplit(const WarpWork &work, const QueryRows &rows, Value i,
+                   const Workspace &workspace) {
     TokenRange seen = getTokens(rows, i);
     Value zero = frame.index(0), one = frame.index(1);
     Value tokens = frame.max(frame.sub(seen.to, seen.from), zero);
@@ -173,7 +178,7 @@ private:
       frame.runIf(frame.equal(count, one),
                   [&] { warpRow.storeOutputs(state); });
       frame.runIf(frame.below(one, count), [&] {
-        warpRow.storeSplit(state, splits.getWorkspace(), work.slot, work.split);
+        warpRow.storeSplit(state, workspace, work.slot, work.split);
       });
     });
   }
