@@ -4,6 +4,7 @@ Run as a program, it compiles operations from a seed on, and prints each seed be
 compiles: after a crash, the last one says what crashed.
 """
 
+import dataclasses
 import os
 import random
 import re
@@ -14,6 +15,7 @@ os.environ["KVCACHE_CACHE"] = "off"
 
 import kvcache
 import kvcache.ops
+from kvcache.ops import index_scoring, selection
 
 CHIPS = "sm_80", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_103a", "sm_120a"
 # Elements, scales or none, and whether there are zero points.
@@ -31,7 +33,7 @@ FORMATS = [
 # An error that drawn options may cause: a rule of a drawn op, or the limit of a chip. An error of
 # another op is a finding, because the expansion of a drawn op built it.
 RULE = re.compile(
-    r"'kvcache\.(attention|append|gather|copy_pages)' op (expects|requires|attribute)"
+    r"'kvcache\.(attention|append|gather|copy_pages|index_scores|top_rows)' op (expects|requires|attribute)"
     r"|has \d+ bytes of shared memory"
 )
 
@@ -69,7 +71,7 @@ def draw_attention(draw, params):
     value_dim = draw.choice([size, size, max(size // 2, 1), max(size - 16, 1), draw.randint(1, size)])
     more = {"split_tokens": draw.choice([1, 16, 48, 256]), "max_splits": draw.choice([1, 4, 32]),
             "split_rows": draw.choice([1, 2, 5])} if is_split else {}
-    sparse = draw.random() < 0.2
+    sparse = draw.choice([False] * 8 + [True, "heads"])
     if not sparse:
         more |= {"causal": draw.random() < 0.7, "window": maybe(draw, [1, 7, 100]), "chunk": maybe(draw, [1, 40, 64]),
                  "mask": draw.random() < 0.2, "kv_lengths": draw.random() < 0.1}
@@ -111,7 +113,26 @@ def draw_copy(draw, params):
     return kvcache.ops.copy_pages(params, block_threads=maybe(draw, [32, 1024]))
 
 
-KINDS = [draw_attention] * 5 + [draw_append] * 4 + [draw_gather, draw_copy]
+def draw_scores(draw, params):
+    if draw.random() < 0.8:
+        params = dataclasses.replace(params, n_kv_heads=1, head_dim=32 * draw.randint(1, 9))
+    return kvcache.ops.index_scores(
+        params, draw.choice([1, 3, 12, 32, 64]), relu=draw.random() < 0.5, sum_heads=draw.random() < 0.5,
+        width=maybe(draw, [2, 4]) or 1, block=maybe(draw, [1, 8, 128]), weights=draw.random() < 0.5,
+        dtype=maybe(draw, ["f32", "bf16", "f16", "f8E4M3FN", "f8E5M2"]), block_threads=maybe(draw, [32, 1024]),
+    )
+
+
+def draw_selection(draw, params):
+    width, whole, expand = maybe(draw, [2, 3, 128]) or 1, draw.random() < 0.5, draw.random() < 0.5
+    return kvcache.ops.top_rows(
+        params, draw.choice([1, 16, 512, 2048, 4096]), width=width, whole=whole, expand=expand,
+        tail=whole and expand and draw.random() < 0.5, first=maybe(draw, [1, 9]) or 0, last=maybe(draw, [1, 9]) or 0,
+        block_threads=maybe(draw, [32, 96, 512]),
+    )
+
+
+KINDS = [draw_attention] * 5 + [draw_append] * 4 + [draw_gather, draw_copy, draw_scores, draw_selection]
 
 
 def draw_program(seed):
@@ -139,9 +160,10 @@ def compile_program(seed):
 
 def only_sources():
     """Operations are not compiled for the CPU where they are made."""
-    kvcache.ops.make = lambda kind, spec, name, *_, **__: type(
-        "Drawn", (), {"source": kind.write(spec, name, kind.mutates)}
-    )
+    for module in (kvcache.ops, index_scoring, selection):
+        module.make = lambda kind, spec, name, *_, **__: type(
+            "Drawn", (), {"source": kind.write(spec, name, kind.mutates)}
+        )
 
 
 def main(first, count, seconds_each=60):
