@@ -57,6 +57,7 @@ TASKS = (
             "ops.append_operation.Append.__call__",
             *(f"ops.operations.{name}.__call__" for name in ("Gather", "CopyPages", "MergeStates")),
             "ops.index_scoring.IndexScores.__call__",
+            "ops.pooling.Pool.__call__",
             "ops.selection.TopRows.__call__",
         ),
     ),

@@ -43,6 +43,9 @@ SmallVector<DenseOperand> kvcache::getVectorOperands(Operation *op) {
           .Case([](GatherOp gather) -> Operands {
             return {{"keys", gather.getKeys()}, {"values", gather.getValues()}};
           })
+          .Case([](PoolOp pool) -> Operands {
+            return {{"pooled", pool.getPooled()}};
+          })
           .Case([](IndexScoresOp index) -> Operands {
             return {{"q", index.getQ()}};
           })

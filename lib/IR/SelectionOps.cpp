@@ -14,6 +14,37 @@ using namespace mlir;
 using namespace mlir::kvcache;
 
 //===----------------------------------------------------------------------===//
+// pool
+//===----------------------------------------------------------------------===//
+
+void PoolOp::getEffects(Effects &effects) {
+  addWholeCacheEffects(*this, /*readsCache=*/true, /*writesCache=*/false,
+                       effects);
+}
+
+void PoolOp::build(OpBuilder &b, OperationState &state, Value cache,
+                   Value rowOffsets, Value pooled, int64_t width) {
+  Type result;
+  if (isa<RankedTensorType>(pooled.getType()))
+    result = pooled.getType();
+  build(b, state, result, cache, rowOffsets, pooled, b.getI64IntegerAttr(width),
+        UnitAttr(), IntegerAttr());
+}
+
+LogicalResult PoolOp::verify() {
+  // (C1)
+  auto cache = cast<CacheTypeInterface>(getCache().getType());
+  int64_t elements = cache.getHeadSize() * (getMinMax() ? 2 : 1);
+  if (failed(verifyDense(*this, "pooled", getPooled().getType(),
+                         cache.getNumHeads(), elements)))
+    return failure();
+  // (C3)
+  if (failed(verifyElementsApart(*this, {{"pooled", getPooled()}})))
+    return failure();
+  return verifyResults(*this);
+}
+
+//===----------------------------------------------------------------------===//
 // index_scores
 //===----------------------------------------------------------------------===//
 
@@ -82,6 +113,9 @@ LogicalResult IndexScoresOp::verify() {
   // (C5)
   if (failed(verifyApart(*this, {"scores", getScores()},
                          {{"q", getQ()}, {"weights", getWeights()}})))
+    return failure();
+  // (C7)
+  if (failed(verifyElementsApart(*this, {{"scores", getScores()}})))
     return failure();
   return verifyResults(*this);
 }

@@ -34,7 +34,7 @@ struct BoundsChecks : kvcache::impl::BoundsChecksBase<BoundsChecks> {
     });
     for (Operation *op : ops) {
       if (isa<AppendOp, AttentionOp, GatherOp, CopyOp, CopyPagesOp,
-              IndexScoresOp, MergeSplitsOp, MergeStatesOp, RemapRowsOp,
+              IndexScoresOp, MergeSplitsOp, MergeStatesOp, PoolOp, RemapRowsOp,
               TopRowsOp>(op)) {
         op->emitOpError("expects 'kvcache-expand-ops' to run before "
                         "'kvcache-bounds-checks'");

@@ -142,6 +142,6 @@ void kvcache::registerBufferizableOpInterfaceExternalModels(
   registry.addExtension(+[](MLIRContext *context, KVCacheDialect *) {
     context->loadDialect<BufferizationDialect>();
     attach<AppendOp, AttentionOp, GatherOp, CopyOp, CopyPagesOp, IndexScoresOp,
-           MergeStatesOp, RemapRowsOp, TopRowsOp>(context);
+           MergeStatesOp, RemapRowsOp, TopRowsOp, PoolOp>(context);
   });
 }

@@ -141,6 +141,10 @@ static void testWholeCacheOps(MlirLocation loc) {
   CREATE("remap_rows", "{}", NULL, {"ids", "memref<?x64xi32>"},
          {"row_offsets", NUMBERS}, {"cache", CACHE},
          {"tokens", "memref<?x64xi32>"});
+  // CHECK: kvcache.pool %arg2 rows %arg1 outs(%arg0) {width = 4 : i64} :
+  // CHECK: valid 1
+  CREATE("pool", "{width = 4 : i64}", NULL, {"pooled", ROWS},
+         {"row_offsets", NUMBERS}, {"cache", CACHE});
   // CHECK: kvcache.index_scores %arg3, %arg2 rows %arg1 outs(%arg0) {relu} :
   // CHECK: valid 1
   CREATE("index_scores", "{relu}", NULL, {"scores", "memref<?x4x?xf32>"},

@@ -204,6 +204,22 @@ func.func @tiling_hints(%k: !rows, %cache: !cache, %to: !cache, %n: memref<?xi32
   return
 }
 
+// A thread sums elements of the tokens of a group, or finds the largest ones of
+// both signs.
+// CHECK-LABEL: func.func @pool(
+// CHECK:         scf.for
+// CHECK:           kvcache.load
+// CHECK:           arith.addf
+// CHECK:         arith.divf
+// CHECK:         vector.store
+// CHECK:         arith.negf
+// CHECK-COUNT-2: vector.store
+func.func @pool(%cache: !index, %n: memref<?xi32>, %means: memref<?x1x128xf32>, %both: memref<?x1x256xf32>) {
+  kvcache.pool %cache rows %n outs(%means) {width = 16} : !index, memref<?xi32>, memref<?x1x128xf32>
+  kvcache.pool %cache rows %n outs(%both) {width = 16, min_max} : !index, memref<?xi32>, memref<?x1x256xf32>
+  return
+}
+
 // A thread of a GPU scores one column: it loads sixteen elements of a key, and
 // four of each of eight heads at once.
 // CHECK-LABEL: func.func @index_scores(

@@ -15,7 +15,7 @@ os.environ["KVCACHE_CACHE"] = "off"
 
 import kvcache
 import kvcache.ops
-from kvcache.ops import index_scoring, selection
+from kvcache.ops import index_scoring, pooling, selection
 
 CHIPS = "sm_80", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_103a", "sm_120a"
 # Elements, scales or none, and whether there are zero points.
@@ -33,7 +33,7 @@ FORMATS = [
 # An error that drawn options may cause: a rule of a drawn op, or the limit of a chip. An error of
 # another op is a finding, because the expansion of a drawn op built it.
 RULE = re.compile(
-    r"'kvcache\.(attention|append|gather|copy_pages|index_scores|top_rows)' op (expects|requires|attribute)"
+    r"'kvcache\.(attention|append|gather|copy_pages|pool|index_scores|top_rows)' op (expects|requires|attribute)"
     r"|has \d+ bytes of shared memory"
 )
 
@@ -123,6 +123,13 @@ def draw_scores(draw, params):
     )
 
 
+def draw_pool(draw, params):
+    return kvcache.ops.pool(
+        params, draw.choice([1, 3, 4, 128]), kind=draw.choice(["mean", "min_max"]),
+        dtype=maybe(draw, ["f32", "bf16", "f16"]), block_threads=maybe(draw, [32, 1024]),
+    )
+
+
 def draw_selection(draw, params):
     width, whole, expand = maybe(draw, [2, 3, 128]) or 1, draw.random() < 0.5, draw.random() < 0.5
     return kvcache.ops.top_rows(
@@ -132,7 +139,7 @@ def draw_selection(draw, params):
     )
 
 
-KINDS = [draw_attention] * 5 + [draw_append] * 4 + [draw_gather, draw_copy, draw_scores, draw_selection]
+KINDS = [draw_attention] * 5 + [draw_append] * 4 + [draw_gather, draw_copy, draw_pool, draw_scores, draw_selection]
 
 
 def draw_program(seed):
@@ -160,7 +167,7 @@ def compile_program(seed):
 
 def only_sources():
     """Operations are not compiled for the CPU where they are made."""
-    for module in (kvcache.ops, index_scoring, selection):
+    for module in (kvcache.ops, index_scoring, pooling, selection):
         module.make = lambda kind, spec, name, *_, **__: type(
             "Drawn", (), {"source": kind.write(spec, name, kind.mutates)}
         )

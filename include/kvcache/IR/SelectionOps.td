@@ -11,8 +11,70 @@
 
 include "kvcache/IR/WholeCacheOperands.td"
 
-// Ops that score and select the tokens that sparse attention reads. The notation is that
+// Ops that summarize, score and select the tokens that sparse attention reads. The notation is that
 // of WholeCacheOps.td.
+
+def KVCache_PoolOp : KVCache_WholeCacheOp<"pool", [KVCache_TiledOpInterface]> {
+  let summary = "Summarizes groups of tokens of a cache";
+  let description = [{
+    Group g of a sequence is tokens `[g * w, (g + 1) * w)`, where w is `width`.
+    Row `r = row_offsets[b] + i` is token `p = cache_length(b) + i` of sequence b.
+    If p is the last token of its group, row r of `pooled` becomes a summary of the
+    group, in f32 and rounded once at the end. For each head and element, over the
+    w dequantized keys:
+
+    - their mean: the sum divided by w; the order of the sum is not specified,
+    - with `min_max` the largest ones of all elements, and then the smallest ones.
+      A NaN is left out; of NaNs alone, they are -inf and inf.
+
+    Other rows, and rows of padding, stay as they are. `append` with `slots` writes
+    the summaries to a cache of their own, with -1 for other rows.
+
+    `pooled` shares no memory with the cache.
+
+    On a GPU, a block summarizes heads of one row. `block_threads` is the number of
+    its threads, at most, unless those of one head are more: by default 256.
+
+    Constraints:
+    - (C1) `pooled` has the heads of the cache and its elements, with `min_max`
+      twice as many. Heads and elements are packed.
+    - (C2) `block_threads` is a multiple of 32 from 32 to 1024.
+    - (C3) no two elements of `pooled` share memory.
+
+    Example:
+
+    ```mlir
+    #kv = #kvcache.params<num_heads = 8, head_size = 128>
+    !cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
+    func.func @summarize(%keys: !cache, %rows: memref<?xi32>,
+                         %pooled: memref<?x8x128xf32>) {
+      kvcache.pool %keys rows %rows outs(%pooled) {width = 64}
+        : !cache, memref<?xi32>, memref<?x8x128xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = !con((ins
+    Arg<KVCache_AnyConvertingCache, "a layer's keys">:$cache,
+    Arg<KVCache_Numbers, "first row of each sequence, [batch + 1]">:$row_offsets,
+    Arg<KVCache_DenseRows, "summaries, [total, H, E] or [total, H, 2E]">:$pooled,
+    KVCache_SplitSize:$width,
+    UnitAttr:$min_max
+  ), KVCache_BlockThreadsArgument);
+  let results = (outs Optional<AnyRankedTensor>:$result);
+  let builders = [OpBuilder<(ins
+    "::mlir::Value":$cache, "::mlir::Value":$rowOffsets, "::mlir::Value":$pooled,
+    "int64_t":$width)>];
+  let assemblyFormat = [{
+    $cache `rows` $row_offsets `outs` `(` $pooled `)` attr-dict
+    `:` type(operands) (`->` type($result)^)?
+  }];
+  let extraClassDeclaration = [{
+    MutableOperandRange getDpsInitsMutable() { return getPooledMutable(); }
+  }];
+  let hasVerifier = 1;
+}
 
 def KVCache_IndexScoresOp : KVCache_WholeCacheOp<"index_scores", [
     AttrSizedOperandSegments, KVCache_TiledOpInterface]> {
@@ -51,6 +113,7 @@ def KVCache_IndexScoresOp : KVCache_WholeCacheOp<"index_scores", [
       number of rows.
     - (C5) `scores` shares no memory with another operand.
     - (C6) `block_threads` is a multiple of 32 from 32 to 1024.
+    - (C7) no two elements of `scores` share memory.
 
     Example:
 

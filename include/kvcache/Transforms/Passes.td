@@ -154,7 +154,7 @@ def ExpandOps : Pass<"kvcache-expand-ops"> {
   let summary = "Expand ops on whole caches to parallel loops of accesses";
   let description = [{
     Replaces `append`, `gather`, `copy`, `copy_pages`, `attention`,
-    `merge_states`, `remap_rows`, `index_scores` and `top_rows` by parallel loops: an outer one, which
+    `merge_states`, `remap_rows`, `pool`, `index_scores` and `top_rows` by parallel loops: an outer one, which
     becomes the grid of a kernel, and with `for-gpu` an inner one, which becomes
     its block. Without, the inner loops are sequential, and their vectors wider.
     A block begins with `nvvm.griddepcontrol wait` and `launch_dependents`, which

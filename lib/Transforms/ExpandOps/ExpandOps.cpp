@@ -15,6 +15,7 @@
 #include "../PlanAttention/CompleteConfig.h"
 #include "../PlanAttention/ConfigRemarks.h"
 #include "../Selection/IndexScores.h"
+#include "../Selection/Pool.h"
 #include "../Selection/TopRows.h"
 #include "../TileAttention/TileAttention.h"
 #include "../WarpAttention/WarpAttention.h"
@@ -80,7 +81,7 @@ private:
   static WalkResult visit(Operation *op, FunctionT function) {
     return TypeSwitch<Operation *, WalkResult>(op)
         .Case<AppendOp, AttentionOp, GatherOp, CopyOp, CopyPagesOp,
-              IndexScoresOp, MergeSplitsOp, MergeStatesOp, RemapRowsOp,
+              IndexScoresOp, MergeSplitsOp, MergeStatesOp, PoolOp, RemapRowsOp,
               TopRowsOp, WorkspaceSizeOp>(function)
         .Default(WalkResult::advance());
   }

@@ -29,6 +29,7 @@ from .attention_operation import Attention
 from .operations import CopyPages, Gather, MergeStates, Operation
 from .index_scoring import index_scores
 from .making import make, remember
+from .pooling import pool
 from .regions import Function, ScoreRegions
 from .selection import top_rows
 from .sources import LayerSpec, MergeSpec, PagesSpec
@@ -43,6 +44,7 @@ __all__ = [
     "gather",
     "index_scores",
     "merge_states",
+    "pool",
     "top_rows",
 ]
 

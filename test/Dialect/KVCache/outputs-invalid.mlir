@@ -188,3 +188,27 @@ func.func @top_rows_tokens(%scores: memref<?x?xf32>, %cache: !cache, %n: memref<
   kvcache.top_rows %scores, %cache rows %n outs(%ids, %tokens) : memref<?x?xf32>, !cache, memref<?xi32>, memref<?x4xi32>, memref<?x4xi32, strided<[0, 1]>>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 32>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C3) of pool
+func.func @rows_of_pool(%cache: !cache, %n: memref<?xi32>, %out: memref<?x1x32xf32, strided<[0, 32, 1]>>) {
+  // expected-error @below {{'kvcache.pool' op expects the elements of 'pooled' to share no memory, got 'memref<?x1x32xf32, strided<[0, 32, 1]>>'}}
+  kvcache.pool %cache rows %n outs(%out) {width = 4} : !cache, memref<?xi32>, memref<?x1x32xf32, strided<[0, 32, 1]>>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 1, head_size = 32>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C7) of index_scores
+func.func @rows_of_index_scores(%q: memref<?x4x32xbf16>, %cache: !cache, %n: memref<?xi32>, %out: memref<?x?xf32, strided<[0, 1]>>) {
+  // expected-error @below {{'kvcache.index_scores' op expects the elements of 'scores' to share no memory, got 'memref<?x?xf32, strided<[0, 1]>>'}}
+  kvcache.index_scores %q, %cache rows %n outs(%out) {sum_heads} : memref<?x4x32xbf16>, !cache, memref<?xi32>, memref<?x?xf32, strided<[0, 1]>>
+  return
+}

@@ -358,3 +358,63 @@ func.func @block_threads_of_index_scores(%q: memref<?x4x64xbf16>, %cache: !cache
   kvcache.index_scores %q, %cache rows %n outs(%scores) {sum_heads, block_threads = 48} : memref<?x4x64xbf16>, !cache, memref<?xi32>, memref<?x?xf32>
   return
 }
+
+// -----
+
+#kv = #kvcache.params<num_heads = 2, head_size = 64>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C1) of pool
+func.func @elements_of_means(%cache: !cache, %n: memref<?xi32>, %out: memref<?x2x128xf32>) {
+  // expected-error @below {{expects 'pooled' to have 2 heads of 64 elements, got 2 of 128}}
+  kvcache.pool %cache rows %n outs(%out) {width = 4} : !cache, memref<?xi32>, memref<?x2x128xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 2, head_size = 64>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C1) of pool
+func.func @elements_of_largest_and_smallest(%cache: !cache, %n: memref<?xi32>, %out: memref<?x2x64xf32>) {
+  // expected-error @below {{expects 'pooled' to have 2 heads of 128 elements, got 2 of 64}}
+  kvcache.pool %cache rows %n outs(%out) {width = 4, min_max} : !cache, memref<?xi32>, memref<?x2x64xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 2, head_size = 64>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C1) of pool
+func.func @strided_summaries(%cache: !cache, %n: memref<?xi32>, %out: memref<?x2x64xf32, strided<[256, 128, 1]>>) {
+  // expected-error @below {{expects the heads and elements of 'pooled' to be packed}}
+  kvcache.pool %cache rows %n outs(%out) {width = 4} : !cache, memref<?xi32>, memref<?x2x64xf32, strided<[256, 128, 1]>>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 2, head_size = 64>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// (C2) of pool
+func.func @block_threads_of_pool(%cache: !cache, %n: memref<?xi32>, %out: memref<?x2x64xf32>) {
+  // expected-error @below {{attribute 'block_threads' failed to satisfy constraint}}
+  kvcache.pool %cache rows %n outs(%out) {width = 4, block_threads = 1056} : !cache, memref<?xi32>, memref<?x2x64xf32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 2, head_size = 64>
+!cache = !kvcache.paged<bf16, #kv, page_size = 16>
+
+// The range of width of pool
+func.func @width_of_pool(%cache: !cache, %n: memref<?xi32>, %out: memref<?x2x64xf32>) {
+  // expected-error @below {{attribute 'width' failed to satisfy constraint}}
+  kvcache.pool %cache rows %n outs(%out) {width = 0} : !cache, memref<?xi32>, memref<?x2x64xf32>
+  return
+}

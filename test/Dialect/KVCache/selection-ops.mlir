@@ -8,6 +8,17 @@
 #index = #kvcache.params<num_heads = 1, head_size = 128, is_mla = true>
 !index = !kvcache.paged<f8E4M3FN, #index, page_size = 64, scale = f32, granularity = 128>
 
+// CHECK-LABEL: func.func @pool(
+// CHECK:         kvcache.pool %{{.*}} rows %{{.*}} outs(%{{.*}}) {width = 4 : i64} : !kvcache.paged
+// CHECK:         %{{.*}} = kvcache.pool %{{.*}} rows %{{.*}} outs(%{{.*}}) {block_threads = 64 : i64, min_max, width = 16 : i64} : {{.*}} -> tensor<?x1x256xbf16>
+func.func @pool(%cache: !index, %n: memref<?xi32>, %means: memref<?x1x128xf32>, %tensor: tensor<?x1x256xbf16>)
+    -> tensor<?x1x256xbf16> {
+  kvcache.pool %cache rows %n outs(%means) {width = 4} : !index, memref<?xi32>, memref<?x1x128xf32>
+  %r = kvcache.pool %cache rows %n outs(%tensor) {width = 16, min_max, block_threads = 64}
+    : !index, memref<?xi32>, tensor<?x1x256xbf16> -> tensor<?x1x256xbf16>
+  return %r : tensor<?x1x256xbf16>
+}
+
 // CHECK-LABEL: func.func @index_scores(
 // CHECK:         kvcache.index_scores %{{.*}}, %{{.*}} rows %{{.*}} outs(%{{.*}}) weights %{{.*}} {relu, sum_heads} : memref<?x64x128xf8E4M3FN>, !kvcache.paged
 // CHECK:         kvcache.index_scores %{{.*}}, %{{.*}} rows %{{.*}} outs(%{{.*}}) lengths %{{.*}} {block = 128 : i64, block_threads = 64 : i64, width = 4 : i64} :

@@ -59,6 +59,8 @@ static Operation *build(OpBuilder &builder, Location loc, StringRef name,
     index.setSumHeads(true);
     return index;
   }
+  if (name == "pool")
+    return kvcache::PoolOp::create(builder, loc, args[0], args[1], args[2], 4);
   if (name == "top_rows")
     return kvcache::TopRowsOp::create(builder, loc, args[0], args[1], args[2],
                                       args[3], args[4]);

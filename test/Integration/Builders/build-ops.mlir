@@ -66,6 +66,12 @@ func.func private @remap(%tokens: memref<2x3xi32>, %cache: !cache, %rows: memref
   return
 }
 
+// BUILT-LABEL: func.func private @pool
+// BUILT:         kvcache.pool %{{.*}} rows %{{.*}} outs(%{{.*}}) {width = 4 : i64} :
+func.func private @pool(%cache: !cache, %rows: memref<3xi32>, %pooled: memref<2x1x4xf32>) attributes {builds = "pool"} {
+  return
+}
+
 // BUILT-LABEL: func.func private @select
 // BUILT:         kvcache.top_rows %{{.*}}, %{{.*}} rows %{{.*}} outs(%{{.*}}, %{{.*}}) :
 func.func private @select(%scores: memref<2x9xf32>, %cache: !cache, %rows: memref<3xi32>, %ids: memref<2x3xi32>,

@@ -78,6 +78,11 @@ OPS = {
         {},
         (),
     ),
+    "pool": (
+        {"pooled": ROWS, "row_offsets": NUMBERS, "cache": CACHE},
+        {"width": 64},
+        (),
+    ),
     "index_scores": (
         {
             "weights": "memref<?x64xf32>",
@@ -124,6 +129,7 @@ EXPECTED = {
     "workspace_size": "batch {query_heads = 32 : i64, value_size = 128 : i64}",
     "merge_states": "splits, %lses outs(%out, %lse)",
     "remap_rows": "tokens, %cache rows %row_offsets outs(%ids)",
+    "pool": "cache rows %row_offsets outs(%pooled) {width = 64 : i64}",
     "index_scores": "q, %cache rows %row_offsets outs(%scores) weights %weights {relu, sum_heads}",
     "top_rows": "scores, %cache rows %row_offsets outs(%ids) {last = 1 : i64, whole}",
     "paged_view": "collection[%layer]",

@@ -1,0 +1,141 @@
+"""Tests of pool on data, against NumPy on the keys that gather reads."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from devices import TARGETS as CHIPS
+from devices import spread
+
+import kvcache
+from kvcache import KVCacheParams, KVCacheQuantizationConfig, StepInputs
+
+CPU = "cpu"
+PAGE = 16
+# The dtype of keys, the dtype and the granularity of their scales, heads, and head size.
+CACHES = {
+    "f32": ("f32", None, None, 2, 32),
+    "bf16": ("bf16", None, None, 3, 40),
+    "fp8": ("f8E4M3FN", None, None, 1, 128),
+    "fp8-group": ("f8E4M3FN", "f32", 32, 2, 64),
+    "mxfp4": ("f4E2M1FN", "f8E8M0FNU", 32, 2, 64),
+}
+LENGTHS, NEW = (0, 7, 30, 3), (9, 1, 5, 0)
+
+
+def make_step(cache):
+    """A step of four sequences with integers from -3 to 3, and their keys as the cache has them."""
+    dtype, scale, granularity, heads, size = CACHES[cache]
+    config = KVCacheQuantizationConfig(scale, granularity) if scale else None
+    params = KVCacheParams(
+        dtype, heads, size, page_size=PAGE, total_num_layers=1, kvcache_quant_config=config, is_mla=heads == 1
+    )
+    manager = kvcache.PagedKVCacheManager(params, max_batch_size=1, max_seq_len=PAGE, num_pages=9)
+    lut = np.array([[3, 0, 0], [5, 0, 0], [8, 1, 6], [2, 0, 0]], np.uint32)
+    totals = np.add(LENGTHS, NEW)
+
+    def make(lengths, new):
+        offsets = np.concatenate([[0], np.cumsum(new)]).astype(np.int32)
+        return StepInputs.of(
+            blocks=manager.blocks, scales=manager.scales, lengths=np.array(lengths, np.int32), lut=lut, row_offsets=offsets
+        )
+
+    full = make(np.zeros_like(totals), totals)
+    rows = np.random.default_rng(0).integers(-3, 4, (int(totals.sum()), heads, size)).astype(np.float32)
+    given = (rows,) if params.is_mla else (rows, rows)
+    kvcache.ops.append(params, dtype="f32", power_of_two=scale is not None)(full, 0, *given)
+    stored = np.zeros((len(totals), int(totals.max()), heads, size), np.float32)
+    kvcache.ops.gather(params, dtype="f32")(full, 0, *(stored, stored.copy())[: len(given)])
+    return params, make(LENGTHS, NEW), stored
+
+
+def summarize(keys, kind):
+    if kind == "mean":
+        return keys.mean(axis=0, dtype=np.float32)
+    return np.concatenate([keys.max(axis=0), keys.min(axis=0)], axis=-1)
+
+
+def check(target, cache, width, kind, dtype="f32", **build):
+    params, step, stored = make_step(cache)
+    operation = kvcache.ops.pool(params, width, kind=kind, dtype=dtype, target=target, **build)
+    columns = params.head_dim * (2 if kind == "min_max" else 1)
+    # Rows of tokens that close no group, and of padding, stay as they are.
+    out = np.full((sum(NEW) + 2, params.n_kv_heads, columns), 99, kvcache.dtypes.dtype(dtype))
+    expected = out.copy()
+    row = 0
+    for b, (length, new) in enumerate(zip(LENGTHS, NEW)):
+        for position in range(length, length + new):
+            if (position + 1) % width == 0:
+                expected[row] = summarize(stored[b, position + 1 - width : position + 1], kind)
+            row += 1
+    assert (expected != 99).any()
+    operation(step, 0, out=out)
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("kind", ["mean", "min_max"])
+@pytest.mark.parametrize(("cache", "target"), spread(CACHES, with_cpu=True))
+def test_pool_of_formats(cache, target, kind):
+    check(target, cache, 4, kind)
+
+
+@pytest.mark.parametrize(("width", "target"), spread([1, 8, 32], with_cpu=True))
+def test_pool_of_widths(width, target):
+    check(target, "f32", width, "mean")
+
+
+@pytest.mark.parametrize(("dtype", "target"), spread(["bf16", "f16"], with_cpu=True))
+def test_pool_rounds_once(dtype, target):
+    check(target, "bf16", 4, "mean", dtype)
+
+
+def test_pool_with_few_threads():
+    check(CHIPS[0], "bf16", 4, "min_max", block_threads=32)
+
+
+def test_summaries_are_the_keys_of_quest():
+    """The score of a block is the sum over elements of the larger of q times its largest and its smallest key."""
+    params, step, stored = make_step("fp8")
+    summaries = np.zeros((sum(NEW), 1, 256), np.float32)
+    kvcache.ops.pool(params, 4, kind="min_max", dtype="f32")(step, 0, out=summaries)
+    q = np.random.default_rng(1).standard_normal(128).astype(np.float32)
+    split = np.concatenate([np.maximum(q, 0), np.minimum(q, 0)])
+    keys = stored[0, :4, 0]
+    expected = np.maximum(q * keys.max(0), q * keys.min(0)).sum()
+    np.testing.assert_allclose(summaries[3, 0] @ split, expected, rtol=1e-5)
+
+
+def test_pool_of_nan_leaves_it_out():
+    params = KVCacheParams("f32", 1, 32, page_size=PAGE, total_num_layers=1, is_mla=True)
+    blocks = np.zeros((2, 1, 1, PAGE, 1, 32), np.float32)
+    blocks[1, 0, 0, :2, 0] = [[np.nan] * 32, [5] * 32]
+    step = StepInputs.of(
+        blocks=blocks, lengths=np.array([1], np.int32), lut=np.array([[1]], np.int32), row_offsets=np.array([0, 1], np.int32)
+    )
+    out = np.zeros((1, 1, 64), np.float32)
+    kvcache.ops.pool(params, 2, kind="min_max")(step, 0, out=out)
+    assert (out == 5).all()
+    blocks[1] = np.nan
+    kvcache.ops.pool(params, 2, kind="min_max")(step, 0, out=out)
+    assert np.isneginf(out[..., :32]).all() and np.isposinf(out[..., 32:]).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"width": 0}, "expects 'width' to be positive, got 0"),
+        ({"kind": "median"}, "expects 'kind' to be 'mean' or 'min_max', got 'median'"),
+        ({"dtype": ml_dtypes.float8_e4m3fn}, "expects 'dtype' to be one of f32, f16, bf16"),
+    ],
+)
+def test_options_out_of_range(given, message):
+    with pytest.raises(ValueError, match=message):
+        kvcache.ops.pool(**{"params": make_step("f32")[0], "width": 4, **given})
+
+
+def test_arrays_of_wrong_sizes():
+    params, step, _ = make_step("f32")
+    operation = kvcache.ops.pool(params, 4)
+    with pytest.raises(ValueError, match="'out' to have a row for each of 15 new tokens, got 14"):
+        operation(step, 0, out=np.zeros((14, 2, 32), np.float32))
+    with pytest.raises(ValueError, match="'out'. expects size 32 in dimension 2"):
+        operation(step, 0, out=np.zeros((15, 2, 64), np.float32))
