@@ -21,16 +21,17 @@ Value kvcache::emitRegion(const TileRows &block, Region &region, Value score,
   auto [i, queryHead] = block.getRow(row);
   if (RegionAxes(region, getScoreAxes(region)).isColumnBound()) {
     // As an i32: there are instructions for its minimum.
-    Value last = frame.toI32(frame.sub(block.rows.tokens, frame.index(1)));
+    Value last =
+        frame.toI32(frame.sub(block.rows.sequence.tokens, frame.index(1)));
     token = frame.fromI32(arith::MinUIOp::create(frame.builder, frame.loc,
                                                  frame.toI32(token), last));
   }
   SmallVector<Value> arguments;
   if (score)
     arguments.push_back(score);
-  arguments.append({block.rows.batch, queryHead,
-                    getQueryPosition(frame, block.getOp(), block.rows, i),
-                    token});
+  arguments.append(
+      {block.rows.sequence.batch, queryHead,
+       getQueryPosition(frame, block.getOp(), block.rows.sequence, i), token});
   IRMapping mapping;
   mapping.map(region.getArguments(), arguments);
   for (Operation &op : region.front().without_terminator())

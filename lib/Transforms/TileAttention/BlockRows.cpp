@@ -23,13 +23,23 @@ BlockRows BlockRows::load(const KernelContext &kernel, const TileWork &work,
   AttentionOp op = kernel.getOp();
   BlockRows block{work, {}, place.first, {}};
   if (op.getRows()) {
-    block.rows = getSparseRow(
+    block.sequence = getSparseRow(
         frame, op, frame.add(place.sequence.first, place.first), work.columns);
     block.first = frame.index(0);
   } else {
-    block.rows = loadRowsAndTokens(frame, op, work.sequence);
+    block.sequence = loadRowsAndTokens(frame, op, work.sequence);
   }
-  block.count = frame.min(frame.sub(block.rows.count, block.first),
+  block.count = frame.min(frame.sub(block.sequence.count, block.first),
                           frame.index(kernel.shape.perBlock));
   return block;
+}
+
+SeenTokens BlockRows::findTokens(const KernelContext &kernel) const {
+  const Frame &frame = kernel.frame;
+  int64_t perBlock = kernel.shape.perBlock;
+  // Few rows are looked at faster by each thread.
+  constexpr int64_t few = 8;
+  Value lane = perBlock > few ? frame.rem(work.thread, kWarp) : Value();
+  return BlockTokens(frame, kernel.getOp(), *kernel.config.keys, perBlock)
+      .find(sequence, first, count, lane);
 }

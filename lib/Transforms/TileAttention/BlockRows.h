@@ -9,6 +9,7 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_TILEATTENTION_BLOCKROWS_H
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_BLOCKROWS_H
 
+#include "../Attention/BlockTokens.h"
 #include "TileGrid.h"
 
 namespace mlir::kvcache {
@@ -26,13 +27,16 @@ struct RowsPlace {
 /// The rows of a block, and the tokens of their sequence.
 struct BlockRows {
   TileWork work;
-  /// The sequence, and the block's first row and number of rows in it. With
-  /// sparse rows, the row.
-  QueryRows rows;
+  /// The rows of the sequence, or with sparse rows the row.
+  QueryRows sequence;
+  /// The first row of the block in it, and the number of the block's rows.
   Value first, count;
 
   static BlockRows load(const KernelContext &kernel, const TileWork &work,
                         const RowsPlace &place);
+
+  /// Finds the tokens that the rows see.
+  SeenTokens findTokens(const KernelContext &kernel) const;
 };
 
 } // namespace mlir::kvcache

@@ -15,7 +15,7 @@ using namespace mlir::kvcache;
 
 FragmentResults::RowPlace FragmentResults::getPlace(Value blockRow) const {
   auto [i, queryHead] = block.getRow(blockRow);
-  Value count = frame.mul(block.count, block.kernel.shape.packed);
+  Value count = frame.mul(block.rows.count, block.kernel.shape.packed);
   return {i, queryHead, frame.below(frame.toI32(blockRow), frame.toI32(count))};
 }
 
@@ -60,7 +60,7 @@ void FragmentResults::emitPlaces(Region &region, Place place) const {
 void FragmentResults::storeStatistic(Value fragment, Value memref) const {
   store(fragment, memref, /*alignment=*/{},
         [&](const RowPlace &place) -> SmallVector<Value> {
-          Value row = frame.add(block.rows.first, place.i);
+          Value row = frame.add(block.rows.sequence.first, place.i);
           Value hasPlace = frame.below(row, frame.dim(memref, 0));
           return {row, place.queryHead,
                   arith::AndIOp::create(frame.builder, frame.loc,
@@ -73,13 +73,13 @@ void FragmentResults::storeOutputs(const RowStates &states) const {
   Value quotient =
       mapRows(states, [&](const RowState &scores, Value queryHead) {
         return normalizer.getQuotient(normalizer.addSink(scores, queryHead),
-                                      block.work.head, queryHead);
+                                      block.rows.work.head, queryHead);
       });
   store(b.multiply(states.accs.front(), quotient), op.getOut(),
         getAlignment(states.accs.front(), op.getOut()),
         [&](const RowPlace &place) -> SmallVector<Value> {
-          return {frame.add(block.rows.first, place.i), place.queryHead,
-                  place.isThere};
+          return {frame.add(block.rows.sequence.first, place.i),
+                  place.queryHead, place.isThere};
         });
   if (op.getLse())
     storeStatistic(mapRows(states,
@@ -100,14 +100,14 @@ void FragmentResults::storeOutputs(const RowStates &states) const {
 }
 
 void FragmentResults::storeSplit(const RowStates &states, Value split) const {
-  const Workspace &workspace = *block.work.workspace;
+  const Workspace &workspace = *block.rows.work.workspace;
   auto store = StoreSplitOp::create(
       frame.builder, frame.loc, states.accs.front(), states.reference,
       states.rowSum, firstRow, firstColumn, workspace.getAccs(),
       workspace.getStates(), b.getThread(),
       getAlignment(states.accs.front(), workspace.getAccs()));
   emitPlaces(store.getBody(), [&](const RowPlace &place) -> SmallVector<Value> {
-    return {workspace.getSplit(frame.add(block.work.slot, place.i), split),
+    return {workspace.getSplit(frame.add(block.rows.work.slot, place.i), split),
             place.queryHead, place.isThere};
   });
 }

@@ -80,7 +80,7 @@ private:
   RowStates attendTokens() {
     // The places of long rows take many registers.
     if (isPersistent(block.getConfig()) && !keepsQueries())
-      b.placeBy(block.work.thread);
+      b.placeBy(block.rows.work.thread);
     TileScores scores(block, b, getAcc(*block.getConfig().keys),
                       team.getFirstRow());
     SoftmaxLoop loop(b, block, feed, scores, getBias());

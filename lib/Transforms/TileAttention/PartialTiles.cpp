@@ -25,9 +25,9 @@ static bool haveBounds(const TileRows &block) {
 /// The tokens that all rows see by positions, ranges and the mask, unless there
 /// are gaps or bits of all tokens.
 static TokenRange getWholeTokens(const TileRows &block) {
-  TokenRange whole = block.seenByAll;
+  TokenRange whole = block.seen.byAll;
   if (block.getOp().getMask())
-    whole.to = block.getFrame().min(whole.to, block.rows.own);
+    whole.to = block.getFrame().min(whole.to, block.rows.sequence.own);
   return whole;
 }
 
@@ -50,7 +50,7 @@ PartialTiles PartialTiles::create(const TileRows &block) {
     return tiles;
   tiles.whole = findTilesWithin(block, getWholeTokens(block));
   if (block.getOp().getMaskRegion())
-    tiles.admitted = findTilesWithin(block, block.admittedForAll);
+    tiles.admitted = findTilesWithin(block, block.seen.admitted);
   return tiles;
 }
 
@@ -72,8 +72,8 @@ Value PartialTiles::needMaskRegion(Value tile) const {
   Value token = block.getToken(tile);
   Value end = frame.add(token, frame.index(*block.getConfig().keys));
   return arith::OrIOp::create(frame.builder, frame.loc,
-                              frame.less(token, block.admittedForAll.from),
-                              frame.less(block.admittedForAll.to, end));
+                              frame.less(token, block.seen.admitted.from),
+                              frame.less(block.seen.admitted.to, end));
 }
 
 Value PartialTiles::needMask(Value tile) const {
@@ -86,14 +86,14 @@ Value PartialTiles::needMask(Value tile) const {
                                      frame.builder.getBoolAttr(true));
   Value token = block.getToken(tile);
   Value end = frame.add(token, frame.index(*block.getConfig().keys));
-  Value isPart = frame.less(block.seenByAll.to, end);
+  Value isPart = frame.less(block.seen.byAll.to, end);
   auto orIf = [&](Value condition) {
     isPart = arith::OrIOp::create(frame.builder, frame.loc, isPart, condition);
   };
   if (VisibleTokens::haveBegin(op))
-    orIf(frame.less(token, block.seenByAll.from));
+    orIf(frame.less(token, block.seen.byAll.from));
   if (op.getMask())
-    orIf(frame.less(block.rows.own, end));
+    orIf(frame.less(block.rows.sequence.own, end));
   if (block.list)
     orIf(block.list->isPart(tile));
   return isPart;

@@ -42,7 +42,7 @@ struct ProductTeam {
 
 private:
   Value getNumber() const {
-    return block.getFrame().div(block.work.thread, threads);
+    return block.getFrame().div(block.rows.work.thread, threads);
   }
 };
 

@@ -111,9 +111,9 @@ private:
         BlockRows::load(kernel, work, RowsPlace::find(kernel, work));
     rows.count = frame.max(rows.count, frame.index(0));
     allocate();
-    block.place(rows, TileRows::findTokens(kernel, rows));
+    block.place(rows, rows.findTokens(kernel));
     tiles = block.findTiles(getProducers() + countThreads(block.getConfig()));
-    Value hasRows = frame.below(frame.index(0), block.count);
+    Value hasRows = frame.below(frame.index(0), block.rows.count);
     tiles = arith::SelectOp::create(frame.builder, frame.loc, hasRows, tiles,
                                     frame.index(0));
     if (count)
@@ -124,11 +124,12 @@ private:
           frame.builder, frame.loc, frame.builder.getI32Type(), count,
           frame.index(0), frame.index(0)));
     Value produces =
-        frame.below(block.work.thread, frame.index(getProducers()));
+        frame.below(block.rows.work.thread, frame.index(getProducers()));
     frame.runIf(
         produces, [&] { copyTiles(); },
         [&] {
-          attend(frame.sub(block.work.thread, frame.index(getProducers())));
+          attend(
+              frame.sub(block.rows.work.thread, frame.index(getProducers())));
         });
   }
 
@@ -150,7 +151,7 @@ private:
   /// Stores the number of tiles, which lanes have found together: what all
   /// threads load is surely the same in both warpgroups.
   void storeCount() {
-    frame.runIf(frame.equal(block.work.thread, frame.index(0)), [&] {
+    frame.runIf(frame.equal(block.rows.work.thread, frame.index(0)), [&] {
       TileStoreOp::create(frame.builder, frame.loc, frame.toI32(tiles), count,
                           frame.index(0), frame.index(0));
     });
@@ -179,7 +180,7 @@ private:
   }
 
   void stageQueries() {
-    queries.store(frame.mul(block.count, kernel.shape.packed));
+    queries.store(frame.mul(block.rows.count, kernel.shape.packed));
     emitAsyncFence(frame);
     gpu::BarrierOp::create(frame.builder, frame.loc);
   }

@@ -46,20 +46,21 @@ void QueryStage::allocate() {
 void QueryStage::store(Value count) const {
   int64_t runs = block.getSizes().keySize / kRun;
   Type type = VectorType::get(kRun, element);
-  frame.loop(block.work.thread, frame.index(*block.getConfig().rows * runs),
-             frame.index(threads), [&](Value number) {
-               Value row = frame.div(number, runs);
-               Value d = frame.mul(frame.rem(number, runs), kRun);
-               auto load = [&] { return loadRow(row, d); };
-               auto makeZeros = [&]() -> Value {
-                 return arith::ConstantOp::create(
-                     frame.builder, frame.loc, frame.builder.getZeroAttr(type));
-               };
-               Value elements = count ? frame.selectIf(frame.below(row, count),
-                                                       load, makeZeros)
-                                      : load();
-               storeRun(elements, row, d);
-             });
+  frame.loop(
+      block.rows.work.thread, frame.index(*block.getConfig().rows * runs),
+      frame.index(threads), [&](Value number) {
+        Value row = frame.div(number, runs);
+        Value d = frame.mul(frame.rem(number, runs), kRun);
+        auto load = [&] { return loadRow(row, d); };
+        auto makeZeros = [&]() -> Value {
+          return arith::ConstantOp::create(frame.builder, frame.loc,
+                                           frame.builder.getZeroAttr(type));
+        };
+        Value elements =
+            count ? frame.selectIf(frame.below(row, count), load, makeZeros)
+                  : load();
+        storeRun(elements, row, d);
+      });
 }
 
 void QueryStage::storeRun(Value elements, Value row, Value d) const {
@@ -103,7 +104,7 @@ Value QueryStage::flipSigns(Value elements, Value factor) const {
 
 Value QueryStage::loadRow(Value blockRow, Value d) const {
   auto [i, queryHead] = block.getRow(blockRow);
-  Value row = frame.add(block.rows.first, i);
+  Value row = frame.add(block.rows.sequence.first, i);
   checkRow(frame, block.getOp(), row);
   Value elements =
       loadJoined(frame, getQueries(block.getOp()), {row, queryHead}, d, kRun);

@@ -39,7 +39,7 @@ static Value computeBound(const TileRows &block, const FragmentBuilder &b,
   return b.map(b.splat(type, frame.i32(0)),
                [&](ValueRange place) {
                  Value i = block.getRow(place[1]).first;
-                 return frame.toI32(visible.get(block.rows, i).*bound);
+                 return frame.toI32(visible.get(block.rows.sequence, i).*bound);
                },
                {rows.firstRow, Value()});
 }

@@ -27,7 +27,7 @@ bool kvcache::areScoresProducts(const TileRows &block) {
 
 Value kvcache::getHeadFactor(const TileRows &block, Value queryHead) {
   ScoreMath math(block.getFrame(), block.getOp());
-  return math.getFactor(math.getFactor(), block.work.head, queryHead);
+  return math.getFactor(math.getFactor(), block.rows.work.head, queryHead);
 }
 
 // Query heads may have scales of their own.
@@ -53,7 +53,7 @@ ScoreRows ScoreRows::create(const TileRows &block, const FragmentBuilder &b,
       b.map(queryFactors ? queryFactors : b.splat(rows, one),
             [&](ValueRange place) {
               Value queryHead = block.getRow(place[1]).second;
-              Value own = math.getFactor(one, block.work.head, queryHead);
+              Value own = math.getFactor(one, block.rows.work.head, queryHead);
               return toExponent(queryFactors ? f.mul(own, place[0]) : own);
             },
             {firstRow, Value()});

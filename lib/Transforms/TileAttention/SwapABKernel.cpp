@@ -78,7 +78,7 @@ private:
   RowStates attendTokens() {
     // A work item has a copy of its own.
     if (isPersistent(block.getConfig()))
-      b.placeBy(block.work.thread);
+      b.placeBy(block.rows.work.thread);
     TileScores scores(block, b, getAcc(*block.getConfig().keys),
                       /*firstRow=*/frame.index(0));
     SoftmaxLoop loop(b, block, feed, scores, getBias(), scratch);

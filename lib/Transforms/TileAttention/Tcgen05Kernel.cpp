@@ -78,7 +78,7 @@ private:
     tiles = block.findTiles(countThreads(block.getConfig()));
     feed.start(tiles);
     if (!isPersistent(block.getConfig()))
-      products.allocate(block.work.thread);
+      products.allocate(block.rows.work.thread);
     items.storeQueries(queries, tiles, /*isAsyncRead=*/true);
     return loop.run(
         softmax.beginRows(getScoreType()), tiles,

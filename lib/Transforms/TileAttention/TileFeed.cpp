@@ -95,7 +95,7 @@ void TileFeed::start(Value count) {
             [i](const TiledCache &side) { return i < side.countAhead(); });
   if (keys.hasGroupScales())
     frame.runIf(frame.below(frame.index(0), tiles), [&] {
-      keys.loadGroupScales(block.work.thread,
+      keys.loadGroupScales(block.rows.work.thread,
                            block.getTokens(frame.index(0)))();
     });
 }
@@ -147,14 +147,15 @@ void TileFeed::begin(Value tile) {
   Value next = frame.add(tile, frame.index(1));
   if (keys.hasGroupScales())
     storeLoaded =
-        keys.loadGroupScales(block.work.thread, block.getTokens(next));
+        keys.loadGroupScales(block.rows.work.thread, block.getTokens(next));
   else if (!*block.getConfig().rawStages)
     storeLoaded = loadNextIds(tile);
 }
 
 void TileFeed::convert(Value tile) const {
   for (const TiledCache *side : getSides())
-    side->fill(block.work.thread, items.getUse(tile), block.getTokens(tile));
+    side->fill(block.rows.work.thread, items.getUse(tile),
+               block.getTokens(tile));
 }
 
 void TileFeed::end() {
@@ -166,7 +167,7 @@ SmallVector<Value> TileFeed::useKeys(Value tile, TypeRange types,
                                      Body body) const {
   return keys.use(items.getUse(tile), types, [&](Value keyTile) {
     if (areLatent() && keys.isCopied())
-      keys.clearUnseen(block.work.thread, keyTile, block.getToken(tile),
+      keys.clearUnseen(block.rows.work.thread, keyTile, block.getToken(tile),
                        block.tokens);
     return body(keyTile);
   });
@@ -176,8 +177,8 @@ SmallVector<Value> TileFeed::useValues(Value tile, TypeRange types,
                                        Body body) const {
   return values.use(items.getUse(tile), types, [&](Value valueTile) {
     if (values.isCopied())
-      values.clearUnseen(block.work.thread, valueTile, block.getToken(tile),
-                         block.tokens);
+      values.clearUnseen(block.rows.work.thread, valueTile,
+                         block.getToken(tile), block.tokens);
     return body(valueTile);
   });
 }

@@ -80,7 +80,7 @@ Value TileMask::applyGaps(Value scores, Value token) const {
                   [&](ValueRange place) {
                     Value i = block.getRow(place[1]).first;
                     TokenRange gap = block.ranges.getGap(
-                        frame.add(block.rows.first, i), number);
+                        frame.add(block.rows.sequence.first, i), number);
                     Value own = frame.add(token, place[2]);
                     Value isSeen = arith::OrIOp::create(
                         frame.builder, frame.loc, frame.less(own, gap.from),
@@ -106,7 +106,7 @@ Value TileMask::isSeen(ValueRange rowBounds, ValueRange place,
                                 frame.sub(rowBounds[1], first)));
   if (block.getOp().getMask())
     andIf(VisibleTokens(frame, block.getOp())
-              .isUnmasked(block.rows, block.getRow(place[0]).first,
+              .isUnmasked(block.rows.sequence, block.getRow(place[0]).first,
                           frame.add(column, place[2])));
   return sees;
 }

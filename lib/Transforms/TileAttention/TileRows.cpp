@@ -23,34 +23,20 @@ TileRows::TileRows(const KernelContext &kernel)
                 countAhead(kernel.config) + 2, countThreads(kernel.config));
 }
 
-SeenTokens TileRows::findTokens(const KernelContext &kernel,
-                                const BlockRows &block) {
-  const Frame &frame = kernel.frame;
-  int64_t perBlock = kernel.shape.perBlock;
-  // Few rows are looked at faster by each thread.
-  constexpr int64_t few = 8;
-  Value lane = perBlock > few ? frame.rem(block.work.thread, kWarp) : Value();
-  return BlockTokens(frame, kernel.getOp(), *kernel.config.keys, perBlock)
-      .find(block.rows, block.first, block.count, lane);
-}
-
-void TileRows::place(const BlockRows &block, const SeenTokens &seen) {
-  work = block.work;
-  rows = block.rows;
-  first = block.first;
-  count = block.count;
-  tokens = {rows.batch,     work.head,  seen.all,
-            seen.alignment, seen.begin, ids ? &*ids : nullptr};
-  seenByAll = seen.byAll;
-  admittedForAll = seen.admitted;
+void TileRows::place(const BlockRows &rows, const SeenTokens &seen) {
+  this->rows = rows;
+  this->seen = seen;
+  tokens = {rows.sequence.batch, rows.work.head, seen.all,
+            seen.alignment,      seen.begin,     ids ? &*ids : nullptr};
 }
 
 std::pair<Value, Value> TileRows::getRow(Value rowOfBlock) const {
   const Frame &frame = getFrame();
   int64_t packed = kernel.shape.packed;
-  Value last = frame.sub(count, frame.index(1));
-  Value i = frame.add(first, frame.min(frame.div(rowOfBlock, packed), last));
-  return {i, frame.add(work.firstHead, frame.rem(rowOfBlock, packed))};
+  Value last = frame.sub(rows.count, frame.index(1));
+  Value i =
+      frame.add(rows.first, frame.min(frame.div(rowOfBlock, packed), last));
+  return {i, frame.add(rows.work.firstHead, frame.rem(rowOfBlock, packed))};
 }
 
 Value TileRows::findTiles(int64_t threads) {
@@ -67,14 +53,15 @@ Value TileRows::findTiles(int64_t threads) {
     return arith::ConstantOp::create(builder, loc, builder.getBoolAttr(value));
   };
   return list->make(
-      work.thread, threads, tiles, [&](Value tile) -> AdmittedPairs {
+      rows.work.thread, threads, tiles, [&](Value tile) -> AdmittedPairs {
         Value from = frame.add(tokens.all.from, frame.mul(tile, tileTokens));
         TokenRange all{from, frame.add(from, frame.index(tileTokens))};
         auto loop = scf::ForOp::create(
-            builder, loc, frame.index(0), count, frame.index(1),
+            builder, loc, frame.index(0), rows.count, frame.index(1),
             ValueRange{constant(false), constant(true)},
             [&](OpBuilder &, Location, Value i, ValueRange before) {
-              Value row = frame.add(rows.first, frame.add(first, i));
+              Value row =
+                  frame.add(rows.sequence.first, frame.add(rows.first, i));
               AdmittedPairs seen = ranges.computePairs(row, all);
               Value any =
                   arith::OrIOp::create(builder, loc, before[0], seen.any);
@@ -94,5 +81,6 @@ Value TileRows::getToken(Value tile) const {
 }
 
 std::function<void()> TileRows::loadIds(Value tile) const {
-  return ids->load(work.thread, rows.first, work.head, tile, tokens.all);
+  return ids->load(rows.work.thread, rows.sequence.first, rows.work.head, tile,
+                   tokens.all);
 }

@@ -27,11 +27,8 @@ public:
   const AttentionConfig &getConfig() const { return kernel.config; }
   const AttentionSizes &getSizes() const { return kernel.sizes; }
 
-  /// Finds the tokens that rows of a block see.
-  static SeenTokens findTokens(const KernelContext &kernel,
-                               const BlockRows &block);
   /// Sets the rows of a work item, and the tokens that it computes with.
-  void place(const BlockRows &block, const SeenTokens &seen);
+  void place(const BlockRows &rows, const SeenTokens &seen);
   /// The token and the query head of a row of the block. Those after the last
   /// repeat its token.
   std::pair<Value, Value> getRow(Value rowOfBlock) const;
@@ -53,15 +50,10 @@ public:
   /// The ranges that rows see, and with gaps the tiles in them.
   SeenRanges ranges;
   std::optional<TileList> list;
-  /// The work of the block.
-  TileWork work;
-  /// The sequence, and the block's first row and number of rows in it.
-  QueryRows rows;
-  Value first, count;
-  /// Tokens of tiles, those that all rows see by position, and those that the
-  /// region `mask` admits for all rows.
+  BlockRows rows;
+  SeenTokens seen;
+  /// The tokens of the tiles.
   TiledTokens tokens;
-  TokenRange seenByAll, admittedForAll;
 };
 
 } // namespace mlir::kvcache

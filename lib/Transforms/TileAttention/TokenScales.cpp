@@ -40,7 +40,8 @@ void TokenScales::allocate() {
 }
 
 Value TokenScales::getRow(Value tile, int64_t group) const {
-  Value warp = warps > 1 ? frame.div(block.work.thread, kWarp) : frame.index(0);
+  Value warp =
+      warps > 1 ? frame.div(block.rows.work.thread, kWarp) : frame.index(0);
   Value tileOfWarp =
       frame.add(frame.mul(frame.rem(tile, kScaledTiles), warps), warp);
   return frame.add(frame.mul(tileOfWarp, groups), frame.index(group));
@@ -74,7 +75,7 @@ TokenScales::Loaded TokenScales::load(const TiledCache &tiles, Value tile,
   Loaded loaded{tile, {}};
   if (!groups)
     return loaded;
-  Value lane = frame.rem(block.work.thread, kWarp);
+  Value lane = frame.rem(block.rows.work.thread, kWarp);
   SmallVector<Value> zeros(groups, DeviceMath(frame).constant(0));
   for (int64_t i = 0; i < *block.getConfig().keys; i += kWarp) {
     Value row = frame.add(lane, frame.index(i));

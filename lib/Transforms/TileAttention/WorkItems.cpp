@@ -52,7 +52,7 @@ void WorkItems::attendRows(const TileWork &work,
   frame.runIf(hasRows, [&] {
     BlockRows rows = BlockRows::load(kernel, work, place);
     code.allocate(work.thread);
-    SeenTokens seen = TileRows::findTokens(kernel, rows);
+    SeenTokens seen = rows.findTokens(kernel);
     if (!isSplit) {
       block.place(rows, seen);
       return code.forResults(code.attend(), storeOutputs);
@@ -82,7 +82,7 @@ void WorkItems::attendScheduled(const ScheduledTile &tile,
 
 TokenSplit WorkItems::placeWork(const TileWork &work) const {
   BlockRows rows = BlockRows::load(kernel, work, RowsPlace::find(kernel, work));
-  SeenTokens seen = TileRows::findTokens(kernel, rows);
+  SeenTokens seen = rows.findTokens(kernel);
   TokenSplit split = TokenSplit::find(kernel, work, seen);
   block.place(rows, split.restrict(frame, seen));
   return split;
