@@ -413,7 +413,7 @@ def test_parts_of_attention_in_tiles(chip, blocks):
     is_swapped = chip == "sm_90a"
     size = 64 if is_swapped else 16
     params = kvcache.KVCacheParams("bf16", 1, size, page_size=16, total_num_layers=1)
-    more = {"split_tokens": 192, "max_splits": 4, "swap_operands": True}
+    more = {"split_tokens": 192, "max_splits": 4, "swap_operands": is_swapped}
     operation = kvcache.ops.attention(params, 4, tile_rows=32, scheduled_blocks=blocks, **more)
     wait = "test.wait" if chip == "sm_80" else "try_wait"
     benign = []

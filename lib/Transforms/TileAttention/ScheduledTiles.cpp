@@ -82,8 +82,8 @@ static TileWork getWork(const KernelContext &kernel, Value batch,
   work.thread = item.thread;
   work.carried = item.carried;
   if (op.getRows())
-    work.columns =
-        frame.fromI32(running.unify(frame.toI32(frame.dim(op.getRows(), 1))));
+    work.columns = frame.fromI32(
+        running.unify(frame.toI32(countIds(frame, op.getRows()))));
   work.workspace =
       std::make_shared<const Workspace>(kernel.splits.getWorkspace(item.slots));
   HeadShare heads = HeadShare::find(kernel, item.share);

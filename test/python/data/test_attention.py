@@ -447,7 +447,7 @@ BOTH_WAYS = {"window": 40, "causal": False, "value_dim": 48, **SPLITS}
         (CHIPS[0], "f16", CHUNK, 64, 48, False),
         (CHIPS[0], "fp8-token", BOTH_WAYS, 16, 64, False),
         (CHIPS[0], "int4", CHUNK, 32, 64, True),
-        (CHIPS[1], "bf16", {**BOTH_WAYS, "swap_operands": True}, 16, 64, False),
+        (CHIPS[1], "bf16", {**BOTH_WAYS, "value_dim": 64, "swap_operands": True}, 16, 64, False),
         (CHIPS[1], "bf16", WINDOW, 64, 48, False),
         (CHIPS[1], "int8-static", CHUNK, 16, 64, False),
         (CHIPS[1], "fp8-token", WINDOW, 32, 64, True),
