@@ -11,9 +11,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -21,27 +19,44 @@ BUCKET = "pages"
 KEYS = {"access_key": "key", "secret_key": "secret", "region": "us-east-1", "scheme": "http"}
 
 
-@contextmanager
-def serve() -> Iterator[dict[str, str]]:
-    """Serves S3 with one bucket on loopback; yields the parameters of NIXL's backend ``OBJ``."""
-    import boto3
+class Server:
+    """S3 in a process of its own, on loopback, with one bucket.
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        _wait(process, url)
-        client = boto3.client(
-            "s3", endpoint_url=url, aws_access_key_id="key", aws_secret_access_key="secret", region_name="us-east-1"
-        )
-        client.create_bucket(Bucket=BUCKET)
-        yield {**KEYS, "endpoint_override": url}
-    finally:
-        process.kill()
-        process.wait()
+    Attributes:
+        process: The server's process.
+        client: A client of its own, by boto3.
+        options: The parameters of NIXL's backend ``OBJ``.
+    """
+
+    def __init__(self) -> None:
+        import boto3
+
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        url = f"http://127.0.0.1:{port}"
+        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.options = {**KEYS, "endpoint_override": url}
+        try:
+            _wait(self.process, url)
+            self.client: Any = boto3.client(
+                "s3", endpoint_url=url, aws_access_key_id="key", aws_secret_access_key="secret", region_name="us-east-1"
+            )
+            self.client.create_bucket(Bucket=BUCKET)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 def _wait(process: subprocess.Popen[bytes], url: str) -> None:

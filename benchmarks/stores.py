@@ -131,8 +131,8 @@ def measure(options: argparse.Namespace) -> Record:
     tables = {"stores": tabulate(CONTENDERS, run_folders(options.folder, values, options.rounds))}
     packages = ["numpy", "xxhash"]
     if options.objects:
-        with object_stores.serve() as server:
-            rounds = [object_stores.run_round(server, values, turn) for turn in range(options.rounds)]
+        with object_stores.Server() as server:
+            rounds = [object_stores.run_round(server.options, values, turn) for turn in range(options.rounds)]
         tables["objects"] = tabulate(object_stores.CONTENDERS, rounds)
         packages += ["nixl_cu12", "moto"]
     return Record(

@@ -3,49 +3,23 @@
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
-import urllib.request
 
-import boto3
 import numpy as np
+import object_stores
 import pytest
 from kvcache.stores import NIXLObjects, Store
-from places import ROOT
 from store_machine import PROMPTS, Machine
 from stored_values import SIZE, get, make_key, put
 
-KEYS = {"access_key": "key", "secret_key": "secret", "region": "us-east-1"}
 
-
-class Server:
-    """S3 in a process of its own, with one bucket."""
-
-    def __init__(self):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        end = time.monotonic() + 60
-        while True:
-            try:
-                urllib.request.urlopen(self.url).close()
-                break
-            except OSError:
-                assert self.process.poll() is None and time.monotonic() < end
-                time.sleep(0.05)
-        self.client = boto3.client(
-            "s3", endpoint_url=self.url, aws_access_key_id="key", aws_secret_access_key="secret",
-            region_name="us-east-1",
-        )  # fmt: skip
-        self.client.create_bucket(Bucket="pages")
+class Server(object_stores.Server):
+    """A server, and stores and objects in it."""
 
     def open(self, deadline=20.0, **options):
-        options = {"prefix": "kv/", "options": {**KEYS, "endpoint_override": self.url, "scheme": "http"}, **options}
+        options = {"prefix": "kv/", "options": self.options, **options}
         return NIXLObjects("pages", deadline=deadline, **options)
 
     def list(self):
@@ -56,10 +30,6 @@ class Server:
 
     def write(self, name, data):
         self.client.put_object(Bucket="pages", Key=name, Body=bytes(data))
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -275,12 +245,9 @@ def test_process_ends_while_a_server_hangs():
     assert result.stdout.splitlines()[-1:] == ["[False]"] and result.returncode == 0, result.stderr
 
 
-def test_benchmark_compares_the_same_objects(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    import object_stores
-
+def test_benchmark_compares_the_same_objects():
     values = [np.full(SIZE, number, np.uint8) for number in range(3)]
-    with object_stores.serve() as options:
-        rates = object_stores.run_round(options, values, 0)
+    with Server() as server:
+        rates = object_stores.run_round(server.options, values, 0)
     assert set(rates) == {"NIXLObjects", "NIXL alone"}
     assert all(rate > 0 for pair in rates.values() for rate in pair)
