@@ -13,7 +13,7 @@ from kvcache import reach
 from kvcache.pages.pool import PagePool
 from kvcache.pages.records import Records, StoredPage
 from kvcache.pages.store_tier import StoreTier
-from store_machine import check_references
+from store_machine import check_end, check_references
 
 FULL_AND_WINDOW = ((reach.full, 1, 2), (reach.window(3), 1, 2))
 LATENT_AND_INDEX = ((reach.full, 2, 2), (reach.full, 1, 4))
@@ -168,10 +168,7 @@ def run_history(seed):
             check_references(each.manager)
     for prefetch in prefetches:
         prefetch.wait()
-    for each in machines:
-        each.manager.flush()
-        check_references(each.manager)
-        assert each.manager.num_free_pages == each.manager.num_pages
+    check_end(each.manager for each in machines)
     for store in stores:
         events.update(store.failed)
     return events

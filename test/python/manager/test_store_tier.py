@@ -10,7 +10,7 @@ from failing_memory import FailingMemory
 from faulty_store import FaultyStore
 from kvcache.pages.stores import Store, StoreCopy
 from manager_model import Configuration
-from store_machine import Machine, check_references
+from store_machine import Machine, check_end, check_references
 
 
 def test_pages_outlive_the_manager():
@@ -108,10 +108,7 @@ def run_history(seed):
     for machine, prefetch in prefetches:
         prefetch.wait()
         machine.serve(prompts[0])
-    for each in machines:
-        each.manager.flush()
-        check_references(each.manager)
-        assert each.manager.num_free_pages == each.manager.num_pages
+    check_end(each.manager for each in machines)
     for store in stores:
         events.update(store.failed)
     return events

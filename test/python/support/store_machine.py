@@ -61,6 +61,14 @@ def check_references(manager):
     assert manager.num_free_pages >= manager.num_pages - len(references)
 
 
+def check_end(managers):
+    """Checks that managers whose requests have ended have all pages, after what they write."""
+    for manager in managers:
+        manager.flush()
+        check_references(manager)
+        assert manager.num_free_pages == manager.num_pages
+
+
 def start(path, max_bytes=10**6):
     """Makes a machine whose store is a folder."""
     return Machine(kvcache.stores.Folder(path, max_bytes, deadline=20))
