@@ -9,6 +9,7 @@
 #include "CommonMath.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -29,11 +30,7 @@ template <typename OpTy> struct ExpandFloatClass : OpRewritePattern<OpTy> {
         cast<FloatType>(getElementTypeOrSelf(type)).getFloatSemantics();
     Value magnitude = math::AbsFOp::create(rewriter, loc, op.getOperand());
     auto compare = [&](arith::CmpFPredicate predicate, const APFloat &bound) {
-      TypedAttr value =
-          rewriter.getFloatAttr(getElementTypeOrSelf(type), bound);
-      if (auto shaped = dyn_cast<ShapedType>(type))
-        value = DenseElementsAttr::get(shaped, Attribute(value));
-      Value constant = arith::ConstantOp::create(rewriter, loc, value);
+      Value constant = createScalarOrSplatConstant(rewriter, loc, type, bound);
       return arith::CmpFOp::create(rewriter, loc, predicate, magnitude,
                                    constant);
     };
@@ -74,12 +71,10 @@ struct ExpandIPowI : OpRewritePattern<math::IPowIOp> {
                                 PatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Type type = op.getType();
-    auto constant = [&](int64_t number) -> Value {
-      TypedAttr value =
-          rewriter.getIntegerAttr(getElementTypeOrSelf(type), number);
-      if (auto shaped = dyn_cast<ShapedType>(type))
-        value = DenseElementsAttr::get(shaped, Attribute(value));
-      return arith::ConstantOp::create(rewriter, loc, value);
+    unsigned bits = countBits(type);
+    auto constant = [&](int64_t number) {
+      APInt value(bits, number, /*isSigned=*/true, /*implicitTrunc=*/true);
+      return createScalarOrSplatConstant(rewriter, loc, type, value);
     };
     auto compare = [&](arith::CmpIPredicate predicate, Value value,
                        int64_t number) -> Value {
@@ -101,13 +96,16 @@ struct ExpandIPowI : OpRewritePattern<math::IPowIOp> {
   }
 
 private:
+  static unsigned countBits(Type type) {
+    Type element = getElementTypeOrSelf(type);
+    return element.isIndex() ? IndexType::kInternalStorageBitWidth
+                             : element.getIntOrFloatBitWidth();
+  }
+
   /// Loops over the bits of the exponent, from the lowest one.
   static Value createPower(PatternRewriter &rewriter, math::IPowIOp op,
                            Value one) {
     Location loc = op.getLoc();
-    Type element = getElementTypeOrSelf(op.getType());
-    int64_t bits = element.isIndex() ? IndexType::kInternalStorageBitWidth
-                                     : element.getIntOrFloatBitWidth();
     auto index = [&](int64_t number) -> Value {
       return arith::ConstantIndexOp::create(rewriter, loc, number);
     };
@@ -123,9 +121,9 @@ private:
       Value rest = arith::ShRUIOp::create(builder, loc, exponent, one);
       scf::YieldOp::create(builder, loc, ValueRange{next, square, rest});
     };
-    auto loop =
-        scf::ForOp::create(rewriter, loc, index(0), index(bits), index(1),
-                           ValueRange{one, op.getLhs(), op.getRhs()}, body);
+    auto loop = scf::ForOp::create(
+        rewriter, loc, index(0), index(countBits(op.getType())), index(1),
+        ValueRange{one, op.getLhs(), op.getRhs()}, body);
     return loop.getResult(0);
   }
 };

@@ -116,10 +116,8 @@ struct ExpToExp2 : OpRewritePattern<math::ExpOp> {
                                 PatternRewriter &rewriter) const override {
     if (!getElementTypeOrSelf(op.getType()).isF32())
       return rewriter.notifyMatchFailure(op, "not f32");
-    TypedAttr log2e = rewriter.getF32FloatAttr(llvm::numbers::log2ef);
-    if (auto shaped = dyn_cast<ShapedType>(op.getType()))
-      log2e = DenseElementsAttr::get(shaped, Attribute(log2e));
-    Value factor = arith::ConstantOp::create(rewriter, op.getLoc(), log2e);
+    Value factor = createFloatConstant(rewriter, op.getLoc(), op.getType(),
+                                       llvm::numbers::log2ef);
     Value scaled =
         arith::MulFOp::create(rewriter, op.getLoc(), op.getOperand(), factor);
     rewriter.replaceOpWithNewOp<math::Exp2Op>(op, scaled, op.getFastmath());
