@@ -283,7 +283,7 @@ void kvcache::expand(MergeSplitsOp op, const Frame &frame) {
   int64_t heads = out.getDimSize(1), elements = out.getDimSize(2);
   Division division(elements);
   auto shape = WorkspaceShape::get(heads, elements, op.getSplitOrDefault());
-  Value batch = frame.sub(frame.dim(op.getRowOffsets(), 0), frame.index(1));
+  Value batch = frame.countSequences(op.getRowOffsets());
   Value slots = frame.mul(batch, shape.rows);
   Workspace workspace(frame, op.getWorkspace(), slots, shape);
   Workspace::check(frame, op.getWorkspace(), slots, shape);

@@ -52,8 +52,7 @@ void kvcache::expandForCPU(AttentionOp op, const Frame &frame) {
                   computeMany);
   };
   Value blocks = op.getRows() ? frame.countRows(op.getRowOffsets())
-                              : frame.sub(frame.dim(op.getRowOffsets(), 0),
-                                          frame.index(1));
+                              : frame.countSequences(op.getRowOffsets());
   Value heads = frame.index(attention.sizes.heads);
   Value shares = frame.index(mayBeMany ? kRowShares : 1);
   frame.forBlocks({blocks, heads, shares}, {1, 1, 1}, [&](ValueRange id) {

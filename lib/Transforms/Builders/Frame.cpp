@@ -294,8 +294,12 @@ int64_t Frame::getFloatsAtOnce(int64_t headSize, ArrayRef<Type> types) const {
   return headSize > floats * kLanes ? kBits / 16 : floats;
 }
 
+Value Frame::countSequences(Value rowOffsets) const {
+  return sub(dim(rowOffsets, 0), index(1));
+}
+
 Value Frame::countRows(Value rowOffsets) const {
-  return loadNumber(rowOffsets, sub(dim(rowOffsets, 0), index(1)));
+  return loadNumber(rowOffsets, countSequences(rowOffsets));
 }
 
 /// Sequences are counted in 32 bits, as caches count them.
@@ -334,7 +338,7 @@ Value Frame::findLast(Value end, function_ref<Value(Value)> isPast) const {
 Value Frame::findSequence(Value rowOffsets, Value row) const {
   // Where each sequence has one row, it is the row's own number; otherwise a
   // binary search.
-  Value batch = sub(dim(rowOffsets, 0), index(1));
+  Value batch = countSequences(rowOffsets);
   Value last =
       arith::SubIOp::create(builder, loc, narrow(*this, batch), i32(1));
   Value guess = widen(

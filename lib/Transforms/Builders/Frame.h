@@ -113,6 +113,8 @@ public:
   Value findLast(Value end, function_ref<Value(Value)> isPast) const;
   /// The sequence of a row below `row_offsets[batch]`.
   Value findSequence(Value rowOffsets, Value row) const;
+  /// The number of sequences, whose rows are [batch + 1] numbers.
+  Value countSequences(Value rowOffsets) const;
   /// `row_offsets[batch]`, the number of rows that are no padding.
   Value countRows(Value rowOffsets) const;
 

@@ -9,7 +9,8 @@
 #ifndef KVCACHE_LIB_TRANSFORMS_SELECTION_CHUNKRANKS_H
 #define KVCACHE_LIB_TRANSFORMS_SELECTION_CHUNKRANKS_H
 
-#include "BlockArray.h"
+#include "../Builders/BlockArray.h"
+#include "RowTeam.h"
 
 namespace mlir::kvcache {
 

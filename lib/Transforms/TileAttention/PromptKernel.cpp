@@ -8,6 +8,7 @@
 
 #include "PromptKernel.h"
 
+#include "../Builders/BlockArray.h"
 #include "../PlanAttention/ExponentBias.h"
 #include "../PlanAttention/ThreadRegisters.h"
 #include "QueryStage.h"
@@ -15,7 +16,7 @@
 #include "TileScores.h"
 #include "TiledCache.h"
 
-#include "kvcache/IR/TileOps.h"
+#include "kvcache/IR/PipeOps.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -120,9 +121,7 @@ private:
       storeCount();
     stageQueries();
     if (count)
-      tiles = frame.fromI32(TileLoadOp::create(
-          frame.builder, frame.loc, frame.builder.getI32Type(), count,
-          frame.index(0), frame.index(0)));
+      tiles = frame.fromI32(count->load(frame.index(0)));
     Value produces =
         frame.below(block.rows.work.thread, frame.index(getProducers()));
     frame.runIf(
@@ -140,21 +139,15 @@ private:
     if (block.list)
       block.list->allocate();
     else if (block.getOp().getRanges())
-      count = AllocTileOp::create(
-          frame.builder, frame.loc,
-          TileType::get(frame.builder.getContext(), /*rows=*/1, /*columns=*/4,
-                        frame.builder.getI32Type(), Swizzle::None),
-          IntegerAttr());
+      count.emplace(frame, /*size=*/1);
     setRegisters();
   }
 
   /// Stores the number of tiles, which lanes have found together: what all
   /// threads load is surely the same in both warpgroups.
   void storeCount() {
-    frame.runIf(frame.equal(block.rows.work.thread, frame.index(0)), [&] {
-      TileStoreOp::create(frame.builder, frame.loc, frame.toI32(tiles), count,
-                          frame.index(0), frame.index(0));
-    });
+    frame.runIf(frame.equal(block.rows.work.thread, frame.index(0)),
+                [&] { count->store(frame.toI32(tiles), frame.index(0)); });
   }
 
   /// Gives registers to the threads that multiply.
@@ -238,8 +231,8 @@ private:
   QueryStage queries;
   /// The number of tiles of keys.
   Value tiles;
-  /// The number of tiles in shared memory, with ranges; otherwise null.
-  Value count;
+  /// The number of tiles in shared memory, with ranges.
+  std::optional<BlockArray> count;
   /// The thread among those that multiply, and the first row of its warpgroup
   /// in the block.
   Value thread, firstRow;

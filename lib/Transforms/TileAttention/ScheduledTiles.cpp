@@ -24,12 +24,6 @@ struct ScheduleEntry {
 
 } // namespace
 
-static Value countSequences(const KernelContext &kernel) {
-  const Frame &frame = kernel.frame;
-  return frame.sub(frame.dim(kernel.getOp().getRowOffsets(), 0),
-                   frame.index(1));
-}
-
 static ScheduleEntry findEntry(const KernelContext &kernel, Value batch,
                                Value entry) {
   const Frame &frame = kernel.frame;
@@ -114,7 +108,7 @@ void kvcache::forScheduledTiles(
     function_ref<void(Value)> allocate,
     function_ref<void(const ScheduledTile &)> body) {
   const Frame &frame = kernel.frame;
-  Value batch = countSequences(kernel);
+  Value batch = frame.countSequences(kernel.getOp().getRowOffsets());
   Value slots = kernel.splits.countSlots();
   kernel.splits.checkWorkspace(slots);
   Value entries = frame.mul(batch, 1 + kernel.shape.splitTiles);

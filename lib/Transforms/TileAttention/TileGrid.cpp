@@ -40,7 +40,7 @@ static GridBlocks countBlocks(const KernelContext &kernel) {
   const Frame &frame = kernel.frame;
   AttentionOp op = kernel.getOp();
   GridBlocks blocks;
-  blocks.batch = frame.sub(frame.dim(op.getRowOffsets(), 0), frame.index(1));
+  blocks.batch = frame.countSequences(op.getRowOffsets());
   // The tiles of a sequence begin at `first row / perBlock + its number`.
   Value whole = frame.div(frame.dim(op.getQ(), 0), kernel.shape.perBlock);
   blocks.whole = frame.add(

@@ -10,8 +10,6 @@
 
 #include "../PlanAttention/TileSizes.h"
 
-#include "kvcache/IR/TileOps.h"
-
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -23,23 +21,7 @@ using namespace mlir::kvcache;
 /// The states of an entry before the list is compact.
 constexpr int64_t kUnseen = 0, kPart = 1, kWhole = 2;
 
-void TileList::allocate() {
-  auto type =
-      TileType::get(frame.builder.getContext(), /*rows=*/1, kListNumbers,
-                    frame.builder.getI32Type(), Swizzle::None);
-  entries = AllocTileOp::create(frame.builder, frame.loc, type, IntegerAttr());
-}
-
-Value TileList::load(Value place) const {
-  return TileLoadOp::create(frame.builder, frame.loc,
-                            frame.builder.getI32Type(), entries, frame.index(0),
-                            place);
-}
-
-void TileList::store(Value number, Value place) const {
-  TileStoreOp::create(frame.builder, frame.loc, number, entries, frame.index(0),
-                      place);
-}
+void TileList::allocate() { entries.emplace(frame, kListNumbers); }
 
 Value TileList::make(Value thread, int64_t threads, Value count,
                      function_ref<AdmittedPairs(Value tile)> classify) {
@@ -54,13 +36,13 @@ Value TileList::make(Value thread, int64_t threads, Value count,
   frame.loop(thread, looked, frame.index(threads), [&](Value tile) {
     AdmittedPairs seen = classify(tile);
     Value ifAny = select(seen.all, frame.i32(kWhole), frame.i32(kPart));
-    store(select(seen.any, ifAny, frame.i32(kUnseen)), tile);
+    entries->store(select(seen.any, ifAny, frame.i32(kUnseen)), tile);
   });
   gpu::BarrierOp::create(builder, loc);
   frame.runIf(frame.below(thread, frame.index(kWarp)),
               [&] { compact(thread, looked); });
   gpu::BarrierOp::create(builder, loc);
-  listed = frame.fromI32(load(frame.index(kListedTiles)));
+  listed = frame.fromI32(entries->load(frame.index(kListedTiles)));
   return frame.add(listed, frame.sub(count, looked));
 }
 
@@ -80,7 +62,7 @@ void TileList::compact(Value lane, Value count) {
       [&](OpBuilder &, Location, Value first, ValueRange length) {
         Value tile = frame.add(first, lane);
         Value state = frame.selectIf(
-            frame.below(tile, count), [&] { return load(tile); },
+            frame.below(tile, count), [&] { return entries->load(tile); },
             [&] { return frame.i32(kUnseen); });
         Value isSeen = frame.below(frame.i32(kUnseen), state);
         Value votes =
@@ -93,20 +75,21 @@ void TileList::compact(Value lane, Value count) {
           Value isPart = arith::ExtUIOp::create(
               builder, loc, i32, frame.equal(state, frame.i32(kPart)));
           Value number = frame.mul(frame.toI32(tile), frame.i32(2));
-          store(frame.add(number, isPart),
-                frame.fromI32(frame.add(length[0], countBits(own))));
+          entries->store(frame.add(number, isPart),
+                         frame.fromI32(frame.add(length[0], countBits(own))));
         });
         scf::YieldOp::create(builder, loc,
                              frame.add(length[0], countBits(votes)));
       });
-  frame.runIf(frame.equal(lane, frame.index(0)),
-              [&] { store(loop.getResult(0), frame.index(kListedTiles)); });
+  frame.runIf(frame.equal(lane, frame.index(0)), [&] {
+    entries->store(loop.getResult(0), frame.index(kListedTiles));
+  });
 }
 
 Value TileList::getTile(Value place) const {
   return frame.selectIf(
       frame.below(place, listed),
-      [&] { return frame.fromI32(frame.div(load(place), 2)); },
+      [&] { return frame.fromI32(frame.div(entries->load(place), 2)); },
       [&] {
         return frame.add(frame.sub(place, listed), frame.index(kListedTiles));
       });
@@ -115,7 +98,9 @@ Value TileList::getTile(Value place) const {
 Value TileList::isPart(Value place) const {
   return frame.selectIf(
       frame.below(place, listed),
-      [&] { return frame.equal(frame.rem(load(place), 2), frame.i32(1)); },
+      [&] {
+        return frame.equal(frame.rem(entries->load(place), 2), frame.i32(1));
+      },
       [&]() -> Value {
         return arith::ConstantOp::create(frame.builder, frame.loc,
                                          frame.builder.getBoolAttr(true));

@@ -10,7 +10,7 @@
 #define KVCACHE_LIB_TRANSFORMS_TILEATTENTION_TILELIST_H
 
 #include "../Attention/TokenRange.h"
-#include "../Builders/Frame.h"
+#include "../Builders/BlockArray.h"
 
 namespace mlir::kvcache {
 
@@ -35,12 +35,10 @@ public:
 private:
   /// Moves tiles that rows see to the front, and stores their number.
   void compact(Value lane, Value count);
-  Value load(Value place) const;
-  void store(Value number, Value place) const;
 
   const Frame &frame;
   /// For each tile its number, and whether it is a part; then the length.
-  Value entries;
+  std::optional<BlockArray> entries;
   /// The tiles of the list that were looked at.
   Value listed;
 };

@@ -1,4 +1,4 @@
-//===- BlockArray.h - Numbers in the memory of a block ----------*- C++ -*-===//
+//===- RowTeam.h - The threads of a row -------------------------*- C++ -*-===//
 //
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVCACHE_LIB_TRANSFORMS_SELECTION_BLOCKARRAY_H
-#define KVCACHE_LIB_TRANSFORMS_SELECTION_BLOCKARRAY_H
+#ifndef KVCACHE_LIB_TRANSFORMS_SELECTION_ROWTEAM_H
+#define KVCACHE_LIB_TRANSFORMS_SELECTION_ROWTEAM_H
 
 #include "../Builders/Frame.h"
 
@@ -26,22 +26,6 @@ struct RowTeam {
   void forEach(Value end, function_ref<void(Value)> body) const;
 };
 
-/// Numbers of 32 bits that a team shares: shared memory of a GPU.
-class BlockArray {
-public:
-  BlockArray(const Frame &frame, int64_t size);
-
-  Value load(Value place) const;
-  void store(Value number, Value place) const;
-  /// Adds 1 to a number, to which other threads may add at once.
-  void increment(Value place) const;
-
-private:
-  const Frame &frame;
-  int64_t size;
-  Value tile;
-};
-
 } // namespace mlir::kvcache
 
-#endif // KVCACHE_LIB_TRANSFORMS_SELECTION_BLOCKARRAY_H
+#endif // KVCACHE_LIB_TRANSFORMS_SELECTION_ROWTEAM_H

@@ -18,15 +18,6 @@
 using namespace mlir;
 using namespace mlir::kvcache;
 
-void RowTeam::sync() const {
-  if (frame.isGPU)
-    gpu::BarrierOp::create(frame.builder, frame.loc);
-}
-
-void RowTeam::forEach(Value end, function_ref<void(Value)> body) const {
-  frame.loop(thread, end, frame.index(threads), body);
-}
-
 BlockArray::BlockArray(const Frame &frame, int64_t size)
     : frame(frame), size(llvm::alignTo(size, 4)) {
   auto type = TileType::get(frame.builder.getContext(), /*rows=*/1, this->size,
