@@ -132,10 +132,7 @@ class RowLayout:
     def _row(self) -> Field:
         """All fields of a token, except fields after all rows."""
         inside = [field for field in self.fields if not field.offset_per_token]
-        size = max(
-            field.offset + field.nbytes
-            for field in inside
-        )
+        size = max(field.offset + field.nbytes for field in inside)
         return Field("row", "f8E4M3FN", size, inside[0].pitch, 0)
 
     @property
