@@ -72,7 +72,7 @@ def _wait(process: subprocess.Popen[bytes], url: str) -> None:
 
 
 class Ours:
-    """Ours, which checks values and looks for each before it writes."""
+    """Ours, which checks values."""
 
     def __init__(self, options: dict[str, str], count: int) -> None:
         from kvcache.stores import NIXLObjects

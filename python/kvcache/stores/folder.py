@@ -9,15 +9,17 @@ import secrets
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeAlias
 
 from ..checks import check_flag, check_path, check_positive, check_positive_real
 from .usage import Usage
 from .values import HEADER_BYTES, Header, import_xxhash, make_name, parse_header
 from .workers import Batch, Workers
 
-_CHUNK = 1 << 19  # bytes read or written at a time, which stay in a processor's cache
+_CHUNK = 1 << 21  # bytes read or written at a time
 _numbers = itertools.count()
+
+Buffer: TypeAlias = bytearray | memoryview
 
 
 class Folder:
@@ -54,10 +56,10 @@ class Folder:
         check_positive_real(deadline=deadline)
         check_flag(fsync=fsync)
         self._xxhash = import_xxhash()
-        self._path = Path(os.fsdecode(path))
-        for folder in (self._path, self._path / "tmp"):
+        self._root = os.fsdecode(path)
+        for folder in (Path(self._root), Path(self._root, "tmp")):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._usage = Usage(self._path, int(max_bytes))
+        self._usage = Usage(Path(self._root), int(max_bytes))
         self._name = secrets.token_hex(8)  # of temporary files of this process
         self._deadline = float(deadline)
         self._fsync = bool(fsync)
@@ -103,7 +105,7 @@ class Folder:
 
     def _locate(self, key: bytes) -> str:
         name = make_name(key)
-        return os.path.join(self._path, name[:2], name[2:])
+        return f"{self._root}/{name[:2]}/{name[2:]}"
 
     def _put(self, key: bytes, buffer: memoryview, batch: Batch) -> bool:
         path = self._locate(key)
@@ -114,7 +116,7 @@ class Folder:
             pass
         data = memoryview(buffer).cast("B")
         size = HEADER_BYTES + len(data)
-        temporary = os.path.join(self._path, "tmp", f"{self._name}-{next(_numbers)}")
+        temporary = f"{self._root}/tmp/{self._name}-{next(_numbers)}"
         file = self._usage.reserve(temporary, size)
         if file is None:
             return False
@@ -139,13 +141,13 @@ class Folder:
         data = memoryview(buffer).cast("B")
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            header = parse_header(os.pread(file, HEADER_BYTES, 0), key)
-            if header:
-                if header.length != len(data):
-                    return False  # another size than the caller's
-                if self._read(file, data, batch) == header.digest:
-                    os.utime(file)
-                    return True
+            encoded, digest = self._read(file, data, batch)
+            header = parse_header(encoded, key)
+            if header and header.length != len(data):
+                return False  # another size than the caller's
+            if header and header.digest == digest:
+                os.utime(file)
+                return True
         finally:
             os.close(file)
         self._drop(key, batch)
@@ -157,25 +159,28 @@ class Folder:
         while offset < len(data):
             part = data[offset : offset + _CHUNK]
             count = os.pwrite(file, part, HEADER_BYTES + offset)
-            hasher.update(part[:count])  # while it is in the processor's cache
+            hasher.update(part[:count])
             offset += count
         return hasher.digest()
 
-    def _read(self, file: int, data: memoryview, batch: Batch) -> bytes:
-        """Reads a value; returns its digest.
+    def _read(self, file: int, data: memoryview, batch: Batch) -> tuple[bytes, bytes]:
+        """Reads a header and a value; returns the header and the value's digest.
 
         A read from the disk may hang until after the deadline. So it fills a buffer of
         its own first. Memory of the system is read at once.
         """
-        hasher, offset = self._xxhash.xxh3_128(), 0
+        header = bytearray(HEADER_BYTES)
+        hasher, offset = self._xxhash.xxh3_128(), -HEADER_BYTES
         while offset < len(data):
-            part = data[offset : offset + _CHUNK]
-            count = _read_cached(file, part, offset, batch) or _read_disk(file, part, offset, batch)
-            if not count:
-                return b""  # the file is short
-            hasher.update(part[:count])
+            start = max(offset, 0)
+            part = data[start : start + _CHUNK]
+            parts: list[Buffer] = [part] if offset >= 0 else [header, part]
+            count = _read_cached(file, parts, offset, batch) or _read_disk(file, parts, offset, batch)
             offset += count
-        return hasher.digest()
+            if not count or offset < 0:
+                return bytes(header), b""  # the file is short
+            hasher.update(part[: offset - start])
+        return bytes(header), hasher.digest()
 
     def _drop(self, key: bytes, batch: Batch) -> bool:
         path = self._locate(key)
@@ -194,25 +199,26 @@ def _move(source: str, target: str) -> None:
         os.rename(source, target)
 
 
-def _read_cached(file: int, part: memoryview, offset: int, batch: Batch) -> int:
+def _read_cached(file: int, parts: Sequence[Buffer], offset: int, batch: Batch) -> int:
     """Reads bytes that the system has in memory; returns 0 if it has none."""
     with batch.lock:
         if batch.is_over:
             raise TimeoutError
         try:
-            return os.preadv(file, [part], HEADER_BYTES + offset, os.RWF_NOWAIT)
+            return os.preadv(file, parts, HEADER_BYTES + offset, os.RWF_NOWAIT)
         except OSError:  # the bytes are not there, or the file system can't tell
             return 0
 
 
-def _read_disk(file: int, part: memoryview, offset: int, batch: Batch) -> int:
-    """Reads bytes by a buffer in between; returns 0 at the end of the file."""
-    buffer = memoryview(bytearray(len(part)))
-    count = os.preadv(file, [buffer], HEADER_BYTES + offset)
+def _read_disk(file: int, parts: Sequence[Buffer], offset: int, batch: Batch) -> int:
+    """Reads bytes by buffers in between; returns 0 at the end of the file."""
+    buffers = [bytearray(len(part)) for part in parts]
+    count = os.preadv(file, buffers, HEADER_BYTES + offset)
     with batch.lock:
         if batch.is_over:
             raise TimeoutError
-        part[:count] = buffer[:count]
+        for part, buffer in zip(parts, buffers, strict=True):
+            part[:] = buffer
     return count
 
 

@@ -89,7 +89,7 @@ class NIXLObjects:
         return [*found]  # a late answer does not change it
 
     def begin_put(self, keys: Sequence[bytes], buffers: Sequence[memoryview]) -> Batch:
-        """Begins to write values. Those that are there already count as written."""
+        """Begins to write values, also those that are there: to ask costs more."""
         return self._workers.begin_copies(self._put, keys, buffers, self._deadline)
 
     def begin_get(self, keys: Sequence[bytes], buffers: Sequence[memoryview]) -> Batch:
@@ -144,10 +144,8 @@ class NIXLObjects:
             self._agents.put(agent)
 
     def _put(self, key: bytes, buffer: memoryview, batch: Batch) -> bool:
-        name, data = self._locate(key), np.frombuffer(buffer, np.uint8)
+        data = np.frombuffer(buffer, np.uint8)
         with self._take_agent() as agent:
-            if key not in self._wrong and agent.query([name])[0]:
-                return True
             staged = agent.stage(HEADER_BYTES + len(data))
             staged[HEADER_BYTES:] = data
             if batch.is_over:  # the caller may have changed its buffer meanwhile

@@ -74,7 +74,8 @@ class Workers:
     """
 
     def __init__(self, threads: int, most: int = 4096) -> None:
-        self._jobs: queue.Queue[tuple[Batch, int, Job] | None] = queue.Queue(most)
+        self._jobs = queue.SimpleQueue[tuple[Batch, int, Job] | None]()
+        self._most = most
         self._open: set[Batch] = set()
         self._is_closed = False
         for i in range(threads):
@@ -87,12 +88,10 @@ class Workers:
         batch = Batch(len(jobs), seconds)
         self._open = {each for each in self._open if not each.poll()} | {batch}
         for number, job in enumerate(jobs):
-            try:
-                if self._is_closed:
-                    raise queue.Full
-                self._jobs.put_nowait((batch, number, job))
-            except queue.Full:
+            if self._is_closed or self._jobs.qsize() >= self._most:
                 batch.finish(number, False)
+            else:
+                self._jobs.put((batch, number, job))
         return batch
 
     def begin_copies(
@@ -113,10 +112,7 @@ class Workers:
             batch.wait()
         self._open = set()
         for _ in range(self._threads):
-            try:
-                self._jobs.put_nowait(None)
-            except queue.Full:
-                return
+            self._jobs.put(None)
 
     def _work(self) -> None:
         while task := self._jobs.get():
