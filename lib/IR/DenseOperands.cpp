@@ -44,7 +44,8 @@ SmallVector<DenseOperand> kvcache::getVectorOperands(Operation *op) {
             return {{"keys", gather.getKeys()}, {"values", gather.getValues()}};
           })
           .Case([](PoolOp pool) -> Operands {
-            return {{"pooled", pool.getPooled()}};
+            return {{"pooled", pool.getPooled()},
+                    {"new_rows", pool.getNewRows()}};
           })
           .Case([](IndexScoresOp index) -> Operands {
             return {{"q", index.getQ()}};

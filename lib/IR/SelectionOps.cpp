@@ -23,23 +23,62 @@ void PoolOp::getEffects(Effects &effects) {
 }
 
 void PoolOp::build(OpBuilder &b, OperationState &state, Value cache,
-                   Value rowOffsets, Value pooled, int64_t width) {
+                   Value rowOffsets, Value pooled, int64_t width,
+                   Value newRows) {
   Type result;
   if (isa<RankedTensorType>(pooled.getType()))
     result = pooled.getType();
-  build(b, state, result, cache, rowOffsets, pooled, b.getI64IntegerAttr(width),
-        UnitAttr(), IntegerAttr());
+  build(b, state, result, cache, rowOffsets, pooled, newRows,
+        b.getI64IntegerAttr(width), UnitAttr(), UnitAttr(), UnitAttr(),
+        IntegerAttr());
+}
+
+/// (C4), (C5), (C6).
+static LogicalResult verifyPoolKind(PoolOp op) {
+  if (op.getGated() && op.getMinMax())
+    return op.emitOpError("expects at most one of 'gated' and 'min_max'");
+  if (op.getOverlap() && !op.getGated())
+    return op.emitOpError("expects 'overlap' only with 'gated'");
+  if (!op.getGated())
+    return success();
+  auto cache = cast<CacheTypeInterface>(op.getCache().getType());
+  int64_t divisor = op.countGatedParts() * cache.getLanesPerStored();
+  if (cache.getHeadSize() % divisor != 0)
+    return op.emitOpError()
+           << "expects the head size of 'cache' to be a "
+           << "multiple of " << divisor << ", got " << cache.getHeadSize();
+  return success();
+}
+
+/// The elements of a summary of a head.
+static int64_t countPooled(PoolOp op) {
+  int64_t size =
+      cast<CacheTypeInterface>(op.getCache().getType()).getHeadSize();
+  if (op.getGated())
+    return size / op.countGatedParts();
+  return op.getMinMax() ? 2 * size : size;
 }
 
 LogicalResult PoolOp::verify() {
+  if (failed(verifyPoolKind(*this)))
+    return failure();
   // (C1)
   auto cache = cast<CacheTypeInterface>(getCache().getType());
-  int64_t elements = cache.getHeadSize() * (getMinMax() ? 2 : 1);
   if (failed(verifyDense(*this, "pooled", getPooled().getType(),
-                         cache.getNumHeads(), elements)))
+                         cache.getNumHeads(), countPooled(*this))))
     return failure();
   // (C3)
   if (failed(verifyElementsApart(*this, {{"pooled", getPooled()}})))
+    return failure();
+  // (C7)
+  if (Value rows = getNewRows())
+    if (failed(verifyDense(*this, "new_rows", rows.getType(),
+                           cache.getNumHeads(), cache.getHeadSize())) ||
+        failed(verifyCommonSize(*this, "rows", {{getPooled(), 0}, {rows, 0}})))
+      return failure();
+  // (C8)
+  if (failed(verifyApart(*this, {"pooled", getPooled()},
+                         {{"new_rows", getNewRows()}})))
     return failure();
   return verifyResults(*this);
 }

@@ -174,6 +174,8 @@ func.func @alignment(%k: !rows, %keys: !cache, %rows: memref<?xi32>) {
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 #index = #kvcache.params<num_heads = 1, head_size = 128>
 !index = !kvcache.paged<bf16, #index, page_size = 64>
+#state = #kvcache.params<num_heads = 1, head_size = 512, is_mla = true>
+!states = !kvcache.paged<f32, #state, page_size = 4>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 !rows = memref<?x8x128xbf16>
@@ -217,6 +219,27 @@ func.func @tiling_hints(%k: !rows, %cache: !cache, %to: !cache, %n: memref<?xi32
 func.func @pool(%cache: !index, %n: memref<?xi32>, %means: memref<?x1x128xf32>, %both: memref<?x1x256xf32>) {
   kvcache.pool %cache rows %n outs(%means) {width = 16} : !index, memref<?xi32>, memref<?x1x128xf32>
   kvcache.pool %cache rows %n outs(%both) {width = 16, min_max} : !index, memref<?xi32>, memref<?x1x256xf32>
+  return
+}
+
+// Tokens of the previous group are first, in the cache and then in the new rows.
+// Each token rescales the sums if its gate is the largest one so far.
+// CHECK-LABEL: func.func @gated_pool(
+// CHECK:         scf.for
+// CHECK-COUNT-2:   kvcache.load
+// CHECK:           arith.maxnumf
+// CHECK-COUNT-2:   math.fma
+// CHECK:         scf.for
+// CHECK-COUNT-2:   vector.load {{.*}} : memref<?x1x512xf32>
+// CHECK:         scf.for
+// CHECK-COUNT-2:   kvcache.load
+// CHECK:         scf.for
+// CHECK-COUNT-2:   vector.load {{.*}} : memref<?x1x512xf32>
+// CHECK:         arith.divf
+// CHECK:         vector.store
+func.func @gated_pool(%cache: !states, %n: memref<?xi32>, %new: memref<?x1x512xf32>, %entries: memref<?x1x128xf32>) {
+  kvcache.pool %cache rows %n outs(%entries) new %new {width = 4, gated, overlap}
+    : !states, memref<?xi32>, memref<?x1x128xf32>, memref<?x1x512xf32>
   return
 }
 

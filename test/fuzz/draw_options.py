@@ -124,8 +124,9 @@ def draw_scores(draw, params):
 
 
 def draw_pool(draw, params):
+    kind = draw.choice(["mean", "min_max", "gated", "gated"])
     return kvcache.ops.pool(
-        params, draw.choice([1, 3, 4, 128]), kind=draw.choice(["mean", "min_max"]),
+        params, draw.choice([1, 3, 4, 128]), kind=kind, overlap=kind == "gated" and draw.random() < 0.5,
         dtype=maybe(draw, ["f32", "bf16", "f16"]), block_threads=maybe(draw, [32, 1024]),
     )
 

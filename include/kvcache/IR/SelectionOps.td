@@ -25,7 +25,20 @@ def KVCache_PoolOp : KVCache_WholeCacheOp<"pool", [KVCache_TiledOpInterface]> {
 
     - their mean: the sum divided by w; the order of the sum is not specified,
     - with `min_max` the largest ones of all elements, and then the smallest ones.
-      A NaN is left out; of NaNs alone, they are -inf and inf.
+      A NaN is left out; of NaNs alone, they are -inf and inf,
+    - with `gated` a mean with weights. Half of the elements of a key are its
+      values v, and the other half their gates z. The summary of the keys t is
+      `sum_t(exp(z_t) * v_t) / sum_t(exp(z_t))`.
+
+    With `overlap`, values and gates each have two halves. The sums are over 2w
+    tokens: of those of the previous group the first halves, and of those of this
+    group the second ones. The first group of a sequence has no previous one. This
+    is how DeepSeek V4 compresses: its gates include a bias of each token of a
+    group.
+
+    `new_rows` are the keys of this step. Then tokens from `cache_length(b)` on
+    are read there, and not in the cache. So the cache may hold only a window of
+    tokens, and `append` may come after this op.
 
     Other rows, and rows of padding, stay as they are. `append` with `slots` writes
     the summaries to a cache of their own, with -1 for other rows.
@@ -36,16 +49,26 @@ def KVCache_PoolOp : KVCache_WholeCacheOp<"pool", [KVCache_TiledOpInterface]> {
     its threads, at most, unless those of one head are more: by default 256.
 
     Constraints:
-    - (C1) `pooled` has the heads of the cache and its elements, with `min_max`
-      twice as many. Heads and elements are packed.
+    - (C1) `pooled` has the heads of the cache and its elements: twice as many with
+      `min_max`, half as many with `gated`, and a quarter with `overlap`. Heads and
+      elements are packed.
     - (C2) `block_threads` is a multiple of 32 from 32 to 1024.
     - (C3) no two elements of `pooled` share memory.
+    - (C4) `gated` excludes `min_max`.
+    - (C5) `overlap` requires `gated`.
+    - (C6) with `gated`, the head size of the cache is a multiple of 2, and with
+      `overlap` of 4: of elements, or of pairs of elements of 4 bits.
+    - (C7) `new_rows` has the heads and the head size of the cache, packed, and the
+      rows of `pooled`.
+    - (C8) `pooled` is not `new_rows`.
 
     Example:
 
     ```mlir
     #kv = #kvcache.params<num_heads = 8, head_size = 128>
     !cache = !kvcache.paged<bf16, #kv, page_size = 64>
+    #state = #kvcache.params<num_heads = 1, head_size = 2048, is_mla = true>
+    !states = !kvcache.paged<f32, #state, page_size = 4>
 
     func.func @summarize(%keys: !cache, %rows: memref<?xi32>,
                          %pooled: memref<?x8x128xf32>) {
@@ -53,25 +76,40 @@ def KVCache_PoolOp : KVCache_WholeCacheOp<"pool", [KVCache_TiledOpInterface]> {
         : !cache, memref<?xi32>, memref<?x8x128xf32>
       return
     }
+
+    func.func @compress(%states: !states, %rows: memref<?xi32>,
+                        %new: memref<?x1x2048xf32>,
+                        %entries: memref<?x1x512xf32>) {
+      kvcache.pool %states rows %rows outs(%entries) new %new
+        {width = 4, gated, overlap}
+        : !states, memref<?xi32>, memref<?x1x512xf32>, memref<?x1x2048xf32>
+      return
+    }
     ```
   }];
   let arguments = !con((ins
     Arg<KVCache_AnyConvertingCache, "a layer's keys">:$cache,
     Arg<KVCache_Numbers, "first row of each sequence, [batch + 1]">:$row_offsets,
-    Arg<KVCache_DenseRows, "summaries, [total, H, E] or [total, H, 2E]">:$pooled,
+    Arg<KVCache_DenseRows, "summaries, [total, H, E], or other elements by kind">
+        :$pooled,
+    Arg<Optional<KVCache_DenseRows>, "keys of this step, [total, H, E]">:$new_rows,
     KVCache_SplitSize:$width,
-    UnitAttr:$min_max
+    UnitAttr:$min_max,
+    UnitAttr:$gated,
+    UnitAttr:$overlap
   ), KVCache_BlockThreadsArgument);
   let results = (outs Optional<AnyRankedTensor>:$result);
   let builders = [OpBuilder<(ins
     "::mlir::Value":$cache, "::mlir::Value":$rowOffsets, "::mlir::Value":$pooled,
-    "int64_t":$width)>];
+    "int64_t":$width, CArg<"::mlir::Value", "{}">:$newRows)>];
   let assemblyFormat = [{
-    $cache `rows` $row_offsets `outs` `(` $pooled `)` attr-dict
+    $cache `rows` $row_offsets `outs` `(` $pooled `)` (`new` $new_rows^)? attr-dict
     `:` type(operands) (`->` type($result)^)?
   }];
   let extraClassDeclaration = [{
     MutableOperandRange getDpsInitsMutable() { return getPooledMutable(); }
+    /// The parts of a key of which each is as long as a gated summary.
+    int64_t countGatedParts() { return getOverlap() ? 4 : 2; }
   }];
   let hasVerifier = 1;
 }

@@ -24,5 +24,5 @@ RowPosition RowPosition::find(const Frame &frame,
                            .getResult();
   Value first = frame.loadNumber(operands.rowOffsets, sequence);
   Value own = frame.add(frame.sub(row, first), frame.index(1));
-  return {sequence, frame.add(length, own)};
+  return {sequence, frame.add(length, own), length};
 }

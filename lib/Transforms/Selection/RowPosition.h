@@ -20,9 +20,10 @@ struct PositionOperands {
   Value lengths;
 };
 
-/// The sequence of a row, and the number of tokens up to the row's own.
+/// The sequence of a row, the number of tokens up to the row's own, and that
+/// before the step.
 struct RowPosition {
-  Value sequence, visible;
+  Value sequence, visible, length;
 
   /// Finds the position of a row that is no padding.
   static RowPosition find(const Frame &frame, const PositionOperands &operands,

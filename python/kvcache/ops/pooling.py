@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..cache.params import KVCacheParams
 from ..checks import check_flag, check_size
@@ -20,36 +20,85 @@ from .overlaps import check_apart
 from .selection import MOST_WIDTH
 from .steps import take_step
 
-_KINDS = ("mean", "min_max")
+_KINDS = ("mean", "min_max", "gated")
 
 
 @dataclass(frozen=True)
 class PoolSpec:
     """The spec of an operation that summarizes groups of tokens.
 
-    ``width`` and ``kind`` are the arguments of ``pool``.
+    ``dtype`` is the MLIR type of summaries and of new keys. ``width``, ``kind`` and
+    ``overlap`` are the arguments of ``pool``. ``has_new`` is whether a call takes
+    ``new``.
     """
 
     cache: CacheForm
+    dtype: str
     width: int
     kind: str
-    tiling: Tiling
+    overlap: bool = False
+    tiling: Tiling = Tiling()
+    has_new: bool = False
+
+    def checked(self) -> PoolSpec:
+        """Returns the spec with Python's numbers, or raises what contradicts it."""
+        check_size(MOST_WIDTH, width=self.width)
+        check_flag(overlap=self.overlap)
+        if self.kind not in _KINDS:
+            known = ", ".join(map(repr, _KINDS))
+            raise ValueError(f"expects 'kind' to be one of {known}, got {self.kind!r}")
+        if self.overlap and self.kind != "gated":
+            raise ValueError(
+                f"expects 'overlap' only with the kind 'gated', got {self.kind!r}"
+            )
+        size = self.cache.params.head_dim
+        if self.kind == "gated" and size % self.gated_parts:
+            raise ValueError(
+                f"expects 'head_dim' to be a multiple of {self.gated_parts}, got {size}"
+            )
+        return replace(self, width=int(self.width), overlap=bool(self.overlap))
+
+    @property
+    def gated_parts(self) -> int:
+        """The parts of a key of which each is as long as a gated summary."""
+        return 4 if self.overlap else 2
 
     @property
     def columns(self) -> int:
         """The elements of a summary of a head."""
-        return self.cache.params.head_dim * (2 if self.kind == "min_max" else 1)
+        size = self.cache.params.head_dim
+        if self.kind == "gated":
+            return size // self.gated_parts
+        return size * (2 if self.kind == "min_max" else 1)
+
+    @property
+    def attributes(self) -> list[str]:
+        """The attributes of the op."""
+        return [
+            *([] if self.kind == "mean" else [self.kind]),
+            *(["overlap"] if self.overlap else []),
+            f"width = {self.width}",
+            *self.tiling.attributes,
+        ]
 
 
 def pool_source(spec: PoolSpec, dtype: str, mutates: Sequence[str]) -> str:
-    heads = spec.cache.params.n_kv_heads_per_device
-    types = {"row_offsets": NUMBERS, "out": rows_type("?", heads, spec.columns, dtype)}
-    flags = ["min_max"] if spec.kind == "min_max" else []
-    attributes = [*flags, f"width = {spec.width}", *spec.tiling.attributes]
+    params = spec.cache.params
+    heads = params.n_kv_heads_per_device
+    types = {
+        "row_offsets": NUMBERS,
+        "out": rows_type("?", heads, spec.columns, spec.dtype),
+        **(
+            {"new": rows_type("?", heads, params.head_dim, spec.dtype)}
+            if spec.has_new
+            else {}
+        ),
+    }
+    new = " new %new" if spec.has_new else ""
     operands = [spec.cache.view_types["key_view"], *types.values()]
     body = (
-        f"kvcache.pool %key_view rows %row_offsets outs(%out){attributes_text(attributes)}"
-        f"\n      : {', '.join(operands)}"
+        f"kvcache.pool %key_view rows %row_offsets outs(%out){new}"
+        f"{attributes_text(spec.attributes)}\n      : {', '.join(operands)}"
     )
     lines = [*spec.cache.views(), body]
     return write_function("pool", spec.cache.arguments, types, mutates, lines)
@@ -59,28 +108,42 @@ class Pool(LayerOperation):
     write = staticmethod(pool_source)
     functions = ("pool",)
     mutates = ("out",)
-    parameters = dict.fromkeys(("out",), "")
+    parameters = dict.fromkeys(("out", "new"), "")
     positional = ()
     _checked = None  # Only Python checks calls.
 
     def __call__(
-        self, inputs: StepInputs, layer: int, *, out: Array, device: int = 0
+        self,
+        inputs: StepInputs,
+        layer: int,
+        *,
+        out: Array,
+        new: Array | None = None,
+        device: int = 0,
     ) -> None:
         """Summarizes the groups whose last tokens are new.
 
+        The first call with ``new`` compiles a function for this form.
+
         Args:
-            inputs: As for ``append``, after the keys of the step are appended.
+            inputs: As for ``append``, after the keys of the step are appended, unless
+                ``new`` gives them.
             layer: The index of the layer in the cache.
-            out: The summaries, [total, heads, head_dim] or, with ``"min_max"``, [total,
-                heads, 2 * head_dim]. Rows of tokens that close a group are written;
+            out: The summaries, [total, heads, columns]. The columns are ``head_dim``,
+                ``2 * head_dim`` with ``"min_max"``, half of it with ``"gated"``, and a
+                quarter with ``overlap``. Rows of tokens that close a group are written;
                 others stay as they are.
+            new: The keys of this step, [total, heads, head_dim], in the dtype of
+                ``out``. None to read them in the cache.
             device: The device whose tensors it reads.
         """
         step = take_step(inputs, self._spec.cache, layer, device)
         check_table(inputs, step.blocks)
-        check_rows(step.offsets, out=out)
-        check_apart({"out": out}, {**step.tensors, **step.tables})
-        self._call_on_layer(inputs, layer, step, step.offsets, out)
+        check_rows(step.offsets, out=out, new=new)
+        check_apart({"out": out}, {"new": new, **step.tensors, **step.tables})
+        operation = self._take_form(replace(self._spec, has_new=new is not None))
+        optional = () if new is None else (new,)
+        operation._call_on_layer(inputs, layer, step, step.offsets, out, *optional)
 
 
 @remember
@@ -89,6 +152,7 @@ def pool(
     width: int,
     *,
     kind: str = "mean",
+    overlap: bool = False,
     dtype: DTypeLike | None = None,
     target: str = "cpu",
     separate: bool = False,
@@ -105,9 +169,13 @@ def pool(
         params: The parameters of a paged cache.
         width: The tokens of a group.
         kind: ``"mean"``, or ``"min_max"`` for the largest elements and then the smallest
-            ones.
-        dtype: The type of summaries: f32, f16 or bf16. By default that of the cache, or
-            bf16 if its elements have 8 bits or less.
+            ones. ``"gated"`` for means with weights: the first half of the elements of a
+            key are values, and the exponentials of the other half their weights.
+        overlap: With ``"gated"``, whether a summary includes the previous group, as in
+            DeepSeek V4. Values and weights have two halves then: the first ones are for
+            the next group, and the second ones for the token's own group.
+        dtype: The type of summaries and of ``new``: f32, f16 or bf16. By default that of
+            the cache, or bf16 if its elements have 8 bits or less.
         target: As in ``jit``.
         separate: As for ``append``, like ``table``.
         table: As for ``append``.
@@ -120,11 +188,8 @@ def pool(
         TypeError: An argument is not a number, or not a flag.
     """
     check_flag(bounds_checks=bounds_checks)
-    check_size(MOST_WIDTH, width=width)
-    if kind not in _KINDS:
-        known = " or ".join(map(repr, _KINDS))
-        raise ValueError(f"expects 'kind' to be {known}, got {kind!r}")
     cache = CacheForm.of(params, separate, None, table)
     name = dense_dtype(params, dtype)
-    spec = PoolSpec(cache, int(width), kind, Tiling(block_threads).checked())
-    return make(Pool, spec, name, target, bounds_checks, threads)
+    tiling = Tiling(block_threads).checked()
+    spec = PoolSpec(cache, name, width, kind, overlap, tiling)
+    return make(Pool, spec.checked(), "", target, bounds_checks, threads)

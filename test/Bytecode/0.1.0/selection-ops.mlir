@@ -11,6 +11,11 @@ module {
     %0 = kvcache.pool %arg0 rows %arg1 outs(%arg3) {block_threads = 64 : i64, min_max, width = 16 : i64} : !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>, memref<?xi32>, tensor<?x1x256xbf16> -> tensor<?x1x256xbf16>
     return %0 : tensor<?x1x256xbf16>
   }
+  func.func @gated_pool(%arg0: !kvcache.paged<bf16, #kv1, page_size = 64>, %arg1: memref<?xi32>, %arg2: memref<?x1x288xf32>, %arg3: tensor<?x1x144xf32>, %arg4: tensor<?x1x576xf32>) -> tensor<?x1x144xf32> {
+    kvcache.pool %arg0 rows %arg1 outs(%arg2) {gated, width = 128 : i64} : !kvcache.paged<bf16, #kv1, page_size = 64>, memref<?xi32>, memref<?x1x288xf32>
+    %0 = kvcache.pool %arg0 rows %arg1 outs(%arg3) new %arg4 {gated, overlap, width = 4 : i64} : !kvcache.paged<bf16, #kv1, page_size = 64>, memref<?xi32>, tensor<?x1x144xf32>, tensor<?x1x576xf32> -> tensor<?x1x144xf32>
+    return %0 : tensor<?x1x144xf32>
+  }
   func.func @index_scores(%arg0: memref<?x64x128xf8E4M3FN>, %arg1: !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>, %arg2: memref<?xi32>, %arg3: memref<?x64xf32>, %arg4: memref<?x?xf32>, %arg5: memref<?x64x?xf32>, %arg6: memref<?xi32>) {
     kvcache.index_scores %arg0, %arg1 rows %arg2 outs(%arg4) weights %arg3 {relu, sum_heads} : memref<?x64x128xf8E4M3FN>, !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>, memref<?xi32>, memref<?x?xf32>, memref<?x64xf32>
     kvcache.index_scores %arg0, %arg1 rows %arg2 outs(%arg5) lengths %arg6 {block = 128 : i64, block_threads = 64 : i64, width = 4 : i64} : memref<?x64x128xf8E4M3FN>, !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 128>, memref<?xi32>, memref<?x64x?xf32>, memref<?xi32>

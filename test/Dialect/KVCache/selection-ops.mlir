@@ -19,6 +19,17 @@ func.func @pool(%cache: !index, %n: memref<?xi32>, %means: memref<?x1x128xf32>, 
   return %r : tensor<?x1x256xbf16>
 }
 
+// CHECK-LABEL: func.func @gated_pool(
+// CHECK:         kvcache.pool %{{.*}} rows %{{.*}} outs(%{{.*}}) {gated, width = 128 : i64} : !kvcache.paged
+// CHECK:         %{{.*}} = kvcache.pool %{{.*}} rows %{{.*}} outs(%{{.*}}) new %{{.*}} {gated, overlap, width = 4 : i64} : {{.*}}, tensor<?x1x144xf32>, tensor<?x1x576xf32> -> tensor<?x1x144xf32>
+func.func @gated_pool(%cache: !cache, %n: memref<?xi32>, %entries: memref<?x1x288xf32>, %tensor: tensor<?x1x144xf32>,
+                      %new: tensor<?x1x576xf32>) -> tensor<?x1x144xf32> {
+  kvcache.pool %cache rows %n outs(%entries) {width = 128, gated} : !cache, memref<?xi32>, memref<?x1x288xf32>
+  %r = kvcache.pool %cache rows %n outs(%tensor) new %new {width = 4, gated, overlap}
+    : !cache, memref<?xi32>, tensor<?x1x144xf32>, tensor<?x1x576xf32> -> tensor<?x1x144xf32>
+  return %r : tensor<?x1x144xf32>
+}
+
 // CHECK-LABEL: func.func @index_scores(
 // CHECK:         kvcache.index_scores %{{.*}}, %{{.*}} rows %{{.*}} outs(%{{.*}}) weights %{{.*}} {relu, sum_heads} : memref<?x64x128xf8E4M3FN>, !kvcache.paged
 // CHECK:         kvcache.index_scores %{{.*}}, %{{.*}} rows %{{.*}} outs(%{{.*}}) lengths %{{.*}} {block = 128 : i64, block_threads = 64 : i64, width = 4 : i64} :

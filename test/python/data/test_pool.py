@@ -48,16 +48,41 @@ def make_step(cache):
     return params, make(LENGTHS, NEW), stored
 
 
-def summarize(keys, kind):
+def summarize(keys, width, kind):
+    """The summary of the last tokens of some keys, [tokens, heads, size]."""
+    group = keys[-width:]
     if kind == "mean":
-        return keys.mean(axis=0, dtype=np.float32)
-    return np.concatenate([keys.max(axis=0), keys.min(axis=0)], axis=-1)
+        return group.mean(axis=0, dtype=np.float32)
+    if kind == "min_max":
+        return np.concatenate([group.max(axis=0), group.min(axis=0)], axis=-1)
+    values, gates = np.split(group.astype(np.float64), 2, axis=-1)
+    if kind == "overlap":
+        before = keys[-2 * width : -width].astype(np.float64)
+        old_values, old_gates = np.split(before, 2, axis=-1)
+        size = values.shape[-1] // 2
+        values = np.concatenate([old_values[..., :size], values[..., size:]])
+        gates = np.concatenate([old_gates[..., :size], gates[..., size:]])
+    weights = np.exp(gates - gates.max(axis=0))
+    return (weights * values).sum(axis=0) / weights.sum(axis=0)
 
 
-def check(target, cache, width, kind, dtype="f32", **build):
+def get_options(kind):
+    return {"kind": "gated", "overlap": True} if kind == "overlap" else {"kind": kind}
+
+
+def give_new(params, step, stored):
+    """The keys of the step as an array, of which the cache then has other ones."""
+    new = np.concatenate([keys[length : length + count] for keys, length, count in zip(stored, LENGTHS, NEW)])
+    other = np.full_like(new, 9)
+    kvcache.ops.append(params, dtype="f32")(step, 0, *([other] if params.is_mla else [other, other]))
+    return new
+
+
+def check(target, cache, width, kind, dtype="f32", has_new=False, **build):
     params, step, stored = make_step(cache)
-    operation = kvcache.ops.pool(params, width, kind=kind, dtype=dtype, target=target, **build)
-    columns = params.head_dim * (2 if kind == "min_max" else 1)
+    operation = kvcache.ops.pool(params, width, **get_options(kind), dtype=dtype, target=target, **build)
+    size = params.head_dim
+    columns = {"mean": size, "min_max": 2 * size, "gated": size // 2, "overlap": size // 4}[kind]
     # Rows of tokens that close no group, and of padding, stay as they are.
     out = np.full((sum(NEW) + 2, params.n_kv_heads, columns), 99, kvcache.dtypes.dtype(dtype))
     expected = out.copy()
@@ -65,17 +90,45 @@ def check(target, cache, width, kind, dtype="f32", **build):
     for b, (length, new) in enumerate(zip(LENGTHS, NEW)):
         for position in range(length, length + new):
             if (position + 1) % width == 0:
-                expected[row] = summarize(stored[b, position + 1 - width : position + 1], kind)
+                expected[row] = summarize(stored[b, : position + 1], width, kind)
             row += 1
     assert (expected != 99).any()
-    operation(step, 0, out=out)
-    np.testing.assert_array_equal(out, expected)
+    new = give_new(params, step, stored).astype(out.dtype) if has_new else None
+    operation(step, 0, out=out, new=new)
+    # Exponentials of GPUs have an error of 2^-22.
+    tolerance = 2e-6 if kind in ("gated", "overlap") else 0
+    np.testing.assert_allclose(out.astype(np.float32), expected.astype(np.float32), rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("kind", ["mean", "min_max"])
+@pytest.mark.parametrize("kind", ["mean", "min_max", "gated", "overlap"])
 @pytest.mark.parametrize(("cache", "target"), spread(CACHES, with_cpu=True))
 def test_pool_of_formats(cache, target, kind):
     check(target, cache, 4, kind)
+
+
+@pytest.mark.parametrize(("width", "target"), spread([1, 2, 8], with_cpu=True))
+@pytest.mark.parametrize("kind", ["mean", "overlap"])
+def test_pool_of_new_keys_reads_no_later_ones_in_the_cache(width, target, kind):
+    check(target, "f32", width, kind, has_new=True)
+
+
+def test_pool_of_new_keys_of_16_bits():
+    check(CHIPS[0], "bf16", 4, "min_max", "bf16", has_new=True)
+
+
+@pytest.mark.parametrize("target", [CPU, CHIPS[0]])
+def test_gates_may_be_far_apart(target):
+    """Weights are relative to the largest gate: none overflows."""
+    params = KVCacheParams("f32", 1, 64, page_size=PAGE, total_num_layers=1, is_mla=True)
+    blocks = np.zeros((2, 1, 1, PAGE, 1, 64), np.float32)
+    blocks[1, 0, 0, :4, 0, :32] = np.arange(4)[:, None]
+    blocks[1, 0, 0, :4, 0, 32:] = np.array([-1e30, 500, -np.inf, 500])[:, None]
+    step = StepInputs.of(
+        blocks=blocks, lengths=np.array([3], np.int32), lut=np.array([[1]], np.int32), row_offsets=np.array([0, 1], np.int32)
+    )
+    out = np.zeros((1, 1, 32), np.float32)
+    kvcache.ops.pool(params, 4, kind="gated", target=target)(step, 0, out=out)
+    np.testing.assert_allclose(out, 2, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("width", "target"), spread([1, 8, 32], with_cpu=True))
@@ -123,13 +176,20 @@ def test_pool_of_nan_leaves_it_out():
     ("given", "message"),
     [
         ({"width": 0}, "expects 'width' to be positive, got 0"),
-        ({"kind": "median"}, "expects 'kind' to be 'mean' or 'min_max', got 'median'"),
+        ({"kind": "median"}, "expects 'kind' to be one of 'mean', 'min_max', 'gated', got 'median'"),
+        ({"overlap": True}, "expects 'overlap' only with the kind 'gated', got 'mean'"),
         ({"dtype": ml_dtypes.float8_e4m3fn}, "expects 'dtype' to be one of f32, f16, bf16"),
     ],
 )
 def test_options_out_of_range(given, message):
     with pytest.raises(ValueError, match=message):
         kvcache.ops.pool(**{"params": make_step("f32")[0], "width": 4, **given})
+
+
+def test_keys_that_gates_do_not_halve():
+    params = KVCacheParams("f32", 1, 34, page_size=PAGE, total_num_layers=1, is_mla=True)
+    with pytest.raises(ValueError, match="expects 'head_dim' to be a multiple of 4, got 34"):
+        kvcache.ops.pool(params, 4, kind="gated", overlap=True)
 
 
 def test_arrays_of_wrong_sizes():
@@ -139,3 +199,7 @@ def test_arrays_of_wrong_sizes():
         operation(step, 0, out=np.zeros((14, 2, 32), np.float32))
     with pytest.raises(ValueError, match="'out'. expects size 32 in dimension 2"):
         operation(step, 0, out=np.zeros((15, 2, 64), np.float32))
+    with pytest.raises(ValueError, match="'new' to have a row for each of 15 new tokens, got 14"):
+        operation(step, 0, out=np.zeros((15, 2, 32), np.float32), new=np.zeros((14, 2, 32), np.float32))
+    with pytest.raises(ValueError, match="'new'. expects size 32 in dimension 2"):
+        operation(step, 0, out=np.zeros((15, 2, 32), np.float32), new=np.zeros((15, 2, 16), np.float32))
