@@ -1,10 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""KV-cache operations for MLIR: compile kernels for NVIDIA's chips, or run them here.
+"""The KV cache of language models: its pages, operations on it, and a compiler.
 
-``compile`` compiles the GPU modules of a source to PTX or machine code. ``jit`` makes
-its functions callable with NumPy arrays. ``emulate`` runs kernels of other compilers on
-the emulator. ``load`` reads the artifacts of ``CompiledModule.save``. ``ir`` has the
-types of the dialect.
+``KVCacheParams`` describes a cache, ``PagedKVCacheManager`` allocates its pages, and
+``ops`` has the operations on arrays. For kernels of your own, ``jit`` compiles MLIR and
+calls its functions, ``compile`` makes PTX or machine code, and ``load`` reads what
+``CompiledModule.save`` has written. ``emulate`` runs kernels of other compilers on the
+emulator, and ``ir`` has the types of the dialect.
+
+Examples:
+    >>> import numpy as np
+    >>> import kvcache
+    >>> params = kvcache.KVCacheParams(
+    ...     "f32", n_kv_heads=2, head_dim=64, page_size=16, total_num_layers=1
+    ... )
+    >>> cache = kvcache.PagedKVCacheManager(
+    ...     params, max_batch_size=4, max_seq_len=256, num_pages=32
+    ... )
+    >>> found = cache.claim("request", range(20))
+    >>> inputs = cache.inputs(["request"])
+    >>> keys, values = np.ones((2, 20, 2, 64), np.float32)
+    >>> kvcache.ops.append(params)(inputs, 0, keys, values)
+    >>> q = np.ones((20, 8, 64), np.float32)
+    >>> out = np.empty_like(q)
+    >>> kvcache.ops.attention(params, query_heads=8)(inputs, 0, q, out=out, scale=1 / 8)
+    >>> cache.step(["request"])
 """
 
 import importlib

@@ -27,6 +27,7 @@ class Diagnostic:
 
     @classmethod
     def from_raw(cls, raw: RawDiagnostic) -> Diagnostic:
+        """Converts a diagnostic of the extension."""
         severity, message, filename, line, column, notes = raw
         converted = tuple(map(cls.from_raw, notes))
         return cls(severity, message, filename, line, column, converted)
@@ -62,7 +63,10 @@ class CheckError(Error, RuntimeError):
 
 
 class TargetError(Error, NotImplementedError):
-    """A known target that this build of the package doesn't have."""
+    """The target can't run here; the message names what is missing.
+
+    It may be a driver, a GPU, an OpenMP library, or a feature of the processor.
+    """
 
 
 class ToolchainError(Error, RuntimeError):

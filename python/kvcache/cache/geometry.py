@@ -133,8 +133,12 @@ def folded_chunks(
     """The number of column chunks that one copy moves by an additional dimension, or 1.
 
     Args:
+        dtype: The dtype of the tile.
+        swizzle: ``"none"``, ``"32b"``, ``"64b"`` or ``"128b"``.
+        head_size: The number of elements of a head.
         rows: Rows of the tile; a copy moves at most ``page_size`` rows of a page.
         columns: Columns of the tile; a chunk has the columns of a span.
+        page_size: Tokens per page; None for a cache without pages.
         chunk_inner: Whether the box orders chunks within groups of 8 rows, so that it
             may have fewer rows than the tile.
     """
@@ -164,8 +168,13 @@ def tile_offset(
 
     Args:
         shape: Rows and columns of the tile.
+        dtype: The dtype of the tile.
+        swizzle: ``"none"``, ``"32b"``, ``"64b"`` or ``"128b"``.
+        row: The row of the element, from 0 on.
+        column: Its column, from 0 on.
 
-    Raises ``IndexError`` for an element outside of the tile.
+    Raises:
+        IndexError: The element is outside of the tile.
     """
     rows, columns = check_shape(shape)
     check_integer(row=row, column=column)
@@ -209,6 +218,7 @@ def descriptor_fields(
             ``create_tma_tile`` of a continuous cache has the kind matrix.
         dtype: The dtype of the cache; for gather4 that of the descriptor, which may
             differ; for the kind scale that of the scales. Rope is bfloat16.
+        swizzle: ``"none"``, ``"32b"``, ``"64b"`` or ``"128b"``.
         major: ``"k"`` or ``"mn"``: the index that runs along the rows of a matrix.
         sizes: The sizes of the table. A cache with a layout needs ``token_stride``, and
             with several heads ``head_stride``, both in elements. That holds for tile,

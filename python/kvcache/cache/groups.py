@@ -129,10 +129,12 @@ class MultiKVCacheParams:
 
     @property
     def enable_prefix_caching(self) -> bool:
+        """Whether sequences with a common prefix share pages: equal in all groups."""
         return self._params[0].enable_prefix_caching
 
     @property
     def n_devices_per_stage(self) -> int:
+        """The number of devices that share the heads of a layer."""
         return self._params[0].n_devices_per_stage
 
     @property

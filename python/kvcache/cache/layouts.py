@@ -87,6 +87,7 @@ class Layout:
         ``"DeepGEMM-index-MXFP4"``, without a rope.
 
         Args:
+            name: One of these names.
             params: If given, the layout is checked against them.
 
         Raises:

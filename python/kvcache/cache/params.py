@@ -98,6 +98,15 @@ class KVCacheParams:
     Raises:
         ValueError: The combination is invalid; the message states the rule.
         TypeError: A value is not a dtype, not a number or not a bool.
+
+    Examples:
+        >>> params = KVCacheParams(
+        ...     "bf16", n_kv_heads=8, head_dim=128, page_size=16, total_num_layers=32
+        ... )
+        >>> params.shape_per_block
+        [2, 32, 16, 8, 128]
+        >>> params.bytes_per_block
+        2097152
     """
 
     dtype: DTypeLike

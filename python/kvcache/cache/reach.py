@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The tokens of a sequence that later tokens reach, in the layers of a group."""
+"""The tokens of a sequence that later tokens reach, in the layers of a group.
+
+``reach`` of ``KVCacheParams`` is ``full``, ``state``, ``window(1024, sinks=4)`` or
+``chunk(8192)``. The manager frees the pages that no later token reaches.
+"""
 
 from __future__ import annotations
 

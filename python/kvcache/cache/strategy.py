@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class KVCacheStrategy(str, Enum):
-    """The strategy of the memory of a sequence's cache."""
+    """How the memory of a cache is divided among sequences: pages, or one block each."""
 
     MODEL_DEFAULT = "model_default"
     """The model's default; paged with a page size."""

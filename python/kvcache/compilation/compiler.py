@@ -33,7 +33,7 @@ def compile(
     cached: bool = False,
     toolkit: _native.Path | None = None,
 ) -> CompiledModule:
-    """Compiles the GPU modules of a source.
+    """Compiles the GPU modules of a source to PTX, cubins or fat binaries.
 
     Args:
         source: MLIR text, MLIR text or bytecode as bytes, or the path of a file.
@@ -57,6 +57,23 @@ def compile(
         ValueError: An argument has an invalid value, ``toolkit`` has no libdevice, or the
             source is a string that names a file.
         TypeError: The source, its name or ``toolkit`` is of another type.
+
+    Examples:
+        >>> source = '''
+        ... gpu.module @kernels {
+        ...   gpu.func @fill(%x: memref<?xf32>) kernel {
+        ...     %i = gpu.thread_id x
+        ...     %one = arith.constant 1.0 : f32
+        ...     memref.store %one, %x[%i] : memref<?xf32>
+        ...     gpu.return
+        ...   }
+        ... }
+        ... '''
+        >>> kernel = compile(source, "sm_90a").kernel("fill")
+        >>> [parameter.type for parameter in kernel.parameters]
+        ['!llvm.ptr', 'index']
+        >>> "st.global" in kernel.ptx
+        True
     """
     targets = _parse_targets(target)
     if not isinstance(format, str) or format not in _FORMATS:

@@ -55,7 +55,7 @@ def jit(
     threads: int | None = None,
     toolkit: _native.Path | None = None,
 ) -> JitModule:
-    """Compiles the functions of a source for calls from Python.
+    """Compiles the functions of a source, and makes them callable from Python.
 
     Args:
         source: MLIR text, MLIR text or bytecode as bytes, or the path of a file.
@@ -77,15 +77,39 @@ def jit(
             allocation or a wait, is an error. False by default. Only for ``"cuda"``.
         cached: Whether the compiled code is stored on disk, and read from there for the
             same source, options, compiler, libdevice and kind of processor.
+        threads: The most threads that share the parallel loops of a call, including the
+            calling one. 1 by default; more need an OpenMP library. Results have the
+            same bits for any number. Only for ``"cpu"``.
         toolkit: The folder of a CUDA toolkit with libdevice, as for ``compile``. Only for
             ``"cuda"``.
 
     Raises:
         CompileError: The source has errors; the exception carries the diagnostics.
-        TargetError: The target is ``"cuda"``, and there is no driver or no GPU.
+        TargetError: The target is ``"cuda"``, and there is no driver or no GPU. Or
+            ``threads`` are several, and there is no OpenMP library.
         ValueError: An argument has an invalid value, or the source is a string that
             names a file.
         TypeError: The source or its name is of another type.
+
+    Examples:
+        >>> import numpy as np
+        >>> program = jit('''
+        ... func.func @add(%x: memref<4xf32>, %y: f32) {
+        ...   %c0 = arith.constant 0 : index
+        ...   %c1 = arith.constant 1 : index
+        ...   %c4 = arith.constant 4 : index
+        ...   scf.parallel (%i) = (%c0) to (%c4) step (%c1) {
+        ...     %a = memref.load %x[%i] : memref<4xf32>
+        ...     %b = arith.addf %a, %y : f32
+        ...     memref.store %b, %x[%i] : memref<4xf32>
+        ...   }
+        ...   return
+        ... }
+        ... ''')
+        >>> x = np.zeros(4, np.float32)
+        >>> program.call("add", x, 2.5)
+        >>> x.tolist()
+        [2.5, 2.5, 2.5, 2.5]
     """
     device, chip = parse_target(target)
     opt_level = _native.check_opt_level(opt_level)

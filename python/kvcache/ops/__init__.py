@@ -1,5 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Whole-cache operations as functions on arrays: compiled once, called often."""
+"""Whole-cache operations as functions on arrays: compiled once, called often.
+
+A function of this module returns an operation, such as ``Append``. Call the operation
+with ``StepInputs``, a layer and arrays. It is compiled at its first call, and stored on
+disk for later processes. Calls with equal arguments return the same operation.
+
+Examples:
+    >>> import numpy as np
+    >>> import kvcache
+    >>> params = kvcache.KVCacheParams(
+    ...     "f32", n_kv_heads=1, head_dim=32, page_size=16, total_num_layers=1
+    ... )
+    >>> step = kvcache.StepInputs.of(
+    ...     blocks=np.zeros((4, 2, 1, 16, 1, 32), np.float32),
+    ...     lengths=np.array([0], np.int32),
+    ...     lut=np.array([[3]], np.int32),
+    ...     row_offsets=np.array([0, 2], np.int32),
+    ... )
+    >>> keys, values = np.ones((2, 2, 1, 32), np.float32)
+    >>> kvcache.ops.append(params)(step, 0, keys, values)
+    >>> step.blocks[0][3, 0, 0, :3, 0, 0].tolist()
+    [1.0, 1.0, 0.0]
+"""
 
 from __future__ import annotations
 
@@ -181,7 +203,7 @@ def gather(
     bounds_checks: bool = False,
     threads: int | None = None,
 ) -> Gather:
-    """The operation that copies sequences to dense arrays, with ``append``'s arguments.
+    """The operation that copies sequences to dense arrays, and dequantizes them.
 
     Args:
         params: As for ``append``.
@@ -197,6 +219,10 @@ def gather(
             one: 1 to 32; 4 by default.
         bounds_checks: As in ``jit``.
         threads: As in ``jit``.
+
+    Raises:
+        ValueError: As for ``append``.
+        TypeError: As for ``append``.
     """
     check_flag(ragged=ragged, static_scales=static_scales, bounds_checks=bounds_checks)
     cache = CacheForm.of(params, separate, value_params, table)
@@ -220,10 +246,18 @@ def copy_pages(
     bounds_checks: bool = False,
     threads: int | None = None,
 ) -> CopyPages:
-    """The operation that copies pages.
+    """The operation that copies pages of all layers, with their scales.
 
-    ``params``, ``target``, ``table`` and ``block_threads`` are as for ``append``,
-    ``bounds_checks`` and ``threads`` as in ``jit``.
+    Args:
+        params: As for ``append``.
+        target: As in ``jit``.
+        table: As for ``append``.
+        block_threads: As for ``append``.
+        bounds_checks: As in ``jit``.
+        threads: As in ``jit``.
+
+    Raises:
+        ValueError: The cache is not paged, or an argument is out of range.
     """
     check_flag(bounds_checks=bounds_checks)
     cache = CacheForm.of(params, table=table)
@@ -314,8 +348,8 @@ def attention(
         sinks: Whether each head has a logit that joins the denominator: False, True for
             f32, or the dtype of the logits, f32, f16 or bf16.
         value_dim: The number of elements of a value, by default ``head_dim`` of its
-            parameters. A latent
-            cache needs it: its values are the first elements of its rows.
+            parameters. A latent cache needs it: its values are the first elements of
+            its rows.
         target: As in ``jit``.
         dtype: The type of queries, as for ``append``, or fp8.
         mask: Whether calls give the new tokens that each query sees, as for trees of

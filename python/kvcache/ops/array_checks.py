@@ -192,6 +192,9 @@ def check_given_positions(
     Positions that are not in host memory are not read, nor are those of padding.
 
     Args:
+        positions: The row of ``rope`` for each token, or for each axis and token.
+        row_offsets: The offsets of the step, which end before padding.
+        rope: The table, [positions, elements].
         slots: Positions of rows with negative slots are not read; None to read all.
     """
     numbers, sizes = _read_new(positions, row_offsets, axis=-1), get_sizes(rope)
@@ -275,6 +278,7 @@ def check_pairs(pairs: Array, blocks: Array | None) -> None:
     Pairs that are not in host memory are not read.
 
     Args:
+        pairs: The source and target page of each copy, [n, 2].
         blocks: A page that they lack is an error as well; None for no such check.
     """
     numbers = read_if_integers(pairs)

@@ -230,6 +230,7 @@ def write_function(
     """Writes a function: the types of its arguments by name, and its lines.
 
     Args:
+        name: The name of the function.
         cache: The arguments of ``CacheForm.arguments``, or none.
         others: The other arguments.
         mutates: The arguments that the function changes. Other arrays are marked.

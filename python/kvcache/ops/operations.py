@@ -53,7 +53,11 @@ class Build:
 
 
 class Operation:
-    """A compiled operation, which a function of this package returns.
+    """An operation on a cache, which a function of ``kvcache.ops`` returns.
+
+    The first call compiles it, or reads it from the disk. A wrong argument of a call
+    raises ``TypeError`` or ``ValueError``, which names it. A failed check of the code
+    raises ``CheckError``.
 
     Attributes:
         source: The module's text, before the operation is expanded, for a chip that has

@@ -216,6 +216,7 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
         pending, so that the model has an input.
 
         Args:
+            request: The name of the sequence.
             tokens: The ids of the tokens, a sequence of integers.
 
         Returns:
@@ -243,6 +244,7 @@ class PagedKVCacheManager(PagePublishing, PageExchange, PageSwaps, PageQuestions
         cache.
 
         Args:
+            requests: The names of the sequences.
             tokens: One token per request, integers [batch]; k tokens per request,
                 integers [batch, k]; or a sequence with the tokens of each request.
 

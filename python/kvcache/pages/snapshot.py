@@ -16,7 +16,7 @@ _ANY = 1 << 62  # the number of tokens that a state can hold
 
 
 class Place(Enum):
-    """The memory that a page is in."""
+    """The memory that a page is in: ``DEVICE``, ``HOST`` or ``DISK``."""
 
     DEVICE = "device"
     HOST = "host"

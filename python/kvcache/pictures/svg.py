@@ -118,9 +118,12 @@ class Canvas:
     def text(
         self, x: float, y: float, content: str, style: str = "", anchor: str = "start"
     ) -> None:
-        """Writes a line of text with its base at ``y``.
+        """Writes a line of text.
 
         Args:
+            x: The place of its anchor.
+            y: The place of its base.
+            content: The text.
             style: Words of ``heading``, ``note``, ``small`` and ``soft``.
             anchor: The point of the text at ``x``: ``start``, ``middle`` or ``end``.
         """

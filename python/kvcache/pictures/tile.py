@@ -41,6 +41,7 @@ def draw_tile(
 
     Args:
         shape: The rows and columns of the tile.
+        dtype: The dtype of the tile.
         swizzle: ``"none"``, ``"32b"``, ``"64b"`` or ``"128b"``.
         read: The row and column of the first element that is read; None for no read.
 

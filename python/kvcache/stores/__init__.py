@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Stores of pages that outlive a process.
 
-``Folder`` keeps values in files, and ``NIXLObjects`` in S3. A ``Store`` is any class with its methods. The extra
-``kvcache[stores]`` has the package for checksums.
+``Folder`` keeps values in files, and ``NIXLObjects`` in S3. A ``Store`` is any class
+with its methods. The extra ``kvcache[stores]`` has the package for checksums.
 """
 
 from ..pages.stores import Store, StoreCopy

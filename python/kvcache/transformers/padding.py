@@ -86,6 +86,7 @@ def pack(rows: Any, tokens: Any) -> Any:
     """Packs [batch, heads, tokens, dim] to [total, heads, dim], without padding.
 
     Args:
+        rows: The padded rows.
         tokens: The indices of ``find_tokens``, on the device of the rows, or None.
     """
     packed = rows.transpose(1, 2).flatten(0, 1)

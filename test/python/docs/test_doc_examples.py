@@ -1,5 +1,7 @@
 """Tests that examples in the documentation parse, verify and lower, and programs and commands run."""
 
+import doctest
+import importlib
 import re
 import sys
 
@@ -17,6 +19,11 @@ COMMANDS = [path for path in PAGES if page_examples.commands_of(path)]
 PROGRAMS = [path for path in PAGES if page_examples.examples_of(path, "python")]
 TABLED = [path for path in PAGES if page_examples.has_tables(path)]
 SLOW = {"docs/tutorial/tuned-kernel.md"}
+DOCTESTED = [
+    ".".join(path.relative_to(ROOT / "python").with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted((ROOT / "python" / "kvcache").rglob("*.py"))
+    if ">>> " in path.read_text()
+]
 
 
 def place(example):
@@ -79,6 +86,11 @@ def test_programs_of_a_page_print_its_output(page):
 @pytest.mark.parametrize("page", COMMANDS, ids=page_examples.name_of)
 def test_commands_of_a_page_run(page):
     assert page_examples.check_commands(page) == ""
+
+
+@pytest.mark.parametrize("name", DOCTESTED)
+def test_examples_of_docstrings_run(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
 def test_numbers_are_exact_with_pinned_tools(monkeypatch):

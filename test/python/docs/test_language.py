@@ -82,6 +82,23 @@ def find_docstrings(text):
     return found
 
 
+def find_missing_arguments(text):
+    """Functions and classes whose `Args:` names other arguments than they have."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            continue
+        section = re.search(r"^Args:\n((?:    .*\n?|\n)+)", ast.get_docstring(node) or "", re.M)
+        inits = [each for each in node.body if getattr(each, "name", "") == "__init__"]
+        function = node if isinstance(node, ast.FunctionDef) else next(iter(inits), None)
+        if section and function:
+            arguments = [node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)]
+            named = re.findall(r"^    \*{0,2}(\w+)(?: \([^)]*\))?:", section[1], re.M)
+            if set(named) != set(arguments) - {"self", "cls"}:
+                found.append(node.name)
+    return found
+
+
 def find_left_words(text, left_words=LEFT_WORDS):
     """Words that have a better one: in identifiers, comments, strings and prose."""
     text = re.sub(r'"\s*\n\s*"', "", text)  # a string on two lines
@@ -132,6 +149,11 @@ def test_python_has_plain_names_and_docstrings(name):
     assert not find_docstrings(text)
 
 
+@pytest.mark.parametrize("name", filter(re.compile("python/kvcache/").match, PYTHON_FILES))
+def test_package_describes_all_arguments(name):
+    assert not find_missing_arguments(PYTHON_FILES[name].read_text())
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_page_has_short_sentences(name):
     assert not find_sentences(PAGES[name].read_text())
@@ -157,6 +179,7 @@ def test_checks_find_what_they_look_for():
     assert find_python_names("of_row = those_pages(offset)  # of_x") == ["of_row", "those_pages"]
     assert len(find_cpp_comments("int a;\n/// Of a row.\n/// Those follow.\nint b;\n")) == 1
     assert find_docstrings('def f():\n    """Of it.\n\n    Args:\n        x: Those of y.\n    """') != []
+    assert find_missing_arguments('def f(x, *y):\n    """F.\n\n    Args:\n        x: An x.\n    """') == ["f"]
     text = '/// Comes to it in\n/// front of it.\nint isBehind;\nfail("nobo"\n     "dy"); // a met goal'
     assert find_left_words(text) == ["Comes to", "in front of", "Behind", "nobody"]
     text = "/// Parts of\n/// keys.\nbool isSwapped, TileUnit, scaleWeights, unweighed;"
