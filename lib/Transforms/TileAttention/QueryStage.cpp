@@ -8,6 +8,7 @@
 
 #include "QueryStage.h"
 
+#include "PairedRuns.h"
 #include "ScoreRows.h"
 
 #include "kvcache/IR/TileOps.h"
@@ -16,13 +17,8 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
-#include <array>
-
 using namespace mlir;
 using namespace mlir::kvcache;
-
-/// Elements that a thread loads and stores at once.
-constexpr int64_t kRun = 8;
 
 QueryStage::QueryStage(const TileRows &block, FloatType element,
                        int64_t threads)
@@ -64,23 +60,10 @@ void QueryStage::store(Value count) const {
 }
 
 void QueryStage::storeRun(Value elements, Value row, Value d) const {
-  if (!dequantizesInRegisters(block.getConfig())) {
+  if (dequantizesInRegisters(block.getConfig()))
+    storePairedRun(frame, elements, tile, row, d);
+  else
     TileStoreOp::create(frame.builder, frame.loc, elements, tile, row, d);
-    return;
-  }
-  // Elements 0, 1, 4 and 5 of 16 are columns 0 to 3, and elements 2, 3, 6 and 7
-  // are 8 to 11; elements 8 to 15 follow these.
-  constexpr int64_t half = kRun / 2;
-  const std::array<std::array<int64_t, half>, 2> orders = {
-      {{0, 1, 4, 5}, {2, 3, 6, 7}}};
-  Value inPair = frame.rem(d, 2 * kRun);
-  Value first = frame.add(frame.sub(d, inPair), frame.div(inPair, 2));
-  for (auto [i, order] : llvm::enumerate(orders)) {
-    Value some = vector::ShuffleOp::create(frame.builder, frame.loc, elements,
-                                           elements, ArrayRef<int64_t>(order));
-    TileStoreOp::create(frame.builder, frame.loc, some, tile, row,
-                        frame.add(first, frame.index(i * kRun)));
-  }
 }
 
 Value QueryStage::flipSigns(Value elements, Value factor) const {

@@ -8,21 +8,19 @@
 
 #include "TileGrid.h"
 
+#include "../Attention/SequenceTiles.h"
+
 using namespace mlir;
 using namespace mlir::kvcache;
 
 namespace {
 
-/// The sequences, the blocks of whole rows, and the blocks of a layer that have
-/// splits, for each share of the heads. The last is null without a workspace.
+/// The blocks of whole rows, and the blocks of a layer that have splits, for
+/// each share of the heads. The last is null without a workspace.
 struct GridBlocks {
-  Value batch, whole, split;
+  SequenceTiles tiles;
+  Value whole, split;
   std::shared_ptr<const Workspace> workspace;
-};
-
-/// A tile of the rows of a sequence.
-struct SequenceTile {
-  Value sequence, number;
 };
 
 } // namespace
@@ -39,37 +37,18 @@ HeadShare HeadShare::find(const KernelContext &kernel, Value share) {
 static GridBlocks countBlocks(const KernelContext &kernel) {
   const Frame &frame = kernel.frame;
   AttentionOp op = kernel.getOp();
-  GridBlocks blocks;
-  blocks.batch = frame.countSequences(op.getRowOffsets());
-  // The tiles of a sequence begin at `first row / perBlock + its number`.
-  Value whole = frame.div(frame.dim(op.getQ(), 0), kernel.shape.perBlock);
-  blocks.whole = frame.add(
-      frame.mul(whole, frame.min(blocks.batch, frame.index(1))), blocks.batch);
+  SequenceTiles tiles(frame, op.getRowOffsets(), kernel.shape.perBlock);
+  GridBlocks blocks{tiles, tiles.count(frame.dim(op.getQ(), 0)), {}, {}};
   if (!op.getWorkspace())
     return blocks;
   Value slots = kernel.splits.countSlots();
   blocks.workspace =
       std::make_shared<const Workspace>(kernel.splits.getWorkspace(slots));
   kernel.splits.checkWorkspace(slots);
-  blocks.split = frame.mul(blocks.batch, kernel.shape.splitTiles *
-                                             kernel.splits.countPerLayer());
+  blocks.split =
+      frame.mul(blocks.tiles.countSequences(),
+                kernel.shape.splitTiles * kernel.splits.countPerLayer());
   return blocks;
-}
-
-static Value getFirstBlock(const KernelContext &kernel, Value sequence) {
-  const Frame &frame = kernel.frame;
-  Value first = frame.loadNumber(kernel.getOp().getRowOffsets(), sequence);
-  return frame.add(frame.div(first, kernel.shape.perBlock), sequence);
-}
-
-/// The rows of a block without splits.
-static SequenceTile findWholeTile(const KernelContext &kernel, Value batch,
-                                  Value block) {
-  const Frame &frame = kernel.frame;
-  Value sequence = frame.findLast(batch, [&](Value candidate) {
-    return frame.below(block, getFirstBlock(kernel, candidate));
-  });
-  return {sequence, frame.sub(block, getFirstBlock(kernel, sequence))};
 }
 
 /// Completes the work of a block, whose thread and heads are given, with its
@@ -94,7 +73,7 @@ static TileWork getSplitWork(const KernelContext &kernel,
   work.slot =
       kernel.getOp().getRows() ? tile : frame.mul(sequence, splits.getRows());
   auto findWhole = [&]() -> ValuePair {
-    SequenceTile whole = findWholeTile(kernel, blocks.batch, wholeBlock);
+    SequenceTile whole = blocks.tiles.find(wholeBlock);
     return {whole.sequence, whole.number};
   };
   auto findSplit = [&]() -> ValuePair {
@@ -129,7 +108,7 @@ void kvcache::forGridTiles(const KernelContext &kernel, int64_t threads,
         frame.sub(frame.sub(blocks.whole, frame.index(1)), number);
     if (blocks.split)
       return getSplitWork(kernel, blocks, work, number, block[1], wholeBlock);
-    SequenceTile tile = findWholeTile(kernel, blocks.batch, wholeBlock);
+    SequenceTile tile = blocks.tiles.find(wholeBlock);
     work.sequence = tile.sequence;
     work.number = tile.number;
     return work;
