@@ -60,7 +60,8 @@ static LogicalResult verifyA(FragmentMmaOp op) {
   if (op.isTransposed())
     return op.emitOpError("expects 'a' to be a tile for wgmma_acc_t, got ")
            << fragment;
-  bool hasPairs = op.dequantizes() && op.getMajorB() == Major::K;
+  bool hasPairs =
+      op.getPaired() || (op.dequantizes() && op.getMajorB() == Major::K);
   FragmentLayout syncLayout =
       hasPairs ? FragmentLayout::MmaA16Pairs : FragmentLayout::MmaA16;
   bool isOperand = op.isWgmma() ? layout == FragmentLayout::WgmmaA16 ||
@@ -116,11 +117,13 @@ static LogicalResult verifySync(FragmentMmaOp op) {
 
 /// (C9)
 static LogicalResult verifyOrder(FragmentMmaOp op) {
-  if (!op.getRowsFirst() ||
+  if ((!op.getRowsFirst() && !op.getPaired()) ||
       (!op.isWgmma() && !op.dequantizes() && op.getMajorB() == Major::K))
     return success();
-  return op.emitOpError("expects 'rows_first' only for a k_major 'b' of "
-                        "mma.sync with elements of 16 bits, got ")
+  return op.emitOpError("expects '")
+         << (op.getPaired() ? "paired" : "rows_first")
+         << "' only for a k_major 'b' of mma.sync with elements of 16 bits, "
+            "got "
          << op.getB().getType();
 }
 

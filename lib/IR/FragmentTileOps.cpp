@@ -8,6 +8,8 @@
 
 #include "kvcache/IR/FragmentTileOps.h"
 
+#include "kvcache/IR/Formats.h"
+
 using namespace mlir;
 using namespace mlir::kvcache;
 
@@ -52,8 +54,14 @@ static LogicalResult verifyAccess(Operation *op, FragmentType fragment,
   return success();
 }
 
+bool FragmentLoadOp::dequantizes() {
+  return getType().getElementType().isF16() && !getPaired() &&
+         getType().getLayout() == FragmentLayout::MmaA16Pairs &&
+         hasUse(getTile().getType().getElementType(), FormatUse::FP8);
+}
+
 LogicalResult FragmentLoadOp::verify() {
-  if (failed(verifyAccess(*this, getType(), getTile())))
+  if (!dequantizes() && failed(verifyAccess(*this, getType(), getTile())))
     return failure();
   // (C3)
   if (getRepeated() && !LayoutDigits::get(getType()).isAccumulator())

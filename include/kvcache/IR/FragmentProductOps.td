@@ -41,6 +41,9 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     by side, or two of each of two rows. So A or D has these columns: of keys,
     A is `mma_a16_pairs`, and of values, D is `mma_acc_pairs`.
 
+    With `paired`, B has the columns of each 16 in the order that
+    `fragment_load` says, so that A is `mma_a16_pairs`.
+
     The product is in flight until `fragment_wait`. Until then no thread writes
     the tiles. `kvcache-lower-fragments` checks (C10) to (C12).
 
@@ -49,7 +52,8 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
       tile has `k` columns of A, by default all.
     - (C2) A fragment has two dimensions and the layout of operands of the
       instruction: `mma_a16`, or `wgmma_a16` and `wgmma_a8`. If elements of B
-      have 8 bits and `major_b` is `k_major`, it is `mma_a16_pairs`.
+      have 8 bits and `major_b` is `k_major`, or with `paired`, it is
+      `mma_a16_pairs`.
     - (C3) `accumulator` has the shape, element type and layout of the result.
     - (C4) of `wgmma`, everything is as `mma` has it. For `wgmma_acc_t`, A is a
       tile, and n is the number of rows.
@@ -61,8 +65,8 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     - (C8) if A is a fragment of f16, `mma.sync` takes a B of f8E4M3FN, f8E5M2 or
       i8, too. If `major_b` is `mn_major` then, D is `mma_acc_pairs`, and
       otherwise `mma_acc`.
-    - (C9) `rows_first` is for a `k_major` B of `mma.sync` with elements of 16
-      bits.
+    - (C9) `rows_first` and `paired` are for a `k_major` B of `mma.sync` with
+      elements of 16 bits.
     - (C10) a product in flight has one use on each path: `fragment_wait`, the
       `add` of another product, or an op that passes it on.
     - (C11) of `wgmma`, only other products use a fragment of A before
@@ -102,7 +106,8 @@ def KVCache_FragmentMmaOp : KVCache_Op<"fragment_mma", [
     OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$k,
     DefaultValuedAttr<KVCache_MajorAttr, "::mlir::kvcache::Major::K">:$major_a,
     DefaultValuedAttr<KVCache_MajorAttr, "::mlir::kvcache::Major::K">:$major_b,
-    UnitAttr:$rows_first
+    UnitAttr:$rows_first,
+    UnitAttr:$paired
   );
   let results = (outs Res<KVCache_InFlightType, "D">:$result);
   let assemblyFormat = [{

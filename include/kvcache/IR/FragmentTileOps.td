@@ -28,9 +28,13 @@ def KVCache_FragmentLoadOp : KVCache_Op<"fragment_load"> {
     8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15. `ldmatrix` then loads
     `mma_a16_pairs`.
 
+    Elements of f8E4M3FN or f8E5M2 become f16 in registers, which is exact:
+    `ldmatrix` gives a lane the four bytes of 16 that `mma_a16_pairs` has.
+
     Constraints:
     - (C1) the tile has the element type of the fragment, which has two
-      dimensions and elements of whole bytes.
+      dimensions and elements of whole bytes. A fragment of f16 that is
+      `mma_a16_pairs` and not `paired` may have a tile of fp8.
     - (C2) the part is inside the tile. `tile_row` is a multiple of 8, except
       with `repeated`, and `tile_column` of 16 bytes. The bounds checks check
       values that are not constant.
@@ -76,6 +80,8 @@ def KVCache_FragmentLoadOp : KVCache_Op<"fragment_load"> {
   let extraClassDeclaration = [{
     /// The part of the tile that the op reads.
     ::mlir::kvcache::MatrixPart getPart();
+    /// Whether elements of 8 bits become f16.
+    bool dequantizes();
   }];
   let hasVerifier = 1;
 }

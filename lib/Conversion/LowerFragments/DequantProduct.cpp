@@ -8,8 +8,7 @@
 
 #include "DequantProduct.h"
 
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "WideBytes.h"
 
 using namespace mlir;
 using namespace mlir::kvcache;
@@ -40,7 +39,7 @@ void DequantProduct::emitKMajor() {
         words = load(/*row=*/n, /*column=*/k);
       for (int64_t half = 0; half < 2; ++half) {
         Value word = words[2 * (k % kLoaded / kOperand) + half];
-        multiply(k, widen(word, /*byParity=*/false),
+        multiply(k, widenBytes(b, getElement(), word, /*byParity=*/false),
                  (n + 8 * half) / 8 * kAccElements);
       }
     }
@@ -55,8 +54,9 @@ void DequantProduct::emitMNMajor() {
       if (n % kLoaded == 0)
         words = load(/*row=*/k, /*column=*/n);
       int64_t first = 2 * (n % kLoaded / kOperand);
-      auto low = widen(words[first], /*byParity=*/true);
-      auto high = widen(words[first + 1], /*byParity=*/true);
+      auto low = widenBytes(b, getElement(), words[first], /*byParity=*/true);
+      auto high =
+          widenBytes(b, getElement(), words[first + 1], /*byParity=*/true);
       for (int64_t odd = 0; odd < 2; ++odd)
         multiply(k, {low[odd], high[odd]}, (n / 8 + odd) * kAccElements);
     }
@@ -77,65 +77,4 @@ void DequantProduct::multiply(int64_t k, ValueRange words, int64_t firstAcc) {
   emitSyncInstruction(b.builder, b.loc, /*isHalf=*/true,
                       a.slice(k / kOperand * left, left), words,
                       acc.slice(firstAcc, kAccElements));
-}
-
-//===----------------------------------------------------------------------===//
-// Elements
-//===----------------------------------------------------------------------===//
-
-Value DequantProduct::permute(Value low, Value high, uint32_t selector) const {
-  return NVVM::PermuteOp::create(b.builder, b.loc, b.builder.getI32Type(), low,
-                                 high, b.i32(selector),
-                                 NVVM::PermuteMode::DEFAULT);
-}
-
-static Value castVector(const IndexBuilder &b, Value value, int64_t count,
-                        Type type) {
-  return vector::BitCastOp::create(b.builder, b.loc,
-                                   VectorType::get(count, type), value);
-}
-
-static Value asVector(const IndexBuilder &b, Value value) {
-  return vector::FromElementsOp::create(
-      b.builder, b.loc, VectorType::get(1, value.getType()), value);
-}
-
-std::array<Value, 2> DequantProduct::widen(Value word, bool byParity) {
-  Type element = op.getB().getType().getElementType();
-  if (element.isInteger())
-    return widenIntegers(word, byParity);
-  if (byParity)
-    word = permute(word, word, 0x3120);
-  Value wide = arith::ExtFOp::create(
-      b.builder, b.loc, VectorType::get(4, b.builder.getF16Type()),
-      castVector(b, asVector(b, word), 4, element));
-  Value words = castVector(b, wide, 2, b.builder.getI32Type());
-  std::array<Value, 2> pairs;
-  for (auto [i, pair] : llvm::enumerate(pairs))
-    pair = vector::ExtractOp::create(b.builder, b.loc, words, i);
-  return pairs;
-}
-
-// A byte u of the mantissa of 1024 is 1024 + u: here u is x + 128.
-std::array<Value, 2> DequantProduct::widenIntegers(Value word,
-                                                   bool byParity) const {
-  constexpr uint32_t kSigns = 0x80808080, kUpper = 0x64646464;
-  Type f16 = b.builder.getF16Type(), i32 = b.builder.getI32Type();
-  Value shifted = arith::XOrIOp::create(b.builder, b.loc, word,
-                                        b.i32(static_cast<int32_t>(kSigns)));
-  Value offset = arith::ConstantOp::create(
-      b.builder, b.loc,
-      DenseElementsAttr::get(VectorType::get(2, f16),
-                             b.builder.getF16FloatAttr(1024 + 128)));
-  const uint32_t selectors[] = {byParity ? 0x4240u : 0x4140u,
-                                byParity ? 0x4341u : 0x4342u};
-  std::array<Value, 2> pairs;
-  for (auto [pair, selector] : llvm::zip_equal(pairs, selectors)) {
-    Value moved = permute(shifted, b.i32(kUpper), selector);
-    Value number = arith::SubFOp::create(
-        b.builder, b.loc, castVector(b, asVector(b, moved), 2, f16), offset);
-    pair = vector::ExtractOp::create(b.builder, b.loc,
-                                     castVector(b, number, 1, i32), 0);
-  }
-  return pairs;
 }

@@ -37,11 +37,8 @@ private:
   /// from an element on.
   void multiply(int64_t k, ValueRange words, int64_t firstAcc);
 
-  /// Two words of f16, of the bytes of a word in their order, or even and odd
-  /// ones.
-  std::array<Value, 2> widen(Value word, bool byParity);
-  std::array<Value, 2> widenIntegers(Value word, bool byParity) const;
-  Value permute(Value low, Value high, uint32_t selector) const;
+  /// The type of the stored elements.
+  Type getElement() { return op.getB().getType().getElementType(); }
 
   IndexBuilder b;
   FragmentMmaOp op;

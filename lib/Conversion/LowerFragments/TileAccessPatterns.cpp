@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Registers.h"
+#include "WideBytes.h"
 
 #include "kvcache/IR/FragmentTileOps.h"
 #include "kvcache/IR/TileOps.h"
@@ -112,13 +113,42 @@ struct LowerFragmentLoad : OpConversionPattern<FragmentLoadOp> {
                   ConversionPatternRewriter &rewriter) const override {
     if (failed(checkPlaces(op, op.getPart())))
       return failure();
-    SmallVector<Value> registers =
-        hasMatrices(op) ? loadMatrices(rewriter, op) : loadRuns(rewriter, op);
+    SmallVector<Value> registers;
+    if (op.dequantizes())
+      registers = loadBytes(rewriter, op);
+    else
+      registers =
+          hasMatrices(op) ? loadMatrices(rewriter, op) : loadRuns(rewriter, op);
     rewriter.replaceOpWithMultiple(op, {registers});
     return success();
   }
 
 private:
+  /// Loads 16 rows and up to 32 bytes at a time. A matrix has 8 rows and 16
+  /// bytes, those of the next rows follow.
+  static SmallVector<Value> loadBytes(OpBuilder &builder, FragmentLoadOp op) {
+    constexpr int64_t columnsOfMatrix = 16, matrices = 4;
+    IndexBuilder b(builder, op.getLoc());
+    FragmentType type = op.getType();
+    Type element = op.getTile().getType().getElementType();
+    MatrixLoader loader(builder, op.getLoc(), op.getTile(),
+                        TeamThread::get(b, type, op.getThread()).lane);
+    SmallVector<Value> registers;
+    for (int64_t column = 0; column < type.getColumns();
+         column += 2 * columnsOfMatrix) {
+      bool isHalf = type.getColumns() - column == columnsOfMatrix;
+      SmallVector<Value> words = loader.load(
+          op.getTileRow(), b.add(op.getTileColumn(), b.index(column)),
+          /*isTransposed=*/false, isHalf ? matrices / 2 : matrices);
+      for (size_t i = 0; i < words.size(); i += 2) {
+        auto upper = widenBytes(b, element, words[i], /*byParity=*/false);
+        auto lower = widenBytes(b, element, words[i + 1], /*byParity=*/false);
+        registers.append({upper[0], lower[0], upper[1], lower[1]});
+      }
+    }
+    return registers;
+  }
+
   /// Whether a lane has the elements that `ldmatrix` gives it.
   static bool hasMatrices(FragmentLoadOp op) {
     const auto &digits = LayoutDigits::get(op.getType());

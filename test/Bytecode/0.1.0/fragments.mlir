@@ -143,5 +143,10 @@ module {
     %0 = kvcache.fragment_mma %arg0, %arg1[%arg2, %arg2] {rows_first} : !kvcache.fragment<16x64xbf16, mma_a16>, !kvcache.tile<64x64xbf16, swizzle_128b> -> !kvcache.in_flight<16x64xf32, mma_acc>
     return %0 : !kvcache.in_flight<16x64xf32, mma_acc>
   }
+  func.func @paired(%arg0: !kvcache.tile<16x32xf8E4M3FN>, %arg1: !kvcache.tile<16x32xf16>, %arg2: index) -> !kvcache.in_flight<16x16xf32, mma_acc> {
+    %0 = kvcache.fragment_load %arg0[%arg2, %arg2] : !kvcache.tile<16x32xf8E4M3FN> -> !kvcache.fragment<16x32xf16, mma_a16_pairs>
+    %1 = kvcache.fragment_mma %0, %arg1[%arg2, %arg2] {paired} : !kvcache.fragment<16x32xf16, mma_a16_pairs>, !kvcache.tile<16x32xf16> -> !kvcache.in_flight<16x16xf32, mma_acc>
+    return %1 : !kvcache.in_flight<16x16xf32, mma_acc>
+  }
 }
 

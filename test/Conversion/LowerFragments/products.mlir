@@ -71,6 +71,28 @@ gpu.module @kernels [#nvvm.target<chip = "sm_90a">] {
     gpu.return
   }
 
+  // Keys of 8 bits are a left operand: a lane's word of 16 columns becomes two
+  // of f16. Queries have the columns of each 16 in the same order.
+  // CHECK-LABEL: gpu.func @stored_rows(
+  // CHECK:         nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<row>, num = 4 : i32
+  // CHECK-COUNT-4: arith.extf %{{.*}} : vector<4xf8E4M3FN> to vector<4xf16>
+  // CHECK:         nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<row>, num = 2 : i32
+  // CHECK-COUNT-2: arith.extf %{{.*}} : vector<4xf8E4M3FN> to vector<4xf16>
+  // CHECK-COUNT-3: nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<row>, num = 4 : i32
+  // CHECK-NOT:     nvvm.ldmatrix
+  // CHECK:         gpu.return
+  gpu.func @stored_rows() kernel {
+    %c0 = arith.constant 0 : index
+    %keys = kvcache.alloc_tile : !kvcache.tile<16x48xf8E4M3FN>
+    %queries = kvcache.alloc_tile : !kvcache.tile<16x48xf16>
+    %k = kvcache.fragment_load %keys[%c0, %c0] : !kvcache.tile<16x48xf8E4M3FN> -> !kvcache.fragment<16x48xf16, mma_a16_pairs>
+    %started = kvcache.fragment_mma %k, %queries[%c0, %c0] {paired}
+      : !kvcache.fragment<16x48xf16, mma_a16_pairs>, !kvcache.tile<16x48xf16> -> !fly
+    %s = kvcache.fragment_wait %started : !fly
+    func.call @use(%s) : (!s) -> ()
+    gpu.return
+  }
+
   // A thread loads a number of a column once for both of its rows. Columns in
   // pairs take one ldmatrix.
   // CHECK-LABEL: gpu.func @loads(

@@ -272,3 +272,19 @@ func.func @mma_c9_bytes(%a: !kvcache.fragment<16x64xf16, mma_a16_pairs>, %b: !kv
   %p = kvcache.fragment_mma %a, %b[%i, %i] {rows_first} : !kvcache.fragment<16x64xf16, mma_a16_pairs>, !kvcache.tile<64x64xi8, swizzle_64b> -> !kvcache.in_flight<16x64xf32, mma_acc>
   return
 }
+
+// -----
+
+func.func @mma_c9_paired(%a: !kvcache.fragment<16x64xf16, mma_a16_pairs>, %b: !kvcache.tile<64x64xi8, swizzle_64b>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_mma' op expects 'paired' only for a k_major 'b' of mma.sync with elements of 16 bits, got '!kvcache.tile<64x64xi8, swizzle_64b>'}}
+  %p = kvcache.fragment_mma %a, %b[%i, %i] {paired} : !kvcache.fragment<16x64xf16, mma_a16_pairs>, !kvcache.tile<64x64xi8, swizzle_64b> -> !kvcache.in_flight<16x64xf32, mma_acc>
+  return
+}
+
+// -----
+
+func.func @mma_c2_paired(%a: !kvcache.fragment<16x64xf16, mma_a16>, %b: !kvcache.tile<64x64xf16, swizzle_128b>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_mma' op expects 'a' to be mma_a16_pairs of two dimensions, got '!kvcache.fragment<16x64xf16, mma_a16>'}}
+  %p = kvcache.fragment_mma %a, %b[%i, %i] {paired} : !kvcache.fragment<16x64xf16, mma_a16>, !kvcache.tile<64x64xf16, swizzle_128b> -> !kvcache.in_flight<16x64xf32, mma_acc>
+  return
+}

@@ -8,6 +8,14 @@ func.func @load_c1_element(%t: !kvcache.tile<64x64xf32, swizzle_128b>, %i: index
 
 // -----
 
+func.func @load_c1_bytes(%t: !kvcache.tile<64x64xf8E4M3FN>, %i: index) {
+  // expected-error @below {{'kvcache.fragment_load' op expects a fragment of two dimensions with the elements of the tile, whole bytes, got '!kvcache.fragment<16x32xf16, mma_a16_pairs>' and '!kvcache.tile<64x64xf8E4M3FN>'}}
+  %y = kvcache.fragment_load %t[%i, %i] {paired} : !kvcache.tile<64x64xf8E4M3FN> -> !kvcache.fragment<16x32xf16, mma_a16_pairs>
+  return
+}
+
+// -----
+
 func.func @load_c1_rank(%t: !kvcache.tile<64x64xf32, swizzle_128b>, %i: index) {
   // expected-error @below {{'kvcache.fragment_load' op expects a fragment of two dimensions with the elements of the tile, whole bytes, got '!kvcache.fragment<64xf32, wgmma_acc>' and '!kvcache.tile<64x64xf32, swizzle_128b>'}}
   %y = kvcache.fragment_load %t[%i, %i] : !kvcache.tile<64x64xf32, swizzle_128b> -> !kvcache.fragment<64xf32, wgmma_acc>

@@ -267,3 +267,13 @@ func.func @rows_first(%left: !placed_left, %tile: !placed_tile, %i: index) -> !p
   %started = kvcache.fragment_mma %left, %tile[%i, %i] {rows_first} : !placed_left, !placed_tile -> !placed_fly
   return %started : !placed_fly
 }
+
+// CHECK-LABEL: func.func @paired(
+// CHECK:         kvcache.fragment_load %{{.*}}[%{{.*}}, %{{.*}}] : !kvcache.tile<16x32xf8E4M3FN> -> !kvcache.fragment<16x32xf16, mma_a16_pairs>
+// CHECK:         kvcache.fragment_mma %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] {paired} : !kvcache.fragment
+func.func @paired(%keys: !kvcache.tile<16x32xf8E4M3FN>, %queries: !kvcache.tile<16x32xf16>, %i: index) -> !kvcache.in_flight<16x16xf32, mma_acc> {
+  %left = kvcache.fragment_load %keys[%i, %i] : !kvcache.tile<16x32xf8E4M3FN> -> !kvcache.fragment<16x32xf16, mma_a16_pairs>
+  %started = kvcache.fragment_mma %left, %queries[%i, %i] {paired}
+      : !kvcache.fragment<16x32xf16, mma_a16_pairs>, !kvcache.tile<16x32xf16> -> !kvcache.in_flight<16x16xf32, mma_acc>
+  return %started : !kvcache.in_flight<16x16xf32, mma_acc>
+}

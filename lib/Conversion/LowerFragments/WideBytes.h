@@ -1,0 +1,25 @@
+//===- WideBytes.h - Bytes that become f16 ----------------------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_CONVERSION_LOWERFRAGMENTS_WIDEBYTES_H
+#define KVCACHE_LIB_CONVERSION_LOWERFRAGMENTS_WIDEBYTES_H
+
+#include "kvcache/Support/IndexBuilder.h"
+
+#include <array>
+
+namespace mlir::kvcache {
+
+/// Widens four elements of 8 bits in a word to two words of f16: in their
+/// order, or even and odd ones.
+std::array<Value, 2> widenBytes(const IndexBuilder &b, Type element, Value word,
+                                bool byParity);
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_CONVERSION_LOWERFRAGMENTS_WIDEBYTES_H
