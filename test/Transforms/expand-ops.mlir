@@ -176,6 +176,7 @@ func.func @alignment(%k: !rows, %keys: !cache, %rows: memref<?xi32>) {
 !index = !kvcache.paged<bf16, #index, page_size = 64>
 #state = #kvcache.params<num_heads = 1, head_size = 512, is_mla = true>
 !states = !kvcache.paged<f32, #state, page_size = 4>
+!scaled_index = !kvcache.paged<f8E4M3FN, #index, page_size = 64, scale = f32, granularity = 128>
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 !collection = !kvcache.paged_collection<bf16, #kv, page_size = 64>
 !rows = memref<?x8x128xbf16>
@@ -248,12 +249,41 @@ func.func @gated_pool(%cache: !states, %n: memref<?xi32>, %new: memref<?x1x512xf
 // CHECK-LABEL: func.func @index_scores(
 // GPU:           scf.parallel {{.*}} step (%c256{{.*}}, %c1{{.*}})
 // GPU:           kvcache.load {{.*}} -> vector<16xf32>
-// GPU-COUNT-32:  vector.load {{.*}} : memref<?x16x128xbf16>, vector<4xbf16>
+// GPU-COUNT-32:  vector.load {{.*}} : memref<?x8x128xbf16>, vector<4xbf16>
 // CPU:           kvcache.load {{.*}} -> vector<32xf32>
-// CPU-COUNT-8:   vector.load {{.*}} : memref<?x16x128xbf16>, vector<32xbf16>
+// CPU-COUNT-8:   vector.load {{.*}} : memref<?x8x128xbf16>, vector<32xbf16>
 // CHECK:         memref.store {{.*}} : memref<?x?xf32>
-func.func @index_scores(%q: memref<?x16x128xbf16>, %cache: !index, %n: memref<?xi32>, %scores: memref<?x?xf32>) {
-  kvcache.index_scores %q, %cache rows %n outs(%scores) {sum_heads} : memref<?x16x128xbf16>, !index, memref<?xi32>, memref<?x?xf32>
+func.func @index_scores(%q: memref<?x8x128xbf16>, %cache: !index, %n: memref<?xi32>, %scores: memref<?x?xf32>) {
+  kvcache.index_scores %q, %cache rows %n outs(%scores) {sum_heads} : memref<?x8x128xbf16>, !index, memref<?xi32>, memref<?x?xf32>
+  return
+}
+
+// On tensor cores, a block scores eight tiles for two rows of 64 heads. A warp
+// has 32 keys of a tile in two fragments, for all rows and heads.
+// CHECK-LABEL: func.func @index_scores_of_tiles(
+// GPU:           scf.parallel {{.*}} step (%c1024, %c1{{.*}})
+// GPU:           kvcache.pipe {consumer_registers = 232 : i64} : !kvcache.pipe<3, !kvcache.tile<128x128xf8E4M3FN, swizzle_128b>>
+// GPU:           kvcache.alloc_tile : !kvcache.tile<128x128xf16, swizzle_128b>
+// GPU:           kvcache.alloc_tile : !kvcache.tile<2x64xf32>
+// GPU-COUNT-2:   kvcache.async_load_tile
+// GPU:           gpu.barrier
+// GPU:           scf.for
+// GPU:             kvcache.async_load_tile
+// GPU-COUNT-2:     kvcache.load_scale
+// GPU:             kvcache.consume
+// GPU-COUNT-2:       kvcache.fragment_load {{.*}} -> !kvcache.fragment<16x128xf16, mma_a16_pairs>
+// GPU:             scf.for
+// GPU:               kvcache.fragment_load {{.*}} {repeated}
+// GPU-COUNT-2:       kvcache.fragment_mma {{.*}} {paired}
+// GPU-COUNT-6:       kvcache.fragment_mma {{.*}} {paired}
+// GPU-NOT:           kvcache.fragment_mma
+// GPU:               kvcache.reduce addf {{.*}} -> !kvcache.fragment<16xf32, mma_acc>
+// GPU:               kvcache.store_rows
+// GPU:               kvcache.reduce addf
+// GPU:               kvcache.store_rows
+// CPU-NOT:       kvcache.pipe
+func.func @index_scores_of_tiles(%q: memref<?x64x128xf8E4M3FN>, %cache: !scaled_index, %n: memref<?xi32>, %scores: memref<?x?xf32>, %weights: memref<?x64xf32>) {
+  kvcache.index_scores %q, %cache rows %n outs(%scores) weights %weights {relu, sum_heads} : memref<?x64x128xf8E4M3FN>, !scaled_index, memref<?xi32>, memref<?x?xf32>, memref<?x64xf32>
   return
 }
 

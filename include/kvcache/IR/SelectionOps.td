@@ -138,8 +138,19 @@ def KVCache_IndexScoresOp : KVCache_WholeCacheOp<"index_scores", [
     With `kvcache-expand-ops{checks=1}`, a row that needs more columns than
     `scores` has is an error. Without, it has the scores of these columns.
 
-    On a GPU, a thread computes a column. `block_threads` is the number of threads
-    of a block, by default 256.
+    On a GPU, tensor cores multiply if all of this holds:
+
+    - `sum_heads`, without `block`, of a multiple of 16 heads,
+    - keys of at most 128 elements of f8E4M3FN, f8E5M2, f16 or bf16, with at most
+      one scale for a token,
+    - queries of fp8 or of the elements of products: bf16 for keys of bf16, and
+      f16 otherwise. So keys and queries are exact, and sums are f32.
+
+    A block then scores eight tiles of 128 keys of fp8, or of 64 others, for
+    `128 div Hi` rows of a sequence: it reads each key once for all of these.
+
+    Otherwise, a thread computes a column. `block_threads` is then the number of
+    threads of a block, by default 256.
 
     Constraints:
     - (C1) `q` has a static number of heads, from 1 to 64, and the head size of

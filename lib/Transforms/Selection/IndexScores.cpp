@@ -10,8 +10,8 @@
 
 #include "../Builders/Heads.h"
 #include "RowPosition.h"
+#include "TiledScores.h"
 
-#include "kvcache/IR/CheckOps.h"
 #include "kvcache/Support/FloatBuilder.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -209,10 +209,7 @@ static void scoreColumn(IndexScoresOp op, const Frame &frame, Value row,
   Value used = frame.div(frame.add(entries, frame.index(size - 1)), size);
   int64_t last = cast<MemRefType>(op.getScores().getType()).getRank() - 1;
   Value columns = frame.dim(op.getScores(), last);
-  if (frame.hasChecks)
-    CheckOp::create(frame.builder, frame.loc, used,
-                    frame.add(columns, frame.index(1)),
-                    "number of columns that a row of 'scores' needs");
+  checkColumns(frame, used, columns);
   frame.runIf(frame.below(column, frame.min(used, columns)), [&] {
     EntryScorer(op, frame, {row, position.sequence, entries})
         .storeColumn(column);
@@ -220,6 +217,9 @@ static void scoreColumn(IndexScoresOp op, const Frame &frame, Value row,
 }
 
 void kvcache::expand(IndexScoresOp op, const Frame &frame) {
+  if (frame.isGPU)
+    if (std::optional<KeyTiles> tiles = KeyTiles::choose(op))
+      return tileIndexScores(op, frame, *tiles);
   auto scores = cast<MemRefType>(op.getScores().getType());
   Value rows = frame.dim(op.getScores(), 0);
   Value columns = frame.dim(op.getScores(), scores.getRank() - 1);

@@ -8,6 +8,7 @@
 
 #include "RowPosition.h"
 
+#include "kvcache/IR/CheckOps.h"
 #include "kvcache/IR/QueryOps.h"
 
 using namespace mlir;
@@ -15,7 +16,13 @@ using namespace mlir::kvcache;
 
 RowPosition RowPosition::find(const Frame &frame,
                               const PositionOperands &operands, Value row) {
-  Value sequence = frame.findSequence(operands.rowOffsets, row);
+  return find(frame, operands, row,
+              frame.findSequence(operands.rowOffsets, row));
+}
+
+RowPosition RowPosition::find(const Frame &frame,
+                              const PositionOperands &operands, Value row,
+                              Value sequence) {
   frame.checkFirst(sequence, "sequence", {{"lengths", operands.lengths}});
   Value length = operands.lengths
                      ? frame.loadNumber(operands.lengths, sequence)
@@ -25,4 +32,11 @@ RowPosition RowPosition::find(const Frame &frame,
   Value first = frame.loadNumber(operands.rowOffsets, sequence);
   Value own = frame.add(frame.sub(row, first), frame.index(1));
   return {sequence, frame.add(length, own), length};
+}
+
+void kvcache::checkColumns(const Frame &frame, Value used, Value columns) {
+  if (frame.hasChecks)
+    CheckOp::create(frame.builder, frame.loc, used,
+                    frame.add(columns, frame.index(1)),
+                    "number of columns that a row of 'scores' needs");
 }

@@ -28,7 +28,13 @@ struct RowPosition {
   /// Finds the position of a row that is no padding.
   static RowPosition find(const Frame &frame, const PositionOperands &operands,
                           Value row);
+  /// Likewise, of a row of a sequence.
+  static RowPosition find(const Frame &frame, const PositionOperands &operands,
+                          Value row, Value sequence);
 };
+
+/// With checks, rows of scores have as many columns as the row uses.
+void checkColumns(const Frame &frame, Value used, Value columns);
 
 } // namespace mlir::kvcache
 

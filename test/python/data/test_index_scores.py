@@ -137,6 +137,29 @@ def test_index_scores_of_head_sizes(size, target):
     check(target, "bf16", 2, size, **INDEXER)
 
 
+# Keys, queries, heads and elements that tensor cores multiply.
+TILES = [
+    ("fp8-token", "f8E4M3FN", 64, 128),
+    ("fp8", "f16", 32, 64),
+    ("bf16", "bf16", 16, 128),
+    ("f16", "f8E4M3FN", 48, 96),
+    ("bf16", "f8E4M3FN", 16, 32),
+]
+
+
+@pytest.mark.parametrize(("case", "target"), spread(TILES))
+def test_index_scores_of_tiles(case, target):
+    """Some blocks have rows of several tiles, and some sequences several blocks."""
+    cache, dtype, heads, size = case
+    check(target, cache, heads, size, dtype=dtype, lengths=(0, 37, 1100), new=(3, 1, 10), **INDEXER)
+
+
+@pytest.mark.parametrize(("name", "target"), spread(["sum", "relu", "weights", "width"]))
+def test_index_scores_of_tiles_with_options(name, target):
+    options = {"sum_heads": True, **OPTIONS[name]}
+    check(target, "fp8-token", 16, 64, dtype="f8E4M3FN", lengths=(70, 30), new=(9, 2), **options)
+
+
 OPTIONS = {
     "plain": {},
     "relu": {"relu": True},
@@ -209,10 +232,11 @@ def test_index_keys_in_pages_of_deepgemm(name, target):
     np.testing.assert_array_equal(out, expected.astype(np.float32))
 
 
+@pytest.mark.parametrize("heads", [8, 32])
 @pytest.mark.parametrize(("cache", "target"), spread(["f32", "bf16", "fp8-token", "fp8-group"], with_cpu=True))
-def test_index_scores_of_real_numbers_are_within_the_bound(cache, target):
+def test_index_scores_of_real_numbers_are_within_the_bound(cache, target, heads):
     """The bound of sums of f32: (E + heads + 2) 2^-23 times the sum of magnitudes."""
-    params, heads, size = make_params(cache), 8, 128
+    params, size = make_params(cache), 128
     rng = np.random.default_rng(8)
     step, keys = make_step(params, (50,), (2,), keys=[rng.standard_normal((52, 1, size))])
     q = rng.standard_normal((2, heads, size)).astype(ml_dtypes.bfloat16)

@@ -1,0 +1,57 @@
+//===- ScoreStage.h - Keys and queries in shared memory ---------*- C++ -*-===//
+//
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVCACHE_LIB_TRANSFORMS_SELECTION_SCORESTAGE_H
+#define KVCACHE_LIB_TRANSFORMS_SELECTION_SCORESTAGE_H
+
+#include "KeyTiles.h"
+
+namespace mlir::kvcache {
+
+/// Some rows of a sequence, and the entries that a block scores for them.
+struct ScoreWork {
+  Value thread, sequence;
+  /// The first row, their number, and the tokens that the first one sees.
+  Value row, count, visible;
+  /// The entries.
+  Value begin, end;
+};
+
+/// The shared memory of a block that scores tiles of keys: a pipe of tiles, and
+/// the queries and weights of its rows.
+class ScoreStage {
+public:
+  ScoreStage(IndexScoresOp op, const Frame &frame, const KeyTiles &tiles)
+      : op(op), frame(frame), tiles(tiles) {}
+
+  void allocate();
+  Value getPipe() const { return pipe; }
+  /// The queries of a row after those of the row before, a head in each row of
+  /// the tile.
+  Value getQueries() const { return queries; }
+  /// The weights of a row of the block in each row; null without weights.
+  Value getWeights() const { return weights; }
+
+  /// Starts the copy of tile `number` of `count`, if there is one.
+  void copyTile(const ScoreWork &work, Value number, Value count);
+  /// Stores queries and weights. The barrier after it is the caller's.
+  void storeRows(const ScoreWork &work);
+
+private:
+  void storeQueries(const ScoreWork &work);
+  void storeWeights(const ScoreWork &work);
+
+  IndexScoresOp op;
+  const Frame &frame;
+  KeyTiles tiles;
+  Value pipe, queries, weights;
+};
+
+} // namespace mlir::kvcache
+
+#endif // KVCACHE_LIB_TRANSFORMS_SELECTION_SCORESTAGE_H
