@@ -1,8 +1,8 @@
 """Draws the pictures of the documentation: `draw_images.py`, without arguments.
 
 Runs the notebook examples/pictures.ipynb, stores its drawings in it, and writes the
-drawings of the cells in IMAGES to docs/images, with the folders of the compiler and the
-messages between machines. Needs the package on PYTHONPATH.
+drawings of the cells in IMAGES to docs/images, with the folders of the compiler, the
+messages between machines, and the arrays of a step. Needs the package on PYTHONPATH.
 """
 
 import ast
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import attention_pictures
 import handover
+import step_picture
 import structure
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -47,6 +48,7 @@ def make_files():
         "handover": handover.draw,
         "attention-tiles": attention_pictures.draw_tiles,
         "splits": attention_pictures.draw_splits,
+        "step": step_picture.draw,
     }
     for name, draw in drawn.items():
         files[ROOT / "docs" / "images" / f"{name}.svg"] = draw()

@@ -154,7 +154,7 @@ def drawn():
 
 
 def test_notebook_and_images_equal_drawings(drawn):
-    assert len(drawn) == 12
+    assert len(drawn) == 13
     for path, text in drawn.items():
         assert path.read_text() == text, f"run scripts/draw_images.py to draw {path.name} again"
 
@@ -171,7 +171,7 @@ def test_the_notebook_is_one():
     assert all(ElementTree.fromstring("".join(data["image/svg+xml"])).tag == SVG + "svg" for data in shown)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/how-to/copy-tiles.md", "docs/tutorial/first-kernel.md", "docs/explanation/tile-copies.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/how-to/attention-over-my-cache.md", "docs/how-to/copy-tiles.md", "docs/tutorial/first-kernel.md", "docs/explanation/tile-copies.md"])
 def test_images_of_the_documentation_exist(page):
     links = re.findall(r"!\[[^\]]+\]\(([^)]+\.svg)\)", (ROOT / page).read_text())
     assert links
