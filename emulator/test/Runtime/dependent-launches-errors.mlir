@@ -2,36 +2,20 @@
 // the launch before, and of launches that no thread waits for. They
 // are the same whether launches overlap or not.
 
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// RUN: env KVCACHE_EMULATOR_SEED=0 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
-// RUN: env KVCACHE_EMULATOR_SEED=1 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
-// RUN: env KVCACHE_EMULATOR_SEED=6 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE=%s
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: env KVCACHE_EMULATOR_SEED=0 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
+// RUN: env KVCACHE_EMULATOR_SEED=1 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
+// RUN: env KVCACHE_EMULATOR_SEED=6 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
+
+// PRELUDE: dependent-launches.mlir
 
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
   memref.global @tile : memref<256xi32, 3>
 
-  gpu.func @write(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
-    %b = gpu.block_id x
-    %t = gpu.thread_id x
-    %c64 = arith.constant 64 : index
-    %base = arith.muli %b, %c64 : index
-    %i = arith.addi %base, %t : index
-    %n = arith.index_cast %i : index to i32
-    nvvm.griddepcontrol launch_dependents
-    memref.store %n, %m[%i] : memref<256xi32>
-    gpu.return
-  }
-
   gpu.func @read_too_early(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
-    %b = gpu.block_id x
-    %t = gpu.thread_id x
-    %c64 = arith.constant 64 : index
-    %base = arith.muli %b, %c64 : index
-    %i = arith.addi %base, %t : index
-    %c255 = arith.constant 255 : index
-    %mirror = arith.subi %c255, %i : index
+    %i, %mirror = func.call @indices() : () -> (index, index)
     // CHECK-LABEL: run @read_too_early:
     // CHECK: [[FILE]]:[[#@LINE+11]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@write writes in llvm.store at [[FILE]]:{{.*}}, a launch that may still run: the thread has not waited for it (griddepcontrol.wait)
     // CHECK-LABEL: run @read_too_early_after_the_end:
@@ -50,23 +34,8 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @write_without_dependents(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
-    %b = gpu.block_id x
-    %t = gpu.thread_id x
-    %c64 = arith.constant 64 : index
-    %base = arith.muli %b, %c64 : index
-    %i = arith.addi %base, %t : index
-    %n = arith.index_cast %i : index to i32
-    memref.store %n, %m[%i] : memref<256xi32>
-    gpu.return
-  }
-
   gpu.func @publish_too_late(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
-    %b = gpu.block_id x
-    %t = gpu.thread_id x
-    %c64 = arith.constant 64 : index
-    %base = arith.muli %b, %c64 : index
-    %i = arith.addi %base, %t : index
+    %i = func.call @index() : () -> index
     %n = arith.index_cast %i : index to i32
     nvvm.griddepcontrol launch_dependents
     memref.store %n, %m[%i] : memref<256xi32>
@@ -75,11 +44,7 @@ gpu.module @kernels {
   }
 
   gpu.func @publish_by_each_thread(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
-    %b = gpu.block_id x
-    %t = gpu.thread_id x
-    %c64 = arith.constant 64 : index
-    %base = arith.muli %b, %c64 : index
-    %i = arith.addi %base, %t : index
+    %i = func.call @index() : () -> index
     %n = arith.index_cast %i : index to i32
     memref.store %n, %m[%i] : memref<256xi32>
     nvvm.memory.barrier <gpu>
@@ -88,11 +53,7 @@ gpu.module @kernels {
   }
 
   gpu.func @write_without_fence(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
-    %b = gpu.block_id x
-    %t = gpu.thread_id x
-    %c64 = arith.constant 64 : index
-    %base = arith.muli %b, %c64 : index
-    %i = arith.addi %base, %t : index
+    %i = func.call @index() : () -> index
     %n = arith.index_cast %i : index to i32
     memref.store %n, %m[%i] : memref<256xi32>
     gpu.barrier
@@ -101,13 +62,7 @@ gpu.module @kernels {
   }
 
   gpu.func @write_too_early(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
-    %b = gpu.block_id x
-    %t = gpu.thread_id x
-    %c64 = arith.constant 64 : index
-    %base = arith.muli %b, %c64 : index
-    %i = arith.addi %base, %t : index
-    %c255 = arith.constant 255 : index
-    %mirror = arith.subi %c255, %i : index
+    %i, %mirror = func.call @indices() : () -> (index, index)
     %seven = arith.constant 7 : i32
     // CHECK-LABEL: run @write_too_early_after_a_write:
     // CHECK: [[FILE]]:[[#@LINE+3]]:{{[0-9]+}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) writes 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@write writes in llvm.store
@@ -118,26 +73,9 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @read(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
-    %b = gpu.block_id x
-    %t = gpu.thread_id x
-    %c64 = arith.constant 64 : index
-    %base = arith.muli %b, %c64 : index
-    %i = arith.addi %base, %t : index
-    nvvm.griddepcontrol launch_dependents
-    %v = memref.load %m[%i] : memref<256xi32>
-    memref.store %v, %out[%i] : memref<256xi32>
-    gpu.return
-  }
-
   gpu.func @one_thread_waits(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
-    %b = gpu.block_id x
     %t = gpu.thread_id x
-    %c64 = arith.constant 64 : index
-    %base = arith.muli %b, %c64 : index
-    %i = arith.addi %base, %t : index
-    %c255 = arith.constant 255 : index
-    %mirror = arith.subi %c255, %i : index
+    %i, %mirror = func.call @indices() : () -> (index, index)
     %c0 = arith.constant 0 : index
     %is_first = arith.cmpi eq, %t, %c0 : index
     scf.if %is_first {
@@ -151,11 +89,7 @@ gpu.module @kernels {
   }
 
   gpu.func @copy_too_early(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
-    %b = gpu.block_id x
-    %t = gpu.thread_id x
-    %c64 = arith.constant 64 : index
-    %base = arith.muli %b, %c64 : index
-    %i = arith.addi %base, %t : index
+    %i = func.call @index() : () -> index
     %pointer = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
     %at = arith.index_cast %pointer : index to i64
     %from = llvm.inttoptr %at : i64 to !llvm.ptr<1>
@@ -177,37 +111,8 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @raise_flag(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
-    %b = gpu.block_id x
-    %t = gpu.thread_id x
-    %c64 = arith.constant 64 : index
-    %base = arith.muli %b, %c64 : index
-    %i = arith.addi %base, %t : index
-    %n = arith.index_cast %i : index to i32
-    nvvm.griddepcontrol launch_dependents
-    memref.store %n, %m[%i] : memref<256xi32>
-    gpu.barrier
-    %index = memref.extract_aligned_pointer_as_index %flag : memref<1xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    %c0 = arith.constant 0 : index
-    %is_first = arith.cmpi eq, %t, %c0 : index
-    scf.if %is_first {
-      nvvm.memory.barrier <gpu>
-      %old = llvm.atomicrmw add %g, %one monotonic : !llvm.ptr<1>, i32
-    }
-    gpu.return
-  }
-
   gpu.func @read_after_relaxed_flag(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
-    %b = gpu.block_id x
-    %t = gpu.thread_id x
-    %c64 = arith.constant 64 : index
-    %base = arith.muli %b, %c64 : index
-    %i = arith.addi %base, %t : index
-    %c255 = arith.constant 255 : index
-    %mirror = arith.subi %c255, %i : index
+    %i, %mirror = func.call @indices() : () -> (index, index)
     %index = memref.extract_aligned_pointer_as_index %flag : memref<1xi32> -> index
     %number = arith.index_cast %index : index to i64
     %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
@@ -223,21 +128,6 @@ gpu.module @kernels {
     // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.load: thread ({{[0-9]+}}, 0, 0) of block ({{[0-9]}}, 0, 0) reads 4 bytes at byte {{[0-9]+}} of an allocation of 1024 bytes, which block ({{[0-9]}}, 0, 0) of @kernels::@raise_flag writes in llvm.store
     %v = memref.load %m[%mirror] : memref<256xi32>
     nvvm.griddepcontrol wait
-    memref.store %v, %out[%i] : memref<256xi32>
-    gpu.return
-  }
-
-  gpu.func @start_and_wait(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
-    %b = gpu.block_id x
-    %t = gpu.thread_id x
-    %c64 = arith.constant 64 : index
-    %base = arith.muli %b, %c64 : index
-    %i = arith.addi %base, %t : index
-    %c255 = arith.constant 255 : index
-    %mirror = arith.subi %c255, %i : index
-    nvvm.griddepcontrol launch_dependents
-    nvvm.griddepcontrol wait
-    %v = memref.load %m[%mirror] : memref<256xi32>
     memref.store %v, %out[%i] : memref<256xi32>
     gpu.return
   }
@@ -258,11 +148,7 @@ gpu.module @kernels {
   // CHECK-LABEL: run @no_thread_waits:
   // CHECK: [[FILE]]:[[#@LINE+1]]:3: kernel @kernels::@never_wait has a programmatic launch, and none of its threads waits for the launch before (griddepcontrol.wait): later launches may begin before that has ended
   gpu.func @never_wait(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
-    %b = gpu.block_id x
-    %t = gpu.thread_id x
-    %c64 = arith.constant 64 : index
-    %base = arith.muli %b, %c64 : index
-    %i = arith.addi %base, %t : index
+    %i = func.call @index() : () -> index
     %seven = arith.constant 7 : i32
     memref.store %seven, %out[%i] : memref<256xi32>
     gpu.return
@@ -281,200 +167,21 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @wait_then_read(%m: memref<256xi32>, %out: memref<256xi32>, %flag: memref<1xi32>) kernel {
-    %b = gpu.block_id x
-    %t = gpu.thread_id x
-    %c64 = arith.constant 64 : index
-    %base = arith.muli %b, %c64 : index
-    %i = arith.addi %base, %t : index
-    %c255 = arith.constant 255 : index
-    %mirror = arith.subi %c255, %i : index
-    nvvm.griddepcontrol wait
-    %v = memref.load %m[%mirror] : memref<256xi32>
-    memref.store %v, %out[%i] : memref<256xi32>
-    gpu.return
-  }
 }
 
-func.func @allocate() -> (memref<256xi32>, memref<256xi32>, memref<1xi32>) {
-  %zero = arith.constant 0 : i32
-  %m = gpu.alloc() : memref<256xi32>
-  %out = gpu.alloc() : memref<256xi32>
-  %flag = gpu.alloc() : memref<1xi32>
-  gpu.memset %m, %zero : memref<256xi32>, i32
-  gpu.memset %out, %zero : memref<256xi32>, i32
-  gpu.memset %flag, %zero : memref<1xi32>, i32
-  return %m, %out, %flag : memref<256xi32>, memref<256xi32>, memref<1xi32>
-}
-
-func.func @read_too_early() {
-  %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %c64 = arith.constant 64 : index
-  gpu.launch_func @kernels::@write blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>)
-  gpu.launch_func @kernels::@read_too_early blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
-  return
-}
-
-func.func @read_too_early_after_the_end() {
-  %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %c64 = arith.constant 64 : index
-  gpu.launch_func @kernels::@write_without_dependents blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>)
-  gpu.launch_func @kernels::@read_too_early blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
-  return
-}
-
-func.func @read_too_early_after_publishing_too_late() {
-  %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %c64 = arith.constant 64 : index
-  gpu.launch_func @kernels::@publish_too_late blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>)
-  gpu.launch_func @kernels::@read_too_early blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
-  return
-}
-
-func.func @read_too_early_after_publishing_by_each_thread() {
-  %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %c64 = arith.constant 64 : index
-  gpu.launch_func @kernels::@publish_by_each_thread blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>)
-  gpu.launch_func @kernels::@read_too_early blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
-  return
-}
-
-func.func @read_too_early_without_fence() {
-  %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %c64 = arith.constant 64 : index
-  gpu.launch_func @kernels::@write_without_fence blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>)
-  gpu.launch_func @kernels::@read_too_early blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
-  return
-}
-
-func.func @read_two_launches_too_early() {
-  %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %c64 = arith.constant 64 : index
-  gpu.launch_func @kernels::@write blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>)
-  gpu.launch_func @kernels::@start_and_wait blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
-  gpu.launch_func @kernels::@read_too_early blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
-  return
-}
-
-func.func @write_too_early_after_a_write() {
-  %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %c64 = arith.constant 64 : index
-  gpu.launch_func @kernels::@write blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>)
-  gpu.launch_func @kernels::@write_too_early blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
-  return
-}
-
-func.func @write_too_early_after_a_read() {
-  %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %c64 = arith.constant 64 : index
-  gpu.launch_func @kernels::@read blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>)
-  gpu.launch_func @kernels::@write_too_early blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
-  return
-}
-
-func.func @other_threads_do_not_wait() {
-  %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %c64 = arith.constant 64 : index
-  gpu.launch_func @kernels::@write blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>)
-  gpu.launch_func @kernels::@one_thread_waits blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
-  return
-}
-
-func.func @copy_too_early() {
-  %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %c64 = arith.constant 64 : index
-  gpu.launch_func @kernels::@write blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>)
-  gpu.launch_func @kernels::@copy_too_early blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
-  return
-}
-
-func.func @flag_that_orders_nothing() {
-  %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %c64 = arith.constant 64 : index
-  gpu.launch_func @kernels::@raise_flag blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>)
-  gpu.launch_func @kernels::@read_after_relaxed_flag blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
-  return
-}
-
-func.func @written_before_as_constant() {
-  %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %c64 = arith.constant 64 : index
-  gpu.launch_func @kernels::@write blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>)
-  gpu.launch_func @kernels::@wait_then_read_constant blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
-  return
-}
-
-func.func @no_thread_waits() {
-  %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %c64 = arith.constant 64 : index
-  gpu.launch_func @kernels::@write blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>)
-  gpu.launch_func @kernels::@never_wait blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
-  return
-}
-
-func.func @error_of_the_launch_before() {
-  %m, %out, %flag = func.call @allocate() : () -> (memref<256xi32>, memref<256xi32>, memref<1xi32>)
-  %c1 = arith.constant 1 : index
-  %c4 = arith.constant 4 : index
-  %c64 = arith.constant 64 : index
-  gpu.launch_func @kernels::@fail_late blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>)
-  gpu.launch_func @kernels::@wait_then_read blocks in (%c4, %c1, %c1) threads in (%c64, %c1, %c1)
-      args(%m : memref<256xi32>, %out : memref<256xi32>, %flag : memref<1xi32>) {kvcache.programmatic}
-  return
-}
+// LAUNCHES @read_too_early: 64 threads, 4 blocks, @write, programmatic @read_too_early
+// LAUNCHES @read_too_early_after_the_end: 64 threads, 4 blocks, @write_without_dependents, programmatic @read_too_early
+// LAUNCHES @read_too_early_after_publishing_too_late: 64 threads, 4 blocks, @publish_too_late, programmatic @read_too_early
+// LAUNCHES @read_too_early_after_publishing_by_each_thread: 64 threads, 4 blocks, @publish_by_each_thread, programmatic @read_too_early
+// LAUNCHES @read_too_early_without_fence: 64 threads, 4 blocks, @write_without_fence, programmatic @read_too_early
+// LAUNCHES @read_two_launches_too_early: 64 threads, 4 blocks, @write, programmatic @start_and_wait, programmatic @read_too_early
+// LAUNCHES @write_too_early_after_a_write: 64 threads, 4 blocks, @write, programmatic @write_too_early
+// LAUNCHES @write_too_early_after_a_read: 64 threads, 4 blocks, @read, programmatic @write_too_early
+// LAUNCHES @other_threads_do_not_wait: 64 threads, 4 blocks, @write, programmatic @one_thread_waits
+// LAUNCHES @copy_too_early: 64 threads, 4 blocks, @write, programmatic @copy_too_early
+// LAUNCHES @flag_that_orders_nothing: 64 threads, 4 blocks, @raise_flag, programmatic @read_after_relaxed_flag
+// LAUNCHES @written_before_as_constant: 64 threads, 4 blocks, @write, programmatic @wait_then_read_constant
+// LAUNCHES @no_thread_waits: 64 threads, 4 blocks, @write, programmatic @never_wait
+// LAUNCHES @error_of_the_launch_before: 64 threads, 4 blocks, @fail_late, programmatic @wait_then_read
 
 }

@@ -2,41 +2,14 @@
 
 // DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime
 // DEFINE: %{case} =
-// DEFINE: %{run} = env KVCACHE_EMULATOR_TIMEOUT=1 not mlir-runner %t.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE=%s --check-prefix
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// REDEFINE: %{case} = zero_divisor
-// RUN: %{run} ZERO_DIVISOR
-// REDEFINE: %{case} = zero_in_a_vector
-// RUN: %{run} ZERO_IN_A_VECTOR
-// REDEFINE: %{case} = quotient_too_large
-// RUN: %{run} QUOTIENT_TOO_LARGE
-// REDEFINE: %{case} = never_reached
-// RUN: %{run} NEVER_REACHED
+// DEFINE: %{run} = env KVCACHE_EMULATOR_TIMEOUT=1 not mlir-runner %t.plain.mlir -e %{case} -entry-point-result=void -shared-libs=%{libs} 2>&1 | FileCheck %s -DFILE="<stdin>" --check-prefix
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: env KVCACHE_EMULATOR_TIMEOUT=1 %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%{libs} --right=right | FileCheck %s -DFILE="<stdin>" --check-prefixes=CHECK,LOOP,BARRIERS
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a sanitize=false" -o %t.plain.mlir
 // REDEFINE: %{case} = loop_without_end
-// RUN: %{run} LOOP_WITHOUT_END
+// RUN: %{run} LOOP
 // REDEFINE: %{case} = barriers_without_end
-// RUN: %{run} BARRIERS_WITHOUT_END
-// REDEFINE: %{case} = call_without_end
-// RUN: %{run} CALL_WITHOUT_END
-// REDEFINE: %{case} = stack_in_a_loop
-// RUN: %{run} STACK_IN_A_LOOP
-// REDEFINE: %{case} = many_variables
-// RUN: %{run} MANY_VARIABLES
-// REDEFINE: %{case} = outside_of_a_variable
-// RUN: %{run} OUTSIDE_OF_A_VARIABLE
-// REDEFINE: %{case} = fill_of_more_than_a_variable
-// RUN: %{run} FILL_OF_MORE_THAN_A_VARIABLE
-// REDEFINE: %{case} = variable_by_another_pointer
-// RUN: %{run} VARIABLE_BY_ANOTHER_POINTER
-// REDEFINE: %{case} = print_of_too_few
-// RUN: %{run} PRINT_OF_TOO_FEW
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a sanitize=false" -o %t.mlir
-// REDEFINE: %{case} = loop_without_end
-// RUN: %{run} LOOP_WITHOUT_END
-// REDEFINE: %{case} = barriers_without_end
-// RUN: %{run} BARRIERS_WITHOUT_END
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
-// RUN: mlir-runner %t.mlir -e right -entry-point-result=void -shared-libs=%{libs} | FileCheck %s --check-prefix=RIGHT
+// RUN: %{run} BARRIERS
 
 module attributes {gpu.container_module} {
 
@@ -45,7 +18,6 @@ gpu.module @kernels {
   llvm.mlir.global internal constant @two_numbers("%d %d\0A\00")
 
   // Without end.
-  // CALL_WITHOUT_END: [[FILE]]:{{.*}}: thread (0, 0, 0) of block (0, 0, 0) has no more stack: functions call each other without end
   llvm.func @sums(%n: i32) -> i32 attributes {no_inline} {
     %one = llvm.mlir.constant(1 : i32) : i32
     %variable = llvm.alloca %one x i32 : (i32) -> !llvm.ptr
@@ -59,7 +31,8 @@ gpu.module @kernels {
 
   gpu.func @zero_divisor(%numbers: !llvm.ptr) kernel {
     %zero = llvm.load %numbers : !llvm.ptr -> i32
-    // ZERO_DIVISOR: [[FILE]]:[[#@LINE+1]]:10: llvm.sdiv: thread (0, 0, 0) of block (0, 0, 0) divides by zero
+    // CHECK-LABEL: run @zero_divisor:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.sdiv: thread (0, 0, 0) of block (0, 0, 0) divides by zero
     %q = llvm.sdiv %zero, %zero : i32
     llvm.store %q, %numbers : i32, !llvm.ptr
     gpu.return
@@ -67,7 +40,8 @@ gpu.module @kernels {
 
   gpu.func @zero_in_a_vector(%numbers: !llvm.ptr) kernel {
     %zero = llvm.load %numbers {alignment = 4 : i64} : !llvm.ptr -> vector<4xi32>
-    // ZERO_IN_A_VECTOR: [[FILE]]:[[#@LINE+1]]:10: llvm.urem: thread (0, 0, 0) of block (0, 0, 0) divides by zero
+    // CHECK-LABEL: run @zero_in_a_vector:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.urem: thread (0, 0, 0) of block (0, 0, 0) divides by zero
     %q = llvm.urem %zero, %zero : vector<4xi32>
     llvm.store %q, %numbers {alignment = 4 : i64} : vector<4xi32>, !llvm.ptr
     gpu.return
@@ -79,7 +53,8 @@ gpu.module @kernels {
     %minus_one = llvm.mlir.constant(-1 : i32) : i32
     %dividend = llvm.add %zero, %least : i32
     %divisor = llvm.add %zero, %minus_one : i32
-    // QUOTIENT_TOO_LARGE: [[FILE]]:[[#@LINE+1]]:10: llvm.sdiv: thread (0, 0, 0) of block (0, 0, 0) divides the least number of its type by -1
+    // CHECK-LABEL: run @quotient_too_large:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.sdiv: thread (0, 0, 0) of block (0, 0, 0) divides the least number of its type by -1
     %q = llvm.sdiv %dividend, %divisor : i32
     llvm.store %q, %numbers : i32, !llvm.ptr
     gpu.return
@@ -89,7 +64,8 @@ gpu.module @kernels {
     %zero = llvm.load %numbers : !llvm.ptr -> i32
     llvm.switch %zero : i32, ^end [0: ^never]
   ^never:
-    // NEVER_REACHED: [[FILE]]:[[#@LINE+1]]:5: llvm.unreachable: thread (0, 0, 0) of block (0, 0, 0) reaches code that the compiler assumed to be unreachable
+    // CHECK-LABEL: run @never_reached:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.unreachable: thread (0, 0, 0) of block (0, 0, 0) reaches code that the compiler assumed to be unreachable
     llvm.unreachable
   ^end:
     gpu.return
@@ -98,19 +74,24 @@ gpu.module @kernels {
   gpu.func @loop_without_end(%numbers: !llvm.ptr) kernel {
     llvm.br ^again
   ^again:
-    // LOOP_WITHOUT_END: [[FILE]]:[[#@LINE+1]]:5: llvm.br: thread (0, 0, 0) of block (0, 0, 0) loops without end, or its block uses more than 1 seconds of a processor (KVCACHE_EMULATOR_TIMEOUT)
+    // CHECK-LABEL: run @loop_without_end:
+    // LOOP: [[FILE]]:[[#@LINE+1]]:5: llvm.br: thread (0, 0, 0) of block (0, 0, 0) loops without end, or its block uses more than 1 seconds of a processor (KVCACHE_EMULATOR_TIMEOUT)
     llvm.br ^again
   }
 
+  // LAUNCH: 32 threads
   gpu.func @barriers_without_end(%numbers: !llvm.ptr) kernel {
     llvm.br ^again
   ^again:
     // The time may be over at either line.
-    // BARRIERS_WITHOUT_END: [[FILE]]:{{[0-9]+}}:5: {{nvvm.barrier0|llvm.br}}: thread ({{.*}}, 0, 0) of block (0, 0, 0) loops without end
+    // CHECK-LABEL: run @barriers_without_end:
+    // BARRIERS: [[FILE]]:{{[0-9]+}}:5: {{nvvm.barrier0|llvm.br}}: thread ({{.*}}, 0, 0) of block (0, 0, 0) loops without end
     nvvm.barrier0
     llvm.br ^again
   }
 
+  // CHECK-LABEL: run @call_without_end:
+  // CHECK: [[FILE]]:{{.*}}: thread (0, 0, 0) of block (0, 0, 0) has no more stack: functions call each other without end
   gpu.func @call_without_end(%numbers: !llvm.ptr) kernel {
     %zero = llvm.load %numbers : !llvm.ptr -> i32
     %sum = llvm.call @sums(%zero) : (i32) -> i32
@@ -125,7 +106,8 @@ gpu.module @kernels {
     %one = llvm.add %zero, %c1 : i32
     llvm.br ^again
   ^again:
-    // STACK_IN_A_LOOP: [[FILE]]:[[#@LINE+1]]:17: llvm.alloca: thread (0, 0, 0) of block (0, 0, 0) has no more stack
+    // CHECK-LABEL: run @stack_in_a_loop:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:17: llvm.alloca: thread (0, 0, 0) of block (0, 0, 0) has no more stack
     %variable = llvm.alloca %one x !llvm.array<64 x i32> : (i32) -> !llvm.ptr
     llvm.store volatile %one, %variable : i32, !llvm.ptr
     llvm.br ^again
@@ -135,7 +117,8 @@ gpu.module @kernels {
     %zero = llvm.load %numbers : !llvm.ptr -> i32
     %more = llvm.mlir.constant(-1 : i32) : i32
     %count = llvm.add %zero, %more : i32
-    // MANY_VARIABLES: [[FILE]]:[[#@LINE+1]]:17: llvm.alloca: thread (0, 0, 0) of block (0, 0, 0) has no more stack
+    // CHECK-LABEL: run @many_variables:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:17: llvm.alloca: thread (0, 0, 0) of block (0, 0, 0) has no more stack
     %variable = llvm.alloca %count x i32 : (i32) -> !llvm.ptr
     llvm.store volatile %zero, %variable : i32, !llvm.ptr
     gpu.return
@@ -147,7 +130,8 @@ gpu.module @kernels {
     %zero = llvm.load %numbers : !llvm.ptr -> i32
     %place = llvm.add %zero, %four : i32
     %element = llvm.getelementptr %variable[%place] : (!llvm.ptr, i32) -> !llvm.ptr, i32
-    // OUTSIDE_OF_A_VARIABLE: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 16 of a variable of its own of 16 bytes
+    // CHECK-LABEL: run @outside_of_a_variable:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 16 of a variable of its own of 16 bytes
     llvm.store volatile %four, %element : i32, !llvm.ptr
     gpu.return
   }
@@ -157,7 +141,8 @@ gpu.module @kernels {
     %variable = llvm.alloca %four x i32 : (i32) -> !llvm.ptr
     %byte = llvm.mlir.constant(0 : i8) : i8
     %bytes = llvm.mlir.constant(17 : i64) : i64
-    // FILL_OF_MORE_THAN_A_VARIABLE: [[FILE]]:[[#@LINE+1]]:5: llvm.intr.memset: thread (0, 0, 0) of block (0, 0, 0) writes 17 bytes at byte 0 of a variable of its own of 16 bytes
+    // CHECK-LABEL: run @fill_of_more_than_a_variable:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.intr.memset: thread (0, 0, 0) of block (0, 0, 0) writes 17 bytes at byte 0 of a variable of its own of 16 bytes
     "llvm.intr.memset"(%variable, %byte, %bytes) <{isVolatile = true}> : (!llvm.ptr, i8, i64) -> ()
     gpu.return
   }
@@ -169,7 +154,8 @@ gpu.module @kernels {
     %is_zero = llvm.icmp "eq" %zero, %four : i32
     %one_of_two = llvm.select %is_zero, %numbers, %variable : i1, !llvm.ptr
     %element = llvm.getelementptr %one_of_two[-1] : (!llvm.ptr) -> !llvm.ptr, i32
-    // VARIABLE_BY_ANOTHER_POINTER: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte -4 of a variable of its own of 16 bytes
+    // CHECK-LABEL: run @variable_by_another_pointer:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte -4 of a variable of its own of 16 bytes
     llvm.store volatile %four, %element : i32, !llvm.ptr
     gpu.return
   }
@@ -179,7 +165,8 @@ gpu.module @kernels {
     %format = llvm.mlir.addressof @two_numbers : !llvm.ptr
     %arguments = llvm.alloca %one x i32 : (i32) -> !llvm.ptr
     llvm.store %one, %arguments : i32, !llvm.ptr
-    // PRINT_OF_TOO_FEW: [[FILE]]:[[#@LINE+1]]:14: llvm.call: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 4 of a variable of its own of 4 bytes
+    // CHECK-LABEL: run @print_of_too_few:
+    // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.call: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 4 of a variable of its own of 4 bytes
     %count = llvm.call @vprintf(%format, %arguments) : (!llvm.ptr, !llvm.ptr) -> i32
     gpu.return
   }
@@ -222,206 +209,10 @@ gpu.module @kernels {
     llvm.store %seven, %word : i32, !llvm.ptr<3>
     %zero = llvm.mlir.zero : !llvm.ptr<3>
     %first = llvm.load %zero : !llvm.ptr<3> -> i32
-    // RIGHT: -3 7 5040 7
+    // CHECK-LABEL: run @right:
+    // CHECK-NEXT: -3 7 5040 7
     gpu.printf "%d %d %d %d\n", %changed, %kept, %again, %first : i32, i32, i32, i32
     gpu.return
   }
 }
-
-func.func @zero_divisor() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %zero = arith.constant 0 : i32
-  %words = gpu.alloc host_shared () : memref<32xi32>
-  gpu.memset %words, %zero : memref<32xi32>, i32
-  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
-  %number = arith.index_cast %address : index to i64
-  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
-  gpu.launch_func @kernels::@zero_divisor blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
-  gpu.dealloc %words : memref<32xi32>
-  return
-}
-
-func.func @zero_in_a_vector() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %zero = arith.constant 0 : i32
-  %words = gpu.alloc host_shared () : memref<32xi32>
-  gpu.memset %words, %zero : memref<32xi32>, i32
-  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
-  %number = arith.index_cast %address : index to i64
-  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
-  gpu.launch_func @kernels::@zero_in_a_vector blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
-  gpu.dealloc %words : memref<32xi32>
-  return
-}
-
-func.func @quotient_too_large() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %zero = arith.constant 0 : i32
-  %words = gpu.alloc host_shared () : memref<32xi32>
-  gpu.memset %words, %zero : memref<32xi32>, i32
-  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
-  %number = arith.index_cast %address : index to i64
-  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
-  gpu.launch_func @kernels::@quotient_too_large blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
-  gpu.dealloc %words : memref<32xi32>
-  return
-}
-
-func.func @never_reached() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %zero = arith.constant 0 : i32
-  %words = gpu.alloc host_shared () : memref<32xi32>
-  gpu.memset %words, %zero : memref<32xi32>, i32
-  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
-  %number = arith.index_cast %address : index to i64
-  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
-  gpu.launch_func @kernels::@never_reached blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
-  gpu.dealloc %words : memref<32xi32>
-  return
-}
-
-func.func @loop_without_end() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %zero = arith.constant 0 : i32
-  %words = gpu.alloc host_shared () : memref<32xi32>
-  gpu.memset %words, %zero : memref<32xi32>, i32
-  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
-  %number = arith.index_cast %address : index to i64
-  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
-  gpu.launch_func @kernels::@loop_without_end blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
-  gpu.dealloc %words : memref<32xi32>
-  return
-}
-
-func.func @barriers_without_end() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %zero = arith.constant 0 : i32
-  %words = gpu.alloc host_shared () : memref<32xi32>
-  gpu.memset %words, %zero : memref<32xi32>, i32
-  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
-  %number = arith.index_cast %address : index to i64
-  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
-  gpu.launch_func @kernels::@barriers_without_end blocks in (%c1, %c1, %c1) threads in (%c32, %c1, %c1) args(%numbers : !llvm.ptr)
-  gpu.dealloc %words : memref<32xi32>
-  return
-}
-
-func.func @call_without_end() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %zero = arith.constant 0 : i32
-  %words = gpu.alloc host_shared () : memref<32xi32>
-  gpu.memset %words, %zero : memref<32xi32>, i32
-  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
-  %number = arith.index_cast %address : index to i64
-  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
-  gpu.launch_func @kernels::@call_without_end blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
-  gpu.dealloc %words : memref<32xi32>
-  return
-}
-
-func.func @stack_in_a_loop() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %zero = arith.constant 0 : i32
-  %words = gpu.alloc host_shared () : memref<32xi32>
-  gpu.memset %words, %zero : memref<32xi32>, i32
-  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
-  %number = arith.index_cast %address : index to i64
-  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
-  gpu.launch_func @kernels::@stack_in_a_loop blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
-  gpu.dealloc %words : memref<32xi32>
-  return
-}
-
-func.func @many_variables() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %zero = arith.constant 0 : i32
-  %words = gpu.alloc host_shared () : memref<32xi32>
-  gpu.memset %words, %zero : memref<32xi32>, i32
-  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
-  %number = arith.index_cast %address : index to i64
-  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
-  gpu.launch_func @kernels::@many_variables blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
-  gpu.dealloc %words : memref<32xi32>
-  return
-}
-
-func.func @outside_of_a_variable() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %zero = arith.constant 0 : i32
-  %words = gpu.alloc host_shared () : memref<32xi32>
-  gpu.memset %words, %zero : memref<32xi32>, i32
-  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
-  %number = arith.index_cast %address : index to i64
-  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
-  gpu.launch_func @kernels::@outside_of_a_variable blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
-  gpu.dealloc %words : memref<32xi32>
-  return
-}
-
-func.func @fill_of_more_than_a_variable() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %zero = arith.constant 0 : i32
-  %words = gpu.alloc host_shared () : memref<32xi32>
-  gpu.memset %words, %zero : memref<32xi32>, i32
-  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
-  %number = arith.index_cast %address : index to i64
-  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
-  gpu.launch_func @kernels::@fill_of_more_than_a_variable blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
-  gpu.dealloc %words : memref<32xi32>
-  return
-}
-
-func.func @variable_by_another_pointer() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %zero = arith.constant 0 : i32
-  %words = gpu.alloc host_shared () : memref<32xi32>
-  gpu.memset %words, %zero : memref<32xi32>, i32
-  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
-  %number = arith.index_cast %address : index to i64
-  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
-  gpu.launch_func @kernels::@variable_by_another_pointer blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
-  gpu.dealloc %words : memref<32xi32>
-  return
-}
-
-func.func @print_of_too_few() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %zero = arith.constant 0 : i32
-  %words = gpu.alloc host_shared () : memref<32xi32>
-  gpu.memset %words, %zero : memref<32xi32>, i32
-  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
-  %number = arith.index_cast %address : index to i64
-  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
-  gpu.launch_func @kernels::@print_of_too_few blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
-  gpu.dealloc %words : memref<32xi32>
-  return
-}
-
-func.func @right() {
-  %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %zero = arith.constant 0 : i32
-  %words = gpu.alloc host_shared () : memref<32xi32>
-  gpu.memset %words, %zero : memref<32xi32>, i32
-  %address = memref.extract_aligned_pointer_as_index %words : memref<32xi32> -> index
-  %number = arith.index_cast %address : index to i64
-  %numbers = llvm.inttoptr %number : i64 to !llvm.ptr
-  gpu.launch_func @kernels::@right blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%numbers : !llvm.ptr)
-  gpu.dealloc %words : memref<32xi32>
-  return
-}
-
 }

@@ -3,7 +3,7 @@
 
 // DEFINE: %{libs} = %kvcache_emulator,%kvcache_runtime,%mlir_lib_dir/libmlir_c_runner_utils.so
 // DEFINE: %{run} = mlir-runner -e main -entry-point-result=void -shared-libs=%{libs} %t.mlir
-// RUN: kvcache-opt %s --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
+// RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_90a" -o %t.mlir
 // RUN: env KVCACHE_EMULATOR_THREADS=1 %{run} | FileCheck %s
 // RUN: env KVCACHE_EMULATOR_THREADS=4 %{run} | FileCheck %s
 // RUN: env KVCACHE_EMULATOR_THREADS=4 KVCACHE_EMULATOR_SEED=7 %{run} | FileCheck %s
@@ -13,13 +13,11 @@ module attributes {gpu.container_module} {
 gpu.module @kernels {
   llvm.mlir.global internal @last() {addr_space = 3 : i32, alignment = 4 : i64} : i32
 
-  gpu.func @last_block_merges(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 blocks, then @print
+  gpu.func @last_block_merges(%g: !llvm.ptr<1>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
     %three = llvm.mlir.constant(3 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
@@ -36,13 +34,11 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @last_block_merges_by_the_ticket(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 blocks, then @print
+  gpu.func @last_block_merges_by_the_ticket(%g: !llvm.ptr<1>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
     %three = llvm.mlir.constant(3 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
@@ -57,13 +53,11 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @last_block_merges_by_llvm_fences(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 blocks, then @print
+  gpu.func @last_block_merges_by_llvm_fences(%g: !llvm.ptr<1>) kernel {
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
     %three = llvm.mlir.constant(3 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
@@ -80,15 +74,13 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @all_threads_merge(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 threads, 4 blocks, then @print
+  gpu.func @all_threads_merge(%g: !llvm.ptr<1>) kernel {
     %t = nvvm.read.ptx.sreg.tid.x : i32
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
     %one = llvm.mlir.constant(1 : i32) : i32
     %three = llvm.mlir.constant(3 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %size = nvvm.read.ptx.sreg.ntid.x : i32
@@ -118,15 +110,13 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @all_threads_fence_and_one_takes_the_ticket(%m: memref<256xi32>) kernel {
+  // LAUNCH: 4 threads, 4 blocks, then @print
+  gpu.func @all_threads_fence_and_one_takes_the_ticket(%g: !llvm.ptr<1>) kernel {
     %t = nvvm.read.ptx.sreg.tid.x : i32
     %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
     %one = llvm.mlir.constant(1 : i32) : i32
     %three = llvm.mlir.constant(3 : i32) : i32
-    %index = memref.extract_aligned_pointer_as_index %m : memref<256xi32> -> index
-    %number = arith.index_cast %index : index to i64
-    %g = llvm.inttoptr %number : i64 to !llvm.ptr<1>
     %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
     %size = nvvm.read.ptx.sreg.ntid.x : i32
@@ -159,56 +149,6 @@ gpu.module @kernels {
   }
 }
 
-func.func @last_block_merges() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 4 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@last_block_merges blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  func.call @print(%m) : (memref<256xi32>) -> ()
-  return
-}
-
-func.func @last_block_merges_by_the_ticket() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 4 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@last_block_merges_by_the_ticket blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  func.call @print(%m) : (memref<256xi32>) -> ()
-  return
-}
-
-func.func @last_block_merges_by_llvm_fences() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 4 : index
-  %threads = arith.constant 1 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@last_block_merges_by_llvm_fences blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  func.call @print(%m) : (memref<256xi32>) -> ()
-  return
-}
-
-func.func @all_threads_merge() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 4 : index
-  %threads = arith.constant 4 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@all_threads_merge blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  func.call @print(%m) : (memref<256xi32>) -> ()
-  return
-}
-
-func.func @all_threads_fence_and_one_takes_the_ticket() {
-  %c1 = arith.constant 1 : index
-  %blocks = arith.constant 4 : index
-  %threads = arith.constant 4 : index
-  %m = func.call @make() : () -> memref<256xi32>
-  gpu.launch_func @kernels::@all_threads_fence_and_one_takes_the_ticket blocks in (%blocks, %c1, %c1) threads in (%threads, %c1, %c1) args(%m : memref<256xi32>)
-  func.call @print(%m) : (memref<256xi32>) -> ()
-  return
-}
-
 func.func @main() {
   // CHECK: 6
   func.call @last_block_merges() : () -> ()
@@ -232,13 +172,6 @@ func.func private @print(%m: memref<256xi32>) {
   memref.dealloc %host : memref<256xi32>
   gpu.dealloc %m : memref<256xi32>
   return
-}
-
-func.func private @make() -> memref<256xi32> {
-  %zero = arith.constant 0 : i32
-  %m = gpu.alloc() : memref<256xi32>
-  gpu.memset %m, %zero : memref<256xi32>, i32
-  return %m : memref<256xi32>
 }
 
 }
