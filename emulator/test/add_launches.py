@@ -12,9 +12,11 @@ parameters and memory, is a comment alone:
 
     // LAUNCHES @name: 64 threads, 4 blocks, @write, programmatic @read, then @print
 
-The functions are at the end, so that lines keep their numbers. So are the symbols of a file in Inputs that the module names:
+The functions are at the end, so that lines keep their numbers. So are the symbols of a file in Inputs that the module
+names, for its kernels or for its host code:
 
     // PRELUDE: tensor-memory.mlir
+    // HOST PRELUDE: tile-maps.mlir
 """
 
 import pathlib
@@ -111,10 +113,16 @@ def write_host_function(name, phrases, parameters, aliases):
 
 
 def add_preludes(text, folder):
-    """The text, with the preludes that it names before the brace of the module of kernels."""
-    end = text.index("\n}\n", text.index("gpu.module @kernels")) + 1
-    names = re.findall(r"^// PRELUDE: (.*)$", text, re.MULTILINE)
-    return text[:end] + "".join((folder / "Inputs" / name).read_text() for name in names) + text[end:]
+    """The text, with the preludes that it names before the brace of the module of kernels, and before the last one."""
+    kernels_end = text.index("\n}\n", text.index("gpu.module @kernels")) + 1
+    end = text.rindex("}")
+    for_kernels, for_host = (
+        "".join(
+            (folder / "Inputs" / name).read_text() for name in re.findall(rf"^// {word}: (.*)$", text, re.MULTILINE)
+        )
+        for word in ("PRELUDE", "HOST PRELUDE")
+    )
+    return text[:kernels_end] + for_kernels + text[kernels_end:end] + for_host + text[end:]
 
 
 def add_launches(text):

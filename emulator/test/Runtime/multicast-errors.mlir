@@ -5,17 +5,12 @@
 // RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
 // PRELUDE: cluster-barriers.mlir
+// PRELUDE: pointers.mlir
 
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
   llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<1024 x i8>
-  func.func @get_source(%tensor: memref<8x32xi32>) -> !llvm.ptr<1> {
-    %i = memref.extract_aligned_pointer_as_index %tensor : memref<8x32xi32> -> index
-    %n = arith.index_cast %i : index to i64
-    %p = llvm.inttoptr %n : i64 to !llvm.ptr<1>
-    return %p : !llvm.ptr<1>
-  }
 
   // LAUNCH: 2 blocks
   gpu.func @mask_outside(%tensor: memref<8x32xi32>) kernel attributes {known_cluster_size = array<i32: 2, 1, 1>} {
