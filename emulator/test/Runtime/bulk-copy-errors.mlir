@@ -5,18 +5,13 @@
 // RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
 // RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
+// PRELUDE: tile-barrier.mlir
+
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
-  llvm.mlir.global internal @shared() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<256 x i8>
-  llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<1024 x i8>
-
   gpu.func @bulk_copy_to_odd_place(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
+    %tile, %b = func.call @init() : () -> (!llvm.ptr<3>, !llvm.ptr<3>)
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %odd = llvm.getelementptr %tile[8] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     // CHECK-LABEL: run @bulk_copy_to_odd_place:
@@ -26,11 +21,7 @@ gpu.module @kernels {
   }
 
   gpu.func @bulk_copy_of_odd_size(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
+    %tile, %b = func.call @init() : () -> (!llvm.ptr<3>, !llvm.ptr<3>)
     %bytes = llvm.mlir.constant(20 : i32) : i32
     // CHECK-LABEL: run @bulk_copy_of_odd_size:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects a size in multiples of 16 bytes, got 20
@@ -39,11 +30,7 @@ gpu.module @kernels {
   }
 
   gpu.func @bulk_copy_out_of_shared_memory(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
+    %tile, %b = func.call @init() : () -> (!llvm.ptr<3>, !llvm.ptr<3>)
     %bytes = llvm.mlir.constant(0x80000000 : i32) : i32
     // CHECK-LABEL: run @bulk_copy_out_of_shared_memory:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) uses 2147483648 bytes at byte 0 of shared @tile, which has 1024 bytes
@@ -52,14 +39,8 @@ gpu.module @kernels {
   }
 
   gpu.func @too_few_bytes_expected(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
+    %tile, %b, %s = func.call @begin_copy(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<3>, !llvm.ptr<3>, i64)
     %bytes = llvm.mlir.constant(64 : i32) : i32
-    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
-    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     // CHECK-LABEL: run @too_few_bytes_expected:
     // CHECK: [[FILE]]:[[#@LINE+2]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy of 64 bytes in flight when phase 0 of the mbarrier at byte 0 of shared @shared completes, which expected 64 bytes
     %half = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
@@ -70,11 +51,7 @@ gpu.module @kernels {
   }
 
   gpu.func @no_bytes_expected(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
+    %tile, %b = func.call @init() : () -> (!llvm.ptr<3>, !llvm.ptr<3>)
     %bytes = llvm.mlir.constant(64 : i32) : i32
     // CHECK-LABEL: run @no_bytes_expected:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) has a copy of 64 bytes in flight when phase 0 of the mbarrier at byte 0 of shared @shared completes, which expected 0 bytes
@@ -86,11 +63,7 @@ gpu.module @kernels {
   }
 
   gpu.func @too_many_bytes_expected(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
+    %tile, %b = func.call @init() : () -> (!llvm.ptr<3>, !llvm.ptr<3>)
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %more = llvm.mlir.constant(96 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %more : !llvm.ptr<3>, i32 -> i64
@@ -104,11 +77,7 @@ gpu.module @kernels {
   }
 
   gpu.func @bulk_copy_without_a_wait(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
+    %tile, %b = func.call @init() : () -> (!llvm.ptr<3>, !llvm.ptr<3>)
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
     // CHECK-LABEL: run @bulk_copy_without_a_wait:
@@ -118,11 +87,7 @@ gpu.module @kernels {
   }
 
   gpu.func @inval_with_copy_in_flight(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
+    %tile, %b = func.call @init() : () -> (!llvm.ptr<3>, !llvm.ptr<3>)
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
@@ -133,11 +98,7 @@ gpu.module @kernels {
   }
 
   gpu.func @bulk_copy_of_what_changes(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
+    %tile, %b = func.call @init() : () -> (!llvm.ptr<3>, !llvm.ptr<3>)
     %bytes = llvm.mlir.constant(64 : i32) : i32
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
     nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>

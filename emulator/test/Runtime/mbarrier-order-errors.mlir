@@ -4,24 +4,16 @@
 // RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
 // RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
+// PRELUDE: tile-barrier.mlir
+
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
-  llvm.mlir.global internal @shared() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<256 x i8>
-  llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<1024 x i8>
-
   // LAUNCH: 2 threads
   gpu.func @arrival_without_release(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %tile, %b, %is_first = func.call @init_for_all() : () -> (!llvm.ptr<3>, !llvm.ptr<3>, i1)
     %one = llvm.mlir.constant(1 : i32) : i32
-    %t = nvvm.read.ptx.sreg.tid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
-    %is_first = llvm.icmp "eq" %t, %zero : i32
-    scf.if %is_first {
-      nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    }
-    nvvm.barrier0
     scf.if %is_first {
       llvm.store %one, %tile : i32, !llvm.ptr<3>
       %s = nvvm.mbarrier.arrive %b {relaxed = true} : !llvm.ptr<3> -> i64
@@ -44,16 +36,9 @@ gpu.module @kernels {
 
   // LAUNCH: 2 threads
   gpu.func @wait_without_acquire(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %tile, %b, %is_first = func.call @init_for_all() : () -> (!llvm.ptr<3>, !llvm.ptr<3>, i1)
     %one = llvm.mlir.constant(1 : i32) : i32
-    %t = nvvm.read.ptx.sreg.tid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
-    %is_first = llvm.icmp "eq" %t, %zero : i32
-    scf.if %is_first {
-      nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    }
-    nvvm.barrier0
     scf.if %is_first {
       llvm.store %one, %tile : i32, !llvm.ptr<3>
       %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
@@ -76,16 +61,8 @@ gpu.module @kernels {
 
   // LAUNCH: 2 threads
   gpu.func @no_wait(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %tile, %b, %is_first = func.call @init_for_all() : () -> (!llvm.ptr<3>, !llvm.ptr<3>, i1)
     %one = llvm.mlir.constant(1 : i32) : i32
-    %t = nvvm.read.ptx.sreg.tid.x : i32
-    %zero = llvm.mlir.constant(0 : i32) : i32
-    %is_first = llvm.icmp "eq" %t, %zero : i32
-    scf.if %is_first {
-      nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    }
-    nvvm.barrier0
     scf.if %is_first {
       llvm.store %one, %tile : i32, !llvm.ptr<3>
       %s = nvvm.mbarrier.arrive %b : !llvm.ptr<3> -> i64
@@ -98,25 +75,25 @@ gpu.module @kernels {
     gpu.return
   }
 
-  // LAUNCH: 2 threads
-  gpu.func @store_before_an_arrival_of_copies(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+  // A tile after a copy in phase 0 of the mbarrier, and bytes of it that no copy writes.
+  func.func private @begin_phase_1(%g: !llvm.ptr<1>) -> (!llvm.ptr<3>, !llvm.ptr<3>, !llvm.ptr<3>, i1) {
+    %tile, %b, %is_first = func.call @init_for_all() : () -> (!llvm.ptr<3>, !llvm.ptr<3>, i1)
     %plain = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    %t = nvvm.read.ptx.sreg.tid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
-    %is_first = llvm.icmp "eq" %t, %zero : i32
-    scf.if %is_first {
-      nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    }
-    nvvm.barrier0
     scf.if %is_first {
       nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
       nvvm.cp.async.mbarrier.arrive %b {noinc = true} : !llvm.ptr<3>
     }
     nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
     nvvm.barrier0
+    return %tile, %plain, %b, %is_first : !llvm.ptr<3>, !llvm.ptr<3>, !llvm.ptr<3>, i1
+  }
+
+  // LAUNCH: 2 threads
+  gpu.func @store_before_an_arrival_of_copies(%g: !llvm.ptr<1>) kernel {
+    %tile, %plain, %b, %is_first = func.call @begin_phase_1(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<3>, !llvm.ptr<3>, !llvm.ptr<3>, i1)
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %zero = llvm.mlir.constant(0 : i32) : i32
     scf.if %is_first {
       nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
       llvm.store %one, %plain : i32, !llvm.ptr<3>
@@ -134,23 +111,9 @@ gpu.module @kernels {
 
   // LAUNCH: 2 threads
   gpu.func @store_after_an_arrival_of_copies(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %plain = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %tile, %plain, %b, %is_first = func.call @begin_phase_1(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<3>, !llvm.ptr<3>, !llvm.ptr<3>, i1)
     %one = llvm.mlir.constant(1 : i32) : i32
-    %t = nvvm.read.ptx.sreg.tid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
-    %is_first = llvm.icmp "eq" %t, %zero : i32
-    scf.if %is_first {
-      nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    }
-    nvvm.barrier0
-    scf.if %is_first {
-      nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
-      nvvm.cp.async.mbarrier.arrive %b {noinc = true} : !llvm.ptr<3>
-    }
-    nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
-    nvvm.barrier0
     scf.if %is_first {
       nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
       nvvm.cp.async.mbarrier.arrive %b {noinc = true} : !llvm.ptr<3>
@@ -168,23 +131,9 @@ gpu.module @kernels {
 
   // LAUNCH: 2 threads
   gpu.func @store_before_copies_waited_for(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %plain = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %tile, %plain, %b, %is_first = func.call @begin_phase_1(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<3>, !llvm.ptr<3>, !llvm.ptr<3>, i1)
     %one = llvm.mlir.constant(1 : i32) : i32
-    %t = nvvm.read.ptx.sreg.tid.x : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
-    %is_first = llvm.icmp "eq" %t, %zero : i32
-    scf.if %is_first {
-      nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    }
-    nvvm.barrier0
-    scf.if %is_first {
-      nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
-      nvvm.cp.async.mbarrier.arrive %b {noinc = true} : !llvm.ptr<3>
-    }
-    nvvm.mbarrier.try_wait.parity %b, %zero, %zero : !llvm.ptr<3>, i32, i32
-    nvvm.barrier0
     scf.if %is_first {
       nvvm.cp.async.shared.global %tile, %g, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
       llvm.store %one, %plain : i32, !llvm.ptr<3>
@@ -203,14 +152,7 @@ gpu.module @kernels {
   }
 
   gpu.func @result_of_try_wait_ignored(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
-    %bytes = llvm.mlir.constant(64 : i32) : i32
-    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
-    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    %tile, %b, %s = func.call @begin_copy(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<3>, !llvm.ptr<3>, i64)
     %zero = llvm.mlir.constant(0 : i32) : i32
     %done = nvvm.mbarrier.try_wait %b, %zero : !llvm.ptr<3>, i32 -> i1
     // CHECK-LABEL: run @result_of_try_wait_ignored:
@@ -221,14 +163,8 @@ gpu.module @kernels {
   }
 
   gpu.func @result_of_try_wait_with_limit_ignored(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
+    %tile, %b, %s = func.call @begin_copy(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<3>, !llvm.ptr<3>, i64)
     %bytes = llvm.mlir.constant(64 : i32) : i32
-    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
-    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     %zero = llvm.mlir.constant(0 : i32) : i32
     %done = nvvm.mbarrier.try_wait %b, %s, %bytes : !llvm.ptr<3>, i64, i32 -> i1
     // CHECK-LABEL: run @result_of_try_wait_with_limit_ignored:
@@ -239,14 +175,7 @@ gpu.module @kernels {
   }
 
   gpu.func @result_of_test_wait_ignored(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
-    %bytes = llvm.mlir.constant(64 : i32) : i32
-    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
-    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    %tile, %b, %s = func.call @begin_copy(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<3>, !llvm.ptr<3>, i64)
     %zero = llvm.mlir.constant(0 : i32) : i32
     %done = nvvm.mbarrier.test.wait %b, %s : !llvm.ptr<3>, i64 -> i1
     // CHECK-LABEL: run @result_of_test_wait_ignored:

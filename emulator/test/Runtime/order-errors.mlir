@@ -4,21 +4,13 @@
 // RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
 // RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
+// PRELUDE: tile-barrier.mlir
+
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
-  llvm.mlir.global internal @shared() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<256 x i8>
-  llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<1024 x i8>
-
   gpu.func @tile_read_before_the_wait(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
-    %bytes = llvm.mlir.constant(64 : i32) : i32
-    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
-    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
+    %tile, %b, %s = func.call @begin_copy(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<3>, !llvm.ptr<3>, i64)
     // CHECK-LABEL: run @tile_read_before_the_wait:
     // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
     %value = llvm.load %tile : !llvm.ptr<3> -> i32
@@ -38,14 +30,8 @@ gpu.module @kernels {
   }
 
   gpu.func @tile_written_while_in_flight(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %tile, %b, %s = func.call @begin_copy(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<3>, !llvm.ptr<3>, i64)
     %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
-    %bytes = llvm.mlir.constant(64 : i32) : i32
-    %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
-    nvvm.cp.async.bulk.shared.cluster.global %tile, %g, %b, %bytes : !llvm.ptr<3>, !llvm.ptr<1>
     // CHECK-LABEL: run @tile_written_while_in_flight:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
     llvm.store %one, %tile : i32, !llvm.ptr<3>
@@ -68,11 +54,8 @@ gpu.module @kernels {
   }
 
   gpu.func @no_proxy_fence_before_a_load(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
+    %tile, %b = func.call @init() : () -> (!llvm.ptr<3>, !llvm.ptr<3>)
     %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
     %bytes = llvm.mlir.constant(64 : i32) : i32
     llvm.store %one, %tile : i32, !llvm.ptr<3>
     %s = nvvm.mbarrier.arrive.expect_tx %b, %bytes : !llvm.ptr<3>, i32 -> i64
@@ -133,13 +116,7 @@ gpu.module @kernels {
   }
 
   gpu.func @memory_read_after_a_wait_for_reads(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %bytes = llvm.mlir.constant(64 : i32) : i32
-    %values = llvm.mlir.constant(dense<7> : vector<16xi32>) : vector<16xi32>
-    llvm.store %values, %tile {alignment = 4 : i64} : vector<16xi32>, !llvm.ptr<3>
-    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
-    nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
-    nvvm.cp.async.bulk.commit.group
+    %tile = func.call @begin_store(%g) : (!llvm.ptr<1>) -> !llvm.ptr<3>
     nvvm.cp.async.bulk.wait_group 0 {read}
     %last = llvm.getelementptr %g[60] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
     // CHECK-LABEL: run @memory_read_after_a_wait_for_reads:
@@ -150,13 +127,8 @@ gpu.module @kernels {
   }
 
   gpu.func @memory_written_before_a_store_completes(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %tile = func.call @begin_store(%g) : (!llvm.ptr<1>) -> !llvm.ptr<3>
     %bytes = llvm.mlir.constant(64 : i32) : i32
-    %values = llvm.mlir.constant(dense<7> : vector<16xi32>) : vector<16xi32>
-    llvm.store %values, %tile {alignment = 4 : i64} : vector<16xi32>, !llvm.ptr<3>
-    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
-    nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
-    nvvm.cp.async.bulk.commit.group
     nvvm.cp.async.bulk.wait_group 0 {read}
     %last = llvm.getelementptr %g[60] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
     // CHECK-LABEL: run @memory_written_before_a_store_completes:
@@ -166,13 +138,7 @@ gpu.module @kernels {
   }
 
   gpu.func @memory_copied_before_a_store_completes(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %bytes = llvm.mlir.constant(64 : i32) : i32
-    %values = llvm.mlir.constant(dense<7> : vector<16xi32>) : vector<16xi32>
-    llvm.store %values, %tile {alignment = 4 : i64} : vector<16xi32>, !llvm.ptr<3>
-    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
-    nvvm.cp.async.bulk.global.shared.cta %g, %tile, %bytes : !llvm.ptr<1>, !llvm.ptr<3>
-    nvvm.cp.async.bulk.commit.group
+    %tile = func.call @begin_store(%g) : (!llvm.ptr<1>) -> !llvm.ptr<3>
     nvvm.cp.async.bulk.wait_group 1
     %last = llvm.getelementptr %g[60] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
     // CHECK-LABEL: run @memory_copied_before_a_store_completes:

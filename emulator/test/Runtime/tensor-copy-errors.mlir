@@ -5,12 +5,11 @@
 // RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
 // RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
+// PRELUDE: tile-barrier.mlir
+
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
-  llvm.mlir.global internal @shared() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<256 x i8>
-  llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<1024 x i8>
-
   // Makes the first 128 bytes at `p` the descriptor of 4 rows of 32 numbers,
   // as kvcache/TMA/Encoding.h has it.
   llvm.func internal @make_map(%p: !llvm.ptr<1>) {
@@ -36,6 +35,23 @@ gpu.module @kernels {
     llvm.return
   }
 
+  // The tile, the mbarrier, the descriptor and a zero.
+  func.func private @begin_rows(%g: !llvm.ptr<1>) -> (!llvm.ptr<3>, !llvm.ptr<3>, !llvm.ptr, i32) {
+    %tile, %b = func.call @init() : () -> (!llvm.ptr<3>, !llvm.ptr<3>)
+    %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    llvm.call @make_map(%g) : (!llvm.ptr<1>) -> ()
+    return %tile, %b, %p, %zero : !llvm.ptr<3>, !llvm.ptr<3>, !llvm.ptr, i32
+  }
+
+  func.func private @begin_heads(%g: !llvm.ptr<1>, %kind: i64) -> (!llvm.ptr<3>, !llvm.ptr<3>, !llvm.ptr, i32) {
+    llvm.call @make_heads_map(%g, %kind) : (!llvm.ptr<1>, i64) -> ()
+    %tile, %b = func.call @init() : () -> (!llvm.ptr<3>, !llvm.ptr<3>)
+    %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
+    %zero = llvm.mlir.constant(0 : i32) : i32
+    return %tile, %b, %p, %zero : !llvm.ptr<3>, !llvm.ptr<3>, !llvm.ptr, i32
+  }
+
   gpu.func @store_without_a_wait(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %bytes = llvm.mlir.constant(64 : i32) : i32
@@ -51,11 +67,7 @@ gpu.module @kernels {
   }
 
   gpu.func @no_tensor_map(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
+    %tile, %b = func.call @init() : () -> (!llvm.ptr<3>, !llvm.ptr<3>)
     %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
     %zero = llvm.mlir.constant(0 : i32) : i32
     // CHECK-LABEL: run @no_tensor_map:
@@ -75,14 +87,7 @@ gpu.module @kernels {
   }
 
   gpu.func @wrong_number_of_coordinates(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
-    %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
-    %zero = llvm.mlir.constant(0 : i32) : i32
-    llvm.call @make_map(%g) : (!llvm.ptr<1>) -> ()
+    %tile, %b, %p, %zero = func.call @begin_rows(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<3>, !llvm.ptr<3>, !llvm.ptr, i32)
     // CHECK-LABEL: run @wrong_number_of_coordinates:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects a tensor map of 1 dimensions, got one of 2
     nvvm.cp.async.bulk.tensor.shared.cluster.global %tile, %p, %b, box[%zero] {isCTAOnly = true}
@@ -91,14 +96,7 @@ gpu.module @kernels {
   }
 
   gpu.func @tensor_copy_to_odd_place(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
-    %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
-    %zero = llvm.mlir.constant(0 : i32) : i32
-    llvm.call @make_map(%g) : (!llvm.ptr<1>) -> ()
+    %tile, %b, %p, %zero = func.call @begin_rows(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<3>, !llvm.ptr<3>, !llvm.ptr, i32)
     %odd = llvm.getelementptr %tile[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     // CHECK-LABEL: run @tensor_copy_to_odd_place:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects an address at a multiple of 128 bytes, got byte 64 of shared @tile
@@ -108,14 +106,7 @@ gpu.module @kernels {
   }
 
   gpu.func @gather_of_boxes_of_rows(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
-    %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
-    %zero = llvm.mlir.constant(0 : i32) : i32
-    llvm.call @make_map(%g) : (!llvm.ptr<1>) -> ()
+    %tile, %b, %p, %zero = func.call @begin_rows(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<3>, !llvm.ptr<3>, !llvm.ptr, i32)
     // CHECK-LABEL: run @gather_of_boxes_of_rows:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) expects a tensor map with boxes of 1 row, got 4 rows
     nvvm.cp.async.bulk.tensor.shared.cluster.global %tile, %p, %b,
@@ -125,14 +116,7 @@ gpu.module @kernels {
   }
 
   gpu.func @store_before_the_tensor(%g: !llvm.ptr<1>) kernel {
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
-    %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
-    %zero = llvm.mlir.constant(0 : i32) : i32
-    llvm.call @make_map(%g) : (!llvm.ptr<1>) -> ()
+    %tile, %b, %p, %zero = func.call @begin_rows(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<3>, !llvm.ptr<3>, !llvm.ptr, i32)
     %before = llvm.mlir.constant(-1 : i32) : i32
     // CHECK-LABEL: run @store_before_the_tensor:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) stores a box at coordinate -1 of dimension 1, which must not be negative
@@ -153,96 +137,51 @@ gpu.module @kernels {
 
   gpu.func @load_of_no_head(%g: !llvm.ptr<1>) kernel {
     %kind = llvm.mlir.constant(0x000403 : i64) : i64
-    llvm.call @make_heads_map(%g, %kind) : (!llvm.ptr<1>, i64) -> ()
-    %d = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %to = llvm.getelementptr %tile[0] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
-    %c0 = llvm.mlir.constant(0 : i32) : i32
-    %c1 = llvm.mlir.constant(2 : i32) : i32
-    %c2 = llvm.mlir.constant(0 : i32) : i32
+    %tile, %b, %p, %zero = func.call @begin_heads(%g, %kind) : (!llvm.ptr<1>, i64) -> (!llvm.ptr<3>, !llvm.ptr<3>, !llvm.ptr, i32)
+    %head = llvm.mlir.constant(2 : i32) : i32
     // CHECK-LABEL: run @load_of_no_head:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate 2 of dimension 1, which is outside of the tensor: the size is 2
-    nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %d, %b, box[%c0, %c1, %c2] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %tile, %p, %b, box[%zero, %head, %zero] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
     gpu.return
   }
 
   gpu.func @load_of_a_head_before_the_first(%g: !llvm.ptr<1>) kernel {
     %kind = llvm.mlir.constant(0x000403 : i64) : i64
-    llvm.call @make_heads_map(%g, %kind) : (!llvm.ptr<1>, i64) -> ()
-    %d = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %to = llvm.getelementptr %tile[0] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
-    %c0 = llvm.mlir.constant(0 : i32) : i32
-    %c1 = llvm.mlir.constant(-1 : i32) : i32
-    %c2 = llvm.mlir.constant(0 : i32) : i32
+    %tile, %b, %p, %zero = func.call @begin_heads(%g, %kind) : (!llvm.ptr<1>, i64) -> (!llvm.ptr<3>, !llvm.ptr<3>, !llvm.ptr, i32)
+    %head = llvm.mlir.constant(-1 : i32) : i32
     // CHECK-LABEL: run @load_of_a_head_before_the_first:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate -1 of dimension 1, which is outside of the tensor: the size is 2
-    nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %d, %b, box[%c0, %c1, %c2] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %tile, %p, %b, box[%zero, %head, %zero] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
     gpu.return
   }
 
   gpu.func @load_of_no_page(%g: !llvm.ptr<1>) kernel {
     %kind = llvm.mlir.constant(0x000403 : i64) : i64
-    llvm.call @make_heads_map(%g, %kind) : (!llvm.ptr<1>, i64) -> ()
-    %d = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %to = llvm.getelementptr %tile[0] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
-    %c0 = llvm.mlir.constant(0 : i32) : i32
-    %c1 = llvm.mlir.constant(0 : i32) : i32
-    %c2 = llvm.mlir.constant(4 : i32) : i32
+    %tile, %b, %p, %zero = func.call @begin_heads(%g, %kind) : (!llvm.ptr<1>, i64) -> (!llvm.ptr<3>, !llvm.ptr<3>, !llvm.ptr, i32)
+    %row = llvm.mlir.constant(4 : i32) : i32
     // CHECK-LABEL: run @load_of_no_page:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate 4 of dimension 2, which is outside of the tensor: the size is 4
-    nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %d, %b, box[%c0, %c1, %c2] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %tile, %p, %b, box[%zero, %zero, %row] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
     gpu.return
   }
 
   gpu.func @store_to_no_head(%g: !llvm.ptr<1>) kernel {
     %kind = llvm.mlir.constant(0x000403 : i64) : i64
-    llvm.call @make_heads_map(%g, %kind) : (!llvm.ptr<1>, i64) -> ()
-    %d = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
-    %to = llvm.getelementptr %tile[0] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
-    %c0 = llvm.mlir.constant(0 : i32) : i32
-    %c1 = llvm.mlir.constant(2 : i32) : i32
-    %c2 = llvm.mlir.constant(0 : i32) : i32
+    %tile, %b, %p, %zero = func.call @begin_heads(%g, %kind) : (!llvm.ptr<1>, i64) -> (!llvm.ptr<3>, !llvm.ptr<3>, !llvm.ptr, i32)
+    %head = llvm.mlir.constant(2 : i32) : i32
     // CHECK-LABEL: run @store_to_no_head:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.global.shared.cta: thread (0, 0, 0) of block (0, 0, 0) copies a box at coordinate 2 of dimension 1, which is outside of the tensor: the size is 2
-    nvvm.cp.async.bulk.tensor.global.shared.cta %d, %to, box[%c0, %c1, %c2] : !llvm.ptr, !llvm.ptr<3>
+    nvvm.cp.async.bulk.tensor.global.shared.cta %p, %tile, box[%zero, %head, %zero] : !llvm.ptr, !llvm.ptr<3>
     gpu.return
   }
 
   gpu.func @swizzled_tile_beside_its_pattern(%g: !llvm.ptr<1>) kernel {
     %kind = llvm.mlir.constant(0x030403 : i64) : i64
-    llvm.call @make_heads_map(%g, %kind) : (!llvm.ptr<1>, i64) -> ()
-    %d = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
-    %b = llvm.mlir.addressof @shared : !llvm.ptr<3>
-    %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
+    %tile, %b, %p, %zero = func.call @begin_heads(%g, %kind) : (!llvm.ptr<1>, i64) -> (!llvm.ptr<3>, !llvm.ptr<3>, !llvm.ptr, i32)
     %to = llvm.getelementptr %tile[128] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    %one = llvm.mlir.constant(1 : i32) : i32
-    nvvm.mbarrier.init %b, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
-    %c0 = llvm.mlir.constant(0 : i32) : i32
-    %c1 = llvm.mlir.constant(0 : i32) : i32
-    %c2 = llvm.mlir.constant(0 : i32) : i32
     // CHECK-LABEL: run @swizzled_tile_beside_its_pattern:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.tensor.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) copies a box with a swizzle of 128 bytes, which requires a multiple of 512 bytes in shared memory, got byte 128 of shared @tile
-    nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %d, %b, box[%c0, %c1, %c2] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %to, %p, %b, box[%zero, %zero, %zero] {isCTAOnly = true} : !llvm.ptr<3>, !llvm.ptr
     gpu.return
   }
 }

@@ -30,21 +30,16 @@ gpu.module @kernels {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
-    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
-    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
-    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
-    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
-    func.call @close(%base, %n) : (i32, i32) -> ()
+    func.call @finish(%base, %tensor, %bar) : (i32, !llvm.ptr<6>, !llvm.ptr<3>) -> ()
     gpu.return
   }
 
   // LAUNCH: 32 threads
   gpu.func @operand_overwritten_in_flight(%out: memref<1024xi32>) kernel {
-    %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
     %zero = llvm.mlir.constant(0 : i32) : i32
-    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin() : () -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
@@ -55,11 +50,7 @@ gpu.module @kernels {
       // CHECK: [[FILE]]:[[#@LINE+1]]:7: llvm.store: thread (0, 0, 0) of block (0, 0, 0) writes 4 bytes at byte 0 of shared @a, which a product issued by thread (0, 0, 0) in nvvm.tcgen05.mma at [[FILE]]:[[#@LINE-6]]:7 still reads: no wait for it has completed
       llvm.store %zero, %to : i32, !llvm.ptr<3>
     }
-    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
-    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
-    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
-    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
-    func.call @close(%base, %n) : (i32, i32) -> ()
+    func.call @finish(%base, %tensor, %bar) : (i32, !llvm.ptr<6>, !llvm.ptr<3>) -> ()
     gpu.return
   }
 
@@ -68,7 +59,7 @@ gpu.module @kernels {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
-    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin() : () -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
@@ -88,7 +79,7 @@ gpu.module @kernels {
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
     %zero = llvm.mlir.constant(0 : i32) : i32
-    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin() : () -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
@@ -109,7 +100,7 @@ gpu.module @kernels {
     %no = llvm.mlir.constant(false) : i1
     %zero = llvm.mlir.constant(0 : i32) : i32
     %t = nvvm.read.ptx.sreg.tid.x : i32
-    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin() : () -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
     }
@@ -134,10 +125,9 @@ gpu.module @kernels {
 
   // LAUNCH: 32 threads
   gpu.func @product_without_a_commit(%out: memref<1024xi32>) kernel {
-    %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
-    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin() : () -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       // CHECK-LABEL: run @product_without_a_commit:
       // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) is in flight when the block ends: no thread has waited for a later commit of the thread (tcgen05.commit)
@@ -148,10 +138,9 @@ gpu.module @kernels {
 
   // LAUNCH: 32 threads
   gpu.func @commit_without_a_wait(%out: memref<1024xi32>) kernel {
-    %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
-    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin() : () -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       // CHECK-LABEL: run @commit_without_a_wait:
       // CHECK: [[FILE]]:[[#@LINE+1]]:7: nvvm.tcgen05.mma: thread (0, 0, 0) of block (0, 0, 0) is in flight when the block ends: no thread has waited for a later commit of the thread (tcgen05.commit)
@@ -166,7 +155,7 @@ gpu.module @kernels {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
-    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin() : () -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
@@ -199,21 +188,15 @@ gpu.module @kernels {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
-    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
-    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
-    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
-    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
-    func.call @close(%base, %n) : (i32, i32) -> ()
+    func.call @finish(%base, %tensor, %bar) : (i32, !llvm.ptr<6>, !llvm.ptr<3>) -> ()
     gpu.return
   }
 
   // LAUNCH: 32 threads
   gpu.func @factor_from_a_product_in_flight(%out: memref<1024xi32>) kernel {
-    %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
-    %zero = llvm.mlir.constant(0 : i32) : i32
-    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin() : () -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       %other = llvm.getelementptr %tensor[32] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
@@ -222,21 +205,15 @@ gpu.module @kernels {
       nvvm.tcgen05.mma %other, %tensor, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, !llvm.ptr<6>, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
-    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
-    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
-    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
-    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
-    func.call @close(%base, %n) : (i32, i32) -> ()
+    func.call @finish(%base, %tensor, %bar) : (i32, !llvm.ptr<6>, !llvm.ptr<3>) -> ()
     gpu.return
   }
 
   // LAUNCH: 32 threads
   gpu.func @accumulators_of_two_shapes(%out: memref<1024xi32>) kernel {
-    %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
-    %zero = llvm.mlir.constant(0 : i32) : i32
-    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin() : () -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       %j = llvm.mlir.constant(0x04040010 : i32) : i32
@@ -245,11 +222,7 @@ gpu.module @kernels {
       nvvm.tcgen05.mma %tensor, %a, %a, %j, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
-    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
-    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
-    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
-    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
-    func.call @close(%base, %n) : (i32, i32) -> ()
+    func.call @finish(%base, %tensor, %bar) : (i32, !llvm.ptr<6>, !llvm.ptr<3>) -> ()
     gpu.return
   }
 
@@ -260,7 +233,7 @@ gpu.module @kernels {
     %no = llvm.mlir.constant(false) : i1
     %yes = llvm.mlir.constant(true) : i1
     %t = nvvm.read.ptx.sreg.tid.x : i32
-    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin() : () -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
@@ -282,18 +255,14 @@ gpu.module @kernels {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
-    %zero = llvm.mlir.constant(0 : i32) : i32
     %c0 = arith.constant 0 : index
-    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin() : () -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       %words = llvm.getelementptr %tensor[32] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
       nvvm.tcgen05.mma %tensor, %words, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, !llvm.ptr<6>, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
-    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
-    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
-    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
-    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    %r = func.call @load(%tensor, %bar) : (!llvm.ptr<6>, !llvm.ptr<3>) -> vector<4xi32>
     %one = vector.extract %r[0] : i32 from vector<4xi32>
     scf.if %is_first {
       // CHECK-LABEL: run @uninitialized_factor:
@@ -310,18 +279,14 @@ gpu.module @kernels {
     %n = llvm.mlir.constant(64 : i32) : i32
     %i = llvm.mlir.constant(0x04020010 : i32) : i32
     %no = llvm.mlir.constant(false) : i1
-    %zero = llvm.mlir.constant(0 : i32) : i32
     %c0 = arith.constant 0 : index
     %t = nvvm.read.ptx.sreg.tid.x : i32
-    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin(%n) : (i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
+    %base, %tensor, %a, %b, %bar, %is_first = func.call @begin() : () -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1)
     scf.if %is_first {
       nvvm.tcgen05.mma %tensor, %a, %b, %i, %no {kind = #nvvm.tcgen05_mma_kind<f16>, ctaGroup = #nvvm.cta_group<cta_1>} : (!llvm.ptr<6>, i64, i64, i32, i1)
       nvvm.tcgen05.commit %bar : !llvm.ptr<3>
     }
-    nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
-    nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
-    %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
-    nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+    %r = func.call @load(%tensor, %bar) : (!llvm.ptr<6>, !llvm.ptr<3>) -> vector<4xi32>
     %one = vector.extract %r[0] : i32 from vector<4xi32>
     %last = llvm.mlir.constant(31 : i32) : i32
     %is_last = llvm.icmp "eq" %t, %last : i32

@@ -5,12 +5,11 @@
 // RUN: %add_launches %s | kvcache-opt --kvcache-to-emulator="chip=sm_100a" -o %t.mlir
 // RUN: %emulator_tests/kvcache-run-cases %t.mlir --shared-libs=%kvcache_emulator,%kvcache_runtime | FileCheck %s -DFILE="<stdin>"
 
+// PRELUDE: tile-barrier.mlir
+
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
-  llvm.mlir.global internal @shared() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<256 x i8>
-  llvm.mlir.global internal @tile() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<1024 x i8>
-
   gpu.func @thread_copy_to_odd_place(%g: !llvm.ptr<1>) kernel {
     %tile = llvm.mlir.addressof @tile : !llvm.ptr<3>
     %odd = llvm.getelementptr %tile[8] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8

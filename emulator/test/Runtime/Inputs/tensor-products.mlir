@@ -47,9 +47,10 @@ func.func private @synchronize() {
   return
 }
 
-// All of it: the address and the pointer of the columns, the descriptors, the barrier, and whether
+// All of it: the address and the pointer of 64 columns, the descriptors, the barrier, and whether
 // the thread is the first.
-func.func private @begin(%columns: i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1) {
+func.func private @begin() -> (i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1) {
+  %columns = llvm.mlir.constant(64 : i32) : i32
   %base = func.call @open(%columns) : (i32) -> i32
   %a, %b = func.call @fill() : () -> (i64, i64)
   nvvm.fence.proxy {kind = #nvvm.proxy_kind<async>}
@@ -60,4 +61,22 @@ func.func private @begin(%columns: i32) -> (i32, !llvm.ptr<6>, i64, i64, !llvm.p
   %zero = llvm.mlir.constant(0 : i32) : i32
   %is_first = llvm.icmp "eq" %t, %zero : i32
   return %base, %tensor, %a, %b, %bar, %is_first : i32, !llvm.ptr<6>, i64, i64, !llvm.ptr<3>, i1
+}
+
+// The first columns of a product that the barrier waits for.
+func.func private @load(%tensor: !llvm.ptr<6>, %bar: !llvm.ptr<3>) -> vector<4xi32> {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  nvvm.mbarrier.try_wait.parity %bar, %zero, %zero : !llvm.ptr<3>, i32, i32
+  nvvm.tcgen05.fence #nvvm.tcgen05_fence<after>
+  %r = nvvm.tcgen05.ld %tensor {shape = #nvvm.tcgen05_ldst_shape<shape_32x32b>} : vector<4xi32>
+  nvvm.tcgen05.wait #nvvm.tcgen05_wait<load>
+  return %r : vector<4xi32>
+}
+
+// Loads from the product, and gives the columns back.
+func.func private @finish(%base: i32, %tensor: !llvm.ptr<6>, %bar: !llvm.ptr<3>) {
+  %r = func.call @load(%tensor, %bar) : (!llvm.ptr<6>, !llvm.ptr<3>) -> vector<4xi32>
+  %columns = llvm.mlir.constant(64 : i32) : i32
+  func.call @close(%base, %columns) : (i32, i32) -> ()
+  return
 }
