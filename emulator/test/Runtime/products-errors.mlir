@@ -34,6 +34,24 @@ gpu.module @kernels {
     return
   }
 
+  // The thread, and the tiles, filled.
+  func.func private @allocate() -> (index, !a, !b, !h) {
+    %t = gpu.thread_id x
+    %a = kvcache.alloc_tile : !a
+    %b = kvcache.alloc_tile : !b
+    %h = kvcache.alloc_tile : !h
+    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
+    return %t, %a, %b, %h : index, !a, !b, !h
+  }
+
+  // Likewise, for products by all threads.
+  func.func private @prepare() -> (index, !a, !b, !h) {
+    %t, %a, %b, %h = func.call @allocate() : () -> (index, !a, !b, !h)
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+    gpu.barrier
+    return %t, %a, %b, %h : index, !a, !b, !h
+  }
+
   func.func private @save(%t: index, %x: vector<4xf32>, %out: !out) {
     %c0 = arith.constant 0 : index
     vector.store %x, %out[%t, %c0] : !out, vector<4xf32>
@@ -43,13 +61,7 @@ gpu.module @kernels {
   // LAUNCH: 128 threads
   gpu.func @no_wait(%out: !out) kernel {
     %c0 = arith.constant 0 : index
-    %t = gpu.thread_id x
-    %a = kvcache.alloc_tile : !a
-    %b = kvcache.alloc_tile : !b
-    %h = kvcache.alloc_tile : !h
-    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
-    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
-    gpu.barrier
+    %t, %a, %b, %h = func.call @prepare() : () -> (index, !a, !b, !h)
     %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
     // CHECK-LABEL: run @no_wait:
     // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.{{.*}}: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
@@ -63,13 +75,7 @@ gpu.module @kernels {
   // LAUNCH: 128 threads
   gpu.func @pending(%out: !out) kernel {
     %c0 = arith.constant 0 : index
-    %t = gpu.thread_id x
-    %a = kvcache.alloc_tile : !a
-    %b = kvcache.alloc_tile : !b
-    %h = kvcache.alloc_tile : !h
-    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
-    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
-    gpu.barrier
+    %t, %a, %b, %h = func.call @prepare() : () -> (index, !a, !b, !h)
     %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
     %e = kvcache.mma_wait %d pending 1 : vector<4xf32>
     // CHECK-LABEL: run @pending:
@@ -82,13 +88,7 @@ gpu.module @kernels {
   // LAUNCH: 128 threads
   gpu.func @another_is_waited_for(%out: !out) kernel {
     %c0 = arith.constant 0 : index
-    %t = gpu.thread_id x
-    %a = kvcache.alloc_tile : !a
-    %b = kvcache.alloc_tile : !b
-    %h = kvcache.alloc_tile : !h
-    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
-    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
-    gpu.barrier
+    %t, %a, %b, %h = func.call @prepare() : () -> (index, !a, !b, !h)
     %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
     %e = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
     // CHECK-LABEL: run @another_is_waited_for:
@@ -103,13 +103,7 @@ gpu.module @kernels {
   // LAUNCH: 128 threads
   gpu.func @two_take_over(%out: !out) kernel {
     %c0 = arith.constant 0 : index
-    %t = gpu.thread_id x
-    %a = kvcache.alloc_tile : !a
-    %b = kvcache.alloc_tile : !b
-    %h = kvcache.alloc_tile : !h
-    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
-    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
-    gpu.barrier
+    %t, %a, %b, %h = func.call @prepare() : () -> (index, !a, !b, !h)
     %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
     %e = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] add %d : !a, !b -> vector<4xf32>
     // CHECK-LABEL: run @two_take_over:
@@ -124,13 +118,7 @@ gpu.module @kernels {
   // LAUNCH: 128 threads
   gpu.func @fragment_in_flight(%out: !out) kernel {
     %c0 = arith.constant 0 : index
-    %t = gpu.thread_id x
-    %a = kvcache.alloc_tile : !a
-    %b = kvcache.alloc_tile : !b
-    %h = kvcache.alloc_tile : !h
-    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
-    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
-    gpu.barrier
+    %t, %a, %b, %h = func.call @prepare() : () -> (index, !a, !b, !h)
     %d = kvcache.mma %h[%c0, %c0], %h[%c0, %c0] : !h, !h -> vector<8xf16>
     // CHECK-LABEL: run @fragment_in_flight:
     // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: llvm.inline_asm: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads the accumulators of nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE-2]]:{{[0-9]+}}, which are in flight: no wgmma.wait_group has waited for their group
@@ -143,11 +131,7 @@ gpu.module @kernels {
   // LAUNCH: 128 threads
   gpu.func @no_proxy_fence(%out: !out) kernel {
     %c0 = arith.constant 0 : index
-    %t = gpu.thread_id x
-    %a = kvcache.alloc_tile : !a
-    %b = kvcache.alloc_tile : !b
-    %h = kvcache.alloc_tile : !h
-    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
+    %t, %a, %b, %h = func.call @allocate() : () -> (index, !a, !b, !h)
     gpu.barrier
     // CHECK-LABEL: run @no_proxy_fence:
     // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads 16 bytes at byte {{[0-9]+}} of shared @{{.*}}, which thread ({{[0-9]+}}, 0, 0) writes in llvm.store at {{.*}} without a proxy fence between them (fence.proxy.async)
@@ -160,11 +144,7 @@ gpu.module @kernels {
   // LAUNCH: 128 threads
   gpu.func @no_barrier(%out: !out) kernel {
     %c0 = arith.constant 0 : index
-    %t = gpu.thread_id x
-    %a = kvcache.alloc_tile : !a
-    %b = kvcache.alloc_tile : !b
-    %h = kvcache.alloc_tile : !h
-    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
+    %t, %a, %b, %h = func.call @allocate() : () -> (index, !a, !b, !h)
     nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
     // CHECK-LABEL: run @no_barrier:
     // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) reads 16 bytes at byte {{[0-9]+}} of shared @{{.*}}, which thread ({{[0-9]+}}, 0, 0) writes in llvm.store at {{.*}} without order between them (a race)
@@ -178,13 +158,7 @@ gpu.module @kernels {
   gpu.func @overwrite_in_flight(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %c8 = arith.constant 8 : index
-    %t = gpu.thread_id x
-    %a = kvcache.alloc_tile : !a
-    %b = kvcache.alloc_tile : !b
-    %h = kvcache.alloc_tile : !h
-    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
-    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
-    gpu.barrier
+    %t, %a, %b, %h = func.call @prepare() : () -> (index, !a, !b, !h)
     %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
     %x = arith.constant dense<2.0> : vector<8xbf16>
     %row = arith.remui %t, %c8 : index
@@ -201,13 +175,7 @@ gpu.module @kernels {
   gpu.func @overwrite_before_others_have_waited(%out: !out) kernel {
     %c0 = arith.constant 0 : index
     %c8 = arith.constant 8 : index
-    %t = gpu.thread_id x
-    %a = kvcache.alloc_tile : !a
-    %b = kvcache.alloc_tile : !b
-    %h = kvcache.alloc_tile : !h
-    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
-    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
-    gpu.barrier
+    %t, %a, %b, %h = func.call @prepare() : () -> (index, !a, !b, !h)
     %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
     %e = kvcache.mma_wait %d : vector<4xf32>
     %x = arith.constant dense<2.0> : vector<8xbf16>
@@ -222,13 +190,7 @@ gpu.module @kernels {
   // LAUNCH: 64 threads
   gpu.func @half_a_warpgroup(%out: !out) kernel {
     %c0 = arith.constant 0 : index
-    %t = gpu.thread_id x
-    %a = kvcache.alloc_tile : !a
-    %b = kvcache.alloc_tile : !b
-    %h = kvcache.alloc_tile : !h
-    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
-    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
-    gpu.barrier
+    %t, %a, %b, %h = func.call @prepare() : () -> (index, !a, !b, !h)
     // CHECK-LABEL: run @half_a_warpgroup:
     // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) requires all 128 threads of warps 0 to 3, but the block has 64 threads
     %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
@@ -242,13 +204,7 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %c8 = arith.constant 8 : index
     %c64 = arith.constant 64 : index
-    %t = gpu.thread_id x
-    %a = kvcache.alloc_tile : !a
-    %b = kvcache.alloc_tile : !b
-    %h = kvcache.alloc_tile : !h
-    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
-    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
-    gpu.barrier
+    %t, %a, %b, %h = func.call @prepare() : () -> (index, !a, !b, !h)
     %half = arith.divui %t, %c64 : index
     %row = arith.muli %half, %c8 : index
     // CHECK-LABEL: run @rows_differ:
@@ -265,13 +221,7 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %c3 = arith.constant 3 : index
     %c32 = arith.constant 32 : index
-    %t = gpu.thread_id x
-    %a = kvcache.alloc_tile : !a
-    %b = kvcache.alloc_tile : !b
-    %h = kvcache.alloc_tile : !h
-    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
-    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
-    gpu.barrier
+    %t, %a, %b, %h = func.call @prepare() : () -> (index, !a, !b, !h)
     %n = gpu.block_dim x
     %row = arith.divui %n, %c32 : index
     // CHECK-LABEL: run @beside_the_pattern:
@@ -285,13 +235,7 @@ gpu.module @kernels {
   // LAUNCH: 128 threads
   gpu.func @in_flight_at_the_end(%out: !out) kernel {
     %c0 = arith.constant 0 : index
-    %t = gpu.thread_id x
-    %a = kvcache.alloc_tile : !a
-    %b = kvcache.alloc_tile : !b
-    %h = kvcache.alloc_tile : !h
-    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
-    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
-    gpu.barrier
+    %t, %a, %b, %h = func.call @prepare() : () -> (index, !a, !b, !h)
     // CHECK-LABEL: run @in_flight_at_the_end:
     // CHECK: [[FILE]]:[[#@LINE+1]]:{{[0-9]+}}: nvvm.wgmma.mma_async: {{.*}} is in flight when the block ends
     %d = kvcache.mma %a[%c0, %c0], %b[%c0, %c0] : !a, !b -> vector<4xf32>
@@ -304,13 +248,7 @@ gpu.module @kernels {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c16 = arith.constant 16 : index
-    %t = gpu.thread_id x
-    %a = kvcache.alloc_tile : !a
-    %b = kvcache.alloc_tile : !b
-    %h = kvcache.alloc_tile : !h
-    func.call @fill(%t, %a, %b, %h) : (index, !a, !b, !h) -> ()
-    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
-    gpu.barrier
+    %t, %a, %b, %h = func.call @prepare() : () -> (index, !a, !b, !h)
     // CHECK-LABEL: run @unwritten:
     // CHECK: {{.*}}: llvm.store: thread ({{[0-9]+}}, 0, 0) of block (0, 0, 0) stores to global memory a value that depends on bytes which were uninitialized when nvvm.wgmma.mma_async at [[FILE]]:[[#@LINE+1]]:{{[0-9]+}} read them
     %d = kvcache.mma %a[%c0, %c0], %b[%c16, %c0] : !a, !b -> vector<4xf32>
