@@ -11,20 +11,17 @@
 // Blocks in turns reach these in another order.
 // TURNS-COUNT-10: (a race)
 
+// PRELUDE: last-block.mlir
+
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
   // LAUNCH: 4 blocks
   gpu.func @no_fence_before_the_last_block_merges(%g: !llvm.ptr<1>) kernel {
-    %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
-    %three = llvm.mlir.constant(3 : i32) : i32
-    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
-    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    %out, %flag = func.call @store_number(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<1>, !llvm.ptr<1>)
     %before = llvm.atomicrmw add %flag, %one monotonic : !llvm.ptr<1>, i32
-    %is_last = llvm.icmp "eq" %before, %three : i32
+    %is_last = func.call @is_last(%before) : (i32) -> i1
     scf.if %is_last {
       nvvm.memory.barrier <gpu>
       // CHECK-LABEL: run @no_fence_before_the_last_block_merges:
@@ -38,16 +35,11 @@ gpu.module @kernels {
 
   // LAUNCH: 4 blocks
   gpu.func @no_fence_after_the_ticket_of_the_last_block(%g: !llvm.ptr<1>) kernel {
-    %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
-    %three = llvm.mlir.constant(3 : i32) : i32
-    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
-    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    %out, %flag = func.call @store_number(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<1>, !llvm.ptr<1>)
     nvvm.memory.barrier <gpu>
     %before = llvm.atomicrmw add %flag, %one monotonic : !llvm.ptr<1>, i32
-    %is_last = llvm.icmp "eq" %before, %three : i32
+    %is_last = func.call @is_last(%before) : (i32) -> i1
     scf.if %is_last {
       // CHECK-LABEL: run @no_fence_after_the_ticket_of_the_last_block:
       // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
@@ -60,16 +52,11 @@ gpu.module @kernels {
 
   // LAUNCH: 4 blocks
   gpu.func @fence_of_the_block_between_blocks(%g: !llvm.ptr<1>) kernel {
-    %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
-    %three = llvm.mlir.constant(3 : i32) : i32
-    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
-    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    %out, %flag = func.call @store_number(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<1>, !llvm.ptr<1>)
     nvvm.memory.barrier <cta>
     %before = llvm.atomicrmw add %flag, %one monotonic : !llvm.ptr<1>, i32
-    %is_last = llvm.icmp "eq" %before, %three : i32
+    %is_last = func.call @is_last(%before) : (i32) -> i1
     scf.if %is_last {
       nvvm.memory.barrier <cta>
       // CHECK-LABEL: run @fence_of_the_block_between_blocks:
@@ -83,16 +70,11 @@ gpu.module @kernels {
 
   // LAUNCH: 4 blocks
   gpu.func @fence_of_the_block_in_llvm(%g: !llvm.ptr<1>) kernel {
-    %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
-    %three = llvm.mlir.constant(3 : i32) : i32
-    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
-    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    %out, %flag = func.call @store_number(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<1>, !llvm.ptr<1>)
     llvm.fence syncscope("block") acq_rel
     %before = llvm.atomicrmw add %flag, %one monotonic : !llvm.ptr<1>, i32
-    %is_last = llvm.icmp "eq" %before, %three : i32
+    %is_last = func.call @is_last(%before) : (i32) -> i1
     scf.if %is_last {
       llvm.fence syncscope("device") acq_rel
       // CHECK-LABEL: run @fence_of_the_block_in_llvm:
@@ -106,16 +88,11 @@ gpu.module @kernels {
 
   // LAUNCH: 4 blocks
   gpu.func @fence_that_only_acquires(%g: !llvm.ptr<1>) kernel {
-    %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
-    %three = llvm.mlir.constant(3 : i32) : i32
-    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
-    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    %out, %flag = func.call @store_number(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<1>, !llvm.ptr<1>)
     llvm.fence syncscope("device") acquire
     %before = llvm.atomicrmw add %flag, %one monotonic : !llvm.ptr<1>, i32
-    %is_last = llvm.icmp "eq" %before, %three : i32
+    %is_last = func.call @is_last(%before) : (i32) -> i1
     scf.if %is_last {
       nvvm.memory.barrier <gpu>
       // CHECK-LABEL: run @fence_that_only_acquires:
@@ -129,15 +106,10 @@ gpu.module @kernels {
 
   // LAUNCH: 4 blocks
   gpu.func @ticket_that_only_acquires(%g: !llvm.ptr<1>) kernel {
-    %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
-    %three = llvm.mlir.constant(3 : i32) : i32
-    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
-    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    %out, %flag = func.call @store_number(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<1>, !llvm.ptr<1>)
     %before = llvm.atomicrmw add %flag, %one acquire : !llvm.ptr<1>, i32
-    %is_last = llvm.icmp "eq" %before, %three : i32
+    %is_last = func.call @is_last(%before) : (i32) -> i1
     scf.if %is_last {
       // CHECK-LABEL: run @ticket_that_only_acquires:
       // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
@@ -150,15 +122,10 @@ gpu.module @kernels {
 
   // LAUNCH: 4 blocks
   gpu.func @ticket_that_only_releases(%g: !llvm.ptr<1>) kernel {
-    %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
-    %three = llvm.mlir.constant(3 : i32) : i32
-    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
-    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    %out, %flag = func.call @store_number(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<1>, !llvm.ptr<1>)
     %before = llvm.atomicrmw add %flag, %one release : !llvm.ptr<1>, i32
-    %is_last = llvm.icmp "eq" %before, %three : i32
+    %is_last = func.call @is_last(%before) : (i32) -> i1
     scf.if %is_last {
       // CHECK-LABEL: run @ticket_that_only_releases:
       // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (3, 0, 0) reads 16 bytes at byte 0 of an allocation of 1024 bytes, which block (2, 0, 0) writes in llvm.store at [[FILE]]:{{.*}} without order between the blocks (a race)
@@ -171,17 +138,12 @@ gpu.module @kernels {
 
   // LAUNCH: 4 blocks
   gpu.func @ticket_of_the_block(%g: !llvm.ptr<1>) kernel {
-    %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
-    %three = llvm.mlir.constant(3 : i32) : i32
-    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
-    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    %out, %flag = func.call @store_number(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<1>, !llvm.ptr<1>)
     // CHECK-LABEL: run @ticket_of_the_block:
     // CHECK: [[FILE]]:[[#@LINE+1]]:15: llvm.atomicrmw: thread (0, 0, 0) of block (1, 0, 0) atomically updates 4 bytes at byte 800 of an allocation of 1024 bytes, which block (0, 0, 0) atomically updates in llvm.atomicrmw at [[FILE]]:[[#@LINE+1]]:15, and one of the two only has the scope of its own block (a race)
     %before = llvm.atomicrmw add %flag, %one syncscope("block") acq_rel : !llvm.ptr<1>, i32
-    %is_last = llvm.icmp "eq" %before, %three : i32
+    %is_last = func.call @is_last(%before) : (i32) -> i1
     scf.if %is_last {
       %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
       %sum = vector.reduction <add>, %all : vector<4xi32> into i32

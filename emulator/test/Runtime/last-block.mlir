@@ -8,6 +8,8 @@
 // RUN: env KVCACHE_EMULATOR_THREADS=4 %{run} | FileCheck %s
 // RUN: env KVCACHE_EMULATOR_THREADS=4 KVCACHE_EMULATOR_SEED=7 %{run} | FileCheck %s
 
+// PRELUDE: last-block.mlir
+
 module attributes {gpu.container_module} {
 
 gpu.module @kernels {
@@ -15,16 +17,11 @@ gpu.module @kernels {
 
   // LAUNCH: 4 blocks, then @print
   gpu.func @last_block_merges(%g: !llvm.ptr<1>) kernel {
-    %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
-    %three = llvm.mlir.constant(3 : i32) : i32
-    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
-    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    %out, %flag = func.call @store_number(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<1>, !llvm.ptr<1>)
     nvvm.memory.barrier <gpu>
     %before = llvm.atomicrmw add %flag, %one syncscope("device") monotonic : !llvm.ptr<1>, i32
-    %is_last = llvm.icmp "eq" %before, %three : i32
+    %is_last = func.call @is_last(%before) : (i32) -> i1
     scf.if %is_last {
       nvvm.memory.barrier <gpu>
       %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
@@ -36,15 +33,10 @@ gpu.module @kernels {
 
   // LAUNCH: 4 blocks, then @print
   gpu.func @last_block_merges_by_the_ticket(%g: !llvm.ptr<1>) kernel {
-    %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
-    %three = llvm.mlir.constant(3 : i32) : i32
-    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
-    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    %out, %flag = func.call @store_number(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<1>, !llvm.ptr<1>)
     %before = llvm.atomicrmw add %flag, %one acq_rel : !llvm.ptr<1>, i32
-    %is_last = llvm.icmp "eq" %before, %three : i32
+    %is_last = func.call @is_last(%before) : (i32) -> i1
     scf.if %is_last {
       %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
       %sum = vector.reduction <add>, %all : vector<4xi32> into i32
@@ -55,16 +47,11 @@ gpu.module @kernels {
 
   // LAUNCH: 4 blocks, then @print
   gpu.func @last_block_merges_by_llvm_fences(%g: !llvm.ptr<1>) kernel {
-    %b = nvvm.read.ptx.sreg.ctaid.x : i32
     %one = llvm.mlir.constant(1 : i32) : i32
-    %three = llvm.mlir.constant(3 : i32) : i32
-    %mine = llvm.getelementptr %g[%b] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
-    %out = llvm.getelementptr %g[100] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    %flag = llvm.getelementptr %g[200] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i32
-    llvm.store %b, %mine : i32, !llvm.ptr<1>
+    %out, %flag = func.call @store_number(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<1>, !llvm.ptr<1>)
     llvm.fence syncscope("device") release
     %before = llvm.atomicrmw add %flag, %one monotonic : !llvm.ptr<1>, i32
-    %is_last = llvm.icmp "eq" %before, %three : i32
+    %is_last = func.call @is_last(%before) : (i32) -> i1
     scf.if %is_last {
       llvm.fence syncscope("device") acquire
       %all = llvm.load %g {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>

@@ -10,6 +10,18 @@ gpu.module @kernels {
   llvm.mlir.global internal @bytes() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<64 x i8>
   llvm.mlir.global internal @barrier() {addr_space = 3 : i32, alignment = 8 : i64} : i64
 
+  // The bytes that a copy writes, and the mbarrier that expects them.
+  func.func private @expect_bytes() -> (!llvm.ptr<3>, !llvm.ptr<3>, i32) {
+    %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
+    %size = llvm.mlir.constant(64 : i32) : i32
+    nvvm.mbarrier.init %barrier, %one : !llvm.ptr<3>, i32
+    nvvm.fence.mbarrier.init
+    nvvm.mbarrier.arrive.expect_tx %barrier, %size : !llvm.ptr<3>, i32
+    return %to, %barrier, %size : !llvm.ptr<3>, !llvm.ptr<3>, i32
+  }
+
   // LAUNCH: 2 threads
   gpu.func @writes_without_order() workgroup(%tile: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
     %c0 = arith.constant 0 : index
@@ -170,17 +182,8 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @part_of_an_mbarrier(%in: memref<64xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
-    %address = arith.index_cast %index : index to i64
-    %from = llvm.inttoptr %address : i64 to !llvm.ptr<1>
-    %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
-    %size = llvm.mlir.constant(64 : i32) : i32
-    nvvm.mbarrier.init %barrier, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
-    nvvm.mbarrier.arrive.expect_tx %barrier, %size : !llvm.ptr<3>, i32
+  gpu.func @part_of_an_mbarrier(%from: !llvm.ptr<1>) kernel {
+    %to, %barrier, %size = func.call @expect_bytes() : () -> (!llvm.ptr<3>, !llvm.ptr<3>, i32)
 
     // CHECK-LABEL: run @part_of_an_mbarrier:
     // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @barrier, which is part of an mbarrier
@@ -188,17 +191,8 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @read_while_in_flight(%in: memref<64xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
-    %address = arith.index_cast %index : index to i64
-    %from = llvm.inttoptr %address : i64 to !llvm.ptr<1>
-    %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
-    %size = llvm.mlir.constant(64 : i32) : i32
-    nvvm.mbarrier.init %barrier, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
-    nvvm.mbarrier.arrive.expect_tx %barrier, %size : !llvm.ptr<3>, i32
+  gpu.func @read_while_in_flight(%from: !llvm.ptr<1>) kernel {
+    %to, %barrier, %size = func.call @expect_bytes() : () -> (!llvm.ptr<3>, !llvm.ptr<3>, i32)
     nvvm.cp.async.bulk.shared.cluster.global %to, %from, %barrier, %size : !llvm.ptr<3>, !llvm.ptr<1>
 
     // CHECK-LABEL: run @read_while_in_flight:
@@ -208,10 +202,7 @@ gpu.module @kernels {
   }
 
   // LAUNCH: 2 threads
-  gpu.func @read_without_the_wait(%in: memref<64xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
-    %address = arith.index_cast %index : index to i64
-    %from = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+  gpu.func @read_without_the_wait(%from: !llvm.ptr<1>) kernel {
     %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
     %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
@@ -241,10 +232,7 @@ gpu.module @kernels {
   }
 
   // LAUNCH: 2 threads
-  gpu.func @copy_over_what_others_read(%in: memref<64xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
-    %address = arith.index_cast %index : index to i64
-    %from = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+  gpu.func @copy_over_what_others_read(%from: !llvm.ptr<1>) kernel {
     %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
     %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
@@ -269,17 +257,9 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @copy_over_a_write_without_a_fence(%in: memref<64xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
-    %address = arith.index_cast %index : index to i64
-    %from = llvm.inttoptr %address : i64 to !llvm.ptr<1>
-    %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
+  gpu.func @copy_over_a_write_without_a_fence(%from: !llvm.ptr<1>) kernel {
+    %to, %barrier, %size = func.call @expect_bytes() : () -> (!llvm.ptr<3>, !llvm.ptr<3>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
-    %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
-    %size = llvm.mlir.constant(64 : i32) : i32
-    nvvm.mbarrier.init %barrier, %one : !llvm.ptr<3>, i32
-    nvvm.fence.mbarrier.init
-    nvvm.mbarrier.arrive.expect_tx %barrier, %size : !llvm.ptr<3>, i32
     llvm.store %one, %to : i32, !llvm.ptr<3>
     // CHECK-LABEL: run @copy_over_a_write_without_a_fence:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.cp.async.bulk.shared.cluster.global: thread (0, 0, 0) of block (0, 0, 0) issues a copy that writes 64 bytes at byte 0 of shared @bytes, which thread (0, 0, 0) writes in llvm.store at [[FILE]]:[[#@LINE-2]]:5 without a proxy fence between them (fence.proxy.async)
@@ -287,10 +267,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @copy_of_a_write_without_a_fence(%in: memref<64xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
-    %address = arith.index_cast %index : index to i64
-    %from = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+  gpu.func @copy_of_a_write_without_a_fence(%from: !llvm.ptr<1>) kernel {
     %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
     %v = llvm.mlir.constant(dense<1> : vector<4xi32>) : vector<4xi32>
@@ -303,10 +280,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @reuse_before_the_wait(%in: memref<64xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
-    %address = arith.index_cast %index : index to i64
-    %from = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+  gpu.func @reuse_before_the_wait(%from: !llvm.ptr<1>) kernel {
     %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
     %v = llvm.mlir.constant(dense<1> : vector<4xi32>) : vector<4xi32>
@@ -321,10 +295,7 @@ gpu.module @kernels {
     gpu.return
   }
 
-  gpu.func @read_before_the_wait_for_the_group(%in: memref<64xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
-    %address = arith.index_cast %index : index to i64
-    %from = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+  gpu.func @read_before_the_wait_for_the_group(%from: !llvm.ptr<1>) kernel {
     %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
     nvvm.cp.async.shared.global %to, %from, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
@@ -336,10 +307,7 @@ gpu.module @kernels {
   }
 
   // LAUNCH: 2 threads
-  gpu.func @copy_of_another_thread(%in: memref<64xi32>) kernel {
-    %index = memref.extract_aligned_pointer_as_index %in : memref<64xi32> -> index
-    %address = arith.index_cast %index : index to i64
-    %from = llvm.inttoptr %address : i64 to !llvm.ptr<1>
+  gpu.func @copy_of_another_thread(%from: !llvm.ptr<1>) kernel {
     %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
     %one = llvm.mlir.constant(1 : i32) : i32
     %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
