@@ -112,7 +112,6 @@ gpu.module @kernels {
 func.func private @printMemrefI32(memref<*xi32>)
 
 func.func private @print(%device: memref<4xi32>) {
-  %zero = arith.constant 0 : i32
   %host = memref.alloc() : memref<4xi32>
   gpu.memcpy %host, %device : memref<4xi32>, memref<4xi32>
   %any = memref.cast %host : memref<4xi32> to memref<*xi32>
@@ -125,7 +124,6 @@ func.func private @print(%device: memref<4xi32>) {
 // CHECK: [31, 32, 0, 0]
 // CHECK: [10, 0, 1, 0]
 func.func @main() {
-  %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c72 = arith.constant 72 : index
   %c96 = arith.constant 96 : index

@@ -102,7 +102,6 @@ gpu.module @kernels {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
     %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
-    %zero = llvm.mlir.constant(0 : i32) : i32
     llvm.store %one, %mine : i32, !llvm.ptr<3>
     nvvm.cluster.arrive
     nvvm.cluster.wait
@@ -120,8 +119,6 @@ gpu.module @kernels {
   gpu.func @last_arrival_before_the_access(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
     %one = llvm.mlir.constant(1 : i32) : i32
-    %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
-    %zero = llvm.mlir.constant(0 : i32) : i32
     llvm.store %one, %mine : i32, !llvm.ptr<3>
     nvvm.cluster.arrive {aligned}
     nvvm.cluster.wait {aligned}
@@ -136,7 +133,6 @@ gpu.module @kernels {
 
   // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @arrival_after_the_end(%out: memref<256xi32>) kernel {
-    %one = llvm.mlir.constant(1 : i32) : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
     %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
     %bar = llvm.mlir.addressof @bar : !llvm.ptr<3>
@@ -334,7 +330,6 @@ gpu.module @kernels {
   // LAUNCH: 64 threads, 2 blocks, clusters of 2
   gpu.func @unfenced_init(%out: memref<256xi32>) kernel {
     %mine, %theirs, %peer = func.call @get_elements() : () -> (!llvm.ptr<3>, !llvm.ptr<7>, i32)
-    %one = llvm.mlir.constant(1 : i32) : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
     %bar = llvm.mlir.addressof @bar : !llvm.ptr<3>
     %remote = nvvm.mapa %bar, %peer : !llvm.ptr<3> -> !llvm.ptr<7>
@@ -387,7 +382,6 @@ gpu.module @kernels {
     %one = llvm.mlir.constant(1 : i32) : i32
     %zero = llvm.mlir.constant(0 : i32) : i32
     %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
-    %t = nvvm.read.ptx.sreg.tid.x : i32
     %bar = llvm.mlir.addressof @bar : !llvm.ptr<3>
     %their_flag = nvvm.mapa %bar, %peer : !llvm.ptr<3> -> !llvm.ptr<7>
     llvm.store %zero, %mine : i32, !llvm.ptr<3>
@@ -462,7 +456,6 @@ gpu.module @kernels {
     %far = llvm.getelementptr %to[128] : (!llvm.ptr<7>) -> !llvm.ptr<7>, i8
     %remote = nvvm.mapa %bar, %peer : !llvm.ptr<3> -> !llvm.ptr<7>
     %bits = llvm.ptrtoint %remote : !llvm.ptr<7> to i32
-    %barrier = llvm.inttoptr %bits : i32 to !llvm.ptr<3>
     %is_first = llvm.icmp "eq" %t, %zero : i32
     scf.if %is_first {
       // CHECK-LABEL: run @barrier_in_another_block:

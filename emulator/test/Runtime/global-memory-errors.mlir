@@ -82,7 +82,6 @@ gpu.module @kernels {
     %index = memref.extract_aligned_pointer_as_index %m : memref<16xi32> -> index
     %address = arith.index_cast %index : index to i64
     %p = llvm.inttoptr %address : i64 to !llvm.ptr<1>
-    %one = llvm.mlir.constant(1 : i32) : i32
     %odd = llvm.getelementptr %p[4] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
     // CHECK-LABEL: run @misaligned:
     // CHECK: [[FILE]]:[[#@LINE+1]]:10: llvm.load: thread (0, 0, 0) of block (0, 0, 0) expects an address at a multiple of 16 bytes, got 0x{{[0-9a-f]+}}4

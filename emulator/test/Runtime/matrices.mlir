@@ -73,8 +73,6 @@ gpu.module @kernels {
   // Two matrices, loaded as they are and stored transposed.
   gpu.func @store(%out: memref<4x32xi32>) workgroup(%shared: memref<32x8xi16, #gpu.address_space<workgroup>>) kernel {
     %c0 = arith.constant 0 : index
-    %c1 = arith.constant 1 : index
-    %c2 = arith.constant 2 : index
     %c8 = arith.constant 8 : index
     %all = arith.constant -1 : i32
     %lane = nvvm.read.ptx.sreg.laneid range <i32, 0, 32> : i32

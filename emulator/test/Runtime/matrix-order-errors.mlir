@@ -38,9 +38,7 @@ gpu.module @kernels {
     %lane = nvvm.read.ptx.sreg.laneid : i32
     %zero = llvm.mlir.constant(0 : i16) : i16
     %n = llvm.mlir.constant(0 : i32) : i32
-    %c2 = llvm.mlir.constant(2 : i32) : i32
     %c4 = llvm.mlir.constant(4 : i32) : i32
-    %c8 = llvm.mlir.constant(8 : i32) : i32
     %address = func.call @fill() : () -> !llvm.ptr<3>
     %d = nvvm.ldmatrix %address {num = 4 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
     // Lane 4 r + i has bytes 4 i to 4 i + 3 of row r; transposed, bytes 2 r and 2 r + 1 of rows 2 i and 2 i + 1.
@@ -83,9 +81,7 @@ gpu.module @kernels {
     %lane = nvvm.read.ptx.sreg.laneid : i32
     %zero = llvm.mlir.constant(0 : i16) : i16
     %n = llvm.mlir.constant(1 : i32) : i32
-    %c2 = llvm.mlir.constant(2 : i32) : i32
     %c4 = llvm.mlir.constant(4 : i32) : i32
-    %c8 = llvm.mlir.constant(8 : i32) : i32
     %address = func.call @fill() : () -> !llvm.ptr<3>
     %d = nvvm.ldmatrix %address {num = 4 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
     // Lane 4 r + i has bytes 4 i to 4 i + 3 of row r; transposed, bytes 2 r and 2 r + 1 of rows 2 i and 2 i + 1.
@@ -132,9 +128,7 @@ gpu.module @kernels {
     %lane = nvvm.read.ptx.sreg.laneid : i32
     %zero = llvm.mlir.constant(0 : i16) : i16
     %n = llvm.mlir.constant(1 : i32) : i32
-    %c2 = llvm.mlir.constant(2 : i32) : i32
     %c4 = llvm.mlir.constant(4 : i32) : i32
-    %c8 = llvm.mlir.constant(8 : i32) : i32
     %address = func.call @fill() : () -> !llvm.ptr<3>
     %d = nvvm.ldmatrix %address {num = 4 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
     %all = llvm.mlir.constant(-1 : i32) : i32

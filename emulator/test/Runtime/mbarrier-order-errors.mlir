@@ -165,7 +165,6 @@ gpu.module @kernels {
   gpu.func @result_of_try_wait_with_limit_ignored(%g: !llvm.ptr<1>) kernel {
     %tile, %b, %s = func.call @begin_copy(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<3>, !llvm.ptr<3>, i64)
     %bytes = llvm.mlir.constant(64 : i32) : i32
-    %zero = llvm.mlir.constant(0 : i32) : i32
     %done = nvvm.mbarrier.try_wait %b, %s, %bytes : !llvm.ptr<3>, i64, i32 -> i1
     // CHECK-LABEL: run @result_of_try_wait_with_limit_ignored:
     // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed
@@ -176,7 +175,6 @@ gpu.module @kernels {
 
   gpu.func @result_of_test_wait_ignored(%g: !llvm.ptr<1>) kernel {
     %tile, %b, %s = func.call @begin_copy(%g) : (!llvm.ptr<1>) -> (!llvm.ptr<3>, !llvm.ptr<3>, i64)
-    %zero = llvm.mlir.constant(0 : i32) : i32
     %done = nvvm.mbarrier.test.wait %b, %s : !llvm.ptr<3>, i64 -> i1
     // CHECK-LABEL: run @result_of_test_wait_ignored:
     // CHECK: [[FILE]]:[[#@LINE+1]]:14: llvm.load: thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes at byte 0 of shared @tile, which a copy issued by thread (0, 0, 0) in nvvm.cp.async.bulk.shared.cluster.global at [[FILE]]:{{.*}} has in flight: its barrier has not completed

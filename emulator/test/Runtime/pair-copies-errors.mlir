@@ -38,7 +38,6 @@ gpu.module @kernels {
   // Only a thread that has waited is ordered after the copy.
   gpu.func @read_without_a_synchronization(%map: memref<16xi64>) kernel {
     %zero = llvm.mlir.constant(0 : i32) : i32
-    %one = llvm.mlir.constant(1 : i32) : i32
     %bytes = llvm.mlir.constant(256 : i32) : i32
     %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
     %is_even = llvm.icmp "eq" %rank, %zero : i32

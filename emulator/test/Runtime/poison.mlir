@@ -62,9 +62,7 @@ gpu.module @kernels {
   // Bits that an `and` clears, shifts that drop them, and an `or` that
   // sets them.
   gpu.func @bits_masked_away(%out: !out) workgroup(%tile: !tile) kernel {
-    %c0 = arith.constant 0 : index
     %lane = gpu.thread_id x
-    %all = arith.constant -1 : i32
     %c16 = arith.constant 16 : i32
     %upper = arith.constant 0xffff0000 : i32
     %number = arith.index_cast %lane : index to i16

@@ -219,7 +219,6 @@ gpu.module @kernels {
   // LAUNCH: 128 threads
   gpu.func @beside_the_pattern(%out: !out) kernel {
     %c0 = arith.constant 0 : index
-    %c3 = arith.constant 3 : index
     %c32 = arith.constant 32 : index
     %t, %a, %b, %h = func.call @prepare() : () -> (index, !a, !b, !h)
     %n = gpu.block_dim x
@@ -246,7 +245,6 @@ gpu.module @kernels {
   // LAUNCH: 128 threads
   gpu.func @unwritten(%out: !out) kernel {
     %c0 = arith.constant 0 : index
-    %c1 = arith.constant 1 : index
     %c16 = arith.constant 16 : index
     %t, %a, %b, %h = func.call @prepare() : () -> (index, !a, !b, !h)
     // CHECK-LABEL: run @unwritten:

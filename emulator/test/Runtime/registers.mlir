@@ -14,7 +14,6 @@ gpu.module @kernels {
   // One warpgroup gives, and two take: 24 + 240 + 240 is 3 times 168.
   gpu.func @give_and_take() kernel attributes {nvvm.maxnreg = 168 : i32} {
     %t = gpu.thread_id x
-    %c128 = arith.constant 128 : index
     %c256 = arith.constant 256 : index
     %gives = arith.cmpi uge, %t, %c256 : index
     scf.if %gives {

@@ -25,7 +25,6 @@ gpu.module @kernels {
   // LAUNCH: 2 threads
   gpu.func @writes_without_order() workgroup(%tile: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
     %c0 = arith.constant 0 : index
-    %t = gpu.thread_id x
     %one = arith.constant 1 : i32
 
     // CHECK-LABEL: run @writes_without_order:
@@ -126,7 +125,6 @@ gpu.module @kernels {
   }
 
   gpu.func @not_written() workgroup(%tile: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
-    %c0 = arith.constant 0 : index
     %t = gpu.thread_id x
     %one = arith.constant 1 : i32
 
@@ -142,7 +140,6 @@ gpu.module @kernels {
 
   gpu.func @partly_written() workgroup(%tile: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
     %c0 = arith.constant 0 : index
-    %t = gpu.thread_id x
     %one = arith.constant 1 : i32
 
     memref.store %one, %tile[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
@@ -157,9 +154,6 @@ gpu.module @kernels {
   }
 
   gpu.func @out_of_bounds() workgroup(%tile: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
-    %c0 = arith.constant 0 : index
-    %t = gpu.thread_id x
-    %one = arith.constant 1 : i32
 
     %c61 = arith.constant 61 : index
     %v = arith.constant dense<0> : vector<4xi32>
@@ -170,9 +164,6 @@ gpu.module @kernels {
   }
 
   gpu.func @misaligned() workgroup(%tile: memref<64xi32, #gpu.address_space<workgroup>>) kernel {
-    %c0 = arith.constant 0 : index
-    %t = gpu.thread_id x
-    %one = arith.constant 1 : i32
 
     %c1 = arith.constant 1 : index
     %v = arith.constant dense<0> : vector<4xi32>
@@ -269,7 +260,6 @@ gpu.module @kernels {
 
   gpu.func @copy_of_a_write_without_a_fence(%from: !llvm.ptr<1>) kernel {
     %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
     %v = llvm.mlir.constant(dense<1> : vector<4xi32>) : vector<4xi32>
     llvm.store %v, %to : vector<4xi32>, !llvm.ptr<3>
     %sixteen = llvm.mlir.constant(16 : i32) : i32
@@ -297,7 +287,6 @@ gpu.module @kernels {
 
   gpu.func @read_before_the_wait_for_the_group(%from: !llvm.ptr<1>) kernel {
     %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
     nvvm.cp.async.shared.global %to, %from, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
     nvvm.cp.async.commit.group
     // CHECK-LABEL: run @read_before_the_wait_for_the_group:
@@ -309,9 +298,6 @@ gpu.module @kernels {
   // LAUNCH: 2 threads
   gpu.func @copy_of_another_thread(%from: !llvm.ptr<1>) kernel {
     %to = llvm.mlir.addressof @bytes : !llvm.ptr<3>
-    %one = llvm.mlir.constant(1 : i32) : i32
-    %barrier = llvm.mlir.addressof @barrier : !llvm.ptr<3>
-    %size = llvm.mlir.constant(64 : i32) : i32
     %t = nvvm.read.ptx.sreg.tid.x : i32
     %none = llvm.mlir.constant(0 : i32) : i32
     %is_first = llvm.icmp "eq" %t, %none : i32

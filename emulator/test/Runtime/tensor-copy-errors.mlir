@@ -79,7 +79,6 @@ gpu.module @kernels {
 
   gpu.func @no_tensor_map_to_prefetch(%g: !llvm.ptr<1>) kernel {
     %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
-    %zero = llvm.mlir.constant(0 : i32) : i32
     // CHECK-LABEL: run @no_tensor_map_to_prefetch:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: nvvm.prefetch: thread (0, 0, 0) of block (0, 0, 0) expects a tensor map, got 128 other bytes
     nvvm.prefetch tensormap, %p : !llvm.ptr
@@ -126,7 +125,6 @@ gpu.module @kernels {
 
   gpu.func @fence_of_half_a_tensor_map(%g: !llvm.ptr<1>) kernel {
     %p = llvm.addrspacecast %g : !llvm.ptr<1> to !llvm.ptr
-    %zero = llvm.mlir.constant(0 : i32) : i32
     %half = llvm.mlir.constant(128 : i32) : i32
     %odd = llvm.getelementptr %p[32] : (!llvm.ptr) -> !llvm.ptr, i8
     // CHECK-LABEL: run @fence_of_half_a_tensor_map:

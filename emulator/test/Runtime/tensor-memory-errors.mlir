@@ -171,7 +171,6 @@ gpu.module @kernels {
   gpu.func @addresses_that_differ(%out: memref<1024xi32>) kernel {
     %n = llvm.mlir.constant(64 : i32) : i32
     %base = func.call @open(%n) : (i32) -> i32
-    %tensor = llvm.inttoptr %base : i32 to !llvm.ptr<6>
     %t = nvvm.read.ptx.sreg.tid.x : i32
     %own = llvm.add %base, %t : i32
     %other = llvm.inttoptr %own : i32 to !llvm.ptr<6>

@@ -60,7 +60,6 @@ gpu.module @kernels {
   gpu.func @exits(%word: memref<1xi32>) kernel {
     %t = gpu.thread_id x
     %c0 = arith.constant 0 : index
-    %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
     %one = arith.constant 1 : i32
     %short = llvm.mlir.constant(100 : i32) : i32

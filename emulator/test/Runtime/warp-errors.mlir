@@ -107,7 +107,6 @@ gpu.module @kernels {
     %c7 = arith.constant 7 : i32
     %one = arith.constant 1 : i32
     %all = arith.constant -1 : i32
-    %mask = arith.constant 0x80 : i32
     %clamp = arith.constant 0x1f : i32
     %is_seven = arith.cmpi eq, %t, %c7 : i32
     scf.if %is_seven {

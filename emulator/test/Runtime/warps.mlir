@@ -144,7 +144,6 @@ gpu.module @kernels {
     %c32 = arith.constant 32 : i32
     %lane = nvvm.read.ptx.sreg.laneid range <i32, 0, 32> : i32
     %t = arith.index_cast %lane : i32 to index
-    %c4 = arith.constant 4 : i32
     %stays = arith.cmpi uge, %warp, %c32 : i32
     scf.if %stays {
       %other = nvvm.shfl.sync bfly %all, %lane, %one, %whole : i32 -> i32
@@ -199,7 +198,6 @@ func.func private @print(%device: memref<4x32xi32>, %rows: index) {
 
 // CHECK:      [256, 255, 258, 257, 260, 259, 262, 261, 0, {{(0, )+}}0]
 func.func @main() {
-  %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c4 = arith.constant 4 : index
