@@ -33,38 +33,26 @@ gpu.module @kernels {
     return %to : !llvm.ptr<3>
   }
 
-  // LAUNCH: 32 threads
-  gpu.func @own_bytes() kernel {
+  // Of a matrix, lane 4 r + i has bytes 4 i to 4 i + 3 of row r: the first of those that the lane has, or one that is `n`
+  // lanes after it in the row.
+  func.func private @get_bytes(%n: i32) -> !llvm.ptr<3> {
     %lane = nvvm.read.ptx.sreg.laneid : i32
-    %zero = llvm.mlir.constant(0 : i16) : i16
-    %n = llvm.mlir.constant(0 : i32) : i32
     %c4 = llvm.mlir.constant(4 : i32) : i32
-    %address = func.call @fill() : () -> !llvm.ptr<3>
-    %d = nvvm.ldmatrix %address {num = 4 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
-    // Lane 4 r + i has bytes 4 i to 4 i + 3 of row r; transposed, bytes 2 r and 2 r + 1 of rows 2 i and 2 i + 1.
     %r = llvm.udiv %lane, %c4 : i32
     %i = llvm.urem %lane, %c4 : i32
-    %none = llvm.mlir.constant(0 : i32) : i32
-    %row = llvm.add %r, %none : i32
     %next = llvm.add %i, %n : i32
     %piece = llvm.urem %next, %c4 : i32
     %byte = llvm.mul %piece, %c4 : i32
-    %to = func.call @get_place(%row, %byte) : (i32, i32) -> !llvm.ptr<3>
-    llvm.store %zero, %to : i16, !llvm.ptr<3>
-    gpu.return
+    %to = func.call @get_place(%r, %byte) : (i32, i32) -> !llvm.ptr<3>
+    return %to : !llvm.ptr<3>
   }
 
-  // LAUNCH: 32 threads
-  gpu.func @own_transposed_bytes() kernel {
+  // Transposed, it has bytes 2 r and 2 r + 1 of rows 2 i and 2 i + 1.
+  func.func private @get_transposed_bytes(%n: i32) -> !llvm.ptr<3> {
     %lane = nvvm.read.ptx.sreg.laneid : i32
-    %zero = llvm.mlir.constant(0 : i16) : i16
-    %n = llvm.mlir.constant(0 : i32) : i32
     %c2 = llvm.mlir.constant(2 : i32) : i32
     %c4 = llvm.mlir.constant(4 : i32) : i32
     %c8 = llvm.mlir.constant(8 : i32) : i32
-    %address = func.call @fill() : () -> !llvm.ptr<3>
-    %d = nvvm.ldmatrix %address {num = 4 : i32, layout = #nvvm.mma_layout<col>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
-    // Lane 4 r + i has bytes 4 i to 4 i + 3 of row r; transposed, bytes 2 r and 2 r + 1 of rows 2 i and 2 i + 1.
     %r = llvm.udiv %lane, %c4 : i32
     %i = llvm.urem %lane, %c4 : i32
     %row = llvm.mul %i, %c2 : i32
@@ -72,27 +60,38 @@ gpu.module @kernels {
     %piece = llvm.urem %next, %c8 : i32
     %byte = llvm.mul %piece, %c2 : i32
     %to = func.call @get_place(%row, %byte) : (i32, i32) -> !llvm.ptr<3>
+    return %to : !llvm.ptr<3>
+  }
+
+  // LAUNCH: 32 threads
+  gpu.func @own_bytes() kernel {
+    %zero = llvm.mlir.constant(0 : i16) : i16
+    %n = llvm.mlir.constant(0 : i32) : i32
+    %address = func.call @fill() : () -> !llvm.ptr<3>
+    %d = nvvm.ldmatrix %address {num = 4 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
+    %to = func.call @get_bytes(%n) : (i32) -> !llvm.ptr<3>
+    llvm.store %zero, %to : i16, !llvm.ptr<3>
+    gpu.return
+  }
+
+  // LAUNCH: 32 threads
+  gpu.func @own_transposed_bytes() kernel {
+    %zero = llvm.mlir.constant(0 : i16) : i16
+    %n = llvm.mlir.constant(0 : i32) : i32
+    %address = func.call @fill() : () -> !llvm.ptr<3>
+    %d = nvvm.ldmatrix %address {num = 4 : i32, layout = #nvvm.mma_layout<col>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
+    %to = func.call @get_transposed_bytes(%n) : (i32) -> !llvm.ptr<3>
     llvm.store %zero, %to : i16, !llvm.ptr<3>
     gpu.return
   }
 
   // LAUNCH: 32 threads
   gpu.func @bytes_of_the_next_lane() kernel {
-    %lane = nvvm.read.ptx.sreg.laneid : i32
     %zero = llvm.mlir.constant(0 : i16) : i16
     %n = llvm.mlir.constant(1 : i32) : i32
-    %c4 = llvm.mlir.constant(4 : i32) : i32
     %address = func.call @fill() : () -> !llvm.ptr<3>
     %d = nvvm.ldmatrix %address {num = 4 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
-    // Lane 4 r + i has bytes 4 i to 4 i + 3 of row r; transposed, bytes 2 r and 2 r + 1 of rows 2 i and 2 i + 1.
-    %r = llvm.udiv %lane, %c4 : i32
-    %i = llvm.urem %lane, %c4 : i32
-    %none = llvm.mlir.constant(0 : i32) : i32
-    %row = llvm.add %r, %none : i32
-    %next = llvm.add %i, %n : i32
-    %piece = llvm.urem %next, %c4 : i32
-    %byte = llvm.mul %piece, %c4 : i32
-    %to = func.call @get_place(%row, %byte) : (i32, i32) -> !llvm.ptr<3>
+    %to = func.call @get_bytes(%n) : (i32) -> !llvm.ptr<3>
     // CHECK-LABEL: run @bytes_of_the_next_lane:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (30, 0, 0) of block (0, 0, 0) writes 2 bytes at byte 124 of shared @rows, which thread (31, 0, 0) reads in nvvm.ldmatrix at {{.*}} without order between them
     llvm.store %zero, %to : i16, !llvm.ptr<3>
@@ -101,22 +100,11 @@ gpu.module @kernels {
 
   // LAUNCH: 32 threads
   gpu.func @transposed_bytes_of_the_next_lane() kernel {
-    %lane = nvvm.read.ptx.sreg.laneid : i32
     %zero = llvm.mlir.constant(0 : i16) : i16
     %n = llvm.mlir.constant(1 : i32) : i32
-    %c2 = llvm.mlir.constant(2 : i32) : i32
-    %c4 = llvm.mlir.constant(4 : i32) : i32
-    %c8 = llvm.mlir.constant(8 : i32) : i32
     %address = func.call @fill() : () -> !llvm.ptr<3>
     %d = nvvm.ldmatrix %address {num = 4 : i32, layout = #nvvm.mma_layout<col>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
-    // Lane 4 r + i has bytes 4 i to 4 i + 3 of row r; transposed, bytes 2 r and 2 r + 1 of rows 2 i and 2 i + 1.
-    %r = llvm.udiv %lane, %c4 : i32
-    %i = llvm.urem %lane, %c4 : i32
-    %row = llvm.mul %i, %c2 : i32
-    %next = llvm.add %r, %n : i32
-    %piece = llvm.urem %next, %c8 : i32
-    %byte = llvm.mul %piece, %c2 : i32
-    %to = func.call @get_place(%row, %byte) : (i32, i32) -> !llvm.ptr<3>
+    %to = func.call @get_transposed_bytes(%n) : (i32) -> !llvm.ptr<3>
     // CHECK-LABEL: run @transposed_bytes_of_the_next_lane:
     // CHECK: [[FILE]]:[[#@LINE+1]]:5: llvm.store: thread (30, 0, 0) of block (0, 0, 0) writes 2 bytes at byte 64 of shared @rows, which thread (2, 0, 0) reads in nvvm.ldmatrix at {{.*}} without order between them
     llvm.store %zero, %to : i16, !llvm.ptr<3>
@@ -125,23 +113,13 @@ gpu.module @kernels {
 
   // LAUNCH: 32 threads
   gpu.func @after_a_barrier() kernel {
-    %lane = nvvm.read.ptx.sreg.laneid : i32
     %zero = llvm.mlir.constant(0 : i16) : i16
     %n = llvm.mlir.constant(1 : i32) : i32
-    %c4 = llvm.mlir.constant(4 : i32) : i32
     %address = func.call @fill() : () -> !llvm.ptr<3>
     %d = nvvm.ldmatrix %address {num = 4 : i32, layout = #nvvm.mma_layout<row>, shape = #nvvm.ld_st_matrix_shape<m = 8, n = 8>, eltType = #nvvm.ld_st_matrix_elt_type<b16>} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
     %all = llvm.mlir.constant(-1 : i32) : i32
     nvvm.bar.warp.sync %all : i32
-    // Lane 4 r + i has bytes 4 i to 4 i + 3 of row r; transposed, bytes 2 r and 2 r + 1 of rows 2 i and 2 i + 1.
-    %r = llvm.udiv %lane, %c4 : i32
-    %i = llvm.urem %lane, %c4 : i32
-    %none = llvm.mlir.constant(0 : i32) : i32
-    %row = llvm.add %r, %none : i32
-    %next = llvm.add %i, %n : i32
-    %piece = llvm.urem %next, %c4 : i32
-    %byte = llvm.mul %piece, %c4 : i32
-    %to = func.call @get_place(%row, %byte) : (i32, i32) -> !llvm.ptr<3>
+    %to = func.call @get_bytes(%n) : (i32) -> !llvm.ptr<3>
     llvm.store %zero, %to : i16, !llvm.ptr<3>
     gpu.return
   }
