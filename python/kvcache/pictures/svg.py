@@ -153,7 +153,9 @@ class Canvas:
         sizes = {"viewBox": f"0 0 {WIDTH} {_number(self.y)}"}
         sizes |= {"width": str(WIDTH), "height": _number(self.y)}
         self._root.attrib |= sizes
-        ElementTree.indent(self._root, space="")
+        self._root.text = "\n"
+        for drawn in self._root:  # a line for each, or for each group
+            drawn.tail = "\n"
         text = ElementTree.tostring(self._root, encoding="unicode")
         return Picture(printable(self._title), text + "\n")
 
