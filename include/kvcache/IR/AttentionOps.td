@@ -45,8 +45,8 @@ def KVCache_AttentionOp : KVCache_WholeCacheOp<"attention", [
     - with `ranges`, those t with `ranges[r, k, 0] <= t < ranges[r, k, 1]` for
       some k. Ranges are sorted.
 
-    With `rows`, it sees the tokens at the encoded rows `rows[r, k]`, or
-    `rows[r, h, k]` for head h. Negative ones are skipped.
+    With `rows`, it sees the tokens in the slots `rows[r, k]`, or `rows[r, h, k]`
+    for head h. Negative ones are skipped.
 
     The region `score` computes another score of each pair of a row and a token,
     and the region `mask` which tokens a row sees. `score` takes the score after

@@ -375,7 +375,7 @@ def KVCache_RemapRowsOp : KVCache_WholeCacheOp<"remap_rows", [
   let summary = "Finds the rows of tokens in the cache";
   let description = [{
     Row r of `tokens` has the numbers of k tokens of the sequence b of row r.
-    Each number t becomes the encoded row of the token, `page * P + t mod P` with
+    Each number t becomes the slot of the token, `page * P + t mod P` with
     the page of token t and the page size P, which `tma_row` and
     `async_gather_tile` take. It is below 2^31, which bounds checks check.
     Negative numbers stay as they are, and so do rows of padding. `ids` may be `tokens`, and shares no memory with others.
@@ -407,7 +407,7 @@ def KVCache_RemapRowsOp : KVCache_WholeCacheOp<"remap_rows", [
     Arg<KVCache_DenseOf<[I32], 2>, "token numbers, signed, [total, k]">:$tokens,
     Arg<KVCache_AnyPagedView, "a layer's cache">:$cache,
     Arg<KVCache_Numbers, "first row of each sequence, [batch + 1]">:$row_offsets,
-    Arg<KVCache_DenseOf<[I32], 2>, "encoded rows, signed, [total, k]">:$ids
+    Arg<KVCache_DenseOf<[I32], 2>, "slots, signed, [total, k]">:$ids
   ), KVCache_BlockThreadsArgument);
   let results = (outs Optional<AnyRankedTensor>:$result);
   let builders = [OpBuilder<(ins
