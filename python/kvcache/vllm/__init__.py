@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The attention backend ``CUSTOM`` of vLLM, and a store as a tier of its offloading.
 
-The backend computes attention on vLLM's own KV cache. vLLM loads ``register`` as a plugin. Choose the backend with ``--attention-backend
-CUSTOM``, and set its options with ``--additional-config '{"kvcache": {...}}'``: see
-``Options``. ``StoreTier`` keeps what vLLM offloads in any store, such as
-``kvcache.stores.Folder``. Needs vLLM, in the version of ``VLLM_VERSION``.
+The backend computes attention on vLLM's own KV cache. vLLM loads ``register`` as a
+plugin. Choose the backend with ``--attention-backend CUSTOM``, and set its options with
+``--additional-config '{"kvcache": {...}}'``: see ``Options``. ``StoreTier`` keeps what
+vLLM offloads in any store, such as ``kvcache.stores.Folder``. Needs vLLM, in the version
+of ``VLLM_VERSION``.
 """
 
 from __future__ import annotations
