@@ -45,7 +45,7 @@ from .arguments import (
     dense_dtype,
 )
 from .attention_config import AttentionConfig, make_config
-from .attention_options import make_spec, make_splits
+from .attention_options import make_spec
 from .cache_forms import FUNCTION_NAMES, CacheForm
 from .attention_operation import Attention
 from .operations import CopyPages, Gather, MergeStates, Operation
@@ -55,6 +55,7 @@ from .pooling import pool
 from .regions import Function, ScoreRegions
 from .selection import top_rows
 from .sources import LayerSpec, MergeSpec, PagesSpec
+from .splits import StepBounds, choose_splits, make_splits
 
 _RESERVED = (*inspect.signature(Attention.__call__).parameters, *FUNCTION_NAMES)
 
@@ -309,7 +310,7 @@ def attention(
     mask: bool | Function = False,
     rows: bool | str = False,
     split_tokens: int | None = None,
-    max_splits: int = 32,
+    max_splits: int | None = None,
     split_rows: int = 1,
     static_scales: bool = False,
     *,
@@ -332,6 +333,8 @@ def attention(
     value_params: KVCacheParams | None = None,
     rope_params: KVCacheParams | None = None,
     table: str = "dense",
+    max_batch_size: int | None = None,
+    max_seq_len: int | None = None,
     bounds_checks: bool = False,
     threads: int | None = None,
 ) -> Attention:
@@ -359,11 +362,11 @@ def attention(
         rows: Whether calls give the rows of the cache that each query sees, for sparse
             attention. ``causal`` is ignored then. ``"heads"`` for rows of each head of
             the cache.
-        split_tokens: On a GPU, tokens per split; None for no splits. Thread blocks
-            compute splits, and a second launch merges them from a workspace. Use at
-            least 256, or 1024 for latent caches.
-        max_splits: The most splits of a row. The splits of longer rows have more
-            tokens.
+        split_tokens: On a GPU, tokens per split; None for no splits, or those that
+            ``max_batch_size`` and ``max_seq_len`` choose. Thread blocks compute splits,
+            and a second launch merges them from a workspace.
+        max_splits: The most splits of a row, by default 32. The splits of longer rows
+            have more tokens.
         split_rows: The most rows of a sequence in a step that are split.
         static_scales: Whether calls give ``key_scale`` and ``value_scale``.
         chunk: Tokens per chunk, from the first token of a sequence on. A token sees
@@ -415,6 +418,11 @@ def attention(
         value_params: As for ``append``.
         rope_params: As for ``append``. Queries have the elements of both tensors.
         table: As for ``append``.
+        max_batch_size: The most sequences of a step, with ``max_seq_len`` in place of
+            ``split_tokens``: splits are as long as possible while a step of this size
+            gives work to the chip. No call chooses them, so a row has the same bits
+            alone and in any batch.
+        max_seq_len: The most tokens of a sequence. With ``rows``, the most ids of a row.
         bounds_checks: As in ``jit``.
         threads: As in ``jit``.
 
@@ -440,6 +448,16 @@ def attention(
     out = "bf16" if name.startswith("f8") else name
     if out_dtype is not None:
         out = check_converted("out_dtype", out_dtype)
+    splits = make_splits(split_tokens, max_splits, split_rows)
+    if bounds := StepBounds.parse(max_batch_size, max_seq_len):
+        if split_tokens is not None or max_splits is not None:
+            raise ValueError(
+                "expects 'split_tokens' and 'max_splits', or 'max_batch_size' and "
+                "'max_seq_len', not both"
+            )
+        splits = choose_splits(
+            cache.params, query_heads, target, bounds.cut(window, chunk), split_rows
+        )
     spec = make_spec(
         cache,
         query_heads,
@@ -456,7 +474,7 @@ def attention(
         rows,
         kv_lengths,
         value_dim,
-        make_splits(split_tokens, max_splits, split_rows),
+        splits,
         static_scales,
         (name, out),
         make_config(config, tile_rows, scheduled_blocks, swap_operands, l2_hint),

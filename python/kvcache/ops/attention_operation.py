@@ -22,6 +22,7 @@ from .constant_arrays import ConstantArray, Scale, expand_divisor, expand_scale
 from .operations import Build, LayerOperation
 from .overlaps import check_apart
 from .sources import LayerSpec, attention_source
+from .splits import Splits
 from .steps import take_step
 
 
@@ -99,6 +100,12 @@ class Attention(LayerOperation):
 
     def _layer(self) -> LayerSpec:
         return self._layer_spec
+
+    @property
+    def splits(self) -> Splits | None:
+        """The splits, as given or as chosen from the bounds of steps; None for none."""
+        splits: Splits | None = self._spec.splits
+        return splits
 
     def workspace_size(self, batch: int) -> int:
         """The bytes of the workspace for ``batch`` sequences; 0 without splits."""

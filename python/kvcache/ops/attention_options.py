@@ -21,27 +21,7 @@ from .array_checks import get_sizes
 from .attention_config import AttentionConfig
 from .cache_forms import CacheForm
 from .regions import ScoreRegions
-
-_MOST = 2**20  # the most tokens, splits or rows in the op's options
-
-
-@dataclass(frozen=True)
-class Splits:
-    """Options of split KV: splits of a row's tokens, with results in a workspace.
-
-    Attributes:
-        tokens: Tokens per split; more if there would be more than ``most`` splits.
-        most: The most splits of a row.
-        rows: The most rows of a sequence in a step that are split.
-    """
-
-    tokens: int
-    most: int
-    rows: int
-
-    def __str__(self) -> str:
-        """The attribute's text."""
-        return f"#kvcache.split<keys = {self.tokens}, max = {self.most}, rows = {self.rows}>"
+from .splits import MOST, Splits
 
 
 @dataclass(frozen=True)
@@ -239,7 +219,7 @@ def make_spec(
         whole_mask=whole_mask, sinkless_lse=sinkless_lse, max_logits=max_logits
     )
     if ranges is not None:
-        check_size(_MOST, ranges=ranges)
+        check_size(MOST, ranges=ranges)
     if whole_mask and not mask:
         raise ValueError("expects 'whole_mask' only with 'mask=True'")
     sink_type = _parse_sinks(sinks)
@@ -324,17 +304,6 @@ def _parse_sinks(sinks: bool | DTypeLike) -> str:
     if isinstance(sinks, int | float | None):
         raise TypeError(f"expects 'sinks' to be True, False or a dtype, got {sinks!r}")
     return check_dense("sinks", sinks)
-
-
-def make_splits(
-    split_tokens: int | None, max_splits: int, split_rows: int
-) -> Splits | None:
-    """Checks the arguments of split KV."""
-    check_size(_MOST, max_splits=max_splits, split_rows=split_rows)
-    if split_tokens is None:
-        return None
-    check_size(_MOST, split_tokens=split_tokens)
-    return Splits(int(split_tokens), int(max_splits), int(split_rows))
 
 
 def attention_arguments(spec: AttentionSpec, scales: dict[str, str]) -> dict[str, str]:

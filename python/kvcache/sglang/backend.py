@@ -56,7 +56,8 @@ class Backend(AttentionBackend):
         self._window_tokens = (runner.sliding_window_size or 0) + 1
         self._table = TokenTable(runner.req_to_token_pool.req_to_token, page_size)
         self._workspaces = Workspaces(1, runner.device)
-        self._options = Options.read(runner.device == "cuda")
+        sequences, tokens = runner.req_to_token_pool.req_to_token.shape
+        self._options = Options.read(runner.device == "cuda", (sequences, tokens))
         self._query_rows = get_spec().speculative_num_draft_tokens or 1
         self._step: Step | None = None
         self._operations: dict[Any, LayerOperations] = {}

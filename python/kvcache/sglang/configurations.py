@@ -12,6 +12,7 @@ from .. import ops
 from ..cache.params import KVCacheParams
 from ..ops.append_operation import Append
 from ..ops.attention_operation import Attention
+from ..ops.splits import Splits
 from .options import Options
 
 _LOGGER = logging.getLogger("sglang.kvcache")
@@ -112,11 +113,10 @@ def _make_attention(layer: Configuration, cache: CacheConfiguration) -> Attentio
         value_dim=cache.value_dim,
         target=options.target,
         dtype=layer.dtype,
-        split_tokens=options.split_tokens or None,
-        max_splits=options.max_splits,
         split_rows=layer.query_rows,
         kv_lengths=True,
         table=cache.table,
+        **options.splits.arguments,
         **cache.arguments,
     )
     _LOGGER.info(
@@ -125,20 +125,21 @@ def _make_attention(layer: Configuration, cache: CacheConfiguration) -> Attentio
         cache.params.cache_type,
         layer.query_heads,
         layer.dtype,
-        _describe(layer, cache),
+        _describe(layer, cache, operation.splits),
     )
     return operation
 
 
-def _describe(layer: Configuration, cache: CacheConfiguration) -> str:
+def _describe(
+    layer: Configuration, cache: CacheConfiguration, splits: Splits | None
+) -> str:
     """Describes the options that differ from plain causal attention."""
-    split = layer.options.split_tokens
     parts = {
         "new tokens only": cache.table == "csr",
         f"window {layer.window}": layer.window,
         f"soft cap {layer.soft_cap}": layer.soft_cap,
         "sinks": layer.sinks,
         "static scales": cache.has_static_scales,
-        f"splits of {split} tokens": split,
+        f"splits of {splits and splits.tokens} tokens": splits,
     }
     return "".join(f", {part}" for part, is_used in parts.items() if is_used)

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-from ..torch.engine_options import check_names, read_splits
+from ..torch.engine_options import EngineSplits, check_names, read_target
 
 __all__ = ["VARIABLE", "Options"]
 
@@ -22,18 +22,21 @@ class Options:
     Attributes:
         target: The target of ``kvcache.jit``: ``"cuda"`` on GPUs and ``"cpu"`` elsewhere
             by default, or ``"emulator:sm_90a"`` and other chips on a CPU.
-        split_tokens: Tokens per split of a long sequence; 0 for no splits. By default
-            256 on GPUs and emulated ones.
-        max_splits: The most splits of a row.
+        splits: ``split_tokens`` and ``max_splits`` as in ``kvcache.ops.attention``, and
+            0 tokens for no splits. By default, the sizes of SGLang's table of tokens
+            choose them.
     """
 
     target: str
-    split_tokens: int
-    max_splits: int = 32
+    splits: EngineSplits
 
     @classmethod
-    def read(cls, is_on_gpu: bool) -> Options:
+    def read(cls, is_on_gpu: bool, bounds: tuple[int, int]) -> Options:
         """Reads the options of this process.
+
+        Args:
+            is_on_gpu: Whether SGLang runs on a GPU.
+            bounds: The most sequences of a step, and the most tokens of a sequence.
 
         Raises:
             ValueError: The variable has no JSON, or an option is unknown or out of
@@ -49,5 +52,5 @@ class Options:
             ) from None
         if not isinstance(given, dict):
             raise TypeError(f"expects {VARIABLE} to be a JSON object, got {text!r}")
-        check_names(given, [field.name for field in fields(cls)], VARIABLE)
-        return cls(**read_splits(given, is_on_gpu, cls.max_splits))
+        check_names(given, ("target", "split_tokens", "max_splits"), VARIABLE)
+        return cls(read_target(given, is_on_gpu), EngineSplits.read(given, bounds))

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 from ..checks import check_size, check_string
 
@@ -23,20 +24,48 @@ def check_names(given: Iterable[str], known: Iterable[str], place: str) -> None:
             )
 
 
-def read_splits(
-    given: Mapping[str, Any], is_on_gpu: bool, max_splits: int
-) -> dict[str, Any]:
-    """Reads the target, and the tokens and the number of splits, with their defaults.
-
-    Raises:
-        TypeError: An option has the wrong type.
-        ValueError: An option is out of range.
-    """
+def read_target(given: Mapping[str, Any], is_on_gpu: bool) -> str:
+    """Reads the target. Raises ``TypeError`` unless it is a string."""
     target = given.get("target", "cuda" if is_on_gpu else "cpu")
     check_string(target=target)
-    split_tokens = given.get("split_tokens", 0 if target == "cpu" else 256)
-    if split_tokens != 0:
-        check_size(MOST, split_tokens=split_tokens)
-    max_splits = given.get("max_splits", max_splits)
-    check_size(MOST, max_splits=max_splits)
-    return {"target": target, "split_tokens": split_tokens, "max_splits": max_splits}
+    return str(target)
+
+
+@dataclass(frozen=True)
+class EngineSplits:
+    """The splits of an engine's sequences.
+
+    Attributes:
+        tokens: Tokens per split; 0 for no splits, and None to choose them from the
+            bounds of the engine's steps.
+        most: The most splits of a row, if ``tokens`` are given.
+        bounds: The most sequences of a step, and the most tokens of a sequence.
+    """
+
+    tokens: int | None
+    most: int | None
+    bounds: tuple[int, int]
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any], bounds: tuple[int, int]) -> Self:
+        """Reads the options ``split_tokens`` and ``max_splits``.
+
+        Raises:
+            TypeError: An option has the wrong type.
+            ValueError: An option is out of range.
+        """
+        tokens, most = given.get("split_tokens"), given.get("max_splits")
+        if tokens is not None and tokens != 0:
+            check_size(MOST, split_tokens=tokens)
+        if most is not None:
+            check_size(MOST, max_splits=most)
+            if not tokens:
+                raise ValueError("expects 'max_splits' only with 'split_tokens'")
+        return cls(tokens, most, bounds)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of ``ops.attention``."""
+        if self.tokens is None:
+            return dict(zip(("max_batch_size", "max_seq_len"), self.bounds, strict=True))
+        return {"split_tokens": self.tokens or None, "max_splits": self.most}

@@ -112,7 +112,7 @@ class PagedCache(Cache):
             num_pages=max_batch_size * -(-max_seq_len // page_size),
             memory=ArrayMemory(torch, device=self.device),
         )
-        self._kernels = Kernels(self._params, target)
+        self._kernels = Kernels(self._params, target, max_batch_size, max_seq_len)
         self._num_names = 0
         self._num_unknown = 0
         self._rows: list[int] = []

@@ -11,9 +11,6 @@ import transformers
 from .. import ops
 from ..cache.params import KVCacheParams
 
-# Tokens per split of a decode step on a GPU, and of one to latent rows.
-_SPLIT_TOKENS, _LATENT_SPLIT_TOKENS = 256, 1024
-
 
 def find_device(model: Any, device: Any) -> torch.device:
     """The device of a cache: that of the model, unless one is given.
@@ -51,10 +48,15 @@ class Kernels:
     Args:
         params: The parameters of the cache.
         target: The target, as in ``jit``.
+        max_batch_size: The most sequences of a step.
+        max_seq_len: The most tokens of a sequence.
     """
 
-    def __init__(self, params: KVCacheParams, target: str) -> None:
+    def __init__(
+        self, params: KVCacheParams, target: str, max_batch_size: int, max_seq_len: int
+    ) -> None:
         self._params, self._target = params, target
+        self._bounds = {"max_batch_size": max_batch_size, "max_seq_len": max_seq_len}
         self._made: dict[Any, Any] = {}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Kernels:
@@ -71,10 +73,8 @@ class Kernels:
 
         A decode step on a GPU splits the tokens of a sequence.
         """
-        if is_decode and self._target != "cpu":
-            is_latent = self._params.is_mla
-            tokens = _LATENT_SPLIT_TOKENS if is_latent else _SPLIT_TOKENS
-            options["split_tokens"] = tokens
+        if is_decode:
+            options |= self._bounds
         key = dtype, *options.items()
         if key not in self._made:
             self._made[key] = ops.attention(

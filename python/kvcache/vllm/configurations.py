@@ -13,6 +13,7 @@ from .. import ops
 from ..cache.params import KVCacheParams
 from ..ops.append_operation import Append
 from ..ops.attention_operation import Attention
+from ..ops.splits import Splits
 from .formats import LayerCache, has_static_scales
 from .options import Options
 
@@ -130,13 +131,12 @@ def _make_attention(
         query_rope=query_rope,
         separate=rope_params is not None,
         rope_params=rope_params,
-        split_tokens=options.split_tokens or None,
-        max_splits=options.max_splits,
         split_rows=layer.query_rows,
         static_scales=layer.has_static_scales,
         kv_lengths=True,
         score=add_alibi if layer.alibi else None,
         arrays={"slopes": f"f32[{layer.query_heads}]"} if layer.alibi else None,
+        **options.splits.arguments,
     )
     _LOGGER.info(
         "kvcache runs attention on %s: %s, %d query heads of %s%s",
@@ -144,14 +144,15 @@ def _make_attention(
         params.cache_type,
         layer.query_heads,
         layer.dtype,
-        _describe(layer, causal, out_dtype),
+        _describe(layer, causal, out_dtype, operation.splits),
     )
     return operation
 
 
-def _describe(layer: Configuration, causal: bool, out_dtype: str | None) -> str:
+def _describe(
+    layer: Configuration, causal: bool, out_dtype: str | None, splits: Splits | None
+) -> str:
     """Describes the options that differ from plain causal attention."""
-    options = layer.options
     parts = {
         "not causal": not causal,
         f"window {layer.window}": layer.window,
@@ -160,6 +161,6 @@ def _describe(layer: Configuration, causal: bool, out_dtype: str | None) -> str:
         "ALiBi": layer.alibi,
         "static scales": layer.has_static_scales,
         f"outputs of {out_dtype}": out_dtype,
-        f"splits of {options.split_tokens} tokens": options.split_tokens,
+        f"splits of {splits and splits.tokens} tokens": splits,
     }
     return "".join(f", {part}" for part, is_used in parts.items() if is_used)

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from vllm.platforms import current_platform
 
 from ..checks import check_size
-from ..torch.engine_options import MOST, check_names, read_splits
+from ..torch.engine_options import MOST, EngineSplits, check_names, read_target
+
+_NAMES = "target", "split_tokens", "latent_rows", "max_splits"
 
 
 @dataclass(frozen=True)
@@ -19,18 +21,17 @@ class Options:
     Attributes:
         target: The target of ``kvcache.jit``: ``"cuda"`` on GPUs and ``"cpu"`` elsewhere
             by default, or ``"emulator:sm_90a"`` and other chips on a CPU.
-        split_tokens: Tokens per split of a long sequence; 0 for no splits. By default
-            256 on GPUs and emulated ones.
-        max_splits: The most splits of a row.
+        splits: ``split_tokens`` and ``max_splits`` as in ``kvcache.ops.attention``, and
+            0 tokens for no splits. By default, vLLM's ``max_num_seqs`` and
+            ``max_model_len`` choose them.
         latent_rows: The most new tokens with which a sequence attends to latent rows
             (MLA). Longer prompts use the backend that vLLM has for them. By default,
             a token and its drafts on a GPU, and all elsewhere.
     """
 
     target: str
-    split_tokens: int
+    splits: EngineSplits
     latent_rows: int
-    max_splits: int = 32
 
     @classmethod
     def read(cls, vllm_config: Any) -> Options:
@@ -48,9 +49,11 @@ class Options:
                 f"{given!r}"
             )
         place = "'kvcache' of additional_config"
-        check_names(given, [field.name for field in fields(cls)], place)
+        check_names(given, _NAMES, place)
         is_on_gpu = current_platform.is_cuda()
         latent_rows = given.get("latent_rows", 1 if is_on_gpu else MOST)
         check_size(MOST, latent_rows=latent_rows)
-        splits = read_splits(given, is_on_gpu, cls.max_splits)
-        return cls(latent_rows=latent_rows, **splits)
+        bounds = vllm_config.scheduler_config.max_num_seqs, vllm_config.model_config.max_model_len
+        return cls(
+            read_target(given, is_on_gpu), EngineSplits.read(given, bounds), latent_rows
+        )

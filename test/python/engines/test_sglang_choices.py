@@ -65,6 +65,7 @@ def test_other_version_is_an_error(monkeypatch, version):
         ('{"chip": "sm_90"}', ValueError, "to be of target, split_tokens, max_splits, got 'chip'"),
         ('{"split_tokens": -1}', ValueError, "'split_tokens' to be positive, got -1"),
         ('{"split_tokens": "many"}', TypeError, "'split_tokens' to be an integer, got 'many'"),
+        ('{"max_splits": 4}', ValueError, "'max_splits' only with 'split_tokens'"),
         ('{"target": 7}', TypeError, "'target' to be a string, got 7"),
         ("3", TypeError, "KVCACHE_SGLANG to be a JSON object, got '3'"),
         ("{", ValueError, "KVCACHE_SGLANG to be a JSON object, got '{'"),
@@ -75,15 +76,17 @@ def test_wrong_option_is_an_error(monkeypatch, text, error, message):
 
     monkeypatch.setenv("KVCACHE_SGLANG", text)
     with pytest.raises(error, match=message):
-        Options.read(False)
+        Options.read(False, (8, 1024))
 
 
-@pytest.mark.parametrize("is_on_gpu, target, split_tokens", [(True, "cuda", 256), (False, "cpu", 0)])
-def test_defaults_depend_on_the_device(monkeypatch, is_on_gpu, target, split_tokens):
+@pytest.mark.parametrize("is_on_gpu, target", [(True, "cuda"), (False, "cpu")])
+def test_defaults_depend_on_the_device(monkeypatch, is_on_gpu, target):
     from kvcache.sglang.options import Options
 
     monkeypatch.delenv("KVCACHE_SGLANG", raising=False)
-    assert Options.read(is_on_gpu) == Options(target, split_tokens, 32)
+    options = Options.read(is_on_gpu, (8, 1024))
+    assert options.target == target
+    assert options.splits.arguments == {"max_batch_size": 8, "max_seq_len": 1024}
 
 
 # --- Refusals ----------------------------------------------------------------------------
@@ -229,7 +232,7 @@ def count_allocations(sequences):
 
     from kvcache.sglang.backend import Backend
 
-    os.environ["KVCACHE_SGLANG"] = '{"target": "emulator:sm_90a"}'
+    os.environ["KVCACHE_SGLANG"] = '{"target": "emulator:sm_90a", "split_tokens": 16}'
     publish_options()
     layer = Layer()
     slots = Slots(layer, [2] * 7, seed=0)

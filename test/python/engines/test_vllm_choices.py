@@ -141,12 +141,36 @@ def test_other_layer_falls_back_with_a_reason(tmp_path, config, reason):
     assert reason in line
 
 
+def configure(options):
+    """The parts of vLLM's configuration that have options and bounds."""
+    return SimpleNamespace(
+        additional_config={"kvcache": options},
+        scheduler_config=SimpleNamespace(max_num_seqs=8),
+        model_config=SimpleNamespace(max_model_len=1024),
+    )
+
+
+@pytest.mark.parametrize(
+    "options, arguments",
+    [
+        ({}, {"max_batch_size": 8, "max_seq_len": 1024}),
+        ({"split_tokens": 0}, {"split_tokens": None, "max_splits": None}),
+        ({"split_tokens": 64, "max_splits": 3}, {"split_tokens": 64, "max_splits": 3}),
+    ],
+)
+def test_splits_are_given_or_chosen(options, arguments):
+    from kvcache.vllm.options import Options
+
+    assert Options.read(configure(options)).splits.arguments == arguments
+
+
 @pytest.mark.parametrize(
     "options, message",
     [
         ({"chip": "sm_90"}, "to be of target, .* got 'chip'"),
         ({"split_tokens": -1}, "'split_tokens' to be positive, got -1"),
         ({"split_tokens": "many"}, "'split_tokens' to be an integer, got 'many'"),
+        ({"max_splits": 4}, "'max_splits' only with 'split_tokens'"),
         ({"target": 7}, "'target' to be a string, got 7"),
         (3, "'kvcache' of additional_config to be a dictionary, got 3"),
     ],
@@ -155,7 +179,7 @@ def test_wrong_option_is_an_error(options, message):
     from kvcache.vllm.options import Options
 
     with pytest.raises((TypeError, ValueError), match=message):
-        Options.read(SimpleNamespace(additional_config={"kvcache": options}))
+        Options.read(configure(options))
 
 
 # --- Graphs ------------------------------------------------------------------------------

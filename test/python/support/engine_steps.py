@@ -103,10 +103,12 @@ def make_cache(layer, roles=2):
 def make_config(layer):
     from vllm.config import CacheConfig, VllmConfig
 
-    return VllmConfig(
+    config = VllmConfig(
         cache_config=CacheConfig(block_size=layer.tokens),
         additional_config={"kvcache": {"target": layer.target, **layer.kvcache}},
     )
+    config.model_config = SimpleNamespace(max_model_len=4096)
+    return config
 
 
 def run_layer(layer, steps, backend):
