@@ -256,6 +256,11 @@ class Gather(LayerOperation):
     write = staticmethod(gather_source)
     functions = ("gather",)
     mutates = ("keys", "values")
+    parameters = dict.fromkeys(
+        ("keys_out", "values_out", "output_offsets", "key_scale", "value_scale"), ""
+    )
+    positional = ("keys_out", "values_out")
+    _checked = None  # Only Python checks calls.
 
     def __call__(
         self,
