@@ -103,6 +103,13 @@ LogicalResult kvcache::verifyPowerOfTwo(Operation *op,
          << cache;
 }
 
+LogicalResult kvcache::verifyLeastAmax(Operation *op, bool leastAmax,
+                                       bool powerOfTwo) {
+  if (!leastAmax || powerOfTwo)
+    return success();
+  return op->emitOpError("expects 'least_amax' only with 'power_of_two'");
+}
+
 //===----------------------------------------------------------------------===//
 // Ranges
 //===----------------------------------------------------------------------===//

@@ -59,6 +59,9 @@ LogicalResult verifyPowerOfTwo(Operation *op, Type type);
 /// Checks this for the scales of a cache, which must have no zero points.
 LogicalResult verifyPowerOfTwo(Operation *op, CacheTypeInterface cache);
 
+/// Checks that an op with `leastAmax` has powers of two as scales.
+LogicalResult verifyLeastAmax(Operation *op, bool leastAmax, bool powerOfTwo);
+
 /// Whether the length of sequence `batch` provably exists: `batch` is a
 /// constant below the static size of the lengths of `cache`.
 bool isLengthInRange(Value cache, Value batch);

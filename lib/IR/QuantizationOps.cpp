@@ -108,6 +108,8 @@ LogicalResult QuantizeOp::verify() {
              << scale;
   }
   // (C4)
+  if (failed(verifyLeastAmax(*this, getLeastAmax(), getPowerOfTwo())))
+    return failure();
   if (getPowerOfTwo() && failed(verifyPowerOfTwo(*this, getLaneType(scale))))
     return failure();
   // (C5)
@@ -212,6 +214,7 @@ LogicalResult StoreQuantizedOp::verify() {
     return failure();
   // (C5)
   if (failed(verifyTensorScale(*this, getTensorScale(), cache)) ||
+      failed(verifyLeastAmax(*this, getLeastAmax(), getPowerOfTwo())) ||
       (getPowerOfTwo() && failed(verifyPowerOfTwo(*this, cache))))
     return failure();
   if (cache.isQuantized() && lanes % cache.getGranularity() != 0 &&

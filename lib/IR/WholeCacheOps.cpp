@@ -48,7 +48,7 @@ void AppendOp::build(OpBuilder &b, OperationState &state, Value keys,
         /*rope=*/Value(), /*positions=*/Value(), queries, /*key_scale=*/Value(),
         /*value_scale=*/Value(), /*query_out=*/Value(),
         /*query_scale=*/Value(), FloatAttr(), IntegerAttr(), UnitAttr(),
-        UnitAttr(), DenseI64ArrayAttr(), IntegerAttr());
+        UnitAttr(), UnitAttr(), DenseI64ArrayAttr(), IntegerAttr());
 }
 
 void GatherOp::build(OpBuilder &b, OperationState &state, Value keyCache,
@@ -213,6 +213,8 @@ LogicalResult AppendOp::verify() {
   if (failed(verifyQueryOut(*this)))
     return failure();
   // (C8)
+  if (failed(verifyLeastAmax(*this, getLeastAmax(), getPowerOfTwo())))
+    return failure();
   if (getPowerOfTwo())
     for (Value of : {getKeyCache(), getValueCache()})
       if (of && failed(verifyPowerOfTwo(

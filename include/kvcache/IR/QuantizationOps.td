@@ -72,7 +72,9 @@ def KVCache_QuantizeOp : KVCache_Op<"quantize", [
       f8E8M0FNU, and clamps it to the positive finite numbers of the scale type.
       The scale is 1 if amax is 0, and NaN if the group has a NaN or an
       infinity. With `power_of_two`, the scale is `amax / max` or 1e-4, whichever
-      is larger, rounded up to the next power of two, and at most 2^126.
+      is larger, rounded up to the next power of two, and at most 2^126. With
+      `least_amax`, it is at least `1e-4 / max` instead of 1e-4, as if amax were at
+      least 1e-4: so DeepSeek quantizes index keys.
     - The quantized values: the values divided by the rounded scale times
       `tensor_scale`, saturated, and rounded to nearest even. i8 values are from
       -127 to 127. If the divisor is 0, which needs a tiny `tensor_scale`, the
@@ -94,7 +96,8 @@ def KVCache_QuantizeOp : KVCache_Op<"quantize", [
     - (C2) the number of lanes of `value` is a multiple of that of `scale`.
     - (C3) `lanes`, if given, is a power of two up to 32, and `scale` has one
       lane.
-    - (C4) scales have the type f32, bf16 or f8E8M0FNU with `power_of_two`.
+    - (C4) scales have the type f32, bf16 or f8E8M0FNU with `power_of_two`, which
+      `least_amax` needs.
     - (C5) i4 values, and no others, have `zero_point`, of the type of `scale`:
       f32, f16 or bf16. They take neither `tensor_scale` nor `power_of_two`.
 
@@ -119,7 +122,8 @@ def KVCache_QuantizeOp : KVCache_Op<"quantize", [
   let arguments = !con(
     (ins Arg<KVCache_UnquantizedLanes, "the values">:$value),
     KVCache_TensorScaleArgument,
-    (ins OptionalAttr<I64Attr>:$lanes, UnitAttr:$power_of_two));
+    (ins OptionalAttr<I64Attr>:$lanes, UnitAttr:$power_of_two,
+         UnitAttr:$least_amax));
   let results = (outs
     Res<KVCache_StoredLanes, "the quantized values">:$quantized,
     Res<KVCache_ScaleLanes, "the scale of each group">:$scale,
@@ -253,8 +257,9 @@ def KVCache_StoreQuantizedOp : KVCache_Op<"store_quantized", [
       `tensor_scale` and no `scale_page`.
     - (C4) `d` is a multiple of the number of values. The lowering checks
       constants, the bounds checks other values.
-    - (C5) with `power_of_two`, which is that of `quantize`, the cache has scales
-      of f32, bf16 or f8E8M0FNU. A cache with zero points takes neither
+    - (C5) with `power_of_two`, which is that of `quantize`, as is `least_amax`,
+      the cache has scales of f32, bf16 or f8E8M0FNU. `least_amax` needs
+      `power_of_two`. A cache with zero points takes neither
       `power_of_two` nor `tensor_scale`.
     - (C6) `value` has rows if and only if tokens share their scales, and then
       as many. `t` is a multiple of them. The lowering checks constants, the
@@ -279,7 +284,7 @@ def KVCache_StoreQuantizedOp : KVCache_Op<"store_quantized", [
          Arg<KVCache_AnyCache, "the cache">:$cache),
     KVCache_IndexArguments, KVCache_PageArgument, KVCache_ScalePageArgument,
     KVCache_TensorScaleArgument, KVCache_NontemporalArgument,
-    (ins UnitAttr:$power_of_two));
+    (ins UnitAttr:$power_of_two, UnitAttr:$least_amax));
   let assemblyFormat = [{
     $value `,` $cache `[` $batch `,` $head `,` $token `,` $element `]`
     (`page` $page^)? (`scale_page` $scale_page^)?

@@ -50,8 +50,8 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [
       The position is `positions[r]`, or the token's number. Positions may have
       several axes, as time, height and width (M-RoPE): then that of pair j is
       `positions[rope_axes[j], r]`.
-    - quantization, as the type of the cache says; `power_of_two` is that of
-      `quantize`. `key_scale` and `value_scale` are static scales, the
+    - quantization, as the type of the cache says; `power_of_two` and
+      `least_amax` are those of `quantize`. `key_scale` and `value_scale` are static scales, the
       `tensor_scale` of `store_quantized`: one, or one for each head.
 
     `queries` are normed by `query_norm`, roped and written back in place. With
@@ -81,8 +81,8 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [
       unless the cache is latent.
     - (C7) `interleaved`, `rope_begin`, `positions` and `rope_axes` require
       `rope`.
-    - (C8) with `power_of_two`, the caches have scales of f32, bf16 or f8E8M0FNU,
-      and no zero points.
+    - (C8) with `power_of_two`, which `least_amax` needs, the caches have scales of
+      f32, bf16 or f8E8M0FNU, and no zero points.
     - (C9) tokens have scales of their own.
     - (C10) `key_scale` and `value_scale` are for caches with scales and no zero
       points, or of fp8 or i8, and have one factor or the heads of the cache.
@@ -139,6 +139,7 @@ def KVCache_AppendOp : KVCache_WholeCacheOp<"append", [
     DefaultValuedAttr<I64Attr, "0">:$rope_begin,
     UnitAttr:$interleaved,
     UnitAttr:$power_of_two,
+    UnitAttr:$least_amax,
     OptionalAttr<DenseI64ArrayAttr>:$rope_axes
   ), KVCache_BlockThreadsArgument);
   let results = (outs Optional<KVCache_NarrowRows>:$result);

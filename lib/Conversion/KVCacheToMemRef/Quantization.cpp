@@ -348,11 +348,11 @@ static Value roundScales(const FloatBuilder &b, Value scales, FloatType type) {
                                  upward, /*fastmath=*/nullptr);
 }
 
-/// Scales rounded up to powers of two, from that of 1e-4 to 2^126, so that
+/// Scales rounded up to powers of two, from that of `least` to 2^126, so that
 /// their reciprocals are normal numbers; NaN where `largest` is not finite.
-static Value getPowersOfTwo(const FloatBuilder &b, Value scales,
-                            Value largest) {
-  scales = b.max(scales, 1e-4f);
+static Value getPowersOfTwo(const FloatBuilder &b, Value scales, Value largest,
+                            float least) {
+  scales = b.max(scales, least);
   scales = b.min(scales, 0x1p126f);
   OpBuilder &builder = b.builder;
   Type integers = withLane(scales.getType(), builder.getI32Type());
@@ -392,8 +392,10 @@ static Value getScales(const FloatBuilder &b, Value largest,
       divides ? b.div(largest, limit) : divideMagnitudes(b, largest, limit);
   if (tensorScale)
     scales = b.div(scales, b.broadcast(tensorScale, scales));
-  if (options.powerOfTwo)
-    return roundScales(b, getPowersOfTwo(b, scales, largest), scaleType);
+  if (options.powerOfTwo) {
+    float least = options.leastAmax ? 1e-4f / limit : 1e-4f;
+    return roundScales(b, getPowersOfTwo(b, scales, largest, least), scaleType);
+  }
   // Magnitudes of 16 bits are large enough to stay numbers of f32.
   if (!divides && !tensorScale && scaleType.isF32())
     return replaceZeros(b, scales, largest);

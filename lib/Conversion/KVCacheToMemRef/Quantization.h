@@ -48,7 +48,7 @@ struct QuantizeOptions {
   int64_t granularity;
   /// May be null.
   Value tensorScale;
-  bool powerOfTwo = false;
+  bool powerOfTwo = false, leastAmax = false;
   /// The number of threads whose lanes share a scale.
   int64_t spread = 1;
 };

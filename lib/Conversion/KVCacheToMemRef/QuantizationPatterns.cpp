@@ -45,10 +45,11 @@ struct LowerQuantize : OpConversionPattern<QuantizeOp> {
           op, {pairs, asAsked(result.scales), asAsked(result.zeroPoints)});
       return success();
     }
-    Quantized result = quantize(
-        rewriter, op.getLoc(), adaptor.getValue(),
-        {granularity, adaptor.getTensorScale(), op.getPowerOfTwo(), spread},
-        getLaneType(op.getQuantized().getType()), getLaneType(scaleType));
+    Quantized result = quantize(rewriter, op.getLoc(), adaptor.getValue(),
+                                {granularity, adaptor.getTensorScale(),
+                                 op.getPowerOfTwo(), op.getLeastAmax(), spread},
+                                getLaneType(op.getQuantized().getType()),
+                                getLaneType(scaleType));
     rewriter.replaceOp(op, {result.rows.front(), asAsked(result.scales)});
     return success();
   }
@@ -118,7 +119,7 @@ private:
                              cast<FloatType>(type.getScale()));
     return quantize(builder, op.getLoc(), rows,
                     {type.getGranularity(), getSingle(adaptor.getTensorScale()),
-                     op.getPowerOfTwo()},
+                     op.getPowerOfTwo(), op.getLeastAmax()},
                     type.getElementType(), type.getScale());
   }
 

@@ -273,7 +273,7 @@ static void storeGroups(const Frame &frame, Value values, Value cache,
       getGroupsType(type.getScale()), getGroupsType(type.getZeroPoint()),
       values, options.factor,
       isShared ? builder.getI64IntegerAttr(split.lanesPerGroup) : IntegerAttr(),
-      options.powerOfTwo);
+      options.powerOfTwo, options.leastAmax);
   auto storeNumbers = [&] {
     for (Value numbers : {quantize.getScale(), quantize.getZeroPoint()}) {
       bool areZeroPoints = numbers == quantize.getZeroPoint();
@@ -304,10 +304,10 @@ static void storeAlone(const Frame &frame, Value values, Value cache,
   OpBuilder &builder = frame.builder;
   CacheTypeInterface type = getCacheType(cache);
   if (type.isQuantized() || options.factor) {
-    StoreQuantizedOp::create(builder, frame.loc, values, cache, place.batch,
-                             head, place.token, d, place.page,
-                             getScalePage(cache, place), options.factor,
-                             /*nontemporal=*/false, options.powerOfTwo);
+    StoreQuantizedOp::create(
+        builder, frame.loc, values, cache, place.batch, head, place.token, d,
+        place.page, getScalePage(cache, place), options.factor,
+        /*nontemporal=*/false, options.powerOfTwo, options.leastAmax);
     return;
   }
   values = convertLanes(frame, values, type.getElementType());

@@ -97,8 +97,8 @@ class ScaleRow;
 struct StoreOptions {
   /// Threads for which it does not hold store nothing; null for all of them.
   Value condition;
-  /// Whether scales are powers of two.
-  bool powerOfTwo = false;
+  /// Whether scales are powers of two, and their bound is that of amax.
+  bool powerOfTwo = false, leastAmax = false;
   /// The divisor of elements, or null.
   Value factor;
   /// Where scales go, which are stored later; null to store them as well.

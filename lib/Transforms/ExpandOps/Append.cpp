@@ -450,7 +450,7 @@ private:
     Value cache = target.cache;
     int64_t size = cast<CacheTypeInterface>(cache.getType()).getHeadSize();
     HeadMath math(frame, load, norm, rope, size, part.split, share.lane);
-    StoreOptions options{share.hasOwn, op.getPowerOfTwo(),
+    StoreOptions options{share.hasOwn, op.getPowerOfTwo(), op.getLeastAmax(),
                          loadStaticScale(frame, target.scale, share.head),
                          target.scales ? &*target.scales : nullptr};
     forUnits(part, share.lane, [&](Value d) {

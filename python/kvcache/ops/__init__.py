@@ -78,6 +78,7 @@ def append(
     target: str = "cpu",
     dtype: DTypeLike | None = None,
     power_of_two: bool = False,
+    least_amax: bool = False,
     static_scales: bool = False,
     *,
     norm: int | None = None,
@@ -113,6 +114,8 @@ def append(
             default that of the cache, or bf16 if its elements have 8 bits or less.
         power_of_two: Whether scales are powers of two of at least 1e-4, as in
             FlashMLA's caches.
+        least_amax: Whether ``power_of_two`` has the bound of DeepSeek's index keys: 1e-4
+            is the least amax, in place of the least scale.
         static_scales: Whether calls give ``key_scale`` and ``value_scale``.
         norm: The number of first elements of each head of keys that are normed, the
             size of the weights. None for no norm.
@@ -164,6 +167,7 @@ def append(
     name = _check_cache(cache, dtype, static_scales)
     options = AppendOptions(
         power_of_two=power_of_two,
+        least_amax=least_amax,
         norm=norm,
         query_norm=query_norm,
         rope=rope,

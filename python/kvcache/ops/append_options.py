@@ -31,6 +31,7 @@ class AppendOptions:
     """The options of ``kvcache.ops.append``, by their names there."""
 
     power_of_two: bool = False
+    least_amax: bool = False
     norm: int | None = None
     query_norm: int | None = None
     rope: int | None = None
@@ -47,10 +48,13 @@ class AppendOptions:
     def checked(self, cache: CacheForm) -> AppendOptions:
         """Returns the checked options in a normal form. Raises as ``append`` does."""
         params = cache.params
-        check_flag(power_of_two=self.power_of_two, interleaved=self.interleaved)
+        check_flag(power_of_two=self.power_of_two, least_amax=self.least_amax)
+        check_flag(interleaved=self.interleaved)
         check_positive_f32(epsilon=self.epsilon)
         if self.power_of_two:
             check_powers(params)
+        elif self.least_amax:
+            raise ValueError("expects 'least_amax' only with 'power_of_two'")
         latent_rope = self._check_latent_rope(cache)
         self._check_queries(cache)
         _check_size("norm", self.norm, cache.row_dim - latent_rope)
@@ -64,6 +68,7 @@ class AppendOptions:
             )
         return AppendOptions(
             bool(self.power_of_two),
+            bool(self.least_amax),
             _to_int(self.norm),
             _to_int(self.query_norm),
             _to_int(self.rope),
@@ -166,7 +171,9 @@ class AppendOptions:
         if self.rope_begin:
             attributes.append(f"rope_begin = {self.rope_begin} : i64")
         attributes += [
-            name for name in ("interleaved", "power_of_two") if getattr(self, name)
+            name
+            for name in ("interleaved", "power_of_two", "least_amax")
+            if getattr(self, name)
         ]
         if self.rope_axes:
             attributes.append(

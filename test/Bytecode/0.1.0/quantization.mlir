@@ -57,7 +57,7 @@ module {
   }
   func.func @powers_of_two(%arg0: vector<128xbf16>, %arg1: !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>, %arg2: index) {
     %quantized, %scale = kvcache.quantize %arg0 {power_of_two} : vector<128xbf16> -> vector<128xf8E4M3FN>, vector<4xf8E8M0FNU>
-    kvcache.store_quantized %arg0, %arg1[%arg2, %arg2, %arg2, %arg2] {power_of_two} : vector<128xbf16>, !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
+    kvcache.store_quantized %arg0, %arg1[%arg2, %arg2, %arg2, %arg2] {least_amax, power_of_two} : vector<128xbf16>, !kvcache.paged<f8E4M3FN, #kv, page_size = 64, scale = f32, granularity = 32>
     return
   }
   func.func @zero_points(%arg0: vector<32xbf16>, %arg1: !kvcache.paged<i4, #kv, page_size = 64, scale = f16, granularity = 32, zero_point = f16>, %arg2: index) -> vector<32xbf16> {

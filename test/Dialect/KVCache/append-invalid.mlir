@@ -163,6 +163,17 @@ func.func @rows_of_append(%k: memref<3x8x128xbf16>, %v: memref<4x8x128xbf16>, %c
 !cache = !kvcache.paged<bf16, #kv, page_size = 64>
 
 // (C8)
+func.func @c8_least_amax(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
+  // expected-error @below {{'kvcache.append' op expects 'least_amax' only with 'power_of_two'}}
+  kvcache.append %k to %cache rows %n {least_amax} : memref<?x8x128xbf16>, !cache, memref<?xi32>
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!cache = !kvcache.paged<bf16, #kv, page_size = 64>
+
 func.func @c8_power_of_two_without_scales(%k: memref<?x8x128xbf16>, %cache: !cache, %n: memref<?xi32>) {
   // expected-error @below {{expects scales of f32, bf16 or f8E8M0FNU with 'power_of_two', got a cache without scales}}
   kvcache.append %k to %cache rows %n {power_of_two} : memref<?x8x128xbf16>, !cache, memref<?xi32>

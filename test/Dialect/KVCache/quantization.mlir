@@ -150,10 +150,10 @@ func.func @store_of_a_scalar(%x: f32, %k: !kvcache.paged<i8, #kv, page_size = 64
 
 // CHECK-LABEL: func.func @powers_of_two(
 // CHECK:         kvcache.quantize %{{.*}} {power_of_two} : vector<128xbf16> -> vector<128xf8E4M3FN>, vector<4xf8E8M0FNU>
-// CHECK:         kvcache.store_quantized %{{.*}}, %{{.*}}[{{.*}}] {power_of_two} : vector<128xbf16>, [[FP8]]
+// CHECK:         kvcache.store_quantized %{{.*}}, %{{.*}}[{{.*}}] {least_amax, power_of_two} : vector<128xbf16>, [[FP8]]
 func.func @powers_of_two(%v: vector<128xbf16>, %k: !fp8, %i: index) {
   %w, %s = kvcache.quantize %v {power_of_two} : vector<128xbf16> -> vector<128xf8E4M3FN>, vector<4xf8E8M0FNU>
-  kvcache.store_quantized %v, %k[%i, %i, %i, %i] {power_of_two} : vector<128xbf16>, !fp8
+  kvcache.store_quantized %v, %k[%i, %i, %i, %i] {least_amax, power_of_two} : vector<128xbf16>, !fp8
   return
 }
 

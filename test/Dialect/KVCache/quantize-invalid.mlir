@@ -257,3 +257,11 @@ func.func @tensor_scale_of_another_type(%v: vector<16xf32>, %g: bf16) {
   %w, %s = "kvcache.quantize"(%v, %g) : (vector<16xf32>, bf16) -> (vector<16xf4E2M1FN>, f8E4M3FN)
   return
 }
+
+// -----
+
+func.func @c4_least_amax(%v: vector<8xbf16>) {
+  // expected-error @below {{'kvcache.quantize' op expects 'least_amax' only with 'power_of_two'}}
+  %w, %s = kvcache.quantize %v {least_amax} : vector<8xbf16> -> vector<8xf8E4M3FN>, f32
+  return
+}

@@ -267,6 +267,17 @@ func.func @c2_store_of_an_odd_number_of_int4(%v: vector<17xbf16>, %k: !int4, %i:
 #kv = #kvcache.params<num_heads = 8, head_size = 128>
 !int4 = !kvcache.paged<i4, #kv, page_size = 64, scale = f32, granularity = 32, zero_point = f32>
 
+func.func @c5_least_amax(%v: vector<32xbf16>, %k: !int4, %i: index) {
+  // expected-error @below {{'kvcache.store_quantized' op expects 'least_amax' only with 'power_of_two'}}
+  kvcache.store_quantized %v, %k[%i, %i, %i, %i] {least_amax} : vector<32xbf16>, !int4
+  return
+}
+
+// -----
+
+#kv = #kvcache.params<num_heads = 8, head_size = 128>
+!int4 = !kvcache.paged<i4, #kv, page_size = 64, scale = f32, granularity = 32, zero_point = f32>
+
 func.func @c5_zero_points_and_powers_of_two(%v: vector<32xbf16>, %k: !int4, %i: index) {
   // expected-error @below {{expects 'power_of_two' only for a cache without zero points, got '!kvcache.paged<i4,}}
   kvcache.store_quantized %v, %k[%i, %i, %i, %i] {power_of_two} : vector<32xbf16>, !int4

@@ -1,6 +1,7 @@
 """Tests of quantize and dequantize against the NumPy model, bit for bit."""
 
 import functools
+import itertools
 
 import devices
 import numpy as np
@@ -65,8 +66,8 @@ class Values:
         ]
         self.text = ""
 
-    def add(self, op, wide, width, scales, tensor_scale=False, power_of_two=False):
-        """A function (wide, elements, scales[, tensor_scale]) over all rows."""
+    def add(self, op, wide, width, scales, tensor_scale=False, powers=""):
+        """A function (wide, elements, scales[, tensor_scale]) over all rows; ``powers`` are attributes."""
         element, scale = self.element, self.scale
         columns, groups = max(width, 1), max(scales, 1)
         stored = columns // (2 if element == "f4E2M1FN" else 1)
@@ -81,8 +82,8 @@ class Values:
         w = ("%elements", memrefs["%elements"])
         s = ("%scales", memrefs["%scales"])
         given = " tensor_scale %tensor_scale" if tensor_scale else ""
-        if power_of_two:
-            given += " {power_of_two}"
+        if powers:
+            given += f" {{{powers}}}"
         if op == "quantize":
             body = (
                 f"{take('%x', x, wide_type, '%at')}"
@@ -101,8 +102,7 @@ class Values:
         if tensor_scale:
             parameters += ", %tensor_scale: f32"
         name = self.name(op, wide, width, scales, tensor_scale)
-        if power_of_two:
-            name += "_power"
+        name += powers.replace(", ", "_")
         self.text += f"""func.func @{name}({parameters}) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -175,7 +175,7 @@ def run_quantize(program, values, case, inputs, suffix=""):
     return unpack(elements) if per_byte == 2 else elements, out
 
 
-def check_quantize(program, values, case, inputs, power_of_two=False):
+def check_quantize(program, values, case, inputs, powers=""):
     """``inputs`` are rows of f32 values, which are rounded to the type of the case."""
     wide, _, scales, tensor_scale = case
     with np.errstate(over="ignore", invalid="ignore"):
@@ -183,8 +183,10 @@ def check_quantize(program, values, case, inputs, power_of_two=False):
         exact = inputs.astype(np.float32)
     element, scale = ELEMENTS[values.element], SCALES[values.scale]
     granularity = inputs.shape[1] // max(scales, 1)
-    expected = quantize(exact, granularity, element, scale, tensor_scale, power_of_two)
-    got = run_quantize(program, values, case, inputs, "_power" if power_of_two else "")
+    expected = quantize(
+        exact, granularity, element, scale, tensor_scale, bool(powers), "least_amax" in powers
+    )
+    got = run_quantize(program, values, case, inputs, powers.replace(", ", "_"))
     check_encodings(scale, got[1], expected[1])
     check_encodings(element, got[0], expected[0])
 
@@ -289,18 +291,20 @@ FORMATS_OF_POWERS = [formats for formats in FORMATS_OF_CACHES if formats[1] in P
 def test_quantize_with_powers_of_two(formats, target):
     element, scale = formats
     values = Values(element, scale)
-    for case in POWER_CASES:
-        values.add("quantize", *case, power_of_two=True)
+    attributes = "power_of_two", "power_of_two, least_amax"
+    for case, powers in itertools.product(POWER_CASES, attributes):
+        values.add("quantize", *case, powers=powers)
     program = devices.jit(values.text, target, opt_level=0)
-    for wide, width, scales in POWER_CASES:
+    for (wide, width, scales), powers in itertools.product(POWER_CASES, attributes):
         size = width // scales
         groups = special_groups(size, element)
         near = np.zeros((0, size))
-        for exponent in (-14, -13, -3, 0, 20):  # 1e-4 lies between the first two.
+        # 1e-4 lies between 2^-14 and 2^-13, and the least scale by amax elsewhere.
+        for exponent in (-24, -23, -22, -21, -20, -14, -13, -3, 0, 20):
             numbers = near_numbers(np.float32(2.0**exponent * ELEMENTS[element].largest()))
             near = np.concatenate([near, np.repeat(np.array(numbers)[:, None], size, 1)])
         rows = make_rows(np.concatenate([groups, near]).astype(np.float32), width, scales)
-        check_quantize(program, values, (wide, width, scales, None), rows, power_of_two=True)
+        check_quantize(program, values, (wide, width, scales, None), rows, powers)
 
 
 @each_format

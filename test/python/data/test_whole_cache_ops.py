@@ -112,11 +112,11 @@ def random_rows(params, total, dtype, seed=1):
     return rng.standard_normal(shape).astype(kvcache.dtypes.dtype(dtype))
 
 
-def check_appended(manager, inputs, tokens_of, layer, rows_by_role, before, power_of_two=False, statics=(None, None)):
+def check_appended(manager, inputs, tokens_of, layer, rows_by_role, before, power_of_two=False, statics=(None, None), least_amax=False):
     params = manager.params
     expected = [as_uint(tensor.copy()) for tensor in before]
     for role, rows in enumerate(rows_by_role):
-        elements, scales = encode_rows(params, np.asarray(rows, np.float32), power_of_two, statics[role])
+        elements, scales = encode_rows(params, np.asarray(rows, np.float32), power_of_two, statics[role], least_amax)
         for row, (b, t) in enumerate(find_slots(inputs, tokens_of)):
             page, offset = inputs.lut[b, t // params.page_size], t % params.page_size
             expected[0][page, role, layer, offset] = elements[row]
@@ -129,6 +129,7 @@ def check_appended(manager, inputs, tokens_of, layer, rows_by_role, before, powe
 APPENDS = [
     *((name, "") for name in FORMATS_OF_CACHES),
     *((name, "power_of_two") for name in ("fp8-token", "fp8-uneven", "int8", "mxfp4", "mla-fp8")),
+    ("fp8-token", "least_amax"),
     *((name, "static_scales") for name in ("fp8", "fp8-uneven", "int8", "int8-static", "nvfp4", "mla-fp8")),
 ]
 
@@ -136,15 +137,18 @@ APPENDS = [
 @pytest.mark.parametrize(("case", "target"), spread(APPENDS, with_cpu=True))
 def test_append(case, target):
     name, option = case
-    power_of_two, static = (option == each for each in ("power_of_two", "static_scales"))
+    static, least_amax = option == "static_scales", option == "least_amax"
+    power_of_two = least_amax or option == "power_of_two"
     manager, inputs, tokens_of = make_cache(name)
     append = kvcache.ops.append(
-        manager.params, target=target, power_of_two=power_of_two, static_scales=static
+        manager.params, target=target, power_of_two=power_of_two, static_scales=static, least_amax=least_amax
     )
     total = sum(new for _, new in tokens_of)
     dtype = manager.params.dtype_shorthand
     dtype = dtype if dtype in ("bf16", "f16", "f32") else "bf16"
     rows = [random_rows(manager.params, total + 2, dtype, seed) for seed in (1, 2)]
+    if least_amax:  # Both bounds are above the scales of some rows.
+        rows = [row * np.geomspace(1e-6, 1, len(row))[:, None, None].astype(row.dtype) for row in rows]
     if manager.params.is_mla:
         rows = rows[:1]
     before = [tensor.copy() for tensor in (*manager.blocks, *manager.scales)]
@@ -152,7 +156,7 @@ def test_append(case, target):
     append(inputs, 1, *rows, **statics)
     check_appended(
         manager, inputs, tokens_of, 1, [r[:total] for r in rows], before, power_of_two,
-        [*statics.values(), None, None],
+        [*statics.values(), None, None], least_amax,
     )
 
 
@@ -207,7 +211,7 @@ def test_gather_finds_the_sequence_of_any_block(monkeypatch):
     for longest in (0, 1, 9, 24, 33, 56, 64, 100, 1000):
         wanted, got = np.full((2, 2, 3, longest, 1, 16), 7, np.float32)
         on_cpu(inputs, 1, *wanted)
-        on_chip(inputs, 1, *got)
+        on_chip.bind(inputs, 1)(*got)
         np.testing.assert_array_equal(got, wanted)
 
 
@@ -588,6 +592,8 @@ def test_wrong_operations():
     for name, got in (("fp8", "no scales"), ("fp8-group", "f16"), ("nvfp4", "f8E4M3FN")):
         with pytest.raises(ValueError, match=f"with 'power_of_two', got {got}"):
             kvcache.ops.append(make_params(name), power_of_two=True)
+    with pytest.raises(ValueError, match="expects 'least_amax' only with 'power_of_two'"):
+        kvcache.ops.append(make_params("fp8-token"), least_amax=True)
     with pytest.raises(TypeError, match="expects 'params' to be a KVCacheParams"):
         kvcache.ops.gather("bf16")
     with pytest.raises(ValueError, match="expects 'heads' to be positive"):

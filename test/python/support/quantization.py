@@ -140,7 +140,7 @@ def round_up_to_power(values):
 
 
 def quantize(
-    values, granularity, element_format, scale_format, tensor_scale=None, power_of_two=False
+    values, granularity, element_format, scale_format, tensor_scale=None, power_of_two=False, least_amax=False
 ):
     """Quantizes f32 ``values`` to elements and scales of groups along the last dimension."""
     starts = np.arange(0, values.shape[-1], granularity)
@@ -149,7 +149,8 @@ def quantize(
     if tensor_scale is not None:
         scales = divide_f32(scales, tensor_scale)
     if power_of_two:
-        scales = round_up_to_power(np.clip(scales, np.float32(1e-4), 2.0**126))
+        least = np.float32(1e-4) / (element_format.largest() if least_amax else 1)
+        scales = round_up_to_power(np.clip(scales, least, 2.0**126))
     else:
         scales = np.clip(scales, scale_format.smallest(), scale_format.largest())
         scales = np.where(largest == 0, 1, scales)

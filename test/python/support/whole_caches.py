@@ -29,7 +29,7 @@ def as_uint(array):
     return array.view(f"u{array.dtype.itemsize}")
 
 
-def encode_rows(params, rows, power_of_two=False, static=None):
+def encode_rows(params, rows, power_of_two=False, static=None, least_amax=False):
     """Encodes rows [.., heads, head size] of f32 as in the cache: elements and scales."""
     config = params.kvcache_quant_config
     name = params.dtype_shorthand
@@ -47,7 +47,7 @@ def encode_rows(params, rows, power_of_two=False, static=None):
         elements = np.stack([part[0][0] for part in parts]).reshape(rows.shape)
         numbers = np.stack([np.concatenate(part[1:]) for part in parts])
         return pack(elements.astype(np.uint8)), SCALES[scale].encode(numbers).reshape(*rows.shape[:-1], -1)
-    elements, scales = quantize(rows, granularity, element, SCALES[scale], factor, power_of_two)
+    elements, scales = quantize(rows, granularity, element, SCALES[scale], factor, power_of_two, least_amax)
     encoded = ELEMENTS[name].encode(elements)
     if name == "f4E2M1FN":
         encoded = encoded[..., ::2] | (encoded[..., 1::2] << 4)
