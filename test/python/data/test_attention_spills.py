@@ -41,9 +41,6 @@ LARGE = [
         {"value_dim": 512, "split_tokens": 64, "rows": True},
     ),
 ]
-# Bytes that ptxas spills, by chip and index in LARGE. The tokens before a window are cleared with registers that the
-# kernel of one warp does not have left: two of 255.
-SPILLS = {("sm_90a", 5): 8}
 # The kernels with swapAB.
 LARGE_SWAPPED = [
     (
@@ -69,10 +66,9 @@ LARGE_SWAPPED = [
 def test_kernels_have_no_spills(chip, count):
     """Other chips of a family compile only the largest kernels."""
     swapped = LARGE_SWAPPED if chip == "sm_90a" else []
-    for index, (params, group, options) in enumerate(LARGE[:count] + swapped):
+    for params, group, options in LARGE[:count] + swapped:
         attend = kvcache.ops.attention(
             params, group * params.n_kv_heads_per_device, **options
         )
         for kernel in attend.compile(chip, "cubin").kernels.values():
-            allowed = SPILLS.get((chip, index), 0)
-            assert kernel.spill_bytes <= allowed and kernel.stack_bytes <= allowed
+            assert kernel.spill_bytes == kernel.stack_bytes == 0
