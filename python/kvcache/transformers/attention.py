@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
+from transformers.masking_utils import causal_mask_function, sdpa_mask
 
 from .models import absorb_queries, check_call, check_unchanged, project_values
 
@@ -39,6 +40,8 @@ class Call:
         window: The most tokens that a token sees; None for all.
         soft_cap: The bound of scores, or None.
         sinks: The logits of the sinks, f32 [heads], or None.
+        chosen: The tokens or blocks that each query sees, as ``IndexShape.expand``
+            takes them; None for all.
     """
 
     query: Any
@@ -47,10 +50,12 @@ class Call:
     window: int | None
     soft_cap: float | None
     sinks: Any
+    chosen: Any = None
 
 
 # The arguments of the last ``update``, for the attention after it, and its cache, for
-# layers without keys of their own.
+# layers without keys of their own. The last mask of padding, and the mask of all tokens
+# that it became for a model which scores them itself.
 _thread = threading.local()
 
 
@@ -58,6 +63,17 @@ def publish_rows(cache: Any, layer: int, keys: Any, values: Any) -> None:
     """Keeps the new rows of a layer for the next call of attention in this thread."""
     _thread.rows = cache, layer, keys, values
     _thread.cache = cache
+
+
+def get_padding_mask(mask: Any) -> Any:
+    """The mask of padding of which ``make_mask`` has made a mask, or else the mask."""
+    is_made = mask is not None and mask is getattr(_thread, "whole_mask", None)
+    return _thread.mask if is_made else mask
+
+
+def get_last_mask() -> Any:
+    """The mask of padding of the pass of this thread; None without padding."""
+    return getattr(_thread, "mask", None)
 
 
 def _acquire_rows(module: Any) -> tuple[Any, int, Any, Any]:
@@ -99,7 +115,9 @@ def compute_attention(
         keys, values = torch.cat([keys, values], dim=-1), None
         query = absorb_queries(module, query)
     sinks = None if s_aux is None else s_aux.detach().float().contiguous()
-    call = Call(query, attention_mask, scale, sliding_window, softcap, sinks)
+    mask = get_padding_mask(attention_mask)
+    chosen = options.get("indices", options.get("block_indices"))
+    call = Call(query, mask, scale, sliding_window, softcap, sinks, chosen)
     out = cache.attend(layer, keys, values, call)
     return (project_values(module, out) if is_latent else out), None
 
@@ -113,8 +131,12 @@ def make_mask(
     allow_is_causal_skip: bool = True,
     **options: Any,
 ) -> Any:
-    """The mask ``"kvcache"``: of padding only, and None if the host sees none."""
-    if not allow_is_causal_skip:
+    """The mask ``"kvcache"``: of padding only, and None if the host sees none.
+
+    A model that scores tokens itself gets a mask of all tokens.
+    """
+    is_causal = options.get("mask_function") is causal_mask_function
+    if not allow_is_causal_skip and not is_causal:
         raise ValueError(
             f"the attention {NAME!r} is causal: other masks are not possible"
         )
@@ -123,9 +145,25 @@ def make_mask(
             f"expects tokens after the {kv_length} in the cache, got none: a cache "
             "continues its rows, so reset() it before other prompts"
         )
-    if attention_mask is None:
+    _thread.mask = _find_padding(attention_mask, kv_length)
+    if allow_is_causal_skip:
+        return _thread.mask
+    _thread.whole_mask = sdpa_mask(
+        batch_size,
+        q_length,
+        kv_length,
+        attention_mask=attention_mask,
+        allow_is_causal_skip=False,
+        **options,
+    )
+    return _thread.whole_mask
+
+
+def _find_padding(mask: Any, columns: int) -> Any:
+    """The mask of the last columns; None if the host sees no padding."""
+    if mask is None:
         return None
-    mask = attention_mask[:, -kv_length:]
+    mask = mask[:, -columns:]
     if mask.device.type != "cpu":
         return mask  # a look at its elements would wait for the device
-    return None if mask.shape[1] == kv_length and mask.all() else mask
+    return None if mask.shape[1] == columns and mask.all() else mask

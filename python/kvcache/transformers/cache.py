@@ -11,18 +11,17 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
-from transformers.cache_utils import Cache, CacheLayerMixin
+from transformers.cache_utils import Cache
 
-from .. import dtypes
-from ..cache.params import KVCacheParams
-from ..cache.quantization import KVCacheQuantizationConfig
+from ..cache.groups import MultiKVCacheParams
 from ..checks import check_flag, check_positive
-from ..dtypes import DTypeLike
 from ..pages.inputs import StepInputs
 from ..pages.manager import PagedKVCacheManager
 from ..pages.memory import ArrayMemory
-from .attention import NAME, Call, graph_break, publish_rows
+from .attention import NAME, Call, get_last_mask
 from .devices import Kernels, find_device, find_target
+from .indexing import IndexKeys, TokenPlaces, find_rows
+from .layers import CacheLayer, count_pages, make_params
 from .models import ModelShape, check_attention, find_config
 from .padding import (
     LateChecks,
@@ -46,11 +45,13 @@ class _Step:
         inputs: The inputs of the manager; None if all tokens are padding.
         tokens: The indices of the tokens that are not padding, as ``find_tokens`` has
             them, in the memory of the cache; None without padding.
+        places: The places of the tokens, if the model chooses tokens.
         layers: The layers that have attended to the tokens already.
     """
 
     inputs: StepInputs | None
     tokens: Any
+    places: TokenPlaces | None = None
     layers: set[int] = field(default_factory=set)
 
 
@@ -60,6 +61,8 @@ class PagedCache(Cache):
     Each row of a batch is a sequence of a ``PagedKVCacheManager``. Padding on the left
     takes no memory; beams share pages. All layers keep all tokens, including those
     before a window or chunk. Quantized caches have one f32 scale per head of a token.
+    Models that choose tokens (DeepSeek V3.2, GLM MoE DSA, HY V4, MiniMax M3) have their
+    index keys in the same pool of pages.
 
     On a GPU, a decode step does not wait for the GPU. Prompts with an
     ``attention_mask`` wait, because the host reads their padding. A mask with other
@@ -104,12 +107,17 @@ class PagedCache(Cache):
         self.shape = ModelShape.of(self.config)
         self.device = find_device(config, device)
         target = find_target(self.device, target)
-        self._params = self._make_params(dtype, page_size, share_prefixes)
+        groups = make_params(self.config, self.shape, dtype, page_size, share_prefixes)
+        self._params = groups[0]
+        self._index: IndexKeys | None = None
+        if self.shape.index is not None:
+            self._index = IndexKeys(self.shape.index, groups[1], target)
+        params = groups[0] if self._index is None else MultiKVCacheParams(groups)
         self.manager = PagedKVCacheManager(
-            self._params,
+            params,
             max_batch_size=max_batch_size,
             max_seq_len=max_seq_len,
-            num_pages=max_batch_size * -(-max_seq_len // page_size),
+            num_pages=max_batch_size * count_pages(params, max_seq_len),
             memory=ArrayMemory(torch, device=self.device),
         )
         self._kernels = Kernels(self._params, target, max_batch_size, max_seq_len)
@@ -122,25 +130,8 @@ class PagedCache(Cache):
         self._known: list[np.ndarray] = []
         self._length = 0
         self._step: _Step | None = None
-        layers = [_Layer(self, index) for index in range(self.shape.cached_layers)]
+        layers = [CacheLayer(self, index) for index in range(self.shape.cached_layers)]
         super().__init__(layers=layers)
-
-    def _make_params(self, dtype: Any, page_size: int, share: bool) -> KVCacheParams:
-        if dtype is None:
-            dtype = self.config.dtype or torch.get_default_dtype()
-        name: DTypeLike = "f8E4M3FN" if dtype == "fp8" else dtype
-        if isinstance(dtype, torch.dtype):
-            name = str(dtype).removeprefix("torch.")
-        return KVCacheParams(
-            name,
-            self.shape.kv_heads,
-            self.shape.head_dim,
-            page_size=page_size,
-            total_num_layers=self.shape.cached_layers,
-            is_mla=self.shape.rank is not None,
-            enable_prefix_caching=share,
-            kvcache_quant_config=_make_scales(name, self.shape.head_dim),
-        )
 
     # --- Interface of transformers ------------------------------------------------
 
@@ -311,10 +302,7 @@ class PagedCache(Cache):
             The outputs, [batch, tokens, heads, value_dim].
         """
         batch, heads, columns, _ = call.query.shape
-        if self._step is None or layer in self._step.layers:
-            self._finish()
-            self._step = self._begin(batch, columns, call.mask)
-        step = self._step
+        step = self._find_step(layer, batch, columns, call.mask)
         if step.inputs is None:
             out = call.query.new_zeros(batch, columns, heads, self.shape.value_dim)
         else:
@@ -325,34 +313,77 @@ class PagedCache(Cache):
                 for each in (keys, values)
                 if each is not None
             ]
-            packed = self._run(step.inputs, layer, rows, query, call)
+            packed = self._run(step, layer, rows, query, call)
             out = unpack(packed, step.tokens, batch, columns)
         step.layers.add(layer)
         if len(step.layers) == self.shape.layers:
             self._finish()
         return out
 
+    def update_index(self, layer: int, keys: Any) -> Any:
+        """Appends index keys to a layer; returns those of all columns.
+
+        Args:
+            layer: The layer of the model.
+            keys: The new index keys, [batch, 1, tokens, dim].
+
+        Returns:
+            The keys of all columns, likewise, with zeros for padding.
+        """
+        assert self._index is not None
+        batch, _, columns, dim = keys.shape
+        step = self._find_step(layer, batch, columns, get_last_mask())
+        if step.inputs is None:
+            return keys.new_zeros(batch, 1, self._length, dim)
+        memory = self.manager.memory
+        packed = pack(keys, step.tokens)
+        found = self._index.update(step.inputs, layer, packed, memory)
+        tokens = find_tokens(self._padding, 0, self._length)
+        placed = None if tokens is None else memory.upload(tokens)
+        return unpack(found, placed, batch, self._length).transpose(1, 2)
+
+    def _find_step(self, layer: int, batch: int, columns: int, mask: Any) -> _Step:
+        """The step of this pass, which the first layer begins."""
+        if self._step is None or layer in self._step.layers:
+            self._finish()
+            self._step = self._begin(batch, columns, mask)
+        return self._step
+
     def _run(
-        self, inputs: StepInputs, layer: int, rows: Sequence[Any], query: Any, call: Call
+        self, step: _Step, layer: int, rows: Sequence[Any], query: Any, call: Call
     ) -> Any:
         """Appends and attends for a step with tokens: [total, heads, value_dim]."""
+        inputs = step.inputs
+        assert inputs is not None
         name = _ROWS[query.dtype]
         source = self.shape.sources[layer]
         if rows:
             self._kernels.append(name)(inputs, source, *rows)
+        options: dict[str, Any] = {"window": call.window, "chunk": self.shape.chunks[layer]}
+        given = {"scale": call.scale, "sinks": call.sinks}
+        if call.chosen is not None:
+            options = {"rows": "heads"}
+            given["rows"] = self._find_rows(step, call.chosen)
         attend = self._kernels.attention(
             name,
             is_decode=inputs.max_seq_length == 1,
             query_heads=query.shape[1],
-            window=call.window,
-            chunk=self.shape.chunks[layer],
             soft_cap=call.soft_cap,
             sinks=call.sinks is not None,
             value_dim=self.shape.value_dim,
+            **options,
         )
         out = query.new_empty(len(query), query.shape[1], self.shape.value_dim)
-        attend(inputs, source, query, out=out, scale=call.scale, sinks=call.sinks)
+        attend(inputs, source, query, out=out, **given)
         return out
+
+    def _find_rows(self, step: _Step, chosen: Any) -> Any:
+        """The rows of chosen tokens or blocks, [total, heads, columns]."""
+        index, inputs, places = self.shape.index, step.inputs, step.places
+        assert index is not None and inputs is not None and places is not None
+        columns = index.expand(chosen)
+        page_size = int(self._params.page_size or 0)
+        return find_rows(inputs, page_size, columns, step.tokens, places)
 
     def _begin(self, batch: int, columns: int, mask: Any) -> _Step:
         """Grows the sequences of a batch by their new tokens."""
@@ -371,16 +402,19 @@ class PagedCache(Cache):
             )
             if stop > start
         ]
-        inputs = None
+        inputs = places = None
         if new:
             requests, ids = zip(*new, strict=True)
             self.manager.grow_batch(requests, ids)
             inputs = self.manager.inputs(requests)
+            if self._index is not None:
+                used = padding[[self._rows.index(row) for row in requests]]
+                places = TokenPlaces.of(inputs, used, self.manager.memory)
         tokens = find_tokens(padding, self._length, total)
         placed = None if tokens is None else self.manager.memory.upload(tokens)
         self._set_padding(np.minimum(padding, total))
         self._length = total
-        return _Step(inputs, placed)
+        return _Step(inputs, placed, places)
 
     def _read_padding(self, mask: Any, batch: int, total: int) -> np.ndarray:
         """The padding of each row, which is that of earlier steps, int64 [batch]."""
@@ -398,6 +432,7 @@ class PagedCache(Cache):
             self._checks.begin(mask, self._placed_padding)
             return self._padding
         padding = count_padding(mask, batch, total)
+        self.shape.check_padding(padding)
         if self._rows:
             check_same(np.minimum(padding, self._length), self._padding)
         return padding
@@ -425,43 +460,3 @@ class PagedCache(Cache):
         if self._step is not None and self._step.inputs is not None:
             self.manager.step(self._step.inputs.requests)
         self._step = None
-
-
-class _Layer(CacheLayerMixin):
-    """A layer of a cache, which keeps new rows until the attention is called."""
-
-    is_compileable = False
-    is_croppable = True
-    is_sliding = False
-
-    def __init__(self, cache: PagedCache, index: int) -> None:
-        super().__init__()
-        self._cache, self._index = cache, index
-        self.is_initialized = True
-
-    def lazy_initialization(self, key_states: Any, value_states: Any) -> None:
-        """Does nothing: there are pages from the start."""
-
-    @graph_break
-    def update(
-        self, key_states: Any, value_states: Any, *args: Any, **kwargs: Any
-    ) -> tuple[Any, Any]:
-        self._cache.check_layer(self._index, key_states, value_states)
-        publish_rows(self._cache, self._index, key_states, value_states)
-        return key_states, value_states
-
-    @graph_break
-    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        return self._cache._length + query_length, 0
-
-    @graph_break
-    def get_seq_length(self) -> int:
-        return self._cache._length
-
-    def get_max_length(self) -> int:
-        return self._cache.manager.max_seq_len
-
-
-def _make_scales(dtype: DTypeLike, head_dim: int) -> KVCacheQuantizationConfig | None:
-    is_quantized = dtypes.cached_dtype("dtype", dtype).itemsize == 1
-    return KVCacheQuantizationConfig("f32", head_dim) if is_quantized else None

@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 import transformers
 
-_LAYERS = ("full_attention", "sliding_attention", "chunked_attention")
-_LATENT_MODELS = ("deepseek_v2", "deepseek_v3")
+from .indexing import BLOCKS, INDEXED, IndexShape
+
+_INDEXED_MODELS = ("deepseek_v32", "glm_moe_dsa", "hy_v4")
+_LAYERS = ("full_attention", "sliding_attention", "chunked_attention", BLOCKS)
+_LATENT_MODELS = ("deepseek_v2", "deepseek_v3", *_INDEXED_MODELS)
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,7 @@ class ModelShape:
         kv_heads: The number of heads of keys and values; 1 for a latent cache.
         head_dim: The number of elements of a head, or of a latent row.
         rank: The number of latent elements of a row; None for keys and values.
+        index: The index keys of a model that chooses tokens; None for others.
     """
 
     sources: tuple[int, ...]
@@ -31,6 +36,7 @@ class ModelShape:
     kv_heads: int
     head_dim: int
     rank: int | None
+    index: IndexShape | None = None
 
     @classmethod
     def of(cls, config: Any) -> ModelShape:
@@ -40,8 +46,9 @@ class ModelShape:
         a chunk.
         """
         kind = config.model_type
+        layers = (*_LAYERS, INDEXED) if kind in _INDEXED_MODELS else _LAYERS
         if others := sorted(
-            set(getattr(config, "layer_types", None) or ()) - set(_LAYERS)
+            set(getattr(config, "layer_types", None) or ()) - set(layers)
         ):
             raise ValueError(
                 f"a PagedCache has no layers of {', '.join(others)} ({kind})"
@@ -56,12 +63,14 @@ class ModelShape:
                 )
             rank = int(config.kv_lora_rank)
             width = rank + int(config.qk_rope_head_dim)
-            return cls(_find_sources(config), _find_chunks(config), 1, width, rank)
+            sources, chunks = _find_sources(config), _find_chunks(config)
+            return cls(sources, chunks, 1, width, rank, IndexShape.of(config))
         heads = int(config.num_attention_heads)
         kv_heads = getattr(config, "num_key_value_heads", None) or heads
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
         sources, chunks = _find_sources(config), _find_chunks(config)
-        return cls(sources, chunks, int(kv_heads), int(head_dim), None)
+        index = IndexShape.of(config)
+        return cls(sources, chunks, int(kv_heads), int(head_dim), None, index)
 
     @property
     def layers(self) -> int:
@@ -77,6 +86,15 @@ class ModelShape:
     def value_dim(self) -> int:
         """The number of elements of a row that are its value."""
         return self.head_dim if self.rank is None else self.rank
+
+    def check_padding(self, padding: np.ndarray) -> None:
+        """Raises ``ValueError`` for padding if blocks of columns are chosen."""
+        has_blocks = self.index is not None and self.index.block is not None
+        if has_blocks and padding.any():
+            raise ValueError(
+                "expects no padding in 'attention_mask' for a model that chooses blocks "
+                f"of columns, got {int(padding.max())} columns"
+            )
 
     def check_rows(self, layer: int, keys: Any, values: Any) -> None:
         """Raises ``ValueError`` for keys or values of another shape."""

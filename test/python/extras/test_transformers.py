@@ -26,6 +26,13 @@ LATENT = {
     "n_group": 1, "topk_group": 1, "moe_intermediate_size": 16, "first_k_dense_replace": 1,
     "n_shared_experts": 1,
 }
+# Eight tokens of prompts of 19 and more are chosen.
+INDEXED = LATENT | {"index_topk": 8, "index_n_heads": 4, "index_head_dim": 32}
+BLOCKS = {
+    "head_dim": 16, "rotary_dim": 8, "layer_types": ["full_attention", "minimax_m3_sparse"],
+    "dense_intermediate_size": 48, "shared_intermediate_size": 16, "index_n_heads": 2, "index_head_dim": 16,
+    "index_block_size": 4, "index_topk_blocks": 3, **EXPERTS,
+}
 GEMMA = {"head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": 8}
 CHUNKS = {
     "head_dim": 16, "attention_chunk_size": 8, "num_hidden_layers": 4, "no_rope_layers": [1, 1, 1, 0],
@@ -50,6 +57,18 @@ MODELS = {
     "gemma3n": (transformers.Gemma3nTextConfig, GEMMA | SHARED),
     "deepseek_v3": (transformers.DeepseekV3Config, LATENT),
     "deepseek_v2": (transformers.DeepseekV2Config, LATENT | {"topk_method": "greedy"}),
+}
+# Older versions of transformers lack some of these.
+RECENT = {
+    "deepseek_v32": ("DeepseekV32Config", INDEXED),
+    "glm_moe_dsa": ("GlmMoeDsaConfig", INDEXED | {"num_hidden_layers": 3, "indexer_types": ["full", "shared", "full"]}),
+    "hy_v4": ("HYV4Config", INDEXED),
+    "minimax_m3": ("MiniMaxM3VLTextConfig", BLOCKS),
+}
+MODELS |= {
+    name: (getattr(transformers, config), options)
+    for name, (config, options) in RECENT.items()
+    if hasattr(transformers, config)
 }
 
 
@@ -108,10 +127,17 @@ def check(name, inputs, **options):
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("lengths", [(21,), (5, 19, 1)], ids=["one", "padded"])
 def test_tokens(name, lengths):
-    check(name, prompts(*lengths))
+    # MiniMax M3 divides the columns of a batch into blocks, so padding would change them.
+    check(name, prompts(*(len(lengths) * [19] if name == "minimax_m3" else lengths)))
 
 
-WAYS = ["llama", "gemma3", "gpt_oss", "llama4", "gemma3n", "deepseek_v3"]
+def test_blocks_of_columns_have_no_padding():
+    model = make_model("minimax_m3")
+    with pytest.raises(ValueError, match="expects no padding in 'attention_mask' for a model .* got 2 columns"):
+        forward(model, make_cache(model))
+
+
+WAYS = ["llama", "gemma3", "gpt_oss", "llama4", "gemma3n", "deepseek_v3", "glm_moe_dsa"]
 
 
 @pytest.mark.parametrize("name", WAYS)
@@ -188,6 +214,21 @@ def test_shared_prefixes(name):
     assert cache.start(**padded) == 15  # the padding of the first row
     wanted = generate(make_model(name, "eager"), padded)
     assert generate(model, padded, cache).tolist() == wanted.tolist()
+
+
+def test_shared_prefixes_have_index_keys():
+    """A page of the pool has 16 tokens of latent rows, or 12 of index keys."""
+    model = make_model("deepseek_v32")
+    cache = make_cache(model, share_prefixes=True)
+    first = prompts(60)
+    assert cache.start(first["input_ids"]) == 0
+    generate(model, first, cache, max_new_tokens=1)
+    cache.reset()
+    ids = torch.cat([first["input_ids"], prompts(6, seed=5)["input_ids"]], dim=1)
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    assert cache.start(ids) == 48
+    wanted = generate(make_model("deepseek_v32", "eager"), inputs)
+    assert generate(model, inputs, cache).tolist() == wanted.tolist()
 
 
 def test_pages():
@@ -383,7 +424,8 @@ def test_wrong_calls():
     [
         (transformers.Qwen3NextConfig(), "no layers of linear_attention"),
         (transformers.T5Config(), "cross attention"),
-        (transformers.MiniCPM3Config(), "latent rows of deepseek_v2, deepseek_v3 only"),
+        (transformers.DeepseekV4Config(), "no layers of compressed_sparse_attention, heavily_compressed_attention"),
+        (transformers.MiniCPM3Config(), "latent rows of deepseek_v2, deepseek_v3, .* only"),
     ],
     ids=lambda value: getattr(value, "model_type", None),
 )
