@@ -120,12 +120,13 @@ def serve(options: argparse.Namespace, connection: Connection) -> None:
     os.dup2(2, 1)  # what others print is no table
     import gc
 
+    import gpu_ops_bench
     import gpu_ops_run
     import torch
 
     by_name = {work.name: work for work in find_works(options)}
     is_cuda = options.target.startswith("cuda")
-    connection.send(("answer", gpu_ops_run.describe_device(is_cuda)))
+    connection.send(("answer", gpu_ops_bench.describe_device(is_cuda)))
     while True:
         name, left_out, no_graph = connection.recv()
         try:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from gpu_ops_run import Attention, Pages, make_contender
+from gpu_ops_attention import Attention
+from gpu_ops_bench import Pages, make_contender
 from gpu_ops_works import Work
 from measure import Contender
 

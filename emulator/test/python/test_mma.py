@@ -7,7 +7,7 @@ import pytest
 from compiled import check_assembled, needs_ptxas
 from places import EXAMPLES
 from products import DTYPES, LATENT, Product, attend, attention, jit
-from test_emulator_mutations import check
+from mutants import check
 
 # The types of D, A and B; n; the major dimensions, spans and shapes of A and B; k; where they begin; and options.
 CASES = {

@@ -6,7 +6,7 @@ import multicast
 import numpy as np
 import pytest
 from compiled import check_assembled, needs_ptxas
-from test_emulator_mutations import check, to_nvvm
+from mutants import check, to_nvvm
 
 import kvcache
 

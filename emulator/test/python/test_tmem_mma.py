@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from compiled import check_assembled, needs_ptxas
 from tmem_products import TensorProduct, jit
-from test_emulator_mutations import check
+from mutants import check
 
 import kvcache
 

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("torch")
 
 import gpu_ops  # noqa: E402
+import gpu_ops_attention  # noqa: E402
 import gpu_ops_run  # noqa: E402
 from gpu_ops_works import WORKS  # noqa: E402
 
@@ -25,10 +26,10 @@ def test_results_are_right(work):
 
 def test_wrong_results_are_found(monkeypatch):
     (work,) = (work.shrink() for work in WORKS if work.is_plain)
-    monkeypatch.setattr(gpu_ops_run.Attention, "reset", lambda given: None)
-    scale = gpu_ops_run.Attention.wanted
+    monkeypatch.setattr(gpu_ops_attention.Attention, "reset", lambda given: None)
+    scale = gpu_ops_attention.Attention.wanted
     monkeypatch.setattr(
-        gpu_ops_run.Attention,
+        gpu_ops_attention.Attention,
         "wanted",
         lambda given: {at: (out * 1.02, lse) for at, (out, lse) in scale(given).items()},
     )

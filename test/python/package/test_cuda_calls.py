@@ -11,6 +11,7 @@ import pytest
 import tvm_ffi
 from exchanged import Framework
 from standin import CHIP, DeviceArray, succeed
+from streams import capture, synchronize
 
 import kvcache
 from kvcache import KVCacheParams, StepInputs
@@ -248,13 +249,6 @@ def test_calls_with_another_argument_agree(driver, emulate, name):
 # --- Streams -------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def stream(driver):
-    from cuda.bindings import driver as bindings
-
-    return succeed(bindings.cuStreamCreate(1))
-
-
 @pytest.mark.parametrize("name", ["append", "attention", "attention, splits"])
 @pytest.mark.parametrize("way", ["Python", "direct", "bound"])
 def test_work_is_on_the_current_stream_of_the_framework(driver, emulate, stream, name, way):
@@ -274,7 +268,7 @@ def test_work_is_on_the_current_stream_of_the_framework(driver, emulate, stream,
         call(*arguments)  # makes the workspace of the stream
         with driver.rules(stream):
             call(*arguments)
-        succeed(bindings.cuStreamSynchronize(stream))
+        synchronize(stream)
         written = step.memory["blocks"] if name == "append" else memory["out"]
         wanted = written.numpy()
         with driver.rules(stream):
@@ -282,25 +276,13 @@ def test_work_is_on_the_current_stream_of_the_framework(driver, emulate, stream,
         for _ in range(2):
             succeed(bindings.cuMemsetD8Async(written.address, 0, wanted.nbytes, stream))
             succeed(bindings.cuGraphLaunch(graph, stream))
-            succeed(bindings.cuStreamSynchronize(stream))
+            synchronize(stream)
             found = written.numpy()
             if name == "append":
                 found, now = found[5, 0, 1, 3], wanted[5, 0, 1, 3]
             else:
                 now = wanted
             assert found.tobytes() == now.tobytes() and now.astype(np.float32).any()
-
-
-def capture(stream, call):
-    from cuda.bindings import driver as bindings
-
-    succeed(bindings.cuStreamBeginCapture(stream, bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL))
-    try:
-        call()
-    finally:
-        error, graph = bindings.cuStreamEndCapture(stream)
-    assert int(error) == 0, error
-    return succeed(bindings.cuGraphInstantiate(graph, 0))
 
 
 @pytest.mark.parametrize("way", ["Python", "bound"])
@@ -320,7 +302,7 @@ def test_captured_scale_outlives_many_other_scales(driver, emulate, stream, way)
         # Each way has a scale of its own: a captured one stays.
         captured = {"Python": 0.75, "bound": 0.625}[way]
         call(key_scale=captured)
-        succeed(bindings.cuStreamSynchronize(stream))
+        synchronize(stream)
         blocks = step.memory["blocks"]
         wanted = blocks.numpy()
         graph = capture(stream, lambda: call(key_scale=captured))
@@ -328,12 +310,12 @@ def test_captured_scale_outlives_many_other_scales(driver, emulate, stream, way)
             for number in range(1, 1100):
                 call(key_scale=1 + number / 2048)
         call(key_scale=64)
-        succeed(bindings.cuStreamSynchronize(stream))
+        synchronize(stream)
         assert blocks.numpy().tobytes() != wanted.tobytes()
         freed = [line for line in driver.calls() if line.startswith("cuMemFree")]
         assert freed, "scales that no graph uses are freed"
         succeed(bindings.cuGraphLaunch(graph, stream))
-        succeed(bindings.cuStreamSynchronize(stream))
+        synchronize(stream)
     assert blocks.numpy().tobytes() == wanted.tobytes()
 
 
