@@ -50,6 +50,7 @@ from .cache_forms import FUNCTION_NAMES, CacheForm
 from .attention_operation import Attention
 from .operations import CopyPages, Gather, MergeStates, Operation
 from .index_scoring import index_scores
+from .index_selection import index_rows
 from .making import make, remember
 from .pooling import pool
 from .regions import Function, ScoreRegions
@@ -65,6 +66,7 @@ __all__ = [
     "attention",
     "copy_pages",
     "gather",
+    "index_rows",
     "index_scores",
     "merge_states",
     "pool",
@@ -78,9 +80,9 @@ def append(
     target: str = "cpu",
     dtype: DTypeLike | None = None,
     power_of_two: bool = False,
-    least_amax: bool = False,
     static_scales: bool = False,
     *,
+    least_amax: bool = False,
     norm: int | None = None,
     query_norm: int | None = None,
     rope: int | None = None,
@@ -114,9 +116,9 @@ def append(
             default that of the cache, or bf16 if its elements have 8 bits or less.
         power_of_two: Whether scales are powers of two of at least 1e-4, as in
             FlashMLA's caches.
+        static_scales: Whether calls give ``key_scale`` and ``value_scale``.
         least_amax: Whether ``power_of_two`` has the bound of DeepSeek's index keys: 1e-4
             is the least amax, in place of the least scale.
-        static_scales: Whether calls give ``key_scale`` and ``value_scale``.
         norm: The number of first elements of each head of keys that are normed, the
             size of the weights. None for no norm.
         query_norm: As ``norm``, for queries.

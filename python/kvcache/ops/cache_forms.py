@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -189,6 +190,12 @@ class CacheForm:
             f"%max_cache{scales}\n    : {types[f'{prefix}blocks']}, {types['lengths']}, "
             f"{types['lut']}{index_type}{scales_type} -> {result}"
         )
+
+
+def prefix_names(lines: Sequence[str], names: Sequence[str], prefix: str) -> list[str]:
+    """Prefixes names in lines, for a function with two caches."""
+    pattern = re.compile(rf"%({'|'.join(map(re.escape, names))})\b")
+    return [pattern.sub(rf"%{prefix}\1", line) for line in lines]
 
 
 def _check_values(params: KVCacheParams, values: KVCacheParams) -> None:

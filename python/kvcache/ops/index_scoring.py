@@ -94,13 +94,14 @@ class IndexSpec:
         ]
 
 
-def index_scores_source(spec: IndexSpec, dtype: str, mutates: Sequence[str]) -> str:
+def index_scores_types(spec: IndexSpec, out: str = "out") -> dict[str, str]:
+    """The types of the arrays of the op, by their names in the function."""
     heads = "" if spec.sum_heads else f"x{spec.heads}"
     strides = "?, 1" if spec.sum_heads else "?, ?, 1"
-    types = {
+    return {
         "q": rows_type("?", spec.heads, spec.cache.params.head_dim, spec.dtype),
         "row_offsets": NUMBERS,
-        "out": f"memref<?{heads}x?xf32, strided<[{strides}]>>",
+        out: f"memref<?{heads}x?xf32, strided<[{strides}]>>",
         **(
             {"weights": f"memref<?x{spec.heads}xf32, strided<[?, 1]>>"}
             if spec.weights
@@ -108,14 +109,23 @@ def index_scores_source(spec: IndexSpec, dtype: str, mutates: Sequence[str]) -> 
         ),
         **({"token_lengths": NUMBERS} if spec.has_lengths else {}),
     }
+
+
+def write_index_scores(spec: IndexSpec, out: str = "out") -> str:
+    """Writes the op, which scores the keys of ``%key_view``."""
+    types = index_scores_types(spec, out)
     weights = " weights %weights" if spec.weights else ""
     lengths = " lengths %token_lengths" if spec.has_lengths else ""
     operands = [types["q"], spec.cache.view_types["key_view"], *list(types.values())[1:]]
-    body = (
-        f"kvcache.index_scores %q, %key_view rows %row_offsets outs(%out){weights}"
+    return (
+        f"kvcache.index_scores %q, %key_view rows %row_offsets outs(%{out}){weights}"
         f"{lengths}{attributes_text(spec.attributes)}\n      : {', '.join(operands)}"
     )
-    lines = [*spec.cache.views(), body]
+
+
+def index_scores_source(spec: IndexSpec, dtype: str, mutates: Sequence[str]) -> str:
+    types = index_scores_types(spec)
+    lines = [*spec.cache.views(), write_index_scores(spec)]
     return write_function("index_scores", spec.cache.arguments, types, mutates, lines)
 
 

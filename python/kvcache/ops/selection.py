@@ -101,25 +101,35 @@ class SelectionSpec:
         ]
 
 
-def top_rows_source(spec: SelectionSpec, dtype: str, mutates: Sequence[str]) -> str:
+def top_rows_types(spec: SelectionSpec) -> dict[str, str]:
+    """The types of the arrays of the op, by their names in the function."""
     leading, strides = ("?x?", "?, ?") if spec.has_heads else ("?", "?")
     selected = f"memref<{leading}x{spec.columns}xi32, strided<[{strides}, 1]>>"
-    types = {
+    return {
         "scores": f"memref<{leading}x?xf32, strided<[{strides}, 1]>>",
         "row_offsets": NUMBERS,
         "out": selected,
         **({"tokens": selected} if spec.has_tokens else {}),
         **({"token_lengths": NUMBERS} if spec.has_lengths else {}),
     }
+
+
+def write_top_rows(spec: SelectionSpec) -> str:
+    """Writes the op, which selects rows of the first view of the cache."""
+    types = top_rows_types(spec)
     view, view_type = next(iter(spec.cache.view_types.items()))
     tokens = ", %tokens" if spec.has_tokens else ""
     lengths = " lengths %token_lengths" if spec.has_lengths else ""
     operands = [types["scores"], view_type, *list(types.values())[1:]]
-    body = (
+    return (
         f"kvcache.top_rows %scores, %{view} rows %row_offsets outs(%out{tokens}){lengths}"
         f"{attributes_text(spec.attributes)}\n      : {', '.join(operands)}"
     )
-    lines = [*spec.cache.views(), body]
+
+
+def top_rows_source(spec: SelectionSpec, dtype: str, mutates: Sequence[str]) -> str:
+    types = top_rows_types(spec)
+    lines = [*spec.cache.views(), write_top_rows(spec)]
     return write_function("top_rows", spec.cache.arguments, types, mutates, lines)
 
 
@@ -159,7 +169,7 @@ class TopRows(Operation):
             device: The device whose tensors it reads.
         """
         step = take_step(inputs, self._spec.cache, 0, device)
-        self._check_sizes(out, scores, tokens)
+        check_selection(self._spec, out, scores, tokens)
         check_rows(step.offsets, scores=scores, out=out, tokens=tokens)
         check_columns(
             inputs, lengths, ("scores", scores), self._spec.count_candidates
@@ -176,16 +186,20 @@ class TopRows(Operation):
         optional = (array for array in given if array is not None)
         self._take_form(form)._call(*step.operands, scores, step.offsets, *optional)
 
-    def _check_sizes(self, out: Array, scores: Array, tokens: Array | None) -> None:
-        """Raises ``ValueError`` for sizes that contradict each other."""
-        sizes, columns = get_sizes(out), self._spec.columns
-        if sizes and sizes[-1] != columns:
-            raise ValueError(
-                f"expects 'out' to have {columns} columns for 'k' ({self._spec.k}), got "
-                f"{sizes[-1]}"
-            )
-        check_leading(sizes[:-1], "'out'", scores=scores)
-        check_leading(sizes, "'out'", tokens=tokens)
+
+
+def check_selection(
+    spec: SelectionSpec, out: Array, scores: Array, tokens: Array | None
+) -> None:
+    """Raises ``ValueError`` for sizes that contradict each other."""
+    sizes, columns = get_sizes(out), spec.columns
+    if sizes and sizes[-1] != columns:
+        raise ValueError(
+            f"expects 'out' to have {columns} columns for 'k' ({spec.k}), got "
+            f"{sizes[-1]}"
+        )
+    check_leading(sizes[:-1], "'out'", scores=scores)
+    check_leading(sizes, "'out'", tokens=tokens)
 
 
 def check_columns(

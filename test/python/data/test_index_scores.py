@@ -268,6 +268,61 @@ def test_scored_and_selected_tokens_are_those_of_a_sort(target):
         np.testing.assert_array_equal(tokens[row], np.sort(best))
 
 
+# Options of both operations: plain, of blocks, and of entries of four tokens.
+PAIRS = {
+    "tokens": ({}, {}),
+    "blocks": ({"block": 8}, {"expand": True, "first": 1, "last": 1}),
+    "entries": ({"width": 4}, {"whole": True, "expand": True, "tail": True}),
+}
+
+
+@pytest.mark.parametrize(("name", "target"), spread(PAIRS, with_cpu=True))
+def test_index_rows_are_those_of_the_pair(name, target):
+    """Workspaces and lengths are those of the two calls."""
+    score_options, select_options = PAIRS[name]
+    width = score_options.get("width", 1)
+    params, heads, k = make_params("fp8-token"), 16, 8
+    attended = KVCacheParams("f32", 1, 32, page_size=PAGE, total_num_layers=1, is_mla=True)
+    lengths, new = np.array([90, 17], np.int32), (3, 1)
+    index_step, _ = make_step(params, lengths // width, new)
+    step, _ = make_step(attended, lengths, new, seed=1)
+    rng = np.random.default_rng(2)
+    q = rng.integers(-3, 4, (4, heads, 128)).astype(ml_dtypes.float8_e4m3fn)
+    weights = rng.integers(-3, 4, (4, heads)).astype(np.float32)
+    given = {"dtype": "f8E4M3FN", "relu": True, "weights": True, "target": target}
+    score = kvcache.ops.index_scores(params, heads, sum_heads=True, **score_options, **given)
+    candidate = width * score_options.get("block", 1)
+    choose = kvcache.ops.top_rows(attended, k, width=candidate, **select_options, target=target)
+    both = kvcache.ops.index_rows(params, heads, attended, k, **score_options, **select_options, **given)
+    columns = k * (candidate if "expand" in select_options else 1) + (width - 1 if "tail" in select_options else 0)
+    for tokens_before in [lengths] if width > 1 else [lengths, None]:
+        scores, found_scores = np.full((2, 4, 93), np.nan, np.float32)
+        (out, tokens), (found, found_tokens) = np.full((2, 2, 4, columns), 7, np.int32)
+        score(index_step, 0, q, weights=weights, out=scores, lengths=tokens_before)
+        choose(step, scores, out=out, tokens=tokens, lengths=tokens_before)
+        outputs = {"scores": found_scores, "out": found, "tokens": found_tokens}
+        both(index_step, 0, q, step, weights=weights, lengths=tokens_before, **outputs)
+        np.testing.assert_array_equal(found_scores, scores)
+        np.testing.assert_array_equal(found, out)
+        np.testing.assert_array_equal(found_tokens, tokens)
+
+
+def test_index_rows_of_wrong_options_and_sizes():
+    params, attended = make_params("bf16", 32), make_params("f32", 32)
+    with pytest.raises(ValueError, match="expects 'whole' with 'width', whose last group may be open"):
+        kvcache.ops.index_rows(params, 2, attended, 4, width=2)
+    operation = kvcache.ops.index_rows(params, 2, attended, 4, dtype="f32")
+    index_step, _ = make_step(params, (20,), (1,))
+    step, _ = make_step(attended, (20,), (1,))
+    q, out = np.zeros((1, 2, 32), np.float32), np.zeros((1, 4), np.int32)
+    with pytest.raises(ValueError, match="'scores' to have a column for each of 21 candidates of sequence 0, got 20"):
+        operation(index_step, 0, q, step, scores=np.zeros((1, 20), np.float32), out=out)
+    with pytest.raises(ValueError, match=r"'out' to have 4 columns for 'k' \(4\), got 3"):
+        operation(index_step, 0, q, step, scores=np.zeros((1, 21), np.float32), out=out[:, :3])
+    with pytest.raises(ValueError, match="expects no 'weights'"):
+        operation(index_step, 0, q, step, weights=q[0], scores=np.zeros((1, 21), np.float32), out=out)
+
+
 def test_bound_scores_are_those_of_a_call():
     params = make_params("bf16", 32)
     step, _ = make_step(params, (20,), (1,))

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The operation that scores tokens and selects the best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..cache.params import KVCacheParams
+from ..checks import check_flag
+from ..dtypes import DTypeLike
+from ..execution.arrays import Array
+from ..pages.inputs import StepInputs
+from .arguments import check_converted, check_given, dense_dtype
+from .array_checks import check_rows, check_table
+from .cache_forms import CacheForm, prefix_names, write_function
+from .index_scoring import IndexSpec, index_scores_types, write_index_scores
+from .making import make, remember
+from .operations import Operation
+from .overlaps import check_apart
+from .selection import (
+    SelectionSpec,
+    check_columns,
+    check_selection,
+    top_rows_types,
+    write_top_rows,
+)
+from .steps import take_step
+
+_PREFIX = "index_"
+_VIEWS = ("cache", "layers", "key_view", "value_view")
+
+
+@dataclass(frozen=True)
+class IndexRowsSpec:
+    """The specs of the two ops: one scores the index keys, and one selects."""
+
+    scores: IndexSpec
+    selection: SelectionSpec
+
+    def checked(self) -> IndexRowsSpec:
+        """Returns the specs with Python's numbers, or raises what contradicts them."""
+        if self.scores.width > 1 and not self.selection.whole:
+            raise ValueError("expects 'whole' with 'width', whose last group may be open")
+        return IndexRowsSpec(self.scores, self.selection.checked())
+
+
+def index_rows_source(spec: IndexRowsSpec, dtype: str, mutates: Sequence[str]) -> str:
+    index = spec.scores.cache
+    names = [*index.arguments, *_VIEWS]
+    score = [*index.views(), write_index_scores(spec.scores, "scores")]
+    lines = [
+        *prefix_names(score, names, _PREFIX),
+        *spec.selection.cache.views(),
+        write_top_rows(spec.selection),
+    ]
+    arguments = {f"{_PREFIX}{name}": type_ for name, type_ in index.arguments.items()}
+    types = {
+        **index_scores_types(spec.scores, "scores"),
+        **top_rows_types(spec.selection),
+    }
+    caches = {**arguments, **spec.selection.cache.arguments}
+    return write_function("index_rows", caches, types, mutates, lines)
+
+
+class IndexRows(Operation):
+    write = staticmethod(index_rows_source)
+    functions = ("index_rows",)
+    mutates = ("scores", "out", "tokens")
+
+    def __call__(
+        self,
+        index_inputs: StepInputs,
+        layer: int,
+        q: Array,
+        inputs: StepInputs,
+        *,
+        weights: Array | None = None,
+        scores: Array,
+        out: Array,
+        tokens: Array | None = None,
+        lengths: Array | None = None,
+        device: int = 0,
+    ) -> None:
+        """Scores the tokens of a layer for each new token, and selects the best rows.
+
+        The first call with ``tokens`` or ``lengths`` compiles a function for this form.
+
+        Args:
+            index_inputs: As for ``index_scores``: the step of the index keys.
+            layer: The index of the layer in the cache of index keys.
+            q: The queries, as for ``index_scores``.
+            inputs: As for ``top_rows``: the step of the cache that is attended to, of
+                the same new tokens.
+            weights: The factor of each head, as for ``index_scores``.
+            scores: The workspace of scores, float32 [total, n], written as by
+                ``index_scores``.
+            out: The rows of the selection, as for ``top_rows``.
+            tokens: The numbers of these tokens, as for ``top_rows``.
+            lengths: The tokens of each sequence before this step, as for both.
+            device: The device whose tensors it reads.
+        """
+        spec: IndexRowsSpec = self._spec
+        check_given("weights", weights, spec.scores.weights)
+        index = take_step(index_inputs, spec.scores.cache, layer, device)
+        step = take_step(inputs, spec.selection.cache, 0, device)
+        if spec.scores.width == 1 and lengths is None:
+            check_table(index_inputs, index.blocks)
+        check_selection(spec.selection, out, scores, tokens)
+        check_rows(step.offsets, q=q, weights=weights, scores=scores, out=out)
+        check_columns(
+            inputs, lengths, ("scores", scores), spec.selection.count_candidates
+        )
+        others = {"q": q, "weights": weights, "lengths": lengths, **index.tensors}
+        check_apart(
+            {"scores": scores, "out": out, "tokens": tokens},
+            {**others, **index.tables, **step.tables},
+        )
+        form = IndexRowsSpec(
+            replace(spec.scores, has_lengths=lengths is not None),
+            replace(
+                spec.selection,
+                has_tokens=tokens is not None,
+                has_lengths=lengths is not None,
+            ),
+        )
+        given = {"q": q, "row_offsets": step.offsets, "scores": scores}
+        given |= {"weights": weights, "out": out, "tokens": tokens}
+        given["token_lengths"] = lengths
+        names = {
+            **index_scores_types(form.scores, "scores"),
+            **top_rows_types(form.selection),
+        }
+        operation = self._take_form(form)
+        operation._call(*index.operands, *step.operands, *(given[name] for name in names))
+
+
+@remember
+def index_rows(
+    index_params: KVCacheParams,
+    index_heads: int,
+    params: KVCacheParams,
+    k: int,
+    *,
+    relu: bool = False,
+    width: int = 1,
+    block: int | None = None,
+    weights: bool = False,
+    whole: bool = False,
+    expand: bool = False,
+    tail: bool = False,
+    first: int = 0,
+    last: int = 0,
+    dtype: DTypeLike | None = None,
+    target: str = "cpu",
+    separate: bool = False,
+    table: str = "dense",
+    bounds_checks: bool = False,
+    threads: int | None = None,
+) -> IndexRows:
+    """The operation that scores tokens with index keys, and selects the best rows.
+
+    One call has the result of ``index_scores`` with ``sum_heads`` and ``top_rows``. It
+    is two kernels, and scores go through a workspace: a row of the longest contexts is
+    larger than the memory of a multiprocessor.
+
+    Args:
+        index_params: The parameters of the cache of index keys, as for ``index_scores``.
+        index_heads: The number of heads of queries, up to 64.
+        params: The parameters of the paged cache that is attended to.
+        k: The most candidates that are selected, up to 4096. A candidate is ``width``
+            times ``block`` tokens.
+        relu: As for ``index_scores``.
+        width: As for ``index_scores``.
+        block: As for ``index_scores``.
+        weights: As for ``index_scores``.
+        whole: As for ``top_rows``; needed with ``width``.
+        expand: As for ``top_rows``.
+        tail: As for ``top_rows``.
+        first: As for ``top_rows``.
+        last: As for ``top_rows``.
+        dtype: As for ``index_scores``.
+        target: As in ``jit``.
+        separate: As for ``append``, for both caches.
+        table: As for ``append``, for both caches.
+        bounds_checks: As in ``jit``.
+        threads: As in ``jit``.
+
+    Raises:
+        ValueError: A cache is not paged, or an argument is out of range.
+        TypeError: An argument is not a number, or not a flag.
+    """
+    check_flag(bounds_checks=bounds_checks)
+    index = CacheForm.of(index_params, separate, None, table)
+    cache = CacheForm.of(params, separate, None, table)
+    if not params.is_paged:
+        raise ValueError("operations on whole caches need a paged cache")
+    name = dense_dtype(index_params, None)
+    if dtype is not None:
+        name = check_converted("dtype", dtype)
+    options = relu, True, width, block, weights
+    scores = IndexSpec(index, name, index_heads, *options).checked()
+    candidate = scores.width * (scores.block or 1)
+    choices = candidate, whole, expand, tail, first, last
+    spec = IndexRowsSpec(scores, SelectionSpec(cache, k, *choices))
+    return make(IndexRows, spec.checked(), "", target, bounds_checks, threads)
